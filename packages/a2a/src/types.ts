@@ -1,0 +1,109 @@
+/**
+ * The canonical form of A2A inside Hopline: the JSON of A2A 1.0 (ProtoJSON, member names and enum names as on the wire).
+ * Every dialect is decoded into these types at the door and encoded from them on the way out; they are what the log stores.
+ * Optional members may be absent: readers take an absent `append`, `lastChunk`, `parts`, `history` as false or empty (S0-18, S2-29).
+ */
+
+export const TASK_STATES = [
+  'TASK_STATE_SUBMITTED',
+  'TASK_STATE_WORKING',
+  'TASK_STATE_COMPLETED',
+  'TASK_STATE_FAILED',
+  'TASK_STATE_CANCELED',
+  'TASK_STATE_REJECTED',
+  'TASK_STATE_INPUT_REQUIRED',
+  'TASK_STATE_AUTH_REQUIRED',
+] as const;
+export type TaskState = (typeof TASK_STATES)[number];
+
+export type TerminalState = 'TASK_STATE_COMPLETED' | 'TASK_STATE_FAILED' | 'TASK_STATE_CANCELED' | 'TASK_STATE_REJECTED';
+export type InterruptedState = 'TASK_STATE_INPUT_REQUIRED' | 'TASK_STATE_AUTH_REQUIRED';
+
+export type Role = 'ROLE_USER' | 'ROLE_AGENT';
+
+export type Metadata = Record<string, unknown>;
+
+/** Exactly one of text, raw (base64), url, data is present. */
+export type Part = {
+  text?: string;
+  raw?: string;
+  url?: string;
+  data?: unknown;
+  metadata?: Metadata;
+  filename?: string;
+  mediaType?: string;
+};
+
+export type Message = {
+  messageId: string;
+  role: Role;
+  parts: Part[];
+  contextId?: string;
+  taskId?: string;
+  metadata?: Metadata;
+  extensions?: string[];
+  referenceTaskIds?: string[];
+};
+
+export type Artifact = {
+  artifactId: string;
+  name?: string;
+  description?: string;
+  parts: Part[];
+  metadata?: Metadata;
+  extensions?: string[];
+};
+
+export type TaskStatus = {
+  state: TaskState;
+  message?: Message;
+  /** UTC, millisecond precision, `…Z`. */
+  timestamp?: string;
+};
+
+export type Task = {
+  id: string;
+  contextId: string;
+  status: TaskStatus;
+  artifacts?: Artifact[];
+  history?: Message[];
+  metadata?: Metadata;
+};
+
+export type TaskStatusUpdateEvent = {
+  taskId: string;
+  contextId: string;
+  status: TaskStatus;
+  metadata?: Metadata;
+};
+
+export type TaskArtifactUpdateEvent = {
+  taskId: string;
+  contextId: string;
+  artifact: Artifact;
+  /** true: the parts are appended to the open artifact of the same id; false or absent: they begin or replace it. */
+  append?: boolean;
+  /** true: no later chunk for this artifact id. */
+  lastChunk?: boolean;
+  metadata?: Metadata;
+};
+
+/** One event of a stream: exactly one member (S1-22). */
+export type StreamResponse =
+  | { task: Task }
+  | { message: Message }
+  | { statusUpdate: TaskStatusUpdateEvent }
+  | { artifactUpdate: TaskArtifactUpdateEvent };
+
+export function isTerminal(state: TaskState): state is TerminalState {
+  return (
+    state === 'TASK_STATE_COMPLETED' ||
+    state === 'TASK_STATE_FAILED' ||
+    state === 'TASK_STATE_CANCELED' ||
+    state === 'TASK_STATE_REJECTED'
+  );
+}
+
+export function isInterrupted(state: TaskState): state is InterruptedState {
+  return state === 'TASK_STATE_INPUT_REQUIRED' || state === 'TASK_STATE_AUTH_REQUIRED';
+}

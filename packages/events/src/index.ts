@@ -1,0 +1,64 @@
+export type { Cursor } from './cursor.ts';
+export { formatCursor, parseCursor } from './cursor.ts';
+export type {
+  ArtifactUpdated,
+  CallEnded,
+  CallStarted,
+  CallState,
+  ChunkProvenance,
+  Fact,
+  FactRecord,
+  LaneOpened,
+  LaneState,
+  MessageReceived,
+  ProducerState,
+  StatusChanged,
+  TaskControl,
+  TaskCreated,
+  VisibleFact,
+} from './facts.ts';
+export { eventOf, isVisible } from './facts.ts';
+export type {
+  AgentInput,
+  AgentRecord,
+  ArtifactInput,
+  CallInput,
+  CancelInput,
+  ClientInput,
+  ClientRecord,
+  CloseInput,
+  EndedInput,
+  InputRecord,
+  LaneArtifact,
+  MessageInput,
+  OpenInput,
+  Producer,
+  Profile,
+  StatusInput,
+  TextInput,
+} from './inputs.ts';
+export { ordinalsOf, PROFILES } from './inputs.ts';
+export type { Role } from './subjects.ts';
+export {
+  fnv1a32,
+  isAgentName,
+  isRole,
+  isTaskId,
+  LIVE_PREFIX,
+  LOG_PREFIX,
+  liveSubject,
+  logSubject,
+  RAW_PREFIX,
+  rawShardFilter,
+  rawSubject,
+  SHARDS_DEFAULT,
+  SHARDS_MAX,
+  shardOf,
+  shardToken,
+  TASK_ID_CHARS_MAX,
+  WORK_PREFIX,
+  workFilter,
+  workSubject,
+} from './subjects.ts';
+export type { TraceCarrier } from './trace-carrier.ts';
+export type { Work, WorkCall } from './work.ts';

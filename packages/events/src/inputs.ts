@@ -1,0 +1,128 @@
+import type { InterruptedState, Message, Metadata, Part, TaskState, TerminalState } from '@hopline/a2a';
+import type { Role } from './subjects.ts';
+
+/**
+ * Inputs: what clients ask and what agents say, as stored on `a2a.raw.<shard>.<taskId>`.
+ * They are never the order of truth for clients; the relay folds them into facts. PROTOCOL.md section 3.
+ */
+
+/** How the supervisor shows its agents' work. `transparent`: the agent's own events pass; only ids, coalescing and hops are ours. */
+export const PROFILES = ['caipe', 'transparent'] as const;
+export type Profile = (typeof PROFILES)[number];
+
+/** A client sends a message: the first one creates the task, a later one continues it. */
+export type MessageInput = {
+  kind: 'message';
+  message: Message;
+  contextId: string;
+  /** Who works on the task; only read when the task is created. */
+  role: Role;
+  /** Only read when the task is created. */
+  profile: Profile;
+  /** Request-level metadata, kept as it came (S1-8), without the reserved keys. */
+  metadata?: Metadata;
+};
+
+export type CancelInput = { kind: 'cancel'; metadata?: Metadata };
+
+export type ClientInput = MessageInput | CancelInput;
+
+/** What the client sees of a lane: repeated on every chunk (S0-8). */
+export type LaneArtifact = {
+  name?: string;
+  description?: string;
+  metadata?: Metadata;
+  extensions?: string[];
+};
+
+/**
+ * Opens a lane: a run of text that becomes one artifact. Lane names are unique in a task; only the producer that opened a lane writes to it.
+ * Opening it again (a new attempt, or a snapshot that replaces) makes the next chunk replace what was streamed (`append:false`, C-5).
+ */
+export type OpenInput = { kind: 'open'; lane: string; artifact: LaneArtifact };
+
+/** Tokens of one lane, as the source said them: boundaries, times and message ids are kept. Each token is one ordinal. */
+export type TextInput = {
+  kind: 'text';
+  lane: string;
+  tokens: string[];
+  /** Milliseconds of each token after the record's `at`; absent: all zero. */
+  dt?: number[];
+  /** The source's message id of each token, where it had one (S0-22, S0-40). */
+  ids?: string[];
+};
+
+/** Closes a lane: its last chunk carries `lastChunk:true`, exactly once (C-2). */
+export type CloseInput = { kind: 'close'; lane: string };
+
+/**
+ * A whole artifact in one event (a notice, a file, data), or non-text parts for an open lane. Never held: flushes the task's held text first.
+ * `append:false` with a lane that is already open replaces its content; `last:true` closes the lane.
+ */
+export type ArtifactInput = {
+  kind: 'artifact';
+  lane: string;
+  artifact: LaneArtifact;
+  parts: Part[];
+  append: boolean;
+  last: boolean;
+};
+
+/** The task's state as its root producer (the supervisor, or the agent that is called directly) says it. */
+export type StatusInput = {
+  kind: 'status';
+  state: Exclude<TaskState, 'TASK_STATE_SUBMITTED'>;
+  message?: Message;
+  metadata?: Metadata;
+};
+
+/** The supervisor hands a part of the task to an agent. Recorded before the work is sent. */
+export type CallInput = { kind: 'call'; call: string; agent: string };
+
+/** An agent's call is over, or waits for input. Only the producer of that call says it. */
+export type EndedInput = {
+  kind: 'ended';
+  call: string;
+  state: TerminalState | InterruptedState;
+  message?: Message;
+  /** Why it failed, for people; never contains message content. */
+  reason?: string;
+  retryable?: boolean;
+  /** What the adapter needs to continue an interrupted call (the foreign task's ids). Opaque to everybody else, never shown to clients. */
+  resume?: unknown;
+};
+
+export type AgentInput = OpenInput | TextInput | CloseInput | ArtifactInput | StatusInput | CallInput | EndedInput;
+
+/** Who speaks on a task. Ordinals are contiguous per producer, turn and attempt: what belongs to an earlier turn or attempt, or was seen before, is dropped. */
+export type Producer = {
+  /** `supervisor`, or the call id. Unique in the task. */
+  id: string;
+  /** Display name of the agent, e.g. `argocd`; `supervisor` for the supervisor. */
+  agent: string;
+  /** Turn of the task it works on (`Work.turn`): a later message of the client supersedes it. */
+  turn: number;
+  /** Delivery count of the work item, 1-based: a redelivered job is a new attempt. */
+  attempt: number;
+};
+
+/** One message on the raw subject, said by a client. */
+export type ClientRecord = { v: 1; at: number; from: 'client'; input: ClientInput };
+
+/** One message on the raw subject, said by an agent or the supervisor: a micro-batch with the order and times of the source. */
+export type AgentRecord = {
+  v: 1;
+  /** Epoch milliseconds of the first input in the record. */
+  at: number;
+  from: Producer;
+  /** Ordinal of the first input of the record, 1-based; each token of a text input takes one, every other input takes one. */
+  n: number;
+  inputs: AgentInput[];
+};
+
+export type InputRecord = ClientRecord | AgentRecord;
+
+/** How many ordinals an input takes. */
+export function ordinalsOf(input: AgentInput): number {
+  return input.kind === 'text' ? input.tokens.length : 1;
+}

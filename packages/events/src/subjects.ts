@@ -1,0 +1,68 @@
+/**
+ * Subjects of the log. One subject per task, never per event; `<shard>` lets the streams be split over Raft groups later
+ * without renaming a subject. PROTOCOL.md section 2.
+ */
+export const RAW_PREFIX = 'a2a.raw';
+export const LOG_PREFIX = 'a2a.log';
+export const LIVE_PREFIX = 'a2a.live';
+export const WORK_PREFIX = 'a2a.work';
+
+/** Shards of a new log. Fixed when the streams are created and checked at every boot. */
+export const SHARDS_DEFAULT = 16;
+export const SHARDS_MAX = 256;
+
+/** A task id is one subject token: characters, at most. */
+export const TASK_ID_CHARS_MAX = 128;
+const TASK_ID = /^[A-Za-z0-9_-]+$/;
+
+const FNV_OFFSET = 0x811c9dc5;
+const FNV_PRIME = 0x01000193;
+
+/** FNV-1a, 32 bit, over the UTF-8 bytes: the same hash as the server's `partition(n)`, so a server-side mapping would agree. */
+export function fnv1a32(text: string): number {
+  let hash = FNV_OFFSET;
+  for (const byte of Buffer.from(text, 'utf8')) {
+    hash = Math.imul(hash ^ byte, FNV_PRIME);
+  }
+  return hash >>> 0;
+}
+
+/** True when `taskId` can be a subject token: 1 to 128 of letters, digits, `_`, `-` (no `.`, `*`, `>`, white space). */
+export function isTaskId(taskId: string): boolean {
+  return taskId.length <= TASK_ID_CHARS_MAX && TASK_ID.test(taskId);
+}
+
+export function shardOf(taskId: string, shards: number): number {
+  return fnv1a32(taskId) % shards;
+}
+
+/** Shards are written with a fixed width so that subjects sort: `00` to `ff`. */
+export function shardToken(shard: number): string {
+  return shard.toString(16).padStart(2, '0');
+}
+
+function taskSubject(prefix: string, taskId: string, shards: number): string {
+  return `${prefix}.${shardToken(shardOf(taskId, shards))}.${taskId}`;
+}
+
+export const rawSubject = (taskId: string, shards: number): string => taskSubject(RAW_PREFIX, taskId, shards);
+export const logSubject = (taskId: string, shards: number): string => taskSubject(LOG_PREFIX, taskId, shards);
+export const liveSubject = (taskId: string, shards: number): string => taskSubject(LIVE_PREFIX, taskId, shards);
+export const rawShardFilter = (shard: number): string => `${RAW_PREFIX}.${shardToken(shard)}.*`;
+
+/** `role` is `supervisor` or `agent.<name>`. */
+export const workSubject = (role: Role, taskId: string): string => `${WORK_PREFIX}.${role}.${taskId}`;
+export const workFilter = (role: Role): string => `${WORK_PREFIX}.${role}.*`;
+
+export type Role = 'supervisor' | `agent.${string}`;
+
+const AGENT_NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
+
+/** An agent's name is a subject token and a label: 1 to 32 of a-z, 0-9, `-`. */
+export function isAgentName(name: string): boolean {
+  return AGENT_NAME.test(name);
+}
+
+export function isRole(role: string): role is Role {
+  return role === 'supervisor' || (role.startsWith('agent.') && isAgentName(role.slice('agent.'.length)));
+}

@@ -1,0 +1,26 @@
+import type { Message, Metadata } from '@hopline/a2a';
+import type { LaneArtifact, Profile } from './inputs.ts';
+
+/** A part of a task for one worker, as stored on `a2a.work.<role>.<taskId>`. PROTOCOL.md section 6. */
+export type Work = {
+  v: 1;
+  taskId: string;
+  contextId: string;
+  /** Turn of the task this work belongs to: a worker that finds the task at a later turn, or ended, drops it. */
+  turn: number;
+  profile: Profile;
+  /** Set when a supervisor delegates; absent when the task itself was addressed to this role. */
+  call?: WorkCall;
+  message: Message;
+  /** Request-level metadata of the client, without reserved keys. */
+  metadata?: Metadata;
+};
+
+export type WorkCall = {
+  /** Call id: the producer id of what the agent says, and the name that pairs a start with its end. */
+  id: string;
+  /** How the agent's answer text shows to the client. Absent in profile `transparent`: the agent's own artifacts pass. */
+  answer?: LaneArtifact;
+  /** What an interrupted call of an earlier turn left for its adapter. */
+  resume?: unknown;
+};

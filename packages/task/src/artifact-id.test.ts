@@ -1,0 +1,10 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { artifactIdOf } from './artifact-id.ts';
+
+test('S0-31 an artifact id is a UUID, the same for the same lane, another for another task or lane', () => {
+  const id = artifactIdOf('t1', 'plan');
+  assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  assert.equal(id, artifactIdOf('t1', 'plan'));
+  assert.equal(new Set([id, artifactIdOf('t2', 'plan'), artifactIdOf('t1', 'answer')]).size, 3);
+});

@@ -1,0 +1,107 @@
+import { isTerminal } from '@hopline/a2a';
+import type { ArtifactInput, CallInput, EndedInput, OpenInput, Producer, StatusInput, TaskControl } from '@hopline/events';
+import { refusal } from './decide-run.ts';
+import { artifactFact, changeState, closeLanes, type Decision, drop, Facts, failTask } from './decision.ts';
+import type { AgentItem } from './items.ts';
+import { CALLS_MAX, LANES_MAX } from './limits.ts';
+
+/** Producer id of an agent that was addressed directly; one that a supervisor called has its call id. */
+export const ROOT_AGENT = 'agent';
+export const SUPERVISOR = 'supervisor';
+
+/** What the supervisor or an agent says, tokens excepted. */
+export function decideAgent(control: TaskControl | undefined, item: AgentItem, at: number): Decision {
+  if (control === undefined) return drop('unknown task');
+  if (isTerminal(control.state)) return drop('terminal');
+  const { from, input } = item;
+  if (from.turn !== control.turn) return drop('stale turn');
+  const known = control.producers[from.id];
+  if (known !== undefined && from.attempt < known.attempt) return drop('stale attempt');
+  switch (input.kind) {
+    case 'open':
+      return open(control, from, input, at);
+    case 'close':
+      return close(control, from, input.lane, at);
+    case 'artifact':
+      return artifact(control, from, input, at);
+    case 'status':
+      return status(control, from, input, at);
+    case 'call':
+      return call(control, from, input, at);
+    case 'ended':
+      return ended(control, from, input, at);
+  }
+}
+
+/** The producer that speaks for the task as a whole. */
+export function rootProducer(control: Pick<TaskControl, 'role'>): string {
+  return control.role === 'supervisor' ? SUPERVISOR : ROOT_AGENT;
+}
+
+function open(control: TaskControl, from: Producer, input: OpenInput, at: number): Decision {
+  const lane = control.lanes[input.lane];
+  if (lane !== undefined && lane.producer !== from.id) return drop('foreign lane');
+  if (lane?.phase === 'closed') return drop('closed lane');
+  if (lane !== undefined && lane.attempt > from.attempt) return drop('stale attempt');
+  if (lane === undefined && Object.keys(control.lanes).length >= LANES_MAX) {
+    return failTask(control, `more than ${LANES_MAX} streamed artifacts`, at);
+  }
+  const { artifact } = input;
+  return { facts: [{ kind: 'lane.opened', at, lane: input.lane, producer: from.id, attempt: from.attempt, artifact }] };
+}
+
+function close(control: TaskControl, from: Producer, name: string, at: number): Decision {
+  const refused = refusal(control.lanes[name], from);
+  if (refused !== undefined) return drop(refused);
+  const facts = new Facts(control);
+  closeLanes(facts, at, (_lane, lane) => lane === name);
+  return facts.decision();
+}
+
+function artifact(control: TaskControl, from: Producer, input: ArtifactInput, at: number): Decision {
+  const lane = control.lanes[input.lane];
+  const refused = lane && refusal(lane, from);
+  if (refused !== undefined) return drop(refused);
+  if (lane === undefined && !input.last && Object.keys(control.lanes).length >= LANES_MAX) {
+    return failTask(control, `more than ${LANES_MAX} streamed artifacts`, at);
+  }
+  // An append to an artifact that is not open would be lost by some clients and doubled by others: it opens or replaces instead (S0-13).
+  const append = input.append && lane?.phase === 'open';
+  const owner = { producer: from.id, attempt: from.attempt, artifact: input.artifact };
+  return { facts: [artifactFact(control, input.lane, owner, { parts: input.parts, append, lastChunk: input.last }, at)] };
+}
+
+function status(control: TaskControl, from: Producer, input: StatusInput, at: number): Decision {
+  if (from.id !== rootProducer(control) && !passesThrough(control, from, input)) return drop('not root');
+  // working -> working is legal and says nothing new unless it brings a message (S0-23).
+  if (input.state === control.state && input.message === undefined) return drop('no change');
+  const facts = new Facts(control);
+  if (isTerminal(input.state)) closeLanes(facts, at);
+  changeState(facts, input.state, at, input);
+  return facts.decision();
+}
+
+/** In profile `transparent` what the called agent says of its progress is the task's own (the agent's states and messages pass). */
+function passesThrough(control: TaskControl, from: Producer, input: StatusInput): boolean {
+  const running = control.calls[from.id] !== undefined && control.calls[from.id]?.state === undefined;
+  return control.profile === 'transparent' && running && input.state === 'TASK_STATE_WORKING' && input.message !== undefined;
+}
+
+function call(control: TaskControl, from: Producer, input: CallInput, at: number): Decision {
+  if (from.id !== rootProducer(control)) return drop('not root');
+  if (control.calls[input.call] !== undefined) return drop('duplicate call');
+  if (Object.keys(control.calls).length >= CALLS_MAX) return failTask(control, `more than ${CALLS_MAX} agent calls`, at);
+  return { facts: [{ kind: 'call.started', at, call: input.call, agent: input.agent }] };
+}
+
+function ended(control: TaskControl, from: Producer, input: EndedInput, at: number): Decision {
+  const known = control.calls[input.call];
+  if (known === undefined) return drop('unknown call');
+  if (from.id !== input.call) return drop('foreign lane');
+  if (known.state !== undefined && isTerminal(known.state)) return drop('ended call');
+  const facts = new Facts(control);
+  closeLanes(facts, at, lane => lane.producer === input.call);
+  const { kind: _kind, ...said } = input;
+  facts.add({ kind: 'call.ended', at, agent: known.agent, ...said });
+  return facts.decision();
+}

@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CALLS_MAX, LANES_MAX, TURNS_MAX } from './limits.ts';
+import { agent, Scenario, supervisor } from './scenario.ts';
+
+const started = () => new Scenario().message('hello').says(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
+
+test('S0-2 S0-3 S0-4 the first message makes one task, submitted, with the message as it came in its history', () => {
+  const story = new Scenario().message('show argocd version');
+  assert.deepEqual(story.events(), ['task']);
+  assert.equal(story.view?.task.status.state, 'TASK_STATE_SUBMITTED');
+  assert.deepEqual(story.view?.task.history, [{ messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'show argocd version' }] }]);
+});
+
+test('S1-9 the same message id again makes nothing', () => {
+  const story = new Scenario().message('hello').message('hello');
+  assert.deepEqual(story.events(), ['task']);
+  assert.deepEqual(story.dropped, ['duplicate message']);
+});
+
+test('C-18 S0-13 the first chunk of a lane opens, later ones append, and a lane that was never opened takes no text', () => {
+  const story = started().text(agent(), 'a', 'lost?').opens(agent(), 'a').text(agent(), 'a', 'H').text(agent(), 'a', 'ere');
+  assert.deepEqual(story.events(), ['task', '=H', '+ere']);
+  assert.deepEqual(story.dropped, ['unknown lane']);
+});
+
+test('S0-8 name and description stand on every chunk', () => {
+  const shown = { name: 'streaming_result', description: 'Streaming result' };
+  const story = started().opens(agent(), 'a', shown).text(agent(), 'a', '1').text(agent(), 'a', '2', true);
+  for (const fact of story.facts) {
+    if (fact.kind !== 'artifact.updated') continue;
+    const { name, description } = fact.event.artifactUpdate.artifact;
+    assert.deepEqual({ name, description }, shown);
+  }
+});
+
+test('C-2 S4-19 a streamed artifact closes exactly once, and takes nothing after', () => {
+  const story = started()
+    .opens(agent(), 'a')
+    .text(agent(), 'a', 'x', true)
+    .text(agent(), 'a', 'late')
+    .says(agent(), { kind: 'close', lane: 'a' });
+  assert.deepEqual(story.events(), ['task', '=x.']);
+  assert.deepEqual(story.dropped, ['closed lane', 'closed lane']);
+  const flushed = started().opens(agent(), 'a').text(agent(), 'a', 'x').says(agent(), { kind: 'close', lane: 'a' });
+  assert.deepEqual(flushed.events(), ['task', '=x', '+.']);
+});
+
+test('C-5 the first chunk of a new attempt replaces what the dead one had streamed', () => {
+  const story = started()
+    .opens(agent(), 'a')
+    .text(agent(), 'a', 'dead')
+    .opens(agent('call-1-1', 2), 'a')
+    .text(agent('call-1-1', 1), 'a', 'zombie')
+    .text(agent('call-1-1', 2), 'a', 'alive');
+  assert.deepEqual(story.events(), ['task', '=dead', '=alive']);
+  assert.deepEqual(story.dropped, ['stale attempt']);
+  assert.deepEqual(
+    story.view?.task.artifacts?.map(artifact => artifact.parts),
+    [[{ text: 'alive' }]],
+  );
+});
+
+test('C-5 a new attempt that says nothing leaves nothing of the dead one', () => {
+  const story = started().opens(agent(), 'a').text(agent(), 'a', 'dead').opens(agent('call-1-1', 2), 'a');
+  story.says(agent('call-1-1', 2), { kind: 'close', lane: 'a' });
+  assert.deepEqual(story.events(), ['task', '=dead', '=.']);
+});
+
+test('S1-15 nobody writes to another producer’s lane', () => {
+  const story = started().opens(supervisor(), 'plan').text(agent(), 'plan', 'mine').opens(agent(), 'plan');
+  assert.deepEqual(story.events(), ['task']);
+  assert.deepEqual(story.dropped, ['foreign lane', 'foreign lane']);
+});
+
+test('S0-25 S3-6 one terminal event, last; everything after it is dropped', () => {
+  const story = started().says(supervisor(), { kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  story
+    .says(supervisor(), { kind: 'status', state: 'TASK_STATE_FAILED' })
+    .opens(agent(), 'a')
+    .text(agent(), 'a', 'late')
+    .cancel()
+    .message('more', 'm2');
+  assert.deepEqual(story.events(), ['task', 'working', 'completed']);
+  assert.deepEqual(story.dropped, ['terminal', 'terminal', 'terminal', 'terminal', 'terminal']);
+});
+
+test('S0-23 working again without a message is no event', () => {
+  const story = started()
+    .says(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' })
+    .says(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
+  assert.deepEqual(story.events(), ['task', 'working']);
+});
+
+test('only the root producer ends the task', () => {
+  const story = started().says(agent(), { kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  assert.deepEqual(story.dropped, ['not root']);
+});
+
+test('a terminal state closes every open artifact first', () => {
+  const story = started()
+    .opens(agent(), 'a')
+    .text(agent(), 'a', 'x')
+    .opens(supervisor(), 'b')
+    .text(supervisor(), 'b', 'y')
+    .cancel();
+  assert.deepEqual(story.events(), ['task', '=x', '=y', '+.', '+.', 'canceled']);
+});
+
+test('the end of a call closes what its agent left open, and ends it once', () => {
+  const ended = { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' } as const;
+  const story = started()
+    .opens(agent(), 'a')
+    .text(agent(), 'a', 'x')
+    .says(agent(), ended)
+    .says(agent(), ended)
+    .says(agent('call-9'), { ...ended, call: 'call-9' });
+  assert.deepEqual(story.events(), ['task', '=x', '+.']);
+  assert.equal(story.control?.calls['call-1-1']?.state, 'TASK_STATE_COMPLETED');
+  assert.deepEqual(story.dropped, ['ended call', 'unknown call']);
+});
+
+test('a message to a working task begins a turn: the old turn’s text is closed and its workers are heard no more', () => {
+  const story = started().opens(agent(), 'a').text(agent(), 'a', 'x').message('again', 'm2').text(agent(), 'a', 'late');
+  assert.deepEqual(story.events(), ['task', '=x', '+.']);
+  assert.equal(story.control?.turn, 2);
+  assert.deepEqual(story.dropped, ['stale turn']);
+  assert.deepEqual(
+    story.view?.task.history?.map(message => message.messageId),
+    ['m1', 'm2'],
+  );
+});
+
+test('S3-11 the answer to input-required continues the same task at working, and the question stands in the history', () => {
+  const question = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'which?' }] } as const;
+  const story = started().says(supervisor(), {
+    kind: 'status',
+    state: 'TASK_STATE_INPUT_REQUIRED',
+    message: { ...question, parts: [...question.parts] },
+  });
+  story.message('that one', 'm2');
+  assert.deepEqual(story.events(), ['task', 'working', 'input_required', 'working']);
+  assert.deepEqual(
+    story.view?.task.history?.map(message => message.messageId),
+    ['m1', 'q', 'm2'],
+  );
+});
+
+test('S1-14 ids in an agent’s message are ours', () => {
+  const message = { messageId: 'x', role: 'ROLE_AGENT', parts: [], taskId: 'foreign', contextId: 'foreign' } as const;
+  const story = started().says(supervisor(), {
+    kind: 'status',
+    state: 'TASK_STATE_COMPLETED',
+    message: { ...message, parts: [] },
+  });
+  const said = story.view?.task.status.message;
+  assert.deepEqual([said?.taskId, said?.contextId], ['t1', 'c1']);
+});
+
+test('bounds: the lane, call and turn after the last one', () => {
+  const lanes = started();
+  for (let index = 0; index <= LANES_MAX; index++) lanes.opens(agent(), `lane-${index}`);
+  assert.equal(lanes.view?.task.status.state, 'TASK_STATE_FAILED');
+  const calls = new Scenario().message('hello');
+  for (let index = 0; index < CALLS_MAX; index++) calls.says(supervisor(), { kind: 'call', call: `c${index}`, agent: 'a' });
+  assert.equal(calls.view?.task.status.state, 'TASK_STATE_SUBMITTED');
+  calls.says(supervisor(), { kind: 'call', call: 'one more', agent: 'a' });
+  assert.equal(calls.view?.task.status.state, 'TASK_STATE_FAILED');
+  const turns = new Scenario();
+  for (let index = 1; index <= TURNS_MAX; index++) turns.message('x', `m${index}`);
+  assert.deepEqual(turns.dropped, []);
+  assert.deepEqual(turns.message('x', 'one more').dropped, ['too many turns']);
+});
+
+test('S4-17 facts never go back in time, whatever the clock does', () => {
+  const story = started();
+  const times = story.facts.map(fact => fact.at);
+  assert.deepEqual(
+    times,
+    [...times].sort((a, b) => a - b),
+  );
+});

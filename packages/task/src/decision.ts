@@ -1,0 +1,115 @@
+import type { Metadata, TaskState } from '@hopline/a2a';
+import type { ArtifactUpdated, Fact, LaneState, StatusChanged, StatusInput, TaskControl } from '@hopline/events';
+import { artifactIdOf } from './artifact-id.ts';
+import { evolve } from './evolve.ts';
+import type { DropReason } from './items.ts';
+import { pathTo } from './transitions.ts';
+
+/** Facts to store, or the reason why there is none. */
+export type Decision = { facts: Fact[]; dropped?: undefined } | { facts: []; dropped: DropReason };
+
+export const drop = (dropped: DropReason): Decision => ({ facts: [], dropped });
+
+/** Collects the facts of one decision; each one sees what those before it made of the task. */
+export class Facts {
+  readonly facts: Fact[] = [];
+  control: TaskControl;
+
+  constructor(control: TaskControl) {
+    this.control = control;
+  }
+
+  add(fact: Fact): this {
+    this.facts.push(fact);
+    this.control = evolve(this.control, fact);
+    return this;
+  }
+
+  decision(): Decision {
+    return this.facts.length > 0 ? { facts: this.facts } : drop('no change');
+  }
+}
+
+export function timestamp(at: number): string {
+  return new Date(at).toISOString();
+}
+
+/** One event of an artifact, with the lane's name and description on every chunk (S0-8). */
+export function artifactFact(
+  control: TaskControl,
+  lane: string,
+  state: Pick<LaneState, 'producer' | 'attempt' | 'artifact'>,
+  update: Pick<ArtifactUpdated['event']['artifactUpdate'], 'append' | 'lastChunk'> &
+    Pick<ArtifactUpdated['event']['artifactUpdate']['artifact'], 'parts'>,
+  at: number,
+): ArtifactUpdated {
+  return {
+    kind: 'artifact.updated',
+    at,
+    generation: control.generation + 1,
+    event: {
+      artifactUpdate: {
+        taskId: control.taskId,
+        contextId: control.contextId,
+        artifact: { artifactId: artifactIdOf(control.taskId, lane), ...state.artifact, parts: update.parts },
+        append: update.append === true,
+        lastChunk: update.lastChunk === true,
+      },
+    },
+    lane,
+    producer: state.producer,
+    attempt: state.attempt,
+  };
+}
+
+/**
+ * Closes lanes that a client has seen and that are still open: one empty chunk with lastChunk, because a streamed artifact closes exactly once (C-2).
+ * A lane that was opened again and got no text is emptied: its dead attempt's text must not stand.
+ */
+export function closeLanes(facts: Facts, at: number, only: (lane: LaneState, name: string) => boolean = () => true): void {
+  for (const [name, lane] of Object.entries(facts.control.lanes)) {
+    if ((lane.phase === 'open' || lane.phase === 'replacing') && only(lane, name)) {
+      const append = lane.phase === 'open';
+      facts.add(artifactFact(facts.control, name, lane, { parts: [{ text: '' }], append, lastChunk: true }, at));
+    }
+  }
+}
+
+/** Moves the task to a state over every state between (`transitions.ts`). Only the last step carries the message and metadata. */
+export function changeState(facts: Facts, to: TaskState, at: number, said: Pick<StatusInput, 'message' | 'metadata'> = {}): void {
+  const path = to === facts.control.state ? [to] : pathTo(facts.control.state, to);
+  for (const [index, state] of path.entries()) {
+    facts.add(statusFact(facts.control, state, at, index === path.length - 1 ? said : {}));
+  }
+}
+
+function statusFact(
+  control: TaskControl,
+  state: TaskState,
+  at: number,
+  said: Pick<StatusInput, 'message' | 'metadata'>,
+): StatusChanged {
+  const message = said.message && { ...said.message, taskId: control.taskId, contextId: control.contextId };
+  return {
+    kind: 'status.changed',
+    at,
+    generation: control.generation + 1,
+    event: {
+      statusUpdate: {
+        taskId: control.taskId,
+        contextId: control.contextId,
+        status: { state, ...(message && { message }), timestamp: timestamp(at) },
+        ...(said.metadata && { metadata: said.metadata }),
+      },
+    },
+  };
+}
+
+/** Ends the task because a bound was exceeded: visible, with a reason, never a silent loss. */
+export function failTask(control: TaskControl, reason: string, at: number): Decision {
+  const facts = new Facts(control);
+  closeLanes(facts, at);
+  const metadata: Metadata = { reason, retryable: false };
+  changeState(facts, 'TASK_STATE_FAILED', at, { metadata });
+  return facts.decision();
+}

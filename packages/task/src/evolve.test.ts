@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isTerminal } from '@hopline/a2a';
+import { isVisible } from '@hopline/events';
+import fc from 'fast-check';
+import { evolve } from './evolve.ts';
+import { agent, Scenario, supervisor } from './scenario.ts';
+
+const lane = fc.constantFrom('a', 'b', 'plan');
+const producer = fc.oneof(
+  fc
+    .record({ attempt: fc.integer({ min: 1, max: 3 }), turn: fc.integer({ min: 1, max: 2 }) })
+    .map(({ attempt, turn }) => agent('call-1-1', attempt, turn)),
+  fc.integer({ min: 1, max: 2 }).map(attempt => supervisor(attempt)),
+);
+const step = fc.oneof(
+  fc.tuple(producer, lane).map(
+    ([from, name]) =>
+      (story: Scenario) =>
+        story.opens(from, name),
+  ),
+  fc.tuple(producer, lane, fc.string(), fc.boolean()).map(
+    ([from, name, text, last]) =>
+      (story: Scenario) =>
+        story.text(from, name, text, last),
+  ),
+  fc.tuple(producer, lane).map(
+    ([from, name]) =>
+      (story: Scenario) =>
+        story.says(from, { kind: 'close', lane: name }),
+  ),
+  fc.tuple(producer, lane, fc.boolean(), fc.boolean()).map(
+    ([from, name, append, last]) =>
+      (story: Scenario) =>
+        story.says(from, { kind: 'artifact', lane: name, artifact: {}, parts: [{ text: 'x' }], append, last }),
+  ),
+  fc
+    .tuple(
+      producer,
+      fc.constantFrom('TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_COMPLETED', 'TASK_STATE_FAILED'),
+    )
+    .map(
+      ([from, state]) =>
+        (story: Scenario) =>
+          story.says(from, { kind: 'status', state: state as 'TASK_STATE_WORKING' }),
+    ),
+  fc.constant((story: Scenario) => story.says(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' })),
+  fc.integer({ min: 1, max: 4 }).map(id => (story: Scenario) => story.message('more', `m${id}`)),
+  fc.constant((story: Scenario) => story.cancel()),
+);
+
+function tell(steps: ((story: Scenario) => Scenario)[]): Scenario {
+  const story = new Scenario().message('hello').says(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
+  for (const next of steps) next(story);
+  return story;
+}
+
+test('whatever is said: generations are 1..n, one terminal event at most and last, no append to what is not open, each artifact closes once', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), steps => {
+      const story = tell(steps);
+      const events = story.facts.filter(isVisible);
+      assert.deepEqual(
+        events.map(fact => fact.generation),
+        events.map((_fact, index) => index + 1),
+      );
+      const terminal = events.findIndex(
+        fact => fact.kind === 'status.changed' && isTerminal(fact.event.statusUpdate.status.state),
+      );
+      if (terminal >= 0) assert.equal(terminal, events.length - 1);
+      const open = new Map<string, boolean>();
+      for (const fact of events) {
+        if (fact.kind !== 'artifact.updated') continue;
+        const { append, lastChunk, artifact } = fact.event.artifactUpdate;
+        assert.ok(!append || open.get(artifact.artifactId) === true, 'append to an artifact that is not open');
+        open.set(artifact.artifactId, lastChunk !== true);
+      }
+      if (terminal >= 0)
+        assert.ok(
+          [...open.values()].every(isOpen => !isOpen),
+          'an artifact is open after the end',
+        );
+    }),
+  );
+});
+
+test('the control state is the fold of the facts and of nothing else', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), steps => {
+      const story = tell(steps);
+      const [first, ...rest] = story.facts;
+      assert.deepEqual(rest.reduce(evolve, evolve(undefined, first!)), story.control);
+    }),
+  );
+});
+
+test('a log that does not begin with the task is refused', () => {
+  assert.throws(() => evolve(undefined, { kind: 'call.started', at: 1, call: 'c', agent: 'a' }), /begins with call.started/);
+});

@@ -1,0 +1,39 @@
+import type { AgentInput, ChunkProvenance, ClientInput, Producer, TextInput } from '@hopline/events';
+
+/** What the relay hands the decider: an input, or a run of tokens that the coalescer made of several text inputs. */
+export type Item = ClientItem | AgentItem | TextRun;
+
+export type ClientItem = { kind: 'client'; taskId: string; input: ClientInput };
+
+export type AgentItem = { kind: 'agent'; from: Producer; input: Exclude<AgentInput, TextInput> };
+
+export type TextRun = {
+  kind: 'run';
+  from: Producer;
+  lane: string;
+  text: string;
+  /** The lane closes with this run: its chunk carries lastChunk. */
+  last: boolean;
+  /** Ordinal of the last token in the run. */
+  n: number;
+  chunk: ChunkProvenance;
+};
+
+/** Why an item made no fact. Counted by the relay, never silent (S2-32). */
+export const DROP_REASONS = [
+  'unknown task',
+  'terminal',
+  'duplicate message',
+  'too many turns',
+  'unknown lane',
+  'closed lane',
+  'foreign lane',
+  'stale turn',
+  'stale attempt',
+  'not root',
+  'unknown call',
+  'ended call',
+  'duplicate call',
+  'no change',
+] as const;
+export type DropReason = (typeof DROP_REASONS)[number];

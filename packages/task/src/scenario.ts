@@ -1,0 +1,63 @@
+import type { Message } from '@hopline/a2a';
+import type { AgentInput, Fact, LaneArtifact, Producer, Profile, Role, TaskControl } from '@hopline/events';
+import { decide } from './decide.ts';
+import { evolve } from './evolve.ts';
+import type { DropReason, Item } from './items.ts';
+import { project, type TaskView } from './project.ts';
+
+/** For tests: a task as a story. Every item is decided at the next tick of a clock that the story owns. */
+export class Scenario {
+  control: TaskControl | undefined;
+  view: TaskView | undefined;
+  readonly facts: Fact[] = [];
+  readonly dropped: DropReason[] = [];
+  #at = 1_000;
+
+  when(item: Item): this {
+    this.#at += 10;
+    const decision = decide(this.control, item, this.#at);
+    if (decision.dropped !== undefined) this.dropped.push(decision.dropped);
+    for (const fact of decision.facts) {
+      this.facts.push(fact);
+      this.control = evolve(this.control, fact);
+      this.view = project(this.view, fact);
+    }
+    return this;
+  }
+
+  message(text: string, messageId = 'm1', role: Role = 'supervisor', profile: Profile = 'caipe'): this {
+    const message: Message = { messageId, role: 'ROLE_USER', parts: [{ text }] };
+    return this.when({ kind: 'client', taskId: 't1', input: { kind: 'message', message, contextId: 'c1', role, profile } });
+  }
+
+  cancel(): this {
+    return this.when({ kind: 'client', taskId: 't1', input: { kind: 'cancel' } });
+  }
+
+  says(from: Producer, input: Exclude<AgentInput, { kind: 'text' }>): this {
+    return this.when({ kind: 'agent', from, input });
+  }
+
+  opens(from: Producer, lane: string, artifact: LaneArtifact = { name: 'answer' }): this {
+    return this.says(from, { kind: 'open', lane, artifact });
+  }
+
+  text(from: Producer, lane: string, text: string, last = false): this {
+    const chunk = { first: 1, last: 1, count: 1, n: 1, why: 'ready', heldMs: 0, firstAt: 0, lastAt: 0 };
+    return this.when({ kind: 'run', from, lane, text, last, n: 1, chunk });
+  }
+
+  /** Kinds of the visible facts, with append and lastChunk of artifacts. */
+  events(): string[] {
+    return this.facts.flatMap(fact => {
+      if (fact.kind === 'task.created') return ['task'];
+      if (fact.kind === 'status.changed') return [fact.event.statusUpdate.status.state.replace('TASK_STATE_', '').toLowerCase()];
+      if (fact.kind !== 'artifact.updated') return [];
+      const { append, lastChunk, artifact } = fact.event.artifactUpdate;
+      return [`${append ? '+' : '='}${artifact.parts.map(part => part.text).join('')}${lastChunk ? '.' : ''}`];
+    });
+  }
+}
+
+export const supervisor = (attempt = 1, turn = 1): Producer => ({ id: 'supervisor', agent: 'supervisor', turn, attempt });
+export const agent = (call = 'call-1-1', attempt = 1, turn = 1): Producer => ({ id: call, agent: 'argocd', turn, attempt });

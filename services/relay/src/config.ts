@@ -1,0 +1,42 @@
+import { DEFAULT_SETTINGS, EVENT_COST_MS_MAX, HOLD_MS_MAX } from '@hopline/coalesce';
+import { defineServiceConfig } from '@hopline/lifecycle';
+import { LOG_SETTINGS } from '@hopline/log-jetstream';
+import { BEAT_MS, LEASE_MS } from './shard-leases.ts';
+
+/** Settings of the relay. */
+export const relayConfig = defineServiceConfig({
+  ...LOG_SETTINGS,
+  HOPLINE_EVENT_COST_MS: {
+    type: 'number',
+    default: DEFAULT_SETTINGS.eventCostMs,
+    min: 0,
+    max: EVENT_COST_MS_MAX,
+    unit: 'token-ms',
+    doc: 'What one client event is worth in delayed tokens: larger means fewer, larger chunks. 0 passes every token through.',
+  },
+  HOPLINE_HOLD_MS_MAX: {
+    type: 'integer',
+    default: DEFAULT_SETTINGS.holdMsMax,
+    min: 1,
+    max: HOLD_MS_MAX,
+    unit: 'ms',
+    doc: 'No token is held longer than this.',
+  },
+  HOPLINE_CHUNK_BYTES_MAX: {
+    type: 'integer',
+    default: DEFAULT_SETTINGS.chunkBytesMax,
+    min: 64,
+    max: 262_144,
+    unit: 'bytes',
+    doc: 'No chunk is longer than this.',
+  },
+  HOPLINE_LEASE_MS: {
+    type: 'integer',
+    default: LEASE_MS,
+    min: 500,
+    max: 60_000,
+    unit: 'ms',
+    doc: 'A relay that was silent for this long loses its shards: the bound on how long text stands still after its death.',
+  },
+  HOPLINE_BEAT_MS: { type: 'integer', default: BEAT_MS, min: 50, max: 10_000, unit: 'ms', doc: 'A relay says that it lives this often.' },
+});

@@ -1,0 +1,122 @@
+import type { Producer } from '@hopline/events';
+import type { Item, TextRun } from '@hopline/task';
+
+/** An item that waits for its append, with what it marks as folded. */
+export type Queued = {
+  item: Item;
+  /** Raw sequence of the oldest and newest record in it. */
+  firstSeq: number;
+  /** Set by non-text inputs: everything of the producer up to ordinal `n` is folded with this item. */
+  mark: { from: Producer; n: number } | undefined;
+  /** UTF-16 units of text, for the bounds. */
+  size: number;
+};
+
+/** Rough size of an item without its text: names, ids, JSON around it. Only bounds use it. */
+const ITEM_OVERHEAD_UNITS = 512;
+
+/**
+ * Items in the order in which they must become facts. While an append is in flight, runs of the same lane that meet here become one:
+ * load makes chunks larger by itself.
+ */
+export class FoldQueue {
+  #items: Queued[] = [];
+  #size = 0;
+
+  get length(): number {
+    return this.#items.length;
+  }
+
+  /** UTF-16 units waiting. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Raw sequence of the oldest record that waits. Not always that of the head: a lane's text may have been held longer than another's. */
+  get oldest(): number | undefined {
+    let oldest: number | undefined;
+    for (const { firstSeq } of this.#items) {
+      if (oldest === undefined || firstSeq < oldest) oldest = firstSeq;
+    }
+    return oldest;
+  }
+
+  push(item: Item, firstSeq: number, mark?: Queued['mark']): void {
+    const size = ITEM_OVERHEAD_UNITS + textSize(item);
+    this.#size += size;
+    this.#items.push({ item, firstSeq, mark, size });
+  }
+
+  pushRun(run: TextRun, unitsMax: number): void {
+    const last = this.#items.at(-1);
+    if (
+      last?.item.kind === 'run' &&
+      sameLane(last.item, run) &&
+      !last.item.last &&
+      last.item.text.length + run.text.length <= unitsMax
+    ) {
+      last.item = merged(last.item, run);
+      last.size += run.text.length;
+      this.#size += run.text.length;
+    } else {
+      this.push(run, run.chunk.first);
+    }
+  }
+
+  /** Lets the newest waiting run of a lane close it, so that no empty chunk is needed (C-2). False when no run of it waits behind the last other item. */
+  closeWithRun(from: Producer, lane: string, mark: Queued['mark']): boolean {
+    for (let index = this.#items.length - 1; index >= 0; index--) {
+      const queued = this.#items[index]!;
+      if (queued.item.kind !== 'run' || queued.mark !== undefined) return false;
+      if (queued.item.lane === lane && queued.item.from.id === from.id && queued.item.from.attempt === from.attempt) {
+        queued.item = { ...queued.item, last: true };
+        // The mark says that everything of the producer before it is folded: it must sit on the newest item.
+        this.#items.at(-1)!.mark = mark;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Takes items from the head, at least one, at most about `unitsMax` units of text. */
+  take(unitsMax: number): Queued[] {
+    let size = 0;
+    let count = 0;
+    while (count < this.#items.length && (count === 0 || size + this.#items[count]!.size <= unitsMax)) {
+      size += this.#items[count]!.size;
+      count++;
+    }
+    const taken = this.#items.slice(0, count);
+    this.#items = this.#items.slice(count);
+    this.#size -= size;
+    return taken;
+  }
+}
+
+function textSize(item: Item): number {
+  if (item.kind === 'run') return item.text.length;
+  if (item.kind === 'agent' && item.input.kind === 'artifact')
+    return item.input.parts.reduce((sum, part) => sum + partSize(part), 0);
+  return 0;
+}
+
+function partSize(part: { text?: string; raw?: string }): number {
+  return (part.text?.length ?? 0) + (part.raw?.length ?? 0);
+}
+
+function sameLane(a: TextRun, b: TextRun): boolean {
+  return a.lane === b.lane && a.from.id === b.from.id && a.from.attempt === b.from.attempt && a.from.turn === b.from.turn;
+}
+
+function merged(a: TextRun, b: TextRun): TextRun {
+  const { first, count, heldMs, firstAt, firstTrace } = a.chunk;
+  const chunk = {
+    ...b.chunk,
+    first,
+    count: count + b.chunk.count,
+    heldMs: Math.max(heldMs, b.chunk.heldMs),
+    firstAt,
+    ...(firstTrace && { firstTrace }),
+  };
+  return { ...b, text: a.text + b.text, n: b.n, chunk };
+}

@@ -1,0 +1,34 @@
+import { runService } from '@hopline/lifecycle';
+import { openFromSettings } from '@hopline/log-jetstream';
+import { relayConfig } from './config.ts';
+import { createRelay } from './relay.ts';
+
+await runService({
+  name: 'relay',
+  env: process.env,
+  config: relayConfig,
+  probes: 'own',
+  start: async ({ settings, instance, log: logger, telemetry }) => {
+    const log = await openFromSettings(settings, { name: instance, logger });
+    const relay = await createRelay({
+      log,
+      instance,
+      coalesce: {
+        eventCostMs: settings.HOPLINE_EVENT_COST_MS,
+        holdMsMax: settings.HOPLINE_HOLD_MS_MAX,
+        chunkBytesMax: settings.HOPLINE_CHUNK_BYTES_MAX,
+      },
+      metrics: telemetry.metrics,
+      logger,
+      leaseMs: settings.HOPLINE_LEASE_MS,
+      beatMs: settings.HOPLINE_BEAT_MS,
+    });
+    return {
+      checks: [{ name: 'log', check: () => log.check() }],
+      close: async () => {
+        await relay.stop();
+        await log.close();
+      },
+    };
+  },
+});

@@ -1,0 +1,107 @@
+import { randomUUID } from 'node:crypto';
+import type { CoalesceSettings } from '@hopline/coalesce';
+import { isVisible } from '@hopline/events';
+import { type Log, LogConflict } from '@hopline/log';
+import type { HopMetrics, Logger } from '@hopline/telemetry';
+import { Shard, type ShardContext } from './shard.ts';
+import { BEAT_MS, LEASE_MS, ShardLeases } from './shard-leases.ts';
+import { sideEffects } from './side-effects.ts';
+
+export type RelayDeps = {
+  log: Log;
+  /** Name of the instance for people; each life of a process gets an identity of its own. */
+  instance: string;
+  coalesce: CoalesceSettings;
+  metrics: HopMetrics;
+  logger: Logger;
+  leaseMs?: number;
+  beatMs?: number;
+};
+
+export type Relay = {
+  /** Shards this relay folds now. */
+  readonly shards: ReadonlySet<number>;
+  stop(): Promise<void>;
+};
+
+/** Pause before a shard that failed begins again, milliseconds: a log that is away is not asked in a tight loop. */
+const RESTART_PAUSE_MS = 100;
+
+/** The only writer of facts. Starts taking shards at once; resolves when the first round of leases is done. */
+export async function createRelay(deps: RelayDeps): Promise<Relay> {
+  const { log, logger, metrics } = deps;
+  const identity = `${deps.instance}-${randomUUID().slice(0, 8)}`;
+  const running = new Map<number, Shard>();
+  const now = () => performance.timeOrigin + performance.now();
+  const context = shardContext(deps, identity, now);
+
+  const leases = new ShardLeases({
+    store: log.leases,
+    shards: log.shards,
+    instance: identity,
+    beatMs: deps.beatMs ?? BEAT_MS,
+    leaseMs: deps.leaseMs ?? LEASE_MS,
+    now: () => performance.now(),
+    acquired: (index, checkpoint) => {
+      logger.info({ shard: index, raw_seq: checkpoint }, 'shard acquired');
+      metrics.ownedShards.add(1);
+      const shard = new Shard(index, checkpoint, { ...context, failed: error => failed(index, error) });
+      running.set(index, shard);
+      shard.start();
+    },
+    released: async index => {
+      const shard = running.get(index);
+      if (shard === undefined) return 0;
+      running.delete(index);
+      metrics.ownedShards.add(-1);
+      await shard.stop();
+      logger.info({ shard: index, raw_seq: shard.checkpoint }, 'shard released');
+      return shard.checkpoint;
+    },
+    checkpointOf: index => running.get(index)?.checkpoint ?? 0,
+    fault: error => logger.warn({ err: error }, 'lease round failed'),
+  });
+
+  function failed(index: number, error: unknown): void {
+    const conflict = error instanceof LogConflict;
+    if (conflict) metrics.appendConflicts.add(1, { reason: 'other_owner' });
+    logger.warn({ shard: index, err: error }, conflict ? 'another relay wrote to a task of this shard' : 'shard failed');
+    setTimeout(() => {
+      leases.restart(index).catch(fault => logger.error({ shard: index, err: fault }, 'shard could not be started again'));
+    }, RESTART_PAUSE_MS);
+  }
+
+  await leases.start();
+  return {
+    get shards() {
+      return leases.held;
+    },
+    stop: () => leases.stop(),
+  };
+}
+
+function shardContext(deps: RelayDeps, identity: string, now: () => number): ShardContext {
+  const { log, metrics } = deps;
+  let appends = 0;
+  return {
+    inputs: log.inputs,
+    facts: log.facts,
+    coalesce: deps.coalesce,
+    now,
+    appendId: taskId => `${taskId}:${identity}:${++appends}`,
+    stored: (step, trace) => {
+      for (const fact of step.facts) {
+        if (isVisible(fact)) metrics.chunksOut.add(1);
+        if (fact.kind === 'artifact.updated' && fact.chunk) metrics.agentToLog.recordMs(now() - fact.chunk.lastAt);
+      }
+      return sideEffects(log, step, trace);
+    },
+    dropped: (reason, count) => metrics.inputsDropped.add(count, { reason }),
+    chunked: (chunk, agent) => {
+      metrics.tokensIn.add(chunk.count, { agent });
+      metrics.flushes.add(1, { agent, reason: chunk.reason });
+      metrics.relayHold.recordMs(chunk.heldMs, { agent });
+    },
+    failed: () => {},
+  };
+}

@@ -1,0 +1,173 @@
+import { type KeyValue, type LeaseValue, LogConflict } from '@hopline/log';
+import { planShare } from './fair-share.ts';
+import { LeaseView, relayKey, shardKey } from './lease-view.ts';
+
+/** A relay says that it lives this often, milliseconds. */
+export const BEAT_MS = 500;
+/** A relay that was silent for this long is taken for dead: the bound on how long text stands still after a SIGKILL, plus one beat. Milliseconds. */
+export const LEASE_MS = 2_000;
+
+export type LeaseContext = {
+  store: KeyValue<LeaseValue>;
+  shards: number;
+  /** Unique to this life of the process. */
+  instance: string;
+  beatMs: number;
+  leaseMs: number;
+  /** Monotonic milliseconds. */
+  now: () => number;
+  /** The shard is ours: fold from this raw sequence on. */
+  acquired: (shard: number, checkpoint: number) => void;
+  /** The shard is to be let go: resolves with its checkpoint when nothing of it runs here any more. */
+  released: (shard: number) => Promise<number>;
+  checkpointOf: (shard: number) => number;
+  fault: (error: unknown) => void;
+};
+
+/**
+ * Which shards this relay folds. A hint for efficiency only: two owners of a shard do no harm, because the log lets one of them append.
+ * DESIGN order rule: a shard is stopped before its lease is given up, and started after it is held.
+ */
+export class ShardLeases {
+  readonly #context: LeaseContext;
+  readonly #view: LeaseView;
+  readonly #held = new Map<number, { revision: number; checkpoint: number }>();
+  readonly #stop = new AbortController();
+  #running: Promise<void> | undefined;
+  #lastBeatAt = 0;
+  #beat = 0;
+
+  constructor(context: LeaseContext) {
+    this.#context = context;
+    this.#view = new LeaseView(context.leaseMs);
+  }
+
+  get held(): ReadonlySet<number> {
+    return new Set(this.#held.keys());
+  }
+
+  /** Resolves when the bucket has been read once and the first shards were taken. */
+  async start(): Promise<void> {
+    const { store, now, fault } = this.#context;
+    const ready = Promise.withResolvers<void>();
+    void (async () => {
+      for await (const change of store.watch(this.#stop.signal)) {
+        if (change.type === 'ready') ready.resolve();
+        else this.#view.apply(change, now());
+      }
+    })().catch(error => {
+      ready.reject(error);
+      fault(error);
+    });
+    await ready.promise;
+    await this.#round();
+    this.#running = this.#loop();
+  }
+
+  /** Lets all shards go, one after the other, and takes the heartbeat back so that others need not wait for it to grow old. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+    for (const shard of [...this.#held.keys()]) await this.#release(shard);
+    await this.#context.store.delete(relayKey(this.#context.instance));
+  }
+
+  /** The shard failed here (somebody else appended, or the log was away): stop it and begin again from its checkpoint if it is still ours. */
+  async restart(shard: number): Promise<void> {
+    const held = this.#held.get(shard);
+    if (held === undefined) return;
+    const { store, instance, acquired, released } = this.#context;
+    const checkpoint = Math.max(held.checkpoint, await released(shard));
+    const entry = await store.get(shardKey(shard));
+    if (entry?.value.owner === instance && !this.#stop.signal.aborted) {
+      acquired(shard, Math.max(checkpoint, entry.value.checkpoint ?? 0));
+    } else {
+      this.#held.delete(shard);
+    }
+  }
+
+  async #loop(): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      await delay(this.#context.beatMs, this.#stop.signal);
+      if (this.#stop.signal.aborted) return;
+      try {
+        await this.#round();
+      } catch (error) {
+        this.#context.fault(error);
+      }
+    }
+  }
+
+  async #round(): Promise<void> {
+    const { store, instance, now, shards } = this.#context;
+    await store.put(relayKey(instance), { owner: instance, beat: ++this.#beat });
+    // A process that slept, or that the log did not answer, has missed everybody's heartbeat: it may not call the others dead.
+    const slept = this.#lastBeatAt > 0 && now() - this.#lastBeatAt > this.#context.leaseMs;
+    this.#lastBeatAt = now();
+    if (slept) this.#view.forgive(now());
+    const plan = planShare(this.#view.leases(shards, now()), instance);
+    for (const shard of [...this.#held.keys()]) await this.#renew(shard);
+    for (const shard of plan.release) if (this.#held.has(shard)) await this.#release(shard);
+    for (const shard of plan.take) await this.#take(shard);
+  }
+
+  async #take(shard: number): Promise<void> {
+    const { store, instance, acquired } = this.#context;
+    const known = this.#view.shard(shard);
+    const checkpoint = known?.value.checkpoint ?? 0;
+    const value = { owner: instance, checkpoint };
+    const write =
+      known === undefined ? store.create(shardKey(shard), value) : store.update(shardKey(shard), value, known.revision);
+    const revision = await unlessConflict(write);
+    if (revision === undefined) return;
+    this.#held.set(shard, { revision, checkpoint });
+    acquired(shard, checkpoint);
+  }
+
+  async #renew(shard: number): Promise<void> {
+    const { store, instance, checkpointOf, released } = this.#context;
+    const held = this.#held.get(shard)!;
+    const seen = this.#view.shard(shard);
+    const lost = seen !== undefined && seen.revision > held.revision && seen.value.owner !== instance;
+    const checkpoint = Math.max(held.checkpoint, checkpointOf(shard));
+    if (!lost && checkpoint === held.checkpoint) return;
+    const revision = lost
+      ? undefined
+      : await unlessConflict(store.update(shardKey(shard), { owner: instance, checkpoint }, held.revision));
+    if (revision !== undefined) {
+      this.#held.set(shard, { revision, checkpoint });
+      return;
+    }
+    this.#held.delete(shard);
+    await released(shard);
+  }
+
+  async #release(shard: number): Promise<void> {
+    const { store, released } = this.#context;
+    const held = this.#held.get(shard)!;
+    this.#held.delete(shard);
+    const checkpoint = Math.max(held.checkpoint, await released(shard));
+    await unlessConflict(store.update(shardKey(shard), { owner: '', checkpoint }, held.revision));
+  }
+}
+
+async function unlessConflict(write: Promise<number>): Promise<number | undefined> {
+  try {
+    return await write;
+  } catch (error) {
+    if (error instanceof LogConflict) return undefined;
+    throw error;
+  }
+}
+
+function delay(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener('abort', done, { once: true });
+  });
+}

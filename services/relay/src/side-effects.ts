@@ -1,0 +1,39 @@
+import { isTerminal, type Message, type Metadata } from '@hopline/a2a';
+import type { TaskControl, TraceCarrier, Work } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import type { StoredStep } from './task-pipeline.ts';
+
+/**
+ * What must happen once a fact is stored: a message becomes work for the task's role, a change of state goes into the task index.
+ * Both are done at least once: a work item has an id, and its worker looks into the log before it begins.
+ */
+export function sideEffects(log: Pick<Log, 'work' | 'tasks'>, step: StoredStep, trace: TraceCarrier): Promise<void> | undefined {
+  const effects: Promise<unknown>[] = [];
+  const { facts, control, first, again } = step;
+  for (const fact of facts) {
+    if (fact.kind === 'task.created')
+      effects.push(requestWork(log, control, 1, fact.event.task.history!.at(-1)!, fact.request, trace));
+    if (fact.kind === 'message.received') effects.push(requestWork(log, control, fact.turn, fact.message, fact.request, trace));
+  }
+  const newest = again !== undefined && control.messageIds.at(-1) === again.message.messageId;
+  if (newest && !isTerminal(control.state))
+    effects.push(requestWork(log, control, control.turn, again.message, again.metadata, trace));
+  if (again !== undefined || facts.some(fact => fact.kind === 'task.created' || fact.kind === 'status.changed')) {
+    const { contextId, state, generation, at } = control;
+    effects.push(log.tasks.put(control.taskId, { contextId, state, first, generation, at }));
+  }
+  return effects.length === 0 ? undefined : Promise.all(effects).then(() => undefined);
+}
+
+async function requestWork(
+  log: Pick<Log, 'work'>,
+  control: TaskControl,
+  turn: number,
+  message: Message,
+  metadata: Metadata | undefined,
+  trace: TraceCarrier,
+): Promise<void> {
+  const { taskId, contextId, profile, role } = control;
+  const work: Work = { v: 1, taskId, contextId, turn, profile, message, ...(metadata && { metadata }) };
+  await log.work.request(role, work, { id: `${taskId}:${turn}`, trace });
+}

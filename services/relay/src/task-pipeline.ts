@@ -1,0 +1,292 @@
+import type { CoalesceSettings } from '@hopline/coalesce';
+import type { AgentRecord, Fact, MessageInput, TaskControl, TraceCarrier } from '@hopline/events';
+import { type FactLog, RecordTooLarge, type StoredFacts, type StoredInput } from '@hopline/log';
+import { type DropReason, decide, evolve, failTask } from '@hopline/task';
+import { Admission, knownOf } from './admission.ts';
+import { FoldQueue, type Queued } from './fold-queue.ts';
+import { TaskHop } from './task-hop.ts';
+import { type Chunk, TaskText } from './task-text.ts';
+
+/** Text of one record, UTF-16 units: large enough that a burst is one append, far below the log's record limit. */
+export const RECORD_TEXT_UNITS_MAX = 128 * 1024;
+
+/** Facts that were just stored; or none, and the message whose side effects may not have happened before a takeover. */
+export type StoredStep = { facts: Fact[]; control: TaskControl; first: number; again?: MessageInput };
+
+type Step = { facts: Fact[]; control: TaskControl | undefined };
+
+const TOO_LARGE = 'an event of this task is larger than the log takes';
+
+/** What the pipeline needs from its shard. */
+export type PipelineContext = {
+  facts: FactLog;
+  coalesce: CoalesceSettings;
+  /** Epoch milliseconds. */
+  now: () => number;
+  /** Unique per append of this relay's life: a retry of one append carries the same id, another owner never does. */
+  appendId: (taskId: string) => string;
+  /** Called after a record is stored; a returned promise holds back the shard's checkpoint until it resolves. */
+  stored: (stored: StoredStep, trace: TraceCarrier) => Promise<void> | undefined;
+  dropped: (reason: DropReason, count: number) => void;
+  chunked: (chunk: Chunk, agent: string) => void;
+  /** The pipeline cannot go on (conflict, log unavailable): the shard must start again from the log. */
+  failed: (error: unknown) => void;
+};
+
+/**
+ * One task in the relay: inputs in, facts out, one append in flight. It holds nothing that the log does not: a new pipeline made from the
+ * newest record continues where this one stopped, and an append of the old one fails from then on.
+ */
+export class TaskPipeline {
+  readonly taskId: string;
+  readonly #context: PipelineContext;
+  readonly #hop: TaskHop;
+  readonly #admission: Admission;
+  readonly #text: TaskText;
+  readonly #queue = new FoldQueue();
+  readonly #effects = new Map<number, number>();
+  #control: TaskControl | undefined;
+  #newest: number;
+  #first: number;
+  #lastSeq: number;
+  #appending = false;
+  #stopped = false;
+  #timer: NodeJS.Timeout | undefined;
+  /** Epoch milliseconds of the last input; the shard evicts what is idle. */
+  touchedAt: number;
+
+  constructor(taskId: string, newest: StoredFacts | undefined, context: PipelineContext) {
+    this.taskId = taskId;
+    this.#context = context;
+    this.#control = newest?.record.control;
+    this.#newest = newest?.seq ?? 0;
+    this.#first = newest === undefined ? 0 : newest.record.first || newest.seq;
+    this.#lastSeq = this.#control?.raw ?? 0;
+    this.#hop = new TaskHop(taskId);
+    this.#admission = new Admission(this.#control);
+    this.#text = new TaskText(context.coalesce, (run, chunk) => {
+      this.#hop.chunk(chunk.count, chunk.text.length, chunk.heldMs);
+      context.chunked(chunk, run.from.agent);
+      this.#queue.pushRun(run, RECORD_TEXT_UNITS_MAX);
+    });
+    this.touchedAt = context.now();
+  }
+
+  get control(): TaskControl | undefined {
+    return this.#control;
+  }
+
+  /** UTF-16 units waiting for an append. */
+  get waiting(): number {
+    return this.#queue.size;
+  }
+
+  /** Nothing held, nothing waiting, no side effect under way. */
+  get idle(): boolean {
+    return this.#oldest() === undefined;
+  }
+
+  /** Every raw record of the task up to this sequence is folded in, side effects included. */
+  get settled(): number {
+    return (this.#oldest() ?? this.#lastSeq + 1) - 1;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    this.#hop.end();
+  }
+
+  /** Takes the next input of the task, in raw order. */
+  accept(input: StoredInput): void {
+    this.touchedAt = this.#context.now();
+    this.#hop.input(input);
+    if (input.seq <= this.#lastSeq) {
+      this.#again(input);
+      return;
+    }
+    this.#lastSeq = input.seq;
+    if (input.record.from === 'client') {
+      this.#text.closeAll(this.#context.now());
+      this.#queue.push({ kind: 'client', taskId: this.taskId, input: input.record.input }, input.seq);
+    } else {
+      this.#acceptAgent(input.record, input);
+    }
+    this.#due();
+  }
+
+  #due(): void {
+    this.#text.due(this.#context.now());
+    this.#schedule();
+    this.#pump();
+  }
+
+  /** An input that is folded in already is read again after a takeover: its side effects may not have happened. */
+  #again(input: StoredInput): void {
+    const control = this.#control;
+    if (control === undefined || input.record.from !== 'client' || input.record.input.kind !== 'message') return;
+    this.#effect(
+      input.seq,
+      this.#context.stored({ facts: [], control, first: this.#first, again: input.record.input }, this.#hop.carrier()),
+    );
+  }
+
+  #acceptAgent(record: AgentRecord, stored: StoredInput): void {
+    const admitted = this.#admission.before(record);
+    if (admitted === 'stale') {
+      this.#dropped('stale attempt', record.inputs.length);
+      return;
+    }
+    let n = record.n;
+    for (const input of record.inputs) {
+      if (input.kind === 'text') {
+        const known = knownOf(record, input, n, admitted, this.#control);
+        this.#text.offer(record, input, n, known, stored, this.#context.now());
+        n += input.tokens.length;
+        continue;
+      }
+      if (n > admitted) {
+        this.#text.flushFor(record.from, input, this.#context.now());
+        const mark = { from: record.from, n };
+        const closed = input.kind === 'close' && this.#queue.closeWithRun(record.from, input.lane, mark);
+        if (!closed) this.#queue.push({ kind: 'agent', from: record.from, input }, stored.seq, mark);
+      }
+      n++;
+    }
+    this.#admission.admit(record, Math.max(admitted, n - 1));
+  }
+
+  /** A real timer runs whenever text is held: a stalled source never hides its tail. */
+  #schedule(): void {
+    clearTimeout(this.#timer);
+    const { wakeAt } = this.#text;
+    if (wakeAt === undefined || this.#stopped) return;
+    this.#timer = setTimeout(
+      () => {
+        this.#due();
+      },
+      Math.max(0, wakeAt - this.#context.now()),
+    );
+  }
+
+  #pump(): void {
+    if (this.#appending || this.#stopped || this.#queue.length === 0) return;
+    this.#appending = true;
+    this.#drain().then(
+      () => {
+        this.#appending = false;
+        // An input may have come between the last look at the queue and now.
+        this.#pump();
+      },
+      error => {
+        this.stop();
+        this.#context.failed(error);
+      },
+    );
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#queue.length > 0 && !this.#stopped) {
+      const taken = this.#queue.take(RECORD_TEXT_UNITS_MAX);
+      const oldest = Math.min(...taken.map(queued => queued.firstSeq));
+      this.#hold(oldest);
+      await this.#append(this.#decide(taken), oldest);
+      this.#release(oldest);
+    }
+  }
+
+  async #append({ facts, control }: Step, oldest: number): Promise<void> {
+    if (facts.length === 0 || control === undefined) {
+      this.#control = control;
+      return;
+    }
+    const settled = { ...control, raw: Math.max(control.raw, (this.#unfolded() ?? this.#lastSeq + 1) - 1) };
+    const record = { v: 1, facts, control: settled, first: this.#first } as const;
+    const trace = this.#hop.carrier();
+    const options = { expected: this.#newest, id: this.#context.appendId(this.taskId), trace };
+    try {
+      const { seq } = await this.#context.facts.append(record, options);
+      this.#newest = seq;
+    } catch (error) {
+      if (!(error instanceof RecordTooLarge) || this.#control === undefined || isTooLargeNote(facts)) throw error;
+      await this.#append(this.#failStep(this.#control), oldest);
+      return;
+    }
+    const events = settled.generation - (this.#control?.generation ?? 0);
+    this.#control = settled;
+    this.#first ||= this.#newest;
+    this.#effect(oldest, this.#context.stored({ facts, control: settled, first: this.#first }, trace));
+    this.#hop.stored(settled, events);
+  }
+
+  /** An event that no record can hold ends its task, visibly; reading it again would end the same way for ever. */
+  #failStep(control: TaskControl): Step {
+    const { facts } = failTask(control, TOO_LARGE, Math.max(control.at, Math.round(this.#context.now())));
+    return { facts, control: facts.reduce<TaskControl>(evolve, control) };
+  }
+
+  #decide(taken: Queued[]): Step {
+    let control = this.#control;
+    const facts: Fact[] = [];
+    for (const { item, mark } of taken) {
+      const decision = decide(control, item, this.#context.now());
+      if (decision.dropped !== undefined) this.#dropped(decision.dropped, item.kind === 'run' ? item.chunk.count : 1);
+      for (const fact of decision.facts) {
+        facts.push(fact);
+        control = evolve(control, fact);
+      }
+      if (mark !== undefined && control !== undefined && mark.from.turn === control.turn) {
+        const { id, attempt } = mark.from;
+        control = { ...control, producers: { ...control.producers, [id]: { attempt, n: mark.n } } };
+      }
+    }
+    return { facts, control };
+  }
+
+  #dropped(reason: DropReason, count: number): void {
+    this.#hop.dropped(count);
+    this.#context.dropped(reason, count);
+  }
+
+  /** Holds the shard's checkpoint below `seq` until the side effect has happened. */
+  #effect(seq: number, effect: Promise<void> | undefined): void {
+    if (effect === undefined) return;
+    this.#hold(seq);
+    effect.then(
+      () => this.#release(seq),
+      error => {
+        this.stop();
+        this.#context.failed(error);
+      },
+    );
+  }
+
+  #hold(seq: number): void {
+    this.#effects.set(seq, (this.#effects.get(seq) ?? 0) + 1);
+  }
+
+  #release(seq: number): void {
+    const count = (this.#effects.get(seq) ?? 1) - 1;
+    if (count === 0) this.#effects.delete(seq);
+    else this.#effects.set(seq, count);
+  }
+
+  /** Raw sequence of the oldest record with something that waits, or is held, outside the append in flight. */
+  #unfolded(): number | undefined {
+    const { oldest } = this.#text;
+    const queued = this.#queue.oldest;
+    return oldest === undefined || (queued !== undefined && queued < oldest) ? queued : oldest;
+  }
+
+  #oldest(): number | undefined {
+    let oldest = this.#unfolded();
+    for (const seq of this.#effects.keys()) {
+      if (oldest === undefined || seq < oldest) oldest = seq;
+    }
+    return oldest;
+  }
+}
+
+function isTooLargeNote(facts: readonly Fact[]): boolean {
+  return facts.some(fact => fact.kind === 'status.changed' && fact.event.statusUpdate.metadata?.reason === TOO_LARGE);
+}

@@ -1,0 +1,30 @@
+import { runService } from '@hopline/lifecycle';
+import { openFromSettings } from '@hopline/log-jetstream';
+import { supervisorConfig } from './config.ts';
+import { SkillPlanner } from './skill-planner.ts';
+import { createSupervisor } from './supervisor.ts';
+
+await runService({
+  name: 'supervisor',
+  env: process.env,
+  config: supervisorConfig,
+  probes: 'own',
+  start: async ({ settings, instance, log: logger, telemetry }) => {
+    const log = await openFromSettings(settings, { name: instance, logger });
+    const supervisor = await createSupervisor({
+      log,
+      planner: new SkillPlanner(),
+      displayName: settings.HOPLINE_SUPERVISOR_NAME,
+      slots: settings.HOPLINE_SLOTS,
+      metrics: telemetry.metrics,
+      logger,
+    });
+    return {
+      checks: [{ name: 'log', check: () => log.check() }],
+      close: async () => {
+        await supervisor.stop();
+        await log.close();
+      },
+    };
+  },
+});

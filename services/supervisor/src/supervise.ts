@@ -1,0 +1,103 @@
+import { isInterrupted, isTerminal } from '@hopline/a2a';
+import { createInputWriter, type Job, type Log } from '@hopline/log';
+import { SUPERVISOR } from '@hopline/task';
+import { ATTR, type Hop, type HopMetrics, type Logger, SPAN, startHop } from '@hopline/telemetry';
+import type { AgentDirectory } from './agent-directory.ts';
+import { CaipeTurn } from './caipe-turn.ts';
+import type { Planner } from './planner.ts';
+import { TransparentTurn } from './transparent-turn.ts';
+import type { TurnContext } from './turn-runner.ts';
+import { TurnView } from './turn-view.ts';
+
+export type SuperviseDeps = {
+  log: Log;
+  planner: Planner;
+  directory: AgentDirectory;
+  displayName: string;
+  metrics: HopMetrics;
+  logger: Logger;
+  signal: AbortSignal;
+};
+
+/**
+ * Conducts one turn of a task until it is over: follows the task's facts and says what is due. Resolves when the task ended, waits for input, or went on to a
+ * later turn; rejects when it has to be handed back (shutdown, log unavailable).
+ */
+export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
+  const { log, metrics } = deps;
+  const { work, attempt } = job;
+  const hop = startHop(SPAN.processWork, {
+    kind: 'consumer',
+    parent: job.trace,
+    attributes: {
+      [ATTR.a2aTask]: work.taskId,
+      [ATTR.role]: SUPERVISOR,
+      [ATTR.attempt]: attempt,
+      [ATTR.genAiConversation]: work.contextId,
+    },
+  });
+  if (attempt > 1) metrics.redeliveries.add(1);
+  const stop = new AbortController();
+  const signal = AbortSignal.any([deps.signal, stop.signal]);
+  try {
+    const newest = await log.facts.last(work.taskId);
+    if (newest === undefined) throw new Error('work for a task that is not in the log');
+    const first = newest.record.first || newest.seq;
+    const records = await log.facts.follow(work.taskId, first - 1, signal);
+    const view = new TurnView();
+    const context = turnContext(deps, job, view, hop, signal);
+    const turn = work.profile === 'transparent' ? new TransparentTurn(context) : new CaipeTurn(context);
+    for await (const record of records) {
+      view.apply(record);
+      if (isOver(view, work.turn)) return;
+      if (record.seq < newest.seq) continue;
+      if (job.exhausted) giveUp(context);
+      else await turn.advance();
+      // A writer that failed rejects here: the job is handed back instead of waiting for facts that never come.
+      await context.writer.flush();
+    }
+    throw new Error('supervision was interrupted');
+  } catch (error) {
+    hop.fail('interrupted');
+    throw error;
+  } finally {
+    stop.abort();
+    hop.end();
+  }
+}
+
+function isOver(view: TurnView, turn: number): boolean {
+  const control = view.control;
+  if (control === undefined || control.turn < turn) return false;
+  return control.turn > turn || isTerminal(control.state) || (isInterrupted(control.state) && view.calls.length > 0);
+}
+
+/** The last delivery of work that nobody could finish: the task ends with a reason instead of hanging. */
+function giveUp({ writer }: TurnContext): void {
+  writer.add({
+    kind: 'status',
+    state: 'TASK_STATE_FAILED',
+    metadata: { reason: 'the supervisor gave up after several attempts', retryable: true },
+  });
+}
+
+function turnContext(deps: SuperviseDeps, job: Job, view: TurnView, hop: Hop, signal: AbortSignal): TurnContext {
+  const { log, planner, directory, displayName } = deps;
+  const { work, attempt } = job;
+  const { taskId, contextId, turn, profile, message, metadata } = work;
+  const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn, attempt };
+  return {
+    work,
+    view,
+    writer: createInputWriter(log.inputs, { taskId, producer, trace: hop.carrier() }),
+    planner,
+    agents: () => directory.atLeastOne(signal),
+    delegate: ({ id, agent, answer, resume }) => {
+      const call = { id, ...(answer && { answer }), ...(resume !== undefined && { resume }) };
+      const item = { v: 1 as const, taskId, contextId, turn, profile, call, message, ...(metadata && { metadata }) };
+      return log.work.request(`agent.${agent}`, item, { id: `${taskId}:${id}`, trace: hop.carrier() });
+    },
+    displayName,
+    signal,
+  };
+}

@@ -1,0 +1,39 @@
+import type { Log } from '@hopline/log';
+import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
+import { AgentDirectory } from './agent-directory.ts';
+import type { Planner } from './planner.ts';
+import { supervise } from './supervise.ts';
+
+export type SupervisorDeps = {
+  log: Log;
+  planner: Planner;
+  displayName: string;
+  slots: number;
+  metrics: HopMetrics;
+  logger: Logger;
+};
+
+export type Supervisor = { stop(): Promise<void> };
+
+/** Takes tasks from the supervisors' queue until it is stopped; what is not finished then goes to another supervisor at once. */
+export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor> {
+  const { log, logger, slots } = deps;
+  const stop = new AbortController();
+  const directory = new AgentDirectory(() => performance.now());
+  await directory.follow(log.agents, stop.signal, error => logger.error({ err: error }, 'agent registry lost'));
+  const taking = log.work.take('supervisor', { slots, signal: stop.signal }, async job => {
+    const taskLog = taskLogger(logger, job.work.taskId);
+    try {
+      await supervise({ ...deps, directory, signal: stop.signal }, job);
+    } catch (error) {
+      if (!stop.signal.aborted) taskLog.warn({ err: error, attempt: job.attempt }, 'turn handed back');
+      throw error;
+    }
+  });
+  return {
+    stop: async () => {
+      stop.abort();
+      await taking;
+    },
+  };
+}

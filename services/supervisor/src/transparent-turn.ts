@@ -1,0 +1,66 @@
+import { NoAgentFits } from './planner.ts';
+import type { TurnContext, TurnRunner } from './turn-runner.ts';
+
+/**
+ * Profile `transparent`: Hopline in front of somebody's existing agent. One agent takes the message; its artifacts, states and messages pass
+ * as they are, and only ids, coalescing and hops are ours.
+ */
+export class TransparentTurn implements TurnRunner {
+  readonly #context: TurnContext;
+  #begun = false;
+  #ended = false;
+
+  constructor(context: TurnContext) {
+    this.#context = context;
+  }
+
+  async advance(): Promise<void> {
+    if (!this.#begun) {
+      this.#begun = true;
+      await this.#begin();
+    }
+    const { view, writer } = this.#context;
+    const ended = view.calls.length > 0 ? view.ended(view.calls.at(-1)!) : undefined;
+    if (ended === undefined || this.#ended) return;
+    this.#ended = true;
+    const { state, message, reason, retryable } = ended;
+    const metadata = reason === undefined ? undefined : { reason, retryable: retryable === true };
+    writer.add({ kind: 'status', state, ...(message && { message }), ...(metadata && { metadata }) });
+  }
+
+  async #begin(): Promise<void> {
+    const { view, work } = this.#context;
+    const [known] = view.calls;
+    if (known !== undefined) {
+      if (view.ended(known) === undefined) await this.#call(known, view.agentOf(known));
+      return;
+    }
+    const id = `call-${work.turn}-1`;
+    const [waiting] = view.waiting;
+    if (waiting !== undefined) {
+      await this.#call(id, waiting.agent, waiting.resume);
+      return;
+    }
+    const agent = await this.#choose();
+    if (agent !== undefined) await this.#call(id, agent);
+  }
+
+  async #choose(): Promise<string | undefined> {
+    const { planner, work, agents, signal, writer } = this.#context;
+    try {
+      const plan = await planner.plan({ message: work.message, metadata: work.metadata ?? {}, agents: await agents(), signal });
+      return plan.agents[0];
+    } catch (error) {
+      if (!(error instanceof NoAgentFits)) throw error;
+      writer.add({ kind: 'status', state: 'TASK_STATE_FAILED', metadata: { reason: error.message, retryable: false } });
+      return undefined;
+    }
+  }
+
+  async #call(id: string, agent: string, resume?: unknown): Promise<void> {
+    const { writer, delegate, view } = this.#context;
+    if (!view.calls.includes(id)) writer.add({ kind: 'call', call: id, agent });
+    await writer.flush();
+    await delegate({ id, agent, ...(resume !== undefined && { resume }) });
+  }
+}

@@ -1,0 +1,32 @@
+import type { Work } from '@hopline/events';
+import type { AgentEntry, InputWriter, Log } from '@hopline/log';
+import type { Planner } from './planner.ts';
+import type { TurnView } from './turn-view.ts';
+
+/** How a profile conducts a turn: told of every change in the log, it says what is due. Saying a thing twice does no harm: ordinals and the decider drop it. */
+export interface TurnRunner {
+  /** Called once, when the log has been read up to its newest record, and again after every later record, never twice at a time. */
+  advance(): Promise<void>;
+}
+
+export type TurnContext = {
+  work: Work;
+  view: TurnView;
+  writer: InputWriter;
+  planner: Planner;
+  agents: () => Promise<AgentEntry[]>;
+  /** Queues a call for an agent. The same call is queued once, whoever asks again. */
+  delegate: (call: {
+    id: string;
+    agent: string;
+    resume?: unknown;
+    answer?: { name: string; description: string; metadata: Record<string, unknown> };
+  }) => Promise<void>;
+  /** What the supervisor is called in artifact descriptions. */
+  displayName: string;
+  signal: AbortSignal;
+};
+
+export type Delegation = Parameters<TurnContext['delegate']>[0];
+
+export type SupervisorDeps = { log: Log; planner: Planner; displayName: string };
