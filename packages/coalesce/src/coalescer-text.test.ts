@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { Chunk } from './chunk.ts';
+import { type Coalescer, close, closeAll, createCoalescer, flush, held, offer, tick } from './coalescer.ts';
+
+type Call =
+  | { act: 'offer'; lane: string; text: string; dt: number }
+  | { act: 'tick' | 'flush'; dt: number }
+  | { act: 'close'; lane: string; dt: number };
+type Said = { lane: string; text: string };
+/** `ended`: the lane was closed by this chunk's call. */
+type Sent = Chunk<number> & { ended: boolean };
+
+const FRAGMENTS = ['', ' ', '\n', '\r', '\r\n', '\0', 'H', 'ere', ' is', 'ha', '✅ failed', 'e', '\u0301', '\ufe0f', '\u200d'];
+const HALVES = ['\ud83d', '\ude00', '\ud83c', '\uddeb', 'x\ud83d', '\ude00y', '\ud83d\ud83d'];
+const EMOJI = ['😀', '👩‍', '👧', '🇫', '🇷', '👩‍👩‍👧‍👦', '👍🏽', 'x'.repeat(40), '👩‍👩‍👧‍👦'.repeat(3), 'é'.repeat(33)];
+const laneName = fc.constantFrom('plan', 'argocd', 'github');
+const dt = fc.oneof(fc.constant(0), fc.double({ min: 0, max: 3, noNaN: true }), fc.integer({ min: 0, max: 400 }));
+const say: fc.Arbitrary<Call> = fc.record({
+  act: fc.constant('offer' as const),
+  lane: laneName,
+  text: fc.constantFrom(...FRAGMENTS, ...HALVES, ...EMOJI),
+  dt,
+});
+const calls = fc.array(
+  fc.oneof(
+    { weight: 12, arbitrary: say },
+    { weight: 4, arbitrary: fc.record({ act: fc.constant('tick' as const), dt }) },
+    { weight: 1, arbitrary: fc.record({ act: fc.constant('flush' as const), dt }) },
+    { weight: 1, arbitrary: fc.record({ act: fc.constant('close' as const), lane: laneName, dt }) },
+  ),
+  { maxLength: 120 },
+);
+const settings = fc.record({
+  eventCostMs: fc.constantFrom(0, 5, 120),
+  holdMsMax: fc.constantFrom(1, 20, 250),
+  chunkBytesMax: fc.constantFrom(4, 7, 16, 64, 32_768),
+});
+
+/** Plays calls; a token's ref is its rank. `after` runs after every call. */
+function play(
+  coalescer: Coalescer<number>,
+  list: readonly Call[],
+  after: (sent: readonly Sent[], said: readonly Said[]) => void = () => {},
+): { sent: Sent[]; said: Said[] } {
+  const sent: Sent[] = [];
+  const said: Said[] = [];
+  let nowMs = 1_700_000_000_000;
+  const keep = (chunks: Chunk<number>[], ended: boolean) => {
+    for (const chunk of chunks) sent.push({ ...chunk, ended });
+  };
+  for (const call of list) {
+    nowMs += call.dt;
+    if (call.act === 'offer') {
+      const ref = said.push(call) - 1;
+      keep(offer(coalescer, call.lane, { text: call.text, atMs: nowMs, ref }, nowMs), false);
+    } else if (call.act === 'close') keep(close(coalescer, call.lane, nowMs), true);
+    else keep(call.act === 'tick' ? tick(coalescer, nowMs) : flush(coalescer, nowMs), false);
+    after(sent, said);
+  }
+  keep(closeAll(coalescer, nowMs), true);
+  return { sent, said };
+}
+
+const of = <T extends { lane: string }>(list: readonly T[], lane: string) => list.filter(item => item.lane === lane);
+const joined = (list: readonly { text: string }[]) => list.map(item => item.text).join('');
+
+function eachPlay(check: (sent: Sent[], said: Said[], lane: string, chunkBytesMax: number) => void): void {
+  fc.assert(
+    fc.property(settings, calls, (chosen, list) => {
+      const { sent, said } = play(createCoalescer(chosen), list);
+      for (const lane of ['plan', 'argocd', 'github']) check(of(sent, lane), of(said, lane), lane, chosen.chunkBytesMax);
+    }),
+    { numRuns: 600 },
+  );
+}
+
+test('S0-36 S0-22 C-20 the chunks of a lane join to its tokens, unit by unit, and every token is counted once', () => {
+  eachPlay((sent, said) => {
+    assert.equal(joined(sent), joined(said));
+    assert.equal(
+      sent.reduce((sum, chunk) => sum + chunk.count, 0),
+      said.length,
+    );
+  });
+});
+
+test('no chunk ends between the halves of a pair unless its lane ends there', () => {
+  eachPlay(sent => {
+    for (const [index, chunk] of sent.entries()) {
+      const next = sent[index + 1];
+      if (next === undefined || chunk.ended) continue;
+      assert.ok(
+        !(/[\ud800-\udbff]$/.test(chunk.text) && /^[\udc00-\udfff]/.test(next.text)),
+        JSON.stringify([chunk.text, next.text]),
+      );
+    }
+  });
+});
+
+test('no chunk is over chunkBytesMax in UTF-8', () => {
+  eachPlay((sent, _said, _lane, chunkBytesMax) => {
+    for (const chunk of sent) assert.ok(Buffer.byteLength(chunk.text) <= chunkBytesMax);
+  });
+});
+
+test('a reader that restarts after any chunk finds the rest by `last` and `lastOffset`', () => {
+  fc.assert(
+    fc.property(settings, calls, (chosen, list) => {
+      const { sent, said } = play(createCoalescer(chosen), list);
+      for (const [index, chunk] of sent.entries()) {
+        const inside = chunk.lastOffset === undefined ? '' : said[chunk.last]!.text.slice(chunk.lastOffset);
+        const later = said.filter((token, rank) => rank > chunk.last && token.lane === chunk.lane);
+        assert.equal(joined(of(sent.slice(index + 1), chunk.lane)), inside + joined(later));
+        assert.ok(chunk.lastOffset === undefined || (chunk.lastOffset > 0 && inside !== ''));
+        assert.ok(chunk.first <= chunk.last && chunk.firstAtMs <= chunk.lastAtMs && chunk.heldMs >= 0);
+      }
+    }),
+    { numRuns: 600 },
+  );
+});
+
+test('everything before the oldest held token is out, after every call', () => {
+  fc.assert(
+    fc.property(settings, calls, (chosen, list) => {
+      const coalescer = createCoalescer<number>(chosen);
+      play(coalescer, list, (sent, said) => {
+        const { oldest = said.length, tokens, bytes } = held(coalescer);
+        const done = said.filter((_, rank) => rank < oldest);
+        for (const lane of ['plan', 'argocd', 'github']) assert.ok(joined(of(sent, lane)).startsWith(joined(of(done, lane))));
+        assert.equal(
+          sent.reduce((sum, chunk) => sum + chunk.count, tokens),
+          said.length,
+        );
+        assert.ok(bytes >= Buffer.byteLength(joined(said)) - Buffer.byteLength(joined(sent)) || !joined(said).isWellFormed());
+      });
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('the same calls at the same times give the same chunks', () => {
+  fc.assert(
+    fc.property(settings, calls, (chosen, list) =>
+      assert.deepEqual(play(createCoalescer(chosen), list), play(createCoalescer(chosen), list)),
+    ),
+  );
+});
+
+const token = (text: string, ref = 0) => ({ text, atMs: 0, ref });
+const texts = (chunks: readonly Chunk<number>[]) => chunks.map(chunk => chunk.text);
+
+test('half a pair waits for its other half, across a flush, and comes out alone when the lane ends', () => {
+  const coalescer = createCoalescer<number>();
+  offer(coalescer, 'a', token('ok \ud83d', 1), 0);
+  const [before] = flush(coalescer, 1);
+  assert.deepEqual(
+    { text: before?.text, last: before?.last, count: before?.count, lastOffset: before?.lastOffset },
+    { text: 'ok ', last: 1, count: 0, lastOffset: 3 },
+  );
+  assert.deepEqual(flush(coalescer, 2), []);
+  offer(coalescer, 'a', token('\ude00!', 2), 3);
+  const [after] = flush(coalescer, 4);
+  assert.deepEqual(
+    { text: after?.text, first: after?.first, last: after?.last, count: after?.count },
+    { text: '😀!', first: 1, last: 2, count: 2 },
+  );
+  offer(coalescer, 'a', token('\ud83d', 3), 5);
+  assert.deepEqual(texts(close(coalescer, 'a', 6)), ['\ud83d']);
+});
+
+test('an open end waits for the token that continues it, up to holdMsMax and not longer', () => {
+  for (const [open, rest] of [
+    ['👩‍', '👧'],
+    ['🇫', '🇷'],
+    ['\r', '\n'],
+    ['\ud83d', '\ude00'],
+  ] as const) {
+    const coalescer = createCoalescer<number>();
+    offer(coalescer, 'a', token(open), 0);
+    assert.deepEqual(tick(coalescer, 249), []);
+    offer(coalescer, 'a', token(rest), 249);
+    assert.deepEqual(texts(tick(coalescer, 249)), [open + rest]);
+  }
+  const coalescer = createCoalescer<number>();
+  offer(coalescer, 'a', token('x👩‍'), 0);
+  assert.deepEqual(tick(coalescer, 249.9), []);
+  assert.deepEqual(
+    tick(coalescer, 250).map(chunk => [chunk.text, chunk.reason]),
+    [['x👩‍', 'age']],
+  );
+});
+
+test('a token that begins with a mark, a variation selector or a joiner joins what is held', () => {
+  for (const mark of ['\u0301', '\ufe0f', '\u200d👧', '🏽']) {
+    const coalescer = createCoalescer<number>();
+    offer(coalescer, 'a', token('e'), 0);
+    offer(coalescer, 'a', token(mark), 1);
+    assert.deepEqual(texts(tick(coalescer, 2)), [`e${mark}`]);
+  }
+});
+
+test('empty and white-space tokens keep their place', () => {
+  const coalescer = createCoalescer<number>();
+  for (const [ref, text] of ['', ' ', '\n\n', ''].entries()) offer(coalescer, 'a', token(text, ref), 0);
+  const [chunk] = flush(coalescer, 0);
+  assert.deepEqual(
+    { text: chunk?.text, first: chunk?.first, last: chunk?.last, count: chunk?.count },
+    { text: ' \n\n', first: 0, last: 3, count: 4 },
+  );
+  offer(coalescer, 'a', token('', 4), 1);
+  assert.deepEqual(
+    flush(coalescer, 1).map(({ text, count, last }) => [text, count, last]),
+    [['', 1, 4]],
+  );
+});
+
+test('C-4 a token at chunkBytesMax is held like any; one byte more and it leaves at once, in pieces', () => {
+  const coalescer = createCoalescer<number>({ chunkBytesMax: 8 });
+  assert.deepEqual(offer(coalescer, 'a', token('12345678'), 0), []);
+  assert.deepEqual(
+    offer(coalescer, 'a', token('9', 1), 0).map(({ text, reason, count }) => [text, reason, count]),
+    [['12345678', 'size', 1]],
+  );
+  const pieces = offer(coalescer, 'a', token('abcdefgh😀x', 2), 0);
+  assert.deepEqual(
+    pieces.map(({ text, first, last, lastOffset, count }) => [text, first, last, lastOffset, count]),
+    [
+      ['9', 1, 1, undefined, 1],
+      ['abcdefgh', 2, 2, 8, 0],
+      ['😀x', 2, 2, undefined, 1],
+    ],
+  );
+  assert.equal(held(coalescer).tokens, 0);
+});

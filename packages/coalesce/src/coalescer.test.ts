@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { Chunk } from './chunk.ts';
+import { close, closeAll, createCoalescer, flush, held, offer, tick, wakeAtMs } from './coalescer.ts';
+import { DEFAULT_SETTINGS, FIRST_HOLD_MS, LANES_MAX } from './settings.ts';
+
+const token = (text: string, ref = 0, atMs = 0) => ({ text, atMs, ref });
+const brief = (chunks: readonly Chunk<number>[]) => chunks.map(({ lane, text, reason }) => `${lane} ${text} ${reason}`);
+
+/** Feeds one lane a token at each time, with timers that fire exactly when asked. */
+function run(times: readonly number[], settings = {}): Chunk<number>[] {
+  const coalescer = createCoalescer<number>(settings);
+  const chunks: Chunk<number>[] = [];
+  const fire = (untilMs: number) => {
+    for (let wakeMs = wakeAtMs(coalescer); wakeMs !== undefined && wakeMs < untilMs; wakeMs = wakeAtMs(coalescer))
+      chunks.push(...tick(coalescer, wakeMs));
+  };
+  for (const [ref, nowMs] of times.entries()) {
+    fire(nowMs);
+    chunks.push(...offer(coalescer, 'a', token('x', ref, nowMs), nowMs));
+    if (times[ref + 1] !== nowMs) chunks.push(...tick(coalescer, nowMs));
+  }
+  fire(Number.POSITIVE_INFINITY);
+  return chunks;
+}
+
+const every = (gapMs: number, count: number) => Array.from({ length: count }, (_, index) => index * gapMs);
+
+test('S0-38 the first text of a lane leaves within FIRST_HOLD_MS, whatever the event cost and the pace', () => {
+  for (const eventCostMs of [1, 120, 60_000]) {
+    for (const gapMs of [0.1, 2, 20, 1000]) {
+      const [first] = run(every(gapMs, 100), { eventCostMs });
+      assert.ok(first !== undefined && first.first === 0 && first.heldMs <= FIRST_HOLD_MS, `${gapMs} ms`);
+      assert.ok(eventCostMs < 120 || first.reason === 'first', first.reason);
+    }
+  }
+});
+
+test('the tokens of a first packet leave together', () => {
+  assert.equal(run([0, 0.3, 0.5, 1.1, 1.9, 90, 180])[0]!.count, 5);
+});
+
+test('S1-27 event cost 0 is pass-through: one chunk per token, at once, empty ones too', () => {
+  const coalescer = createCoalescer<number>({ eventCostMs: 0 });
+  for (const [ref, text] of ['a', '', ' ', 'a', '👩‍', '\r', '\u0301'].entries()) {
+    const chunks = offer(coalescer, 'a', token(text, ref), 0);
+    assert.deepEqual(
+      chunks.map(chunk => [chunk.text, chunk.first, chunk.last, chunk.count, chunk.reason]),
+      [[text, ref, ref, 1, 'each']],
+    );
+    assert.equal(wakeAtMs(coalescer), undefined);
+  }
+});
+
+test('pass-through holds half a pair for the other half, with a timer for the text before it', () => {
+  const coalescer = createCoalescer<number>({ eventCostMs: 0 });
+  assert.deepEqual(offer(coalescer, 'a', token('x\ud83d'), 10), []);
+  assert.equal(wakeAtMs(coalescer), 10 + DEFAULT_SETTINGS.holdMsMax);
+  assert.deepEqual(brief(offer(coalescer, 'a', token('\ude00'), 11)), ['a x😀 each']);
+  offer(coalescer, 'a', token('y\ud83d'), 12);
+  assert.deepEqual(brief(tick(coalescer, 12 + DEFAULT_SETTINGS.holdMsMax)), ['a y age']);
+  assert.equal(wakeAtMs(coalescer), undefined, 'no time releases half a pair');
+  assert.equal(held(coalescer).tokens, 1);
+});
+
+test('a timer always runs while text is held, and nothing is held longer than holdMsMax', () => {
+  const gaps = fc.array(
+    fc.oneof(fc.constant(0), fc.double({ min: 0, max: 30, noNaN: true }), fc.integer({ min: 0, max: 3000 })),
+    { maxLength: 200 },
+  );
+  const lanes = fc.array(fc.constantFrom('a', 'b', 'c'), { minLength: 1, maxLength: 9 });
+  const texts = fc.array(fc.constantFrom('x', '', ' y', '👩‍', '🇫', '\r'), { minLength: 1, maxLength: 9 });
+  fc.assert(
+    fc.property(
+      gaps,
+      lanes,
+      texts,
+      fc.constantFrom(1, 20, 250),
+      fc.constantFrom(0, 10, 120, 60_000),
+      (list, names, said, holdMsMax, eventCostMs) => {
+        const coalescer = createCoalescer<number>({ holdMsMax, eventCostMs });
+        let nowMs = 0;
+        const check = (chunks: Chunk<number>[]) => {
+          for (const chunk of chunks) assert.ok(chunk.heldMs <= holdMsMax + 1e-9);
+          assert.equal(wakeAtMs(coalescer) === undefined, held(coalescer).tokens === 0);
+        };
+        for (const [index, gap] of list.entries()) {
+          const nextMs = nowMs + gap;
+          for (let wakeMs = wakeAtMs(coalescer); wakeMs !== undefined && wakeMs < nextMs; wakeMs = wakeAtMs(coalescer))
+            check(tick(coalescer, wakeMs));
+          nowMs = nextMs;
+          check(offer(coalescer, names[index % names.length]!, token(said[index % said.length]!), nowMs));
+          if (gap > 1) check(tick(coalescer, nowMs));
+        }
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
+test('flush and tick send lanes in the order of their oldest token', () => {
+  const coalescer = createCoalescer<number>();
+  offer(coalescer, 'b', token('1'), 0);
+  offer(coalescer, 'c', token('2'), 0);
+  offer(coalescer, 'a', token('3'), 1);
+  offer(coalescer, 'b', token('4'), 1);
+  assert.deepEqual(brief(flush(coalescer, 1)), ['b 14 boundary', 'c 2 boundary', 'a 3 boundary']);
+  assert.deepEqual(flush(coalescer, 1), []);
+  // What stays after a flush is as old as its own token, not as the chunk that left.
+  offer(coalescer, 'a', token('5\ud83d'), 2);
+  offer(coalescer, 'b', token('6'), 2);
+  assert.deepEqual(brief(flush(coalescer, 2)), ['a 5 boundary', 'b 6 boundary']);
+  offer(coalescer, 'c', token('7'), 3);
+  assert.deepEqual(brief(closeAll(coalescer, 3)), ['a \ud83d close', 'c 7 close']);
+});
+
+test('lanes do not mix and close alone', () => {
+  const coalescer = createCoalescer<number>();
+  for (const [ref, text] of ['H', 'ello', ', wor', 'ld'].entries()) {
+    offer(coalescer, 'one', token(text, ref), 0);
+    offer(coalescer, 'two', token(text.toUpperCase(), ref), 0);
+  }
+  assert.deepEqual(brief(close(coalescer, 'two', 0)), ['two HELLO, WORLD close']);
+  assert.deepEqual(close(coalescer, 'two', 0), []);
+  assert.deepEqual(close(coalescer, 'never', 0), []);
+  assert.deepEqual(brief(flush(coalescer, 0)), ['one Hello, world boundary']);
+});
+
+test('a steady source is cut at its last token, a stalled one by the quiet after it', () => {
+  const steady = run(every(20, 600), { eventCostMs: 100 }).slice(100, -1);
+  assert.ok(steady.every(chunk => chunk.reason === 'ready' && chunk.count === 3 && chunk.heldMs === 40));
+  const stalled = run([...every(2, 100), 3000]).at(-2)!;
+  assert.equal(stalled.reason, 'quiet');
+  assert.ok(stalled.heldMs < 40, `${stalled.heldMs} ms: not for the length of the stall`);
+});
+
+test('a caller that ticks late gets one larger chunk, and the lane goes on as before', () => {
+  const coalescer = createCoalescer<number>({ eventCostMs: 100 });
+  for (let nowMs = 0; nowMs < 1000; nowMs += 20) {
+    offer(coalescer, 'a', token('x'), nowMs);
+    tick(coalescer, nowMs);
+  }
+  flush(coalescer, 1000);
+  for (let nowMs = 1000; nowMs < 1400; nowMs += 20) offer(coalescer, 'a', token('x'), nowMs);
+  assert.ok(wakeAtMs(coalescer)! < 1400, 'overdue');
+  assert.equal(tick(coalescer, 1400)[0]!.count, 20);
+  const counts: number[] = [];
+  for (let nowMs = 1400; nowMs < 2000; nowMs += 20) {
+    offer(coalescer, 'a', token('x'), nowMs);
+    for (const chunk of tick(coalescer, nowMs)) counts.push(chunk.count);
+  }
+  assert.deepEqual(new Set(counts), new Set([3]));
+});
+
+test('a clock that steps back is held: no negative time, no chunk lost or repeated', () => {
+  const coalescer = createCoalescer<number>();
+  offer(coalescer, 'a', token('x', 0), 5000);
+  offer(coalescer, 'a', token('y', 1), 1000);
+  assert.deepEqual(tick(coalescer, 1002), []);
+  assert.deepEqual(
+    tick(coalescer, 5002).map(({ text, heldMs }) => [text, heldMs]),
+    [['xy', 2]],
+  );
+});
+
+test('one lane over LANES_MAX: an idle lane is forgotten; if none is idle the oldest text leaves', () => {
+  const coalescer = createCoalescer<number>();
+  for (let index = 0; index < LANES_MAX; index++) assert.deepEqual(offer(coalescer, `lane ${index}`, token('x'), index), []);
+  assert.deepEqual(brief(offer(coalescer, 'one more', token('y'), 999)), ['lane 0 x size']);
+  assert.equal(coalescer.lanes.size, LANES_MAX);
+  flush(coalescer, 1000);
+  assert.deepEqual(offer(coalescer, 'another', token('z'), 1001), []);
+  assert.equal(coalescer.lanes.size, LANES_MAX);
+  assert.equal(held(coalescer).tokens, 1);
+});

@@ -1,0 +1,13 @@
+export { type Chunk, FLUSH_REASONS, type FlushReason, type Token } from './chunk.ts';
+export { type Coalescer, close, closeAll, createCoalescer, flush, held, offer, tick, wakeAtMs } from './coalescer.ts';
+export { CREDIT_EVENTS, REFILL_SHARE } from './hold-policy.ts';
+export {
+  CHUNK_BYTES_MIN,
+  type CoalesceSettings,
+  checkSettings,
+  DEFAULT_SETTINGS,
+  EVENT_COST_MS_MAX,
+  FIRST_HOLD_MS,
+  HOLD_MS_MAX,
+  LANES_MAX,
+} from './settings.ts';

@@ -1,0 +1,50 @@
+/** How one task's text is coalesced. Checked by `checkSettings`; every number is finite. */
+export type CoalesceSettings = {
+  /**
+   * K, in token-milliseconds: sending one event is worth as much as delaying one token by K ms, or ten tokens by K/10 ms each.
+   * 0 is pass-through: one chunk per token (S1-27). At most `EVENT_COST_MS_MAX`.
+   */
+  eventCostMs: number;
+  /** No token is held longer than this, whatever the event cost. 1 to `HOLD_MS_MAX`. */
+  holdMsMax: number;
+  /** No chunk is longer than this, in UTF-8 bytes of its text before JSON escaping. `CHUNK_BYTES_MIN` or more, an integer. */
+  chunkBytesMax: number;
+};
+
+/** More than a minute of token delay for one event is a mistake in the unit. */
+export const EVENT_COST_MS_MAX = 60_000;
+export const HOLD_MS_MAX = 60_000;
+/** Room for any single code point, so that a cut is always possible. */
+export const CHUNK_BYTES_MIN = 4;
+
+/**
+ * The first text of a lane waits no longer than this (S0-38). Not zero: the tokens of one provider packet come within about 2 ms, and a
+ * leading edge that ships the first token alone then holds the rest of its own packet (68 % more events on packetised input).
+ */
+export const FIRST_HOLD_MS = 2;
+
+/** Lanes known to one coalescer. One more forgets what an idle lane has learned; if none is idle, the lane with the oldest text sends it first. */
+export const LANES_MAX = 256;
+
+/**
+ * 110: 10 tokens a chunk at 500 tokens/s (10 ms mean delay), 3 at 50 tokens/s (20 ms), 2 at 15 tokens/s, a provider packet at its end.
+ * 250 ms is the longest window that products in this field ship, and the point where a reader sees a stall.
+ * 32 KiB stays below NATS' default payload of 1 MiB even if every byte needs a six-byte JSON escape.
+ */
+export const DEFAULT_SETTINGS: Readonly<CoalesceSettings> = Object.freeze({
+  eventCostMs: 110,
+  holdMsMax: 250,
+  chunkBytesMax: 32_768,
+});
+
+/** Throws RangeError naming the setting that is out of its bounds. */
+export function checkSettings(settings: CoalesceSettings): void {
+  within('eventCostMs', settings.eventCostMs, 0, EVENT_COST_MS_MAX);
+  within('holdMsMax', settings.holdMsMax, 1, HOLD_MS_MAX);
+  within('chunkBytesMax', settings.chunkBytesMax, CHUNK_BYTES_MIN, Number.MAX_SAFE_INTEGER);
+  if (!Number.isInteger(settings.chunkBytesMax)) throw new RangeError('chunkBytesMax must be an integer');
+}
+
+function within(name: string, value: number, min: number, max: number): void {
+  if (!(value >= min && value <= max)) throw new RangeError(`${name} must be from ${min} to ${max}`);
+}

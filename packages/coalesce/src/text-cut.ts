@@ -1,0 +1,97 @@
+/**
+ * Where text may be cut. Two strengths:
+ * - never inside a surrogate pair: half a pair does not survive UTF-8;
+ * - not inside a grapheme cluster where that can be told from the text at hand.
+ * A hand-written subset of UAX #29 (marks, joiners, variation selectors, skin tones, tags, Hangul jamo, flags, CRLF), not Intl.Segmenter: the same
+ * text must be cut alike on every ICU version, and a chunk's end is looked at on every flush.
+ */
+
+const ZERO_WIDTH_JOINER = 0x200d;
+const CARRIAGE_RETURN = 0x0d;
+const LINE_FEED = 0x0a;
+const CONTINUES = /^(?:\p{M}|\u200c|\u200d|[\u1160-\u11ff]|[\u{1f3fb}-\u{1f3ff}]|[\u{e0020}-\u{e007f}])/u;
+/** How far back from a size limit a cluster boundary is looked for, in UTF-16 units; the longest emoji sequences in use have 15 to 28. */
+export const CLUSTER_LOOKBACK_UNITS = 64;
+
+export function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+function isLowSurrogate(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+function isRegionalIndicator(codePoint: number): boolean {
+  return codePoint >= 0x1f1e6 && codePoint <= 0x1f1ff;
+}
+
+/** Half a pair stands at the end: its other half may be in the next token. */
+export function endsInHalf(text: string): boolean {
+  return text.length > 0 && isHighSurrogate(text.charCodeAt(text.length - 1));
+}
+
+/**
+ * The end is certain or likely to be continued by the next token: half a pair, a joiner, an unpaired regional indicator, CR.
+ * Not a plain base character, although a mark may follow any of them: that would be a reason to hold everything.
+ */
+export function endsOpen(text: string): boolean {
+  if (text.length === 0) return false;
+  const unit = text.charCodeAt(text.length - 1);
+  if (isHighSurrogate(unit) || unit === ZERO_WIDTH_JOINER || unit === CARRIAGE_RETURN) return true;
+  return isLowSurrogate(unit) && regionalIndicatorsBefore(text, text.length) % 2 === 1;
+}
+
+function regionalIndicatorsBefore(text: string, index: number): number {
+  const earliest = Math.max(0, index - CLUSTER_LOOKBACK_UNITS);
+  let at = index;
+  while (at - 2 >= earliest && isRegionalIndicator(text.codePointAt(at - 2) ?? 0)) at -= 2;
+  return (index - at) / 2;
+}
+
+/** A cut at `index` leaves whole code points on both sides. */
+function isCodePointBoundary(text: string, index: number): boolean {
+  return !(isLowSurrogate(text.charCodeAt(index)) && isHighSurrogate(text.charCodeAt(index - 1)));
+}
+
+/** A cut at `index` leaves whole grapheme clusters on both sides, as far as the subset above knows. */
+function isClusterBoundary(text: string, index: number): boolean {
+  if (!isCodePointBoundary(text, index)) return false;
+  const before = text.charCodeAt(index - 1);
+  if (before === ZERO_WIDTH_JOINER || (before === CARRIAGE_RETURN && text.charCodeAt(index) === LINE_FEED)) return false;
+  const after = text.codePointAt(index) ?? 0;
+  if (isRegionalIndicator(after) && regionalIndicatorsBefore(text, index) % 2 === 1) return false;
+  return !CONTINUES.test(String.fromCodePoint(after));
+}
+
+/** UTF-8 bytes of one UTF-16 unit. Half a pair counts 3, as its replacement does; a pair counts 2 + 2. */
+function bytesAt(text: string, index: number): number {
+  const unit = text.charCodeAt(index);
+  if (unit < 0x80) return 1;
+  if (unit < 0x800) return 2;
+  const paired = isHighSurrogate(unit)
+    ? isLowSurrogate(text.charCodeAt(index + 1))
+    : isLowSurrogate(unit) && isHighSurrogate(text.charCodeAt(index - 1));
+  return paired ? 2 : 3;
+}
+
+/** UTF-8 bytes of a token. For a pair split over two tokens the sum is 2 too high: an upper bound. */
+export function utf8Bytes(text: string): number {
+  let bytes = 0;
+  for (let index = 0; index < text.length; index++) bytes += bytesAt(text, index);
+  return bytes;
+}
+
+/**
+ * End of the longest piece of `text` from `start` that has at most `bytesMax` UTF-8 bytes: at a cluster boundary if one is within
+ * `CLUSTER_LOOKBACK_UNITS`, else at a code point. Always later than `start` for a `bytesMax` of 4 or more.
+ */
+export function pieceEnd(text: string, start: number, bytesMax: number): number {
+  let bytes = 0;
+  let end = start;
+  while (end < text.length && bytes + bytesAt(text, end) <= bytesMax) bytes += bytesAt(text, end++);
+  if (end === text.length) return end;
+  if (!isCodePointBoundary(text, end)) end--;
+  const earliest = Math.max(start + 1, end - CLUSTER_LOOKBACK_UNITS);
+  for (let cut = end; cut >= earliest; cut--) if (isClusterBoundary(text, cut)) return cut;
+  return end;
+}

@@ -1,0 +1,96 @@
+import { DEFAULT_SETTINGS } from '@hopline/coalesce';
+import { CLOCKS, type Clock } from './clocks.ts';
+import { offlineOptimum } from './optimum.ts';
+import { seeded } from './random.ts';
+import { rules } from './rules.ts';
+import { costOf, type Outcome, simulateCoalescer, simulateRule } from './simulate.ts';
+import { recordedStreams, type Stream, shapedStreams } from './streams.ts';
+
+export const EVENT_COSTS_MS = [10, 20, 40, 80, 110, 160, 400];
+/** Each stream runs under each clock this often, with other seeds. The rule was tuned on other seeds and other shapes. */
+const REPEATS = 3;
+const SEED = 20_251_121;
+export const OURS = 'hopline';
+/** The same with timers that fire on whole milliseconds only, as Node's do. */
+export const OURS_COARSE = 'hopline, timers of 1 ms';
+
+export type CoalescerRow = {
+  clock: string;
+  eventCostMs: number;
+  rule: string;
+  eventsPer1000: number;
+  meanAddedMs: number;
+  p99AddedMs: number;
+  /** Cost of all streams over the offline optimum of all streams. The optimum may hold a token for ever; no rule of ours holds one over holdMsMax. */
+  costRatio: number;
+  /** The same for the worst single lane of `WORST_TOKENS_MIN` tokens or more. */
+  worstLaneRatio: number;
+};
+
+/** A lane of a few tokens is one decision; its ratio says nothing. */
+const WORST_TOKENS_MIN = 100;
+
+/** `streams`: what it was measured on, in words. */
+export type CoalescerBench = { streams: string; rows: CoalescerRow[] };
+
+type Lane = { times: number[]; optimum: number };
+
+/** All rows, and what they were measured on. Deterministic: simulated time, seeded clocks. */
+export function benchCoalescer(): CoalescerBench {
+  const recorded = recordedStreams();
+  const streams = recorded.length > 0 ? recorded : shapedStreams();
+  const what =
+    recorded.length > 0 ? `${recorded.length} recorded provider streams` : 'synthetic shapes only (../shared/traces is absent)';
+  const rows: CoalescerRow[] = [];
+  for (const [clock, arrivals] of Object.entries(CLOCKS)) {
+    const laneTimes = lanesOf(streams, arrivals);
+    for (const eventCostMs of EVENT_COSTS_MS) {
+      const lanes = laneTimes.map(times => ({ times, optimum: offlineOptimum(times, eventCostMs).cost }));
+      const row = (rule: string, run: (times: number[]) => Outcome) =>
+        rows.push({ clock, eventCostMs, rule, ...measure(lanes, eventCostMs, run) });
+      row(OURS, times => simulateCoalescer(times, eventCostMs, DEFAULT_SETTINGS.holdMsMax));
+      row(OURS_COARSE, times => simulateCoalescer(times, eventCostMs, DEFAULT_SETTINGS.holdMsMax, 1));
+      for (const rule of rules(eventCostMs)) row(rule.name, times => simulateRule(times, rule));
+    }
+  }
+  return { streams: what, rows };
+}
+
+/** Arrival times of every lane of every stream, `REPEATS` times over. */
+function lanesOf(streams: readonly Stream[], arrivals: Clock): number[][] {
+  const lanes: number[][] = [];
+  for (let repeat = 0; repeat < REPEATS; repeat++) {
+    for (const [index, stream] of streams.entries()) {
+      const times = arrivals(stream.lanes.length, seeded(SEED + 1000 * repeat + index));
+      for (const name of new Set(stream.lanes)) lanes.push(times.filter((_, at) => stream.lanes[at] === name));
+    }
+  }
+  return lanes;
+}
+
+type Measured = Omit<CoalescerRow, 'clock' | 'eventCostMs' | 'rule'>;
+
+function measure(lanes: readonly Lane[], eventCostMs: number, run: (times: number[]) => Outcome): Measured {
+  const delays: number[] = [];
+  let events = 0;
+  let cost = 0;
+  let optimum = 0;
+  let worst = 0;
+  for (const lane of lanes) {
+    const outcome = run(lane.times);
+    const laneCost = costOf(outcome, eventCostMs);
+    for (const delay of outcome.delaysMs) delays.push(delay);
+    events += outcome.events.length;
+    cost += laneCost;
+    optimum += lane.optimum;
+    if (lane.times.length >= WORST_TOKENS_MIN) worst = Math.max(worst, laneCost / lane.optimum);
+  }
+  const sorted = Float64Array.from(delays).sort();
+  return {
+    eventsPer1000: (1000 * events) / delays.length,
+    meanAddedMs: sorted.reduce((sum, delay) => sum + delay, 0) / sorted.length,
+    p99AddedMs: sorted[Math.floor(0.99 * (sorted.length - 1))] ?? 0,
+    costRatio: cost / optimum,
+    worstLaneRatio: worst,
+  };
+}

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CREDIT_EVENTS, createCoalescer, DEFAULT_SETTINGS, offer, REFILL_SHARE, tick, wakeAtMs } from '@hopline/coalesce';
+import fc from 'fast-check';
+import { benchCoalescer, OURS, OURS_COARSE } from './bench.ts';
+import { offlineOptimum } from './optimum.ts';
+import { costOf, simulateCoalescer, simulateRule } from './simulate.ts';
+
+/** The target of the bench. No deterministic rule can be under 2 on every sequence; these are sources, not adversaries. */
+const RATIO_MAX = 1.5;
+const bench = benchCoalescer();
+
+test(`within ${RATIO_MAX} of the offline optimum under every clock and every event cost (${bench.streams})`, () => {
+  const ours = bench.rows.filter(row => row.rule === OURS || row.rule === OURS_COARSE);
+  const missed = ours.filter(row => !(row.costRatio <= RATIO_MAX));
+  assert.deepEqual(missed, []);
+  assert.ok(
+    ours.every(row => row.costRatio >= 0.9999),
+    'nothing beats the optimum: else the measure is wrong',
+  );
+});
+
+test('at default settings 500 tokens/s fall at least 8-fold, and 50 tokens/s wait 30 ms or less on average', () => {
+  const at = (clock: string) =>
+    bench.rows.find(row => row.rule === OURS && row.clock === clock && row.eventCostMs === DEFAULT_SETTINGS.eventCostMs)!;
+  for (const clock of ['steady 500/s', 'jittered 500/s', 'patternless 500/s', 'burst, even'])
+    assert.ok(at(clock).eventsPer1000 <= 125, clock);
+  for (const clock of ['steady 50/s', 'jittered 50/s', 'patternless 50/s']) assert.ok(at(clock).meanAddedMs <= 30, clock);
+  assert.ok(bench.rows.filter(row => row.rule === OURS).every(row => row.p99AddedMs <= HOLD_MS_MAX));
+});
+
+const HOLD_MS_MAX = DEFAULT_SETTINGS.holdMsMax;
+const rounding = (times: readonly number[]) => 1e-6 * (1 + times.length);
+
+/**
+ * What the rule promises on any sequence, whatever it has learned (packages/coalesce/src/hold-policy.ts): at every moment it has paid at most
+ * (1 + 1/32) times what the greedy rule has paid, and 16 events; and the greedy rule pays at most twice the optimum.
+ */
+function assertBound(times: readonly number[], eventCostMs: number, holdMsMax: number): void {
+  const ours = simulateCoalescer(times, eventCostMs, holdMsMax);
+  const greedy = simulateRule(times, {
+    name: 'greedy under the same cap',
+    dueMs: ({ firstMs, nowMs, tokens, delayMs }) =>
+      Math.min(firstMs + holdMsMax, nowMs + Math.max(0, eventCostMs - delayMs) / tokens),
+  });
+  let paidByGreedy = 0;
+  let paid = 0;
+  let next = 0;
+  for (const { atMs, delayMs } of ours.events) {
+    paid += eventCostMs + delayMs;
+    for (; next < greedy.events.length && greedy.events[next]!.atMs <= atMs + 1e-6; next++)
+      paidByGreedy += eventCostMs + greedy.events[next]!.delayMs;
+    assert.ok(paid <= (1 + REFILL_SHARE) * paidByGreedy + CREDIT_EVENTS * eventCostMs + rounding(times), `at ${atMs} ms`);
+  }
+  const optimum = offlineOptimum(times, eventCostMs, holdMsMax).cost;
+  assert.ok(costOf(greedy, eventCostMs) <= 2 * optimum + rounding(times));
+  assert.ok(costOf(ours, eventCostMs) <= (1 + REFILL_SHARE) * 2 * optimum + CREDIT_EVENTS * eventCostMs + rounding(times));
+}
+
+test('cost <= (1 + 1/32) x greedy + 16 K, so <= (1 + 1/32) x 2 x optimum + 16 K, on any arrival sequence', () => {
+  const gap = fc.oneof(
+    fc.constant(0),
+    fc.double({ min: 0, max: 5, noNaN: true }),
+    fc.double({ min: 0, max: 500, noNaN: true }),
+    fc.constant(20_000),
+  );
+  // Phases that repeat a few gaps teach the rule a pattern; the next phase betrays it.
+  const phase = fc.record({ pattern: fc.array(gap, { minLength: 1, maxLength: 4 }), repeats: fc.integer({ min: 1, max: 80 }) });
+  const settings = fc.record({ eventCostMs: fc.constantFrom(1, 10, 120, 400), holdMsMax: fc.constantFrom(20, 250, 5000) });
+  fc.assert(
+    fc.property(fc.array(phase, { minLength: 1, maxLength: 6 }), settings, (phases, { eventCostMs, holdMsMax }) => {
+      let at = 0;
+      const times = phases
+        .flatMap(({ pattern, repeats }) => Array.from({ length: repeats }, () => pattern).flat())
+        .map(step => (at += step));
+      assertBound(times, eventCostMs, holdMsMax);
+    }),
+    { numRuns: 1000, seed: 1 },
+  );
+});
+
+/** Arrivals of somebody who watches the rule: `waitMs` chooses the next gap knowing when the chunk would leave. */
+function adversary(
+  tokens: number,
+  eventCostMs: number,
+  waitMs: (index: number, dueMs: number, nowMs: number) => number,
+): number[] {
+  const coalescer = createCoalescer<number>({ eventCostMs });
+  const times: number[] = [];
+  for (let nowMs = 0; times.length < tokens; ) {
+    times.push(nowMs);
+    offer(coalescer, 'lane', { text: 'x', atMs: nowMs, ref: 0 }, nowMs);
+    tick(coalescer, nowMs);
+    const nextMs = nowMs + waitMs(times.length, wakeAtMs(coalescer) ?? nowMs, nowMs);
+    for (let wakeMs = wakeAtMs(coalescer); wakeMs !== undefined && wakeMs < nextMs; wakeMs = wakeAtMs(coalescer))
+      tick(coalescer, wakeMs);
+    nowMs = nextMs;
+  }
+  return times;
+}
+
+test('an adversary that watches every decision stays under the same bound', () => {
+  const justAfter = (_: number, dueMs: number, nowMs: number) => Math.max(0.001, dueMs - nowMs + 0.001);
+  const betrays = (index: number, dueMs: number, nowMs: number) => (index % 50 < 40 ? 3 : justAfter(index, dueMs, nowMs));
+  const floods = (index: number) => (index % 200 < 150 ? 300 : 0.01);
+  for (const waits of [justAfter, betrays, floods]) {
+    for (const eventCostMs of [10, 120, 400]) {
+      assertBound(adversary(4000, eventCostMs, waits), eventCostMs, HOLD_MS_MAX);
+    }
+  }
+});
+
+test('a source that changes its pace is learned again: 100 tokens a second apart, then 5000 in 50 ms', () => {
+  let at = 0;
+  const times = Array.from({ length: 5100 }, (_, index) => (at += index < 100 ? 1000 : 0.01));
+  const flood = simulateCoalescer(times, 120, HOLD_MS_MAX).events.length - 100;
+  assert.ok(flood <= 5000 / 40, `${flood} events for the flood`);
+});

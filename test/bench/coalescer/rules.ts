@@ -1,0 +1,29 @@
+/** The rules that others ship, and two of the literature, each as "when does what is held leave". */
+export type Rule = {
+  name: string;
+  /** Tokens are held since `firstMs`; the last came at `nowMs`; the last event left at `sentMs` (-Infinity before the first). */
+  dueMs(held: { tokens: number; firstMs: number; nowMs: number; delayMs: number; sentMs: number }): number;
+  /** Only looks at the clock when a token arrives: nothing leaves between arrivals. */
+  timerless?: boolean;
+};
+
+/** What every product's window costs in our measure; the names say whose default it is. */
+export function rules(eventCostMs: number): Rule[] {
+  return [
+    { name: 'pass-through', dueMs: ({ nowMs }) => nowMs },
+    { name: 'linger 10 (Vercel)', dueMs: ({ firstMs }) => firstMs + 10 },
+    { name: 'edge + 40 (Ably)', dueMs: ({ firstMs, sentMs }) => Math.max(firstMs, sentMs + 40) },
+    {
+      name: '32 or 50 (TanStack)',
+      dueMs: ({ firstMs, nowMs, tokens }) => (tokens >= 32 ? nowMs : firstMs + 50),
+    },
+    { name: 'linger 200 (Trigger)', dueMs: ({ firstMs }) => firstMs + 200 },
+    { name: 'edge + 250, no timer (Convex)', timerless: true, dueMs: ({ firstMs, sentMs }) => Math.max(firstMs, sentMs + 250) },
+    { name: 'linger 250 (Cognition)', dueMs: ({ firstMs }) => firstMs + 250 },
+    { name: 'greedy sum of delay', dueMs: ({ nowMs, tokens, delayMs }) => nowMs + Math.max(0, eventCostMs - delayMs) / tokens },
+    {
+      name: 'quiet 2, window 40',
+      dueMs: ({ firstMs, nowMs, sentMs }) => Math.min(firstMs + 40, Math.max(nowMs + 2, sentMs + 40)),
+    },
+  ];
+}
