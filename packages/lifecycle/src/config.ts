@@ -1,0 +1,107 @@
+import { checkSetting, parseSetting } from './parse-setting.ts';
+import { describeAllowed, type Setting, type SettingValue, type ValueOf } from './setting.ts';
+
+export type Env = Readonly<Record<string, string | undefined>>;
+export type Settings<T extends Readonly<Record<string, Setting>>> = { readonly [K in keyof T]: ValueOf<T[K]> };
+/** What a setting shows instead of a secret. */
+export const MASK = '***';
+
+/** Every fault of an environment at once; `message` is for people and has no value of a secret in it. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(
+      `${faults.length === 1 ? 'A setting is' : `${faults.length} settings are`} wrong:\n${faults.map(fault => `  ${fault}`).join('\n')}`,
+    );
+    this.faults = faults;
+  }
+}
+
+export interface Config<T extends Readonly<Record<string, Setting>>> {
+  readonly settings: T;
+  /** Reads and checks every setting. An empty value counts as not set. Throws ConfigError with all faults. */
+  load(env: Env): Settings<T>;
+  /** The settings as a markdown table, for READMEs. */
+  table(): string;
+  /** What is in force, for one log line at start: secrets and credentials in URLs masked, settings without a value left out. */
+  effective(settings: Settings<T>): Record<string, SettingValue>;
+}
+
+/**
+ * Declares settings: one literal gives the type, the check, the documentation. Throws when the declaration contradicts itself
+ * (a default outside of its own bounds), so that this shows in the first test and not in an incident.
+ */
+export function defineConfig<const T extends Readonly<Record<string, Setting>>>(settings: T): Config<T> {
+  const entries = Object.entries<Setting>(settings);
+  for (const [name, setting] of entries) {
+    const wrong = setting.default === undefined ? undefined : checkSetting(setting, setting.default);
+    if (wrong !== undefined) throw new TypeError(`${name}: the default ${setting.default} is not allowed: ${wrong}`);
+  }
+  return {
+    settings,
+    load: env => load(entries, env) as Settings<T>,
+    table: () => table(entries),
+    effective: loaded => effective(entries, loaded),
+  };
+}
+
+function load(entries: [string, Setting][], env: Env): Record<string, SettingValue | undefined> {
+  const faults: string[] = [];
+  const values: Record<string, SettingValue | undefined> = {};
+  for (const [name, setting] of entries) {
+    const raw = env[name];
+    if (raw === undefined || raw === '') {
+      values[name] = setting.default;
+      if (setting.default === undefined && setting.optional !== true)
+        faults.push(`${name} is required: ${describeAllowed(setting)}`);
+      continue;
+    }
+    const parsed = parseSetting(setting, raw);
+    if ('value' in parsed) values[name] = parsed.value;
+    else faults.push(`${name}${shownRaw(setting, raw)} must be ${parsed.expected}`);
+  }
+  if (faults.length > 0) throw new ConfigError(faults);
+  return Object.freeze(values);
+}
+
+/** A wrong value is shown up to here; characters. */
+const RAW_CHARS_MAX = 80;
+
+// A URL can hold a password, and a wrong one cannot be taken apart to find it: neither is shown.
+function shownRaw(setting: Setting, raw: string): string {
+  if (setting.secret === true || setting.type === 'url') return '';
+  return ` is ${JSON.stringify(raw.length > RAW_CHARS_MAX ? `${raw.slice(0, RAW_CHARS_MAX)}…` : raw)},`;
+}
+
+function effective(entries: [string, Setting][], loaded: Readonly<Record<string, unknown>>): Record<string, SettingValue> {
+  const shown: Record<string, SettingValue> = {};
+  for (const [name, setting] of entries) {
+    const value = loaded[name] as SettingValue | undefined;
+    if (value === undefined) continue;
+    shown[name] = setting.secret === true ? MASK : maskUserinfo(setting, value);
+  }
+  return shown;
+}
+
+function maskUserinfo(setting: Setting, value: SettingValue): SettingValue {
+  return setting.type === 'url' ? String(value).replaceAll(/:\/\/[^/,@]+@/g, `://${MASK}@`) : value;
+}
+
+// Padded the way formatters write markdown tables, so that a formatted README still equals the generated text.
+function table(entries: [string, Setting][]): string {
+  const inCell = (text: string) => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
+  const rows = entries.map(([name, setting]) =>
+    [`\`${name}\``, describeDefault(setting), describeAllowed(setting), setting.doc].map(inCell),
+  );
+  const head = ['Setting', 'Default', 'Allowed', 'Meaning'];
+  const widths = head.map((title, column) => Math.max(title.length, ...rows.map(row => row[column]!.length)));
+  const line = (cells: string[]) => `| ${cells.map((cell, column) => cell.padEnd(widths[column]!)).join(' | ')} |`;
+  return [line(head), line(widths.map(width => '-'.repeat(width))), ...rows.map(line), ''].join('\n');
+}
+
+function describeDefault(setting: Setting): string {
+  if (setting.default !== undefined) return setting.secret === true ? MASK : `\`${setting.default}\``;
+  return setting.optional === true ? 'not set' : 'required';
+}

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { createHealth, READY_CHECK_MS_MAX } from './health.ts';
+
+class LogUnavailable extends Error {
+  override readonly name = 'LogUnavailable';
+}
+
+test('not ready before start, ready when every check passes, never again after drain', async () => {
+  const health = createHealth();
+  assert.deepEqual(await health.readiness(), {
+    ready: false,
+    draining: false,
+    notReady: [{ check: 'start', reason: 'starting' }],
+  });
+  health.started([{ name: 'log', check: async () => {} }]);
+  assert.deepEqual(await health.readiness(), { ready: true, draining: false, notReady: [] });
+  health.drain();
+  assert.deepEqual(await health.readiness(), { ready: false, draining: true, notReady: [] });
+});
+
+test('each failing check is named with the name of its error and nothing of its text', async () => {
+  const health = createHealth();
+  health.started([
+    { name: 'log', check: () => Promise.reject(new LogUnavailable('nats://u:PLANTED@h')) },
+    {
+      name: 'agent',
+      check: () => {
+        throw new Error('PLANTED');
+      },
+    },
+    { name: 'fine', check: async () => {} },
+  ]);
+  const readiness = await health.readiness();
+  assert.deepEqual(readiness.notReady, [
+    { check: 'log', reason: 'LogUnavailable' },
+    { check: 'agent', reason: 'Error' },
+  ]);
+  assert.equal(readiness.ready, false);
+});
+
+test('a drain that begins while checks run wins', async () => {
+  const health = createHealth();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  health.started([{ name: 'log', check: () => promise }]);
+  const asked = health.readiness();
+  health.drain();
+  resolve();
+  assert.equal((await asked).ready, false);
+});
+
+test('a check that hangs is a timeout after READY_CHECK_MS_MAX, gets an aborted signal, and runs once for any number of probes', async () => {
+  const health = createHealth();
+  let running = 0;
+  let aborted = false;
+  health.started([
+    {
+      name: 'hangs',
+      check: signal => {
+        running += 1;
+        signal.addEventListener('abort', () => {
+          aborted = true;
+        });
+        return new Promise(() => {});
+      },
+    },
+  ]);
+  const started = performance.now();
+  const all = await Promise.all(Array.from({ length: 50 }, () => health.readiness()));
+  const elapsedMs = performance.now() - started;
+  assert.ok(elapsedMs > READY_CHECK_MS_MAX - 50 && elapsedMs < READY_CHECK_MS_MAX + 5000, `${elapsedMs} ms`);
+  for (const readiness of all) assert.deepEqual(readiness.notReady, [{ check: 'hangs', reason: 'timeout' }]);
+  assert.equal(running, 1);
+  assert.equal(aborted, true);
+});
+
+test('a check that has failed is asked again by the next probe', async () => {
+  const health = createHealth();
+  let up = false;
+  health.started([{ name: 'log', check: async () => (up ? undefined : Promise.reject(new LogUnavailable())) }]);
+  assert.equal((await health.readiness()).ready, false);
+  up = true;
+  assert.equal((await health.readiness()).ready, true);
+});

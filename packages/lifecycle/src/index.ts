@@ -1,0 +1,17 @@
+export type { RetryOptions } from './backoff.ts';
+export { backoffMs, retry } from './backoff.ts';
+export { EXIT_CONFIG } from './boot-service.ts';
+export type { Config, Env, Settings } from './config.ts';
+export { ConfigError, defineConfig, MASK } from './config.ts';
+export type { Health, Readiness, ReadyCheck } from './health.ts';
+export { createHealth, READY_CHECK_MS_MAX } from './health.ts';
+export type { ProbeServer } from './probe-server.ts';
+export { startProbeServer } from './probe-server.ts';
+export type { ProbeOptions } from './probes.ts';
+export { registerProbes } from './probes.ts';
+export type { RunningService, ServiceContext, ServiceOptions } from './run-service.ts';
+export { runService } from './run-service.ts';
+export type { ServiceSettings } from './service-settings.ts';
+export { defineServiceConfig, SERVICE_SETTINGS } from './service-settings.ts';
+export type { Setting, SettingValue, ValueOf } from './setting.ts';
+export { withinMs } from './within-ms.ts';

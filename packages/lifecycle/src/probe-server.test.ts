@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { type AddressInfo, connect } from 'node:net';
+import test, { type TestContext } from 'node:test';
+import fastify from 'fastify';
+import { createHealth } from './health.ts';
+import { PROBE_CONNECTIONS_MAX, PROBE_IDLE_MS_MAX, startProbeServer } from './probe-server.ts';
+import { registerProbes } from './probes.ts';
+
+const LAG_MS_MAX = 60_000;
+
+async function probes(t: TestContext, given: { loopLagMsMax?: number; metricsText?: () => Promise<string> } = {}) {
+  const health = createHealth();
+  const options = { health, metricsText: async () => '# none\n', loopLagMsMax: LAG_MS_MAX, host: '127.0.0.1', port: 0, ...given };
+  const server = await startProbeServer(options);
+  t.after(() => server.close());
+  const get = async (path: string, init?: RequestInit) => {
+    const response = await fetch(`${server.url}${path}`, init);
+    return { status: response.status, type: response.headers.get('content-type'), text: await response.text() };
+  };
+  return { health, server, get };
+}
+
+test('readyz follows start, checks and drain', async t => {
+  const { health, get } = await probes(t);
+  const starting = await get('/readyz');
+  assert.equal(starting.status, 503);
+  assert.deepEqual(JSON.parse(starting.text), {
+    ready: false,
+    draining: false,
+    not_ready: [{ check: 'start', reason: 'starting' }],
+  });
+  let up = false;
+  health.started([{ name: 'log', check: () => (up ? Promise.resolve() : Promise.reject(new TypeError('x'))) }]);
+  assert.deepEqual(JSON.parse((await get('/readyz')).text).not_ready, [{ check: 'log', reason: 'TypeError' }]);
+  up = true;
+  assert.equal((await get('/readyz')).status, 200);
+  health.drain();
+  const draining = await get('/readyz');
+  assert.equal(draining.status, 503);
+  assert.equal(JSON.parse(draining.text).draining, true);
+  assert.equal((await get('/livez')).status, 200);
+});
+
+test('livez is 503 when the event loop was blocked for longer than the limit', async t => {
+  const { get } = await probes(t, { loopLagMsMax: 100 });
+  const until = performance.now() + 400;
+  while (performance.now() < until);
+  const { status, text } = await get('/livez');
+  assert.equal(status, 503);
+  const answer = JSON.parse(text);
+  assert.deepEqual([answer.alive, answer.loop_lag_ms_max], [false, 100]);
+  assert.ok(answer.loop_lag_ms > 100);
+});
+
+test('metrics has the type scrapers ask for', async t => {
+  const { get } = await probes(t, { metricsText: async () => 'a_total 1\n' });
+  assert.deepEqual(await get('/metrics'), { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', text: 'a_total 1\n' });
+});
+
+test('everything else is a JSON 404, and a fault shows no text of its error', async t => {
+  const { get } = await probes(t, { metricsText: () => Promise.reject(new Error('PLANTED')) });
+  for (const path of ['/', '/nope', '/readyz/x', '/%zz']) {
+    const { status, type, text } = await get(path);
+    assert.ok(status === 404 || status === 400, path);
+    assert.match(String(type), /^application\/json/);
+    assert.doesNotMatch(text, /zz|nope/);
+  }
+  assert.equal((await get('/readyz', { method: 'POST' })).status, 404);
+  const fault = await get('/metrics');
+  assert.deepEqual([fault.status, fault.text], [500, '{"error":"internal"}']);
+});
+
+test('PROBE_CONNECTIONS_MAX connections are open at once, one more is refused, idle ones end after PROBE_IDLE_MS_MAX', async t => {
+  const { server, get } = await probes(t);
+  const port = Number(new URL(server.url).port);
+  const open = async () => {
+    const socket = connect(port, '127.0.0.1');
+    t.after(() => socket.destroy());
+    const closed = new Promise<void>(resolve => socket.on('error', () => {}).once('close', () => resolve()));
+    await new Promise(resolve => socket.once('connect', resolve));
+    return { closed };
+  };
+  const held = await Promise.all(Array.from({ length: PROBE_CONNECTIONS_MAX }, open));
+  const started = performance.now();
+  await (await open()).closed;
+  assert.ok(performance.now() - started < PROBE_IDLE_MS_MAX - 500);
+  await Promise.all(held.map(({ closed }) => closed));
+  assert.ok(performance.now() - started > PROBE_IDLE_MS_MAX - 500);
+  assert.equal((await get('/livez')).status, 200);
+});
+
+test('closing does not wait for a scraper that keeps its connection', async t => {
+  const { server, get } = await probes(t);
+  await get('/livez');
+  const idle = connect(Number(new URL(server.url).port), '127.0.0.1');
+  await new Promise(resolve => idle.once('connect', resolve));
+  const started = performance.now();
+  await server.close();
+  assert.ok(performance.now() - started < 5000);
+  idle.destroy();
+});
+
+test('the same routes mount on a server that exists, and stop watching the loop with it', async t => {
+  const app = fastify({ logger: false });
+  t.after(() => app.close());
+  const health = createHealth();
+  health.started([]);
+  registerProbes(app, { health, metricsText: async () => 'm 1\n', loopLagMsMax: LAG_MS_MAX });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+  for (const path of ['/livez', '/readyz', '/metrics']) assert.equal((await fetch(`${url}${path}`)).status, 200);
+});

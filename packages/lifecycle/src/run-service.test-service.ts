@@ -1,0 +1,39 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { runService } from './run-service.ts';
+import { defineServiceConfig } from './service-settings.ts';
+
+/** A service with one fault, for run-service.test.ts. Arguments: environment as JSON, and how it behaves. */
+const [, , env = '{}', mode = 'well'] = process.argv;
+
+const config = defineServiceConfig({
+  TEST_KEY: { type: 'string', optional: true, secret: true, min: 8, doc: 'A secret.' },
+});
+
+await runService({
+  name: 'test-service',
+  env: JSON.parse(env),
+  config,
+  probes: 'own',
+  start: async ({ log, signal, telemetry }) => {
+    telemetry.metrics.tokensIn.add(7);
+    signal.addEventListener('abort', () => log.info('signal aborted'));
+    if (mode === 'start-fails') throw new Error('nobody there');
+    if (mode === 'slow-start') await sleep(700);
+    if (mode === 'start-follows-signal') await sleep(60_000, undefined, { signal });
+    if (mode === 'throws') setTimeout(() => raise(), 50);
+    if (mode === 'rejects-without-reason') setTimeout(() => void Promise.reject(), 50);
+    return {
+      checks: [{ name: 'log', check: async () => {} }],
+      close: async () => {
+        log.info('close begins');
+        if (mode === 'close-fails') throw new Error('not closed');
+        await sleep(mode === 'close-hangs' ? 60_000 : 300);
+        log.info('close ends');
+      },
+    };
+  },
+});
+
+function raise(): never {
+  throw new Error('uncaught by purpose');
+}

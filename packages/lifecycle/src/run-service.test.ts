@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { suite, test } from 'node:test';
+import { EXIT_CONFIG } from './boot-service.ts';
+
+type Line = {
+  msg: string;
+  level: string;
+  url?: string;
+  reason?: string;
+  settings?: Record<string, unknown>;
+  err?: { message: string };
+};
+
+interface Run {
+  readonly child: ChildProcess;
+  readonly lines: Line[];
+  /** Resolves with the first line that has this message. Rejects when the process ends without it. */
+  line(message: string): Promise<Line>;
+  readonly ended: Promise<{ code: number | null; elapsedMs: number; stderr: string }>;
+}
+
+const SCRIPT = new URL('./run-service.test-service.ts', import.meta.url).pathname;
+
+function run(mode: string, env: Record<string, string> = {}): Run {
+  const started = performance.now();
+  const args = [SCRIPT, JSON.stringify({ HOPLINE_PORT: '0', HOPLINE_INSTANCE: 'test-1', ...env }), mode];
+  const child = spawn(process.execPath, args, { env: {}, stdio: ['pipe', 'pipe', 'pipe'] });
+  const lines: Line[] = [];
+  const waiting = new Map<string, { resolve(line: Line): void; reject(error: Error): void }>();
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', chunk => {
+    stderr += chunk;
+  });
+  createInterface({ input: child.stdout }).on('line', text => {
+    const line = JSON.parse(text) as Line;
+    lines.push(line);
+    waiting.get(line.msg)?.resolve(line);
+  });
+  const ended = new Promise<{ code: number | null; elapsedMs: number; stderr: string }>(resolve => {
+    child.once('close', code => {
+      for (const { reject } of waiting.values()) reject(new Error(`ended with ${code}; ${JSON.stringify(lines)} ${stderr}`));
+      resolve({ code, elapsedMs: performance.now() - started, stderr });
+    });
+  });
+  const line = (message: string) =>
+    new Promise<Line>((resolve, reject) => {
+      const seen = lines.find(({ msg }) => msg === message);
+      if (seen !== undefined) resolve(seen);
+      else waiting.set(message, { resolve, reject });
+    });
+  return { child, lines, line, ended };
+}
+
+const messages = ({ lines }: Run) => lines.map(({ msg }) => msg);
+const DRAIN = ['draining', 'signal aborted', 'close begins', 'close ends', 'stopped'];
+
+// Each test is a process that takes half a second to start.
+suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
+  test('SIGTERM: readiness off first, then close in order, exit code 0; probes answer all the while', {
+    timeout: 20_000,
+  }, async () => {
+    const service = run('well', { TEST_KEY: 'PLANTED-KEY' });
+    const { url } = await service.line('probes listening');
+    await service.line('ready');
+    assert.equal((await fetch(`${url}/readyz`)).status, 200);
+    assert.match(await (await fetch(`${url}/metrics`)).text(), /hopline_tokens_in_total\{service="test-service"\} 7/);
+    service.child.kill('SIGTERM');
+    await service.line('close begins');
+    const draining = await fetch(`${url}/readyz`);
+    assert.equal(draining.status, 503);
+    assert.equal(((await draining.json()) as { draining: boolean }).draining, true);
+    assert.equal((await fetch(`${url}/livez`)).status, 200);
+    assert.equal((await service.ended).code, 0);
+    assert.deepEqual(messages(service), ['starting', 'probes listening', 'ready', ...DRAIN]);
+    assert.equal(service.lines[0]?.settings?.TEST_KEY, '***');
+    assert.doesNotMatch(JSON.stringify(service.lines), /PLANTED/);
+  });
+
+  test('SIGINT drains too', async () => {
+    const service = run('well');
+    await service.line('ready');
+    service.child.kill('SIGINT');
+    assert.equal((await service.ended).code, 0);
+    assert.deepEqual(messages(service).slice(-5), DRAIN);
+  });
+
+  test('the end of the lifeline drains; without the setting standard input means nothing', async () => {
+    const held = run('well', { HOPLINE_STDIN_LIFELINE: '1' });
+    const free = run('well');
+    await Promise.all([held.line('ready'), free.line('ready')]);
+    held.child.stdin?.end();
+    free.child.stdin?.end();
+    assert.equal((await held.ended).code, 0);
+    assert.equal(held.lines.find(({ msg }) => msg === 'draining')?.reason, 'lifeline');
+    assert.equal(free.child.exitCode, null);
+    assert.equal(messages(free).includes('draining'), false);
+    free.child.kill('SIGKILL');
+    await free.ended;
+  });
+
+  test('a launcher that is killed takes all pipes with it: the service still drains and ends', async () => {
+    const service = run('well', { HOPLINE_STDIN_LIFELINE: '1' });
+    await service.line('ready');
+    for (const pipe of service.child.stdio) pipe?.destroy();
+    assert.equal((await service.ended).code, 0);
+  });
+
+  test('an uncaught error is logged and ends with code 1, without a drain', async () => {
+    for (const mode of ['throws', 'rejects-without-reason']) {
+      const service = run(mode);
+      assert.equal((await service.ended).code, 1, mode);
+      const fatal = service.lines.find(({ level }) => level === 'fatal');
+      assert.equal(fatal?.msg, 'uncaught error');
+      if (mode === 'throws') assert.equal(fatal?.err?.message, 'uncaught by purpose');
+      assert.equal(messages(service).includes('close begins'), false);
+    }
+  });
+
+  test('a failed start is logged and ends with code 1', async () => {
+    const service = run('start-fails');
+    assert.equal((await service.ended).code, 1);
+    assert.equal((await service.line('start failed')).err?.message, 'nobody there');
+  });
+
+  test('a wrong environment is told whole, on standard error, without secrets, with a code of its own', {
+    timeout: 20_000,
+  }, async () => {
+    const service = run('well', { HOPLINE_PORT: 'eighty', HOPLINE_LOG_LEVEL: 'loud', TEST_KEY: 'PLANTED' });
+    const { code, stderr } = await service.ended;
+    assert.equal(code, EXIT_CONFIG);
+    assert.match(
+      stderr,
+      /^test-service: 3 settings are wrong:\n {2}HOPLINE_PORT is "eighty", .*\n {2}HOPLINE_LOG_LEVEL is "loud", .*\n {2}TEST_KEY /,
+    );
+    assert.doesNotMatch(stderr, /PLANTED| {4}at /);
+    const telemetry = run('well', { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' });
+    assert.equal((await telemetry.ended).code, EXIT_CONFIG);
+  });
+
+  test('HOPLINE_DRAIN_MS_MAX bounds the drain: the process ends with code 1', async () => {
+    const service = run('close-hangs', { HOPLINE_DRAIN_MS_MAX: '200' });
+    await service.line('ready');
+    const started = performance.now();
+    service.child.kill('SIGTERM');
+    assert.equal((await service.ended).code, 1);
+    assert.ok(performance.now() - started < 10_000);
+    assert.deepEqual(messages(service).slice(-3), ['close begins', 'drain failed', 'stopped']);
+  });
+
+  test('a close that fails still flushes and ends with code 1', async () => {
+    const service = run('close-fails');
+    await service.line('ready');
+    service.child.kill('SIGTERM');
+    assert.equal((await service.ended).code, 1);
+    assert.equal((await service.line('drain failed')).err?.message, 'not closed');
+  });
+
+  test('a second signal ends at once', async () => {
+    const service = run('close-hangs');
+    await service.line('ready');
+    service.child.kill('SIGTERM');
+    await service.line('close begins');
+    service.child.kill('SIGTERM');
+    assert.equal((await service.ended).code, 1);
+    assert.equal(messages(service).at(-1), 'second signal: ending at once');
+  });
+
+  test('a signal during the start: what was started is closed, what follows the signal ends; code 0', {
+    timeout: 20_000,
+  }, async () => {
+    const slow = run('slow-start');
+    await slow.line('probes listening');
+    slow.child.kill('SIGTERM');
+    assert.equal((await slow.ended).code, 0);
+    assert.ok(messages(slow).includes('close ends'));
+    const follows = run('start-follows-signal');
+    const { url } = await follows.line('probes listening');
+    assert.equal((await fetch(`${url}/readyz`)).status, 503);
+    follows.child.kill('SIGTERM');
+    assert.equal((await follows.ended).code, 0);
+    assert.deepEqual(messages(follows).slice(-3), ['draining', 'signal aborted', 'stopped']);
+  });
+});

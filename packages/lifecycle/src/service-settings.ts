@@ -1,0 +1,60 @@
+import { LOG_LEVELS } from '@hopline/telemetry';
+import { type Config, defineConfig } from './config.ts';
+import type { Setting } from './setting.ts';
+
+/** Settings that every service has. */
+export const SERVICE_SETTINGS = {
+  HOPLINE_HOST: {
+    type: 'string',
+    default: '127.0.0.1',
+    min: 1,
+    max: 255,
+    doc: 'Address to listen on; containers need 0.0.0.0.',
+  },
+  HOPLINE_PORT: {
+    type: 'integer',
+    default: 8000,
+    min: 0,
+    max: 65_535,
+    doc: 'Port to listen on: the public one of ingress and sub-agents, the probes of the others. 0 takes a free one.',
+  },
+  HOPLINE_INSTANCE: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 128,
+    doc: 'Name of this process in logs, traces and leases, unique in the cluster. Without it: host name and process id.',
+  },
+  HOPLINE_LOG_LEVEL: { type: 'enum', values: LOG_LEVELS, default: 'info', doc: 'Least level that is logged.' },
+  HOPLINE_DRAIN_MS_MAX: {
+    type: 'integer',
+    default: 20_000,
+    min: 0,
+    max: 600_000,
+    unit: 'ms',
+    doc: 'Time for work and streams to end after SIGTERM; then the process ends with code 1.',
+  },
+  HOPLINE_LOOP_LAG_MS_MAX: {
+    type: 'integer',
+    default: 5_000,
+    min: 100,
+    max: 60_000,
+    unit: 'ms',
+    doc: 'A longer block of the event loop makes /livez fail.',
+  },
+  HOPLINE_STDIN_LIFELINE: {
+    type: 'boolean',
+    default: false,
+    doc: 'Drain when standard input ends: the launcher that held its other end is gone.',
+  },
+} as const satisfies Readonly<Record<string, Setting>>;
+
+export type ServiceSettings = typeof SERVICE_SETTINGS;
+
+/** `defineConfig` with SERVICE_SETTINGS in front. A setting of the same name replaces the one here (another default port). */
+export function defineServiceConfig<const T extends Readonly<Record<string, Setting>>>(
+  settings: T,
+): Config<Omit<ServiceSettings, keyof T> & T> {
+  const all: Omit<ServiceSettings, keyof T> & T = { ...SERVICE_SETTINGS, ...settings };
+  return defineConfig(all);
+}

@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, mock, test } from 'node:test';
+import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import { HOP_COUNTS_MAX, HOP_LINKS_MAX, SEGMENT_MS_MAX, startHop } from './hop-span.ts';
+import { ATTR, COUNT, flushCount, invokeAgentSpan, SPAN } from './names.ts';
+import { currentTrace, spanContextFrom } from './propagation.ts';
+
+const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
+const cause = (n: number) => ({ traceparent: `00-${TRACE_ID}-${n.toString(16).padStart(16, '0')}-01` });
+const memory = new InMemorySpanExporter();
+
+beforeEach(() => {
+  memory.reset();
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+});
+afterEach(() => {
+  context.disable();
+  trace.disable();
+});
+
+function record(): void {
+  trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter: memory })] }));
+}
+
+function only() {
+  const spans = memory.getFinishedSpans();
+  assert.equal(spans.length, 1);
+  return spans[0]!;
+}
+
+test('S2-30 a hop is one span with numbers, not one per token', () => {
+  record();
+  const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(1), attributes: { [ATTR.a2aTask]: 't-1' } });
+  for (let n = 0; n < 661; n++) hop.count(COUNT.tokens);
+  hop.count(COUNT.bytesIn, 3200);
+  hop.count(flushCount('window'));
+  hop.max(COUNT.gapMsMax, 5);
+  hop.max(COUNT.gapMsMax, 17);
+  hop.max(COUNT.gapMsMax, 9);
+  hop.set({ [ATTR.a2aState]: 'completed' });
+  hop.end();
+  const span = only();
+  assert.deepEqual(span.attributes, {
+    'a2a.task.id': 't-1',
+    'hopline.segment': 1,
+    'a2a.task.state': 'completed',
+    'hopline.tokens': 661,
+    'hopline.bytes_in': 3200,
+    'hopline.flushes.window': 1,
+    'hopline.gap_ms_max': 17,
+  });
+  assert.equal(span.kind, SpanKind.CONSUMER);
+  assert.equal(span.parentSpanContext?.spanId, spanContextFrom(cause(1))?.spanId);
+  assert.equal(span.status.code, SpanStatusCode.UNSET);
+});
+
+test('the carrier of a hop is the parent of the next hop, in the same trace', () => {
+  record();
+  const first = startHop(SPAN.publishWork, { kind: 'producer', parent: cause(1) });
+  const second = startHop(SPAN.processWork, { kind: 'consumer', parent: first.carrier() });
+  second.end();
+  first.end();
+  const [inner, outer] = memory.getFinishedSpans();
+  assert.equal(inner?.parentSpanContext?.spanId, outer?.spanContext().spanId);
+  assert.equal(inner?.spanContext().traceId, TRACE_ID);
+});
+
+test('without a parent the active span is the parent; with an empty carrier a new trace begins', () => {
+  record();
+  const outer = startHop(invokeAgentSpan('demo'), { kind: 'client', parent: cause(1) });
+  const inner = outer.run(() => startHop(SPAN.publishWork, { kind: 'producer' }));
+  assert.deepEqual(
+    outer.run(() => currentTrace()),
+    outer.carrier(),
+  );
+  const root = outer.run(() => startHop(SPAN.publishWork, { kind: 'producer', parent: {} }));
+  for (const hop of [inner, root, outer]) hop.end();
+  const [innerSpan, rootSpan, outerSpan] = memory.getFinishedSpans();
+  assert.equal(innerSpan?.parentSpanContext?.spanId, outerSpan?.spanContext().spanId);
+  assert.equal(rootSpan?.parentSpanContext, undefined);
+  assert.notEqual(rootSpan?.spanContext().traceId, TRACE_ID);
+});
+
+test('a segment rolls over at SEGMENT_MS_MAX: same trace, linked, numbers start again, attributes stay', () => {
+  record();
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: {}, attributes: { [ATTR.a2aTask]: 't-1' } });
+    hop.count(COUNT.tokens, 3);
+    const before = hop.carrier();
+    mock.timers.tick(SEGMENT_MS_MAX - 1);
+    assert.equal(memory.getFinishedSpans().length, 0);
+    mock.timers.tick(1);
+    assert.equal(memory.getFinishedSpans().length, 1);
+    assert.notDeepEqual(hop.carrier(), before);
+    hop.count(COUNT.tokens, 4);
+    hop.end();
+    mock.timers.tick(SEGMENT_MS_MAX * 2);
+  } finally {
+    mock.timers.reset();
+  }
+  const [first, second, ...more] = memory.getFinishedSpans();
+  assert.equal(more.length, 0);
+  assert.equal(first?.attributes[ATTR.segmentReason], 'age');
+  assert.deepEqual([first?.attributes[COUNT.tokens], second?.attributes[COUNT.tokens]], [3, 4]);
+  assert.deepEqual([second?.attributes[ATTR.segment], second?.attributes[ATTR.a2aTask]], [2, 't-1']);
+  assert.equal(second?.spanContext().traceId, first?.spanContext().traceId);
+  assert.deepEqual(
+    second?.links.map(link => link.context.spanId),
+    [first?.spanContext().spanId],
+  );
+});
+
+test('every segment of a hop has the same parent', () => {
+  record();
+  const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(1) });
+  hop.nextSegment('reconnect');
+  hop.nextSegment('input_required');
+  hop.end();
+  const parents = memory.getFinishedSpans().map(span => span.parentSpanContext?.spanId);
+  assert.deepEqual(parents, Array(3).fill(spanContextFrom(cause(1))?.spanId));
+});
+
+test('links: at most HOP_LINKS_MAX at the start, and of any number later the first and the last', () => {
+  record();
+  const many = Array.from({ length: HOP_LINKS_MAX + 1 }, (_, n) => cause(n + 1));
+  startHop(SPAN.processInput, { kind: 'consumer', links: many }).end();
+  assert.equal(memory.getFinishedSpans()[0]?.links.length, HOP_LINKS_MAX);
+  memory.reset();
+  const hop = startHop(SPAN.processInput, { kind: 'consumer', links: [{}] });
+  hop.link({});
+  for (let n = 1; n <= 600; n++) hop.link(cause(n));
+  hop.end();
+  const linked = only().links.map(link => Number.parseInt(link.context.spanId, 16));
+  assert.deepEqual(linked, [1, 600]);
+});
+
+test('a hop keeps at most HOP_COUNTS_MAX different numbers', () => {
+  record();
+  const hop = startHop(SPAN.processInput, { kind: 'consumer' });
+  for (let n = 0; n <= HOP_COUNTS_MAX; n++) hop.count(flushCount(`r${n}`));
+  hop.max(COUNT.gapMsMax, 1);
+  hop.end();
+  assert.equal(Object.keys(only().attributes).length, HOP_COUNTS_MAX + 1);
+});
+
+test('fail sets a closed word, never a sentence; end and fail happen once', () => {
+  record();
+  const hop = startHop(SPAN.processInput, { kind: 'consumer' });
+  hop.fail('could not read "my secret"');
+  hop.fail('again');
+  hop.end();
+  hop.nextSegment('late');
+  hop.set({ [ATTR.outcome]: 'late' });
+  const span = only();
+  assert.deepEqual(span.status, { code: SpanStatusCode.ERROR, message: 'other' });
+  assert.equal(span.attributes[ATTR.errorType], 'other');
+  assert.equal(span.events.length, 0);
+});
+
+test('without an SDK the parent passes through unchanged, no timer runs, and a hop costs microseconds', () => {
+  const timers = () => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length;
+  const before = timers();
+  const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(7) });
+  assert.deepEqual(hop.carrier(), cause(7));
+  assert.deepEqual(
+    hop.run(() => currentTrace()),
+    cause(7),
+  );
+  assert.equal(timers(), before);
+  assert.deepEqual(startHop(SPAN.processInput, { kind: 'consumer', parent: {} }).carrier(), {});
+  const started = process.hrtime.bigint();
+  for (let n = 0; n < 20_000; n++) {
+    const each = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(7) });
+    each.count(COUNT.tokens);
+    each.end();
+  }
+  const microsecondsEach = Number(process.hrtime.bigint() - started) / 1000 / 20_000;
+  // Measured 2 µs; the bound only has to tell "a no-op" from "a recorded span with a timer" on a busy machine.
+  assert.ok(microsecondsEach < 50, `${microsecondsEach} µs per hop`);
+});

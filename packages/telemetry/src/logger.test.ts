@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { context, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { createLogger, type LogFields, taskLogger } from './logger.ts';
+import { withTrace } from './propagation.ts';
+
+const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
+const SPAN_ID = 'b7ad6b7169203331';
+
+function capture(level: 'debug' | 'info' | 'silent' = 'info') {
+  const lines: string[] = [];
+  const log = createLogger({ service: 'relay', instance: 'relay-1', level, destination: { write: line => lines.push(line) } });
+  return { log, lines, parsed: () => lines.map(line => JSON.parse(line)) };
+}
+
+test('a line is JSON with level, time, service, instance, its fields and the message', () => {
+  const { log, parsed } = capture();
+  log.warn({ shard: 3, reason: 'lost' }, 'shard released');
+  const [line] = parsed();
+  assert.equal(new Date(line.time).toISOString(), line.time);
+  const { time: _, ...rest } = line;
+  assert.deepEqual(rest, {
+    level: 'warn',
+    service: 'relay',
+    instance: 'relay-1',
+    shard: 3,
+    reason: 'lost',
+    msg: 'shard released',
+  });
+});
+
+test('lines below the level are not written', () => {
+  const { log, lines } = capture('info');
+  log.debug('no');
+  log.child({ shard: 1 }).debug('no');
+  const silent = capture('silent');
+  silent.log.fatal('no');
+  assert.deepEqual([...lines, ...silent.lines], []);
+});
+
+test('a task logger puts task_id on every line, also on those of its children', () => {
+  const { log, parsed } = capture();
+  taskLogger(log, 't-1').child({ agent: 'argocd' }).info('taken');
+  assert.equal(parsed()[0].task_id, 't-1');
+  assert.equal(parsed()[0].agent, 'argocd');
+});
+
+test('S4-43 a planted secret reaches no line: field, child field, error, message', () => {
+  const { log, lines } = capture();
+  const planted = { authorization: 'PLANTED', nested: { text: 'PLANTED' } } as unknown as LogFields;
+  log.info(planted, 'fields');
+  log.child(planted).child(planted).info('child');
+  log.error({ err: Object.assign(new Error('nats://u:PLANTED@h'), { request: { token: 'PLANTED' } }) }, 'error');
+  log.error(`Bearer PLANTED and nats://u:PLANTED@h`);
+  assert.equal(lines.length, 4);
+  assert.doesNotMatch(lines.join(''), /PLANTED/);
+});
+
+test('an error under err has its type, message, stack and code once', () => {
+  const { log, parsed } = capture();
+  log.error({ err: Object.assign(new RangeError('too far'), { code: 'E1' }) }, 'failed');
+  const { err, msg } = parsed()[0];
+  assert.deepEqual([err.type, err.message, err.code, msg], ['RangeError', 'too far', 'E1', 'failed']);
+  assert.match(err.stack, /logger\.test/);
+});
+
+test('inside a trace every line has its trace id and span id, across awaits; outside none', async () => {
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  const { log, parsed } = capture();
+  try {
+    await withTrace({ traceparent: `00-${TRACE_ID}-${SPAN_ID}-01` }, async () => {
+      await Promise.resolve();
+      log.info('inside');
+    });
+    log.info('outside');
+  } finally {
+    context.disable();
+    trace.disable();
+  }
+  const [inside, outside] = parsed();
+  assert.equal(inside.trace_id, TRACE_ID);
+  assert.equal(inside.span_id, SPAN_ID);
+  assert.equal('trace_id' in outside, false);
+});

@@ -1,0 +1,88 @@
+import { isSpanContextValid, trace } from '@opentelemetry/api';
+import { type LevelWithSilent, type Logger as Pino, pino } from 'pino';
+import type { LogKey } from './names.ts';
+import { redactEntries, scrubLine } from './redaction.ts';
+
+export const LOG_LEVELS = [
+  'trace',
+  'debug',
+  'info',
+  'warn',
+  'error',
+  'fatal',
+  'silent',
+] as const satisfies readonly LevelWithSilent[];
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export type LogFields = { readonly [K in LogKey]?: string | number | boolean | undefined } & {
+  /** An error, logged with type, message, code, stack and cause. */
+  readonly err?: unknown;
+  /** Effective settings at start, secrets already masked. */
+  readonly settings?: Readonly<Record<string, string | number | boolean>>;
+};
+
+export interface LogMethod {
+  (message: string): void;
+  (fields: LogFields, message: string): void;
+}
+
+/** Log transitions and faults; metrics count, traces time. Never once per token. */
+export interface Logger {
+  readonly trace: LogMethod;
+  readonly debug: LogMethod;
+  readonly info: LogMethod;
+  readonly warn: LogMethod;
+  readonly error: LogMethod;
+  readonly fatal: LogMethod;
+  /** A logger whose every line carries `fields`. */
+  child(fields: LogFields): Logger;
+}
+
+export interface LoggerOptions {
+  readonly service: string;
+  readonly instance: string;
+  readonly level: LogLevel;
+  /** Where lines go; standard output by default. */
+  readonly destination?: { write(line: string): void };
+}
+
+const STDOUT = 1;
+
+/**
+ * JSON lines with `service`, `instance` and, inside a hop's `run`, `trace_id` and `span_id`, written synchronously from this thread.
+ * pino's default is asynchronous: it swapped the last lines before an exit in one run of five. Its worker transports do not survive
+ * bundling. The price: who holds standard output and stops reading it stops the service, so never give it a pipe that nobody reads.
+ */
+export function createLogger(options: LoggerOptions): Logger {
+  const settings = {
+    level: options.level,
+    base: { service: options.service, instance: options.instance },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    // pino's own serializer would add every property of an error; `formatters.log` has already made what may be shown.
+    serializers: { err: (shown: unknown) => shown },
+    formatters: { level: (label: string) => ({ level: label }), log: redactEntries },
+    hooks: { streamWrite: scrubLine },
+    mixin: activeTrace,
+  };
+  const logger = pino(settings, options.destination ?? pino.destination({ dest: STDOUT, sync: true }));
+  redactChildFields(logger);
+  return logger as unknown as Logger;
+}
+
+/** A child for one task: every line has its `task_id`. */
+export function taskLogger(log: Logger, taskId: string): Logger {
+  return log.child({ task_id: taskId });
+}
+
+function activeTrace(): Record<string, string> {
+  const span = trace.getActiveSpan()?.spanContext();
+  return span !== undefined && isSpanContextValid(span) ? { trace_id: span.traceId, span_id: span.spanId } : {};
+}
+
+// pino formats a child's bindings once, without `formatters.log`; children inherit this method from their root.
+function redactChildFields(root: Pino): void {
+  const child = root.child;
+  root.child = function redactedChild(this: Pino, fields: object) {
+    return child.call(this, redactEntries(fields));
+  } as typeof root.child;
+}

@@ -1,0 +1,218 @@
+/**
+ * Every name that leaves a process in a span, a metric or a log line. A name that is not here is a type error.
+ * Sources: OTel messaging conventions 1.45 (`messaging.system.name`), the GenAI conventions (copied: the npm constants are deprecated
+ * as "moved"), the draft A2A conventions (open-telemetry/semantic-conventions-genai#195); `hopline.*` is ours.
+ */
+
+export const SERVICE_NAMESPACE = 'hopline';
+/** Instrumentation scope of our tracer and meter. */
+export const SCOPE = 'hopline';
+export const MESSAGING_SYSTEM = 'nats';
+
+/** Subjects as templates: a real subject holds a task id, which must not become a span name. */
+export const DESTINATION = {
+  raw: 'a2a.raw.{shard}.{taskId}',
+  log: 'a2a.log.{shard}.{taskId}',
+  live: 'a2a.live.{shard}.{taskId}',
+  work: 'a2a.work.{role}.{taskId}',
+} as const;
+
+/** Span names of the hops over the log: `{operation} {destination template}`. */
+export const SPAN = {
+  publishInput: `publish ${DESTINATION.raw}`,
+  publishWork: `publish ${DESTINATION.work}`,
+  processWork: `process ${DESTINATION.work}`,
+  processInput: `process ${DESTINATION.raw}`,
+  processFact: `process ${DESTINATION.log}`,
+  sendPushNotification: 'send_push_notification',
+} as const;
+
+/** Method names of the draft A2A conventions; also the name of the SERVER (ingress) or CLIENT (remote agent) span. */
+export const A2A_METHOD = {
+  sendMessage: 'send_message',
+  sendStreamingMessage: 'send_streaming_message',
+  getTask: 'get_task',
+  listTasks: 'list_tasks',
+  cancelTask: 'cancel_task',
+  subscribeToTask: 'subscribe_to_task',
+  createPushConfig: 'create_task_push_notification_config',
+  getPushConfig: 'get_task_push_notification_config',
+  listPushConfigs: 'list_task_push_notification_configs',
+  deletePushConfig: 'delete_task_push_notification_config',
+  getExtendedCard: 'get_extended_agent_card',
+} as const;
+export type A2aMethod = (typeof A2A_METHOD)[keyof typeof A2A_METHOD];
+
+/** `agent` is a configured agent's name: low cardinality. */
+export const invokeAgentSpan = (agent: string) => `invoke_agent ${agent}` as const;
+/** `tool` is the name of a tool of a configured server: low cardinality. */
+export const executeToolSpan = (tool: string) => `execute_tool ${tool}` as const;
+
+export type SpanName =
+  | (typeof SPAN)[keyof typeof SPAN]
+  | A2aMethod
+  | ReturnType<typeof invokeAgentSpan>
+  | ReturnType<typeof executeToolSpan>;
+
+/** Span attributes. Values are ids, names, numbers and closed words; never text, parts, tokens of a model or credentials. */
+export const ATTR = {
+  errorType: 'error.type',
+  serverAddress: 'server.address',
+  serverPort: 'server.port',
+  httpStatus: 'http.response.status_code',
+
+  messagingSystem: 'messaging.system.name',
+  operationName: 'messaging.operation.name',
+  operationType: 'messaging.operation.type',
+  destinationName: 'messaging.destination.name',
+  destinationTemplate: 'messaging.destination.template',
+  partition: 'messaging.destination.partition.id',
+  consumerGroup: 'messaging.consumer.group.name',
+  messageId: 'messaging.message.id',
+  conversation: 'messaging.message.conversation_id',
+  bodyBytes: 'messaging.message.body.size',
+  batchCount: 'messaging.batch.message_count',
+
+  genAiOperation: 'gen_ai.operation.name',
+  genAiAgentName: 'gen_ai.agent.name',
+  genAiAgentId: 'gen_ai.agent.id',
+  genAiConversation: 'gen_ai.conversation.id',
+  genAiTool: 'gen_ai.tool.name',
+  genAiToolCall: 'gen_ai.tool.call.id',
+
+  a2aMethod: 'a2a.method.name',
+  a2aTask: 'a2a.task.id',
+  a2aState: 'a2a.task.state',
+  a2aMessage: 'a2a.message.id',
+  a2aVersion: 'a2a.protocol.version',
+
+  segment: 'hopline.segment',
+  segmentReason: 'hopline.segment.reason',
+  profile: 'hopline.profile',
+  role: 'hopline.role',
+  producer: 'hopline.producer',
+  call: 'hopline.call.id',
+  parentTask: 'hopline.parent_task.id',
+  graphNode: 'hopline.graph.node',
+  attempt: 'hopline.attempt',
+  cursor: 'hopline.cursor',
+  generation: 'hopline.generation',
+  outcome: 'hopline.outcome',
+  correlation: 'hopline.correlation.id',
+} as const;
+export type AttributeKey = (typeof ATTR)[keyof typeof ATTR];
+
+/** Numbers a hop adds up and sets on its span when a segment ends: instead of a span per token. */
+export const COUNT = {
+  tokens: 'hopline.tokens',
+  chunks: 'hopline.chunks',
+  events: 'hopline.events',
+  bytesIn: 'hopline.bytes_in',
+  bytesOut: 'hopline.bytes_out',
+  characters: 'hopline.characters',
+  redeliveries: 'hopline.redeliveries',
+  dropped: 'hopline.dropped',
+  conflicts: 'hopline.append_conflicts',
+  retries: 'hopline.retries',
+  /** Only through `max`: milliseconds. */
+  firstTokenMs: 'hopline.first_token_ms',
+  gapMsMax: 'hopline.gap_ms_max',
+  heldMsMax: 'hopline.held_ms_max',
+} as const;
+/** `hopline.flushes.<reason>` counts the chunks that were emitted for one reason. */
+export type CountKey = (typeof COUNT)[keyof typeof COUNT] | `hopline.flushes.${string}`;
+export const flushCount = (reason: string) => `hopline.flushes.${reason}` as const;
+
+/** Metric names. The unit is the end of the name because Prometheus reads `/metrics` of every service without translation. */
+export const METRIC = {
+  tokensIn: 'hopline.tokens_in',
+  chunksOut: 'hopline.chunks_out',
+  bytesIn: 'hopline.in_bytes',
+  bytesOut: 'hopline.out_bytes',
+  flushes: 'hopline.flushes',
+  inputsDropped: 'hopline.inputs_dropped',
+  redeliveries: 'hopline.redeliveries',
+  appendConflicts: 'hopline.append_conflicts',
+  deadLetters: 'hopline.dead_letters',
+  viewersCut: 'hopline.viewers_cut',
+  tasksEnded: 'hopline.tasks_ended',
+  pushes: 'hopline.pushes',
+  openStreams: 'hopline.open_streams',
+  activeTasks: 'hopline.active_tasks',
+  ownedShards: 'hopline.owned_shards',
+  ingressToSupervisor: 'hopline.hop.ingress_to_supervisor.seconds',
+  supervisorToAgent: 'hopline.hop.supervisor_to_agent.seconds',
+  agentToLog: 'hopline.hop.agent_to_log.seconds',
+  relayHold: 'hopline.hop.relay_hold.seconds',
+  logToSocket: 'hopline.hop.log_to_socket.seconds',
+  endToEnd: 'hopline.hop.end_to_end.seconds',
+  timeToFirstToken: 'hopline.time_to_first_token.seconds',
+  processMemory: 'process.resident_memory.bytes',
+  heapUsed: 'nodejs.heap_size_used.bytes',
+  loopUtilization: 'nodejs.eventloop.utilization',
+} as const;
+
+/** The whole set of metric labels. Ids are not in it and cannot be added by a caller: the view drops every other key. */
+export const LABEL = { service: 'service', agent: 'agent', reason: 'reason' } as const;
+
+/** Keys of log lines. `err` takes an error; everything else a scalar. */
+const LOG_KEYS = [
+  'task_id',
+  'context_id',
+  'message_id',
+  'call_id',
+  'parent_task_id',
+  'correlation_id',
+  'agent',
+  'adapter',
+  'role',
+  'producer',
+  'profile',
+  'lane',
+  'state',
+  'outcome',
+  'reason',
+  'code',
+  'attempt',
+  'attempts_max',
+  'turn',
+  'shard',
+  'shards',
+  'owner',
+  'seq',
+  'raw_seq',
+  'cursor',
+  'generation',
+  'subject',
+  'stream',
+  'consumer',
+  'bucket',
+  'pending',
+  'count',
+  'tokens',
+  'chunks',
+  'bytes',
+  'bytes_max',
+  'limit',
+  'duration_ms',
+  'delay_ms',
+  'lag_ms',
+  'age_ms',
+  'held_ms',
+  'timeout_ms',
+  'method',
+  'dialect',
+  'status',
+  'url',
+  'host',
+  'port',
+  'path',
+  'pid',
+  'signal',
+  'check',
+  'tool',
+  'server',
+  'version',
+  'suppressed',
+] as const;
+export type LogKey = (typeof LOG_KEYS)[number];

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, test } from 'node:test';
+import { context, ROOT_CONTEXT, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import fc from 'fast-check';
+import {
+  carrierOf,
+  contextFrom,
+  currentTrace,
+  linkFrom,
+  spanContextFrom,
+  TRACESTATE_CHARS_MAX,
+  withTrace,
+} from './propagation.ts';
+
+const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
+const SPAN_ID = 'b7ad6b7169203331';
+const PARENT = `00-${TRACE_ID}-${SPAN_ID}-01`;
+
+beforeEach(() => void context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable()));
+afterEach(() => context.disable());
+
+test('a carrier comes back as it went in, with no SDK started', async () => {
+  const carrier = { traceparent: PARENT, tracestate: 'vendor=1,other=2' };
+  const seen = await withTrace(carrier, async () => {
+    await new Promise(resolve => setImmediate(resolve));
+    return currentTrace();
+  });
+  assert.deepEqual(seen, carrier);
+  assert.deepEqual(currentTrace(), {});
+});
+
+test('the sampled flag is kept and unknown flags are not passed on', () => {
+  assert.equal(carrierOf(spanContextFrom({ traceparent: `00-${TRACE_ID}-${SPAN_ID}-00` })).traceparent?.slice(-2), '00');
+  assert.equal(carrierOf(spanContextFrom({ traceparent: `00-${TRACE_ID}-${SPAN_ID}-ff` })).traceparent?.slice(-2), '01');
+});
+
+test('a malformed traceparent counts as none', () => {
+  const malformed = [
+    '',
+    'x',
+    `00-${TRACE_ID}-${SPAN_ID}`,
+    `00-${TRACE_ID}-${SPAN_ID}-01-more`,
+    `ff-${TRACE_ID}-${SPAN_ID}-01`,
+    `00-${'0'.repeat(32)}-${SPAN_ID}-01`,
+    `00-${TRACE_ID}-${'0'.repeat(16)}-01`,
+    `00-${TRACE_ID.toUpperCase()}-${SPAN_ID}-01`,
+    ` ${PARENT}`,
+  ];
+  for (const traceparent of malformed) {
+    assert.equal(spanContextFrom({ traceparent }), undefined, traceparent);
+    assert.equal(linkFrom({ traceparent }), undefined);
+    assert.equal(contextFrom({ traceparent }), ROOT_CONTEXT);
+  }
+  assert.equal(spanContextFrom({}), undefined);
+  assert.deepEqual(carrierOf(undefined), {});
+});
+
+test('a later version of the header with more fields is understood', () => {
+  assert.equal(spanContextFrom({ traceparent: `01-${TRACE_ID}-${SPAN_ID}-01-more` })?.traceId, TRACE_ID);
+});
+
+test('a tracestate longer than the bound is dropped, the trace is kept', () => {
+  const entry = (chars: number) => `v=${'x'.repeat(chars - 2)}`;
+  const fits = `${entry(256)},${entry(TRACESTATE_CHARS_MAX - 257)}`;
+  assert.equal(carrierOf(spanContextFrom({ traceparent: PARENT, tracestate: fits })).tracestate?.length, 256);
+  assert.deepEqual(carrierOf(spanContextFrom({ traceparent: PARENT, tracestate: `${fits}x` })), { traceparent: PARENT });
+});
+
+test('an empty carrier inside a trace does not inherit that trace', () => {
+  withTrace({ traceparent: PARENT }, () => {
+    assert.deepEqual(
+      withTrace({}, () => currentTrace()),
+      {},
+    );
+  });
+});
+
+test('a link points to the span that made the message', () => {
+  assert.equal(linkFrom({ traceparent: PARENT })?.context.spanId, SPAN_ID);
+  assert.equal(trace.getSpanContext(contextFrom({ traceparent: PARENT }))?.isRemote, true);
+});
+
+test('no input makes the parser throw', () => {
+  fc.assert(
+    fc.property(fc.string(), fc.string(), (traceparent, tracestate) => void spanContextFrom({ traceparent, tracestate })),
+  );
+});

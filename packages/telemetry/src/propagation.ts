@@ -1,0 +1,69 @@
+import {
+  type Context,
+  context,
+  createTraceState,
+  isSpanContextValid,
+  type Link,
+  ROOT_CONTEXT,
+  type SpanContext,
+  trace,
+} from '@opentelemetry/api';
+
+/** W3C trace context as message headers. The names are lower case: NATS compares header names byte by byte. */
+export type TraceCarrier = { traceparent?: string; tracestate?: string };
+
+/** W3C Trace Context level 1, section 3.3.1.1: longer lists may be dropped; characters. */
+export const TRACESTATE_CHARS_MAX = 512;
+
+const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+const VERSION_INVALID = 'ff';
+const VERSION_KNOWN = '00';
+const SAMPLED_BIT = 0x01;
+
+/**
+ * Reads a carrier by the rules of W3C Trace Context: a malformed traceparent counts as none, an unknown version may have more fields.
+ * Independent of the propagator that the SDK may or may not have registered, so that a context passes through services without an exporter.
+ */
+export function spanContextFrom(carrier: TraceCarrier): SpanContext | undefined {
+  const fields = carrier.traceparent === undefined ? null : TRACEPARENT.exec(carrier.traceparent);
+  if (fields === null) return undefined;
+  const [, version, traceId, spanId, flags, more] = fields as unknown as [string, string, string, string, string, string?];
+  if (version === VERSION_INVALID || (version === VERSION_KNOWN && more !== undefined)) return undefined;
+  const found: SpanContext = { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & SAMPLED_BIT, isRemote: true };
+  if (!isSpanContextValid(found)) return undefined;
+  const state = carrier.tracestate;
+  if (state !== undefined && state !== '' && state.length <= TRACESTATE_CHARS_MAX) found.traceState = createTraceState(state);
+  return found;
+}
+
+/** The carrier of a span context; empty when the context is not valid (no trace, no exporter). */
+export function carrierOf(spanContext: SpanContext | undefined): TraceCarrier {
+  if (spanContext === undefined || !isSpanContextValid(spanContext)) return {};
+  const flags = (spanContext.traceFlags & SAMPLED_BIT).toString(16).padStart(2, '0');
+  const carrier: TraceCarrier = { traceparent: `${VERSION_KNOWN}-${spanContext.traceId}-${spanContext.spanId}-${flags}` };
+  const state = spanContext.traceState?.serialize();
+  if (state !== undefined && state !== '') carrier.tracestate = state;
+  return carrier;
+}
+
+/** Carrier of the active span; empty outside of one. */
+export function currentTrace(): TraceCarrier {
+  return carrierOf(trace.getSpanContext(context.active()));
+}
+
+/** A context whose active span is the carrier's. An empty or malformed carrier gives the root context: never somebody else's parent. */
+export function contextFrom(carrier: TraceCarrier): Context {
+  const found = spanContextFrom(carrier);
+  return found === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, found);
+}
+
+/** Runs `fn`, and what it awaits, as part of the carrier's trace. */
+export function withTrace<T>(carrier: TraceCarrier, fn: () => T): T {
+  return context.with(contextFrom(carrier), fn);
+}
+
+/** A link to the span that made a message; undefined when it had no trace. */
+export function linkFrom(carrier: TraceCarrier): Link | undefined {
+  const found = spanContextFrom(carrier);
+  return found === undefined ? undefined : { context: found };
+}

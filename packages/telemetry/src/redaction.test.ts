@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import {
+  LOG_DEPTH_MAX,
+  LOG_ENTRIES_MAX,
+  LOG_STACK_CHARS_MAX,
+  LOG_STRING_CHARS_MAX,
+  REDACTED,
+  redact,
+  redactEntries,
+  scrubLine,
+} from './redaction.ts';
+
+test('S4-43 credentials and content are removed at any depth, whatever the spelling of the key', () => {
+  const shown = JSON.stringify(
+    redactEntries({
+      Authorization: 'PLANTED',
+      request: { headers: { 'Proxy-Authorization': 'PLANTED', accept: 'kept' }, accessToken: 'PLANTED', access_token: 'PLANTED' },
+      credentials: { user: 'PLANTED' },
+      message: { parts: [{ text: 'PLANTED' }], role: 'kept' },
+      list: [{ apiKey: 'PLANTED', 'x-api-key': 'PLANTED', text: 'PLANTED' }],
+    }),
+  );
+  assert.doesNotMatch(shown, /PLANTED/);
+  assert.equal(shown.match(/kept/g)?.length, 2);
+  assert.deepEqual(redactEntries({ token: '', tokens: 7, text: undefined }), { token: REDACTED, tokens: 7, text: undefined });
+});
+
+test('an error keeps type, message, code, stack and cause, and loses what a client library hung on it', () => {
+  const error = Object.assign(new TypeError('refused', { cause: new Error('inner') }), {
+    code: 'ECONNREFUSED',
+    config: { headers: { authorization: 'PLANTED' } },
+  });
+  const shown = redact(error) as Record<string, unknown>;
+  assert.deepEqual(Object.keys(shown), ['type', 'message', 'code', 'stack', 'cause']);
+  assert.equal((shown.cause as Record<string, unknown>).message, 'inner');
+  assert.doesNotMatch(JSON.stringify(shown), /PLANTED/);
+});
+
+test('every bound holds at its edge', () => {
+  assert.equal(redact('x'.repeat(LOG_STRING_CHARS_MAX)), 'x'.repeat(LOG_STRING_CHARS_MAX));
+  assert.equal((redact('x'.repeat(LOG_STRING_CHARS_MAX + 1)) as string).length, LOG_STRING_CHARS_MAX + 1);
+  assert.equal((redact(new Array(LOG_ENTRIES_MAX + 1).fill(0)) as unknown[]).length, LOG_ENTRIES_MAX);
+  const wide = Object.fromEntries(Array.from({ length: LOG_ENTRIES_MAX + 1 }, (_, n) => [`k${n}`, n]));
+  assert.equal(Object.keys(redactEntries(wide)).length, LOG_ENTRIES_MAX);
+  const nest = (levels: number): unknown => (levels === 0 ? 'bottom' : { in: nest(levels - 1) });
+  assert.match(JSON.stringify(redact(nest(LOG_DEPTH_MAX))), /bottom/);
+  assert.match(JSON.stringify(redact(nest(LOG_DEPTH_MAX + 1))), /\[deep\]/);
+  const error = new Error('x');
+  error.stack = 's'.repeat(LOG_STACK_CHARS_MAX + 1);
+  assert.equal((redact(error) as { stack: string }).stack.length, LOG_STACK_CHARS_MAX + 1);
+});
+
+test('an object that contains itself ends at the depth bound', () => {
+  const ring: Record<string, unknown> = {};
+  ring.self = ring;
+  assert.match(JSON.stringify(redact(ring)), /\[deep\]/);
+});
+
+test('credentials that only show by their form are removed from the finished line', () => {
+  const line = scrubLine('{"msg":"connect nats://bob:hunter2@nats:4222 failed","x":"bearer eyJ.abc-_","u":"https://h/p@q"}');
+  assert.equal(line, `{"msg":"connect nats://${REDACTED}@nats:4222 failed","x":"bearer ${REDACTED}","u":"https://h/p@q"}`);
+});

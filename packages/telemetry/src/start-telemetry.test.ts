@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import test from 'node:test';
+import { promisify } from 'node:util';
+import { trace } from '@opentelemetry/api';
+import { startHop } from './hop-span.ts';
+import { ATTR, COUNT, invokeAgentSpan, SPAN } from './names.ts';
+import {
+  ATTRIBUTE_CHARS_MAX,
+  SPAN_ATTRIBUTES_MAX,
+  SPAN_LINKS_MAX,
+  startTelemetry,
+  TELEMETRY_SHUTDOWN_MS_MAX,
+  tracesUrlFrom,
+} from './start-telemetry.ts';
+
+type Received = { method: string | undefined; url: string | undefined; type: string | undefined; body: Buffer };
+
+async function otlpReceiver() {
+  const received: Received[] = [];
+  const server = createServer(async (request: IncomingMessage, response) => {
+    const body = Buffer.concat(await request.toArray());
+    received.push({ method: request.method, url: request.url, type: request.headers['content-type'], body });
+    response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const close = async () => {
+    server.closeAllConnections();
+    await new Promise(resolve => server.close(resolve));
+  };
+  return { received, url, close };
+}
+
+/** Runs a script in its own process with only `env`; its standard output must be JSON lines. */
+async function run(script: string, args: string[], env: Record<string, string>): Promise<Record<string, unknown>[]> {
+  const all = ['--input-type=module', '-e', script, new URL('./index.ts', import.meta.url).href, ...args];
+  const { stdout } = await promisify(execFile)(process.execPath, all, { env });
+  return stdout
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line));
+}
+
+const identity = { service: 'relay', version: '1.2.3', instance: 'relay-1' };
+
+test('spans reach an OTLP receiver as protobuf, with the resource, and with no content', async () => {
+  const receiver = await otlpReceiver();
+  const telemetry = await startTelemetry({ ...identity, env: { OTEL_EXPORTER_OTLP_ENDPOINT: `${receiver.url}/` } });
+  try {
+    assert.equal(telemetry.tracesUrl, `${receiver.url}/v1/traces`);
+    const hop = startHop(invokeAgentSpan('demo'), {
+      kind: 'client',
+      parent: {},
+      attributes: { [ATTR.a2aTask]: 'task-of-the-test' },
+    });
+    hop.set({ [ATTR.outcome]: 'x'.repeat(ATTRIBUTE_CHARS_MAX + 1) });
+    hop.count(COUNT.tokens, 661);
+    startHop(SPAN.publishWork, { kind: 'producer', parent: hop.carrier() }).end();
+    hop.end();
+    const wide = Array.from({ length: SPAN_ATTRIBUTES_MAX + 1 }, (_, n) => [`wide-${n}-`, n]);
+    const links = Array.from({ length: SPAN_LINKS_MAX + 1 }, () => ({
+      context: { traceId: '6c'.repeat(16), spanId: '6c'.repeat(8), traceFlags: 1 },
+    }));
+    trace
+      .getTracer('any')
+      .startSpan('wide', { attributes: Object.fromEntries(wide), links })
+      .end();
+    await telemetry.shutdown();
+    const all = Buffer.concat(receiver.received.map(request => request.body)).toString('latin1');
+    assert.deepEqual(
+      [...new Set(receiver.received.map(({ method, url, type }) => `${method} ${url} ${type}`))],
+      ['POST /v1/traces application/x-protobuf'],
+    );
+    const expected = [
+      'invoke_agent demo',
+      SPAN.publishWork,
+      'task-of-the-test',
+      'hopline.tokens',
+      'service.namespace',
+      'relay-1',
+      '1.2.3',
+    ];
+    for (const word of expected) assert.ok(all.includes(word), word);
+    assert.ok(all.includes('x'.repeat(ATTRIBUTE_CHARS_MAX)));
+    assert.ok(!all.includes('x'.repeat(ATTRIBUTE_CHARS_MAX + 1)));
+    assert.ok(!all.includes('process.command'));
+    assert.equal(all.match(/wide-\d+-/g)?.length, SPAN_ATTRIBUTES_MAX);
+    // Trace ids travel as bytes: 16 times 'l' for each link.
+    assert.equal(all.match(/l{16}/g)?.length, SPAN_LINKS_MAX);
+  } finally {
+    await receiver.close();
+  }
+});
+
+test('without an endpoint nothing is recorded and nothing but /metrics exists', async () => {
+  const before = process.getActiveResourcesInfo().sort();
+  const telemetry = await startTelemetry({ ...identity, env: {} });
+  assert.equal(telemetry.tracesUrl, undefined);
+  assert.equal(trace.getTracer('any').startSpan('any').isRecording(), false);
+  assert.deepEqual(process.getActiveResourcesInfo().sort(), before);
+  telemetry.metrics.tokensIn.add(5, { agent: 'demo' });
+  const text = await telemetry.metricsText();
+  assert.match(text, /^target_info\{.*service_name="relay".*\} 1$/m);
+  assert.match(text, /^target_info\{.*service_instance_id="relay-1".*\} 1$/m);
+  assert.match(text, /^hopline_tokens_in_total\{service="relay",agent="demo"\} 5$/m);
+  assert.match(text, /^process_resident_memory_bytes\{service="relay"\} \d{7,}$/m);
+  assert.match(text, /^nodejs_eventloop_utilization\{service="relay"\} [\d.e-]+$/m);
+  await telemetry.shutdown();
+});
+
+test('without an endpoint the tracing SDK and gRPC are not even imported', async () => {
+  const script = `
+    import { registerHooks } from 'node:module';
+    const urls = [];
+    registerHooks({ load: (url, context, next) => (urls.push(url), next(url, context)) });
+    const { startTelemetry } = await import(process.argv[1]);
+    await (await startTelemetry({ service: 's', version: '1', instance: 'i', env: {} })).shutdown();
+    console.log(JSON.stringify({ all: urls.length, tracing: urls.filter(url => /sdk-node|sdk-trace|grpc|otlp/.test(url)) }));`;
+  const [loaded] = await run(script, [], {});
+  assert.ok(Number(loaded?.all) > 50);
+  assert.deepEqual(loaded?.tracing, []);
+});
+
+test('a collector that is away is one line in the log, without content, while running and one at the end', async () => {
+  const receiver = await otlpReceiver();
+  await receiver.close();
+  const script = `
+    const { createLogger, SPAN, startHop, startTelemetry } = await import(process.argv[1]);
+    const env = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: process.argv[2] };
+    const logged = Promise.withResolvers();
+    const destination = { write: line => (process.stdout.write(line), logged.resolve()) };
+    const log = createLogger({ service: 's', instance: 'i', level: 'info', destination });
+    const telemetry = await startTelemetry({ service: 's', version: '1', instance: 'i', log, env });
+    const hop = () => startHop(SPAN.publishWork, { kind: 'producer', attributes: { 'a2a.task.id': 'PLANTED' } }).end();
+    hop();
+    await Promise.race([logged.promise, new Promise(resolve => setTimeout(resolve, 3000))]);
+    hop();
+    await telemetry.shutdown();
+    process.exit(0);`;
+  // The SDK reads its own settings from the process environment: send after 20 ms, give up after 300 ms.
+  const env = { OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_BSP_SCHEDULE_DELAY: '20' };
+  const lines = await run(script, [`${receiver.url}/v1/traces`], env);
+  assert.deepEqual(
+    lines.map(({ level, reason, msg }) => [level, reason, msg]),
+    [
+      ['warn', 'ECONNREFUSED', 'telemetry could not be exported'],
+      ['warn', undefined, 'the last spans were not exported'],
+    ],
+  );
+  assert.doesNotMatch(JSON.stringify(lines), /PLANTED/);
+});
+
+test('a collector that never answers does not delay the end of a process', async () => {
+  const silent = createServer(() => {});
+  await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve));
+  const script = `
+    const { SPAN, startHop, startTelemetry } = await import(process.argv[1]);
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: process.argv[2] };
+    const telemetry = await startTelemetry({ service: 's', version: '1', instance: 'i', env });
+    startHop(SPAN.publishWork, { kind: 'producer' }).end();
+    const started = performance.now();
+    await telemetry.shutdown();
+    console.log(JSON.stringify({ elapsedMs: performance.now() - started }));
+    process.exit(0);`;
+  const [line] = await run(script, [`http://127.0.0.1:${(silent.address() as AddressInfo).port}`], {});
+  silent.closeAllConnections();
+  await new Promise(resolve => silent.close(resolve));
+  const elapsedMs = Number(line?.elapsedMs);
+  assert.ok(elapsedMs > TELEMETRY_SHUTDOWN_MS_MAX - 100 && elapsedMs < TELEMETRY_SHUTDOWN_MS_MAX + 5000, `${elapsedMs} ms`);
+});
+
+test('the endpoint is chosen by the rules of the OpenTelemetry environment', () => {
+  assert.equal(tracesUrlFrom({}), undefined);
+  assert.equal(tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: '' }), undefined);
+  assert.equal(tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318' }), 'http://c:4318/v1/traces');
+  assert.equal(tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318/base/' }), 'http://c:4318/base/v1/traces');
+  const both = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://t/in' };
+  assert.equal(tracesUrlFrom(both), 'https://t/in');
+  assert.equal(tracesUrlFrom({ ...both, OTEL_SDK_DISABLED: 'true' }), undefined);
+  assert.equal(tracesUrlFrom({ ...both, OTEL_TRACES_EXPORTER: 'none' }), undefined);
+});
+
+test('an endpoint that cannot be used is an error at start, without the endpoint in it', () => {
+  assert.throws(
+    () => tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4317', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }),
+    /http\/protobuf/,
+  );
+  for (const endpoint of ['collector:4318', 'no url', 'ftp://u:PLANTED@h']) {
+    assert.throws(
+      () => tracesUrlFrom({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint }),
+      (error: Error) => /must be a URL/.test(error.message) && !/PLANTED/.test(error.message),
+    );
+  }
+});
