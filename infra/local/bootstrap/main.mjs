@@ -1,0 +1,81 @@
+import { readFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { stopCommands } from './command.mjs';
+import { handOver } from './hand-over.mjs';
+import { machinePlatform, npmCommand, requireGit } from './machine.mjs';
+import { ensureNatsServer } from './nats-server.mjs';
+import { createProgress } from './progress.mjs';
+import { SetupError } from './setup-error.mjs';
+import { setupKey } from './setup-stamp.mjs';
+import { toolCacheFolder } from './tool-cache.mjs';
+import { ensureNode, ensurePnpm, requireRunning } from './tools.mjs';
+import { ensurePackages } from './workspace.mjs';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const DOORS = { start: 'infra/local/launcher/main.ts', test: 'infra/local/checks/main.ts', bench: 'test/bench/main.ts' };
+const HELP = {
+  start: new URL('../launcher/help.txt', import.meta.url),
+  test: new URL('../checks/help.txt', import.meta.url),
+};
+
+/**
+ * `<start|test|bench> [args]`: brings the tools this checkout needs, then runs the command.
+ * @param {string[]} argv
+ */
+export async function main([verb, ...args]) {
+  try {
+    process.exitCode = await runVerb(verb, args);
+  } catch (error) {
+    process.exitCode = 1;
+    stopCommands();
+    console.error(`hopline: ${error instanceof SetupError ? error.message : `Set-up failed: ${error.message}`}`);
+    // A sibling step may still hold timers and pipes: the sentence is the end.
+    process.exit();
+  }
+}
+
+async function runVerb(verb, args) {
+  const door = Object.hasOwn(DOORS, verb) ? DOORS[verb] : undefined;
+  if (!door) throw new SetupError('Name one of start, test, bench: `npm start`, `npm test` or `npm run bench`.');
+  if (HELP[verb] && (args.includes('--help') || args.includes('-h'))) {
+    process.stdout.write(readFileSync(HELP[verb], 'utf8'));
+    return 0;
+  }
+  const interrupted = signal => {
+    stopCommands();
+    process.exit(signal === 'SIGINT' ? 130 : 143);
+  };
+  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+  const { node, natsServer } = await setUp(verb, process.env);
+  process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
+
+  const env = { ...process.env, PATH: [dirname(node), process.env.PATH].join(delimiter) };
+  if (natsServer) env.HOPLINE_NATS_SERVER = natsServer;
+  return handOver(node, [join(ROOT, door), ...args], { cwd: ROOT, env });
+}
+
+/** @returns {Promise<{ node: string, natsServer: string | null }>} full paths */
+async function setUp(verb, env) {
+  const pins = JSON.parse(readFileSync(new URL('pins.json', import.meta.url), 'utf8'));
+  const platform = machinePlatform();
+  requireGit(env);
+  const npm = npmCommand(env);
+  const cache = toolCacheFolder(ROOT, env);
+  const progress = createProgress(process.stderr);
+  const installer = { npm, cache, env, progress };
+
+  const packages = async () => {
+    const node = await ensureNode(installer, platform, pins);
+    const version = node === process.execPath ? process.versions.node : pins.node.version;
+    const pnpm = () => ensurePnpm(installer, platform, pins, node);
+    await requireRunning(node);
+    await ensurePackages(ROOT, setupKey(ROOT, platform, version), { node, pnpm, env, progress });
+    return node;
+  };
+  // The two have nothing to do with each other, and building nats-server takes the longest.
+  const server =
+    verb === 'start' && env.NATS_URL ? null : ensureNatsServer({ platform, cache, env, pins: pins.natsServer, progress });
+  const [node, natsServer] = await Promise.all([packages(), server]);
+  return { node, natsServer };
+}

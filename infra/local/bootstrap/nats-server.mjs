@@ -1,0 +1,82 @@
+import { join } from 'node:path';
+import { runCommand } from './command.mjs';
+import { findOnPath, isExecutable } from './machine.mjs';
+import { natsSources } from './nats-sources.mjs';
+import { SetupError } from './setup-error.mjs';
+import { cachedFolder } from './tool-cache.mjs';
+import { compareVersions, isAtLeast, parseVersion } from './version.mjs';
+
+const VERSION_MS_MAX = 10_000;
+
+/**
+ * A nats-server that is new enough: the one named by HOPLINE_NATS_SERVER, on PATH, in the cache, or fetched from the first source that answers.
+ * @param {{ platform: string, cache: string, env: NodeJS.ProcessEnv, pins: typeof import('./pins.json')['natsServer'],
+ *   progress: ReturnType<import('./progress.mjs').createProgress> }} context
+ * @returns {Promise<string>} full path of the program
+ */
+export async function ensureNatsServer(context, sources = natsSources(context), versionOf = serverVersion) {
+  const { env, pins, platform, cache, progress } = context;
+  const named = env.HOPLINE_NATS_SERVER;
+  if (named) return requireNamed(named, await versionOf(named), pins.versionMin);
+
+  const onPath = findOnPath('nats-server', env);
+  if (onPath) {
+    const version = await versionOf(onPath);
+    if (version && isAtLeast(version, pins.versionMin)) return onPath;
+    progress.note(`nats-server: ${onPath} is ${version ?? 'broken'}, ${pins.versionMin} is needed; looking further`);
+  }
+  const cached = cachedServer(cache, platform, sources);
+  if (cached) return cached;
+  return fetchServer(context, sources, versionOf);
+}
+
+function requireNamed(path, version, versionMin) {
+  if (version && isAtLeast(version, versionMin)) return path;
+  const found = version ? `is version ${version}` : 'does not run as a nats-server';
+  throw new SetupError(
+    `HOPLINE_NATS_SERVER names ${path}, which ${found}; name a nats-server ${versionMin} or newer, or unset it.`,
+  );
+}
+
+/** The newest cached server of the sources pinned now; a source without a pinned version comes last. */
+function cachedServer(cache, platform, sources) {
+  const newestFirst = [...sources].sort((a, b) => compareVersions(b.version ?? '0.0.0', a.version ?? '0.0.0'));
+  return newestFirst.map(source => join(cache, folderName(source, platform), 'nats-server')).find(isExecutable) ?? null;
+}
+
+function folderName(source, platform) {
+  return ['nats-server', source.name.toLowerCase().replaceAll(' ', '-'), source.version, platform].filter(Boolean).join('-');
+}
+
+/** Goes through the sources; each that fails is one line, and only the last failure ends it. */
+async function fetchServer({ platform, cache, pins, progress }, sources, versionOf) {
+  for (const source of sources) {
+    try {
+      return await fetchFrom(source, { platform, cache, pins, progress, versionOf });
+    } catch (error) {
+      progress.note(`nats-server: not from the ${source.name} (${error.message})`);
+    }
+  }
+  throw new SetupError(
+    `No nats-server could be fetched (tried ${sources.map(source => source.name).join(', ')}); install nats-server ${pins.versionMin} or newer from https://github.com/nats-io/nats-server/releases on PATH, or set NATS_URL to a running one.`,
+  );
+}
+
+async function fetchFrom(source, { platform, cache, pins, progress, versionOf }) {
+  const label = ['fetching nats-server', source.version, `(${source.name})`].filter(Boolean).join(' ');
+  const folder = await cachedFolder(cache, folderName(source, platform), part =>
+    progress.step(label, async () => {
+      await source.fetch(part);
+      const version = await versionOf(join(part, 'nats-server'));
+      if (!version || !isAtLeast(version, pins.versionMin))
+        throw new Error(`it is ${version ?? 'broken'}, ${pins.versionMin} is needed`);
+    }),
+  );
+  return join(folder, 'nats-server');
+}
+
+/** @param {string} path @returns {Promise<string | null>} null when it does not run */
+async function serverVersion(path) {
+  const result = await runCommand([path, '--version'], { timeoutMs: VERSION_MS_MAX });
+  return result.ok ? parseVersion(result.stdout) : null;
+}

@@ -1,0 +1,129 @@
+import { copyFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { failureLine, runCommand } from './command.mjs';
+import { download, sha256 } from './download.mjs';
+import { findOnPath } from './machine.mjs';
+
+/**
+ * The places a nats-server can be fetched from. Each `fetch` leaves the program as `<folder>/nats-server` or throws an Error whose
+ * message says why not. All of them may be refused or hang somewhere: every step has its own short limit.
+ * @typedef {{ platform: string, env: NodeJS.ProcessEnv, pins: typeof import('./pins.json')['natsServer'] }} Context
+ * @typedef {{ name: string, version: string | null, fetch(folder: string): Promise<void> }} Source
+ */
+
+const PROBE_MS_MAX = 20_000;
+/** A build takes one minute on two cores. */
+const GO_BUILD_MS_MAX = 5 * 60 * 1000;
+const DEBIAN_MS_MAX = 60_000;
+const IMAGE_PULL_MS_MAX = 2 * 60 * 1000;
+const UNPACK_MS_MAX = 60_000;
+
+/** @param {Context} context @returns {Source[]} in the order they are tried */
+export function natsSources(context) {
+  return [release(context), goToolchain(context), debianPackage(context), containerImage(context)];
+}
+
+/** @param {Context} context @returns {Source} */
+function release({ platform, env, pins }) {
+  const { version } = pins.release;
+  return {
+    name: 'GitHub release',
+    version,
+    fetch: async folder => {
+      // The server is one static Go binary: the C library plays no part.
+      const key = platform.replace('-musl', '');
+      const sum = pins.release.sha256[key];
+      if (!sum) throw new Error(`no sum is pinned for ${key}`);
+      const name = `nats-server-v${version}-${key.replace('x64', 'amd64')}`;
+      const archive = join(folder, 'release.tar.gz');
+      await download(`https://github.com/nats-io/nats-server/releases/download/v${version}/${name}.tar.gz`, archive, env);
+      const found = await sha256(archive);
+      if (found !== sum) throw new Error(`its sha256 is ${found}, not the pinned ${sum}`);
+      const tar = ['tar', '-xzf', archive, '-C', folder, '--strip-components=1', `${name}/nats-server`];
+      await must(tar, { env, timeoutMs: UNPACK_MS_MAX });
+      rmSync(archive);
+    },
+  };
+}
+
+/** @param {Context} context @returns {Source} */
+function goToolchain({ env, pins }) {
+  const module = `${pins.goModule}@v${pins.goVersion}`;
+  return {
+    name: 'Go toolchain',
+    version: pins.goVersion,
+    fetch: async folder => {
+      const go = findOnPath('go', env);
+      if (!go) throw new Error('go is not on PATH');
+      // A module proxy out of reach shows here in seconds, not after the limit of the build. Go itself checks the module's sum.
+      await must([go, 'list', '-m', module], { cwd: folder, env: { ...env, GO111MODULE: 'on' }, timeoutMs: PROBE_MS_MAX });
+      await must([go, 'install', module], {
+        cwd: folder,
+        env: { ...env, GOBIN: folder, CGO_ENABLED: '0' },
+        timeoutMs: GO_BUILD_MS_MAX,
+      });
+    },
+  };
+}
+
+/** @param {Context} context @returns {Source} */
+function debianPackage({ env, pins }) {
+  return {
+    name: 'Debian package',
+    version: null,
+    fetch: async folder => {
+      const apt = findOnPath('apt-get', env);
+      const dpkg = findOnPath('dpkg', env);
+      if (!apt || !dpkg) throw new Error('apt-get is not on PATH');
+      await must([apt, 'download', pins.debianPackage], { cwd: folder, env, timeoutMs: DEBIAN_MS_MAX });
+      const deb = readdirSync(folder).find(name => name.endsWith('.deb'));
+      if (!deb) throw new Error('apt-get downloaded nothing');
+      const unpacked = join(folder, 'unpacked');
+      await must([dpkg, '-x', join(folder, deb), unpacked], { env, timeoutMs: UNPACK_MS_MAX });
+      const program = ['usr/sbin', 'usr/bin'].map(place => join(unpacked, place, 'nats-server'));
+      copyFirst(program, join(folder, 'nats-server'));
+      rmSync(unpacked, { recursive: true });
+      rmSync(join(folder, deb));
+    },
+  };
+}
+
+function copyFirst(candidates, target) {
+  for (const path of candidates) {
+    try {
+      return copyFileSync(path, target);
+    } catch (error) {
+      if (error.code !== 'ENOENT') throw error;
+    }
+  }
+  throw new Error('the package holds no nats-server');
+}
+
+/** @param {Context} context @returns {Source} */
+function containerImage({ platform, env, pins }) {
+  return {
+    name: 'container image',
+    version: pins.image.split(':')[1] ?? null,
+    fetch: async folder => {
+      // The program in an image is a Linux program.
+      if (!platform.startsWith('linux')) throw new Error('only of use on Linux');
+      const engine = findOnPath('docker', env) ?? findOnPath('podman', env);
+      if (!engine) throw new Error('neither docker nor podman is on PATH');
+      await must([engine, 'info'], { env, timeoutMs: PROBE_MS_MAX });
+      const id = (await must([engine, 'create', pins.image], { env, timeoutMs: IMAGE_PULL_MS_MAX })).trim().split('\n').at(-1);
+      mkdirSync(folder, { recursive: true });
+      try {
+        await must([engine, 'cp', `${id}:/nats-server`, join(folder, 'nats-server')], { env, timeoutMs: UNPACK_MS_MAX });
+      } finally {
+        await runCommand([engine, 'rm', '-f', String(id)], { env, timeoutMs: PROBE_MS_MAX });
+      }
+    },
+  };
+}
+
+/** @returns {Promise<string>} what the program printed */
+async function must(command, options) {
+  const result = await runCommand(command, options);
+  if (!result.ok) throw new Error(failureLine(result));
+  return result.stdout;
+}

@@ -1,0 +1,85 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { failureLine, runCommand } from './command.mjs';
+import { SetupError } from './setup-error.mjs';
+import { cachedFolder } from './tool-cache.mjs';
+
+/** The largest package is Node's, 50 MB packed: this allows for 0.2 MB a second. */
+const INSTALL_MS_MAX = 5 * 60 * 1000;
+
+/**
+ * @typedef {{ name: string, binary: string, integrity: string }} PinnedPackage
+ * @typedef {{ npm: string[], cache: string, env: NodeJS.ProcessEnv, progress: ReturnType<import('./progress.mjs').createProgress> }} Installer
+ */
+
+/**
+ * The program of one pinned npm package, installed into the cache when it is not there.
+ * @param {Installer} installer @param {string} label @param {string} version @param {PinnedPackage} pin @returns {Promise<string>}
+ */
+export async function npmProgram({ npm, cache, env, progress }, label, version, pin) {
+  const folder = await cachedFolder(cache, `${pin.name.replace('/', '+')}-${version}`, part =>
+    progress.step(`fetching ${label} ${version}`, () => install(npm, part, version, pin, env)),
+  );
+  return join(folder, 'node_modules', pin.name, pin.binary);
+}
+
+async function install(npm, folder, version, pin, env) {
+  writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest(version, pin)));
+  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lockfile(version, pin)));
+  // No install script runs: the packages named in pins.json hold their program as a plain file.
+  const flags = [
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--no-progress',
+    '--fetch-retries=1',
+    '--fetch-retry-mintimeout=1000',
+  ];
+  const result = await runCommand([...npm, 'ci', ...flags], { cwd: folder, env: npmEnv(env), timeoutMs: INSTALL_MS_MAX });
+  if (!result.ok) throw new SetupError(explain(`${pin.name}@${version}`, result));
+}
+
+function manifest(version, pin) {
+  return { name: 'hopline-tool', version: '0.0.0', private: true, dependencies: { [pin.name]: version } };
+}
+
+/**
+ * A lockfile without registry addresses: npm asks the registry it is configured for and refuses content with another sum.
+ * @param {string} version @param {PinnedPackage} pin
+ */
+export function lockfile(version, pin) {
+  const { name, ...top } = manifest(version, pin);
+  const installed = { version, integrity: pin.integrity };
+  return {
+    name,
+    version: top.version,
+    lockfileVersion: 3,
+    requires: true,
+    packages: { '': { name, ...top }, [`node_modules/${pin.name}`]: installed },
+  };
+}
+
+/** Under `npm start` the environment carries this project's own paths, which would make npm install there. */
+function npmEnv(env) {
+  const dropped = /^npm_(package_|lifecycle_|config_(local_)?prefix$|command$)/i;
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !dropped.test(name)));
+}
+
+/** @param {string} what @param {{ timedOut: boolean, stdout: string, stderr: string, code: number | null }} result */
+export function explain(what, result) {
+  const text = result.stderr + result.stdout;
+  if (result.timedOut || isNetworkFault(text)) {
+    return `The npm registry did not answer while fetching ${what}; connect this machine to the network (or set npm's registry and proxy) and run the command again.`;
+  }
+  if (/EINTEGRITY|ERR_PNPM_TARBALL_INTEGRITY/.test(text)) {
+    return `The registry sent another content for ${what} than the one this project has pinned; use another registry, or report it.`;
+  }
+  return `Fetching ${what} failed (${failureLine(result)}); mend that and run the command again.`;
+}
+
+/** @param {string} text output of npm or pnpm */
+export function isNetworkFault(text) {
+  return /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|ERR_PNPM_META_FETCH_FAIL|error sending request|dns error|npm (ERR!|error) network/i.test(
+    text,
+  );
+}

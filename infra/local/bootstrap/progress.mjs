@@ -1,0 +1,53 @@
+const REDRAW_MS = 1000;
+/** Without a terminal to redraw, a step that is still running after this long says so once. */
+const ANNOUNCE_MS = 1500;
+
+/**
+ * Says on stderr what set-up is doing. On a terminal one line counts the seconds of all steps under way; elsewhere a
+ * long step is one line when it has started and one at its end.
+ * @param {{ isTTY?: boolean, write(text: string): unknown }} stream
+ */
+export function createProgress(stream, now = Date.now) {
+  /** @type {Map<string, number>} label -> start, ms */
+  const underWay = new Map();
+  /** @type {NodeJS.Timeout | undefined} */
+  let redraw;
+
+  const draw = () => {
+    const steps = [...underWay].map(([label, start]) => `${label} ${seconds(now() - start)}`);
+    stream.write(`\r\x1b[2Khopline: ${steps.join(' · ')}`);
+  };
+  const clear = () => {
+    if (stream.isTTY) stream.write('\r\x1b[2K');
+  };
+  const note = text => {
+    clear();
+    stream.write(`hopline: ${text}\n`);
+  };
+
+  /** @template T @param {string} label @param {() => Promise<T>} work @returns {Promise<T>} */
+  const step = async (label, work) => {
+    const start = now();
+    underWay.set(label, start);
+    if (stream.isTTY) redraw ??= setInterval(draw, REDRAW_MS).unref();
+    const announce = stream.isTTY ? undefined : setTimeout(() => note(`${label} …`), ANNOUNCE_MS).unref();
+    try {
+      const result = await work();
+      note(`${label}: done in ${seconds(now() - start)}`);
+      return result;
+    } finally {
+      clearTimeout(announce);
+      underWay.delete(label);
+      if (underWay.size === 0) {
+        clearInterval(redraw);
+        redraw = undefined;
+      }
+    }
+  };
+  return { note, step };
+}
+
+/** @param {number} ms */
+function seconds(ms) {
+  return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+}

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { runStaticChecks } from './static-checks.ts';
+import { findTestFiles } from './test-files.ts';
+import { add, closingLine } from './totals.ts';
+
+function folderWith(t: TestContext, files: Record<string, string>): string {
+  const root = mkdtempSync(join(tmpdir(), 'hopline-'));
+  t.after(() => rmSync(root, { recursive: true }));
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), content, { mode: 0o755 });
+  }
+  return root;
+}
+
+test('the closing line names skipped tests only when there are some', () => {
+  const totals = add({ passed: 3, failed: 0, skipped: 0 }, { passed: 4, failed: 1, skipped: 0 });
+  assert.equal(closingLine(totals), '7 passed, 1 failed');
+  assert.equal(closingLine({ ...totals, skipped: 2 }), '7 passed, 1 failed, 2 skipped');
+});
+
+test('tests are found in packages, services, infra and test, and nowhere else', t => {
+  const paths = [
+    'packages/a/src/a.test.ts',
+    'services/b/src/b.test.ts',
+    'infra/c.test.ts',
+    'infra/c.test.mjs',
+    'test/e2e/d.test.ts',
+  ];
+  const others = ['packages/a/node_modules/x/x.test.ts', 'packages/a/src/a.ts', 'docs/e.test.ts'];
+  const root = folderWith(t, Object.fromEntries([...paths, ...others].map(path => [path, ''])));
+  const found = findTestFiles(root, [], root);
+  assert.deepEqual(found.unit.map(path => relative(root, path)).sort(), paths.slice(0, 4).sort());
+  assert.deepEqual(found.withBroker, [join(root, 'test/e2e/d.test.ts')]);
+});
+
+test('paths select files and folders, from where the reader stands; one that selects nothing is named', t => {
+  const root = folderWith(t, { 'packages/a/src/a.test.ts': '', 'packages/ab/src/b.test.ts': '', 'test/d.test.ts': '' });
+  assert.deepEqual(findTestFiles(root, ['packages/a'], root), { unit: [join(root, 'packages/a/src/a.test.ts')], withBroker: [] });
+  assert.deepEqual(findTestFiles(root, ['d.test.ts'], join(root, 'test')), {
+    unit: [],
+    withBroker: [join(root, 'test/d.test.ts')],
+  });
+  assert.throws(() => findTestFiles(root, ['test', 'nowhere'], root), /no test file is, or lies in, nowhere/);
+});
+
+test('a failed static check counts as one and shows its output; a missing tool is a failure', async t => {
+  const root = folderWith(t, {
+    'node_modules/.bin/good': '#!/bin/sh\necho quiet\n',
+    'node_modules/.bin/bad': '#!/bin/sh\necho found fault; exit 1\n',
+  });
+  const lines: string[] = [];
+  const checks = ['good', 'bad', 'missing'].map(name => ({ name, command: [name] }));
+  assert.deepEqual(await runStaticChecks(root, line => lines.push(line), checks), { passed: 1, failed: 2, skipped: 0 });
+  const output = lines.join('\n');
+  assert.match(output, /^✔ good .*\n✖ bad .*\nfound fault\n✖ missing .*\n.*ENOENT/);
+  assert.doesNotMatch(output, /quiet/);
+});
+
+test('passed, failed and skipped tests are counted over files, a file that does not load is one failure', t => {
+  const root = folderWith(t, {
+    'a.test.mjs': `import { test } from 'node:test'; test('one', () => {}); test('two', () => { throw new Error('x'); }); test('three', { skip: true }, () => {});`,
+    'b.test.mjs': `throw new Error('does not load');`,
+    'run.mjs': `import { runTestFiles } from ${JSON.stringify(new URL('test-run.ts', import.meta.url).href)};
+      const files = ['a.test.mjs', 'b.test.mjs'].map(name => new URL(name, import.meta.url).pathname);
+      process.stderr.write('totals ' + JSON.stringify(await runTestFiles(files, process.stdout, new AbortController().signal)));`,
+  });
+  // A test run inside a test run does nothing unless this mark of the outer one is gone.
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const output = execFileSync('sh', ['-c', `"${process.execPath}" run.mjs 2>&1`], { cwd: root, env, encoding: 'utf8' });
+  assert.match(output, /✔ one/);
+  assert.match(output, /totals \{"passed":1,"failed":2,"skipped":1\}$/);
+});

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { checkHomeFormat, createHome, HOME_FORMAT, type Home, homePaths } from './home.ts';
+import { lockHome } from './home-lock.ts';
+
+function newHome(t: TestContext): Home {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const home = homePaths(join(folder, 'home'));
+  createHome(home);
+  return home;
+}
+
+test('a new home gets the marker and is accepted again', t => {
+  const home = newHome(t);
+  checkHomeFormat(home);
+  assert.equal(readFileSync(join(home.folder, 'format'), 'utf8'), `${HOME_FORMAT}\n`);
+  checkHomeFormat(home);
+});
+
+test('data of another version, or from before there was a marker, is named with the way out', t => {
+  const home = newHome(t);
+  writeFileSync(join(home.store, 'stream'), '');
+  assert.throws(() => checkHomeFormat(home), { name: 'LaunchError', message: /has no format marker .*mv / });
+  writeFileSync(join(home.folder, 'format'), '99\n');
+  assert.throws(() => checkHomeFormat(home), {
+    message: new RegExp(`has format "99" and this version reads format ${HOME_FORMAT}; move that folder away`),
+  });
+});
+
+test('a home that cannot be written is named', t => {
+  const home = newHome(t);
+  assert.throws(() => createHome(homePaths(join(home.folder, 'format-file', '\0'))), {
+    name: 'LaunchError',
+    message: /cannot be written/,
+  });
+});
+
+test('a second start on a home is told who runs there', t => {
+  const { lockFile } = newHome(t);
+  const unlock = lockHome(lockFile, 'http://127.0.0.1:8000/');
+  assert.throws(() => lockHome(lockFile, 'http://127.0.0.1:8001/'), {
+    name: 'LaunchError',
+    message: new RegExp(`already runs on the home .* \\(http://127.0.0.1:8000/, process ${process.pid}\\)`),
+  });
+  unlock();
+  lockHome(lockFile, 'http://127.0.0.1:8001/')();
+});
+
+test('the lock of a process that is gone is taken over, also when its id is in use again or the file is torn', t => {
+  const { lockFile } = newHome(t);
+  const stale = [
+    { pid: 2 ** 22 + 1, command: 'node main.ts', url: '' },
+    { pid: process.pid, command: 'another program that had this id', url: '' },
+  ];
+  for (const text of [...stale.map(holder => JSON.stringify(holder)), '', '{"pid":']) {
+    writeFileSync(lockFile, text);
+    lockHome(lockFile, 'http://127.0.0.1:8000/')();
+  }
+});
+
+test('a lock that somebody else took meanwhile is not removed with mine', t => {
+  const { lockFile } = newHome(t);
+  const unlock = lockHome(lockFile, '');
+  writeFileSync(lockFile, 'theirs');
+  unlock();
+  assert.equal(readFileSync(lockFile, 'utf8'), 'theirs');
+});

@@ -1,0 +1,49 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { LaunchError } from './launch-error.ts';
+
+/** Raised when a newer version can no longer read what an older one stored under the home. */
+export const HOME_FORMAT = 1;
+
+export type Home = { folder: string; store: string; logs: string; runFile: string; lockFile: string; natsConfig: string };
+
+/** Full paths of what lies under a home. */
+export function homePaths(folder: string): Home {
+  return {
+    folder,
+    store: join(folder, 'nats'),
+    logs: join(folder, 'logs'),
+    runFile: join(folder, 'run.json'),
+    lockFile: join(folder, 'lock'),
+    natsConfig: join(folder, 'nats.conf'),
+  };
+}
+
+/** Makes the home, or throws a LaunchError when it cannot be written. */
+export function createHome(home: Home): void {
+  try {
+    for (const folder of [home.folder, home.store, home.logs]) mkdirSync(folder, { recursive: true });
+  } catch (error) {
+    throw new LaunchError(
+      `The home ${home.folder} cannot be written (${(error as NodeJS.ErrnoException).code}); choose another with HOPLINE_HOME.`,
+    );
+  }
+}
+
+/** Checks the version marker of a home, and writes it into a new one. */
+export function checkHomeFormat(home: Home): void {
+  const marker = join(home.folder, 'format');
+  if (!existsSync(marker)) {
+    if (readdirSync(home.store).length > 0) throw wrongFormat(home, 'no format marker');
+    writeFileSync(marker, `${HOME_FORMAT}\n`);
+    return;
+  }
+  const found = readFileSync(marker, 'utf8').trim().slice(0, 20);
+  if (found !== String(HOME_FORMAT)) throw wrongFormat(home, `format "${found}"`);
+}
+
+function wrongFormat(home: Home, found: string): LaunchError {
+  return new LaunchError(
+    `The data in ${home.folder} has ${found} and this version reads format ${HOME_FORMAT}; move that folder away (mv ${home.folder} ${home.folder}.old) or choose another with HOPLINE_HOME.`,
+  );
+}

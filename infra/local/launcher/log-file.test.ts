@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { closeSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { boundLog, lastLogLine, openLog } from './log-file.ts';
+
+function newLog(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  return join(folder, 'relay-1.log');
+}
+
+test('a log over its limit is moved aside once and written on from its start', t => {
+  const path = newLog(t);
+  const file = openLog(path);
+  writeSync(file, '0123456789');
+  boundLog(path, 10);
+  assert.ok(!existsSync(`${path}.1`), 'at the limit it stays');
+  writeSync(file, 'x');
+  boundLog(path, 10);
+  writeSync(file, 'new');
+  closeSync(file);
+  assert.equal(readFileSync(`${path}.1`, 'utf8'), '0123456789x');
+  assert.equal(readFileSync(path, 'utf8'), 'new');
+  assert.equal(statSync(path).mode & 0o077, 0, 'logs are for their owner');
+});
+
+test('the last line is found, shortened, and "" when there is none', t => {
+  const path = newLog(t);
+  assert.equal(lastLogLine(path), '');
+  const file = openLog(path);
+  assert.equal(lastLogLine(path), '');
+  writeSync(file, `first\n${'y'.repeat(20_000)}\nlast\n`);
+  assert.equal(lastLogLine(path), 'last');
+  writeSync(file, 'z'.repeat(20_000));
+  closeSync(file);
+  assert.equal(lastLogLine(path).length, 400);
+});

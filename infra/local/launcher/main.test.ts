@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { commandLine } from './process-identity.ts';
+import { type RunningProcess, readRunFile } from './run-file.ts';
+
+/** A stand-in for every service: /readyz, one streamed answer at POST /, and the two ways a service is asked to end. */
+const FAKE_SERVICE = `
+import { createServer } from 'node:http';
+import { appendFileSync } from 'node:fs';
+const { HOPLINE_PORT, HOPLINE_HOST, HOPLINE_INSTANCE, HOPLINE_STDIN_LIFELINE, HOPLINE_AGENT, FAKE_BROKEN, FAKE_NOTES } = process.env;
+const end = cause => { appendFileSync(FAKE_NOTES, HOPLINE_INSTANCE + ' ' + cause + '\\n'); process.exit(0); };
+if (HOPLINE_INSTANCE === FAKE_BROKEN) { console.error('no such stream'); process.exit(1); }
+if (HOPLINE_AGENT) console.log(JSON.parse(HOPLINE_AGENT).name, process.cwd());
+process.on('SIGTERM', () => end('drained'));
+if (HOPLINE_STDIN_LIFELINE === '1') process.stdin.on('end', () => end('lost its launcher')).resume();
+createServer((request, response) => {
+  if (request.url !== '/') return response.end('ok');
+  response.setHeader('content-type', 'text/event-stream');
+  const results = [
+    { kind: 'task', id: 't-1', status: { state: 'submitted' } },
+    { kind: 'artifact-update', artifact: { artifactId: 'a', name: 'streaming_result', parts: [{ kind: 'text', text: 'Hello' }] } },
+    { kind: 'artifact-update', append: true, artifact: { artifactId: 'a', name: 'streaming_result', parts: [{ kind: 'text', text: ' there' }] } },
+    { kind: 'status-update', final: true, status: { state: 'completed' } },
+  ];
+  response.end(results.map((result, i) => 'id: t-1.' + i + '\\ndata: ' + JSON.stringify({ jsonrpc: '2.0', id: 'demo', result }) + '\\n\\n').join(''));
+}).listen(Number(HOPLINE_PORT), HOPLINE_HOST);
+`;
+
+const START_MS_MAX = 20_000;
+
+/** A checkout of the launcher alone, beside stand-ins for the services. */
+function checkout(t: TestContext): string {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'hopline-')));
+  t.after(() => rmSync(root, { recursive: true, force: true }));
+  for (const part of ['launcher', 'demo']) {
+    cpSync(fileURLToPath(new URL(`../${part}`, import.meta.url)), join(root, 'infra/local', part), { recursive: true });
+  }
+  writeFileSync(join(root, 'package.json'), '{"type":"module"}');
+  for (const service of ['ingress', 'supervisor', 'sub-agent', 'relay']) {
+    mkdirSync(join(root, 'services', service, 'src'), { recursive: true });
+    writeFileSync(join(root, 'services', service, 'src/main.ts'), FAKE_SERVICE);
+  }
+  return root;
+}
+
+type Launcher = {
+  child: ChildProcess;
+  output: () => string;
+  says: (pattern: RegExp) => Promise<void>;
+  exit: () => Promise<number | null>;
+};
+
+function start(t: TestContext, root: string, args: string[] = [], env: NodeJS.ProcessEnv = {}): Launcher {
+  const { INIT_CWD: _, HOPLINE_NATS_SERVER: __, ...inherited } = process.env;
+  const child = spawn(process.execPath, [join(root, 'infra/local/launcher/main.ts'), '--port', '0', ...args], {
+    cwd: root,
+    env: { ...inherited, NATS_URL: 'nats://127.0.0.1:1', FAKE_NOTES: join(root, 'notes'), ...env },
+    // The channel is the bootstrap's: a launcher whose parent was killed drains.
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', piece => (text += piece));
+  const gone = once(child, 'exit').then(([code]) => code as number | null);
+  t.after(async () => {
+    child.kill('SIGTERM');
+    await gone;
+  });
+  return {
+    child,
+    output: () => text,
+    says: pattern =>
+      until(
+        () => pattern.test(text),
+        () => `${pattern} in:\n${text}`,
+      ),
+    exit: () => gone,
+  };
+}
+
+async function until(condition: () => boolean, what: () => string): Promise<void> {
+  for (const deadline = Date.now() + START_MS_MAX; !condition(); ) {
+    if (Date.now() > deadline) assert.fail(`waited in vain for ${what()}`);
+    await new Promise(resolve => setTimeout(resolve, 20));
+  }
+}
+
+/** Before it listens a service has no signal handlers. */
+async function untilAnswers(url: string): Promise<void> {
+  for (const deadline = Date.now() + START_MS_MAX; Date.now() < deadline; ) {
+    const answer = await fetch(`${url}/livez`).catch(() => null);
+    if (answer?.ok) return;
+    await new Promise(resolve => setTimeout(resolve, 20));
+  }
+  assert.fail(`${url} does not answer`);
+}
+
+const isRunning = ({ pid }: RunningProcess) => commandLine(pid) !== '';
+
+test('the cluster starts, answers the demo question, restarts what dies, drains in order and leaves nothing', async t => {
+  const root = checkout(t);
+  const launcher = start(t, root, [], { HOPLINE_RELAYS: '2' });
+  await launcher.says(/Ctrl-C drains and stops everything/);
+  const output = launcher.output();
+  assert.match(output, /── streaming_result\nHello there\ntask completed\n4 frames in/);
+  assert.match(output, /Last-Event-ID: t-1\.2' .*"params":\{"id":"t-1"\}/);
+
+  const runFile = join(root, '.hopline/run.json');
+  const processes = readRunFile(runFile);
+  const instances = ['ingress-1', 'supervisor-1', 'sub-agent-files', 'sub-agent-guide', 'relay-1', 'relay-2'];
+  assert.deepEqual(
+    processes.map(({ instance }) => instance),
+    instances,
+  );
+  for (const { url } of processes) assert.equal((await fetch(`${url}/livez`)).status, 200);
+  const demo = join(root, 'infra/local/demo');
+  assert.equal(readFileSync(join(root, '.hopline/logs/sub-agent-guide.log'), 'utf8'), `guide ${demo}\n`);
+
+  const relay = processes.find(({ instance }) => instance === 'relay-2') as RunningProcess;
+  process.kill(relay.pid, 'SIGKILL');
+  await launcher.says(/relay-2 ended \(SIGKILL\); starting it again in 0.2 s\nrelay-2 runs again as process \d+/);
+  const again = readRunFile(runFile);
+  const reborn = again.find(({ instance }) => instance === 'relay-2') as RunningProcess;
+  assert.notEqual(reborn.pid, relay.pid);
+  await untilAnswers(reborn.url);
+
+  launcher.child.kill('SIGINT');
+  assert.equal(await launcher.exit(), 0);
+  assert.match(launcher.output(), /SIGINT: draining\nStopped; nothing is left running\.\n$/);
+  const order = readFileSync(join(root, 'notes'), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map(line => line.replace(/-(\w+) drained$/, ''));
+  assert.deepEqual(order, ['ingress', 'supervisor', 'sub-agent', 'sub-agent', 'relay', 'relay']);
+  for (const name of ['run.json', 'lock']) assert.ok(!existsSync(join(root, '.hopline', name)));
+  assert.deepEqual(again.filter(isRunning), []);
+});
+
+test('a second start on a home, a port in use and an old data folder are one sentence each', async t => {
+  const root = checkout(t);
+  const first = start(t, root, ['--no-demo']);
+  await first.says(/Hopline is up/);
+  const url = /http:\S+/.exec(first.output())?.[0] ?? '';
+  const second = start(t, root);
+  assert.equal(await second.exit(), 1);
+  assert.ok(second.output().includes(`Hopline already runs on the home ${root}/.hopline (${url}, process ${first.child.pid})`));
+
+  const blocker = createServer().listen(0, '127.0.0.1');
+  t.after(() => blocker.close());
+  await once(blocker, 'listening');
+  const { port } = blocker.address() as { port: number };
+  const third = start(t, root, ['--port', String(port)], { HOPLINE_HOME: 'other' });
+  assert.equal(await third.exit(), 1);
+  assert.ok(third.output().includes(`hopline: Port ${port} is in use;`));
+  assert.ok(!existsSync(join(root, 'other/lock')));
+
+  writeFileSync(join(root, 'other/format'), '99');
+  const fourth = start(t, root, [], { HOPLINE_HOME: 'other' });
+  assert.equal(await fourth.exit(), 1);
+  assert.match(fourth.output(), /hopline: The data in \S+other has format "99"/);
+  assert.equal(readRunFile(join(root, '.hopline/run.json')).length, 5, 'the first one is untouched');
+});
+
+test('when the launcher is killed the services end, and the next start on the home cleans up and works', async t => {
+  const root = checkout(t);
+  const killed = start(t, root, ['--no-demo']);
+  await killed.says(/Hopline is up/);
+  const orphans = readRunFile(join(root, '.hopline/run.json'));
+  killed.child.kill('SIGKILL');
+  await until(
+    () => orphans.filter(isRunning).length === 0,
+    () => 'the end of the orphans',
+  );
+  assert.equal(readFileSync(join(root, 'notes'), 'utf8').match(/lost its launcher/g)?.length, orphans.length);
+  const next = start(t, root, ['--no-demo']);
+  await next.says(/Hopline is up/);
+});
+
+test('a service that cannot start ends the start with its last log line; a sub-agent that cannot is only reported', async t => {
+  const root = checkout(t);
+  const failing = start(t, root, [], { FAKE_BROKEN: 'supervisor-1' });
+  assert.equal(await failing.exit(), 1);
+  assert.match(failing.output(), /hopline: supervisor-1 cannot start; the last line of \S+supervisor-1\.log: no such stream\n$/);
+  assert.ok(!existsSync(join(root, '.hopline/lock')));
+
+  const limping = start(t, root, ['--no-demo'], { FAKE_BROKEN: 'sub-agent-files' });
+  await limping.says(/sub-agent-files cannot start; .*; going on without it/);
+  await limping.says(/Hopline is up/);
+});
+
+test('agents of the reader are run instead of the demo, and are not asked unasked', async t => {
+  const root = checkout(t);
+  writeFileSync(join(root, 'mine.json'), '{"agents":[{"name":"mine","adapter":"a2a","url":"http://127.0.0.1:1"}]}');
+  const launcher = start(t, root, ['--agents', 'mine.json']);
+  await launcher.says(/Ctrl-C drains and stops everything/);
+  assert.doesNotMatch(launcher.output(), /Asking:|sub-agent-guide/);
+  assert.match(launcher.output(), /sub-agent-mine/);
+});

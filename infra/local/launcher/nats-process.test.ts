@@ -1,0 +1,11 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { homePaths } from './home.ts';
+import { natsConfig } from './nats-process.ts';
+
+test('nats-server listens on this machine only, keeps its store in the home and takes 8 MB', () => {
+  const config = natsConfig(homePaths('/home/a "b"'), 4222);
+  assert.match(config, /^listen: "127\.0\.0\.1:4222"$/m);
+  assert.match(config, /^max_payload: 8MB$/m);
+  assert.match(config, /store_dir: "\/home\/a \\"b\\"\/nats"/);
+});

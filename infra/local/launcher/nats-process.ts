@@ -1,0 +1,43 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Home } from './home.ts';
+import { HOST } from './ports.ts';
+import type { ProcessSpec } from './supervised-process.ts';
+
+/** The nats-server of this cluster: JetStream on disk under the home, one fixed port so that clients find it again after a restart. */
+export function natsProcess(home: Home, server: string, port: number, root: string): ProcessSpec {
+  return {
+    service: 'nats',
+    instance: 'nats-1',
+    cwd: root,
+    logPath: join(home.logs, 'nats-1.log'),
+    prepare: async () => {
+      writeFileSync(home.natsConfig, natsConfig(home, port));
+      return { command: [...endsWithParent(), server, '-c', home.natsConfig], env: process.env, url: `nats://${HOST}:${port}` };
+    },
+  };
+}
+
+/** Text of the configuration file. 8 MB is the largest payload nats-server takes without a warning; a whole A2A request must fit. */
+export function natsConfig(home: Home, port: number): string {
+  return [
+    'server_name: hopline-local',
+    `listen: "${HOST}:${port}"`,
+    'max_payload: 8MB',
+    `jetstream { store_dir: ${JSON.stringify(home.store)} }`,
+    '',
+  ].join('\n');
+}
+
+/**
+ * nats-server knows nothing of our lifeline. On Linux the kernel ends it with the launcher (setpriv execs, so the process id stays its
+ * own); elsewhere the next start on this home ends it.
+ */
+function endsWithParent(): string[] {
+  if (process.platform !== 'linux') return [];
+  const path = (process.env.PATH ?? '')
+    .split(':')
+    .map(folder => join(folder, 'setpriv'))
+    .find(existsSync);
+  return path ? [path, '--pdeathsig', 'TERM'] : [];
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseOptions } from './options.ts';
+
+const parse = (argv: string[], env: NodeJS.ProcessEnv = {}) => parseOptions(argv, env, '/here', '/checkout');
+
+test('without anything: port 8000, the demo, the home in the checkout', () => {
+  assert.deepEqual(parse([]), {
+    port: 8000,
+    agentsFile: null,
+    asksDemo: true,
+    profile: 'caipe',
+    home: '/checkout/.hopline',
+    natsUrl: null,
+    relays: 1,
+    help: false,
+  });
+});
+
+test('the environment is read, the command line wins over it, relative paths start where the reader stands', () => {
+  const env = {
+    HOPLINE_PORT: '9000',
+    HOPLINE_AGENTS: 'env.json',
+    HOPLINE_HOME: 'home',
+    HOPLINE_PROFILE: 'transparent',
+    HOPLINE_RELAYS: '2',
+    NATS_URL: 'nats://n',
+  };
+  const { port, agentsFile, home, profile, relays, natsUrl } = parse(['--agents', 'mine.json', '--no-demo'], env);
+  assert.deepEqual(
+    [port, agentsFile, home, profile, relays, natsUrl],
+    [9000, '/here/mine.json', '/here/home', 'transparent', 2, 'nats://n'],
+  );
+  assert.equal(parse(['--port', '0'], env).port, 0);
+  assert.equal(parse([], env).agentsFile, '/here/env.json');
+});
+
+test('ports and relays have bounds, named in the sentence', () => {
+  assert.equal(parse(['--port', '65535']).port, 65_535);
+  assert.throws(() => parse(['--port', '65536']), {
+    name: 'LaunchError',
+    message: '--port must be a whole number from 0 to 65535, not "65536".',
+  });
+  assert.throws(() => parse([], { HOPLINE_PORT: '80x' }), /HOPLINE_PORT must be/);
+  assert.equal(parse([], { HOPLINE_RELAYS: '16' }).relays, 16);
+  assert.throws(() => parse([], { HOPLINE_RELAYS: '17' }), /HOPLINE_RELAYS must be a whole number from 1 to 16/);
+  assert.throws(() => parse([], { HOPLINE_RELAYS: '0' }), /from 1 to 16/);
+});
+
+test('an unknown option is named', () => {
+  assert.throws(() => parse(['--prot', '1']), { name: 'LaunchError', message: /--prot.*see `npm start -- --help`\.$/s });
+});

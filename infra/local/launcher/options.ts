@@ -1,0 +1,65 @@
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { LaunchError } from './launch-error.ts';
+
+const PORT_DEFAULT = 8000;
+const PORT_MAX = 65_535;
+const RELAYS_MAX = 16;
+
+export type Options = {
+  /** Port of ingress; 0 asks for a free one. */
+  port: number;
+  /** Full path, or null for the demo's agents. */
+  agentsFile: string | null;
+  asksDemo: boolean;
+  profile: string;
+  /** Full path of the folder that holds the state of this cluster. */
+  home: string;
+  natsUrl: string | null;
+  relays: number;
+  help: boolean;
+};
+
+/** Reads the command line, then the environment. `base` is the folder that relative paths are relative to. */
+export function parseOptions(argv: string[], env: NodeJS.ProcessEnv, base: string, root: string): Options {
+  const { port, agents, 'no-demo': noDemo, help } = readArguments(argv);
+  const agentsFile = agents ?? (env.HOPLINE_AGENTS || null);
+  return {
+    port: wholeNumber(
+      port === undefined ? 'HOPLINE_PORT' : '--port',
+      port ?? (env.HOPLINE_PORT || String(PORT_DEFAULT)),
+      0,
+      PORT_MAX,
+    ),
+    agentsFile: agentsFile === null ? null : resolve(base, agentsFile),
+    asksDemo: !noDemo,
+    profile: env.HOPLINE_PROFILE || 'caipe',
+    home: env.HOPLINE_HOME ? resolve(base, env.HOPLINE_HOME) : resolve(root, '.hopline'),
+    natsUrl: env.NATS_URL || null,
+    relays: wholeNumber('HOPLINE_RELAYS', env.HOPLINE_RELAYS || '1', 1, RELAYS_MAX),
+    help: help === true,
+  };
+}
+
+function readArguments(argv: string[]) {
+  try {
+    return parseArgs({
+      args: argv,
+      options: {
+        port: { type: 'string' },
+        agents: { type: 'string' },
+        'no-demo': { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    }).values;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.replace(/\.? To specify.*$/s, '') : String(error);
+    throw new LaunchError(`${reason}; see \`npm start -- --help\`.`);
+  }
+}
+
+function wholeNumber(name: string, text: string, min: number, max: number): number {
+  const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= min && value <= max) return value;
+  throw new LaunchError(`${name} must be a whole number from ${min} to ${max}, not "${text}".`);
+}

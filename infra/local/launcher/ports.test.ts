@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { test } from 'node:test';
+import { freePorts, HOST, isPortFree, requireFreePort } from './ports.ts';
+
+test('free ports are different and free', async () => {
+  const ports = await freePorts(5);
+  assert.equal(new Set(ports).size, 5);
+  for (const port of ports) assert.ok(await isPortFree(port));
+});
+
+test('a port in use is named, with the way to choose another', async t => {
+  const server = createServer().listen(0, HOST);
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  assert.ok(!(await isPortFree(port)));
+  await assert.rejects(requireFreePort(port), {
+    name: 'LaunchError',
+    message: `Port ${port} is in use; stop what uses it or choose another: npm start -- --port ${port + 1}`,
+  });
+});

@@ -1,0 +1,62 @@
+import { connect, createServer, type Server } from 'node:net';
+import { LaunchError } from './launch-error.ts';
+
+export const HOST = '127.0.0.1';
+const CONNECT_MS_MAX = 300;
+
+/** `count` different free ports. They are held open together before they are given back, so that none comes twice. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(Array.from({ length: count }, () => listen(0)));
+  const ports = servers.map(server => (server.address() as { port: number }).port);
+  await Promise.all(servers.map(close));
+  return ports;
+}
+
+/** Throws a LaunchError when something listens on the public port, or when it may not be bound. */
+export async function requireFreePort(port: number): Promise<void> {
+  const fault = (await bindFault(port)) ?? ((await answers(port)) ? 'EADDRINUSE' : null);
+  if (fault === null) return;
+  const reason = fault === 'EADDRINUSE' ? 'is in use' : `cannot be opened (${fault})`;
+  const other = port < 65_535 ? port + 1 : port - 1;
+  throw new LaunchError(`Port ${port} ${reason}; stop what uses it or choose another: npm start -- --port ${other}`);
+}
+
+/** Whether a server could listen on the port now. */
+export async function isPortFree(port: number): Promise<boolean> {
+  return (await bindFault(port)) === null;
+}
+
+async function bindFault(port: number): Promise<string | null> {
+  try {
+    await close(await listen(port));
+    return null;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'unknown';
+  }
+}
+
+/** macOS lets a second server bind 127.0.0.1 beside one that listens on all addresses: only a connection shows that one. */
+function answers(port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect({ port, host: HOST, timeout: CONNECT_MS_MAX });
+    const settle = (answer: boolean) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket
+      .once('connect', () => settle(true))
+      .once('error', () => settle(false))
+      .once('timeout', () => settle(false));
+  });
+}
+
+function listen(port: number): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject).listen(port, HOST, () => resolve(server));
+  });
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise(resolve => server.close(() => resolve()));
+}

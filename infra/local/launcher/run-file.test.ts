@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readRunFile, removeRunFile, writeRunFile } from './run-file.ts';
+
+test('run.json has the published form, is replaced whole, and is read back', t => {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'run.json');
+  const processes = [{ service: 'relay', instance: 'relay-1', pid: 4711, url: 'http://127.0.0.1:1' }];
+  writeRunFile(path, []);
+  writeRunFile(path, processes);
+  assert.deepEqual(JSON.parse(readFileSync(path, 'utf8')), { processes });
+  assert.deepEqual(readRunFile(path), processes);
+  assert.deepEqual(readdirSync(folder), ['run.json']);
+  for (const text of ['', '{}', '{"processes":[{"pid":-1,"service":"a","instance":"a"},{"pid":"x"},null]}']) {
+    writeFileSync(path, text);
+    assert.deepEqual(readRunFile(path), []);
+  }
+  removeRunFile(path);
+  assert.deepEqual(readdirSync(folder), []);
+});

@@ -1,0 +1,70 @@
+import { join } from 'node:path';
+import type { AgentsFile } from './agents-file.ts';
+import type { Home } from './home.ts';
+import { freePorts, HOST, isPortFree } from './ports.ts';
+import type { ProcessSpec } from './supervised-process.ts';
+
+export type ServicesPlan = {
+  home: Home;
+  /** Folder with one folder per service, each with `src/main.ts`. */
+  servicesFolder: string;
+  natsUrl: string;
+  ingressPort: number;
+  profile: string;
+  relays: number;
+  agents: AgentsFile;
+};
+
+/** Below the launcher's own limit: a service then still flushes its spans and says in its log what it could not end. */
+const SERVICE_DRAIN_MS_MAX = 5000;
+
+type Service = { service: string; instance: string; cwd: string; env: NodeJS.ProcessEnv; port: number | null };
+
+/** Every service of the cluster as a process to run, in the order in which they are drained. */
+export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
+  const cwd = join(plan.servicesFolder, '..');
+  const one = (service: string, port: number | null = null): Service => ({
+    service,
+    instance: `${service}-1`,
+    cwd,
+    env: {},
+    port,
+  });
+  const relays = Array.from({ length: plan.relays }, (_, i) => ({ ...one('relay'), instance: `relay-${i + 1}` }));
+  // A sub-agent stands in the folder of the agents file: relative paths in its entry, also those inside `args`, start there.
+  const agents = plan.agents.agents.map(entry => ({
+    ...one('sub-agent'),
+    instance: `sub-agent-${entry.name}`,
+    cwd: plan.agents.folder,
+    env: { HOPLINE_AGENT: JSON.stringify(entry), HOPLINE_AGENTS_DIR: plan.agents.folder },
+  }));
+  const services = [one('ingress', plan.ingressPort), one('supervisor'), ...agents, ...relays];
+  return services.map(service => serviceProcess(service, plan));
+}
+
+function serviceProcess({ service, instance, cwd, env, port: fixedPort }: Service, plan: ServicesPlan): ProcessSpec {
+  let port = fixedPort;
+  return {
+    service,
+    instance,
+    cwd,
+    logPath: join(plan.home.logs, `${instance}.log`),
+    prepare: async () => {
+      if (fixedPort === null && (port === null || !(await isPortFree(port)))) [port = 0] = await freePorts(1);
+      const settings = {
+        NATS_URL: plan.natsUrl,
+        HOPLINE_HOST: HOST,
+        HOPLINE_PORT: String(port),
+        HOPLINE_INSTANCE: instance,
+        HOPLINE_PROFILE: plan.profile,
+        HOPLINE_STDIN_LIFELINE: '1',
+        HOPLINE_DRAIN_MS_MAX: process.env.HOPLINE_DRAIN_MS_MAX || String(SERVICE_DRAIN_MS_MAX),
+      };
+      return {
+        command: [process.execPath, join(plan.servicesFolder, service, 'src', 'main.ts')],
+        env: { ...process.env, ...settings, ...env },
+        url: `http://${HOST}:${port}`,
+      };
+    },
+  };
+}

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { Cluster, waitReady } from './cluster.ts';
+import { type ProcessEvents, type ProcessSpec, SupervisedProcess } from './supervised-process.ts';
+
+type Note = { event: string; instance: string; waitMs?: number | null };
+
+/** Collects what supervision reports, and lets a test wait for the next report of a kind. */
+function recorder() {
+  const notes: Note[] = [];
+  const waiting: { event: string; resolve: (note: Note) => void }[] = [];
+  const report = (note: Note) => {
+    notes.push(note);
+    const index = waiting.findIndex(({ event }) => event === note.event);
+    if (index >= 0) waiting.splice(index, 1)[0]?.resolve(note);
+  };
+  const events: ProcessEvents = {
+    changed: () => {},
+    restarting: ({ spec }, ending, waitMs) => report({ event: ending, instance: spec.instance, waitMs }),
+    restarted: ({ spec }) => report({ event: 'restarted', instance: spec.instance }),
+  };
+  const next = (event: string) => new Promise<Note>(resolve => waiting.push({ event, resolve }));
+  return { events, notes, next };
+}
+
+function scratch(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function spec(folder: string, service: string, script: string): ProcessSpec {
+  const prepare = async () => ({
+    command: [process.execPath, '-e', script],
+    env: { ...process.env, FOLDER: folder },
+    url: 'http://x',
+  });
+  return { service, instance: `${service}-1`, cwd: folder, logPath: join(folder, `${service}.log`), prepare };
+}
+
+const STAYS = `console.log('up'); setInterval(() => {}, 1000);`;
+const TELLS = (name: string) =>
+  `${STAYS} process.on('SIGTERM', () => { require('fs').appendFileSync(process.env.FOLDER + '/order', '${name} '); process.exit(0); });`;
+
+/** Until the process has printed its first line, its signal handlers are not in place. */
+async function printedSomething(path: string): Promise<void> {
+  while (readFileSync(path, 'utf8') === '') await new Promise(resolve => setTimeout(resolve, 10));
+}
+
+test('a killed process runs again under a new id, and is not started again once it was stopped', async t => {
+  const { events, next, notes } = recorder();
+  const child = new SupervisedProcess(spec(scratch(t), 'relay', STAYS), events);
+  t.after(() => child.kill());
+  await child.start();
+  const before = child.pid as number;
+  process.kill(before, 'SIGKILL');
+  assert.equal((await next('SIGKILL')).waitMs, 200);
+  assert.equal(child.pid, null);
+  await next('restarted');
+  assert.notEqual(child.pid, before);
+  assert.equal(await child.stop(5000), false);
+  assert.equal(child.pid, null);
+  assert.equal(notes.length, 2);
+});
+
+test('one that dies at once is started again with a growing pause, and says why in its log', async t => {
+  const { events, notes } = recorder();
+  const child = new SupervisedProcess(spec(scratch(t), 'relay', `console.error('no such stream'); process.exit(3)`), events);
+  await child.start();
+  t.after(() => child.kill());
+  const fault = await waitReady(child, async () => false, 10_000);
+  assert.match(fault ?? '', /^relay-1 cannot start; the last line of .*relay\.log: no such stream$/);
+  await child.stop(1000);
+  assert.deepEqual(
+    notes.filter(({ event }) => event === 'exit code 3').map(({ waitMs }) => waitMs),
+    [200, 400, 800],
+  );
+});
+
+test('one that refuses its settings is not started again', async t => {
+  const { events, notes } = recorder();
+  const child = new SupervisedProcess(
+    spec(scratch(t), 'relay', `console.error('HOPLINE_PORT must be …'); process.exit(78)`),
+    events,
+  );
+  await child.start();
+  assert.match((await waitReady(child, async () => false, 10_000)) ?? '', /^relay-1 cannot start; .* HOPLINE_PORT must be …$/);
+  assert.deepEqual(notes, [{ event: 'exit code 78', instance: 'relay-1', waitMs: null }]);
+});
+
+test('one that is not ready in time is named with the time', async t => {
+  const child = new SupervisedProcess(spec(scratch(t), 'relay', STAYS), recorder().events);
+  t.after(() => child.kill());
+  await child.start();
+  assert.match((await waitReady(child, async () => false, 100)) ?? '', /^relay-1 is not ready after 0.1 s; the last line of /);
+});
+
+test('a program that does not exist is retried like one that dies', async t => {
+  const { events, next } = recorder();
+  const folder = scratch(t);
+  const missing: ProcessSpec = {
+    ...spec(folder, 'relay', ''),
+    prepare: async () => ({ command: ['/nowhere/program'], env: {}, url: '' }),
+  };
+  const child = new SupervisedProcess(missing, events);
+  const reported = next('spawn /nowhere/program ENOENT');
+  await child.start();
+  assert.equal((await reported).waitMs, 200);
+  await child.stop(100);
+});
+
+test('a process that ignores SIGTERM is killed when its time is over', async t => {
+  const { events } = recorder();
+  const folder = scratch(t);
+  const child = new SupervisedProcess(spec(folder, 'relay', `process.on('SIGTERM', () => {}); ${STAYS}`), events);
+  await child.start();
+  await printedSomething(child.spec.logPath);
+  assert.equal(await child.stop(200), true);
+  assert.equal(child.pid, null);
+});
+
+test('a cluster drains ingress, supervisor, sub-agents, relay, nats, one after the other', async t => {
+  const folder = scratch(t);
+  const cluster = new Cluster(recorder().events);
+  t.after(() => cluster.kill());
+  for (const service of ['nats', 'relay', 'sub-agent', 'supervisor', 'ingress']) {
+    const { spec: started } = await cluster.run(spec(folder, service, TELLS(service)));
+    await printedSomething(started.logPath);
+  }
+  assert.deepEqual(
+    cluster
+      .running()
+      .map(({ instance }) => instance)
+      .sort(),
+    ['ingress-1', 'nats-1', 'relay-1', 'sub-agent-1', 'supervisor-1'],
+  );
+  await cluster.drain(instance => assert.fail(`${instance} was killed`));
+  assert.equal(readFileSync(join(folder, 'order'), 'utf8'), 'ingress supervisor sub-agent relay nats ');
+  assert.deepEqual(cluster.running(), []);
+});

@@ -1,0 +1,19 @@
+import { hash } from 'node:crypto';
+import { AGENT_CARD_PATHS, type AgentCard } from '@hopline/a2a';
+import type { FastifyInstance } from 'fastify';
+
+/** How long a client may keep a card; seconds. Agents come and go. */
+const CARD_AGE_S = 30;
+
+/** GET of the card at both well-known paths, with an ETag ([A2A 1.0] 8.6, C-13, S3-1). */
+export function registerAgentCard(app: FastifyInstance, card: () => AgentCard): void {
+  for (const path of AGENT_CARD_PATHS) {
+    app.get(path, async (request, reply) => {
+      const json = JSON.stringify(card());
+      const etag = `"${hash('sha256', json).slice(0, 32)}"`;
+      reply.header('etag', etag).header('cache-control', `public, max-age=${CARD_AGE_S}`);
+      if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+      return reply.type('application/json; charset=utf-8').send(json);
+    });
+  }
+}

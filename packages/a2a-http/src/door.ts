@@ -1,0 +1,39 @@
+import type { Dialect, JsonObject, RpcId } from '@hopline/a2a';
+import type { Profile, Role } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import type { Hop, HopMetrics, Logger } from '@hopline/telemetry';
+import type { FastifyReply } from 'fastify';
+import type { TaskFeeds } from './feed/task-feeds.ts';
+import type { Limits } from './limits.ts';
+import type { OpenStreams } from './stream/open-streams.ts';
+
+/** What every operation of one door works with. */
+export type Door = {
+  log: Log;
+  role: Role;
+  profile: Profile;
+  limits: Limits;
+  logger: Logger;
+  metrics: HopMetrics | undefined;
+  feeds: TaskFeeds;
+  streams: OpenStreams;
+};
+
+/** One request that was understood: who asks, in which dialect, for what. */
+export type Ask = {
+  dialect: Dialect;
+  rpcId: RpcId;
+  params: unknown;
+  /** `Last-Event-ID` header or `cursor` query. */
+  cursor: string | undefined;
+  hop: Hop;
+  reply: FastifyReply;
+  /** Epoch milliseconds. */
+  receivedAt: number;
+  /** Aborts when the client has gone before it was answered, or the process drains. Never cancels a task (S2-35). */
+  leaving: AbortSignal;
+};
+
+/** The result to answer with, or `streamed` when the response was taken over. */
+export type Answer = JsonObject | 'streamed';
+export type Operate = (door: Door, ask: Ask) => Promise<Answer>;

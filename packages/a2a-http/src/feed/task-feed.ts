@@ -1,0 +1,147 @@
+import { A2AError, isTerminal } from '@hopline/a2a';
+import { type Fact, isVisible, type TaskControl } from '@hopline/events';
+import type { Log, StoredFacts } from '@hopline/log';
+import type { TaskView } from '@hopline/task';
+import type { Limits } from '../limits.ts';
+import { fromLog } from '../log-faults.ts';
+import { FactRing } from './fact-ring.ts';
+import { foldRecord } from './fold-record.ts';
+import { VisibleEntry } from './visible-entry.ts';
+
+/** Called while the feed takes a record, in this order, nothing in between: what a listener reads of the feed belongs to what it is told. */
+export type FeedListener = {
+  /** Every fact; `feed.view` is the view after it. */
+  onFact?(fact: Fact): void;
+  /** After the facts of a record. */
+  onRecord?(): void;
+  /** The feed is over and will say nothing more. */
+  onFault?(fault: A2AError): void;
+};
+
+/**
+ * `new`: the task cannot have facts yet. `existing`: it must have some, or TASK_NOT_FOUND. `awaited`: it may have some, or get some: a message of it was stored, or will be.
+ */
+export type OpenMode = 'new' | 'existing' | 'awaited';
+
+/**
+ * One task as this process follows it: one subscription for all of its viewers. Folds every fact, keeps the newest, tells the listeners.
+ */
+export class TaskFeed {
+  readonly taskId: string;
+  readonly ring: FactRing;
+  /** Log sequence of the task's first record; 0 while it is not known. */
+  first = 0;
+  /** Log sequence of the newest record that was folded. */
+  seq = 0;
+  view: TaskView | undefined;
+  control: TaskControl | undefined;
+  fault: A2AError | undefined;
+  readonly #log: Log;
+  readonly #limits: Limits;
+  readonly #listeners = new Set<FeedListener>();
+  readonly #closing = new AbortController();
+  /** What is in the log already is folded in; what comes now is new. */
+  #live = false;
+
+  constructor(taskId: string, log: Log, limits: Limits) {
+    this.taskId = taskId;
+    this.ring = new FactRing(limits.ringFactsMax, limits.ringBytesMax);
+    this.#log = log;
+    this.#limits = limits;
+  }
+
+  /** Resolves when the subscription is live and, where the task has facts, they are folded in. */
+  async open(mode: OpenMode): Promise<void> {
+    try {
+      const last = mode === 'new' ? undefined : await this.#log.facts.last(this.taskId);
+      if (last === undefined && mode === 'existing') throw new A2AError('TASK_NOT_FOUND');
+      this.first = last === undefined ? 0 : firstOf(last);
+      const after = mode === 'new' ? mode : Math.max(0, this.first - 1);
+      this.#live = last === undefined;
+      void this.#run(await this.#log.facts.follow(this.taskId, after, this.#closing.signal));
+      if (last !== undefined) await this.#reach(last.record.control);
+      this.#live = true;
+    } catch (thrown) {
+      this.close();
+      throw fromLog(thrown, this.taskId);
+    }
+  }
+
+  /** Resolves when everything is folded in that the log has now, so that a reader sees what it was told elsewhere. */
+  async refresh(): Promise<void> {
+    if (this.ended) return;
+    const last = await this.#log.facts.last(this.taskId).catch(thrown => {
+      throw fromLog(thrown, this.taskId);
+    });
+    if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
+    await this.#reach(last.record.control);
+  }
+
+  /** The terminal fact was folded in. Nothing follows it, so the subscription is over. */
+  get ended(): boolean {
+    return this.view !== undefined && isTerminal(this.view.task.status.state);
+  }
+
+  listen(listener: FeedListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  close(): void {
+    this.#closing.abort();
+  }
+
+  async #run(records: AsyncIterable<StoredFacts>): Promise<void> {
+    try {
+      for await (const stored of records) {
+        this.#take(stored);
+        if (this.ended) return this.close();
+      }
+    } catch (thrown) {
+      this.#fail(A2AError.from(fromLog(thrown, this.taskId)));
+    }
+    if (!this.#closing.signal.aborted) this.#fail(new A2AError('UNAVAILABLE', { taskId: this.taskId }));
+  }
+
+  #take(stored: StoredFacts): void {
+    if (this.first === 0) this.first = firstOf(stored);
+    this.seq = stored.seq;
+    this.control = stored.record.control;
+    this.view = foldRecord(this.view, stored, (view, fact) => {
+      this.view = view;
+      if (isVisible(fact)) this.ring.push(new VisibleEntry(fact, stored.seq, this.#live));
+      for (const listener of this.#listeners) listener.onFact?.(fact);
+    });
+    for (const listener of this.#listeners) listener.onRecord?.();
+  }
+
+  #fail(fault: A2AError): void {
+    if (this.fault !== undefined) return;
+    this.fault = fault;
+    this.close();
+    for (const listener of this.#listeners) listener.onFault?.(fault);
+  }
+
+  async #reach(control: TaskControl): Promise<void> {
+    // Compared by content, not by sequence: the newest message of the subject may be one that is no record.
+    const reached = () =>
+      this.control !== undefined && this.control.generation >= control.generation && this.control.raw >= control.raw;
+    if (this.fault !== undefined) throw this.fault;
+    if (reached()) return;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const unlisten = this.listen({ onRecord: () => reached() && resolve(), onFault: reject });
+    const late = () => reject(new A2AError('UNAVAILABLE', { taskId: this.taskId }));
+    const timer = setTimeout(late, this.#limits.freshMsMax);
+    try {
+      await promise;
+    } finally {
+      clearTimeout(timer);
+      unlisten();
+    }
+  }
+}
+
+/** Log sequence of the task's first record. */
+export function firstOf(stored: StoredFacts): number {
+  return stored.record.first || stored.seq;
+}

@@ -1,0 +1,110 @@
+import { A2AError } from '@hopline/a2a';
+import type { Role } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import type { TaskView } from '@hopline/task';
+import type { Limits } from '../limits.ts';
+import { fromLog } from '../log-faults.ts';
+import { foldRecord } from './fold-record.ts';
+import { firstOf, type OpenMode, TaskFeed } from './task-feed.ts';
+
+/** The right to use a feed. Give it back once. */
+export type FeedLease = { feed: TaskFeed; release(): void };
+
+type Held = { feed: TaskFeed; opening: Promise<void>; users: number; linger: NodeJS.Timeout | undefined };
+
+/** The feeds of this process, one per task that somebody looks at. A task of another role is no task here: "not yours" looks like "not found". */
+export class TaskFeeds {
+  readonly #log: Log;
+  readonly #role: Role;
+  readonly #limits: Limits;
+  readonly #held = new Map<string, Held>();
+  /** Without users, oldest first. */
+  readonly #idle = new Set<Held>();
+
+  constructor(log: Log, role: Role, limits: Limits) {
+    this.#log = log;
+    this.#role = role;
+    this.#limits = limits;
+  }
+
+  /** Throws TASK_NOT_FOUND (mode `existing`) or UNAVAILABLE. */
+  async acquire(taskId: string, mode: OpenMode): Promise<FeedLease> {
+    const known = this.#held.get(taskId);
+    const held = known === undefined || known.feed.fault !== undefined ? this.#open(taskId, mode) : known;
+    this.#use(held);
+    try {
+      await held.opening;
+      if (held === known && mode === 'existing') await held.feed.refresh();
+      if (held.feed.control !== undefined && held.feed.control.role !== this.#role) throw new A2AError('TASK_NOT_FOUND');
+    } catch (thrown) {
+      this.#release(held);
+      // Somebody else asked for this task when it was not there yet.
+      const raced = held === known && mode !== 'existing' && thrown instanceof A2AError && thrown.code === 'TASK_NOT_FOUND';
+      if (raced && held.feed.control === undefined) return this.acquire(taskId, mode);
+      throw thrown;
+    }
+    let released = false;
+    const release = () => {
+      if (!released) this.#release(held);
+      released = true;
+    };
+    return { feed: held.feed, release };
+  }
+
+  /** The task as it is in the log now: from its feed where there is one, else read once. */
+  async view(taskId: string): Promise<TaskView> {
+    if (this.#held.has(taskId)) {
+      const { feed, release } = await this.acquire(taskId, 'existing');
+      release();
+      return feed.view!;
+    }
+    try {
+      const last = await this.#log.facts.last(taskId);
+      if (last === undefined || last.record.control.role !== this.#role) throw new A2AError('TASK_NOT_FOUND');
+      let view: TaskView | undefined;
+      for await (const stored of this.#log.facts.read(taskId, firstOf(last))) view = foldRecord(view, stored);
+      return view ?? foldRecord(undefined, last);
+    } catch (thrown) {
+      throw fromLog(thrown, taskId);
+    }
+  }
+
+  close(): void {
+    for (const held of this.#held.values()) this.#drop(held);
+  }
+
+  #open(taskId: string, mode: OpenMode): Held {
+    const feed = new TaskFeed(taskId, this.#log, this.#limits);
+    const held: Held = { feed, opening: feed.open(mode), users: 0, linger: undefined };
+    this.#held.set(taskId, held);
+    // Whoever waits for it gets the error; the feed itself must not be found again.
+    held.opening.catch(() => this.#drop(held));
+    return held;
+  }
+
+  #use(held: Held): void {
+    held.users += 1;
+    this.#idle.delete(held);
+    clearTimeout(held.linger);
+  }
+
+  #release(held: Held): void {
+    held.users -= 1;
+    if (held.users > 0) return;
+    if (held.feed.view === undefined || held.feed.fault !== undefined) {
+      this.#drop(held);
+      return;
+    }
+    this.#idle.add(held);
+    held.linger = setTimeout(() => this.#drop(held), this.#limits.feedLingerMs).unref();
+    const oldest = this.#idle.values().next().value;
+    if (this.#idle.size > this.#limits.idleFeedsMax && oldest !== undefined) this.#drop(oldest);
+  }
+
+  #drop(held: Held): void {
+    clearTimeout(held.linger);
+    this.#idle.delete(held);
+    held.feed.close();
+    if (this.#held.get(held.feed.taskId) === held) this.#held.delete(held.feed.taskId);
+  }
+}

@@ -1,0 +1,62 @@
+import type { Fact } from '@hopline/events';
+import type { TaskFeed } from './task-feed.ts';
+
+export type WaitOptions = {
+  timeoutMs: number;
+  /** The client has gone, or the process drains. */
+  signal: AbortSignal;
+};
+
+/**
+ * Resolves with `met` when `met` says so of a fact that comes, with `timeout` or `aborted` when that is first; rejects with the feed's fault or what `met` throws.
+ * Registers before it returns, so that a caller can check the present state and wait for the next in one go.
+ */
+export async function waitFor(
+  feed: TaskFeed,
+  met: (fact: Fact) => boolean,
+  options: WaitOptions,
+): Promise<'met' | 'timeout' | 'aborted'> {
+  if (feed.fault !== undefined) throw feed.fault;
+  if (options.signal.aborted) return 'aborted';
+  const { promise, resolve, reject } = Promise.withResolvers<'met' | 'timeout' | 'aborted'>();
+  const onFact = (fact: Fact) => {
+    try {
+      if (met(fact)) resolve('met');
+    } catch (thrown) {
+      reject(thrown);
+    }
+  };
+  const unlisten = feed.listen({ onFact, onFault: reject });
+  const onAbort = () => resolve('aborted');
+  options.signal.addEventListener('abort', onAbort, { once: true });
+  const timer = setTimeout(resolve, options.timeoutMs, 'timeout');
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    options.signal.removeEventListener('abort', onAbort);
+    unlisten();
+  }
+}
+
+/**
+ * `waitFor` that begins before `act` is called, and ends with it when it fails: what `act` brings about cannot be missed, and nothing waits for what will not come.
+ */
+export async function waitAround(
+  act: () => Promise<void>,
+  feed: TaskFeed,
+  met: (fact: Fact) => boolean,
+  options: WaitOptions,
+): Promise<'met' | 'timeout' | 'aborted'> {
+  const failed = new AbortController();
+  const waiting = waitFor(feed, met, { ...options, signal: AbortSignal.any([options.signal, failed.signal]) });
+  // It may reject before `act` is done; whoever awaits it below still sees that.
+  waiting.catch(() => {});
+  try {
+    await act();
+  } catch (thrown) {
+    failed.abort();
+    throw thrown;
+  }
+  return waiting;
+}

@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { call, open, openRig, post, sendParams, shape, userMessage } from './door.test-rig.ts';
+
+test('S1-2 S3-4 a blocking send answers with the ended task and its artifacts', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['Here', ' is']);
+  const v10 = await call(rig, 'send', sendParams(userMessage('x')), { id: 'abc' });
+  assert.equal(v10.id, 'abc');
+  assert.deepEqual(Object.keys(v10.result), ['task'], 'S1-11 exactly one of task and message');
+  assert.equal(v10.result.task.status.state, 'TASK_STATE_COMPLETED');
+  assert.deepEqual(v10.result.task.artifacts[0].parts, [{ text: 'Here is' }]);
+  const v03 = await call(rig, 'send', sendParams(userMessage('x'), '0.3'), { dialect: '0.3' });
+  assert.equal(v03.result.kind, 'task');
+  assert.equal(v03.result.status.state, 'completed');
+  assert.deepEqual(v03.result.artifacts[0].parts, [{ kind: 'text', text: 'Here is' }]);
+});
+
+test('S1-1 a send and a stream leave the same facts', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a', 'b']);
+  const { result } = await call(rig, 'send', sendParams(userMessage('x')));
+  const sent = await (await open(rig, 'subscribe', { id: result.task.id }, { query: '?cursor=0.0' })).rest();
+  const streamed = await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
+  assert.deepEqual(shape(sent), shape(streamed));
+});
+
+test('S1-3 S3-33 a send that does not wait answers at once, and the task goes on with nobody there', async t => {
+  const rig = await openRig(t);
+  const go = Promise.withResolvers<void>();
+  const done = Promise.withResolvers<void>();
+  rig.relay.onClient = async taskId => {
+    await go.promise;
+    await rig.relay.answers(taskId, ['later']);
+    done.resolve();
+  };
+  const { result } = await call(rig, 'send', sendParams(userMessage('x'), '0.3', { blocking: false }), { dialect: '0.3' });
+  assert.equal(result.status.state, 'submitted');
+  go.resolve();
+  await done.promise;
+  const got = await call(rig, 'get', { id: result.id }, { dialect: '0.3' });
+  assert.equal(got.result.status.state, 'completed');
+});
+
+test('a blocking send also ends where somebody is asked, and the answer starts from there', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = async (taskId, control) => {
+    if (control.turn === 2) return rig.relay.answers(taskId, ['ok']);
+    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  };
+  const first = await call(rig, 'send', sendParams(userMessage('one')));
+  assert.equal(first.result.task.status.state, 'TASK_STATE_INPUT_REQUIRED');
+  assert.equal(first.result.task.status.message.parts[0].text, 'Which one?');
+  const second = await call(rig, 'send', sendParams(userMessage('two', { taskId: first.result.task.id })));
+  assert.equal(second.result.task.id, first.result.task.id);
+  assert.equal(second.result.task.status.state, 'TASK_STATE_COMPLETED');
+});
+
+test('historyLength: all, none, the newest', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = async (taskId, control) => {
+    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.ends(taskId, control.turn === 2 ? 'COMPLETED' : 'INPUT_REQUIRED');
+  };
+  const { result } = await call(rig, 'send', sendParams(userMessage('one')));
+  const { id } = result.task;
+  const limited = await call(rig, 'send', sendParams(userMessage('two', { taskId: id }), '1.0', { historyLength: 1 }));
+  assert.deepEqual(
+    limited.result.task.history.map((message: { parts: { text: string }[] }) => message.parts[0]?.text),
+    ['two'],
+  );
+  assert.equal((await call(rig, 'get', { id })).result.history.length, 3);
+  assert.equal('history' in (await call(rig, 'get', { id, historyLength: 0 })).result, false);
+  assert.equal((await call(rig, 'get', { id, historyLength: 2 })).result.history.length, 2);
+  assert.equal((await call(rig, 'get', { id, historyLength: 1000 })).result.history.length, 3);
+});
+
+test('S1-9 S1-10 one message id in one context starts one task, on any process, retried in any form; in another context it is another', async t => {
+  const rig = await openRig(t);
+  const other = await rig.another();
+  const seen: string[] = [];
+  rig.relay.onClient = async taskId => {
+    seen.push(taskId);
+    await rig.relay.answers(taskId, ['once']);
+  };
+  const message = userMessage('x', { contextId: 'c1', messageId: 'm1' });
+  const answers = await Promise.all([
+    call(rig, 'send', sendParams(message)),
+    call(other, 'send', sendParams(message)),
+    call(rig, 'send', sendParams(message, '0.3'), { dialect: '0.3' }),
+    open(other, 'stream', sendParams(message)).then(stream => stream.rest()),
+    call(rig, 'send', sendParams(message, '1.0', { blocking: false })),
+  ]);
+  const [a, b, c, frames, e] = answers;
+  const taskId = a.result.task.id;
+  assert.deepEqual([b.result.task.id, c.result.id, e.result.task.id], [taskId, taskId, taskId]);
+  assert.deepEqual(
+    shape(frames),
+    ['task submitted', 'working', '=once', '+.', 'completed'],
+    'a retried stream has it all, from the beginning',
+  );
+  const late = await open(other, 'stream', sendParams(message));
+  assert.deepEqual(shape(await late.rest()), shape(frames));
+  assert.deepEqual(seen, [taskId]);
+  const elsewhere = await call(rig, 'send', sendParams({ ...message, contextId: 'c2' }));
+  assert.notEqual(elsewhere.result.task.id, taskId);
+  const changed = await call(rig, 'send', sendParams({ ...message, parts: [{ text: 'y' }] }));
+  assert.equal(changed.error?.code, -32602);
+  assert.doesNotMatch(changed.error!.message, /m1|c1/);
+  assert.equal(seen.length, 2);
+});
+
+test('S1-9 a message that was claimed and then not stored is stored by the retry', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.log.faults.refusals = 1;
+  const message = userMessage('x', { contextId: 'c', messageId: 'm' });
+  const refused = await post(rig, 'send', sendParams(message));
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1']);
+  const { result } = await call(await rig.another(), 'send', sendParams(message));
+  assert.equal(result.task.status.state, 'TASK_STATE_COMPLETED');
+});
+
+test('S1-9 a further message retried on its task is taken once; its id with another content is refused', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = async (taskId, control) => {
+    if (control.turn === 2) return rig.relay.answers(taskId, ['ok']);
+    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  };
+  const { result } = await call(rig, 'send', sendParams(userMessage('one')));
+  const taskId = result.task.id;
+  const next = userMessage('two', { taskId });
+  const done = await call(rig, 'send', sendParams(next));
+  const again = await call(rig, 'send', sendParams(next));
+  assert.deepEqual(again.result, done.result);
+  assert.equal(again.result.task.history.length, 3);
+  const stream = await open(rig, 'stream', sendParams(next));
+  assert.deepEqual(shape(await stream.rest()), ['task completed']);
+  assert.equal((await call(rig, 'send', sendParams({ ...next, parts: [{ text: 'three' }] }))).error?.code, -32602);
+  assert.equal(
+    (await call(rig, 'send', sendParams(userMessage('four', { taskId })))).error?.code,
+    -32004,
+    'S4-37 a message to an ended task',
+  );
+});
+
+test('what names a task that is not there, or not in that context', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  const { result } = await call(rig, 'send', sendParams(userMessage('x')));
+  const code = async (more: { taskId: string; contextId?: string }) =>
+    (await call(rig, 'send', sendParams(userMessage('y', more)))).error?.code;
+  assert.equal(await code({ taskId: 'unknown' }), -32001);
+  assert.equal(await code({ taskId: 'a.b.>' }), -32001);
+  assert.equal(await code({ taskId: result.task.id, contextId: 'other' }), -32602);
+});
+
+test('S1-15 reserved metadata is left out of what comes from outside, everywhere', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  const reserved = { 'hopline.role': 'x', 'Hopline.agent': 'y', own: 1 };
+  const message = userMessage('x', {
+    metadata: reserved,
+    parts: [
+      { text: 'a', metadata: reserved },
+      { text: 'b', metadata: { 'hopline.x': 1 } },
+    ],
+  });
+  const { result } = await call(rig, 'send', { message, metadata: reserved });
+  const [echoed] = result.task.history;
+  assert.deepEqual(echoed, { ...message, metadata: { own: 1 }, parts: [{ text: 'a', metadata: { own: 1 } }, { text: 'b' }] });
+  assert.deepEqual(result.task.metadata, { own: 1 });
+});
+
+test('S3-26 S3-27 S4-35 cancel ends the task; what has ended cannot be canceled', async t => {
+  const rig = await openRig(t);
+  for (const dialect of ['1.0', '0.3'] as const) {
+    const begun = Promise.withResolvers<string>();
+    rig.relay.onClient = (taskId, control) => {
+      if (control.state === 'TASK_STATE_SUBMITTED') begun.resolve(taskId);
+    };
+    const stream = await open(rig, 'stream', sendParams(userMessage('x')));
+    const id = await begun.promise;
+    const canceled = await call(rig, 'cancel', { id }, { dialect });
+    assert.match(canceled.result.status.state, /canceled/i);
+    assert.deepEqual(shape(await stream.rest()), ['task submitted', 'canceled']);
+    assert.equal((await call(rig, 'cancel', { id }, { dialect })).error?.code, -32002);
+    assert.equal((await call(rig, 'cancel', { id: 'nobody' }, { dialect })).error?.code, -32001);
+  }
+});
+
+test('a cancel that nobody takes answers with the task as it is, in time', async t => {
+  const rig = await openRig(t, { limits: { cancelWaitMsMax: 30 } });
+  const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
+  rig.relay.running = false;
+  const { result: task } = await call(rig, 'cancel', { id: result.task.id });
+  assert.equal(task.status.state, 'TASK_STATE_SUBMITTED');
+});
+
+test('a blocking send that takes too long answers with the task as it is', async t => {
+  const rig = await openRig(t, { limits: { blockingWaitMsMax: 30 } });
+  const { result } = await call(rig, 'send', sendParams(userMessage('x')));
+  assert.equal(result.task.status.state, 'TASK_STATE_SUBMITTED');
+});
+
+test('S4-36 push configurations are refused as the card says', async t => {
+  const rig = await openRig(t);
+  const params = {
+    ...sendParams(userMessage('x')),
+    configuration: { taskPushNotificationConfig: { url: 'http://127.0.0.1/secret' } },
+  };
+  const { error } = await call(rig, 'send', params);
+  assert.equal(error?.code, -32003);
+  assert.doesNotMatch(JSON.stringify(error), /secret/);
+});

@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Fold } from '@hopline/a2a';
+import { call, type Frame, open, openRig, post, type RpcAnswer, sendParams, shape, userMessage } from './door.test-rig.ts';
+
+function fold(frames: Frame[]): Fold {
+  const folded = new Fold();
+  for (const { decoded } of frames) {
+    assert('event' in decoded);
+    folded.add(decoded.event);
+  }
+  assert.deepEqual(folded.violations, []);
+  return folded;
+}
+
+const ids = (frames: Frame[]) => frames.map(frame => Number(frame.id?.split('.')[0]));
+const taskIdOf = (frame: Frame): string => frame.rpc.result.task?.id ?? frame.rpc.result.id;
+
+for (const dialect of ['1.0', '0.3'] as const) {
+  test(`S0-2 S0-3 S0-5 S0-6 S0-30 S0-37 ${dialect}: task first, then every event with the caller's id, then the end`, async t => {
+    const rig = await openRig(t);
+    rig.relay.onClient = taskId => rig.relay.answers(taskId, ['H', 'ere', ' is']);
+    for (const id of ['req-1', 7, 0]) {
+      const stream = await open(rig, 'stream', sendParams(userMessage('show argocd version'), dialect), { dialect, id });
+      const frames = await stream.rest();
+      assert.deepEqual(shape(frames), ['task submitted', 'working', '=H', '+ere', '+ is', '+.', 'completed']);
+      assert.deepEqual(ids(frames), [1, 2, 3, 4, 5, 6, 7]);
+      for (const { rpc } of frames) assert.deepEqual([rpc.id, rpc.jsonrpc], [id, '2.0']);
+      const folded = fold(frames);
+      assert.deepEqual([folded.taskIds.size, folded.contextIds.size, folded.ended], [1, 1, true]);
+      assert.equal(folded.textOf('streaming_result'), 'Here is');
+      const got = await call(rig, 'get', { id: taskIdOf(frames[0]!) }, { dialect });
+      assert.equal((got.result.task ?? got.result).id, taskIdOf(frames[0]!));
+    }
+  });
+}
+
+test('S0-4 S1-8 the task echoes the message as it came', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  const parts = [
+    { kind: 'text', text: ' a\n' },
+    { kind: 'data', data: { k: [1] } },
+    { kind: 'file', file: { bytes: 'aGk=', name: 'n', mimeType: 'text/plain' } },
+  ];
+  const message = { kind: 'message', role: 'user', messageId: 'm-1', parts, metadata: { own: { deep: true } } };
+  const stream = await open(rig, 'stream', { message, metadata: { network: 'n' } }, { dialect: '0.3' });
+  const [first] = await stream.rest();
+  assert.deepEqual(first?.rpc.result.history, [message]);
+  assert.deepEqual(first?.rpc.result.status.state, 'submitted');
+});
+
+test('S0-2 S3-14 headers and a comment are there before anybody works on the task', async t => {
+  const rig = await openRig(t);
+  rig.relay.running = false;
+  const response = await post(rig, 'stream', sendParams(userMessage('x')), { headers: { accept: 'application/json' } });
+  assert.match(response.headers.get('content-type') ?? '', /^text\/event-stream/);
+  const reader = response.body!.getReader();
+  const { value } = await reader.read();
+  assert.equal(Buffer.from(value!).toString(), ': ok\n\n');
+  await reader.cancel();
+});
+
+test('S0-33 S0-45 the request of the document works as it stands', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['v3']);
+  const body =
+    '{"id":"test-1","method":"message/stream","params":{"message":{"role":"user","parts":[{"kind":"text","text":"show argocd version"}],"messageId":"msg-1"}}}';
+  const response = await fetch(`${rig.url}/`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
+    body,
+  });
+  assert.equal(response.status, 200);
+  assert.match(response.headers.get('content-type') ?? '', /^text\/event-stream/);
+  const frames = (await response.text()).split('\n\n').filter(frame => frame.includes('data: '));
+  const results = frames.map(frame => JSON.parse(/^data: (.*)$/m.exec(frame)![1]!) as RpcAnswer);
+  for (const frame of frames) assert.match(frame, /^id: \d+\.\d+\ndata: \{"jsonrpc":"2\.0","id":"test-1","result":\{.*\}\}$/);
+  assert.deepEqual(
+    results.map(({ result }) => result.kind),
+    ['task', 'status-update', 'artifact-update', 'artifact-update', 'status-update'],
+  );
+});
+
+test('S2-19 S0-8 an artifact update of 0.3 has every key, on every chunk', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a', 'b']);
+  const stream = await open(rig, 'stream', sendParams(userMessage('x'), '0.3'), { dialect: '0.3' });
+  const updates = (await stream.rest()).map(frame => frame.rpc.result).filter(result => result.kind === 'artifact-update');
+  assert.equal(updates.length, 3);
+  for (const update of updates) {
+    assert.deepEqual(Object.keys(update).sort(), ['append', 'artifact', 'contextId', 'kind', 'lastChunk', 'taskId']);
+    assert.deepEqual(Object.keys(update.artifact).sort(), ['artifactId', 'description', 'name', 'parts']);
+    assert.deepEqual([update.artifact.name, update.artifact.description], ['streaming_result', 'Streaming result from l1']);
+  }
+  assert.deepEqual(
+    updates.map(update => [update.append, update.lastChunk]),
+    [
+      [false, false],
+      [true, false],
+      [true, true],
+    ],
+  );
+});
+
+test('C-16 a stream ends where the client has to answer, and the answer streams on the same task', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = async (taskId, control) => {
+    if (control.turn === 2) return rig.relay.answers(taskId, ['42']);
+    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  };
+  for (const dialect of ['1.0', '0.3'] as const) {
+    const first = await (await open(rig, 'stream', sendParams(userMessage('one'), dialect), { dialect })).rest();
+    assert.deepEqual(shape(first), ['task submitted', 'working', 'input_required']);
+    const taskId = taskIdOf(first[0]!);
+    const answer = userMessage('two', { taskId });
+    const second = await (await open(rig, 'stream', sendParams(answer, dialect), { dialect })).rest();
+    assert.deepEqual(shape(second), ['task working', '=42', '+.', 'completed']);
+    assert.deepEqual(ids(second), [4, 5, 6, 7]);
+    const head = second[0]!.decoded;
+    assert('event' in head && 'task' in head.event);
+    const said = head.event.task.history?.map(message => message.parts[0]?.text);
+    assert.deepEqual(said, ['one', 'Which one?', 'two'], 'S0-4 S3-11 later turns carry the earlier messages');
+    fold(second);
+  }
+});
+
+test('a stream stays open while authorisation is waited for', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = async taskId => {
+    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.ends(taskId, 'AUTH_REQUIRED');
+    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.ends(taskId);
+  };
+  const frames = await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
+  assert.deepEqual(shape(frames), ['task submitted', 'working', 'auth_required', 'working', 'completed']);
+});
+
+test('S4-25 S2-35 a client that leaves at once changes nothing, and is no error', async t => {
+  const rig = await openRig(t);
+  const started = Promise.withResolvers<string>();
+  const left = Promise.withResolvers<void>();
+  rig.relay.onClient = async taskId => {
+    started.resolve(taskId);
+    await left.promise;
+    await rig.relay.answers(taskId, ['still', ' here']);
+  };
+  const controller = new AbortController();
+  await post(rig, 'stream', sendParams(userMessage('x')), { signal: controller.signal });
+  controller.abort();
+  const taskId = await started.promise;
+  left.resolve();
+  const stream = await open(rig, 'subscribe', { id: taskId }, { query: '?cursor=0.0' });
+  assert.deepEqual(shape(await stream.rest()).at(-1), 'completed');
+  const { result } = await call(rig, 'get', { id: taskId });
+  assert.equal(result.status.state, 'TASK_STATE_COMPLETED');
+  assert.equal(result.artifacts[0].parts[0].text, 'still here');
+  assert.deepEqual(
+    rig.lines.filter(line => line.level !== 'info'),
+    [],
+  );
+});
+
+test('S4-6 100 parallel requests with their own ids do not mix', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = async taskId => {
+    const { view } = { view: rig.relay.control(taskId) };
+    await rig.relay.answers(taskId, [view.messageIds[0]!, '!']);
+  };
+  await Promise.all(
+    Array.from({ length: 100 }, async (_, n) => {
+      const dialect = n % 2 === 0 ? '1.0' : '0.3';
+      const id = n % 3 === 0 ? n : `r-${n}`;
+      const message = userMessage('x', { messageId: `message-${n}` });
+      const frames = await (await open(rig, 'stream', sendParams(message, dialect), { dialect, id })).rest();
+      for (const frame of frames) assert.equal(frame.rpc.id, id);
+      assert.equal(fold(frames).textOf('streaming_result'), `message-${n}!`);
+    }),
+  );
+});
+
+test('S0-47 two artifacts that come interleaved stay two', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = async taskId => {
+    await rig.relay.opens(taskId, 'a', 'one');
+    await rig.relay.opens(taskId, 'b', 'two');
+    for (const [lane, text] of [
+      ['a', 'x'],
+      ['b', '1'],
+      ['a', 'y'],
+      ['b', '2'],
+    ] as const)
+      await rig.relay.text(taskId, lane, text);
+    await rig.relay.ends(taskId);
+  };
+  const folded = fold(await (await open(rig, 'stream', sendParams(userMessage('x')))).rest());
+  assert.deepEqual([folded.textOf('one'), folded.textOf('two')], ['xy', '12']);
+});
+
+test('the log is away: a frame says so, and the client may come back', async t => {
+  const rig = await openRig(t);
+  rig.log.faults.refusals = 1;
+  const frames = await (await open(rig, 'stream', sendParams(userMessage('x')), { id: 5 })).rest();
+  assert.equal(frames.length, 1);
+  assert.deepEqual([frames[0]!.rpc.id, frames[0]!.rpc.error?.code], [5, -32603]);
+  assert.equal(frames[0]!.rpc.error?.data[0].reason, 'UNAVAILABLE');
+  assert.equal(frames[0]!.rpc.error?.data[0].metadata.retryable, 'true');
+});
+
+test('no relay for too long: the message is stored, and the client is told its task', async t => {
+  const rig = await openRig(t, { limits: { firstFactMsMax: 50 } });
+  rig.relay.running = false;
+  const [frame] = await (await open(rig, 'stream', sendParams(userMessage('x'), '0.3'), { dialect: '0.3' })).rest();
+  assert.equal(frame?.rpc.error?.data.reason, 'UNAVAILABLE');
+  const { taskId } = frame!.rpc.error!.data;
+  const taken = Promise.withResolvers<string>();
+  rig.relay.onClient = id => taken.resolve(id);
+  rig.relay.resume();
+  assert.equal(await taken.promise, taskId);
+});

@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { connect, type Socket } from 'node:net';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { call, open, openRig, post, type Rig, sendParams, shape, userMessage } from './door.test-rig.ts';
+
+async function started(rig: Rig): Promise<string> {
+  const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
+  return result.task.id;
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  const deadline = Date.now() + 5_000;
+  while (!condition()) {
+    assert(Date.now() < deadline, 'did not happen in 5 s');
+    await sleep(5);
+  }
+}
+
+/** A client that asks and then reads nothing. */
+function deafClient(rig: Rig, taskId: string, t: { after(fn: () => void): void }): Promise<Socket> {
+  const { hostname, port } = new URL(rig.url);
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id: taskId } });
+  const { promise, resolve } = Promise.withResolvers<Socket>();
+  const socket = connect(Number(port), hostname, () => {
+    socket.pause();
+    socket.write(
+      `POST / HTTP/1.1\r\nhost: x\r\na2a-version: 1.0\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      () => resolve(socket),
+    );
+  });
+  socket.on('error', () => {});
+  t.after(() => socket.destroy());
+  return promise;
+}
+
+test('as many streams as the limit, one more is 503 with Retry-After; a place that is left is free again', async t => {
+  const rig = await openRig(t, { limits: { streamsMax: 2 } });
+  const taskId = await started(rig);
+  const streams = [await open(rig, 'subscribe', { id: taskId }), await open(rig, 'subscribe', { id: taskId })];
+  for (const method of ['subscribe', 'cancel'] as const) {
+    const refused = await post(rig, method, { id: taskId });
+    assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1']);
+    assert.equal(((await refused.json()) as { error: { data: { reason: string }[] } }).error.data[0]?.reason, 'UNAVAILABLE');
+  }
+  assert.equal((await post(rig, 'stream', sendParams(userMessage('x')))).status, 503);
+  assert.equal((await call(rig, 'get', { id: taskId })).result.id, taskId, 'reading needs no place');
+  await streams[0]!.cut();
+  await until(() => rig.open() === 1);
+  const next = await open(rig, 'subscribe', { id: taskId });
+  await next.take(1);
+});
+
+test('S0-37 no place, feed or listener stays behind, however a stream or a wait ends', async t => {
+  const rig = await openRig(t, { limits: { feedLingerMs: 20 } });
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a']);
+  await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
+  await call(rig, 'send', sendParams(userMessage('x')));
+  rig.relay.onClient = () => {};
+  const taskId = await started(rig);
+  const cut = await open(rig, 'stream', sendParams(userMessage('x')));
+  await cut.take(1);
+  await cut.cut();
+  const leaving = new AbortController();
+  const waiting = post(rig, 'send', sendParams(userMessage('x')), { signal: leaving.signal });
+  await until(() => rig.open() > 0);
+  leaving.abort();
+  await assert.rejects(waiting);
+  await call(rig, 'subscribe', { id: 'nobody' });
+  await call(rig, 'subscribe', { id: taskId }, { query: '?cursor=9.9' });
+  await call(rig, 'send', sendParams(userMessage('x', { taskId: 'nobody' })));
+  rig.log.faults.refusals = 1;
+  await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
+  await until(() => rig.open() === 0);
+  await until(() => rig.following() === 0);
+});
+
+test('a client that takes nothing is cut at its bound, others get everything, and it comes back with its cursor', async t => {
+  const rig = await openRig(t, { limits: { viewerBufferBytesMax: 64 * 1024, ringBytesMax: 64 * 1024 } });
+  const taskId = await started(rig);
+  const deaf = await deafClient(rig, taskId, t);
+  const reader = await open(rig, 'subscribe', { id: taskId });
+  await reader.take(1);
+  await until(() => rig.open() === 2);
+  const rest = reader.rest();
+  await rig.relay.opens(taskId, 'l');
+  const piece = 'x'.repeat(32 * 1024);
+  let said = 0;
+  // The kernel takes some megabytes before anything waits here.
+  while (rig.open() === 2 && said < 2_000) {
+    await rig.relay.text(taskId, 'l', piece);
+    await sleep(0);
+    said += 1;
+  }
+  await until(() => rig.open() === 1);
+  await rig.relay.ends(taskId);
+  const frames = await rest;
+  assert.deepEqual(shape(frames.slice(-3)), ['+.', 'working', 'completed']);
+  assert.equal(frames.length, said + 3);
+  assert.equal(rig.lines.filter(line => line.message === 'stream cut' && line.fields.reason === 'slow_viewer').length, 1);
+  deaf.destroy();
+  const back = await open(rig, 'subscribe', { id: taskId }, { headers: { 'last-event-id': frames[4]!.id! } });
+  assert.deepEqual(
+    (await back.rest()).map(frame => frame.id),
+    frames.slice(5).map(frame => frame.id),
+  );
+});
+
+test('a large snapshot does not count against its reader, and one that is never taken is cut', async t => {
+  const rig = await openRig(t, { limits: { viewerBufferBytesMax: 128 * 1024, viewerStallMsMax: 300 } });
+  const taskId = await started(rig);
+  await rig.relay.opens(taskId, 'l');
+  const piece = 'y'.repeat(500 * 1024);
+  for (let n = 0; n < 24; n += 1) await rig.relay.text(taskId, 'l', piece);
+  const reader = await open(rig, 'subscribe', { id: taskId });
+  await rig.relay.text(taskId, 'l', 'after');
+  const [head, next] = await reader.take(2);
+  assert.equal(JSON.stringify(head?.rpc.result).includes(piece), true);
+  assert.deepEqual(shape([next!]), ['+after']);
+  await reader.cut();
+  await deafClient(rig, taskId, t);
+  await until(() => rig.lines.some(line => line.message === 'stream cut'));
+});
+
+test('a quiet stream gets a comment in every interval', async t => {
+  const rig = await openRig(t, { limits: { heartbeatMs: 20 } });
+  const taskId = await started(rig);
+  const response = await post(rig, 'subscribe', { id: taskId });
+  let text = '';
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+    text += Buffer.from(chunk).toString();
+    if (text.split(': keep-alive\n\n').length > 3) break;
+  }
+});
+
+test('closing the app ends open streams with a drain event that says when to come back, and waits for nobody', async t => {
+  const rig = await openRig(t);
+  const taskId = await started(rig);
+  const other = await rig.another();
+  const response = await post(rig, 'subscribe', { id: taskId }, { id: 'my-id' });
+  const waiting = call(rig, 'send', sendParams(userMessage('x')));
+  await until(() => rig.open() === 2);
+  await until(() => rig.following() === 2);
+  const text = response.text();
+  const begun = Date.now();
+  await rig.close();
+  assert(Date.now() - begun < 1_500);
+  const written = await text;
+  const drain = /retry: (\d+)\nevent: drain\ndata: (.*)\n\n$/.exec(written);
+  assert(drain !== null);
+  assert(Number(drain[1]) >= 500 && Number(drain[1]) <= 1000);
+  const data = JSON.parse(drain[2]!) as { id: string; error: { code: number; data: { metadata: { retryable: string } }[] } };
+  assert.deepEqual([data.id, data.error.code, data.error.data[0]?.metadata.retryable], ['my-id', -32603, 'true']);
+  const answered = await waiting;
+  assert.equal(answered.result?.task.status.state ?? answered.error?.data[0].reason, 'TASK_STATE_SUBMITTED');
+  const cursor = /id: (\S+)/.exec(written)![1]!;
+  const resumed = await open(other, 'subscribe', { id: taskId }, { headers: { 'last-event-id': cursor } });
+  await rig.relay.ends(taskId, 'FAILED');
+  assert.deepEqual(shape(await resumed.rest()), ['failed']);
+});
+
+test('the log goes away under a stream: a retryable error frame, and nothing hangs', async t => {
+  const rig = await openRig(t);
+  const taskId = await started(rig);
+  const other = await rig.another();
+  const stream = await open(other, 'subscribe', { id: taskId });
+  await stream.take(1);
+  await other.log.close();
+  const [frame] = await stream.rest();
+  assert.equal(frame?.rpc.error?.data[0].reason, 'UNAVAILABLE');
+  assert.equal((await post(other, 'get', { id: taskId })).status, 503);
+});

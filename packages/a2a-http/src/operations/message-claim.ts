@@ -1,0 +1,50 @@
+import { hash } from 'node:crypto';
+import { A2AError, type Message } from '@hopline/a2a';
+import { type KeyValue, LogConflict, type MessageIdEntry } from '@hopline/log';
+
+/** Times a claim is tried again when the entry that was in the way is gone at the second look. */
+const CLAIM_TRIES_MAX = 3;
+
+/**
+ * Decides which task a message of a context belongs to: the first request with its id wins, on whatever replica (S1-9, S1-10). Returns the winner's task id.
+ * Throws INVALID_PARAMS when the winner had another content.
+ */
+export async function claimMessage(
+  ids: KeyValue<MessageIdEntry>,
+  contextId: string,
+  message: Message,
+  taskId: string,
+): Promise<string> {
+  const key = hash('sha256', JSON.stringify([contextId, message.messageId]));
+  const fingerprint = fingerprintOf(message);
+  for (let tries = 1; tries <= CLAIM_TRIES_MAX; tries += 1) {
+    try {
+      await ids.create(key, { taskId, fingerprint });
+      return taskId;
+    } catch (thrown) {
+      if (!(thrown instanceof LogConflict)) throw thrown;
+    }
+    const known = await ids.get(key);
+    if (known === undefined) continue;
+    if (known.value.fingerprint === fingerprint) return known.value.taskId;
+    throw reusedMessageId();
+  }
+  throw new A2AError('UNAVAILABLE');
+}
+
+export function reusedMessageId(): A2AError {
+  return new A2AError('INVALID_PARAMS', { detail: 'this messageId was used in this context for another message' });
+}
+
+/** Of what the client says, not of how: a retry in another dialect, or one that now knows its task, is the same message. */
+export function fingerprintOf(message: Message): string {
+  const { role, parts, metadata, extensions, referenceTaskIds } = message;
+  return hash('sha256', JSON.stringify(sorted({ role, parts, metadata, extensions, referenceTaskIds })));
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, member]) => [key, sorted(member)]));
+}

@@ -1,0 +1,54 @@
+import { COUNT } from '@hopline/telemetry';
+import type { Ask, Door } from '../door.ts';
+import type { VisibleEntry } from '../feed/visible-entry.ts';
+import { SseStream } from './sse-stream.ts';
+import { Viewer } from './viewer.ts';
+
+/** Takes the response over as an event stream and flushes its head. From here on errors are frames. `onClose` runs once, however the stream ends. */
+export function openViewer(door: Door, ask: Ask, endsAtQuestion: boolean, onClose: () => void): Viewer {
+  const { reply, dialect, rpcId } = ask;
+  reply.hijack();
+  const stream = new SseStream(reply.raw);
+  const viewer = new Viewer({
+    stream,
+    dialect: dialect.name,
+    rpcId,
+    facts: door.log.facts,
+    limits: door.limits,
+    endsAtQuestion,
+    onEntry: deliveryMeter(door, ask),
+    onCut: reason => {
+      door.metrics?.viewersCut.add(1, { reason });
+      door.logger.info({ reason, bytes: stream.backlog }, 'stream cut');
+      ask.hop.set({ 'hopline.outcome': reason });
+    },
+  });
+  const forget = door.streams.add({ send: text => stream.send(text), drain: () => viewer.drain(), cut: () => stream.cut() });
+  stream.onClose(() => {
+    forget();
+    door.metrics?.bytesOut.add(stream.written);
+    ask.hop.count(COUNT.bytesOut, stream.written);
+    onClose();
+  });
+  stream.open(reply.getHeaders());
+  return viewer;
+}
+
+/** Counts frames of this stream, and measures each live fact once, at the first socket it reaches. */
+function deliveryMeter(door: Door, ask: Ask): (entry: VisibleEntry) => void {
+  let text = false;
+  return entry => {
+    ask.hop.count(COUNT.events);
+    const { fact } = entry;
+    const now = Date.now();
+    const isText = fact.kind === 'artifact.updated' && fact.chunk !== undefined;
+    if (isText && !text) {
+      text = true;
+      ask.hop.max(COUNT.firstTokenMs, now - ask.receivedAt);
+      door.metrics?.timeToFirstToken.recordMs(now - ask.receivedAt);
+    }
+    if (!entry.takeFirstDelivery()) return;
+    door.metrics?.logToSocket.recordMs(now - fact.at);
+    if (isText) door.metrics?.endToEnd.recordMs(now - fact.chunk!.firstAt);
+  };
+}

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Fold } from '@hopline/a2a';
+import { call, type Frame, open, openRig, post, type Rig, sendParams, shape, userMessage } from './door.test-rig.ts';
+
+/** A task that has said these tokens and still works. */
+async function working(rig: Rig, tokens: string[]): Promise<string> {
+  const begun = Promise.withResolvers<string>();
+  rig.relay.onClient = async taskId => {
+    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.opens(taskId, 'l');
+    for (const token of tokens) await rig.relay.text(taskId, 'l', token);
+    begun.resolve(taskId);
+  };
+  await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
+  return begun.promise;
+}
+
+function fold(...streams: Frame[][]): Fold {
+  const folded = new Fold();
+  for (const [index, frames] of streams.entries()) {
+    if (index > 0) folded.resume();
+    for (const { decoded } of frames) {
+      assert('event' in decoded);
+      folded.add(decoded.event);
+    }
+  }
+  assert.deepEqual(folded.violations, []);
+  return folded;
+}
+
+const generations = (frames: Frame[]) => frames.map(frame => Number(frame.id?.split('.')[0]));
+
+test('S3-31 without a cursor: the task as it is, then exactly what follows, in both dialects, on any process', async t => {
+  const rig = await openRig(t);
+  const other = await rig.another();
+  const taskId = await working(rig, ['a', 'b']);
+  const streams = await Promise.all([
+    open(rig, 'subscribe', { id: taskId }),
+    open(other, 'subscribe', { id: taskId }, { dialect: '0.3' }),
+    open(other, 'subscribe', { id: taskId }, { dialect: '1.0' }),
+  ]);
+  const heads = await Promise.all(streams.map(stream => stream.take(1)));
+  await rig.relay.text(taskId, 'l', 'c');
+  await rig.relay.ends(taskId);
+  for (const [index, stream] of streams.entries()) {
+    const frames = [...heads[index]!, ...(await stream.rest())];
+    assert.deepEqual(shape(frames), ['task working', '+c', '+.', 'completed']);
+    assert.deepEqual(generations(frames), [4, 5, 6, 7]);
+    assert.equal(fold(frames).textOf('streaming_result'), 'abc');
+  }
+});
+
+test('with a cursor: exactly what follows it, no snapshot, live and after the end, by header and by query', async t => {
+  const rig = await openRig(t);
+  const taskId = await working(rig, ['a', 'b']);
+  const live = await open(rig, 'subscribe', { id: taskId }, { headers: { 'last-event-id': '3.1' } });
+  assert.deepEqual(shape(await live.take(1)), ['+b']);
+  await rig.relay.ends(taskId);
+  assert.deepEqual(shape(await live.rest()), ['+.', 'completed']);
+  for (const dialect of ['1.0', '0.3'] as const) {
+    for (const cursor of ['0.0', '1.1', '3.0', '3.999999', '5.1', '6.1']) {
+      const after = Number(cursor.split('.')[0]);
+      const stream = await open(await rig.another(), 'subscribe', { id: taskId }, { dialect, query: `?cursor=${cursor}` });
+      const frames = await stream.rest();
+      assert.deepEqual(generations(frames), [1, 2, 3, 4, 5, 6].slice(after), cursor);
+    }
+  }
+});
+
+test('S4-34 S4-37 what cannot be subscribed to', async t => {
+  const rig = await openRig(t);
+  const code = async (params: unknown, options: Parameters<typeof call>[3]) =>
+    (await call(rig, 'subscribe', params, options)).error?.code;
+  for (const dialect of ['1.0', '0.3'] as const) {
+    for (const id of ['nobody', 'a.b', '*', '>', 'x'.repeat(200)]) assert.equal(await code({ id }, { dialect }), -32001, id);
+  }
+  const taskId = await working(rig, ['a']);
+  for (const cursor of ['', 'x', '4', '-1.0', '4.1', '99.1', '1.1.1', '1e3.0']) {
+    assert.equal(await code({ id: taskId }, { query: `?cursor=${cursor}` }), -32602, cursor);
+  }
+  await rig.relay.ends(taskId);
+  assert.equal(await code({ id: taskId }, {}), -32004);
+  const legacy = await open(rig, 'subscribe', { id: taskId }, { dialect: '0.3' });
+  assert.deepEqual(shape(await legacy.rest()), ['task completed']);
+});
+
+test('a subscription stays open while the client is asked, through the next turn to the end', async t => {
+  const rig = await openRig(t);
+  const taskId = await working(rig, ['a']);
+  const stream = await open(rig, 'subscribe', { id: taskId });
+  await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = id => rig.relay.answers(id, ['b']);
+  const { result } = await call(rig, 'send', sendParams(userMessage('go on', { taskId })));
+  assert.equal(result.task.status.state, 'TASK_STATE_COMPLETED');
+  const frames = await stream.rest();
+  assert.deepEqual(shape(frames), ['task working', 'input_required', '+.', 'working', '=b', '+.', 'completed']);
+});
+
+test('S3-31 a client cut after any frame and resumed with its last id elsewhere sees every later frame once', async t => {
+  const rig = await openRig(t, { limits: { ringFactsMax: 3 } });
+  const other = await rig.another();
+  const tokens = ['⟦', '**🎯', ' ', '\n', 'plan', '**⟧', 'ha', 'ha', '', '✅ done'];
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, tokens);
+  const whole = await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
+  const taskId = (whole[0]!.decoded as { event: { task: { id: string } } }).event.task.id;
+  for (let cut = 1; cut <= whole.length; cut += 1) {
+    const rest = await (
+      await open(cut % 2 === 0 ? rig : other, 'subscribe', { id: taskId }, { headers: { 'last-event-id': whole[cut - 1]!.id! } })
+    ).rest();
+    assert.deepEqual(
+      [...whole.slice(0, cut), ...rest].map(frame => [frame.id, frame.rpc]),
+      whole.map(frame => [frame.id, frame.rpc]),
+    );
+  }
+  assert.equal(fold(whole).textOf('streaming_result'), tokens.join(''));
+});
+
+test('live cuts: each frame once, whatever is said between the cut and the return, and live messages may get lost', async t => {
+  const rig = await openRig(t, { limits: { ringFactsMax: 4 }, memory: { follow: { tailCheckMs: 20 } } });
+  const doors = [rig, await rig.another(), await rig.another()];
+  const text = Array.from({ length: 60 }, (_, n) => `${n} `);
+  rig.relay.onClient = async taskId => {
+    await rig.relay.opens(taskId, 'l');
+    for (const [n, token] of text.entries()) {
+      if (n % 7 === 0) rig.log.faults.loseLive += 1;
+      await rig.relay.text(taskId, 'l', token);
+      if (n % 5 === 0) await new Promise(resolve => setTimeout(resolve, 1));
+    }
+    await rig.relay.ends(taskId);
+  };
+  const first = await open(rig, 'stream', sendParams(userMessage('x')));
+  let frames = await first.take(3);
+  await first.cut();
+  const taskId = (frames[0]!.decoded as { event: { task: { id: string } } }).event.task.id;
+  for (let n = 0; !shape(frames.slice(-1)).includes('completed'); n += 1) {
+    const stream = await open(doors[n % 3]!, 'subscribe', { id: taskId }, { headers: { 'last-event-id': frames.at(-1)!.id! } });
+    frames = [...frames, ...(await stream.take(1 + (n % 9)))];
+    await stream.cut();
+  }
+  assert.deepEqual(
+    generations(frames),
+    Array.from(frames, (_, n) => n + 1),
+  );
+  assert.equal(fold(frames).textOf('streaming_result'), text.join(''));
+});
+
+test('retention has removed what comes next: a gap is named, then the task as it is, then what follows', async t => {
+  const rig = await openRig(t, { limits: { ringFactsMax: 1 } });
+  const taskId = await working(rig, ['a', 'b', 'c', 'd']);
+  rig.log.expire('facts', taskId, 6);
+  const other = await rig.another();
+  for (const cursor of ['1.1', '0.0', '2.9999']) {
+    const stream = await open(other, 'subscribe', { id: taskId }, { query: `?cursor=${cursor}` });
+    const [gap, head] = await stream.take(2);
+    assert.equal(gap?.event, 'gap');
+    assert.deepEqual(JSON.parse(gap!.data), { missing: { from: Number(cursor[0]) + 1, to: 4 } });
+    assert.equal(gap?.id, undefined);
+    assert.deepEqual([...shape([head!]), Number(head!.id!.split('.')[0])], ['task working', 6]);
+    await stream.cut();
+  }
+  const exact = await open(other, 'subscribe', { id: taskId }, { query: '?cursor=4.5' });
+  assert.deepEqual(shape(await exact.take(2)), ['+c', '+d']);
+  await rig.relay.ends(taskId);
+  assert.deepEqual(shape(await exact.rest()), ['+.', 'completed']);
+  const { result } = await call(other, 'get', { id: taskId });
+  assert.equal(result.status.state, 'TASK_STATE_COMPLETED');
+});
+
+test('a task of another role is no task at this door', async t => {
+  const rig = await openRig(t);
+  const taskId = await working(rig, ['a']);
+  const agent = await rig.another({ role: 'agent.argocd' });
+  for (const method of ['get', 'cancel', 'subscribe'] as const)
+    assert.equal((await call(agent, method, { id: taskId })).error?.code, -32001);
+  assert.equal((await call(agent, 'send', sendParams(userMessage('x', { taskId })))).error?.code, -32001);
+});
+
+test('two viewers of one task see the same bytes but for the request id, and one leaving does not touch the other', async t => {
+  const rig = await openRig(t);
+  const taskId = await working(rig, ['a']);
+  const texts = await Promise.all(
+    ['1', '2'].map(async id => {
+      const response = await post(rig, 'subscribe', { id: taskId }, { id, query: '?cursor=0.0' });
+      return response;
+    }),
+  );
+  const third = await open(rig, 'subscribe', { id: taskId });
+  await third.take(1);
+  await third.cut();
+  await rig.relay.ends(taskId);
+  const [one, two] = await Promise.all(texts.map(response => response.text()));
+  assert.equal(one!.replaceAll('"id":"1"', '"id":"2"'), two);
+});

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { A2AError } from '../errors.ts';
+import { agentCard } from './agent-card.ts';
+import { decodeAgentCard } from './decode-agent-card.ts';
+
+const skill = { id: 'version', name: 'Version', description: 'Shows the version', tags: ['argocd'] };
+const settings = { name: 'n', description: 'd', version: '1.2.3', url: 'http://h:1/', skills: [skill] };
+
+test('S4-1 C-13 one card serves 1.0 and 0.3 clients', () => {
+  const card = agentCard(settings);
+  assert.deepEqual(
+    card.supportedInterfaces.map(one => one.protocolVersion),
+    ['1.0', '0.3'],
+  );
+  assert.deepEqual([card.url, card.preferredTransport, card.protocolVersion], ['http://h:1/', 'JSONRPC', '0.3.0']);
+  assert.deepEqual(card.skills, [skill]);
+  assert.deepEqual(JSON.parse(JSON.stringify(card)), card);
+});
+
+test('S4-2 no flag claims what does not work; a card always has a skill', () => {
+  const card = agentCard({ ...settings, skills: [] });
+  assert.deepEqual(card.capabilities, {
+    streaming: true,
+    pushNotifications: false,
+    stateTransitionHistory: false,
+    extendedAgentCard: false,
+  });
+  assert.equal(card.skills.length, 1);
+});
+
+test('S4-3 cards of 1.0, 0.3 and 0.2 agents are understood', () => {
+  const at = 'http://agent.example:9/.well-known/agent.json';
+  const base = { name: 'a', description: 'b', skills: [{ ...skill, examples: ['x'], novelty: 1 }, 'junk'] };
+  const read = { name: 'a', description: 'b', streaming: true, skills: [{ ...skill, examples: ['x'] }] };
+  const v10 = {
+    ...base,
+    supportedInterfaces: [
+      { url: 'http://g', protocolBinding: 'GRPC', protocolVersion: '1.0' },
+      { url: 'http://o', protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
+      { url: 'http://j', protocolBinding: 'JSONRPC', protocolVersion: '1.0', tenant: 'acme' },
+    ],
+  };
+  assert.deepEqual(decodeAgentCard(v10, at), { ...read, dialect: '1.0', url: 'http://j/', tenant: 'acme' });
+  const v03 = {
+    ...base,
+    protocolVersion: '0.3.0',
+    url: 'http://rest',
+    preferredTransport: 'HTTP+JSON',
+    additionalInterfaces: [{ url: 'http://rpc', transport: 'JSONRPC' }],
+    capabilities: { streaming: false },
+  };
+  assert.deepEqual(decodeAgentCard(v03, at), { ...read, dialect: '0.3', url: 'http://rpc/', streaming: false });
+  const v02 = { ...base, protocolVersion: '0.2.5', url: '/rpc', capabilities: {} };
+  assert.deepEqual(decodeAgentCard(v02, at), { ...read, dialect: '0.3', url: 'http://agent.example:9/rpc' });
+  assert.deepEqual(decodeAgentCard(agentCard(settings), at).dialect, '1.0');
+});
+
+test('a card without an interface of ours is refused in one sentence', () => {
+  const cards = [
+    null,
+    [],
+    {},
+    { url: 7 },
+    { url: 'http://x', preferredTransport: 'GRPC' },
+    { supportedInterfaces: [{ url: 'u', protocolVersion: '3.0' }] },
+  ];
+  for (const card of cards) {
+    assert.throws(
+      () => decodeAgentCard(card, 'http://h/'),
+      (error: unknown) => error instanceof A2AError && error.code === 'INVALID_AGENT_RESPONSE',
+    );
+  }
+});

@@ -1,0 +1,81 @@
+import { A2AError } from '../errors.ts';
+import { isObject, type JsonObject, list, object, present, text, texts } from '../json-value.ts';
+import type { DialectName } from '../version.ts';
+import type { AgentSkill } from './agent-card.ts';
+
+/** What Hopline needs to know of somebody else's agent. */
+export type ForeignAgent = {
+  name: string;
+  description: string;
+  /** The dialect to speak to `url`; an agent of 0.2 is spoken to in 0.3. */
+  dialect: DialectName;
+  url: string;
+  /** The interface asks for this in every request ([A2A 1.0] AgentInterface.tenant). */
+  tenant?: string;
+  /** false only where the card says so. */
+  streaming: boolean;
+  skills: AgentSkill[];
+};
+
+type Interface = { url: string; dialect: DialectName; tenant?: string };
+
+/**
+ * Reads the card of an agent of A2A 0.2, 0.3 or 1.0. `cardUrl` is where it came from: relative URLs start there.
+ * Throws INVALID_AGENT_RESPONSE when the card names no JSON-RPC interface of a version Hopline speaks.
+ */
+export function decodeAgentCard(card: unknown, cardUrl: string): ForeignAgent {
+  if (!isObject(card)) throw new A2AError('INVALID_AGENT_RESPONSE', { detail: 'the agent card is not an object' });
+  const found = [...interfacesOf10(card), ...interfacesOf03(card)];
+  const chosen = found.find(one => one.dialect === '1.0') ?? found[0];
+  if (chosen === undefined || !URL.canParse(chosen.url, cardUrl)) {
+    throw new A2AError('INVALID_AGENT_RESPONSE', { detail: 'the agent card has no JSON-RPC interface of A2A 0.2, 0.3 or 1.0' });
+  }
+  return {
+    ...chosen,
+    url: new URL(chosen.url, cardUrl).href,
+    name: text(card.name) ?? '',
+    description: text(card.description) ?? '',
+    streaming: object(card.capabilities)?.streaming !== false,
+    skills: list(card.skills).filter(isObject).map(decodeSkill),
+  };
+}
+
+function interfacesOf10(card: JsonObject): Interface[] {
+  return list(card.supportedInterfaces)
+    .filter(isObject)
+    .flatMap(one => {
+      const url = text(one.url);
+      const version = text(one.protocolVersion) ?? '1.0';
+      const dialect = version.startsWith('1.')
+        ? '1.0'
+        : version.startsWith('0.3') || version.startsWith('0.2')
+          ? '0.3'
+          : undefined;
+      if (url === undefined || dialect === undefined || !isJsonRpc(one.protocolBinding)) return [];
+      return [{ url, dialect, ...present({ tenant: text(one.tenant) }) } satisfies Interface];
+    });
+}
+
+/** 0.3 names its transports; 0.2 has JSON-RPC at `url` and nothing else. */
+function interfacesOf03(card: JsonObject): Interface[] {
+  const own = { url: card.url, transport: card.preferredTransport };
+  return [own, ...list(card.additionalInterfaces).filter(isObject)].flatMap(one => {
+    const url = text(one.url);
+    return url !== undefined && isJsonRpc(one.transport) ? [{ url, dialect: '0.3' } satisfies Interface] : [];
+  });
+}
+
+function isJsonRpc(binding: unknown): boolean {
+  return (text(binding) ?? 'JSONRPC').toUpperCase() === 'JSONRPC';
+}
+
+function decodeSkill(skill: JsonObject): AgentSkill {
+  const id = text(skill.id) ?? text(skill.name) ?? 'skill';
+  return {
+    id,
+    name: text(skill.name) ?? id,
+    description: text(skill.description) ?? '',
+    tags: texts(skill.tags) ?? [],
+    ...present({ examples: texts(skill.examples), inputModes: texts(skill.inputModes), outputModes: texts(skill.outputModes) }),
+  };
+}

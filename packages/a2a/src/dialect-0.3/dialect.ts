@@ -1,0 +1,53 @@
+import type { Dialect } from '../dialect.ts';
+import { present } from '../json-value.ts';
+import { decodeCancel, decodeGet, decodeSend, decodeSubscribe } from '../schema/decode-requests.ts';
+import { sendParams } from '../schema/send-params-0.3.ts';
+import { paramsCheck } from '../schema/validate.ts';
+import { decodeEvent, decodeMessage } from './decode.ts';
+import { encodeEvent, encodeMessage, encodeTask } from './encode.ts';
+
+const sendNotation = {
+  check: paramsCheck(sendParams),
+  message: decodeMessage,
+  // The 0.3 specification leaves the default open; both official SDKs wait unless they are told not to.
+  blocking: (configuration: { blocking?: unknown }) => configuration.blocking !== false,
+  push: (configuration: { pushNotificationConfig?: unknown }) => configuration.pushNotificationConfig,
+};
+
+/** A2A 0.3, which 0.2 clients and agents also speak on these methods. */
+export const dialect03: Dialect = {
+  name: '0.3',
+  methods: {
+    send: 'message/send',
+    stream: 'message/stream',
+    get: 'tasks/get',
+    cancel: 'tasks/cancel',
+    subscribe: 'tasks/resubscribe',
+  },
+  refused: {
+    'tasks/pushNotificationConfig/set': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+    'tasks/pushNotificationConfig/get': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+    'tasks/pushNotificationConfig/list': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+    'tasks/pushNotificationConfig/delete': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+    'agent/getAuthenticatedExtendedCard': 'EXTENDED_AGENT_CARD_NOT_CONFIGURED',
+  },
+  decodeSend: params => decodeSend(params, sendNotation),
+  decodeGet,
+  decodeCancel,
+  decodeSubscribe,
+  encodeTask,
+  encodeMessage,
+  encodeEvent,
+  encodeSendResult: encodeEvent,
+  encodeSend: request => ({
+    message: encodeMessage(request.message),
+    configuration: present({
+      blocking: request.blocking,
+      historyLength: request.historyLength,
+      acceptedOutputModes: request.acceptedOutputModes,
+      pushNotificationConfig: request.push,
+    }),
+    ...present({ metadata: request.metadata }),
+  }),
+  decodeEvent,
+};

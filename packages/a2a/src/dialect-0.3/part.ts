@@ -1,0 +1,52 @@
+import { isObject, type JsonObject, metadata, object, present, text } from '../json-value.ts';
+import type { Metadata, Part } from '../types.ts';
+
+/**
+ * 0.3 has no place for the media type and file name of a text or data part, nor for data that is no object. They travel in the part's metadata, so that
+ * nothing is lost on the way through (S3-29). The flag of wrapped data is the one that the 0.3 layer of @a2a-js/sdk 1.x writes and reads.
+ */
+const DATA_WRAPPED = 'data_part_compat';
+const MEDIA_TYPE = 'hopline.mediaType';
+const FILENAME = 'hopline.filename';
+
+export function encodePart(part: Part): JsonObject {
+  if (part.raw !== undefined || part.url !== undefined) return encodeFile(part);
+  const extra = present({ [MEDIA_TYPE]: part.mediaType, [FILENAME]: part.filename });
+  if (part.text !== undefined) return { kind: 'text', text: part.text, ...merged(part.metadata, extra) };
+  if (isObject(part.data)) return { kind: 'data', data: part.data, ...merged(part.metadata, extra) };
+  return { kind: 'data', data: { value: part.data ?? null }, ...merged(part.metadata, { ...extra, [DATA_WRAPPED]: true }) };
+}
+
+function encodeFile(part: Part): JsonObject {
+  const content = part.raw === undefined ? { uri: part.url } : { bytes: part.raw };
+  const file = { ...content, ...present({ name: part.filename, mimeType: part.mediaType }) };
+  return { kind: 'file', file, ...merged(part.metadata, {}) };
+}
+
+function merged(own: Metadata | undefined, extra: Metadata): { metadata?: Metadata } {
+  const all = { ...own, ...extra };
+  return Object.keys(all).length > 0 ? { metadata: all } : {};
+}
+
+/** `kind`, `type` (older), or neither where the member says what it is. What is no part of this dialect still reaches the reader, as data. */
+export function decodePart(value: unknown): Part {
+  if (!isObject(value)) return { data: value };
+  const kind = text(value.kind) ?? text(value.type);
+  const file = object(value.file);
+  if (file !== undefined && kind !== 'text' && kind !== 'data') return decodeFile(value, file);
+  const { [MEDIA_TYPE]: mediaType, [FILENAME]: filename, [DATA_WRAPPED]: wrapped, ...rest } = metadata(value.metadata) ?? {};
+  const extra = present({ metadata: metadata(rest), mediaType: text(mediaType), filename: text(filename) });
+  if (kind === 'text' || (kind !== 'data' && typeof value.text === 'string')) {
+    return { text: typeof value.text === 'string' ? value.text : '', ...extra };
+  }
+  if (!('data' in value)) return { data: value };
+  const data = wrapped === true && isObject(value.data) && 'value' in value.data ? value.data.value : value.data;
+  return { data, ...extra };
+}
+
+function decodeFile(part: JsonObject, file: JsonObject): Part {
+  const { bytes, uri, name, mimeType } = file;
+  const content = typeof bytes === 'string' ? { raw: bytes } : typeof uri === 'string' ? { url: uri } : undefined;
+  if (content === undefined) return { data: part };
+  return { ...content, ...present({ metadata: metadata(part.metadata), filename: text(name), mediaType: text(mimeType) }) };
+}

@@ -1,0 +1,52 @@
+import type { Dialect } from '../dialect.ts';
+import { present } from '../json-value.ts';
+import { decodeCancel, decodeGet, decodeSend, decodeSubscribe } from '../schema/decode-requests.ts';
+import { sendParams } from '../schema/send-params-1.0.ts';
+import { paramsCheck } from '../schema/validate.ts';
+import { decodeEvent, decodeMessage } from './decode.ts';
+
+const sendNotation = {
+  check: paramsCheck(sendParams),
+  message: decodeMessage,
+  blocking: (configuration: { returnImmediately?: unknown }) => configuration.returnImmediately !== true,
+  push: (configuration: { taskPushNotificationConfig?: unknown }) => configuration.taskPushNotificationConfig,
+};
+
+/** A2A 1.0. The canonical types are this dialect's JSON, so encoding is the identity. */
+export const dialect10: Dialect = {
+  name: '1.0',
+  methods: {
+    send: 'SendMessage',
+    stream: 'SendStreamingMessage',
+    get: 'GetTask',
+    cancel: 'CancelTask',
+    subscribe: 'SubscribeToTask',
+  },
+  refused: {
+    ListTasks: 'UNSUPPORTED_OPERATION',
+    CreateTaskPushNotificationConfig: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+    GetTaskPushNotificationConfig: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+    ListTaskPushNotificationConfigs: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+    DeleteTaskPushNotificationConfig: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+    GetExtendedAgentCard: 'UNSUPPORTED_OPERATION',
+  },
+  decodeSend: params => decodeSend(params, sendNotation),
+  decodeGet,
+  decodeCancel,
+  decodeSubscribe,
+  encodeTask: task => task,
+  encodeMessage: message => message,
+  encodeEvent: event => event,
+  encodeSendResult: result => result,
+  encodeSend: request => ({
+    message: request.message,
+    configuration: present({
+      returnImmediately: request.blocking ? undefined : true,
+      historyLength: request.historyLength,
+      acceptedOutputModes: request.acceptedOutputModes,
+      taskPushNotificationConfig: request.push,
+    }),
+    ...present({ metadata: request.metadata }),
+  }),
+  decodeEvent,
+};

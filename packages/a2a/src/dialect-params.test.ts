@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { operationOf } from './dialect.ts';
+import { DIALECTS } from './dialects.ts';
+import { A2AError } from './errors.ts';
+import { ID_CHARS_MAX, PARTS_MAX } from './schema/limits.ts';
+
+const { '1.0': v10, '0.3': v03 } = DIALECTS;
+const text10 = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
+const text03 = { messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'x' }] };
+
+function refusal(decode: () => unknown): A2AError {
+  try {
+    decode();
+  } catch (error) {
+    assert(error instanceof A2AError);
+    assert.equal(error.code, 'INVALID_PARAMS');
+    return error;
+  }
+  assert.fail('was accepted');
+}
+
+test('S0-43 S4-32 bad params are named by path and rule, and never quoted', () => {
+  const secret = 'SECRET-VALUE';
+  const cases: [() => unknown, RegExp][] = [
+    [() => v03.decodeSend(undefined), /params must be object/],
+    [() => v03.decodeSend([]), /params must be object/],
+    [() => v03.decodeSend({}), /params must have required property 'message'/],
+    [() => v03.decodeSend({ message: { ...text03, role: secret } }), /params\.message\.role must be user or agent/],
+    [() => v03.decodeSend({ message: { ...text03, parts: [] } }), /params\.message\.parts must NOT have fewer than 1 items/],
+    [() => v03.decodeSend({ message: { ...text03, parts: secret } }), /params\.message\.parts must be array/],
+    [() => v03.decodeSend({ message: { ...text03, messageId: '' } }), /params\.message\.messageId must be 1 to/],
+    [() => v03.decodeSend({ message: { ...text03, messageId: `${secret}\r\nx` } }), /params\.message\.messageId must be 1 to/],
+    [() => v03.decodeSend({ message: { ...text03, messageId: 7 } }), /params\.message\.messageId must be/],
+    [() => v03.decodeSend({ message: { ...text03, kind: 'task' } }), /params\.message\.kind must be message/],
+    [
+      () => v03.decodeSend({ message: { ...text03, parts: [{ kind: 'text', text: 7 }] } }),
+      /params\.message\.parts\[0\] must be a text, file or data part/,
+    ],
+    [
+      () => v03.decodeSend({ message: { ...text03, parts: [{ kind: secret, text: 'x' }] } }),
+      /parts\[0\] must be a text, file or data part/,
+    ],
+    [
+      () => v03.decodeSend({ message: { ...text03, parts: [{ text: 'x', data: {} }] } }),
+      /parts\[0\] must be a text, file or data part/,
+    ],
+    [() => v03.decodeSend({ message: { ...text03, parts: [{ kind: 'file', file: {} }] } }), /parts\[0\] must be/],
+    [
+      () => v03.decodeSend({ message: text03, configuration: { blocking: 'yes' } }),
+      /params\.configuration\.blocking must be boolean/,
+    ],
+    [
+      () => v03.decodeSend({ message: text03, configuration: { historyLength: -1 } }),
+      /params\.configuration\.historyLength must be >= 0/,
+    ],
+    [() => v03.decodeSend({ message: { ...text03, metadata: 'x' } }), /params\.message\.metadata must be object/],
+    [() => v10.decodeSend({ message: { ...text10, role: 'user' } }), /params\.message\.role must be ROLE_USER or ROLE_AGENT/],
+    [() => v10.decodeSend({ message: { ...text10, parts: [{}] } }), /parts\[0\] must have exactly one of text, raw, url, data/],
+    [() => v10.decodeSend({ message: { ...text10, parts: [{ text: 'x', url: 'y' }] } }), /parts\[0\] must have exactly one of/],
+    [() => v10.decodeSend({ message: { ...text10, parts: [{ text: 7 }] } }), /parts\[0\]\.text must be string/],
+    [() => v10.decodeSend({ message: { ...text10, parts: [{ raw: '%%' }] } }), /parts\[0\]\.raw must be base64/],
+    [() => v10.decodeGet({}), /params must have required property 'id'/],
+    [() => v10.decodeGet({ id: 'x', historyLength: 1.5 }), /params\.historyLength must be integer/],
+    [() => v03.decodeCancel({ id: '' }), /params\.id must be 1 to/],
+    [() => v03.decodeSubscribe({ id: null }), /params\.id must be/],
+  ];
+  for (const [decode, reason] of cases) {
+    const error = refusal(decode);
+    assert.match(error.message, reason);
+    assert.equal(error.message.includes(secret), false);
+  }
+});
+
+test('limits of a message hold at their edge', () => {
+  const parts = (count: number) => ({ message: { ...text10, parts: Array(count).fill({ text: 'x' }) } });
+  assert.equal(v10.decodeSend(parts(PARTS_MAX)).message.parts.length, PARTS_MAX);
+  refusal(() => v10.decodeSend(parts(PARTS_MAX + 1)));
+  const id = (chars: number) => ({ message: { ...text10, contextId: 'c'.repeat(chars) } });
+  assert.equal(v10.decodeSend(id(ID_CHARS_MAX)).message.contextId?.length, ID_CHARS_MAX);
+  refusal(() => v10.decodeSend(id(ID_CHARS_MAX + 1)));
+});
+
+test('0.3 takes what older clients send: no kind, type for kind, nulls, unknown members', () => {
+  const parts = [
+    { type: 'text', text: ' a ' },
+    { text: 'b' },
+    { type: 'application/json', data: { n: 1 } },
+    { kind: 'file', file: { uri: 'u', bytes: null, name: null } },
+  ];
+  const request = v03.decodeSend({
+    message: { ...text03, parts, contextId: null, taskId: '', metadata: null, novelty: 1 },
+    configuration: { blocking: null, historyLength: null, acceptedOutputModes: [] },
+    novelty: true,
+  });
+  assert.deepEqual(request, {
+    message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: ' a ' }, { text: 'b' }, { data: { n: 1 } }, { url: 'u' }] },
+    blocking: true,
+  });
+});
+
+test('S1-2 S1-3 whether a send waits', () => {
+  assert.equal(v03.decodeSend({ message: text03 }).blocking, true);
+  assert.equal(v03.decodeSend({ message: text03, configuration: { blocking: false } }).blocking, false);
+  assert.equal(v10.decodeSend({ message: text10 }).blocking, true);
+  assert.equal(v10.decodeSend({ message: text10, configuration: { returnImmediately: true } }).blocking, false);
+});
+
+test('S4-31 an unknown method, one of the other dialect, and one that is not served', () => {
+  const all = Object.values(DIALECTS);
+  assert.equal(operationOf(v03, 'message/stream', all), 'stream');
+  assert.equal(operationOf(v10, 'SubscribeToTask', all), 'subscribe');
+  const code = (dialect: typeof v10, method: string) => {
+    try {
+      operationOf(dialect, method, all);
+    } catch (error) {
+      assert(error instanceof A2AError);
+      return `${error.code} ${error.message}`;
+    }
+    return 'accepted';
+  };
+  assert.match(code(v03, 'SendMessage'), /^METHOD_NOT_FOUND .*send A2A-Version: 1\.0$/);
+  assert.match(code(v03, 'ListTasks'), /^METHOD_NOT_FOUND .*send A2A-Version: 1\.0$/);
+  assert.match(code(v10, 'message/send'), /^METHOD_NOT_FOUND .*send A2A-Version: 0\.3 or no such header$/);
+  assert.equal(code(v10, 'tasks/send'), 'METHOD_NOT_FOUND Method not found');
+  assert.equal(code(v10, 'constructor'), 'METHOD_NOT_FOUND Method not found');
+  assert.match(code(v10, 'CreateTaskPushNotificationConfig'), /^PUSH_NOTIFICATION_NOT_SUPPORTED/);
+  assert.match(code(v03, 'tasks/pushNotificationConfig/get'), /^PUSH_NOTIFICATION_NOT_SUPPORTED/);
+});

@@ -1,0 +1,52 @@
+import { A2AError, type A2AErrorCode } from './errors.ts';
+import type { JsonObject } from './json-value.ts';
+import type { CancelRequest, GetTaskRequest, SendRequest, SubscribeRequest } from './requests.ts';
+import type { Message, StreamResponse, Task } from './types.ts';
+import type { DialectName } from './version.ts';
+
+/** What a client can ask, whatever its dialect calls it. */
+export const OPERATIONS = ['send', 'stream', 'get', 'cancel', 'subscribe'] as const;
+export type Operation = (typeof OPERATIONS)[number];
+
+/** What an agent sent that is no event of any dialect. The caller skips and counts it; it never ends the stream (S0-42). */
+export type UnknownEvent = { unknown: 'not an object' | 'unknown kind' | 'unknown state' | 'no artifact' };
+
+/** One result of a stream, read with every tolerance that agents in the field ask for. */
+export type DecodedEvent = { event: StreamResponse } | UnknownEvent;
+
+/** One wire form of A2A: pure functions between its JSON and the canonical types. Bindings (JSON-RPC, REST) wrap what these return. */
+export interface Dialect {
+  readonly name: DialectName;
+  readonly methods: Readonly<Record<Operation, string>>;
+  /** Methods the dialect's specification has and Hopline answers with this error, not with METHOD_NOT_FOUND. */
+  readonly refused: Readonly<Record<string, A2AErrorCode>>;
+
+  /** These four throw INVALID_PARAMS with a path and a reason, and never quote a value. */
+  decodeSend(params: unknown): SendRequest;
+  decodeGet(params: unknown): GetTaskRequest;
+  decodeCancel(params: unknown): CancelRequest;
+  decodeSubscribe(params: unknown): SubscribeRequest;
+
+  encodeTask(task: Task): JsonObject;
+  encodeMessage(message: Message): JsonObject;
+  /** The result of a frame of a stream. */
+  encodeEvent(event: StreamResponse): JsonObject;
+  /** The result of a send that waited. */
+  encodeSendResult(result: { task: Task } | { message: Message }): JsonObject;
+
+  /** The client's side, for agents of this dialect that Hopline calls. */
+  encodeSend(request: SendRequest): JsonObject;
+  decodeEvent(result: unknown): DecodedEvent;
+}
+
+/** The operation a method names in `dialect`. Throws METHOD_NOT_FOUND, with a hint when another dialect has it, or what the dialect refuses it with. */
+export function operationOf(dialect: Dialect, method: string, others: readonly Dialect[]): Operation {
+  const found = OPERATIONS.find(operation => dialect.methods[operation] === method);
+  if (found !== undefined) return found;
+  const refusal = Object.hasOwn(dialect.refused, method) ? dialect.refused[method] : undefined;
+  if (refusal !== undefined) throw new A2AError(refusal);
+  const other = others.find(one => Object.hasOwn(one.refused, method) || Object.values(one.methods).includes(method));
+  if (other === undefined) throw new A2AError('METHOD_NOT_FOUND');
+  const detail = `this is a method of A2A ${other.name}: send A2A-Version: ${other.name}${other.name === '0.3' ? ' or no such header' : ''}`;
+  throw new A2AError('METHOD_NOT_FOUND', { detail });
+}

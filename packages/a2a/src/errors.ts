@@ -1,0 +1,133 @@
+/** One row of the catalogue. `text` is what the wire shows; it is followed by `detail`, where there is one. */
+export type A2AErrorRow = {
+  /** JSON-RPC error number ([A2A 1.0] 5.4, JSON-RPC 2.0 section 5.1). */
+  rpc: number;
+  /** HTTP status of bindings that have one per error. JSON-RPC over HTTP answers 200 for all but the last three rows. */
+  http: number;
+  /** gRPC status name. */
+  grpc: string;
+  /** Whether the same request may succeed later without being changed (S4-40). */
+  retryable: boolean;
+  text: string;
+};
+
+/**
+ * Every error that Hopline shows to a client, as data (S3-21, S4-29 to S4-39, C-12). ERRORS.md is the same table for readers; a test holds them together.
+ */
+export const A2A_ERRORS = {
+  PARSE_ERROR: { rpc: -32700, http: 400, grpc: 'INVALID_ARGUMENT', retryable: false, text: 'Invalid JSON' },
+  INVALID_REQUEST: { rpc: -32600, http: 400, grpc: 'INVALID_ARGUMENT', retryable: false, text: 'Not a JSON-RPC 2.0 request' },
+  METHOD_NOT_FOUND: { rpc: -32601, http: 404, grpc: 'UNIMPLEMENTED', retryable: false, text: 'Method not found' },
+  INVALID_PARAMS: { rpc: -32602, http: 400, grpc: 'INVALID_ARGUMENT', retryable: false, text: 'Invalid params' },
+  INTERNAL_ERROR: { rpc: -32603, http: 500, grpc: 'INTERNAL', retryable: true, text: 'Internal error' },
+  TASK_NOT_FOUND: { rpc: -32001, http: 404, grpc: 'NOT_FOUND', retryable: false, text: 'Task not found' },
+  TASK_NOT_CANCELABLE: {
+    rpc: -32002,
+    http: 400,
+    grpc: 'FAILED_PRECONDITION',
+    retryable: false,
+    text: 'Task cannot be canceled: it has ended',
+  },
+  PUSH_NOTIFICATION_NOT_SUPPORTED: {
+    rpc: -32003,
+    http: 400,
+    grpc: 'FAILED_PRECONDITION',
+    retryable: false,
+    text: 'Push notifications are not supported',
+  },
+  UNSUPPORTED_OPERATION: {
+    rpc: -32004,
+    http: 400,
+    grpc: 'FAILED_PRECONDITION',
+    retryable: false,
+    text: 'This operation is not supported',
+  },
+  CONTENT_TYPE_NOT_SUPPORTED: {
+    rpc: -32005,
+    http: 400,
+    grpc: 'INVALID_ARGUMENT',
+    retryable: false,
+    text: 'Incompatible content types',
+  },
+  INVALID_AGENT_RESPONSE: { rpc: -32006, http: 500, grpc: 'INTERNAL', retryable: true, text: 'Invalid agent response' },
+  EXTENDED_AGENT_CARD_NOT_CONFIGURED: {
+    rpc: -32007,
+    http: 400,
+    grpc: 'FAILED_PRECONDITION',
+    retryable: false,
+    text: 'No extended agent card is configured',
+  },
+  EXTENSION_SUPPORT_REQUIRED: {
+    rpc: -32008,
+    http: 400,
+    grpc: 'FAILED_PRECONDITION',
+    retryable: false,
+    text: 'The client must support a required extension',
+  },
+  VERSION_NOT_SUPPORTED: {
+    rpc: -32009,
+    http: 400,
+    grpc: 'FAILED_PRECONDITION',
+    retryable: false,
+    text: 'This A2A version is not supported',
+  },
+  REQUEST_TOO_LARGE: { rpc: -32600, http: 413, grpc: 'RESOURCE_EXHAUSTED', retryable: false, text: 'Request is too large' },
+  UNAVAILABLE: { rpc: -32603, http: 503, grpc: 'UNAVAILABLE', retryable: true, text: 'Temporarily unavailable' },
+} as const satisfies Record<string, A2AErrorRow>;
+
+export type A2AErrorCode = keyof typeof A2A_ERRORS;
+
+export type A2AErrorOptions = {
+  /** One sentence for people. Goes on the wire: never quotes content, credentials or a cause. */
+  detail?: string;
+  taskId?: string;
+  /** When this error knows better than its row. */
+  retryable?: boolean;
+  /** For our own log and span; never on the wire. */
+  cause?: unknown;
+};
+
+/** The one error class of Hopline's doors. Everything a client is told about a failure is in it; everything else stays in `cause`. */
+export class A2AError extends Error {
+  override readonly name = 'A2AError';
+  readonly code: A2AErrorCode;
+  readonly taskId: string | undefined;
+  readonly retryable: boolean;
+
+  constructor(code: A2AErrorCode, options: A2AErrorOptions = {}) {
+    const { text, retryable } = A2A_ERRORS[code];
+    super(
+      options.detail === undefined ? text : `${text}: ${options.detail}`,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
+    this.code = code;
+    this.taskId = options.taskId;
+    this.retryable = options.retryable ?? retryable;
+  }
+
+  get row(): A2AErrorRow {
+    return A2A_ERRORS[this.code];
+  }
+
+  /** Anything that was thrown, as an error that may be shown: what is not ours becomes INTERNAL_ERROR and keeps its message to itself (S4-33). */
+  static from(thrown: unknown): A2AError {
+    return thrown instanceof A2AError ? thrown : new A2AError('INTERNAL_ERROR', { cause: thrown });
+  }
+}
+
+/** `data` of A2A 1.0: an array of typed details ([A2A 1.0] 9.5, C-12). */
+export type ErrorInfo = { '@type': string; reason: string; domain: string; metadata: Record<string, string> };
+export const ERROR_INFO_TYPE = 'type.googleapis.com/google.rpc.ErrorInfo';
+export const ERROR_DOMAIN = 'a2a-protocol.org';
+
+export function errorInfos(error: A2AError): ErrorInfo[] {
+  const metadata = { retryable: String(error.retryable), ...(error.taskId !== undefined && { taskId: error.taskId }) };
+  return [{ '@type': ERROR_INFO_TYPE, reason: error.code, domain: ERROR_DOMAIN, metadata }];
+}
+
+/** `data` of A2A 0.3 and before: a plain object (S4-39). */
+export type PlainErrorData = { taskId?: string; reason: string; retryable: boolean };
+
+export function plainErrorData(error: A2AError): PlainErrorData {
+  return { ...(error.taskId !== undefined && { taskId: error.taskId }), reason: error.code, retryable: error.retryable };
+}

@@ -1,0 +1,39 @@
+export type { AgentCard, AgentCardSettings, AgentSkill } from './card/agent-card.ts';
+export { AGENT_CARD_PATHS, agentCard } from './card/agent-card.ts';
+export type { ForeignAgent } from './card/decode-agent-card.ts';
+export { decodeAgentCard } from './card/decode-agent-card.ts';
+export type { ForeignResponse } from './decode-event.ts';
+export { decodeForeignEvent, decodeForeignResponse } from './decode-event.ts';
+export type { DecodedEvent, Dialect, Operation, UnknownEvent } from './dialect.ts';
+export { OPERATIONS, operationOf } from './dialect.ts';
+export { DIALECTS } from './dialects.ts';
+export type { A2AErrorCode, A2AErrorOptions, A2AErrorRow } from './errors.ts';
+export { A2A_ERRORS, A2AError } from './errors.ts';
+export type { FoldedArtifact, Violation, ViolationRule } from './fold.ts';
+export { Fold, foldEvents, textOf, VIOLATIONS } from './fold.ts';
+export type { ParsedRequest, RpcFailure, RpcId, RpcRequest } from './json-rpc.ts';
+export { parseRequest, RPC_ID_CHARS_MAX, rpcFailure, rpcSuccessAround } from './json-rpc.ts';
+export type { JsonObject } from './json-value.ts';
+export { JSON_DEPTH_MAX } from './json-value.ts';
+export type { CancelRequest, GetTaskRequest, SendRequest, SubscribeRequest } from './requests.ts';
+export { ID_CHARS_MAX, PARTS_MAX } from './schema/limits.ts';
+export type { SseEvent, SseFrame } from './sse.ts';
+export { decodeSse, SSE_CONTENT_TYPE, SSE_EVENT_CHARS_MAX, sseComment, sseFrame } from './sse.ts';
+export type {
+  Artifact,
+  InterruptedState,
+  Message,
+  Metadata,
+  Part,
+  Role,
+  StreamResponse,
+  Task,
+  TaskArtifactUpdateEvent,
+  TaskState,
+  TaskStatus,
+  TaskStatusUpdateEvent,
+  TerminalState,
+} from './types.ts';
+export { isInterrupted, isTerminal, TASK_STATES } from './types.ts';
+export type { DialectName } from './version.ts';
+export { DIALECT_NAMES, dialectOf, VERSION_HEADER, VERSION_QUERY } from './version.ts';

@@ -1,0 +1,51 @@
+/** Readers of JSON that somebody else wrote: each returns undefined for what is absent or of another type, and never throws (S2-29). */
+export type JsonObject = { [name: string]: unknown };
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A non-empty string: ProtoJSON writes an absent string as `""`. */
+export function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+export function object(value: unknown): JsonObject | undefined {
+  return isObject(value) ? value : undefined;
+}
+
+/** A non-empty object, for metadata. */
+export function metadata(value: unknown): JsonObject | undefined {
+  return isObject(value) && Object.keys(value).length > 0 ? value : undefined;
+}
+
+export function list(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** The strings of an array; undefined when there are none. */
+export function texts(value: unknown): string[] | undefined {
+  const found = list(value).filter(item => typeof item === 'string');
+  return found.length > 0 ? found : undefined;
+}
+
+type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+/** The members of `members` that are not undefined. */
+export function present<T extends object>(members: T): Present<T> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Present<T>;
+}
+
+/** Levels of nesting in a JSON document that a door accepts; what is deeper can exhaust the stack of whoever walks it. */
+export const JSON_DEPTH_MAX = 64;
+
+/** True when arrays and objects nest deeper than `depthMax`. Walks without recursion, so that the answer itself cannot overflow. */
+export function isDeeperThan(value: unknown, depthMax: number): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    const containers = level.filter(item => typeof item === 'object' && item !== null);
+    if (containers.length > 0 && depth >= depthMax) return true;
+    level = containers.flatMap(item => Object.values(item as object));
+  }
+  return false;
+}

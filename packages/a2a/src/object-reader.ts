@@ -1,0 +1,85 @@
+import type { DecodedEvent } from './dialect.ts';
+import { isObject, type JsonObject, list, metadata, object, present, text, texts } from './json-value.ts';
+import type { Artifact, Message, Part, Task, TaskState, TaskStatus } from './types.ts';
+
+/** Where the dialects differ inside objects whose members have the same names. */
+export type Notation = {
+  part(value: unknown): Part;
+  /** undefined for what is no state of the dialect. */
+  state(value: unknown): TaskState | undefined;
+  isUser(role: unknown): boolean;
+};
+
+export type ObjectReader = {
+  message(value: JsonObject): Message;
+  task(value: JsonObject): DecodedEvent;
+  statusUpdate(value: JsonObject): DecodedEvent;
+  artifactUpdate(value: JsonObject): DecodedEvent;
+};
+
+/**
+ * Reads objects that somebody else wrote. What is absent, empty or of another type is left out, unknown members are ignored, nothing throws: agents in the field
+ * leave out contextId, description, lastChunk, message (S0-16, S0-18, S0-25, S2-18, S2-29).
+ */
+export function objectReader(notation: Notation): ObjectReader {
+  const message = (value: JsonObject): Message => ({
+    messageId: text(value.messageId) ?? '',
+    role: notation.isUser(value.role) ? 'ROLE_USER' : 'ROLE_AGENT',
+    parts: list(value.parts).map(notation.part),
+    ...present({
+      contextId: text(value.contextId),
+      taskId: text(value.taskId),
+      metadata: metadata(value.metadata),
+      extensions: texts(value.extensions),
+      referenceTaskIds: texts(value.referenceTaskIds),
+    }),
+  });
+  const artifact = (value: JsonObject): Artifact => ({
+    artifactId: text(value.artifactId) ?? '',
+    parts: list(value.parts).map(notation.part),
+    ...present({
+      name: text(value.name),
+      description: text(value.description),
+      metadata: metadata(value.metadata),
+      extensions: texts(value.extensions),
+    }),
+  });
+  const statusOf = (value: JsonObject): TaskStatus | undefined => {
+    const status = object(value.status);
+    const state = notation.state(status?.state);
+    if (status === undefined || state === undefined) return undefined;
+    const said = metadata(status.message);
+    return { state, ...present({ message: said && message(said), timestamp: text(status.timestamp) }) };
+  };
+  const taskWith = (value: JsonObject, status: TaskStatus): Task => ({
+    id: text(value.id) ?? '',
+    contextId: text(value.contextId) ?? '',
+    status,
+    ...present({
+      artifacts: Array.isArray(value.artifacts) ? value.artifacts.filter(isObject).map(artifact) : undefined,
+      history: Array.isArray(value.history) ? value.history.filter(isObject).map(message) : undefined,
+      metadata: metadata(value.metadata),
+    }),
+  });
+  const envelope = (value: JsonObject) => ({
+    taskId: text(value.taskId) ?? '',
+    contextId: text(value.contextId) ?? '',
+    ...present({ metadata: metadata(value.metadata) }),
+  });
+  return {
+    message,
+    task: value => {
+      const status = statusOf(value);
+      return status === undefined ? { unknown: 'unknown state' } : { event: { task: taskWith(value, status) } };
+    },
+    statusUpdate: value => {
+      const status = statusOf(value);
+      return status === undefined ? { unknown: 'unknown state' } : { event: { statusUpdate: { ...envelope(value), status } } };
+    },
+    artifactUpdate: value => {
+      if (!isObject(value.artifact)) return { unknown: 'no artifact' };
+      const flags = { append: value.append === true, lastChunk: value.lastChunk === true };
+      return { event: { artifactUpdate: { ...envelope(value), artifact: artifact(value.artifact), ...flags } } };
+    },
+  };
+}

@@ -1,0 +1,37 @@
+import Type, { type TObject, type TProperties } from 'typebox';
+import { HISTORY_LENGTH_MAX, ID_CHARS_MAX, LIST_ITEMS_MAX, NAME_CHARS_MAX } from './limits.ts';
+
+/**
+ * Fields both dialects have. Optional ones also take null, which typed clients write for "not set"; ids may be empty, which ProtoJSON writes for the same.
+ * Unknown members are allowed everywhere and ignored ([A2A 1.0] 5.7).
+ */
+const nullable = { nullable: true } as const;
+
+// Control characters would break the header a message id travels in (Nats-Msg-Id).
+const ID_PATTERN = '^[^\\u0000-\\u001f\\u007f]*$';
+
+export const id = Type.String({
+  minLength: 1,
+  maxLength: ID_CHARS_MAX,
+  pattern: ID_PATTERN,
+  reason: `must be 1 to ${ID_CHARS_MAX} characters without control characters`,
+});
+export const optionalId = Type.Optional(Type.String({ maxLength: ID_CHARS_MAX, pattern: ID_PATTERN, ...nullable }));
+export const name = Type.Optional(Type.String({ maxLength: NAME_CHARS_MAX, ...nullable }));
+export const metadata = Type.Optional(Type.Unsafe<Record<string, unknown> | null>({ type: 'object', ...nullable }));
+export const names = Type.Optional(
+  Type.Array(Type.String({ maxLength: NAME_CHARS_MAX }), { maxItems: LIST_ITEMS_MAX, ...nullable }),
+);
+export const historyLength = Type.Optional(Type.Integer({ minimum: 0, maximum: HISTORY_LENGTH_MAX, ...nullable }));
+export const flag = Type.Optional(Type.Boolean(nullable));
+/** Base64, standard or URL-safe alphabet. */
+export const base64 = Type.Optional(Type.String({ pattern: '^[A-Za-z0-9+/_-]*={0,2}$', reason: 'must be base64', ...nullable }));
+export const anything = Type.Optional(Type.Unknown());
+
+export function optionalObject<T extends TProperties>(properties: T): ReturnType<typeof Type.Optional<TObject<T>>> {
+  return Type.Optional(Type.Object(properties, nullable));
+}
+
+export const getParams = Type.Object({ id, historyLength });
+export const cancelParams = Type.Object({ id, metadata });
+export const subscribeParams = Type.Object({ id });

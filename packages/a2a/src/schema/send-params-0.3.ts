@@ -1,0 +1,55 @@
+import Type, { type TSchema } from 'typebox';
+import { anything, base64, flag, historyLength, id, metadata, name, names, optionalId, optionalObject } from './fields.ts';
+import { PARTS_MAX } from './limits.ts';
+
+const file = Type.Object(
+  { bytes: base64, uri: Type.Optional(Type.String({ nullable: true })), name, mimeType: name },
+  {
+    oneOf: ['bytes', 'uri'].map(member => ({ required: [member], properties: { [member]: { type: 'string' } } })),
+    reason: 'must have exactly one of bytes, uri',
+  },
+);
+
+/** The discriminator is `kind`, or `type` in older clients (S4-10), or the one member that is there. */
+function form(member: 'text' | 'file' | 'data', content: TSchema, types: string[]): TSchema {
+  return Type.Object({
+    kind: Type.Optional(Type.Enum([member])),
+    type: Type.Optional(Type.Enum([member, ...types])),
+    [member]: content,
+    metadata,
+  });
+}
+
+const part = Type.Unsafe({
+  type: 'object',
+  oneOf: [
+    form('text', Type.String(), ['text/plain']),
+    form('file', file, []),
+    form('data', Type.Unknown(), ['application/json']),
+  ],
+  reason: 'must be a text, file or data part',
+});
+
+const message = Type.Object({
+  kind: Type.Optional(Type.Enum(['message'], { reason: 'must be message' })),
+  messageId: id,
+  role: Type.Enum(['user', 'agent'], { reason: 'must be user or agent' }),
+  parts: Type.Array(part, { minItems: 1, maxItems: PARTS_MAX }),
+  contextId: optionalId,
+  taskId: optionalId,
+  metadata,
+  extensions: names,
+  referenceTaskIds: names,
+});
+
+/** Params of message/send and message/stream: identical (S1-5). */
+export const sendParams = Type.Object({
+  message,
+  configuration: optionalObject({
+    acceptedOutputModes: names,
+    historyLength,
+    blocking: flag,
+    pushNotificationConfig: anything,
+  }),
+  metadata,
+});

@@ -1,0 +1,36 @@
+import Type from 'typebox';
+import { anything, base64, flag, historyLength, id, metadata, name, names, optionalId, optionalObject } from './fields.ts';
+import { PARTS_MAX } from './limits.ts';
+
+const content = Type.Optional(Type.String());
+
+const part = Type.Object(
+  { text: content, raw: base64, url: content, data: anything, metadata, filename: name, mediaType: name },
+  {
+    oneOf: ['text', 'raw', 'url', 'data'].map(member => ({ required: [member] })),
+    reason: 'must have exactly one of text, raw, url, data',
+  },
+);
+
+const message = Type.Object({
+  messageId: id,
+  role: Type.Enum(['ROLE_USER', 'ROLE_AGENT'], { reason: 'must be ROLE_USER or ROLE_AGENT' }),
+  parts: Type.Array(part, { minItems: 1, maxItems: PARTS_MAX }),
+  contextId: optionalId,
+  taskId: optionalId,
+  metadata,
+  extensions: names,
+  referenceTaskIds: names,
+});
+
+/** Params of SendMessage and SendStreamingMessage: identical (S1-5). */
+export const sendParams = Type.Object({
+  message,
+  configuration: optionalObject({
+    acceptedOutputModes: names,
+    historyLength,
+    returnImmediately: flag,
+    taskPushNotificationConfig: anything,
+  }),
+  metadata,
+});

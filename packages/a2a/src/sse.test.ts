@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { A2AError } from './errors.ts';
+import { decodeSse, type SseEvent, sseComment, sseFrame } from './sse.ts';
+
+async function* bytes(text: string, cuts: number[] = []): AsyncGenerator<Uint8Array> {
+  const all = Buffer.from(text, 'utf8');
+  const places = [...new Set(cuts.map(cut => cut % (all.length + 1)))].sort((a, b) => a - b);
+  for (const [index, place] of [...places, all.length].entries()) yield all.subarray(places[index - 1] ?? 0, place);
+}
+
+async function decoded(text: string, cuts?: number[], max?: number): Promise<SseEvent[]> {
+  const events: SseEvent[] = [];
+  for await (const event of decodeSse(bytes(text, cuts), max)) events.push(event);
+  return events;
+}
+
+test('S2-26 a frame is one line of data and ends with an empty one', () => {
+  assert.equal(sseFrame({ id: '3.17', data: '{"a":1}' }), 'id: 3.17\ndata: {"a":1}\n\n');
+  assert.equal(sseFrame({ event: 'gap', data: 'a\r\nb\nc\rd' }), 'event: gap\ndata: a\ndata: b\ndata: c\ndata: d\n\n');
+  assert.equal(sseFrame({ retryMs: 500, event: 'drain', data: '' }), 'retry: 500\nevent: drain\ndata: \n\n');
+  assert.equal(sseComment('ok'), ': ok\n\n');
+});
+
+test('S2-26 the reader takes CRLF, CR, comments, several data lines, a byte order mark, and drops a cut frame', async () => {
+  assert.deepEqual(await decoded('\uFEFF: hi\r\ndata: a\r\ndata: b\r\n\r\nid:7\rdata:c\r\rdata: cut'), [
+    { data: 'a\nb' },
+    { data: 'c', id: '7' },
+  ]);
+  assert.deepEqual(await decoded('event: x\n\nretry: 5\n\ndata\n\n:\n\n'), [{ data: '' }]);
+});
+
+test('S2-26 any text in any frame survives any cut and any line end', async () => {
+  const data = fc.string({ unit: 'binary' }).map(text => JSON.stringify(text));
+  const frames = fc.array(fc.record({ data, id: fc.option(fc.stringMatching(/^\d{1,4}\.\d{1,4}$/), { nil: undefined }) }), {
+    maxLength: 5,
+  });
+  await fc.assert(
+    fc.asyncProperty(frames, fc.array(fc.nat()), fc.boolean(), async (list, cuts, crlf) => {
+      const written = list
+        .map(({ data, id }) => sseComment('keep-alive') + sseFrame({ data, ...(id !== undefined && { id }) }))
+        .join('');
+      const read = await decoded(crlf ? written.replaceAll('\n', '\r\n') : written, cuts);
+      assert.deepEqual(
+        read.map(event => ({ data: event.data, id: event.id })),
+        list.map(({ data, id }) => ({ data, id })),
+      );
+    }),
+  );
+});
+
+test('an event as long as the limit passes, a longer one is refused, whole or in pieces', async () => {
+  const frame = (chars: number) => `data: ${'x'.repeat(chars)}\n\n`;
+  assert.equal((await decoded(frame(1000), [], 1000))[0]?.data.length, 1000);
+  const refused = (error: unknown) => error instanceof A2AError && error.code === 'INVALID_AGENT_RESPONSE';
+  await assert.rejects(decoded(frame(1001), [], 1000), refused);
+  await assert.rejects(decoded(`data: ${'x'.repeat(5000)}`, [1500, 3000], 1000), refused);
+});

@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto';
+import { DIALECTS, type ForeignAgent, type Message } from '@hopline/a2a';
+import type { Agent, Turn } from '@hopline/agent';
+import { ForeignClient } from './foreign-client.ts';
+import { ForeignTurn } from './foreign-turn.ts';
+import { A2A_LIMITS, type A2AOptions } from './options.ts';
+
+/** Skills of one agent that are passed on. */
+const SKILLS_MAX = 256;
+
+/** An agent that hands its turns to somebody else's A2A agent of version 0.2, 0.3 or 1.0. Asks it on first need; nothing is checked here. */
+export function createA2AAgent(options: A2AOptions): Agent {
+  const { url, description, deltas = 'incremental', text = 'answer', headers = {}, onSkipped = () => {}, ...given } = options;
+  const limits = { ...A2A_LIMITS, ...given };
+  const client = new ForeignClient({ url, headers, limits, onSkipped });
+  let found: ForeignAgent | undefined;
+  return {
+    get description() {
+      return description ?? (found?.description || 'An A2A agent.');
+    },
+    skills: async () => {
+      found = await client.agent();
+      return found.skills.slice(0, SKILLS_MAX).map(({ inputModes: _in, outputModes: _out, ...skill }) => skill);
+    },
+    run: turn => {
+      const params = (agent: ForeignAgent) => DIALECTS[agent.dialect].encodeSend(requestOf(url, turn));
+      return new ForeignTurn({ client, turn, params, reader: { deltas, text, onSkipped }, totalMsMax: limits.totalMsMax }).run();
+    },
+    close: () => client.close(),
+  };
+}
+
+type Resume = { taskId?: string; contextId?: string };
+
+function requestOf(url: string, turn: Turn) {
+  const resume = (turn.resume ?? {}) as Resume;
+  const { taskId: _task, contextId: _context, referenceTaskIds: _references, ...said } = turn.message;
+  const contextId = resume.contextId ?? foreignContext(url, turn.contextId);
+  const message: Message = { ...said, contextId, ...(resume.taskId !== undefined && { taskId: resume.taskId }) };
+  const metadata = Object.keys(turn.metadata).length > 0 && { metadata: turn.metadata };
+  return { message, blocking: true, ...metadata };
+}
+
+/**
+ * The context the agent knows ours by: the same on every replica and after a restart, so that it remembers the conversation, without a table of ids;
+ * and not ours, so that neither side can name the other's (S0-34). SHA-256 in the form of a UUID (version 8, RFC 9562).
+ */
+function foreignContext(url: string, contextId: string): string {
+  const hex = createHash('sha256').update(`${url}\n${contextId}`).digest('hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}

@@ -1,0 +1,37 @@
+import { AGENT_CARD_PATHS, decodeAgentCard, type ForeignAgent } from '@hopline/a2a';
+
+/** An agent without a card is taken for one of 0.3 that streams: both can be found wrong by asking it, and then are (see `a2a-agent.ts`). */
+export function withoutCard(url: string): ForeignAgent {
+  return { name: '', description: '', dialect: '0.3', url, streaming: true, skills: [] };
+}
+
+/** Where an agent's card may lie: under its URL, else at the root of its origin; the older path of 0.2 last (C-13). */
+export function cardUrls(url: string): string[] {
+  const base = new URL(url);
+  base.search = '';
+  base.hash = '';
+  const under = AGENT_CARD_PATHS.map(path => `${base.href.replace(/\/+$/, '')}${path}`);
+  const root = AGENT_CARD_PATHS.map(path => `${base.origin}${path}`);
+  return [...new Set([...under, ...root])];
+}
+
+/**
+ * The agent of a card, at an address that may be asked. A card names its own address as the agent sees it, often `http://0.0.0.0:9999/` or an inner host name;
+ * and a card that names somebody else's must not send our requests, with the operator's headers, there. So the path is taken from the card when host and
+ * port mean the same, and otherwise the configured URL stays as it is. Throws A2AError when the card has no interface we speak.
+ */
+export function agentOfCard(card: unknown, cardUrl: string, configured: string): ForeignAgent {
+  const agent = decodeAgentCard(card, cardUrl);
+  const said = new URL(agent.url);
+  const own = new URL(configured);
+  const sameHost = said.hostname === own.hostname || isLocal(said.hostname);
+  if (!sameHost || said.port !== own.port) return { ...agent, url: configured };
+  const url = new URL(own);
+  url.pathname = said.pathname;
+  url.search = said.search;
+  return { ...agent, url: url.href };
+}
+
+function isLocal(host: string): boolean {
+  return host === 'localhost' || host === '0.0.0.0' || host === '[::]' || host === '[::1]' || host.startsWith('127.');
+}

@@ -1,0 +1,236 @@
+import {
+  A2AError,
+  DIALECTS,
+  decodeForeignEvent,
+  decodeForeignResponse,
+  decodeSse,
+  type ForeignAgent,
+  type ForeignResponse,
+  type JsonObject,
+  type Operation,
+  SSE_CONTENT_TYPE,
+  VERSION_HEADER,
+} from '@hopline/a2a';
+import type { Turn } from '@hopline/agent';
+import { type Dispatcher, Agent as HttpAgent, interceptors, request } from 'undici';
+import { agentOfCard, cardUrls, withoutCard } from './find-endpoint.ts';
+import { type A2ALimits, AgentFault, type Skipped, UNREACHABLE } from './options.ts';
+import { Watch } from './watch.ts';
+
+/** A card is asked for again after this, milliseconds: skills change. */
+export const CARD_MS_MAX = 30_000;
+/** Fetching a card, tasks/get and tasks/cancel may take, milliseconds. */
+export const CALL_MS_MAX = 10_000;
+const CONNECT_MS_MAX = 5_000;
+const CARD_BYTES_MAX = 1024 * 1024;
+/** Frames that are not JSON before the agent is given up. */
+export const MALFORMED_MAX = 16;
+const REDIRECTS_MAX = 3;
+
+export type ForeignClientOptions = {
+  url: string;
+  headers: Readonly<Record<string, string>>;
+  limits: A2ALimits;
+  onSkipped: (what: Skipped) => void;
+};
+
+type Context = { signal: AbortSignal; trace: Turn['trace']; totalMsMax: number };
+
+/** Speaks JSON-RPC to one foreign agent. Every failure is an AgentFault; a connection that breaks in mid-stream just ends the stream. */
+export class ForeignClient {
+  readonly #options: ForeignClientOptions;
+  /** Time limits are the watch's: undici's own would end a blocking send after 300 s. */
+  readonly #http: Dispatcher = new HttpAgent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_MS_MAX } }).compose(
+    interceptors.redirect({ maxRedirections: REDIRECTS_MAX }),
+  );
+  #known: { agent: ForeignAgent; untilMs: number } | undefined;
+
+  constructor(options: ForeignClientOptions) {
+    this.#options = options;
+  }
+
+  /** The agent as its card has it; an older card is better than none. Throws AgentFault when it cannot be reached and never could. */
+  async agent(): Promise<ForeignAgent> {
+    if (this.#known !== undefined && performance.now() < this.#known.untilMs) return this.#known.agent;
+    try {
+      const agent = await this.#findAgent();
+      this.#known = { agent, untilMs: performance.now() + CARD_MS_MAX };
+      return agent;
+    } catch (error) {
+      if (this.#known === undefined) throw error;
+      return this.#known.agent;
+    }
+  }
+
+  /** What the agent says, event by event; one whole answer counts as one event. Ends without a fault when the connection breaks after the first event. */
+  async *stream(operation: 'stream' | 'subscribe', params: JsonObject, context: Context): AsyncGenerator<ForeignResponse> {
+    const watch = new Watch({ ...this.#options.limits, totalMsMax: context.totalMsMax }, context.signal);
+    let began = false;
+    try {
+      const response = await this.#post(operation, params, context.trace, watch.signal);
+      for await (const said of this.#responses(response, watch)) {
+        began = true;
+        watch.pause();
+        yield said;
+        watch.resume();
+      }
+    } catch (error) {
+      const fault = faultOf(error, watch, context.signal);
+      if (!began || fault.message !== UNREACHABLE) throw fault;
+    } finally {
+      watch.stop();
+    }
+  }
+
+  /** One request and its answer. */
+  async call(
+    operation: Exclude<Operation, 'stream' | 'subscribe'>,
+    params: JsonObject,
+    context: Context,
+  ): Promise<ForeignResponse> {
+    const silent = { firstEventMsMax: Number.POSITIVE_INFINITY, silenceMsMax: Number.POSITIVE_INFINITY };
+    const watch = new Watch({ ...silent, totalMsMax: context.totalMsMax }, context.signal);
+    try {
+      const response = await this.#post(operation, params, context.trace, watch.signal);
+      return await this.#answer(response);
+    } catch (error) {
+      throw faultOf(error, watch, context.signal);
+    } finally {
+      watch.stop();
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#http.destroy();
+  }
+
+  async #findAgent(): Promise<ForeignAgent> {
+    const { url, headers } = this.#options;
+    for (const cardUrl of cardUrls(url)) {
+      const signal = AbortSignal.timeout(CALL_MS_MAX);
+      const response = await request(cardUrl, { headers, dispatcher: this.#http, signal }).catch(cause => {
+        throw new AgentFault(UNREACHABLE, true, { cause });
+      });
+      if (response.statusCode !== 200) {
+        await response.body.dump();
+        continue;
+      }
+      const card = await readJson(response, CARD_BYTES_MAX).catch(() => undefined);
+      const agent = tryCard(card, cardUrl, url);
+      if (agent !== undefined) return agent;
+    }
+    return withoutCard(url);
+  }
+
+  async #post(
+    operation: Operation,
+    params: JsonObject,
+    trace: Turn['trace'],
+    signal: AbortSignal,
+  ): Promise<Dispatcher.ResponseData> {
+    const { url, dialect, tenant } = await this.agent();
+    const streams = operation === 'stream' || operation === 'subscribe';
+    const headers = {
+      ...this.#options.headers,
+      ...trace,
+      'content-type': 'application/json',
+      accept: streams ? `${SSE_CONTENT_TYPE}, application/json` : 'application/json',
+      ...(dialect === '1.0' && { [VERSION_HEADER]: dialect }),
+    };
+    const method = DIALECTS[dialect].methods[operation];
+    const body = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method,
+      params: { ...params, ...(tenant !== undefined && { tenant }) },
+    });
+    return await request(url, { method: 'POST', headers, body, dispatcher: this.#http, signal });
+  }
+
+  /** A whole answer. Some servers answer with an HTTP error and the JSON-RPC error in its body, some with the HTTP error alone. */
+  async #answer(response: Dispatcher.ResponseData): Promise<ForeignResponse> {
+    const { statusCode } = response;
+    const failed = new AgentFault(`the agent answered with HTTP ${statusCode}`, isRetryableStatus(statusCode));
+    if (statusCode !== 200 && !isJson(response)) {
+      await response.body.dump();
+      throw failed;
+    }
+    const said = decode(await readJson(response, this.#options.limits.eventBytesMax));
+    if (statusCode !== 200 && !('error' in said)) throw failed;
+    return said;
+  }
+
+  async *#responses(response: Dispatcher.ResponseData, watch: Watch): AsyncGenerator<ForeignResponse> {
+    if (response.statusCode !== 200 || isJson(response)) return yield await this.#answer(response);
+    let malformed = 0;
+    for await (const { data } of decodeSse(touching(response.body, watch), this.#options.limits.eventBytesMax)) {
+      const value = parseJson(data);
+      if (value !== undefined) {
+        yield decode(value);
+        continue;
+      }
+      this.#options.onSkipped('malformed frame');
+      malformed += 1;
+      if (malformed > MALFORMED_MAX) throw new AgentFault('the agent sends what is not JSON', false);
+    }
+  }
+}
+
+function tryCard(card: unknown, cardUrl: string, configured: string): ForeignAgent | undefined {
+  try {
+    return agentOfCard(card, cardUrl, configured);
+  } catch {
+    return undefined;
+  }
+}
+
+async function* touching(body: AsyncIterable<Uint8Array>, watch: Watch): AsyncGenerator<Uint8Array> {
+  for await (const chunk of body) {
+    watch.touch();
+    yield chunk;
+  }
+}
+
+/** Frames without the JSON-RPC envelope are seen in the field (S4-15): the frame is the result then. */
+function decode(response: unknown): ForeignResponse {
+  const bare = typeof response === 'object' && response !== null && !('result' in response) && !('error' in response);
+  return bare ? decodeForeignEvent(response) : decodeForeignResponse(response);
+}
+
+function parseJson(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    return undefined;
+  }
+}
+
+async function readJson(response: Dispatcher.ResponseData, bytesMax: number): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) throw new A2AError('INVALID_AGENT_RESPONSE', { detail: `longer than ${bytesMax}` });
+    chunks.push(chunk);
+  }
+  const value = parseJson(Buffer.concat(chunks).toString('utf8'));
+  if (value === undefined) throw new AgentFault('the agent sends what is not JSON', false);
+  return value;
+}
+
+function isJson({ headers }: Dispatcher.ResponseData): boolean {
+  return /^application\/([\w.-]+\+)?json\b/i.test(String(headers['content-type'] ?? ''));
+}
+
+function isRetryableStatus(status: number): boolean {
+  return status >= 500 || status === 408 || status === 425 || status === 429;
+}
+
+/** What was thrown, as a fault; the turn's own abort stays what it is. */
+function faultOf(error: unknown, watch: Watch, turn: AbortSignal): Error {
+  if (error instanceof AgentFault) return error;
+  if (turn.aborted) return turn.reason instanceof Error ? turn.reason : new Error('aborted');
+  if (watch.fault !== undefined) return watch.fault;
+  if (error instanceof A2AError) return new AgentFault('an event of the agent is too large', false, { cause: error });
+  return new AgentFault(UNREACHABLE, true, { cause: error });
+}

@@ -1,0 +1,159 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type ForeignAgent,
+  type ForeignResponse,
+  isInterrupted,
+  isTerminal,
+  type JsonObject,
+  type Task,
+  type TaskState,
+} from '@hopline/a2a';
+import type { AgentEvent, Turn } from '@hopline/agent';
+import { EventReader, type ReaderOptions } from './event-reader.ts';
+import { CALL_MS_MAX, type ForeignClient } from './foreign-client.ts';
+import { AgentFault, NO_TERMINAL_STATE, UNREACHABLE } from './options.ts';
+
+/** tasks/get after a broken stream: tries while the agent cannot be reached, and the pause between them, milliseconds; doubled each time. */
+const GET_TRIES_MAX = 5;
+const GET_RETRY_MS = 200;
+/** Pause between tasks/get while the agent works and does not stream, milliseconds; grows to the second. */
+const POLL_MS = 250;
+const POLL_MS_MAX = 2_000;
+/** The agent gets this long to hear of a cancel, milliseconds. */
+export const CANCEL_MS_MAX = 2_000;
+
+/** Method not found, unsupported operation: the agent cannot stream although nothing said so. */
+const CANNOT_STREAM: readonly number[] = [-32601, -32004];
+
+export type ForeignTurnOptions = {
+  client: ForeignClient;
+  turn: Turn;
+  params: (agent: ForeignAgent) => JsonObject;
+  reader: ReaderOptions;
+  totalMsMax: number;
+};
+
+/** One turn with a foreign agent: streams if it can, waits if not, and finds out what became of a task whose stream broke. */
+export class ForeignTurn {
+  readonly #client: ForeignClient;
+  readonly #turn: Turn;
+  readonly #options: ForeignTurnOptions;
+  readonly #reader: EventReader;
+  readonly #endsAtMs: number;
+  #resubscribed = false;
+
+  constructor(options: ForeignTurnOptions) {
+    this.#client = options.client;
+    this.#turn = options.turn;
+    this.#options = options;
+    this.#reader = new EventReader(options.reader);
+    this.#endsAtMs = performance.now() + options.totalMsMax;
+  }
+
+  async *run(): AsyncGenerator<AgentEvent> {
+    try {
+      const agent = await this.#client.agent();
+      const params = this.#options.params(agent);
+      const streamed = agent.streaming && (yield* this.#stream(params));
+      if (!streamed) yield* this.#take(await this.#client.call('send', params, this.#context()));
+      if (!this.#reader.ended) yield* this.#recover(agent);
+    } catch (error) {
+      if (this.#turn.signal.aborted) return;
+      if (!(error instanceof AgentFault)) throw error;
+      yield { type: 'failed', reason: error.message, retryable: error.retryable };
+    } finally {
+      await this.#cancel();
+    }
+  }
+
+  /** Returns false when the agent turned out not to stream: nothing was begun then. */
+  async *#stream(params: JsonObject): AsyncGenerator<AgentEvent, boolean> {
+    for await (const said of this.#client.stream('stream', params, this.#context())) {
+      if ('error' in said && CANNOT_STREAM.includes(said.error.code) && this.#reader.ids.taskId === undefined) return false;
+      yield* this.#take(said);
+      if (this.#reader.ended) break;
+    }
+    return true;
+  }
+
+  *#take(said: ForeignResponse): Generator<AgentEvent> {
+    if ('error' in said)
+      throw new AgentFault(
+        `the agent answered with error ${said.error.code}`,
+        said.error.retryable || said.error.code === -32603,
+      );
+    if ('unknown' in said) this.#options.reader.onSkipped('unknown event');
+    else yield* this.#reader.read(said.event);
+  }
+
+  /**
+   * The agent stopped talking and its task has not ended: a broken stream, or a send that did not wait. Asks for the task until it is settled, and listens once more where
+   * the agent streams. Text that was said in between is only complete if the task tells it; if it cannot, the turn fails and a new attempt replaces it.
+   */
+  async *#recover(agent: ForeignAgent): AsyncGenerator<AgentEvent> {
+    for (let pauseMs = POLL_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MS_MAX)) {
+      const task = await this.#get();
+      const whole = yield* this.#reader.snapshot(task);
+      if (isSettled(task.status.state)) {
+        if (!whole) throw new AgentFault(NO_TERMINAL_STATE, true);
+        return yield* this.#reader.status(task.status, task.metadata);
+      }
+      if (agent.streaming && !this.#resubscribed) yield* this.#resubscribe(task.id);
+      else await delay(pauseMs, undefined, { signal: this.#turn.signal });
+      if (performance.now() > this.#endsAtMs) throw new AgentFault('the turn took too long', false);
+    }
+  }
+
+  async #get(): Promise<Task> {
+    const { taskId } = this.#reader.ids;
+    if (taskId === undefined) throw new AgentFault(NO_TERMINAL_STATE, true);
+    for (let tries = 1; ; tries += 1) {
+      try {
+        const said = await this.#client.call('get', { id: taskId }, this.#context(CALL_MS_MAX));
+        if ('event' in said && 'task' in said.event) return said.event.task;
+        throw new AgentFault(NO_TERMINAL_STATE, true);
+      } catch (error) {
+        const again = error instanceof AgentFault && error.message === UNREACHABLE && tries < GET_TRIES_MAX;
+        if (!again) throw error instanceof AgentFault ? new AgentFault(NO_TERMINAL_STATE, true, { cause: error }) : error;
+        await delay(GET_RETRY_MS * 2 ** (tries - 1) * (0.75 + Math.random() / 2), undefined, { signal: this.#turn.signal });
+      }
+    }
+  }
+
+  /** What the agent says from now on, for those who watch. How it ends is read from the task, because something may be missing. */
+  async *#resubscribe(taskId: string): AsyncGenerator<AgentEvent> {
+    this.#resubscribed = true;
+    try {
+      for await (const said of this.#client.stream('subscribe', { id: taskId }, this.#context())) {
+        if (!('event' in said)) return;
+        const { event } = said;
+        const state =
+          'statusUpdate' in event ? event.statusUpdate.status.state : 'task' in event ? event.task.status.state : undefined;
+        if (state !== undefined && isSettled(state)) return;
+        yield* this.#reader.read(event);
+        if (this.#reader.ended) return;
+      }
+    } catch (error) {
+      if (!(error instanceof AgentFault)) throw error;
+    }
+  }
+
+  /** Best effort: the agent should not work on for nobody. */
+  async #cancel(): Promise<void> {
+    const { taskId } = this.#reader.ids;
+    if (this.#reader.ended || taskId === undefined) return;
+    const signal = AbortSignal.timeout(CANCEL_MS_MAX);
+    await this.#client
+      .call('cancel', { id: taskId }, { signal, trace: this.#turn.trace, totalMsMax: CANCEL_MS_MAX })
+      .catch(() => {});
+  }
+
+  #context(msMax = Number.POSITIVE_INFINITY) {
+    const totalMsMax = Math.min(msMax, this.#endsAtMs - performance.now());
+    return { signal: this.#turn.signal, trace: this.#turn.trace, totalMsMax };
+  }
+}
+
+function isSettled(state: TaskState): boolean {
+  return isTerminal(state) || isInterrupted(state);
+}

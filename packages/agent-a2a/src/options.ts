@@ -1,0 +1,56 @@
+/**
+ * How the texts of an agent's working statuses add up. `incremental`: each is the next piece of the answer; `cumulative`: each is the answer so far;
+ * `whole`: each is an answer of its own, and the newest one counts.
+ */
+export const DELTAS = ['incremental', 'cumulative', 'whole'] as const;
+export type Deltas = (typeof DELTAS)[number];
+
+/** What the text of a working status is: the answer, a line about progress, or nothing to show. */
+export const STATUS_TEXTS = ['answer', 'progress', 'hidden'] as const;
+export type StatusText = (typeof STATUS_TEXTS)[number];
+
+export type A2ALimits = {
+  /** The agent's first event must come within, milliseconds. */
+  firstEventMsMax: number;
+  /** The agent may send nothing at all for, milliseconds. The time in which we do not read does not count. */
+  silenceMsMax: number;
+  /** A turn may take in all, milliseconds. */
+  totalMsMax: number;
+  /** One event or one whole answer, bytes. */
+  eventBytesMax: number;
+};
+
+export const A2A_LIMITS: A2ALimits = {
+  firstEventMsMax: 60_000,
+  silenceMsMax: 120_000,
+  totalMsMax: 3_600_000,
+  eventBytesMax: 4 * 1024 * 1024,
+};
+
+/** Something the agent sent that changed nothing; counted by who made the agent, never silent (S2-32). */
+export type Skipped = 'unknown event' | 'malformed frame' | 'repeated message' | 'hidden text' | 'empty marker';
+
+export type A2AOptions = Partial<A2ALimits> & {
+  /** The agent's endpoint, or the folder its card lies under. Only this origin is ever asked, whatever a card says. */
+  url: string;
+  description?: string;
+  deltas?: Deltas;
+  text?: StatusText;
+  /** Sent with every request, e.g. `authorization`. */
+  headers?: Readonly<Record<string, string>>;
+  onSkipped?: (what: Skipped) => void;
+};
+
+/** Why a turn with a foreign agent failed: a sentence without content or credentials. */
+export class AgentFault extends Error {
+  override readonly name = 'AgentFault';
+  readonly retryable: boolean;
+
+  constructor(reason: string, retryable: boolean, options?: ErrorOptions) {
+    super(reason, options);
+    this.retryable = retryable;
+  }
+}
+
+export const UNREACHABLE = 'the agent cannot be reached';
+export const NO_TERMINAL_STATE = 'the stream ended without a terminal state';

@@ -1,0 +1,20 @@
+/**
+ * `fetch` whose POST responses are cut after `bytesMax` bytes: the SDK reads a whole JSON body, and each event of a stream, into memory.
+ * The GET stream of a session lives as long as the session and is read event by event, so it is left alone.
+ */
+export function boundedFetch(bytesMax: number): (url: string | URL, init?: RequestInit) => Promise<Response> {
+  return async (url, init) => {
+    const response = await fetch(url, init);
+    if (init?.method !== 'POST' || response.body === null) return response;
+    let bytes = 0;
+    const counter = new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        bytes += chunk.byteLength;
+        if (bytes > bytesMax) controller.error(new Error(`response has more than ${bytesMax} bytes`));
+        else controller.enqueue(chunk);
+      },
+    });
+    const { status, statusText, headers } = response;
+    return new Response(response.body.pipeThrough(counter), { status, statusText, headers });
+  };
+}

@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto';
+import type { Message } from '@hopline/a2a';
+import type { Agent, AgentEvent, AgentSkill, Turn } from '@hopline/agent';
+import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { type CallToolResult, ErrorCode, McpError, type Progress, type Tool } from '@modelcontextprotocol/sdk/types.js';
+import { MCP_LIMITS, type McpLimits } from './limits.ts';
+import { type McpServer, McpSession } from './mcp-session.ts';
+import { findCalls, type ToolCall } from './tool-calls.ts';
+import { errorText, resultEvents } from './tool-result.ts';
+import { withProgress } from './with-progress.ts';
+
+export type McpOptions = McpServer & { description?: string; limits?: Partial<McpLimits> };
+
+/** An agent that runs the tools a message names on an MCP server. Connects on first need; nothing is checked here. */
+export function createMcpAgent(options: McpOptions): Agent {
+  const limits = { ...MCP_LIMITS, ...options.limits };
+  const session = new McpSession(options, limits);
+  return {
+    description: options.description ?? 'Runs the tools of an MCP server.',
+    skills: async () => (await session.connect()).tools().map(skillOf),
+    run: turn => runTurn(session, limits, turn),
+    close: () => session.close(),
+  };
+}
+
+function skillOf(tool: Tool): AgentSkill {
+  const name = tool.title ?? tool.annotations?.title ?? tool.name;
+  return { id: tool.name, name, description: tool.description ?? name, tags: ['mcp', 'tool'] };
+}
+
+async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): AsyncGenerator<AgentEvent> {
+  const connection = await session.connect().catch(() => undefined);
+  if (connection === undefined) {
+    yield { type: 'failed', reason: 'the MCP server cannot be reached', retryable: true };
+    return;
+  }
+  const { client } = connection;
+  const tools = connection.tools();
+  const names = new Set(tools.map(tool => tool.name));
+  const found = findCalls(turn.message.parts, name => names.has(name));
+  if (found.refused !== undefined) {
+    yield { type: 'failed', reason: found.refused, retryable: false };
+    return;
+  }
+  if (found.calls.length === 0) yield { type: 'text', text: listing(tools) };
+  for (const call of found.calls) {
+    if (turn.signal.aborted) return;
+    if (!(yield* runCall(session, client, call, limits, turn))) return;
+  }
+  yield { type: 'done' };
+}
+
+/** Returns whether the turn goes on. */
+async function* runCall(
+  session: McpSession,
+  client: Client,
+  { tool, args }: ToolCall,
+  limits: McpLimits,
+  turn: Turn,
+): AsyncGenerator<AgentEvent, boolean> {
+  const callId = randomUUID();
+  yield { type: 'tool', phase: 'start', callId, tool };
+  const options = {
+    signal: turn.signal,
+    timeout: limits.silenceMsMax,
+    resetTimeoutOnProgress: true,
+    maxTotalTimeout: limits.totalMsMax,
+  };
+  const running = withProgress(
+    onprogress =>
+      client.callTool({ name: tool, arguments: args }, undefined, { ...options, onprogress }) as Promise<CallToolResult>,
+  );
+  let result: CallToolResult;
+  try {
+    let step = await running.next();
+    while (step.done !== true) {
+      yield { type: 'progress', message: progressMessage(step.value) };
+      step = await running.next();
+    }
+    result = step.value;
+  } catch (error) {
+    if (turn.signal.aborted) return false;
+    if (isTimeout(error) || isUnreachable(error)) void session.check(client);
+    yield { type: 'tool', phase: 'end', callId, tool, failed: true };
+    yield { type: 'failed', ...failureOf(tool, error) };
+    return false;
+  }
+  const failed = result.isError === true;
+  yield { type: 'tool', phase: 'end', callId, tool, failed };
+  if (!failed) {
+    yield* resultEvents(tool, result);
+    return true;
+  }
+  yield { type: 'failed', reason: `tool ${tool} failed`, retryable: false, message: agentMessage(errorText(result)) };
+  return false;
+}
+
+const isTimeout = (error: unknown) => error instanceof McpError && error.code === ErrorCode.RequestTimeout;
+/** `fetch` rejects with a TypeError when there is no connection. */
+const isUnreachable = (error: unknown) => error instanceof StreamableHTTPError || error instanceof TypeError;
+
+/** Reasons name the tool and the code, never what the server wrote: that may be content. A call that timed out may have had its effect, so it is not repeated. */
+function failureOf(tool: string, error: unknown): { reason: string; retryable: boolean } {
+  if (isTimeout(error)) return { reason: `tool ${tool} timed out`, retryable: false };
+  if (isUnreachable(error)) return { reason: 'the MCP server cannot be reached', retryable: true };
+  if (!(error instanceof McpError)) return { reason: `the MCP server's answer to ${tool} cannot be used`, retryable: false };
+  if (error.code === ErrorCode.ConnectionClosed) return { reason: `the MCP server went away during ${tool}`, retryable: true };
+  return { reason: `the MCP server answered ${tool} with error ${error.code}`, retryable: false };
+}
+
+function progressMessage({ progress, total, message }: Progress): Message {
+  return agentMessage(message ?? (total === undefined ? `${progress}` : `${progress}/${total}`));
+}
+
+function agentMessage(text: string): Message {
+  return { messageId: randomUUID(), role: 'ROLE_AGENT', parts: [{ text }] };
+}
+
+/** One line of a description is enough in a list. */
+const DESCRIPTION_CHARS_MAX = 160;
+
+function listing(tools: readonly Tool[]): string {
+  const lines = tools.map(tool => {
+    const [first = ''] = (tool.description ?? tool.title ?? '').split('\n', 1);
+    return `- ${tool.name}${first === '' ? '' : `: ${first.slice(0, DESCRIPTION_CHARS_MAX)}`}\n`;
+  });
+  return `Name a tool and its arguments as \`tool {"argument":"value"}\`. The tools:\n${lines.join('')}`;
+}

@@ -1,0 +1,102 @@
+import type { Part } from '@hopline/a2a';
+import { CALLS_MAX } from './limits.ts';
+
+export type ToolCall = { tool: string; args: Record<string, unknown> };
+
+export type FoundCalls =
+  | { calls: ToolCall[]; refused?: undefined }
+  /** Nothing is run when one call of the message cannot be: a sentence without content of the message. */
+  | { calls?: undefined; refused: string };
+
+/** An MCP tool name as the specification recommends them, right before the arguments. */
+const TOOL_BEFORE = /([A-Za-z0-9_.\-/]{1,128})\s{0,8}$/;
+/** How far back from `{` the name may begin, UTF-16 units. */
+const LOOK_BACK_CHARS = 136;
+/** Braces that never close are looked at this often in one text: each costs a walk to its end. */
+const UNCLOSED_MAX = 16;
+
+const UNKNOWN_TOOL = 'the agent has no tool of that name';
+
+/**
+ * The tool calls a message names, in order: a data part `{"tool":…,"arguments":{…}}`, or `tool {…}` anywhere in the text, where a word stands
+ * right before a JSON object. Text parts that follow each other are one text (S1-6).
+ */
+export function findCalls(parts: readonly Part[], isTool: (name: string) => boolean): FoundCalls {
+  const calls: ToolCall[] = [];
+  for (const item of joinTexts(parts)) {
+    const found = typeof item === 'string' ? callsInText(item, isTool) : callInData(item, isTool);
+    if (found.refused !== undefined) return found;
+    calls.push(...found.calls);
+  }
+  return calls.length > CALLS_MAX ? { refused: `the message names more than ${CALLS_MAX} tool calls` } : { calls };
+}
+
+function joinTexts(parts: readonly Part[]): (string | { data: unknown })[] {
+  const items: (string | { data: unknown })[] = [];
+  for (const part of parts) {
+    const last = items.at(-1);
+    if (part.text !== undefined && typeof last === 'string') items[items.length - 1] = last + part.text;
+    else if (part.text !== undefined) items.push(part.text);
+    else if (part.data !== undefined) items.push({ data: part.data });
+  }
+  return items;
+}
+
+function callInData({ data }: { data: unknown }, isTool: (name: string) => boolean): FoundCalls {
+  if (!isObject(data) || typeof data.tool !== 'string') return { calls: [] };
+  if (!isTool(data.tool)) return { refused: UNKNOWN_TOOL };
+  const args = data.arguments ?? {};
+  return isObject(args) ? { calls: [{ tool: data.tool, args }] } : { refused: `the arguments of ${data.tool} are not an object` };
+}
+
+function callsInText(text: string, isTool: (name: string) => boolean): FoundCalls {
+  const calls: ToolCall[] = [];
+  let unclosed = 0;
+  for (let at = text.indexOf('{'); at >= 0 && unclosed < UNCLOSED_MAX; at = text.indexOf('{', at)) {
+    const tool = TOOL_BEFORE.exec(text.slice(Math.max(0, at - LOOK_BACK_CHARS), at))?.[1];
+    const end = endOfObject(text, at);
+    const args = end === undefined ? undefined : parseObject(text.slice(at, end));
+    if (tool !== undefined && args !== undefined) {
+      // A word before an object is meant as a call: a misspelt tool must not be passed over in silence.
+      if (!isTool(tool)) return { refused: UNKNOWN_TOOL };
+      calls.push({ tool, args });
+    } else if (tool !== undefined && isTool(tool)) {
+      return { refused: `the arguments of ${tool} are not a JSON object` };
+    }
+    if (end === undefined) unclosed += 1;
+    at = end !== undefined && args !== undefined ? end : at + 1;
+  }
+  return { calls };
+}
+
+/** Index after the brace that closes the one at `start`; braces in JSON strings do not count. */
+function endOfObject(text: string, start: number): number | undefined {
+  let depth = 0;
+  let quoted = false;
+  for (let at = start; at < text.length; at += 1) {
+    const char = text[at];
+    if (quoted) {
+      if (char === '\\') at += 1;
+      else if (char === '"') quoted = false;
+    } else if (char === '"') quoted = true;
+    else if (char === '{') depth += 1;
+    else if (char === '}') {
+      depth -= 1;
+      if (depth === 0) return at + 1;
+    }
+  }
+  return undefined;
+}
+
+function parseObject(json: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(json);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

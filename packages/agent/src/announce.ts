@@ -1,0 +1,96 @@
+import type { AgentEntry, Log } from '@hopline/log';
+import type { Logger } from '@hopline/telemetry';
+import type { Agent, AgentSkill } from './agent.ts';
+
+/** An announced agent says that it lives this often, milliseconds. */
+export const BEAT_MS = 2_000;
+/** The agent is asked for its skills this often, milliseconds; at every beat until it has answered once. */
+export const SKILLS_MS = 30_000;
+/** Skills of one announcement, and characters of a description: the entry is one small value that every supervisor keeps. */
+export const SKILLS_MAX = 128;
+export const DESCRIPTION_CHARS_MAX = 512;
+const EXAMPLES_MAX = 8;
+
+export type AnnounceOptions = {
+  log: Log;
+  name: string;
+  agent: Agent;
+  /** Where the agent's own A2A endpoint is. */
+  url: string;
+  /** From the agents file; one of the same id stands in front of the agent's own. */
+  skills: readonly AgentSkill[];
+  logger: Logger;
+  signal: AbortSignal;
+  beatMs?: number;
+  announced?: (entry: AgentEntry) => void;
+};
+
+/** Keeps the agent's entry in the registry alive until `signal` aborts, then removes it. An agent that cannot be asked is announced with what is known. */
+export async function announce(options: AnnounceOptions): Promise<void> {
+  const { log, name, agent, url, logger, signal } = options;
+  const asked = new SkillsAsked(options);
+  while (!signal.aborted) {
+    asked.refresh();
+    const description = agent.description.slice(0, DESCRIPTION_CHARS_MAX);
+    const entry: AgentEntry = { name, description, url, skills: asked.skills(), beat: Date.now() };
+    options.announced?.(entry);
+    await log.agents.put(name, entry).catch(error => logger.warn({ agent: name, err: error }, 'agent could not be announced'));
+    await sleep(options.beatMs ?? BEAT_MS, signal);
+  }
+  await log.agents.delete(name).catch(error => logger.warn({ agent: name, err: error }, 'agent could not be removed'));
+}
+
+class SkillsAsked {
+  readonly #options: AnnounceOptions;
+  #own: readonly AgentSkill[] | undefined;
+  #askedMs = Number.NEGATIVE_INFINITY;
+  #asking = false;
+  #failed = false;
+
+  constructor(options: AnnounceOptions) {
+    this.#options = options;
+  }
+
+  skills(): AgentSkill[] {
+    const merged = new Map([...(this.#own ?? []), ...this.#options.skills].map(skill => [skill.id, skill]));
+    return [...merged.values()].slice(0, SKILLS_MAX).map(bounded);
+  }
+
+  /** Does not wait: an agent that is slow to answer must not look dead. */
+  refresh(): void {
+    const due = this.#own === undefined || performance.now() - this.#askedMs >= SKILLS_MS;
+    if (this.#asking || !due) return;
+    this.#asking = true;
+    this.#askedMs = performance.now();
+    void this.#ask().finally(() => {
+      this.#asking = false;
+    });
+  }
+
+  async #ask(): Promise<void> {
+    const { agent, name, logger } = this.#options;
+    try {
+      this.#own = await agent.skills();
+      if (this.#failed) logger.info({ agent: name, count: this.#own.length }, 'agent answers');
+      this.#failed = false;
+    } catch (error) {
+      // Once, not at every beat.
+      if (!this.#failed)
+        logger.warn({ agent: name, reason: error instanceof Error ? error.name : 'other' }, 'agent does not tell its skills');
+      this.#failed = true;
+    }
+  }
+}
+
+function bounded(skill: AgentSkill): AgentSkill {
+  const { id, name, description, tags, examples } = skill;
+  const shown = { id, name, description: description.slice(0, DESCRIPTION_CHARS_MAX), tags };
+  return examples === undefined ? shown : { ...shown, examples: examples.slice(0, EXAMPLES_MAX) };
+}
+
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  signal.addEventListener('abort', () => resolve(), { once: true });
+  return promise.finally(() => clearTimeout(timer));
+}

@@ -1,0 +1,36 @@
+import type { Fact } from '@hopline/events';
+import type { Log, StoredFacts } from '@hopline/log';
+
+/** A tool call that an earlier attempt began and never ended. */
+export type OrphanTool = { lane: string; tool: string; callId: string };
+
+/** What earlier attempts of the same work left in front of the client. */
+export type Earlier = {
+  /** Lanes that are closed: what they show is complete and stands (S4-19). */
+  closed: ReadonlySet<string>;
+  orphans: readonly OrphanTool[];
+};
+
+export const NOTHING_EARLIER: Earlier = { closed: new Set(), orphans: [] };
+
+/** Reads the task's facts once. Only a second attempt needs it. */
+export async function readEarlier(log: Log, newest: StoredFacts, producer: string): Promise<Earlier> {
+  const closed = new Set<string>();
+  const orphans = new Map<string, OrphanTool>();
+  const { control, first } = newest.record;
+  for await (const { record } of log.facts.read(control.taskId, first || newest.seq)) {
+    for (const fact of record.facts)
+      if (fact.kind === 'artifact.updated' && fact.producer === producer) note(fact, closed, orphans);
+  }
+  return { closed, orphans: [...orphans.values()] };
+}
+
+function note(fact: Extract<Fact, { kind: 'artifact.updated' }>, closed: Set<string>, orphans: Map<string, OrphanTool>): void {
+  const { lastChunk, artifact } = fact.event.artifactUpdate;
+  if (lastChunk === true) closed.add(fact.lane);
+  const { tool, toolCallId } = artifact.metadata ?? {};
+  if (typeof tool !== 'string' || typeof toolCallId !== 'string') return;
+  const lane = /^(.*)\/start$/.exec(fact.lane)?.[1];
+  if (lane !== undefined) orphans.set(lane, { lane, tool, callId: toolCallId });
+  else orphans.delete(fact.lane.replace(/\/end$/, ''));
+}

@@ -1,0 +1,18 @@
+/** Text one agent may say in one turn, UTF-8 bytes: it is kept to compare snapshots with. */
+export const TURN_TEXT_BYTES_MAX = 16 * 1024 * 1024;
+/** Events of one turn. */
+export const TURN_EVENTS_MAX = 2_000_000;
+/** Artifacts and notices of one turn: each is one more thing in the task that every client reads. */
+export const TURN_ARTIFACTS_MAX = 1_000;
+/**
+ * Bytes that may wait for the log before the agent has to. One event can be as large as a whole turn (a tool's answer), and a writer stops a source at 16 times this:
+ * above TURN_TEXT_BYTES_MAX.
+ */
+export const WAITING_BYTES_MAX = TURN_TEXT_BYTES_MAX / 8;
+/** An agent that does not stop when its turn is over is left alone after this, milliseconds. Longer than a foreign agent gets to hear of a cancel. */
+export const STOP_MS_MAX = 3_000;
+
+/** A turn that exceeds a bound fails with this as its reason. */
+export class BoundExceeded extends Error {
+  override readonly name = 'BoundExceeded';
+}

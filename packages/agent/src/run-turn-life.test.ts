@@ -1,0 +1,320 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Message } from '@hopline/a2a';
+import type { Agent, AgentEvent } from './agent.ts';
+import { TURN_ARTIFACTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
+import { HandedBack, runTurn, Superseded } from './run-turn.ts';
+import { CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
+
+const text = (said: string, id?: string): AgentEvent => ({ type: 'text', text: said, ...(id !== undefined && { id }) });
+const message = (said: string): Message => ({ messageId: 'reply', role: 'ROLE_AGENT', parts: [{ text: said }] });
+const done: AgentEvent = { type: 'done' };
+
+function run(task: TaskLog, agent: Agent, job = task.job(), signal = new AbortController().signal) {
+  return runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal }, job);
+}
+
+test('an agent that throws fails its turn, without a word of what it threw', async () => {
+  for (const agent of [
+    scripted(() => {
+      throw new Error('secret');
+    }),
+    scripted(async function* () {
+      yield text('a');
+      throw new SyntaxError('secret');
+    }),
+  ]) {
+    const task = await TaskLog.create('direct');
+    await run(task, agent);
+    const fold = await task.fold();
+    assert.equal(fold.task?.status.state, 'TASK_STATE_FAILED');
+    assert.deepEqual(fold.task?.metadata, { reason: 'the agent failed', retryable: false });
+    assert.ok(!JSON.stringify(await task.said()).includes('secret'));
+  }
+});
+
+test('C-5 a second attempt replaces what the dead one had streamed', async () => {
+  for (const mode of ['caipe', 'direct'] as const) {
+    const task = await TaskLog.create(mode);
+    const dead = scripted(async function* () {
+      yield { type: 'tool', phase: 'start', callId: 'x', tool: 'deploy' };
+      yield text('half an ans');
+      yield {
+        type: 'artifact',
+        artifact: { artifactId: 'f1', name: 'file', parts: [{ raw: 'AAAA' }] },
+        append: false,
+        lastChunk: true,
+      };
+      yield {
+        type: 'artifact',
+        artifact: { artifactId: 'f2', name: 'log', parts: [{ data: 1 }] },
+        append: false,
+        lastChunk: false,
+      };
+      throw new Error('dies');
+    });
+    const stop = new AbortController();
+    const first = run(
+      task,
+      scripted(async function* (turn) {
+        try {
+          yield* dead.run(turn);
+        } catch {
+          stop.abort();
+        }
+      }),
+      task.job(),
+      stop.signal,
+    );
+    await assert.rejects(first, HandedBack);
+    await task.fold();
+    const again: AgentEvent[] = [
+      text('the whole answer'),
+      {
+        type: 'artifact',
+        artifact: { artifactId: 'g1', name: 'file', parts: [{ raw: 'AAAA' }] },
+        append: false,
+        lastChunk: true,
+      },
+      { type: 'artifact', artifact: { artifactId: 'g2', name: 'log', parts: [{ data: 2 }] }, append: false, lastChunk: true },
+      done,
+    ];
+    await run(task, scripted(again), task.job(2));
+    const before = (await task.said()).findIndex(record => record.from.attempt === 2);
+    assert.ok(before > 0);
+    const fold = await foldAll(task);
+    assert.deepEqual(fold.violations, []);
+    assert.equal(fold.textOf(mode === 'caipe' ? 'streaming_result' : 'response'), 'the whole answer');
+    const names = [...fold.artifacts.values()].map(artifact => artifact.name);
+    assert.deepEqual(
+      ['file', 'log', 'tool_notification_start', 'tool_notification_end'].map(name => names.filter(one => one === name).length),
+      [1, 1, 1, 1],
+    );
+    assert.deepEqual([...fold.artifacts.values()].find(artifact => artifact.name === 'log')?.parts, [{ data: 2 }]);
+    assert.ok(fold.textOf('tool_notification_end').startsWith('❌'), 'the dead call is ended');
+  }
+});
+
+/** The decider drops what it folded before, as the relay does by ordinals. */
+async function foldAll(task: TaskLog) {
+  const said = await task.said();
+  task.said = async () => said.filter(record => record.from.attempt === 2);
+  return await task.fold();
+}
+
+test('a second attempt that says nothing leaves nothing of the first', async () => {
+  const task = await TaskLog.create('caipe');
+  const stop = new AbortController();
+  const first = run(
+    task,
+    scripted(async function* () {
+      yield text('half');
+      stop.abort();
+    }),
+    task.job(),
+    stop.signal,
+  );
+  await assert.rejects(first, HandedBack);
+  await task.fold();
+  await run(task, scripted([{ type: 'failed', reason: 'x', retryable: false }]), task.job(2));
+  assert.equal((await foldAll(task)).textOf('streaming_result'), '');
+});
+
+test('attempts exhausted: only that is said', async () => {
+  const task = await TaskLog.create('caipe');
+  await run(task, scripted([text('never')]), task.job(4, { exhausted: true }));
+  assert.deepEqual(await task.inputs(), [
+    { kind: 'ended', call: CALL, state: 'TASK_STATE_FAILED', reason: 'attempts exhausted', retryable: true },
+  ]);
+});
+
+test('S3-26 a cancelled task stops its agent, and nothing more is said', async () => {
+  for (const mode of ['caipe', 'direct'] as const) {
+    const task = await TaskLog.create(mode);
+    let stopped = false;
+    const agent = scripted(async function* (turn) {
+      yield text('a');
+      await new Promise<void>(resolve => turn.signal.addEventListener('abort', () => resolve()));
+      stopped = true;
+      yield text('late');
+    });
+    const running = run(task, agent);
+    await new Promise(resolve => setTimeout(resolve, 20));
+    await task.cancel();
+    assert.equal(await running, undefined);
+    assert.equal(stopped, true);
+    assert.ok(!JSON.stringify(await task.said()).includes('late'));
+    assert.ok(!(await task.inputs()).some(input => input.kind === 'ended'));
+  }
+});
+
+test('an agent that does not listen is left alone', { timeout: 20_000 }, async () => {
+  const task = await TaskLog.create('caipe');
+  const deaf = scripted(async function* () {
+    yield text('a');
+    await new Promise(() => {});
+  });
+  const running = run(task, deaf);
+  await new Promise(resolve => setTimeout(resolve, 20));
+  await task.cancel();
+  assert.equal(await running, undefined);
+});
+
+test('S4-27 a later message of the client ends the turn before it', async () => {
+  const task = await TaskLog.create('direct');
+  const running = run(
+    task,
+    scripted(async function* (turn) {
+      yield text('a');
+      await new Promise<void>(resolve => turn.signal.addEventListener('abort', () => resolve()));
+    }),
+  );
+  await new Promise(resolve => setTimeout(resolve, 20));
+  await task.decide({
+    kind: 'client',
+    taskId: task.taskId,
+    input: {
+      kind: 'message',
+      message: { messageId: 'm2', role: 'ROLE_USER', parts: [{ text: 'more' }] },
+      contextId: 'c1',
+      role: 'agent.argocd',
+      profile: 'transparent',
+    },
+  });
+  assert.equal(await running, undefined);
+  const outcome = await run(task, scripted([text('second turn'), done]), task.job(1, { turn: 2 }));
+  assert.equal(outcome?.state, 'TASK_STATE_COMPLETED');
+  const said = await task.said();
+  task.said = async () => said.filter(record => record.from.turn === 2);
+  const fold = await task.fold();
+  assert.deepEqual(fold.violations, []);
+  assert.equal(fold.textOf('response'), 'second turn');
+});
+
+test('work that is over already does nothing', async () => {
+  const task = await TaskLog.create('caipe');
+  await run(task, scripted([text('a'), done]));
+  await task.fold();
+  const before = (await task.said()).length;
+  assert.equal(await run(task, scripted([text('again'), done]), task.job(2)), undefined);
+  assert.equal((await task.said()).length, before);
+});
+
+test('an attempt that was taken over lets go, before and while it runs', async () => {
+  const task = await TaskLog.create('caipe');
+  const zombie = run(
+    task,
+    scripted(async function* (turn) {
+      yield text('old');
+      await new Promise<void>(resolve => turn.signal.addEventListener('abort', () => resolve()));
+      yield text('late');
+    }),
+  );
+  await new Promise(resolve => setTimeout(resolve, 20));
+  await run(task, scripted([text('new')]), task.job(2));
+  await assert.rejects(
+    Promise.all([zombie, task.fold()]),
+    Superseded,
+    'its item must not be settled as done: the newer attempt may die',
+  );
+});
+
+test('shutdown hands the turn back', async () => {
+  const task = await TaskLog.create('caipe');
+  const stop = new AbortController();
+  const running = run(
+    task,
+    scripted(async function* () {
+      yield text('a');
+      stop.abort();
+    }),
+    task.job(),
+    stop.signal,
+  );
+  await assert.rejects(running, HandedBack);
+  assert.ok(!(await task.inputs()).some(input => input.kind === 'ended'));
+});
+
+test('a log that refuses hands the turn back', async () => {
+  const task = await TaskLog.create('caipe');
+  const log = { ...task.log, inputs: { ...task.log.inputs, say: async () => Promise.reject(new Error('away')) } };
+  const endless = scripted(async function* () {
+    for (;;) yield text('token');
+  });
+  await assert.rejects(
+    runTurn(
+      { log: log as never, agent: endless, name: 'argocd', logger: quiet, signal: new AbortController().signal },
+      task.job(),
+    ),
+    /away/,
+  );
+});
+
+test('what an agent may say in one turn is bounded', async () => {
+  const half = 'x'.repeat(TURN_TEXT_BYTES_MAX / 2);
+  const task = await TaskLog.create('caipe');
+  await run(task, scripted([text(half), text(half), text('y'), done]));
+  const fold = await task.fold();
+  assert.equal(task.ended()?.reason, `the agent said more than ${TURN_TEXT_BYTES_MAX} bytes in one turn`);
+  assert.equal(fold.textOf('streaming_result').length, TURN_TEXT_BYTES_MAX);
+  const calls = await TaskLog.create('caipe');
+  const tools = Array.from({ length: TURN_ARTIFACTS_MAX + 1 }, (_, index) => ({
+    type: 'tool' as const,
+    phase: 'end' as const,
+    callId: `${index}`,
+    tool: 'x',
+  }));
+  const outcome = await run(calls, scripted([...tools, done]));
+  assert.match(outcome?.reason ?? '', /more than 1000 artifacts and tool calls/);
+});
+
+test('an event that would not fit into a record fails the turn, not the log', async () => {
+  const raw = 'A'.repeat(600 * 1024);
+  const big = await TaskLog.create('caipe');
+  const artifact: AgentEvent = {
+    type: 'artifact',
+    artifact: { artifactId: 'a', parts: [{ raw }] },
+    append: false,
+    lastChunk: true,
+  };
+  assert.match((await run(big, scripted([artifact, done])))?.reason ?? '', /an artifact of the agent has more than 524288 bytes/);
+  const last = await TaskLog.create('direct');
+  assert.match(
+    (await run(last, scripted([{ type: 'done', message: message(raw) }])))?.reason ?? '',
+    /a message of the agent has more than/,
+  );
+  const failed = await TaskLog.create('caipe');
+  const outcome = await run(failed, scripted([{ type: 'failed', reason: 'x', retryable: false, message: message(raw) }]));
+  assert.match(outcome?.reason ?? '', /a message of the agent/);
+  const large = await TaskLog.create('caipe');
+  await run(large, scripted([text(raw), done]));
+  assert.equal((await large.fold()).textOf('streaming_result'), raw, 'text of any size is cut into records');
+});
+
+test('the trace of the job goes on into the log and to the agent', async () => {
+  const task = await TaskLog.create('caipe');
+  const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+  let seen: string | undefined;
+  const agent = scripted(async function* (turn) {
+    seen = turn.trace.traceparent;
+    yield text('a');
+  });
+  await run(task, agent, task.job(1, { trace: { traceparent } }));
+  assert.equal(seen, traceparent);
+});
+
+test('a token costs the same at 100,000 in one turn as at 1,000', { timeout: 60_000 }, async () => {
+  const perToken = async (tokens: number) => {
+    const task = await TaskLog.create('caipe');
+    const agent = scripted(async function* () {
+      for (let i = 0; i < tokens; i += 1) yield text(' token', `${i}`);
+    });
+    const start = performance.now();
+    await run(task, agent);
+    return (performance.now() - start) / tokens;
+  };
+  await perToken(20_000);
+  const short = Math.min(await perToken(1_000), await perToken(1_000), await perToken(1_000));
+  const long = await perToken(100_000);
+  assert.ok(long < short * 3, `${long} ms against ${short} ms`);
+});

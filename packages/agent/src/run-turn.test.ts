@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Message } from '@hopline/a2a';
+import type { Agent, AgentEvent } from './agent.ts';
+import { runTurn } from './run-turn.ts';
+import { ANSWER, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
+
+const text = (said: string, id?: string): AgentEvent => ({ type: 'text', text: said, ...(id !== undefined && { id }) });
+const message = (said: string): Message => ({ messageId: 'reply', role: 'ROLE_AGENT', parts: [{ text: said }] });
+const done: AgentEvent = { type: 'done' };
+
+function run(task: TaskLog, agent: Agent, job = task.job(), signal = new AbortController().signal) {
+  return runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal }, job);
+}
+
+test('S0-17 S0-19 S0-30 a called agent of profile caipe answers in the lane its supervisor names', async () => {
+  const task = await TaskLog.create('caipe');
+  const outcome = await run(task, scripted([text('Here', 'a'), text(' is', 'b'), text(' ', 'c'), text('\n', 'd'), done]));
+  assert.equal(outcome?.state, 'TASK_STATE_COMPLETED');
+  const fold = await task.fold();
+  assert.deepEqual(fold.violations, []);
+  assert.equal(fold.textOf('streaming_result'), 'Here is \n');
+  const [artifact, ...more] = fold.artifacts.values();
+  assert.equal(artifact?.description, ANSWER.description);
+  assert.equal(artifact?.closed, true);
+  assert.equal(more.length, 0);
+  const ended = task.ended();
+  assert.equal(ended?.state, 'TASK_STATE_COMPLETED');
+  assert.equal(ended?.message, undefined);
+  const texts = (await task.inputs()).filter(input => input.kind === 'text');
+  assert.deepEqual(
+    texts.flatMap(input => input.ids),
+    ['a', 'b', 'c', 'd'],
+  );
+});
+
+test('S2-1 S2-7 tool calls stand between the texts, in the order they came, and pair by call', async () => {
+  const task = await TaskLog.create('caipe');
+  const tool = (phase: 'start' | 'end', callId: string, failed?: boolean): AgentEvent => ({
+    type: 'tool',
+    phase,
+    callId,
+    tool: 'version_service__version',
+    ...(failed && { failed }),
+  });
+  await run(
+    task,
+    scripted([tool('start', '1'), tool('start', '2'), text('a'), tool('end', '2', true), tool('end', '1'), text('b'), done]),
+  );
+  const kinds = (await task.inputs()).map(input =>
+    input.kind === 'artifact' ? `${[...(input.parts[0]?.text ?? '')][0]} ${input.artifact.metadata?.toolCallId}` : input.kind,
+  );
+  assert.deepEqual(kinds, ['🔧 1', '🔧 2', 'open', 'text', '❌ 2', '✅ 1', 'text', 'close', 'ended']);
+  const fold = await task.fold();
+  assert.deepEqual(fold.violations, []);
+  assert.equal(fold.textOf('streaming_result'), 'ab');
+});
+
+test('S0-15 a call that the agent leaves open is ended with its turn', async () => {
+  for (const [last, glyph] of [
+    [done, '✅'],
+    [{ type: 'failed', reason: 'x', retryable: false }, '❌'],
+  ] as const) {
+    const task = await TaskLog.create('caipe');
+    await run(task, scripted([{ type: 'tool', phase: 'start', callId: '1', tool: 'x' }, last]));
+    const fold = await task.fold();
+    assert.ok(fold.textOf('tool_notification_end').startsWith(glyph));
+  }
+});
+
+test('S2-2 snapshots: equal, going on, replacing', async () => {
+  const task = await TaskLog.create('caipe');
+  const events: AgentEvent[] = [
+    text('one'),
+    ...['one', 'one two', 'three'].map(said => ({ type: 'snapshot' as const, text: said })),
+    done,
+  ];
+  await run(task, scripted(events));
+  const kinds = (await task.inputs()).flatMap(input => (input.kind === 'text' ? input.tokens : [input.kind]));
+  assert.deepEqual(kinds, ['open', 'one', ' two', 'open', 'three', 'close', 'ended']);
+  const fold = await task.fold();
+  assert.deepEqual(fold.violations, []);
+  assert.equal(fold.textOf('streaming_result'), 'three');
+});
+
+test('S2-2 a result that repeats the stream is said once: artifact, message, both', async () => {
+  const artifact: AgentEvent = {
+    type: 'artifact',
+    artifact: { artifactId: 'r', name: 'result', parts: [{ text: 'Hello' }] },
+    append: false,
+    lastChunk: true,
+  };
+  const task = await TaskLog.create('caipe');
+  await run(task, scripted([text('Hel'), text('lo'), artifact, { type: 'done', message: message('Hello') }]));
+  const fold = await task.fold();
+  assert.equal(fold.textOf('streaming_result'), 'Hello');
+  assert.equal(fold.artifacts.size, 1);
+  assert.equal(task.ended()?.message, undefined, 'the supervisor gets the text once (S2-11)');
+});
+
+test('a message that is the only answer is the answer; one that is not stays a message', async () => {
+  const only = await TaskLog.create('caipe');
+  await run(only, scripted([{ type: 'done', message: message('42') }]));
+  assert.equal((await only.fold()).textOf('streaming_result'), '42');
+  const farewell = await TaskLog.create('caipe');
+  await run(farewell, scripted([text('The answer is 42.'), { type: 'done', message: message('Done.') }]));
+  assert.equal((await farewell.fold()).textOf('streaming_result'), 'The answer is 42.');
+  assert.equal(farewell.ended()?.message?.parts[0]?.text, 'Done.');
+});
+
+test('S2-37 parts that are no text are artifacts of their own, with their source', async () => {
+  const task = await TaskLog.create('caipe');
+  const parts = [{ text: 'see ' }, { data: { n: 1 } }];
+  await run(
+    task,
+    scripted([{ type: 'artifact', artifact: { artifactId: 'x', name: 'chart', parts }, append: false, lastChunk: true }, done]),
+  );
+  const fold = await task.fold();
+  assert.deepEqual(fold.violations, []);
+  assert.equal(fold.textOf('streaming_result'), 'see ');
+  const chart = [...fold.artifacts.values()].find(artifact => artifact.name === 'chart');
+  assert.deepEqual(chart?.parts, [{ data: { n: 1 } }]);
+  assert.deepEqual(chart?.metadata, { sourceAgent: 'argocd' });
+  assert.notEqual(chart?.artifactId, 'x', 'S0-34 no id of the agent reaches the client');
+});
+
+for (const mode of ['transparent', 'direct'] as const) {
+  test(`S1-29 ${mode}: the agent's own artifacts pass as they are`, async () => {
+    const task = await TaskLog.create(mode);
+    const header = {
+      artifactId: 'a1',
+      name: 'report',
+      description: 'The report',
+      metadata: { k: 1 },
+      extensions: ['https://x.test/e'],
+    };
+    const chunk = (said: string, append: boolean, lastChunk: boolean): AgentEvent => ({
+      type: 'artifact',
+      artifact: { ...header, parts: [{ text: said }] },
+      append,
+      lastChunk,
+    });
+    const data: AgentEvent = {
+      type: 'artifact',
+      artifact: { artifactId: 'a2', name: 'data', parts: [{ data: [1, 2] }, { text: 'x', mediaType: 'text/csv' }] },
+      append: false,
+      lastChunk: true,
+    };
+    const late: AgentEvent = {
+      type: 'artifact',
+      artifact: { artifactId: 'a3', parts: [{ text: 'never opened' }] },
+      append: true,
+      lastChunk: false,
+    };
+    await run(
+      task,
+      scripted([chunk('one', false, false), chunk(' two', true, false), data, chunk('', true, true), late, text('loose'), done]),
+    );
+    const fold = await task.fold();
+    assert.deepEqual(fold.violations, []);
+    const shown = [...fold.artifacts.values()];
+    assert.deepEqual(
+      shown.map(artifact => [artifact.name, artifact.text, artifact.closed]),
+      [
+        ['report', 'one two', true],
+        ['data', 'x', true],
+        [undefined, 'never opened', true],
+        ['response', 'loose', true],
+      ],
+    );
+    const { artifactId: _id, ...shownHeader } = header;
+    assert.deepEqual(
+      { ...shownHeader },
+      {
+        name: shown[0]?.name,
+        description: shown[0]?.description,
+        metadata: shown[0]?.metadata,
+        extensions: shown[0]?.extensions,
+      },
+    );
+    assert.deepEqual(shown[1]?.parts, [{ data: [1, 2] }, { text: 'x', mediaType: 'text/csv' }]);
+  });
+
+  test(`${mode}: the message of the end is the agent's own`, async () => {
+    const task = await TaskLog.create(mode);
+    await run(task, scripted([text('a'), { type: 'done', message: message('Done.') }]));
+    const fold = await task.fold();
+    const told = mode === 'direct' ? fold.task?.status.message : task.ended()?.message;
+    assert.equal(told?.parts[0]?.text, 'Done.');
+    assert.equal(fold.textOf('response'), 'a');
+  });
+}
+
+test('S0-46 a directly addressed agent says the states of its task itself', async () => {
+  const task = await TaskLog.create('direct');
+  await run(task, scripted([text('a'), { type: 'progress', message: message('half way') }, done]));
+  const states = (await task.inputs()).flatMap(input =>
+    input.kind === 'status' ? [[input.state, input.message?.parts[0]?.text]] : [],
+  );
+  assert.deepEqual(states, [
+    ['TASK_STATE_WORKING', undefined],
+    ['TASK_STATE_WORKING', 'half way'],
+    ['TASK_STATE_COMPLETED', undefined],
+  ]);
+  const fold = await task.fold();
+  assert.deepEqual(fold.violations, []);
+  assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
+});
+
+test('S4-21 progress of a called agent is seen and is no answer', async () => {
+  const task = await TaskLog.create('caipe');
+  const progress = ['10 %', '90 %'].map(said => ({ type: 'progress' as const, message: message(said) }));
+  await run(task, scripted([...progress, text('answer'), done]));
+  const fold = await task.fold();
+  assert.deepEqual(fold.violations, []);
+  assert.equal(fold.textOf('streaming_result'), 'answer');
+  const shown = [...fold.artifacts.values()].filter(artifact => artifact.name === 'progress');
+  assert.deepEqual(
+    shown.map(artifact => [artifact.text, artifact.closed, artifact.metadata?.sourceAgent]),
+    [['90 %', true, 'argocd']],
+  );
+});
+
+test('S4-26 input required: the question and what the adapter needs to go on', async () => {
+  const event: AgentEvent = {
+    type: 'interrupted',
+    state: 'TASK_STATE_INPUT_REQUIRED',
+    message: message('which one?'),
+    resume: { taskId: 'f1' },
+  };
+  const called = await TaskLog.create('caipe');
+  await run(called, scripted([text('Hm. '), event]));
+  await called.fold();
+  assert.equal(called.ended()?.state, 'TASK_STATE_INPUT_REQUIRED');
+  assert.deepEqual(called.ended()?.resume, { taskId: 'f1' });
+  const direct = await TaskLog.create('direct');
+  const outcome = await run(direct, scripted([text('Hm. '), event]));
+  const fold = await direct.fold();
+  assert.deepEqual(fold.violations, []);
+  assert.equal(fold.task?.status.message?.parts[0]?.text, 'which one?');
+  assert.equal([...fold.artifacts.values()][0]?.closed, true);
+  assert.deepEqual(outcome?.resume, { taskId: 'f1' });
+  assert.ok(!JSON.stringify(direct.facts).includes('f1'), 'never shown');
+});
+
+test('S0-26 a failure keeps its reason, its word on retries, and its message', async () => {
+  const task = await TaskLog.create('caipe');
+  await run(task, scripted([text('part'), { type: 'failed', reason: 'agent down', retryable: true, message: message('sorry') }]));
+  const fold = await task.fold();
+  assert.equal(fold.textOf('streaming_result'), 'part');
+  const { state, reason, retryable, message: told } = task.ended()!;
+  assert.deepEqual(
+    { state, reason, retryable, said: told?.parts[0]?.text },
+    { state: 'TASK_STATE_FAILED', reason: 'agent down', retryable: true, said: 'sorry' },
+  );
+});

@@ -1,0 +1,201 @@
+import type { Work } from '@hopline/events';
+import { createInputWriter, type InputWriter, type Job, type Log } from '@hopline/log';
+import { ROOT_AGENT } from '@hopline/task';
+import { ATTR, COUNT, type Hop, invokeAgentSpan, type Logger, startHop } from '@hopline/telemetry';
+import { abortableEvents } from './abortable-events.ts';
+import type { Agent, AgentEvent, Turn } from './agent.ts';
+import { type Earlier, NOTHING_EARLIER, readEarlier } from './earlier-attempts.ts';
+import { BoundExceeded, WAITING_BYTES_MAX } from './limits.ts';
+import { type Over, overBecause, watchTask } from './task-watch.ts';
+import { type TurnEnd, TurnInputs } from './turn-inputs.ts';
+
+export type RunTurnDeps = {
+  log: Log;
+  agent: Agent;
+  /** Configured name of the agent. */
+  name: string;
+  /** Told by name, never by message: what an agent throws may hold content. */
+  logger: Logger;
+  /** Aborts when the process must let go of the turn: it is handed back, and a new attempt replaces what was said. */
+  signal: AbortSignal;
+  /** What the task's turn before left for a directly addressed agent. */
+  resume?: unknown;
+};
+
+/** `undefined`: the turn was somebody else's or over already, nothing was said. */
+export type TurnOutcome = TurnEnd | undefined;
+
+/** A turn that another attempt has taken over: this one's item must not be settled as done. */
+export class Superseded extends Error {
+  override readonly name = 'Superseded';
+}
+
+/** The turn was let go of before its end. */
+export class HandedBack extends Error {
+  override readonly name = 'HandedBack';
+}
+
+/** What is left of a record beside the one event: the task's control state stands in every record. */
+const EVENT_SHARE = 0.5;
+
+/**
+ * Runs one work item with an agent: what it says goes to the log, in order, as fast as the log takes it. Stops when the task ends, goes on to a later turn or is taken over.
+ * Resolves when the item is done; rejects when it must be delivered again (shutdown, log unavailable, taken over).
+ */
+export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome> {
+  const { log, name } = deps;
+  const { work, attempt } = job;
+  const newest = await log.facts.last(work.taskId);
+  if (newest === undefined) throw new Error('work for a task that is not in the log');
+  const over = overBecause(newest.record.control, work, attempt);
+  if (over === 'superseded') throw new Superseded();
+  if (over !== undefined) return undefined;
+  const earlier = attempt > 1 ? await readEarlier(log, newest, work.call?.id ?? ROOT_AGENT) : NOTHING_EARLIER;
+  const hop = startHop(invokeAgentSpan(name), { kind: 'client', parent: job.trace, attributes: attributesOf(name, job) });
+  const stop = new AbortController();
+  const watching = watchTask(log, job, newest.seq, stop.signal);
+  try {
+    const outcome = await hop.run(() => speak(deps, job, { hop, earlier, watching }));
+    hop.set({ [ATTR.outcome]: outcome?.state ?? 'over' });
+    if (outcome?.state === 'TASK_STATE_FAILED') hop.fail('agent_failed');
+    return outcome;
+  } catch (error) {
+    // Letting go of a turn is no error of it: another attempt goes on.
+    if (error instanceof Superseded || error instanceof HandedBack) hop.set({ [ATTR.outcome]: error.name });
+    else hop.fail(error instanceof Error ? error.name : 'other');
+    throw error;
+  } finally {
+    stop.abort();
+    hop.end();
+  }
+}
+
+type Around = { hop: Hop; earlier: Earlier; watching: Promise<Over | undefined> };
+
+async function speak(deps: RunTurnDeps, job: Job, { hop, earlier, watching }: Around): Promise<TurnOutcome> {
+  const { log, name: agent } = deps;
+  const { work, attempt } = job;
+  const producer = { id: work.call?.id ?? ROOT_AGENT, agent, turn: work.turn, attempt };
+  const writing = { taskId: work.taskId, producer, trace: hop.carrier(), waitingBytesMax: WAITING_BYTES_MAX };
+  const writer = createInputWriter(log.inputs, writing);
+  const eventBytesMax = Math.floor(log.recordBytesMax * EVENT_SHARE);
+  const inputs = new TurnInputs({ work, agent, attempt, sink: writer, eventBytesMax, earlier });
+  const gone = new AbortController();
+  let over: Over | 'lost' | undefined;
+  const leave = (why: Over | 'lost') => {
+    over ??= why;
+    gone.abort();
+  };
+  watching.then(
+    why => why !== undefined && leave(why),
+    () => leave('lost'),
+  );
+  if (job.exhausted) return await settle(inputs, writer, failed('attempts exhausted', true));
+  const signal = AbortSignal.any([deps.signal, gone.signal]);
+  const end = await play(deps, turnOf(deps, job, hop, signal), { inputs, writer, hop });
+  if (over === 'superseded') throw new Superseded();
+  if (over === 'lost') throw new HandedBack('the log was lost');
+  if (over !== undefined) return undefined;
+  if (deps.signal.aborted) throw new HandedBack('shutdown');
+  return await settle(inputs, writer, end);
+}
+
+/** Plays the agent's events into the writer and returns how the turn ended. Rejects only when the writer has failed. */
+async function play(deps: RunTurnDeps, turn: Turn, to: { inputs: TurnInputs; writer: InputWriter; hop: Hop }): Promise<TurnEnd> {
+  const { inputs, writer, hop } = to;
+  const pulse = new Pulse(hop);
+  inputs.begin();
+  const events = abortableEvents(startAgent(deps.agent, turn), turn.signal);
+  try {
+    for (;;) {
+      const step = await events.next().catch(error => ({ thrown: error as unknown }));
+      if ('thrown' in step) return turn.signal.aborted ? DONE : thrownBy(deps, step.thrown);
+      if (step.done === true) return DONE;
+      const event = step.value;
+      if (event.type === 'done' || event.type === 'failed' || event.type === 'interrupted') return endOf(event);
+      pulse.beat(event);
+      inputs.take(event);
+      await writer.ready();
+    }
+  } catch (error) {
+    if (error instanceof BoundExceeded) return failed(error.message, false);
+    throw error;
+  } finally {
+    await events.return(undefined);
+  }
+}
+
+/** An agent may also throw before it returns an iterable. */
+async function* startAgent(agent: Agent, turn: Turn): AsyncGenerator<AgentEvent> {
+  yield* agent.run(turn);
+}
+
+async function settle(inputs: TurnInputs, writer: InputWriter, end: TurnEnd): Promise<TurnEnd> {
+  let said = end;
+  try {
+    inputs.end(end);
+  } catch (error) {
+    if (!(error instanceof BoundExceeded)) throw error;
+    said = failed(error.message, false);
+    inputs.end(said);
+  }
+  await writer.flush();
+  return said;
+}
+
+const DONE: TurnEnd = { state: 'TASK_STATE_COMPLETED' };
+
+const failed = (reason: string, retryable: boolean): TurnEnd => ({ state: 'TASK_STATE_FAILED', reason, retryable });
+
+function endOf(event: Extract<AgentEvent, { type: 'done' | 'failed' | 'interrupted' }>): TurnEnd {
+  const said = event.message && { message: event.message };
+  if (event.type === 'done') return { ...DONE, ...said };
+  if (event.type === 'interrupted')
+    return { state: event.state, ...said, ...(event.resume !== undefined && { resume: event.resume }) };
+  return { state: event.state ?? 'TASK_STATE_FAILED', reason: event.reason, retryable: event.retryable, ...said };
+}
+
+function thrownBy({ logger, name }: RunTurnDeps, error: unknown): TurnEnd {
+  logger.warn({ agent: name, reason: error instanceof Error ? error.name : typeof error }, 'agent threw');
+  return failed('the agent failed', false);
+}
+
+function turnOf(deps: RunTurnDeps, { work, attempt }: Job, hop: Hop, signal: AbortSignal): Turn {
+  const { taskId, contextId, message, metadata = {} } = work;
+  const resume = work.call === undefined ? deps.resume : work.call.resume;
+  return { taskId, contextId, message, metadata, attempt, ...(resume !== undefined && { resume }), trace: hop.carrier(), signal };
+}
+
+function attributesOf(name: string, { work, attempt }: { work: Work; attempt: number }) {
+  return {
+    [ATTR.genAiOperation]: 'invoke_agent',
+    [ATTR.genAiAgentName]: name,
+    [ATTR.genAiConversation]: work.contextId,
+    [ATTR.a2aTask]: work.taskId,
+    [ATTR.call]: work.call?.id,
+    [ATTR.attempt]: attempt,
+    [ATTR.profile]: work.profile,
+  };
+}
+
+/** Numbers of a turn for its span: what was said and when, never what it was. */
+class Pulse {
+  readonly #hop: Hop;
+  readonly #startedMs = performance.now();
+  #lastMs: number | undefined;
+
+  constructor(hop: Hop) {
+    this.#hop = hop;
+  }
+
+  beat(event: AgentEvent): void {
+    const now = performance.now();
+    this.#hop.count(COUNT.events);
+    if (event.type !== 'text') return;
+    this.#hop.count(COUNT.tokens);
+    this.#hop.count(COUNT.characters, event.text.length);
+    if (this.#lastMs === undefined) this.#hop.max(COUNT.firstTokenMs, Math.round(now - this.#startedMs));
+    else this.#hop.max(COUNT.gapMsMax, Math.round(now - this.#lastMs));
+    this.#lastMs = now;
+  }
+}

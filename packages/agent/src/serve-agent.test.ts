@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { HopMetrics } from '@hopline/telemetry';
+import type { Agent, AgentSkill } from './agent.ts';
+import { DESCRIPTION_CHARS_MAX, SKILLS_MAX } from './announce.ts';
+import { type ServeAgentOptions, serveAgent } from './serve-agent.ts';
+import { ANSWER, CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
+
+const counted: string[] = [];
+const metrics = new Proxy(
+  {},
+  { get: (_target, name) => ({ add: (n: number) => counted.push(`${String(name)} ${n}`), recordMs() {} }) },
+) as HopMetrics;
+
+const skill = (id: string, more: Partial<AgentSkill> = {}): AgentSkill => ({
+  id,
+  name: id,
+  description: id,
+  tags: ['t'],
+  ...more,
+});
+
+function serve(task: TaskLog, agent: Agent, options: Partial<ServeAgentOptions> = {}) {
+  const stop = new AbortController();
+  const served = serveAgent({
+    log: task.log,
+    name: 'argocd',
+    agent,
+    url: 'http://a/',
+    slots: 2,
+    signal: stop.signal,
+    logger: quiet,
+    metrics,
+    beatMs: 10,
+    ...options,
+  });
+  return { stop: () => stop.abort(), served };
+}
+
+const eventually = async (found: () => Promise<boolean> | boolean) => {
+  for (let tries = 0; tries < 300; tries += 1) {
+    if (await found()) return;
+    await new Promise(resolve => setTimeout(resolve, 5));
+  }
+  assert.fail('it never came to this');
+};
+
+test('an agent is announced, says that it lives, and leaves', async () => {
+  const task = await TaskLog.create('caipe');
+  const { agents } = task.log;
+  const agent = { ...scripted([]), skills: async () => [skill('own'), skill('both')] };
+  const { stop, served } = serve(task, agent, { skills: [skill('both', { name: 'Configured' }), skill('more')] });
+  await eventually(async () => ((await agents.get('argocd'))?.value.skills.length ?? 0) === 3);
+  const entry = (await agents.get('argocd'))!.value;
+  assert.equal(entry.url, 'http://a/');
+  assert.deepEqual(entry.skills.map(({ id, name }) => `${id} ${name}`).sort(), ['both Configured', 'more more', 'own own']);
+  await eventually(async () => (await agents.get('argocd'))!.value.beat > entry.beat);
+  stop();
+  await served;
+  assert.equal(await agents.get('argocd'), undefined);
+});
+
+test('an agent that does not answer is announced with what is known, and asked again', async () => {
+  const task = await TaskLog.create('caipe');
+  let asked = 0;
+  const agent = {
+    ...scripted([]),
+    skills: async () => {
+      asked += 1;
+      if (asked < 3) throw new Error('down');
+      return [skill('late')];
+    },
+  };
+  const { stop, served } = serve(task, agent, { skills: [skill('known')] });
+  await eventually(async () => (await task.log.agents.get('argocd'))?.value.skills.length === 1);
+  await eventually(async () => (await task.log.agents.get('argocd'))?.value.skills.length === 2);
+  stop();
+  await served;
+  assert.equal(asked, 3, 'once it has answered it is not asked at every beat');
+});
+
+test('the announcement is bounded', async () => {
+  const task = await TaskLog.create('caipe');
+  const skills = Array.from({ length: SKILLS_MAX + 1 }, (_, index) =>
+    skill(`s${index}`, { description: 'x'.repeat(DESCRIPTION_CHARS_MAX + 1) }),
+  );
+  const { stop, served } = serve(task, { ...scripted([]), skills: async () => skills });
+  await eventually(async () => ((await task.log.agents.get('argocd'))?.value.skills.length ?? 0) > 0);
+  const { value } = (await task.log.agents.get('argocd'))!;
+  stop();
+  await served;
+  assert.equal(value.skills.length, SKILLS_MAX);
+  assert.ok(value.skills.every(one => one.description.length === DESCRIPTION_CHARS_MAX));
+});
+
+test('work of the role is run, as often as its attempts allow, then settled', async () => {
+  const task = await TaskLog.create('caipe', { attemptsMax: 1 });
+  counted.length = 0;
+  const log = task.log.inputs;
+  let refusals = 1;
+  const inputs = Object.create(log, {
+    say: {
+      value: (...args: Parameters<typeof log.say>) => {
+        refusals -= 1;
+        return refusals >= 0 ? Promise.reject(new Error('away')) : log.say(...args);
+      },
+    },
+  });
+  const agent = scripted([{ type: 'text', text: 'a' }, { type: 'done' }]);
+  const { stop, served } = serve(task, agent, { log: { ...task.log, inputs } });
+  await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
+  await eventually(async () => (await task.inputs()).some(input => input.kind === 'ended'));
+  stop();
+  await served;
+  assert.deepEqual((await task.inputs()).at(-1), {
+    kind: 'ended',
+    call: CALL,
+    state: 'TASK_STATE_FAILED',
+    reason: 'attempts exhausted',
+    retryable: true,
+  });
+  assert.ok(counted.includes('redeliveries 1') && counted.includes('deadLetters 1'));
+  assert.equal(counted.filter(line => line === 'activeTasks 1').length, counted.filter(line => line === 'activeTasks -1').length);
+});
+
+test('a stop lets the turn in hand end, then hands back what does not', async () => {
+  const task = await TaskLog.create('caipe');
+  let began = () => {};
+  const running = new Promise<void>(resolve => {
+    began = resolve;
+  });
+  const slow = scripted(async function* () {
+    began();
+    await new Promise(resolve => setTimeout(resolve, 60));
+    yield { type: 'text', text: 'in time' };
+  });
+  const { stop, served } = serve(task, slow, { drainMs: 2_000 });
+  await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
+  await running;
+  stop();
+  await served;
+  assert.equal((await task.fold()).textOf(ANSWER.name), 'in time');
+
+  const other = await TaskLog.create('caipe');
+  let attempts = 0;
+  const stuck = scripted(async function* (turn) {
+    attempts = turn.attempt;
+    began();
+    if (turn.attempt === 1) await new Promise<void>(resolve => turn.signal.addEventListener('abort', () => resolve()));
+    yield { type: 'text', text: 'by another' };
+  });
+  const first = new Promise<void>(resolve => {
+    began = resolve;
+  });
+  const here = serve(other, stuck, { drainMs: 20 });
+  await other.log.work.request('agent.argocd', other.job().work, { id: 'w1' });
+  await first;
+  here.stop();
+  await here.served;
+  const there = serve(other, stuck);
+  await eventually(async () => (await other.inputs()).some(input => input.kind === 'ended'));
+  there.stop();
+  await there.served;
+  assert.equal(attempts, 2);
+  assert.equal((await other.fold()).textOf(ANSWER.name), 'by another');
+});
+
+test('a directly addressed agent that asked for input gets the answer where it asked', async () => {
+  const task = await TaskLog.create('direct');
+  const resumes: unknown[] = [];
+  const agent = scripted(async function* (turn) {
+    resumes.push(turn.resume);
+    if (resumes.length > 1) return;
+    yield {
+      type: 'interrupted',
+      state: 'TASK_STATE_INPUT_REQUIRED',
+      message: { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'which?' }] },
+      resume: { taskId: 'f1' },
+    };
+  });
+  const { stop, served } = serve(task, agent);
+  await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
+  await eventually(async () =>
+    (await task.inputs()).some(input => input.kind === 'status' && input.state === 'TASK_STATE_INPUT_REQUIRED'),
+  );
+  await task.fold();
+  const message = { messageId: 'm2', role: 'ROLE_USER' as const, parts: [{ text: 'that one' }] };
+  await task.decide({
+    kind: 'client',
+    taskId: task.taskId,
+    input: { kind: 'message', message, contextId: 'c1', role: 'agent.argocd', profile: 'transparent' },
+  });
+  await task.log.work.request('agent.argocd', task.job(1, { turn: 2, message }).work, { id: 'w2' });
+  await eventually(() => resumes.length === 2);
+  stop();
+  await served;
+  assert.deepEqual(resumes, [undefined, { taskId: 'f1' }]);
+});

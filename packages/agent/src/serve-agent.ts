@@ -1,0 +1,95 @@
+import type { AgentEntry, Job, Log } from '@hopline/log';
+import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
+import type { Agent, AgentSkill } from './agent.ts';
+import { announce } from './announce.ts';
+import { HandedBack, runTurn, Superseded } from './run-turn.ts';
+
+/** Turns in hand get this long to end when the agent stops serving, milliseconds; then they are handed back. */
+export const DRAIN_MS = 10_000;
+/** Tasks whose interrupted turn is remembered for a directly addressed agent. */
+export const RESUMES_MAX = 1_000;
+
+export type ServeAgentOptions = {
+  log: Log;
+  /** Name of the agent: its role is `agent.<name>`. */
+  name: string;
+  agent: Agent;
+  /** Where the agent's own A2A endpoint is, for the registry. */
+  url: string;
+  skills?: readonly AgentSkill[];
+  /** Turns at the same time. */
+  slots: number;
+  /** Aborts: takes nothing new, lets turns in hand end within `drainMs`, leaves the registry. */
+  signal: AbortSignal;
+  logger: Logger;
+  metrics: HopMetrics;
+  drainMs?: number;
+  beatMs?: number;
+  /** Told of every announcement: the agent's skills as they are known now. */
+  announced?: (entry: AgentEntry) => void;
+};
+
+/** Serves an agent until `signal` aborts and its turns are settled: takes its work, announces it. Does not close the agent. */
+export async function serveAgent(options: ServeAgentOptions): Promise<void> {
+  const { log, name, agent, url, skills = [], slots, signal, logger, beatMs, announced } = options;
+  const letGo = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const onStop = () => {
+    timer = setTimeout(() => letGo.abort(), options.drainMs ?? DRAIN_MS);
+  };
+  if (signal.aborted) onStop();
+  else signal.addEventListener('abort', onStop, { once: true });
+  const resumes = new Resumes();
+  const entry = { name, agent, url, skills, ...(beatMs !== undefined && { beatMs }), ...(announced && { announced }) };
+  const announcing = announce({ log, ...entry, logger, signal });
+  await log.work.take(`agent.${name}`, { slots, signal }, job => runJob(options, job, letGo.signal, resumes));
+  clearTimeout(timer);
+  await announcing;
+}
+
+async function runJob(options: ServeAgentOptions, job: Job, letGo: AbortSignal, resumes: Resumes): Promise<void> {
+  const { log, name, agent, metrics } = options;
+  const { work, attempt, exhausted } = job;
+  const logger = taskLogger(options.logger, work.taskId);
+  if (attempt > 1) metrics.redeliveries.add(1, { agent: name });
+  if (exhausted) metrics.deadLetters.add(1, { agent: name, reason: 'attempts_exhausted' });
+  metrics.activeTasks.add(1, { agent: name });
+  const startedMs = performance.now();
+  try {
+    const resume = resumes.take(work.taskId);
+    const outcome = await runTurn({ log, agent, name, logger, signal: letGo, ...(resume !== undefined && { resume }) }, job);
+    if (work.call === undefined && outcome?.resume !== undefined) resumes.keep(work.taskId, outcome.resume);
+    const told = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
+    logger.info({ ...told, state: outcome?.state ?? 'over', reason: outcome?.reason }, 'turn ended');
+  } catch (error) {
+    const expected = error instanceof Superseded || error instanceof HandedBack;
+    const told = { agent: name, attempt, turn: work.turn };
+    if (expected) logger.info({ ...told, reason: error.name }, 'turn handed back');
+    else logger.warn({ ...told, err: error }, 'turn handed back');
+    throw error;
+  } finally {
+    metrics.activeTasks.add(-1, { agent: name });
+  }
+}
+
+/**
+ * What an interrupted turn left, for tasks that are addressed to this agent alone: a supervisor keeps it in the log. In this process only: after a restart the agent
+ * begins anew in the same context.
+ */
+class Resumes {
+  readonly #kept = new Map<string, unknown>();
+
+  keep(taskId: string, resume: unknown): void {
+    this.#kept.delete(taskId);
+    this.#kept.set(taskId, resume);
+    if (this.#kept.size <= RESUMES_MAX) return;
+    for (const oldest of this.#kept.keys()) {
+      this.#kept.delete(oldest);
+      return;
+    }
+  }
+
+  take(taskId: string): unknown {
+    return this.#kept.get(taskId);
+  }
+}

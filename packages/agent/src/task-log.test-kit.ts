@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { Fold, type Message } from '@hopline/a2a';
+import {
+  type AgentInput,
+  type AgentRecord,
+  type CallEnded,
+  type Fact,
+  isVisible,
+  type Producer,
+  shardOf,
+  type TaskControl,
+  type Work,
+} from '@hopline/events';
+import type { Job } from '@hopline/log';
+import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
+import { decide, evolve, type Item } from '@hopline/task';
+import { createLogger } from '@hopline/telemetry';
+import type { Agent, AgentEvent, Turn } from './agent.ts';
+
+export const ANSWER = { name: 'streaming_result', description: 'Streaming result from Platform Engineer' };
+export const CALL = 'call-1-1';
+
+export const quiet = createLogger({ service: 'test', instance: 'test', level: 'silent' });
+
+type Mode = 'caipe' | 'transparent' | 'direct';
+
+/** One task in the memory twin, with its relay in miniature: the decider folds what was said. */
+export class TaskLog {
+  readonly log: MemoryLog;
+  readonly taskId = 'task-1';
+  control!: TaskControl;
+  facts: Fact[] = [];
+  #seq = 0;
+  readonly #mode: Mode;
+
+  private constructor(mode: Mode, options: MemoryLogOptions) {
+    this.#mode = mode;
+    this.log = createMemoryLog(options);
+  }
+
+  static async create(mode: Mode, options: MemoryLogOptions = {}): Promise<TaskLog> {
+    const task = new TaskLog(mode, options);
+    const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
+    const role = mode === 'direct' ? ('agent.argocd' as const) : ('supervisor' as const);
+    const profile = mode === 'caipe' ? ('caipe' as const) : ('transparent' as const);
+    await task.decide({
+      kind: 'client',
+      taskId: task.taskId,
+      input: { kind: 'message', message, contextId: 'c1', role, profile },
+    });
+    if (mode !== 'direct') {
+      const from: Producer = { id: 'supervisor', agent: 'supervisor', turn: 1, attempt: 1 };
+      await task.decide({ kind: 'agent', from, input: { kind: 'status', state: 'TASK_STATE_WORKING' } });
+      await task.decide({ kind: 'agent', from, input: { kind: 'call', call: CALL, agent: 'argocd' } });
+    }
+    return task;
+  }
+
+  job(attempt = 1, more: Partial<Job & Work> = {}): Job {
+    const { exhausted = false, trace, ...work } = more;
+    const call = this.#mode === 'caipe' ? { id: CALL, answer: ANSWER } : { id: CALL };
+    const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
+    const { taskId } = this;
+    const profile = this.#mode === 'caipe' ? 'caipe' : 'transparent';
+    const base: Work = { v: 1, taskId, contextId: 'c1', turn: 1, profile, message, ...(this.#mode !== 'direct' && { call }) };
+    return { work: { ...base, ...work }, attempt, exhausted, ...(trace && { trace }) };
+  }
+
+  /** Decides one item and stores its facts, as a relay would. Returns why it was dropped. */
+  async decide(item: Item): Promise<string | undefined> {
+    const { facts, dropped } = decide(this.control, item, Date.now());
+    if (facts.length === 0) return dropped;
+    for (const fact of facts) this.control = evolve(this.control, fact);
+    this.facts.push(...facts);
+    const record = { v: 1 as const, facts: [...facts], control: this.control, first: this.#seq === 0 ? 0 : 1 };
+    this.#seq = (await this.log.facts.append(record, { expected: this.#seq, id: `f${this.facts.length}` })).seq;
+    return undefined;
+  }
+
+  async cancel(): Promise<void> {
+    await this.decide({ kind: 'client', taskId: this.taskId, input: { kind: 'cancel' } });
+  }
+
+  async said(): Promise<AgentRecord[]> {
+    const stop = new AbortController();
+    const records: AgentRecord[] = [];
+    const reading = (async () => {
+      for await (const { record } of this.log.inputs.readShard(shardOf(this.taskId, this.log.shards), 1, stop.signal)) {
+        if (record.from !== 'client') records.push(record as AgentRecord);
+      }
+    })();
+    await new Promise(resolve => setImmediate(resolve));
+    stop.abort();
+    await reading;
+    return records;
+  }
+
+  async inputs(): Promise<AgentInput[]> {
+    return (await this.said()).flatMap(record => record.inputs);
+  }
+
+  /** Folds all that was said and not folded yet; every input must be accepted, and the client's view must be sound. */
+  async fold(): Promise<Fold> {
+    for (const { from, inputs, n } of await this.said()) {
+      for (const input of inputs) {
+        const chunk = { first: 1, last: 1, count: 1, n, why: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
+        const item: Item =
+          input.kind === 'text'
+            ? { kind: 'run', from, lane: input.lane, text: input.tokens.join(''), last: false, n, chunk }
+            : { kind: 'agent', from, input };
+        const dropped = await this.decide(item);
+        assert.ok(dropped === undefined || dropped === 'no change', `dropped ${input.kind}: ${dropped}`);
+        const { id, attempt } = from;
+        this.control = { ...this.control, producers: { ...this.control.producers, [id]: { attempt, n } } };
+      }
+    }
+    const fold = new Fold();
+    for (const fact of this.facts.filter(isVisible)) fold.add(fact.event);
+    return fold;
+  }
+
+  ended(): CallEnded | undefined {
+    return this.facts.find(fact => fact.kind === 'call.ended');
+  }
+}
+
+/** An agent that plays a list of events, or a generator. */
+export function scripted(script: AgentEvent[] | ((turn: Turn) => AsyncIterable<AgentEvent>)): Agent {
+  return {
+    description: 'Plays a script',
+    skills: async () => [],
+    run: turn => (typeof script === 'function' ? script(turn) : listed(script)),
+    close: async () => {},
+  };
+}
+
+async function* listed(events: AgentEvent[]): AsyncGenerator<AgentEvent> {
+  yield* events;
+}

@@ -1,0 +1,30 @@
+import { isInterrupted, isTerminal } from '@hopline/a2a';
+import type { TaskControl, Work } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import { ROOT_AGENT } from '@hopline/task';
+
+/** Why a turn is nobody's business any more. `superseded`: a newer attempt of the same work is running. */
+export type Over = 'ended' | 'later turn' | 'superseded';
+
+export function overBecause(control: TaskControl, work: Work, attempt: number): Over | undefined {
+  if (isTerminal(control.state)) return 'ended';
+  if (control.turn > work.turn) return 'later turn';
+  const { call } = work;
+  if (call !== undefined ? control.calls[call.id]?.state !== undefined : isInterrupted(control.state)) return 'ended';
+  const producer = control.producers[call?.id ?? ROOT_AGENT];
+  return producer !== undefined && producer.attempt > attempt ? 'superseded' : undefined;
+}
+
+/** Follows the task from log sequence `after` on. Resolves when the turn is over, with undefined when `signal` aborts; rejects when the log is lost. */
+export async function watchTask(
+  log: Log,
+  { work, attempt }: { work: Work; attempt: number },
+  after: number,
+  signal: AbortSignal,
+): Promise<Over | undefined> {
+  for await (const { record } of await log.facts.follow(work.taskId, after, signal)) {
+    const over = overBecause(record.control, work, attempt);
+    if (over !== undefined) return over;
+  }
+  return undefined;
+}

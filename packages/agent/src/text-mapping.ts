@@ -1,0 +1,93 @@
+import type { Artifact, Message, Part } from '@hopline/a2a';
+import type { LaneArtifact } from '@hopline/events';
+import { Answer } from './answer.ts';
+import type { ArtifactLanes } from './artifact-lanes.ts';
+import type { Lanes } from './lanes.ts';
+import { SaidText } from './said-text.ts';
+
+/** How the text and the artifacts of an agent show to the client. */
+export interface TextMapping {
+  text(text: string, id: string | undefined): void;
+  snapshot(text: string): void;
+  artifact(artifact: Artifact, append: boolean, last: boolean): void;
+  /** The message a turn ended well with; returns it if it is still to be shown. */
+  ending(message: Message): Message | undefined;
+}
+
+export type AnswerPlace = { lanes: Lanes; lane: string; header: LaneArtifact; artifacts: ArtifactLanes };
+
+/** A supervisor shows one answer: all text of the agent is it, wherever it stands, and said once (S2-2). Other parts stay artifacts. */
+export class AnswerMapping implements TextMapping {
+  readonly #where: AnswerPlace;
+  readonly #answer = new Answer();
+
+  constructor(where: AnswerPlace) {
+    this.#where = where;
+  }
+
+  text(text: string, id: string | undefined): void {
+    const { lanes, lane, header } = this.#where;
+    lanes.say(lane, header, this.#answer.token(text), id);
+  }
+
+  snapshot(text: string): void {
+    const { lanes, lane, header } = this.#where;
+    lanes.say(lane, header, this.#answer.snapshot(text));
+  }
+
+  artifact(artifact: Artifact, append: boolean, last: boolean): void {
+    const { lanes, lane, header, artifacts } = this.#where;
+    // Another supervisor's plan is a plan, not its answer.
+    const isPlan = artifact.name !== undefined && PLANS.has(artifact.name);
+    const { artifactId: id, name, parts } = artifact;
+    const others = isPlan ? parts : parts.filter(part => part.text === undefined);
+    const saying = others.length < parts.length && this.#answer.artifact({ id, name, text: textOf(parts), append, last });
+    if (saying) lanes.say(lane, header, saying);
+    if (others.length > 0) artifacts.take({ ...artifact, parts: others }, append, last);
+  }
+
+  ending(message: Message): Message | undefined {
+    const { lanes, lane, header } = this.#where;
+    const text = textOf(message.parts);
+    if (text === '') return message;
+    const { covered, saying } = this.#answer.ending(text);
+    lanes.say(lane, header, saying);
+    return covered && message.parts.every(part => part.text !== undefined) ? undefined : message;
+  }
+}
+
+/** The agent's own events pass: its artifacts as its artifacts, its messages as its messages. Text that is in neither is the artifact `header`. */
+export class OwnMapping implements TextMapping {
+  readonly #where: AnswerPlace;
+  readonly #said = new SaidText();
+
+  constructor(where: AnswerPlace) {
+    this.#where = where;
+  }
+
+  text(text: string, id: string | undefined): void {
+    const { lanes, lane, header } = this.#where;
+    lanes.say(lane, header, this.#said.token(text), id);
+  }
+
+  snapshot(text: string): void {
+    const { lanes, lane, header } = this.#where;
+    lanes.say(lane, header, this.#said.snapshot(text));
+  }
+
+  artifact(artifact: Artifact, append: boolean, last: boolean): void {
+    this.#where.artifacts.take(artifact, append, last);
+  }
+
+  ending(message: Message): Message {
+    return message;
+  }
+}
+
+const PLANS: ReadonlySet<string> = new Set(['execution_plan_streaming', 'execution_plan_update']);
+
+function textOf(parts: readonly Part[]): string {
+  let text = '';
+  for (const part of parts) text += part.text ?? '';
+  return text;
+}

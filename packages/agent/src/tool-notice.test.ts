@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { titleCase } from './title-case.ts';
+import { toolNotice } from './tool-notice.ts';
+
+test('S2-1 S2-4 S2-5 S2-6 S2-37 a tool call as the client sees it', () => {
+  assert.deepEqual(toolNotice('l/start', 'argocd', 'version_service__version', 'c1', 'start'), {
+    kind: 'artifact',
+    lane: 'l/start',
+    artifact: {
+      name: 'tool_notification_start',
+      description: 'Tool call started: version_service__version',
+      metadata: { sourceAgent: 'argocd', tool: 'version_service__version', toolCallId: 'c1' },
+    },
+    parts: [{ text: '🔧 Argocd: Calling tool: Version_Service__Version\n' }],
+    append: false,
+    last: true,
+  });
+  const end = toolNotice('l/end', 'argocd', 'version_service__version', 'c1', 'end');
+  assert.equal(end.artifact.name, 'tool_notification_end');
+  assert.equal(end.artifact.description, 'Tool call completed: version_service__version');
+  assert.deepEqual(end.parts, [{ text: '✅ Argocd: Tool Version_Service__Version completed\n' }]);
+  const failed = toolNotice('l/end', 'argocd', 'x', 'c1', 'failed');
+  assert.equal(failed.artifact.name, 'tool_notification_end');
+  assert.deepEqual(failed.parts, [{ text: '❌ Argocd: Tool X failed\n' }]);
+});
+
+test('S2-3 the name is shown without markdown', () => {
+  const notice = toolNotice('l', 'argocd', '**x_y**', 'c1', 'start');
+  assert.deepEqual(notice.parts, [{ text: '🔧 Argocd: Calling tool: X_Y\n' }]);
+  assert.equal(notice.artifact.metadata?.tool, 'x_y');
+});
+
+test('S2-5 title case changes first letters only', () => {
+  assert.equal(titleCase('version_service__version'), 'Version_Service__Version');
+  assert.equal(titleCase('weather-eu'), 'Weather-Eu');
+  assert.equal(titleCase('getURL'), 'GetURL');
+});

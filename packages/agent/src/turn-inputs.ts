@@ -1,0 +1,169 @@
+import type { InterruptedState, Message, TerminalState } from '@hopline/a2a';
+import type { Work } from '@hopline/events';
+import { ROOT_AGENT } from '@hopline/task';
+import type { AgentEvent } from './agent.ts';
+import { ArtifactLanes } from './artifact-lanes.ts';
+import type { Earlier } from './earlier-attempts.ts';
+import { type InputSink, Lanes } from './lanes.ts';
+import { BoundExceeded, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX } from './limits.ts';
+import { AnswerMapping, type AnswerPlace, OwnMapping, type TextMapping } from './text-mapping.ts';
+import { toolNotice } from './tool-notice.ts';
+
+/** How a turn ended. */
+export type TurnEnd = {
+  state: TerminalState | InterruptedState;
+  message?: Message;
+  reason?: string;
+  retryable?: boolean;
+  resume?: unknown;
+};
+
+export type TurnInputsOptions = {
+  work: Work;
+  /** Name of the agent. */
+  agent: string;
+  attempt: number;
+  sink: InputSink;
+  /** JSON bytes of one event that is not text. */
+  eventBytesMax: number;
+  earlier: Earlier;
+};
+
+type OpenTool = { lane: string; tool: string };
+
+/** Turns what an agent says in one turn into inputs of the log. Pure: no I/O, no waiting. */
+export class TurnInputs {
+  readonly #options: TurnInputsOptions;
+  readonly #prefix: string;
+  readonly #lanes: Lanes;
+  readonly #where: AnswerPlace;
+  readonly #mapping: TextMapping;
+  readonly #tools = new Map<string, OpenTool>();
+  #events = 0;
+  #artifacts = 0;
+  #notices = 0;
+  #orphansEnded = false;
+
+  constructor(options: TurnInputsOptions) {
+    const { work, agent, attempt, sink, eventBytesMax, earlier } = options;
+    this.#options = options;
+    // Call ids are new in every turn; the root agent's lanes are told apart by the turn.
+    this.#prefix = work.call?.id ?? `${ROOT_AGENT}/${work.turn}`;
+    this.#lanes = new Lanes(sink, attempt);
+    const answer = work.call?.answer;
+    const lane = `${this.#prefix}/answer`;
+    const artifacts = new ArtifactLanes({
+      lanes: this.#lanes,
+      prefix: `${this.#prefix}/artifact`,
+      closed: earlier.closed,
+      ...(answer && { metadata: { sourceAgent: agent } }),
+      bytesMax: eventBytesMax,
+      onNew: () => this.#countArtifact(),
+    });
+    this.#where = { lanes: this.#lanes, lane, header: answer ?? { name: 'response' }, artifacts };
+    this.#mapping = answer ? new AnswerMapping(this.#where) : new OwnMapping(this.#where);
+  }
+
+  begin(): void {
+    const { work, attempt, sink } = this.#options;
+    if (work.call === undefined) sink.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+    // What a dead attempt had streamed must not stand, even if this one says nothing.
+    if (attempt > 1) this.#lanes.open(this.#where.lane, this.#where.header);
+    this.#endOrphans();
+  }
+
+  /** Takes an event that does not end the turn. Throws BoundExceeded. */
+  take(event: Exclude<AgentEvent, { type: 'interrupted' | 'done' | 'failed' }>): void {
+    this.#events += 1;
+    if (this.#events > TURN_EVENTS_MAX) throw new BoundExceeded(`the agent sent more than ${TURN_EVENTS_MAX} events in one turn`);
+    if (event.type === 'text') this.#mapping.text(event.text, event.id);
+    else if (event.type === 'snapshot') this.#mapping.snapshot(event.text);
+    else if (event.type === 'artifact') this.#mapping.artifact(event.artifact, event.append, event.lastChunk);
+    else if (event.type === 'tool') this.#tool(event);
+    else this.#progress(event.message);
+  }
+
+  /** Says how the turn ended: open tool calls end, lanes close, then the state. */
+  end(end: TurnEnd): void {
+    const { work, sink } = this.#options;
+    const failed =
+      end.state === 'TASK_STATE_FAILED' || end.state === 'TASK_STATE_CANCELED' || end.state === 'TASK_STATE_REJECTED';
+    for (const callId of this.#tools.keys()) this.#toolEnds(callId, failed);
+    const message = end.message && this.#endMessage(end.state, end.message);
+    this.#lanes.closeAll();
+    const { state, reason, retryable = false, resume } = end;
+    const said = { state, ...(message && { message }) };
+    if (work.call === undefined) {
+      sink.add({ kind: 'status', ...said, ...(reason !== undefined && { metadata: { reason, retryable } }) });
+      return;
+    }
+    const why = reason !== undefined && { reason, retryable };
+    sink.add({ kind: 'ended', call: work.call.id, ...said, ...why, ...(resume !== undefined && { resume }) });
+  }
+
+  #endMessage(state: TurnEnd['state'], message: Message): Message | undefined {
+    const left = state === 'TASK_STATE_COMPLETED' ? this.#mapping.ending(message) : message;
+    if (left !== undefined) this.#checkSize(left);
+    return left;
+  }
+
+  #tool({ phase, callId, tool, failed }: Extract<AgentEvent, { type: 'tool' }>): void {
+    // One start and one end for each call, whatever the agent sends (S0-15, S2-7).
+    if (!this.#tools.has(callId)) this.#toolStarts(callId, tool);
+    if (phase === 'end') this.#toolEnds(callId, failed === true);
+  }
+
+  #toolStarts(callId: string, tool: string): void {
+    this.#countArtifact();
+    this.#notices += 1;
+    // By attempt and place, not by the agent's call id, which may be anything.
+    const lane = `${this.#prefix}/tool/${this.#options.attempt}.${this.#notices}`;
+    this.#tools.set(callId, { lane, tool });
+    this.#lanes.notice(toolNotice(`${lane}/start`, this.#options.agent, tool, callId, 'start'));
+  }
+
+  /** The calls of a dead attempt will never end by themselves. */
+  #endOrphans(): void {
+    const { earlier, agent } = this.#options;
+    if (this.#orphansEnded) return;
+    this.#orphansEnded = true;
+    for (const { lane, tool, callId } of earlier.orphans)
+      this.#lanes.notice(toolNotice(`${lane}/end`, agent, tool, callId, 'failed'));
+  }
+
+  #toolEnds(callId: string, failed: boolean): void {
+    const open = this.#tools.get(callId);
+    if (open === undefined) return;
+    this.#tools.delete(callId);
+    this.#lanes.notice(toolNotice(`${open.lane}/end`, this.#options.agent, open.tool, callId, failed ? 'failed' : 'end'));
+  }
+
+  /**
+   * Progress is a state with a message where the agent speaks for the task. A called agent does not: its progress is one artifact that always holds the newest line,
+   * so that it is seen and stays out of the answer (S4-21, S2-33).
+   */
+  #progress(message: Message): void {
+    this.#checkSize(message);
+    if (this.#options.work.call === undefined) {
+      this.#options.sink.add({ kind: 'status', state: 'TASK_STATE_WORKING', message });
+      return;
+    }
+    const artifact = { name: 'progress', metadata: { sourceAgent: this.#options.agent } };
+    const lane = `${this.#prefix}/progress`;
+    this.#lanes.artifact({ kind: 'artifact', lane, artifact, parts: message.parts, append: false, last: false });
+  }
+
+  #countArtifact(): void {
+    this.#artifacts += 1;
+    if (this.#artifacts > TURN_ARTIFACTS_MAX) {
+      throw new BoundExceeded(`the agent made more than ${TURN_ARTIFACTS_MAX} artifacts and tool calls in one turn`);
+    }
+  }
+
+  #checkSize(message: Message): void {
+    const { eventBytesMax } = this.#options;
+    if (Buffer.byteLength(JSON.stringify(message)) > eventBytesMax) {
+      throw new BoundExceeded(`a message of the agent has more than ${eventBytesMax} bytes`);
+    }
+  }
+}

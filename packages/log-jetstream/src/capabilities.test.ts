@@ -1,0 +1,11 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { LogMismatch } from '@hopline/log';
+import { requireServer } from './capabilities.ts';
+
+test('one copy works from 2.9.0 on, several from 2.11.0 on; what is older is refused with what to do', () => {
+  for (const version of ['2.9.0', '2.9.10', '2.10.29', '2.15.2', '2.16.0-dev', 'v3.0.0']) requireServer(version, 1);
+  for (const version of ['2.11.0', '2.15.2', '2.11.0-RC.1']) requireServer(version, 3);
+  for (const version of ['2.8.4', '1.4.1', 'unknown', '']) assert.throws(() => requireServer(version, 1), LogMismatch);
+  assert.throws(() => requireServer('2.10.29', 3), /3 replicas need 2\.11\.0 or newer; use 1 replica or a newer server/);
+});

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { headers } from '@nats-io/nats-core';
+import fc from 'fast-check';
+import { decodeFacts, decodeInput, decodeTrace, decodeValue, decodeWork, encodeHeaders, encodePayload } from './codec.ts';
+
+const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+const other = '00-ffffffffffffffffffffffffffffffff-b7ad6b7169203331-01';
+const agentRecord = {
+  v: 1,
+  at: 1,
+  from: { id: 'c', agent: 'a', turn: 1, attempt: 1 },
+  n: 1,
+  inputs: [{ kind: 'text', lane: 'l', tokens: ['x'] }],
+};
+const clientRecord = { v: 1, at: 1, from: 'client', input: { kind: 'cancel' } };
+const factRecord = { v: 1, facts: [{ kind: 'call.started' }], control: { taskId: 't', generation: 1 }, first: 0 };
+const work = { v: 1, taskId: 't', contextId: 'c', turn: 1, profile: 'caipe', message: {} };
+
+test('records come back as they were encoded', () => {
+  assert.deepEqual(decodeInput(encodePayload(agentRecord)), agentRecord);
+  assert.deepEqual(decodeInput(encodePayload(clientRecord)), clientRecord);
+  assert.deepEqual(decodeFacts(encodePayload(factRecord), 't'), factRecord);
+  assert.deepEqual(decodeWork(encodePayload(work)), work);
+  assert.deepEqual(decodeValue(encodePayload({ a: 1 })), { a: 1 });
+});
+
+test('what a reader leans on is there, or the payload is no record', () => {
+  const broken = (record: object, patch: object) => encodePayload({ ...record, ...patch });
+  const patches = [
+    { v: 2 },
+    { v: '1' },
+    { at: 'now' },
+    { from: 'x' },
+    { from: null },
+    { from: { id: 'c' } },
+    { n: 1.5 },
+    { inputs: {} },
+  ];
+  patches.push({ inputs: [null] } as never, { inputs: [{ kind: 'text', lane: 'l' }] } as never);
+  for (const patch of patches) assert.equal(decodeInput(broken(agentRecord, patch)), undefined, JSON.stringify(patch));
+  assert.equal(decodeInput(broken(clientRecord, { input: undefined })), undefined);
+  for (const patch of [
+    { v: 2 },
+    { facts: {} },
+    { facts: [1] },
+    { control: null },
+    { control: { taskId: 'other' } },
+    { first: null },
+  ]) {
+    assert.equal(decodeFacts(broken(factRecord, patch), 't'), undefined, JSON.stringify(patch));
+  }
+  for (const patch of [{ v: 2 }, { taskId: 'a.b' }, { message: 'x' }, { turn: null }, { contextId: 1 }]) {
+    assert.equal(decodeWork(broken(work, patch)), undefined, JSON.stringify(patch));
+  }
+});
+
+test('no bytes make a decoder throw', () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.uint8Array(),
+        fc.json().map(json => Buffer.from(json)),
+      ),
+      payload => {
+        decodeInput(payload);
+        decodeFacts(payload, 't');
+        decodeWork(payload);
+        decodeValue(payload);
+      },
+    ),
+  );
+});
+
+test('trace context is carried twice, and our own copy is believed when the server has rewritten the other', () => {
+  const encoded = encodeHeaders({ id: 'i', expected: 0, trace: { traceparent, tracestate: 'a=1' } });
+  assert.equal(encoded.get('Nats-Msg-Id'), 'i');
+  assert.equal(encoded.get('Nats-Expected-Last-Subject-Sequence'), '0');
+  assert.equal(encoded.get('traceparent'), traceparent);
+  assert.deepEqual(decodeTrace(encoded), { trace: { traceparent, tracestate: 'a=1' } });
+  encoded.set('traceparent', other);
+  assert.equal(decodeTrace(encoded).trace?.traceparent, traceparent);
+  const foreign = headers();
+  foreign.set('traceparent', other);
+  assert.deepEqual(decodeTrace(foreign), { trace: { traceparent: other } });
+});
+
+test('a trace context that is none is neither sent nor read', () => {
+  for (const bad of ['', 'x', `${traceparent}\r\nNats-Msg-Id: y`, traceparent.toUpperCase()]) {
+    assert.deepEqual(decodeTrace(encodeHeaders({ id: 'i', trace: { traceparent: bad } })), {});
+  }
+  const long = encodeHeaders({ id: 'i', trace: { traceparent, tracestate: 'x'.repeat(513) } });
+  assert.deepEqual(decodeTrace(long), { trace: { traceparent } });
+  assert.deepEqual(decodeTrace(undefined), {});
+  assert.deepEqual(decodeTrace(headers()), {});
+});

@@ -1,0 +1,100 @@
+import { type FactRecord, type InputRecord, isTaskId, type TraceCarrier, type Work } from '@hopline/events';
+import { headers, type MsgHdrs } from '@nats-io/nats-core';
+
+/**
+ * The one place where records become payloads and headers, and back. A payload may come from anywhere: what is checked here is what the readers' code leans on,
+ * so that no garbage on a subject can stop one. PROTOCOL.md section 2.
+ */
+export const TRACEPARENT = 'traceparent';
+export const TRACESTATE = 'tracestate';
+/** Servers 2.11 and 2.12 may rewrite `traceparent` when message tracing is on (nats-architecture-and-design #392); this copy they do not know. */
+export const HOPLINE_TRACEPARENT = 'Hopline-Traceparent';
+export const MESSAGE_ID = 'Nats-Msg-Id';
+export const EXPECTED_SEQUENCE = 'Nats-Expected-Last-Subject-Sequence';
+
+const TRACEPARENT_FORM = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+/** W3C Trace Context, 3.3.1.5: at least 512 characters are to be propagated. More are dropped. */
+const TRACESTATE_FORM = /^[\x20-\x7e]{1,512}$/;
+
+export type RecordHeaders = { id: string; expected?: number | undefined; trace?: TraceCarrier | undefined };
+
+export function encodePayload(record: unknown): Uint8Array {
+  return Buffer.from(JSON.stringify(record));
+}
+
+/** Always a new object: nats.js changes the one it is given. */
+export function encodeHeaders({ id, expected, trace }: RecordHeaders): MsgHdrs {
+  const encoded = headers();
+  encoded.append(MESSAGE_ID, id);
+  if (expected !== undefined) encoded.append(EXPECTED_SEQUENCE, `${expected}`);
+  if (trace?.traceparent && TRACEPARENT_FORM.test(trace.traceparent)) {
+    encoded.append(TRACEPARENT, trace.traceparent);
+    encoded.append(HOPLINE_TRACEPARENT, trace.traceparent);
+    if (trace.tracestate && TRACESTATE_FORM.test(trace.tracestate)) encoded.append(TRACESTATE, trace.tracestate);
+  }
+  return encoded;
+}
+
+/** `{ trace }` to spread, or nothing. */
+export function decodeTrace(found: MsgHdrs | undefined): { trace?: TraceCarrier } {
+  if (!found) return {};
+  const traceparent = found.get(HOPLINE_TRACEPARENT) || found.get(TRACEPARENT);
+  if (!TRACEPARENT_FORM.test(traceparent)) return {};
+  const tracestate = found.get(TRACESTATE);
+  return { trace: { traceparent, ...(tracestate && { tracestate }) } };
+}
+
+/** Undefined when the payload is no such record. */
+export function decodeInput(payload: Uint8Array): InputRecord | undefined {
+  const record = parse(payload);
+  if (record?.v !== 1 || !Number.isFinite(record.at)) return undefined;
+  if (record.from === 'client') return isKinded(record.input) ? (record as InputRecord) : undefined;
+  const from = record.from;
+  const fits =
+    isObject(from) &&
+    typeof from.id === 'string' &&
+    typeof from.agent === 'string' &&
+    Number.isInteger(from.turn) &&
+    Number.isInteger(from.attempt) &&
+    Number.isInteger(record.n) &&
+    Array.isArray(record.inputs) &&
+    record.inputs.every(input => isKinded(input) && (input.kind !== 'text' || Array.isArray(input.tokens)));
+  return fits ? (record as InputRecord) : undefined;
+}
+
+export function decodeFacts(payload: Uint8Array, taskId: string): FactRecord | undefined {
+  const record = parse(payload);
+  if (record?.v !== 1 || !Number.isInteger(record.first)) return undefined;
+  const { facts, control } = record;
+  const fits = Array.isArray(facts) && facts.every(isKinded) && isObject(control) && control.taskId === taskId;
+  return fits && Number.isInteger(control.generation) ? (record as FactRecord) : undefined;
+}
+
+export function decodeWork(payload: Uint8Array): Work | undefined {
+  const work = parse(payload);
+  const fits = work?.v === 1 && typeof work.taskId === 'string' && isTaskId(work.taskId) && isObject(work.message);
+  return fits && typeof work.contextId === 'string' && Number.isInteger(work.turn) ? (work as Work) : undefined;
+}
+
+export function decodeValue<V>(payload: Uint8Array): V | undefined {
+  return parse(payload) as V | undefined;
+}
+
+type Parsed = { [name: string]: unknown };
+
+function parse(payload: Uint8Array): Parsed | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('utf8'));
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Parsed {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isKinded(value: unknown): value is Parsed {
+  return isObject(value) && typeof value.kind === 'string';
+}

@@ -1,0 +1,37 @@
+import type { Msg } from '@nats-io/nats-core';
+
+/** What a consumer says of a message that it delivers, in its reply subject. */
+export type Delivery = {
+  msg: Msg;
+  /** Stream sequence. */
+  seq: number;
+  /** 1, 2, 3, … per consumer: a jump is a lost message. */
+  consumerSeq: number;
+  /** Delivery count of this message, 1-based. */
+  deliveries: number;
+  /** Epoch milliseconds at which the stream stored it. */
+  storedAt: number;
+  /** Messages that wait after this one. */
+  pending: number;
+};
+
+const NANO_DIGITS_OF_MS = 6;
+
+/**
+ * `$JS.ACK.<stream>.<consumer>.<deliveries>.<seq>.<consumerSeq>.<nanoseconds>.<pending>`, or with `<domain>.<account>` after ACK and a random token at the end
+ * (written by newer servers, 2.15 by default). Undefined for anything else.
+ */
+export function parseDelivery(msg: Msg): Delivery | undefined {
+  const tokens = msg.reply?.split('.') ?? [];
+  if (tokens[0] !== '$JS' || tokens[1] !== 'ACK') return undefined;
+  const at = tokens.length === 9 ? 4 : tokens.length >= 11 ? 6 : undefined;
+  if (at === undefined) return undefined;
+  return {
+    msg,
+    deliveries: Number(tokens[at]),
+    seq: Number(tokens[at + 1]),
+    consumerSeq: Number(tokens[at + 2]),
+    storedAt: Number(tokens[at + 3]!.slice(0, -NANO_DIGITS_OF_MS)),
+    pending: Number(tokens[at + 4]),
+  };
+}

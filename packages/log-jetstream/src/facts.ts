@@ -1,0 +1,151 @@
+import { type FactRecord, liveSubject, logSubject } from '@hopline/events';
+import {
+  type AppendOptions,
+  type FactLog,
+  type FollowOptions,
+  type FollowSource,
+  follow,
+  type LiveRecord,
+  LogConflict,
+  requireTaskId,
+  type StoredFacts,
+} from '@hopline/log';
+import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
+import type { Msg } from '@nats-io/nats-core';
+import { decodeFacts, decodeTrace, encodePayload, MESSAGE_ID } from './codec.ts';
+import type { Connection } from './connection.ts';
+import { HistoryReader } from './history.ts';
+import type { Publisher } from './publisher.ts';
+import { retry } from './retry.ts';
+import { FACTS_STREAM } from './streams.ts';
+
+export type JetStreamFactsOptions = { shards: number; readBytesMax: number; follow: FollowOptions };
+
+export class JetStreamFacts implements FactLog {
+  readonly #connection: Connection;
+  readonly #publisher: Publisher;
+  readonly #shards: number;
+  readonly #history: HistoryReader;
+  readonly #follow: FollowOptions;
+
+  constructor(connection: Connection, publisher: Publisher, options: JetStreamFactsOptions) {
+    this.#connection = connection;
+    this.#publisher = publisher;
+    this.#shards = options.shards;
+    this.#history = new HistoryReader(connection, FACTS_STREAM, options.readBytesMax);
+    this.#follow = options.follow;
+  }
+
+  async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number }> {
+    const { taskId } = record.control;
+    requireTaskId(taskId);
+    const subject = logSubject(taskId, this.#shards);
+    try {
+      const { seq } = await this.#publisher.publish(subject, encodePayload(record), options);
+      return { seq };
+    } catch (error) {
+      if (!(error instanceof LogConflict)) throw error;
+      // Servers check the sequence before the id (2.15.2; R3 before 2.11), so a retry after a lost ack meets itself: it can only be what follows `expected`.
+      const next = await this.#next(subject, options.expected + 1);
+      if (next?.header.get(MESSAGE_ID) === options.id) return { seq: next.seq };
+      throw error;
+    }
+  }
+
+  async last(taskId: string): Promise<StoredFacts | undefined> {
+    requireTaskId(taskId);
+    const newest = await this.#newest(logSubject(taskId, this.#shards));
+    if (!newest) return undefined;
+    const record = decodeFacts(newest.data, taskId);
+    if (record) return { seq: newest.seq, record, ...decodeTrace(newest.header) };
+    let before: StoredFacts | undefined;
+    for await (const stored of this.#read(taskId, 1)) before = stored;
+    return before && { ...before, seq: newest.seq };
+  }
+
+  read(taskId: string, from: number): AsyncIterable<StoredFacts> {
+    requireTaskId(taskId);
+    return this.#read(taskId, from);
+  }
+
+  async follow(taskId: string, after: number | 'new', signal: AbortSignal): Promise<AsyncIterable<StoredFacts>> {
+    requireTaskId(taskId);
+    const ended = AbortSignal.any([signal, this.#connection.closed]);
+    return follow(this.#source(taskId, ended), after, ended, this.#follow);
+  }
+
+  async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {
+    const subject = logSubject(taskId, this.#shards);
+    const tail = (await this.#newest(subject))?.seq ?? 0;
+    for await (const { msg, seq } of this.#history.read(subject, from, tail)) {
+      const record = this.#decode(msg, taskId);
+      if (record) yield { seq, record, ...decodeTrace(msg.headers) };
+    }
+    return tail;
+  }
+
+  /** From the leader: a direct get may be answered by a replica that is behind. */
+  #newest(subject: string): Promise<StoredMsg | null> {
+    const get = () => this.#connection.jsm.streams.getMessage(FACTS_STREAM, { last_by_subj: subject });
+    return retry(this.#connection, 'the newest record of a task', get);
+  }
+
+  #next(subject: string, from: number): Promise<StoredMsg | null> {
+    // Known to servers since 2.9, not to the type.
+    const query = { next_by_subj: subject, seq: from } as SeqMsgRequest;
+    const get = () => this.#connection.jsm.streams.getMessage(FACTS_STREAM, query);
+    return retry(this.#connection, 'a record of a task', get);
+  }
+
+  #source(taskId: string, signal: AbortSignal): FollowSource {
+    const { nc, jsm } = this.#connection;
+    return {
+      read: from => this.#read(taskId, from),
+      tail: async () => {
+        const tail = await jsm.direct.getMessage(FACTS_STREAM, { last_by_subj: logSubject(taskId, this.#shards) });
+        return tail ? { seq: tail.seq, first: decodeFacts(tail.data, taskId)?.first ?? 0 } : undefined;
+      },
+      subscribe: async (onLive, onReconnect) => {
+        const subscription = nc.subscribe(liveSubject(taskId, this.#shards), {
+          callback: (error, msg) => {
+            const live = error ? undefined : this.#toLive(msg, taskId);
+            if (live) onLive(live);
+          },
+        });
+        const forget = this.#connection.onReconnect(onReconnect);
+        const unsubscribe = () => {
+          forget();
+          subscription.unsubscribe();
+        };
+        try {
+          await retry(this.#connection, 'following a task', () => nc.flush(), { signal });
+        } catch (error) {
+          unsubscribe();
+          if (!signal.aborted) throw error;
+        }
+        return unsubscribe;
+      },
+    };
+  }
+
+  /** Headers of a republished message, set by the server. */
+  #toLive(msg: Msg, taskId: string): LiveRecord | undefined {
+    const seq = Number(msg.headers?.get('Nats-Sequence'));
+    const last = Number(msg.headers?.get('Nats-Last-Sequence'));
+    if (!(seq > 0)) {
+      this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
+      return undefined;
+    }
+    const decode = () => {
+      const record = this.#decode(msg, taskId);
+      return record && { seq, record, ...decodeTrace(msg.headers) };
+    };
+    return { seq, last, bytes: msg.data.length, decode };
+  }
+
+  #decode(msg: Msg, taskId: string): FactRecord | undefined {
+    const record = decodeFacts(msg.data, taskId);
+    if (!record) this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
+    return record;
+  }
+}

@@ -1,0 +1,87 @@
+import { LogUnavailable } from '@hopline/log';
+import type { Connection } from './connection.ts';
+import { type Delivery, parseDelivery } from './delivery.ts';
+import { deleteConsumer, openConsumer } from './ordered-reader.ts';
+import { type PullEnd, PullInbox } from './pull-inbox.ts';
+
+/**
+ * Reads what a subject holds, page by page: each page is a consumer that lives for one pull. So a slow client never holds a consumer, and 500 clients that replay at
+ * once never are 500 consumers (0.5 k/s of ingest, measured). A page costs 0.4 ms more than going on with the consumer would.
+ */
+export const PAGE_RECORDS = 512;
+/** Pages being read at the same time by one process. */
+export const PAGES_AT_ONCE_MAX = 16;
+const PAGE_EXPIRES_MS = 2_000;
+/** A replica that answers may be behind the leader that named the tail; pages without anything new until it must have caught up. */
+const EMPTY_PAGES_MAX = 5;
+
+export class HistoryReader {
+  readonly #connection: Connection;
+  readonly #stream: string;
+  readonly #bytesMax: number;
+  readonly #queue: (() => void)[] = [];
+  #reading = 0;
+
+  constructor(connection: Connection, stream: string, bytesMax: number) {
+    this.#connection = connection;
+    this.#stream = stream;
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Messages of a subject from stream sequence `from` to `tail`, both inclusive. */
+  async *read(subject: string, from: number, tail: number): AsyncGenerator<Delivery, void> {
+    let next = from;
+    for (let emptyPages = 0; next <= tail; ) {
+      const { deliveries, end } = await this.#inTurn(() => this.#page(subject, next, tail));
+      for (const delivery of deliveries) {
+        if (delivery.seq > tail) return;
+        next = delivery.seq + 1;
+        yield delivery;
+      }
+      if (deliveries.length > 0) emptyPages = 0;
+      else if (end === 'expired' && !(await this.#has(subject, next))) return;
+      else if (++emptyPages >= EMPTY_PAGES_MAX)
+        throw new LogUnavailable('the history of a task is not complete on the server that answers');
+    }
+  }
+
+  async #page(subject: string, from: number, tail: number): Promise<{ deliveries: Delivery[]; end: PullEnd }> {
+    const connection = this.#connection;
+    const reading = { stream: this.#stream, filter: subject, from, signal: connection.closed };
+    const { name, pending } = await openConsumer(connection, reading);
+    const deliveries: Delivery[] = [];
+    const reached = Promise.withResolvers<PullEnd>();
+    let consumerSeq = 0;
+    const inbox = new PullInbox(connection, this.#stream, name, msg => {
+      const delivery = parseDelivery(msg);
+      if (delivery?.consumerSeq !== consumerSeq + 1) return reached.resolve('lost');
+      consumerSeq += 1;
+      deliveries.push(delivery);
+      if (delivery.seq >= tail) reached.resolve('full');
+    });
+    const batch = Math.min(PAGE_RECORDS, Math.max(1, pending));
+    const pulled = inbox.pull({ batch, bytesMax: this.#bytesMax, expiresMs: PAGE_EXPIRES_MS });
+    const end = await Promise.race([pulled, reached.promise]);
+    await Promise.all([inbox.close(), deleteConsumer(connection, this.#stream, name)]);
+    return { deliveries, end };
+  }
+
+  /** False when retention has taken what was to be read. */
+  async #has(subject: string, from: number): Promise<boolean> {
+    const newest = await this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: subject }).catch(() => undefined);
+    return newest === undefined || (newest !== null && newest.seq >= from);
+  }
+
+  async #inTurn<T>(page: () => Promise<T>): Promise<T> {
+    // A place is handed on, not given back, while somebody waits for one.
+    if (this.#reading >= PAGES_AT_ONCE_MAX) await new Promise<void>(resolve => this.#queue.push(resolve));
+    else this.#reading += 1;
+    try {
+      return await page();
+    } finally {
+      const next = this.#queue.shift();
+      if (next) next();
+      else this.#reading -= 1;
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import { type InputRecord, RAW_PREFIX, rawShardFilter, rawSubject } from '@hopline/events';
+import { type InputLog, requireTaskId, type SayOptions, type StoredInput } from '@hopline/log';
+import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
+import type { Connection } from './connection.ts';
+import type { Delivery } from './delivery.ts';
+import { readOrdered } from './ordered-reader.ts';
+import type { Publisher } from './publisher.ts';
+import { INPUTS_STREAM } from './streams.ts';
+
+/** `a2a.raw.<shard>.` */
+const SUBJECT_PREFIX_CHARS = RAW_PREFIX.length + '.00.'.length;
+
+export class JetStreamInputs implements InputLog {
+  readonly #connection: Connection;
+  readonly #publisher: Publisher;
+  readonly #shards: number;
+  readonly #readBytesMax: number;
+
+  constructor(connection: Connection, publisher: Publisher, options: { shards: number; readBytesMax: number }) {
+    this.#connection = connection;
+    this.#publisher = publisher;
+    this.#shards = options.shards;
+    this.#readBytesMax = options.readBytesMax;
+  }
+
+  async say(taskId: string, record: InputRecord, options: SayOptions): Promise<{ seq: number; duplicate: boolean }> {
+    requireTaskId(taskId);
+    return this.#publisher.publish(rawSubject(taskId, this.#shards), encodePayload(record), options);
+  }
+
+  async *readShard(shard: number, from: number, signal: AbortSignal): AsyncGenerator<StoredInput, void> {
+    const reading = { stream: INPUTS_STREAM, filter: rawShardFilter(shard), from, bytesMax: this.#readBytesMax, signal };
+    for await (const { deliveries } of readOrdered(this.#connection, reading)) {
+      for (const delivery of deliveries) {
+        if (signal.aborted) return;
+        const input = toInput(delivery);
+        if (input) yield input;
+        else this.#connection.onEvent({ type: 'undecodable', where: 'inputs' });
+      }
+    }
+  }
+}
+
+function toInput({ msg, seq, storedAt }: Delivery): StoredInput | undefined {
+  const record = decodeInput(msg.data);
+  if (!record) return undefined;
+  const taskId = msg.subject.slice(SUBJECT_PREFIX_CHARS);
+  return { seq, taskId, record, bytes: msg.data.length, storedAt, ...decodeTrace(msg.headers) };
+}

@@ -1,0 +1,64 @@
+import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
+import { ATTEMPTS_MAX_DEFAULT, type Log, LogMismatch, type RereadReason } from '@hopline/log';
+import { requireServer } from './capabilities.ts';
+import { type Connection, openConnection } from './connection.ts';
+import { JetStreamFacts } from './facts.ts';
+import { JetStreamInputs } from './inputs.ts';
+import { JetStreamKeyValue } from './key-value.ts';
+import { ACK_WAIT_MS, type JetStreamLogOptions, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT, OPEN_TIMEOUT_MS } from './options.ts';
+import { Publisher } from './publisher.ts';
+import { BUCKETS, checkStreams, ensureStreams } from './streams.ts';
+import { JetStreamWork } from './work.ts';
+
+/** Room for headers in the server's max_payload, bytes. */
+export const HEADER_BYTES_MAX = 16 * 1024;
+/** On their way to one reader at a time, bytes; never less than one largest record. */
+export const READ_BYTES_MAX = 4 * 1024 * 1024;
+const CHECK_TIMEOUT_MS = 3_000;
+
+/**
+ * Opens the log: connects, creates the streams that are missing, and checks those that are there.
+ * Rejects with LogUnavailable (no server, no JetStream in time) or LogMismatch (server too old, streams made for another setting).
+ */
+export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Log> {
+  const { servers, name, credentials, openTimeoutMs = OPEN_TIMEOUT_MS, onEvent = () => {} } = options;
+  const shards = options.shards ?? SHARDS_DEFAULT;
+  const replicas = options.replicas ?? 1;
+  if (!Number.isInteger(shards) || shards < 1 || shards > SHARDS_MAX) throw new LogMismatch(`shards must be 1 to ${SHARDS_MAX}`);
+  const connection = await openConnection({ servers, name, credentials, timeoutMs: openTimeoutMs, onEvent });
+  try {
+    requireServer(connection.nc.info?.version ?? 'unknown', replicas);
+    const maxAges = { ...MAX_AGES_DEFAULT, ...options.maxAges };
+    const maxBytes = { ...MAX_BYTES_DEFAULT, ...options.maxBytes };
+    await ensureStreams(connection, { shards, replicas, maxAges, maxBytes }, openTimeoutMs);
+    return assemble(connection, shards, options);
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+function assemble(connection: Connection, shards: number, options: JetStreamLogOptions): Log {
+  const payloadMax = connection.nc.info?.max_payload ?? 0;
+  const recordBytesMax = payloadMax - HEADER_BYTES_MAX;
+  const readBytesMax = Math.max(READ_BYTES_MAX, payloadMax + HEADER_BYTES_MAX);
+  const publisher = new Publisher(connection, { recordBytesMax, ackTimeoutMs: options.ackTimeoutMs });
+  const bucket = <V>(name: string) => new JetStreamKeyValue<V>(connection, publisher, { bucket: name, readBytesMax });
+  const follow = { ...options.follow, onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }) };
+  return {
+    shards,
+    recordBytesMax,
+    inputs: new JetStreamInputs(connection, publisher, { shards, readBytesMax }),
+    facts: new JetStreamFacts(connection, publisher, { shards, readBytesMax, follow }),
+    work: new JetStreamWork(connection, publisher, {
+      attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT,
+      ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,
+    }),
+    leases: bucket(BUCKETS.leases),
+    tasks: bucket(BUCKETS.tasks),
+    agents: bucket(BUCKETS.agents),
+    messageIds: bucket(BUCKETS.messageIds),
+    check: () => checkStreams(connection, CHECK_TIMEOUT_MS),
+    close: () => connection.close(),
+  };
+}

@@ -1,0 +1,128 @@
+import { type Change, type Entry, type KeyValue, LogConflict, requireKey } from '@hopline/log';
+import type { StoredMsg } from '@nats-io/jetstream';
+import { nuid } from '@nats-io/nats-core';
+import { decodeValue, encodePayload, MESSAGE_ID } from './codec.ts';
+import type { Connection } from './connection.ts';
+import type { Delivery } from './delivery.ts';
+import { readOrdered } from './ordered-reader.ts';
+import type { Publisher } from './publisher.ts';
+import { retry } from './retry.ts';
+
+/**
+ * A NATS key-value bucket (ADR-8: the `nats kv` command reads it), written by the log's own publisher: so a write without a leader is retried, a lost ack is no conflict,
+ * and a watch goes on as soon as the connection is back. `@nats-io/kv` has none of the three.
+ */
+const OPERATION = 'KV-Operation';
+const DELETED = 'DEL';
+const PURGED = 'PURGE';
+const NOTHING = new Uint8Array(0);
+
+export class JetStreamKeyValue<V> implements KeyValue<V> {
+  readonly #connection: Connection;
+  readonly #publisher: Publisher;
+  readonly #stream: string;
+  readonly #prefix: string;
+  readonly #readBytesMax: number;
+
+  constructor(connection: Connection, publisher: Publisher, options: { bucket: string; readBytesMax: number }) {
+    this.#connection = connection;
+    this.#publisher = publisher;
+    this.#stream = `KV_${options.bucket}`;
+    this.#prefix = `$KV.${options.bucket}.`;
+    this.#readBytesMax = options.readBytesMax;
+  }
+
+  async get(key: string): Promise<Entry<V> | undefined> {
+    const newest = await this.#newest(key);
+    if (!newest || isRemoval(newest.header.get(OPERATION))) return undefined;
+    const value = decodeValue<V>(newest.data);
+    if (value === undefined) this.#connection.onEvent({ type: 'undecodable', where: 'key-value' });
+    return value === undefined ? undefined : { key, value, revision: newest.seq };
+  }
+
+  async put(key: string, value: V): Promise<number> {
+    return this.#write(key, encodePayload(value));
+  }
+
+  async create(key: string, value: V): Promise<number> {
+    try {
+      return await this.#write(key, encodePayload(value), 0);
+    } catch (error) {
+      if (!(error instanceof LogConflict)) throw error;
+      const newest = await this.#newest(key);
+      if (!newest || !isRemoval(newest.header.get(OPERATION))) throw error;
+      return this.#write(key, encodePayload(value), newest.seq);
+    }
+  }
+
+  async update(key: string, value: V, revision: number): Promise<number> {
+    return this.#write(key, encodePayload(value), revision);
+  }
+
+  async delete(key: string): Promise<void> {
+    await this.#write(key, NOTHING, undefined, { [OPERATION]: DELETED });
+  }
+
+  async *watch(signal: AbortSignal): AsyncGenerator<Change<V>, void> {
+    const reading = {
+      stream: this.#stream,
+      filter: `${this.#prefix}>`,
+      from: 'last-per-subject',
+      bytesMax: this.#readBytesMax,
+      signal,
+    } as const;
+    let ready = false;
+    /** Keys given out before `ready`: the removal of another is no news. */
+    const given = new Set<string>();
+    for await (const { deliveries, caughtUp } of readOrdered(this.#connection, reading)) {
+      for (const delivery of deliveries) {
+        if (signal.aborted) return;
+        const change = this.#toChange(delivery);
+        if (!change || (!ready && change.value === undefined && !given.has(change.key))) continue;
+        if (!ready) given.add(change.key);
+        yield change;
+      }
+      if (caughtUp && !ready && !signal.aborted) {
+        ready = true;
+        given.clear();
+        yield { type: 'ready' };
+      }
+    }
+  }
+
+  async #write(key: string, payload: Uint8Array, expected?: number, more?: Record<string, string>): Promise<number> {
+    requireKey(key);
+    const id = nuid.next();
+    try {
+      const { seq } = await this.#publisher.publish(this.#prefix + key, payload, { id, expected, ...(more && { more }) });
+      return seq;
+    } catch (error) {
+      if (!(error instanceof LogConflict)) throw error;
+      const newest = await this.#newest(key);
+      if (newest?.header.get(MESSAGE_ID) === id) return newest.seq;
+      throw error;
+    }
+  }
+
+  /** From the leader: whoever lost a race to create a key must see what the winner wrote. */
+  async #newest(key: string): Promise<StoredMsg | null> {
+    requireKey(key);
+    const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: this.#prefix + key });
+    return retry(this.#connection, this.#stream, get);
+  }
+
+  #toChange({ msg, seq }: Delivery): Extract<Change<V>, { type: 'entry' }> | undefined {
+    const key = msg.subject.slice(this.#prefix.length);
+    if (isRemoval(msg.headers?.get(OPERATION))) return { type: 'entry', key, value: undefined, revision: seq };
+    const value = decodeValue<V>(msg.data);
+    if (value === undefined) {
+      this.#connection.onEvent({ type: 'undecodable', where: 'key-value' });
+      return undefined;
+    }
+    return { type: 'entry', key, value, revision: seq };
+  }
+}
+
+function isRemoval(operation: string | undefined): boolean {
+  return operation === DELETED || operation === PURGED;
+}

@@ -1,0 +1,164 @@
+import { backoffMs, LogUnavailable } from '@hopline/log';
+import { AckPolicy, type ConsumerConfig, DeliverPolicy, ReplayPolicy } from '@nats-io/jetstream';
+import { nanos, nuid } from '@nats-io/nats-core';
+import type { Connection } from './connection.ts';
+import { type Delivery, parseDelivery } from './delivery.ts';
+import { PullInbox } from './pull-inbox.ts';
+import { pause, retry } from './retry.ts';
+
+/**
+ * Reads a stream in its order through throw-away consumers: in memory, without acks, on one server. A consumer that is lost (restart, gap, slow reader) is replaced by
+ * one that begins after the last message that came, so nothing is lost, doubled or out of order.
+ */
+export type Reading = {
+  stream: string;
+  /** One subject filter. */
+  filter: string;
+  /** First stream sequence, or `last-per-subject`: the newest message of each subject now, then all. */
+  from: number | 'last-per-subject';
+  /** Bytes on their way at a time; at least the largest message. */
+  bytesMax: number;
+  signal: AbortSignal;
+};
+
+export type Batch = {
+  deliveries: Delivery[];
+  /** Nothing more waits on the server. */
+  caughtUp: boolean;
+};
+
+export const READ_BATCH = 512;
+const PULL_EXPIRES_MS = 5_000;
+/** A consumer whose reader is gone without deleting it. A reader that pauses longer gets a new one. */
+const INACTIVE_MS = 30_000;
+const REOPEN_MS_BASE = 50;
+const REOPEN_MS_MAX = 2_000;
+/** A consumer is replaced for that long before the reader fails. */
+export const READ_UNAVAILABLE_MS = 60_000;
+
+/** Opens a consumer; resolves with what waits there. */
+export async function openConsumer(connection: Connection, reading: Omit<Reading, 'bytesMax'>, timeoutMs?: number) {
+  const { stream, filter, from, signal } = reading;
+  const config: Partial<ConsumerConfig> = {
+    filter_subject: filter,
+    ack_policy: AckPolicy.None,
+    replay_policy: ReplayPolicy.Instant,
+    inactive_threshold: nanos(INACTIVE_MS),
+    mem_storage: true,
+    num_replicas: 1,
+    ...(from === 'last-per-subject'
+      ? { deliver_policy: DeliverPolicy.LastPerSubject }
+      : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, from) }),
+  };
+  const name = `hopline-${nuid.next()}`;
+  const create = () => connection.jsm.consumers.add(stream, { ...config, name });
+  const info = await retry(connection, `reading ${stream}`, create, { signal, ...(timeoutMs !== undefined && { timeoutMs }) });
+  return { name, pending: info.num_pending };
+}
+
+/** Not worth a retry: the server removes it by itself. */
+export async function deleteConsumer(connection: Connection, stream: string, name: string): Promise<void> {
+  if (connection.connected) await connection.jsm.consumers.delete(stream, name).catch(() => {});
+}
+
+/** Ends when `signal` aborts or the log is closed. Throws LogUnavailable when the stream cannot be read for READ_UNAVAILABLE_MS. */
+export async function* readOrdered(connection: Connection, reading: Reading): AsyncGenerator<Batch, void> {
+  let from = reading.from;
+  const ended = AbortSignal.any([reading.signal, connection.closed]);
+  for (let failures = 0; !ended.aborted; ) {
+    const one = new OneConsumer(connection, { ...reading, from, signal: ended });
+    try {
+      await one.open();
+      for await (const batch of one.batches()) {
+        const last = batch.deliveries.at(-1);
+        if (last) {
+          from = last.seq + 1;
+          failures = 0;
+        }
+        yield batch;
+      }
+    } catch (error) {
+      if (ended.aborted && error instanceof LogUnavailable) break;
+      throw error;
+    } finally {
+      await one.close();
+    }
+    if (ended.aborted) break;
+    connection.onEvent({ type: 'reader-restarted', what: reading.filter });
+    failures += 1;
+    if (failures > 1) await pause(connection, backoffMs(failures, REOPEN_MS_BASE, REOPEN_MS_MAX), ended);
+  }
+  if (connection.closed.aborted && !reading.signal.aborted) throw new LogUnavailable('the log is closed');
+}
+
+class OneConsumer {
+  readonly #connection: Connection;
+  readonly #reading: Reading;
+  #name: string | undefined;
+  #inbox: PullInbox | undefined;
+  #buffer: Delivery[] = [];
+  #consumerSeq = 0;
+  #caughtUp = false;
+  #pulling = false;
+  #lost = false;
+  #wake: (() => void) | undefined;
+  readonly #onAbort = () => this.#wake?.();
+
+  constructor(connection: Connection, reading: Reading) {
+    this.#connection = connection;
+    this.#reading = reading;
+  }
+
+  async open(): Promise<void> {
+    const { name, pending } = await openConsumer(this.#connection, this.#reading, READ_UNAVAILABLE_MS);
+    this.#name = name;
+    this.#caughtUp = pending === 0;
+    this.#inbox = new PullInbox(this.#connection, this.#reading.stream, name, msg => {
+      const delivery = parseDelivery(msg);
+      if (!delivery || delivery.consumerSeq !== this.#consumerSeq + 1) this.#lost = true;
+      if (this.#lost || !delivery) return;
+      this.#consumerSeq += 1;
+      this.#buffer.push(delivery);
+      this.#wake?.();
+    });
+    this.#reading.signal.addEventListener('abort', this.#onAbort);
+  }
+
+  /** Until the consumer is lost or the reading ends. At most two pulls of messages are held: one given out, one arriving. */
+  async *batches(): AsyncGenerator<Batch, void> {
+    while (!this.#reading.signal.aborted) {
+      if (!this.#pulling && !this.#lost) this.#pull();
+      if (this.#buffer.length > 0 || this.#caughtUp) {
+        const deliveries = this.#buffer;
+        this.#buffer = [];
+        const caughtUp = this.#caughtUp || deliveries.at(-1)?.pending === 0;
+        this.#caughtUp = false;
+        yield { deliveries, caughtUp };
+      } else if (this.#lost && !this.#pulling) {
+        return;
+      } else {
+        await new Promise<void>(resolve => {
+          this.#wake = resolve;
+        });
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#reading.signal.removeEventListener('abort', this.#onAbort);
+    this.#lost = true;
+    await this.#inbox?.close();
+    if (this.#name) await deleteConsumer(this.#connection, this.#reading.stream, this.#name);
+  }
+
+  #pull(): void {
+    this.#pulling = true;
+    const pull = { batch: READ_BATCH, bytesMax: this.#reading.bytesMax, expiresMs: PULL_EXPIRES_MS };
+    void this.#inbox?.pull(pull).then(end => {
+      this.#pulling = false;
+      if (end === 'lost') this.#lost = true;
+      if (end === 'expired') this.#caughtUp = true;
+      this.#wake?.();
+    });
+  }
+}

@@ -1,0 +1,83 @@
+import { backoffMs, LogUnavailable } from '@hopline/log';
+import { JetStreamApiError } from '@nats-io/jetstream';
+import type { Connection } from './connection.ts';
+
+/** How long a request to JetStream is repeated: longer than an election (4-9 s) and a restart. */
+export const REQUEST_TIMEOUT_MS = 20_000;
+const RETRY_MS_BASE = 50;
+const RETRY_MS_MAX = 1_000;
+
+export type RetryOptions = { timeoutMs?: number; signal?: AbortSignal };
+
+/**
+ * Repeats a request that can be repeated until it is answered. Rejects with LogUnavailable when it was not in time, when the log is closed, or when `signal`
+ * aborts; with the server's error when that would be the same again.
+ */
+export async function retry<T>(
+  connection: Connection,
+  what: string,
+  request: () => Promise<T>,
+  options: RetryOptions = {},
+): Promise<T> {
+  const deadline = Date.now() + (options.timeoutMs ?? REQUEST_TIMEOUT_MS);
+  const ends = options.signal ? AbortSignal.any([options.signal, connection.closed]) : connection.closed;
+  let reason = 'not connected';
+  for (let failures = 1; ; failures += 1) {
+    connection.requireOpen();
+    if (connection.connected) {
+      try {
+        return await whileConnected(connection, request);
+      } catch (error) {
+        if (!isTransient(error)) throw error;
+        reason = (error as Error).message;
+      }
+    }
+    const left = deadline - Date.now();
+    if (left <= 0 || ends.aborted) throw new LogUnavailable(`${what}: ${reason}`);
+    await pause(connection, Math.min(left, backoffMs(failures, RETRY_MS_BASE, RETRY_MS_MAX, 10)), ends);
+  }
+}
+
+/** An answer to what was asked before a disconnect never comes: do not sit out its timeout. */
+async function whileConnected<T>(connection: Connection, request: () => Promise<T>): Promise<T> {
+  const lost = Promise.withResolvers<never>();
+  const forget = connection.onDisconnect(() => lost.reject(new Disconnected('disconnected')));
+  const answer = request();
+  answer.catch(() => {});
+  return Promise.race([answer, lost.promise]).finally(forget);
+}
+
+class Disconnected extends Error {
+  override readonly name = 'Disconnected';
+}
+
+/** Sleeps, until the connection is back at the earliest; less when aborted. */
+export async function pause(connection: Connection, ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  const forget = connection.onReconnect(resolve);
+  signal.addEventListener('abort', resolve as () => void, { once: true });
+  await promise;
+  clearTimeout(timer);
+  forget();
+  signal.removeEventListener('abort', resolve as () => void);
+}
+
+const TRANSIENT_NAMES = new Set([
+  'TimeoutError',
+  'RequestError',
+  'NoRespondersError',
+  'ConnectionError',
+  'Disconnected',
+  // "jetstream is not enabled": said when nobody answers, so also when there is no leader right now.
+  'JetStreamNotEnabled',
+]);
+
+/** "no suitable peers for placement": said while the servers of a cluster are still coming up. */
+const NO_SUITABLE_PEERS = 10005;
+
+export function isTransient(error: unknown): boolean {
+  if (error instanceof JetStreamApiError) return error.status >= 500 || error.status === 429 || error.code === NO_SUITABLE_PEERS;
+  return error instanceof Error && TRANSIENT_NAMES.has(error.name);
+}

@@ -1,0 +1,51 @@
+import { after, before, describe, test } from 'node:test';
+import { factCases } from './facts.ts';
+import { followCases, followWithoutTailCheckCases } from './follow.ts';
+import { inputCases } from './inputs.ts';
+import { keyValueCases } from './key-values.ts';
+import { type Case, CONTRACT_TAIL_CHECK_MS, type LogUnderTest } from './log-under-test.ts';
+import { workCases } from './work.ts';
+
+export type { LogUnderTest } from './log-under-test.ts';
+export {
+  CONTRACT_ACK_WAIT_MS,
+  CONTRACT_ATTEMPTS_MAX,
+  CONTRACT_FOLLOW_BUFFER_RECORDS_MAX,
+  CONTRACT_SHARDS,
+} from './log-under-test.ts';
+
+/** Long enough that no tail check runs within a case. */
+const NO_TAIL_CHECK_MS = 60_000;
+
+/** Every sentence of the interfaces' comments, run against one implementation. The log is opened with the CONTRACT_… values. */
+export function describeLogContract(name: string, open: (options: { tailCheckMs: number }) => Promise<LogUnderTest>): void {
+  describe(`${name} as a log`, () => {
+    group('inputs', inputCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
+    group('facts', factCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
+    group('follow', followCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
+    group('follow, by itself', followWithoutTailCheckCases, () => open({ tailCheckMs: NO_TAIL_CHECK_MS }));
+    group('work', workCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }), { concurrency: true });
+    group('key-values', keyValueCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
+  });
+}
+
+/** Cases of work wait most of the time, and each has a role of its own. */
+function group(name: string, cases: Case[], open: () => Promise<LogUnderTest>, how: { concurrency?: boolean } = {}): void {
+  describe(name, how, () => {
+    let underTest: LogUnderTest;
+    before(async () => {
+      underTest = await open();
+    });
+    after(() => underTest?.close());
+    for (const { name: sentence, run } of cases) {
+      test(sentence, async () => {
+        try {
+          await run(underTest);
+        } finally {
+          underTest.loseAcks(0);
+          underTest.loseLive(0);
+        }
+      });
+    }
+  });
+}

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
+import { all, appendRun, type Case, factRecord, generationsOf, newTask, range, TRACE, take, within } from './log-under-test.ts';
+
+export const factCases: Case[] = [
+  {
+    name: 'records are read in order from a sequence, inclusive, with payload and trace as appended',
+    async run({ log }) {
+      const taskId = newTask();
+      const seqs = await appendRun(log, taskId, 1, 4);
+      const record = factRecord(taskId, 5, seqs[0]);
+      const { seq } = await log.facts.append(record, { expected: seqs[3]!, id: `${taskId}:5`, trace: TRACE });
+      assert.deepEqual(await log.facts.last(taskId), { seq, record, trace: TRACE });
+      const read = await all(log.facts.read(taskId, 1));
+      assert.deepEqual(generationsOf(read), range(1, 5));
+      assert.deepEqual(read.at(-1), { seq, record, trace: TRACE });
+      assert.deepEqual(generationsOf(await all(log.facts.read(taskId, seqs[2]!))), [3, 4, 5]);
+      assert.deepEqual(await all(log.facts.read(taskId, seq + 1)), []);
+    },
+  },
+  {
+    name: 'a task without records has no last one and reads as nothing',
+    async run({ log, readersLeft }) {
+      const taskId = newTask();
+      assert.equal(await log.facts.last(taskId), undefined);
+      assert.deepEqual(await all(log.facts.read(taskId, 1)), []);
+      assert.equal(await readersLeft(), 0);
+    },
+  },
+  {
+    name: 'an append whose expected sequence is not the newest is LogConflict and stores nothing',
+    async run({ log }) {
+      const taskId = newTask();
+      const seqs = await appendRun(log, taskId, 1, 2);
+      for (const expected of [0, seqs[0]!, seqs[1]! + 1]) {
+        await assert.rejects(
+          log.facts.append(factRecord(taskId, 3), { expected, id: `${taskId}:other:${expected}` }),
+          LogConflict,
+        );
+      }
+      await assert.rejects(log.facts.append(factRecord(newTask(), 1), { expected: seqs[1]!, id: `${taskId}:none` }), LogConflict);
+      assert.deepEqual(generationsOf(await all(log.facts.read(taskId, 1))), [1, 2]);
+      await appendRun(log, taskId, 3, 3, seqs[0]!, seqs[1]!);
+    },
+  },
+  {
+    name: 'a retry with the same id answers with the sequence of the first, whatever it expects',
+    async run({ log, another }) {
+      const taskId = newTask();
+      const seqs = await appendRun(log, taskId, 1, 3);
+      const zombie = await another();
+      const again = await zombie.facts.append(factRecord(taskId, 2, seqs[0]), { expected: seqs[0]!, id: `${taskId}:2` });
+      assert.equal(again.seq, seqs[1]);
+      assert.deepEqual(generationsOf(await all(log.facts.read(taskId, 1))), [1, 2, 3]);
+    },
+  },
+  {
+    name: 'a lost ack is no conflict: the retry answers with the sequence it was stored at',
+    async run({ log, loseAcks }) {
+      const taskId = newTask();
+      loseAcks(2);
+      const first = await within(log.facts.append(factRecord(taskId, 1), { expected: 0, id: `${taskId}:1` }), 'the append');
+      loseAcks(1);
+      const second = await log.facts.append(factRecord(taskId, 2, first.seq), { expected: first.seq, id: `${taskId}:2` });
+      const read = await all(log.facts.read(taskId, 1));
+      assert.deepEqual(
+        read.map(({ seq }) => seq),
+        [first.seq, second.seq],
+      );
+    },
+  },
+  {
+    name: 'without an ack within timeoutMs an append is LogUnavailable, and the same id may be appended again',
+    async run({ log, loseAcks }) {
+      const taskId = newTask();
+      loseAcks(1000);
+      const append = (timeoutMs: number) =>
+        log.facts.append(factRecord(taskId, 1), { expected: 0, id: `${taskId}:1`, timeoutMs });
+      await assert.rejects(append(300), LogUnavailable);
+      loseAcks(0);
+      const { seq } = await append(10_000);
+      assert.deepEqual((await all(log.facts.read(taskId, 1))).length, 1);
+      assert.equal((await log.facts.last(taskId))?.seq, seq);
+    },
+  },
+  {
+    name: 'of writers that race for the same place exactly one wins',
+    async run({ log, another }) {
+      const other = await another();
+      for (const round of range(1, 20)) {
+        const taskId = newTask();
+        const results = await Promise.allSettled(
+          [log, other, log].map((writer, i) =>
+            writer.facts.append(factRecord(taskId, 1), { expected: 0, id: `${taskId}:${round}:${i}` }),
+          ),
+        );
+        const lost = results.filter(result => result.status === 'rejected');
+        assert.equal(lost.length, 2);
+        for (const { reason } of lost) assert.ok(reason instanceof LogConflict);
+        assert.equal((await all(log.facts.read(taskId, 1))).length, 1);
+      }
+    },
+  },
+  {
+    name: 'tasks do not disturb each other',
+    async run({ log }) {
+      const [a, b] = [newTask(), newTask()];
+      const [first] = await appendRun(log, a, 1, 1);
+      await appendRun(log, b, 1, 10);
+      await appendRun(log, a, 2, 3, first!, first!);
+      assert.deepEqual(generationsOf(await all(log.facts.read(a, 1))), [1, 2, 3]);
+      assert.deepEqual(generationsOf(await all(log.facts.read(b, 1))), range(1, 10));
+    },
+  },
+  {
+    name: 'read ends with what was the newest at the call while others append, and leaves nothing on the server',
+    async run({ log, another, readersLeft }) {
+      const taskId = newTask();
+      const seqs = await appendRun(log, taskId, 1, 700);
+      const writer = await another();
+      const reading = all(log.facts.read(taskId, seqs[0]!));
+      const appending = appendRun(writer, taskId, 701, 760, seqs[0]!, seqs.at(-1)!);
+      const generations = generationsOf(await reading);
+      await appending;
+      assert.deepEqual(generations, range(1, generations.length));
+      assert.ok(generations.length >= 700 && generations.length <= 760);
+      assert.equal(await readersLeft(), 0);
+    },
+  },
+  {
+    name: 'a read that is not finished leaves nothing on the server',
+    async run({ log, readersLeft }) {
+      const taskId = newTask();
+      await appendRun(log, taskId, 1, 20);
+      assert.deepEqual(generationsOf(await take(log.facts.read(taskId, 1), 3)), [1, 2, 3]);
+      assert.equal(await readersLeft(), 0);
+    },
+  },
+  {
+    name: 'what retention removed is passed over: the reader sees the generation jump',
+    async run({ log, expire }) {
+      const taskId = newTask();
+      const seqs = await appendRun(log, taskId, 1, 6);
+      await expire('facts', taskId, seqs[3]!);
+      assert.deepEqual(generationsOf(await all(log.facts.read(taskId, seqs[0]!))), [4, 5, 6]);
+      await appendRun(log, taskId, 7, 7, seqs[0]!, seqs[5]!);
+    },
+  },
+  {
+    name: 'a payload that is no record is skipped, and the task goes on after it',
+    async run({ log, garbage }) {
+      const taskId = newTask();
+      const seqs = await appendRun(log, taskId, 1, 2);
+      await garbage('facts', taskId);
+      const last = await log.facts.last(taskId);
+      assert.equal(last?.record.control.generation, 2);
+      await appendRun(log, taskId, 3, 3, seqs[0]!, last!.seq);
+      assert.deepEqual(generationsOf(await all(log.facts.read(taskId, 1))), [1, 2, 3]);
+    },
+  },
+  {
+    name: 'a record of more than recordBytesMax is RecordTooLarge and stores nothing',
+    async run({ log }) {
+      const taskId = newTask();
+      const record = factRecord(taskId, 1, 0, 'x'.repeat(log.recordBytesMax));
+      await assert.rejects(log.facts.append(record, { expected: 0, id: `${taskId}:1` }), RecordTooLarge);
+      assert.equal(await log.facts.last(taskId), undefined);
+    },
+  },
+  {
+    name: 'a task id that is no subject token is refused',
+    async run({ log }) {
+      for (const taskId of ['', 'a.b', '*', '>']) {
+        await assert.rejects(log.facts.append(factRecord(taskId, 1), { expected: 0, id: 'x' }), TypeError);
+        await assert.rejects(log.facts.last(taskId), TypeError);
+        await assert.rejects(log.facts.follow(taskId, 0, AbortSignal.abort()), TypeError);
+        assert.throws(() => log.facts.read(taskId, 1), TypeError);
+      }
+    },
+  },
+];

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import { LogUnavailable, RecordTooLarge } from '../errors.ts';
+import type { StoredInput } from '../input-log.ts';
+import {
+  all,
+  type Case,
+  inputRecord,
+  newTask,
+  pause,
+  range,
+  TRACE,
+  take,
+  tasksOfOneShard,
+  until,
+  within,
+} from './log-under-test.ts';
+
+const ALWAYS = new AbortController().signal;
+
+export const inputCases: Case[] = [
+  {
+    name: 'a shard is read in the order of the acknowledgements, with payload, size, time and trace as said',
+    async run({ log }) {
+      const { shard, taskIds } = tasksOfOneShard(3);
+      const seqs: number[] = [];
+      for (const n of range(1, 30)) {
+        const taskId = taskIds[n % 3]!;
+        const { seq, duplicate } = await log.inputs.say(taskId, inputRecord(n), { id: `${taskId}:${n}`, trace: TRACE });
+        assert.equal(duplicate, false);
+        seqs.push(seq);
+      }
+      const read = await take(log.inputs.readShard(shard, seqs[0]!, ALWAYS), 30);
+      assert.deepEqual(
+        read.map(({ seq, taskId, record, trace }) => ({ seq, taskId, record, trace })),
+        range(1, 30).map(n => ({ seq: seqs[n - 1], taskId: taskIds[n % 3], record: inputRecord(n), trace: TRACE })),
+      );
+      for (const { bytes, record, storedAt } of read) {
+        assert.equal(bytes, Buffer.byteLength(JSON.stringify(record)));
+        assert.ok(Math.abs(storedAt - Date.now()) < 60_000);
+      }
+    },
+  },
+  {
+    name: 'text comes back as it was said: surrogates alone, escapes, line separators, emoji',
+    async run({ log }) {
+      const { shard, taskIds } = tasksOfOneShard(1);
+      const text = 'a\u0000\u2028\ud83d "\\\n é 👩‍👩‍👧 \udc00\ufeff ';
+      const { seq } = await log.inputs.say(taskIds[0]!, inputRecord(1, text), { id: `${taskIds[0]}:1` });
+      const [read] = await take(log.inputs.readShard(shard, seq, ALWAYS), 1);
+      assert.deepEqual(read?.record, inputRecord(1, text));
+      assert.equal('trace' in read!, false);
+    },
+  },
+  {
+    name: 'the same id is stored once and answers with the sequence of the first',
+    async run({ log, another }) {
+      const { shard, taskIds } = tasksOfOneShard(1);
+      const taskId = taskIds[0]!;
+      const first = await log.inputs.say(taskId, inputRecord(1), { id: `${taskId}:1` });
+      const again = await (await another()).inputs.say(taskId, inputRecord(1), { id: `${taskId}:1` });
+      const next = await log.inputs.say(taskId, inputRecord(2), { id: `${taskId}:2` });
+      assert.deepEqual(again, { seq: first.seq, duplicate: true });
+      const read = await take(log.inputs.readShard(shard, first.seq, ALWAYS), 2);
+      assert.deepEqual(seqsOf(read), [first.seq, next.seq]);
+    },
+  },
+  {
+    name: 'a lost ack is retried and the record is stored once',
+    async run({ log, loseAcks }) {
+      const { shard, taskIds } = tasksOfOneShard(1);
+      const taskId = taskIds[0]!;
+      loseAcks(2);
+      const lost = await within(log.inputs.say(taskId, inputRecord(1), { id: `${taskId}:1` }), 'a say whose ack was lost');
+      const next = await log.inputs.say(taskId, inputRecord(2), { id: `${taskId}:2` });
+      assert.equal(lost.duplicate, true);
+      const read = await take(log.inputs.readShard(shard, lost.seq, ALWAYS), 2);
+      assert.deepEqual(seqsOf(read), [lost.seq, next.seq]);
+    },
+  },
+  {
+    name: 'without an ack within timeoutMs a say is LogUnavailable, and the same id may be said again',
+    async run({ log, loseAcks }) {
+      const taskId = newTask();
+      loseAcks(1000);
+      const began = Date.now();
+      await assert.rejects(log.inputs.say(taskId, inputRecord(1), { id: `${taskId}:1`, timeoutMs: 300 }), LogUnavailable);
+      assert.ok(Date.now() - began < 3_000, 'gives up in time');
+      loseAcks(0);
+      const again = await log.inputs.say(taskId, inputRecord(1), { id: `${taskId}:1` });
+      assert.equal(again.duplicate, true);
+    },
+  },
+  {
+    name: 'a reader begins at `from`, sees its shard only, and goes on with what is said while it reads, each record once',
+    async run({ log, another }) {
+      const { shard, taskIds } = tasksOfOneShard(2);
+      const elsewhere = tasksOfOneShard(1);
+      const writer = await another();
+      const said: number[] = [];
+      const say = async (from: number, to: number) => {
+        for (const n of range(from, to)) {
+          const taskId = taskIds[n % 2]!;
+          said.push((await writer.inputs.say(taskId, inputRecord(n), { id: `${taskId}:${n}` })).seq);
+          if (elsewhere.shard !== shard) {
+            await writer.inputs.say(elsewhere.taskIds[0]!, inputRecord(n), { id: `${elsewhere.taskIds[0]}:${shard}:${n}` });
+          }
+        }
+      };
+      await say(1, 50);
+      const reading = take(log.inputs.readShard(shard, said[10]!, ALWAYS), 140);
+      await say(51, 150);
+      assert.deepEqual(seqsOf(await reading), said.slice(10));
+    },
+  },
+  {
+    name: 'a reader that waits gets the next record, ends when aborted, and leaves nothing on the server',
+    async run({ log, readersLeft }) {
+      const { shard, taskIds } = tasksOfOneShard(1);
+      const { seq } = await log.inputs.say(taskIds[0]!, inputRecord(1), { id: `${taskIds[0]}:1` });
+      const abort = new AbortController();
+      const got: number[] = [];
+      const reading = (async () => {
+        for await (const input of log.inputs.readShard(shard, seq + 1, abort.signal)) got.push(input.seq);
+      })();
+      await pause(100);
+      assert.deepEqual(got, []);
+      const next = await log.inputs.say(taskIds[0]!, inputRecord(2), { id: `${taskIds[0]}:2` });
+      await until(() => got.length > 0, 'the next record');
+      abort.abort();
+      await within(reading, 'the end of the reader');
+      assert.deepEqual(got, [next.seq]);
+      assert.equal(await readersLeft(), 0);
+    },
+  },
+  {
+    name: 'a slow reader loses nothing',
+    async run({ log }) {
+      const { shard, taskIds } = tasksOfOneShard(1);
+      const taskId = taskIds[0]!;
+      const says = range(1, 1_200).map(n => log.inputs.say(taskId, inputRecord(n), { id: `${taskId}:${n}` }));
+      const seqs = (await Promise.all(says)).map(({ seq }) => seq).sort((a, b) => a - b);
+      const got: number[] = [];
+      for await (const input of log.inputs.readShard(shard, seqs[0]!, ALWAYS)) {
+        if (got.push(input.seq) >= seqs.length) break;
+        if (got.length % 400 === 1) await pause(20);
+      }
+      assert.deepEqual(got, seqs);
+    },
+  },
+  {
+    name: 'what retention removed is passed over',
+    async run({ log, expire }) {
+      const { shard, taskIds } = tasksOfOneShard(1);
+      const taskId = taskIds[0]!;
+      const seqs: number[] = [];
+      for (const n of range(1, 6)) seqs.push((await log.inputs.say(taskId, inputRecord(n), { id: `${taskId}:${n}` })).seq);
+      await expire('inputs', taskId, seqs[3]!);
+      const read = await take(log.inputs.readShard(shard, seqs[0]!, ALWAYS), 3);
+      assert.deepEqual(seqsOf(read), seqs.slice(3));
+    },
+  },
+  {
+    name: 'a payload that is no record is skipped',
+    async run({ log, garbage }) {
+      const { shard, taskIds } = tasksOfOneShard(1);
+      const taskId = taskIds[0]!;
+      const first = await log.inputs.say(taskId, inputRecord(1), { id: `${taskId}:1` });
+      await garbage('inputs', taskId);
+      const next = await log.inputs.say(taskId, inputRecord(2), { id: `${taskId}:2` });
+      const read = await take(log.inputs.readShard(shard, first.seq, ALWAYS), 2);
+      assert.deepEqual(seqsOf(read), [first.seq, next.seq]);
+    },
+  },
+  {
+    name: 'a record of recordBytesMax is taken, one byte more is RecordTooLarge and nothing is stored',
+    async run({ log }) {
+      const { shard, taskIds } = tasksOfOneShard(1);
+      const taskId = taskIds[0]!;
+      const empty = Buffer.byteLength(JSON.stringify(inputRecord(1, '')));
+      const largest = inputRecord(1, 'x'.repeat(log.recordBytesMax - empty));
+      const { seq } = await log.inputs.say(taskId, largest, { id: `${taskId}:1`, trace: TRACE });
+      const tooLarge = inputRecord(2, 'x'.repeat(log.recordBytesMax - empty + 1));
+      await assert.rejects(log.inputs.say(taskId, tooLarge, { id: `${taskId}:2` }), RecordTooLarge);
+      const next = await log.inputs.say(taskId, inputRecord(3), { id: `${taskId}:3` });
+      assert.deepEqual(seqsOf(await take(log.inputs.readShard(shard, seq, ALWAYS), 2)), [seq, next.seq]);
+    },
+  },
+  {
+    name: 'a task id that is no subject token is refused',
+    async run({ log }) {
+      for (const taskId of ['', 'a.b', 'a b', '*', '>', 'x'.repeat(129)]) {
+        await assert.rejects(log.inputs.say(taskId, inputRecord(1), { id: 'x' }), TypeError);
+      }
+      const longest = `${'y'.repeat(110)}${newTask()}`.slice(0, 128);
+      await log.inputs.say(longest, inputRecord(1), { id: `${longest}:1` });
+    },
+  },
+  {
+    name: 'a reader that was aborted before it began reads nothing',
+    async run({ log }) {
+      assert.deepEqual(await all(log.inputs.readShard(0, 1, AbortSignal.abort())), []);
+    },
+  },
+];
+
+const seqsOf = (inputs: StoredInput[]): number[] => inputs.map(({ seq }) => seq);

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { LogConflict, LogUnavailable } from '../errors.ts';
+import type { Change } from '../key-value.ts';
+import type { MessageIdEntry } from '../log.ts';
+import { all, type Case, newTask, range, until, within } from './log-under-test.ts';
+
+const value = (taskId: string): MessageIdEntry => ({ taskId, fingerprint: 'f' });
+
+/** Changes of the keys that begin with `prefix`: the bucket is shared by all cases. */
+function watching(changes: AsyncIterable<Change<MessageIdEntry>>, prefix: string) {
+  const seen: (string | undefined)[] = [];
+  const ended = (async () => {
+    for await (const change of changes) {
+      if (change.type === 'ready') seen.push('ready');
+      else if (change.key.startsWith(prefix)) seen.push(`${change.key.slice(prefix.length)}=${change.value?.taskId}`);
+    }
+  })();
+  return { seen, ended, saw: (what: string) => until(() => seen.includes(what), what) };
+}
+
+export const keyValueCases: Case[] = [
+  {
+    name: 'put, get and delete, with revisions that grow, seen by every process',
+    async run({ log, another }) {
+      const key = newTask();
+      const other = (await another()).messageIds;
+      assert.equal(await log.messageIds.get(key), undefined);
+      const first = await log.messageIds.put(key, value('a'));
+      const second = await other.put(key, value('b'));
+      assert.ok(second > first);
+      assert.deepEqual(await log.messageIds.get(key), { key, value: value('b'), revision: second });
+      await log.messageIds.delete(key);
+      assert.equal(await other.get(key), undefined);
+    },
+  },
+  {
+    name: 'create takes a key that is not there, also one that was deleted; else LogConflict',
+    async run({ log }) {
+      const key = newTask();
+      await log.messageIds.create(key, value('a'));
+      await assert.rejects(log.messageIds.create(key, value('b')), LogConflict);
+      assert.deepEqual((await log.messageIds.get(key))?.value, value('a'));
+      await log.messageIds.delete(key);
+      const revision = await log.messageIds.create(key, value('c'));
+      assert.deepEqual(await log.messageIds.get(key), { key, value: value('c'), revision });
+    },
+  },
+  {
+    name: 'update takes the revision that is there; else LogConflict',
+    async run({ log }) {
+      const key = newTask();
+      await assert.rejects(log.messageIds.update(key, value('a'), 1), LogConflict);
+      const first = await log.messageIds.create(key, value('a'));
+      const second = await log.messageIds.update(key, value('b'), first);
+      await assert.rejects(log.messageIds.update(key, value('c'), first), LogConflict);
+      assert.deepEqual(await log.messageIds.get(key), { key, value: value('b'), revision: second });
+    },
+  },
+  {
+    name: 'of processes that race to create or to update a key exactly one wins',
+    async run({ log, another }) {
+      const other = (await another()).messageIds;
+      for (const _ of range(1, 10)) {
+        const key = newTask();
+        const created = await Promise.allSettled([log.messageIds, other].map((bucket, i) => bucket.create(key, value(`${i}`))));
+        assert.equal(created.filter(({ status }) => status === 'fulfilled').length, 1);
+        const { revision } = (await log.messageIds.get(key))!;
+        const updated = await Promise.allSettled(
+          [log.messageIds, other].map((bucket, i) => bucket.update(key, value(`u${i}`), revision)),
+        );
+        assert.equal(updated.filter(({ status }) => status === 'fulfilled').length, 1);
+      }
+    },
+  },
+  {
+    name: 'a lost ack is no conflict',
+    async run({ log, loseAcks }) {
+      const key = newTask();
+      loseAcks(1);
+      const first = await within(log.messageIds.create(key, value('a')), 'the create');
+      loseAcks(1);
+      const second = await within(log.messageIds.update(key, value('b'), first), 'the update');
+      loseAcks(0);
+      assert.deepEqual(await log.messageIds.get(key), { key, value: value('b'), revision: second });
+    },
+  },
+  {
+    name: 'watch gives what is there, ready, then every change in order; deleted ones only as changes',
+    async run({ log, another }) {
+      const prefix = newTask();
+      const other = (await another()).messageIds;
+      await log.messageIds.put(`${prefix}.a`, value('1'));
+      await log.messageIds.put(`${prefix}.gone`, value('1'));
+      await log.messageIds.delete(`${prefix}.gone`);
+      const abort = new AbortController();
+      const watch = watching(log.messageIds.watch(abort.signal), `${prefix}.`);
+      await watch.saw('ready');
+      await other.put(`${prefix}.b`, value('2'));
+      await other.put(`${prefix}.a`, value('3'));
+      await log.messageIds.delete(`${prefix}.b`);
+      await log.messageIds.create(`${prefix}.b`, value('4'));
+      await watch.saw('b=4');
+      abort.abort();
+      await within(watch.ended, 'the end of the watch');
+      assert.deepEqual(watch.seen, ['a=1', 'ready', 'b=2', 'a=3', 'b=undefined', 'b=4']);
+    },
+  },
+  {
+    name: 'watch of an empty bucket is ready at once; one that was aborted gives nothing',
+    async run({ log }) {
+      const abort = new AbortController();
+      const seen: string[] = [];
+      const watching = (async () => {
+        for await (const change of log.agents.watch(abort.signal)) {
+          seen.push(change.type);
+          abort.abort();
+        }
+      })();
+      await within(watching, 'ready');
+      assert.deepEqual(seen, ['ready']);
+      assert.deepEqual(await all(log.agents.watch(AbortSignal.abort())), []);
+    },
+  },
+  {
+    name: 'watch goes on after the connection was cut',
+    async run({ log, another, cut }) {
+      const prefix = newTask();
+      const other = (await another()).messageIds;
+      const abort = new AbortController();
+      const watch = watching(log.messageIds.watch(abort.signal), `${prefix}.`);
+      await watch.saw('ready');
+      await cut(async () => {
+        await other.put(`${prefix}.a`, value('1'));
+      });
+      await watch.saw('a=1');
+      await other.put(`${prefix}.b`, value('2'));
+      await watch.saw('b=2');
+      abort.abort();
+      await within(watch.ended, 'the end of the watch');
+      assert.deepEqual(watch.seen, ['ready', 'a=1', 'b=2']);
+    },
+  },
+  {
+    name: 'a key that NATS would not take is refused',
+    async run({ log }) {
+      for (const key of ['', '.a', 'a.', 'a..b', 'a b', 'a*', '>', 'ä', 'x'.repeat(257)]) {
+        await assert.rejects(log.messageIds.get(key), TypeError);
+        await assert.rejects(log.messageIds.put(key, value('a')), TypeError);
+      }
+      await log.messageIds.put('relay.a-b_C/1=2', value('a'));
+    },
+  },
+  {
+    name: 'check resolves while the log is there; a closed log is LogUnavailable',
+    async run({ log, another }) {
+      await log.check();
+      const closed = await another();
+      await closed.close();
+      await assert.rejects(closed.check(), LogUnavailable);
+      await assert.rejects(closed.messageIds.get('a'), LogUnavailable);
+    },
+  },
+];

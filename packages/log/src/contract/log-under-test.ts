@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import type { AgentRecord, FactRecord, Work } from '@hopline/events';
+import { shardOf } from '@hopline/events';
+import type { Log } from '../log.ts';
+
+/** What an implementation brings to be tested: a log, and hands to make things go wrong around it. */
+export type LogUnderTest = {
+  log: Log;
+  /** Another process on the same log. It is closed with the log under test, or earlier by the test: then it is a process that died. */
+  another(): Promise<Log>;
+  /** The next `count` writes of `log` to inputs, facts or key-values are stored, but the answer is lost. */
+  loseAcks(count: number): void;
+  /** The next `count` live messages do not reach `log`. */
+  loseLive(count: number): void;
+  /** `log` is cut off while `during` runs, and connected again when this resolves. */
+  cut(during: () => Promise<void>): Promise<void>;
+  /** Retention removes the records of a task below a sequence. */
+  expire(what: 'inputs' | 'facts', taskId: string, below: number): Promise<void>;
+  /** Somebody writes a payload that is no record. */
+  garbage(what: 'inputs' | 'facts', taskId: string): Promise<void>;
+  /** Readers of inputs and facts that the server keeps. */
+  readersLeft(): Promise<number>;
+  close(): Promise<void>;
+};
+
+/** How the logs under test are to be opened: short times, so that the suite takes seconds. */
+export const CONTRACT_SHARDS = 16;
+export const CONTRACT_ATTEMPTS_MAX = 2;
+export const CONTRACT_ACK_WAIT_MS = 1_500;
+export const CONTRACT_TAIL_CHECK_MS = 300;
+export const CONTRACT_FOLLOW_BUFFER_RECORDS_MAX = 16;
+
+export type Case = { name: string; run(t: LogUnderTest): Promise<void> };
+
+export const TRACE = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: 'vendor=1' };
+
+let tasks = 0;
+const RUN = Date.now().toString(36);
+
+/** A task id that no other case has. */
+export function newTask(): string {
+  tasks += 1;
+  return `task-${RUN}-${tasks}`;
+}
+
+/** `count` task ids of the same shard. */
+export function tasksOfOneShard(count: number): { shard: number; taskIds: string[] } {
+  const shard = shardOf(newTask(), CONTRACT_SHARDS);
+  const taskIds: string[] = [];
+  while (taskIds.length < count) {
+    const taskId = newTask();
+    if (shardOf(taskId, CONTRACT_SHARDS) === shard) taskIds.push(taskId);
+  }
+  return { shard, taskIds };
+}
+
+export function inputRecord(n: number, text = `token ${n}`): AgentRecord {
+  const from = { id: 'call-1', agent: 'argocd', turn: 1, attempt: 1 };
+  return { v: 1, at: 1_790_000_000_000 + n, from, n, inputs: [{ kind: 'text', lane: 'answer', tokens: [text] }] };
+}
+
+export function factRecord(taskId: string, generation: number, first = 0, text = 'x'): FactRecord {
+  const at = 1_790_000_000_000 + generation;
+  const status = { state: 'TASK_STATE_WORKING', timestamp: new Date(at).toISOString() } as const;
+  return {
+    v: 1,
+    facts: [
+      {
+        kind: 'status.changed',
+        at,
+        generation,
+        event: { statusUpdate: { taskId, contextId: 'context', status, metadata: { text } } },
+      },
+    ],
+    control: {
+      taskId,
+      contextId: 'context',
+      state: 'TASK_STATE_WORKING',
+      generation,
+      at,
+      role: 'supervisor',
+      profile: 'caipe',
+      turn: 1,
+      messageIds: [],
+      lanes: {},
+      calls: {},
+      producers: {},
+      raw: generation,
+    },
+    first,
+  };
+}
+
+export function workItem(taskId: string): Work {
+  const message = { messageId: `m-${taskId}`, role: 'ROLE_USER', parts: [{ text: 'hello' }] } as const;
+  return { v: 1, taskId, contextId: 'context', turn: 1, profile: 'caipe', message: { ...message, parts: [...message.parts] } };
+}
+
+/** Appends generations `from` to `to` one after the other and returns their sequences. */
+export async function appendRun(log: Log, taskId: string, from: number, to: number, first = 0, expected = 0): Promise<number[]> {
+  const seqs: number[] = [];
+  for (let generation = from; generation <= to; generation += 1) {
+    const record = factRecord(taskId, generation, first || (seqs[0] ?? 0));
+    const { seq } = await log.facts.append(record, { expected: seqs.at(-1) ?? expected, id: `${taskId}:${generation}` });
+    seqs.push(seq);
+  }
+  return seqs;
+}
+
+/** How long anything may take before a case fails instead of hanging. */
+export const PATIENCE_MS = 15_000;
+
+export async function within<T>(promise: Promise<T>, what: string, ms = PATIENCE_MS): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new assert.AssertionError({ message: `${what}: not within ${ms} ms` })), ms);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+/** The first `count` items; then the iterable is ended as `break` ends it. */
+export async function take<T>(items: AsyncIterable<T>, count: number): Promise<T[]> {
+  const taken: T[] = [];
+  const all = async () => {
+    if (count === 0) return;
+    for await (const item of items) if (taken.push(item) >= count) break;
+  };
+  await within(all(), `${count} items, ${taken.length} came`);
+  return taken;
+}
+
+export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  return take(items, Number.POSITIVE_INFINITY);
+}
+
+export async function until(condition: () => boolean | Promise<boolean>, what: string, ms = PATIENCE_MS): Promise<void> {
+  const deadline = Date.now() + ms;
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new assert.AssertionError({ message: `${what}: not within ${ms} ms` });
+    await pause(5);
+  }
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms));
+}
+
+export const generationsOf = (records: { record: FactRecord }[]): number[] =>
+  records.map(({ record }) => record.control.generation);
+export const range = (from: number, to: number): number[] =>
+  Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i);

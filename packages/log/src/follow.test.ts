@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import type { FactRecord } from '@hopline/events';
+import fc from 'fast-check';
+import { factRecord } from './contract/log-under-test.ts';
+import type { StoredFacts } from './fact-log.ts';
+import { type FollowSource, follow, type LiveRecord, type RereadReason } from './follow.ts';
+
+const TAIL_CHECK_MS = 4;
+const tick = () => new Promise<void>(resolve => setImmediate(resolve));
+
+/** A task's records, and live messages that come, come twice, or do not come. */
+function taskLog() {
+  const records: StoredFacts[] = [];
+  const listeners = new Set<{ onLive: (live: LiveRecord) => void; onReconnect: () => void }>();
+  const reads: number[] = [];
+  let seq = 0;
+  let generation = 0;
+  const source: FollowSource = {
+    async subscribe(onLive, onReconnect) {
+      const listener = { onLive, onReconnect };
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    async *read(from) {
+      reads.push(from);
+      const found = records.filter(record => record.seq >= from);
+      for (const record of found) {
+        await tick();
+        yield record;
+      }
+      return found.at(-1)?.seq ?? 0;
+    },
+    async tail() {
+      const last = records.at(-1);
+      return last && { seq: last.seq, first: last.record.first };
+    },
+  };
+  return {
+    source,
+    records,
+    reads,
+    listeners,
+    /** `times`: how often the live message arrives. */
+    append(times: number, gap = 1) {
+      const last = records.at(-1)?.seq ?? 0;
+      seq += gap;
+      generation += 1;
+      const record: FactRecord = factRecord('task-1', generation, records[0]?.seq ?? 0);
+      const stored = { seq, record };
+      records.push(stored);
+      const live: LiveRecord = { seq, last, bytes: 100, decode: () => stored };
+      for (let i = 0; i < times; i += 1) for (const { onLive } of listeners) onLive(live);
+    },
+    expire: (count: number) => void records.splice(0, count),
+    reconnect: () => {
+      for (const { onReconnect } of listeners) onReconnect();
+    },
+  };
+}
+
+async function collect(
+  live: AsyncIterable<StoredFacts>,
+  into: number[],
+  between: () => Promise<void> = async () => {},
+): Promise<void> {
+  for await (const { seq } of live) {
+    into.push(seq);
+    await between();
+  }
+}
+
+test('whatever is lost, doubled or cut, and however slow the reader: each stored record once, in order', async () => {
+  const step = fc.oneof(
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        kind: fc.constant('append' as const),
+        times: fc.constantFrom(0, 1, 1, 1, 2),
+        gap: fc.integer({ min: 1, max: 4 }),
+      }),
+    },
+    fc.constantFrom({ kind: 'reconnect' as const }, { kind: 'tick' as const }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.nat(10), fc.boolean(), async (steps, before, slow) => {
+      const log = taskLog();
+      for (let i = 0; i < before; i += 1) log.append(1);
+      const after = log.records[Math.floor(before / 2)]?.seq ?? 0;
+      const abort = new AbortController();
+      const options = { tailCheckMs: TAIL_CHECK_MS, bufferRecordsMax: 3 };
+      const got: number[] = [];
+      const ended = collect(await follow(log.source, after, abort.signal, options), got, slow ? tick : undefined);
+      for (const { kind, ...how } of steps) {
+        if (kind === 'append' && 'times' in how) log.append(how.times, how.gap);
+        else if (kind === 'reconnect') log.reconnect();
+        else await tick();
+      }
+      const expected = log.records.map(({ seq }) => seq).filter(seq => seq > after);
+      for (let i = 0; i < 500 && got.length < expected.length; i += 1) await new Promise(resolve => setTimeout(resolve, 1));
+      abort.abort();
+      await ended;
+      assert.deepEqual(got, expected);
+      assert.equal(log.listeners.size, 0);
+    }),
+    { numRuns: 150 },
+  );
+});
+
+test('a gap is read from where it begins, or from the first record of a new task, never from the beginning of the log', async () => {
+  const log = taskLog();
+  const why: RereadReason[] = [];
+  const abort = new AbortController();
+  const got: number[] = [];
+  const options = { tailCheckMs: 60_000, onReread: (reason: RereadReason) => void why.push(reason) };
+  const ended = collect(await follow(log.source, 'new', abort.signal, options), got);
+  log.append(0, 1_000);
+  log.append(1);
+  log.append(1);
+  while (got.length < 3) await tick();
+  log.append(0);
+  log.append(1);
+  while (got.length < 5) await tick();
+  abort.abort();
+  await ended;
+  assert.deepEqual(got, [1_000, 1_001, 1_002, 1_003, 1_004]);
+  assert.deepEqual(log.reads, [1_000, 1_003]);
+  assert.deepEqual(why, ['gap', 'gap']);
+});
+
+test('what waits for a reader is bounded in records and bytes; beyond it the log is read again', async () => {
+  for (const bound of [{ bufferRecordsMax: 4 }, { bufferBytesMax: 499 }]) {
+    const log = taskLog();
+    const why: RereadReason[] = [];
+    const abort = new AbortController();
+    const onReread = (reason: RereadReason) => void why.push(reason);
+    const live = await follow(log.source, 'new', abort.signal, { ...bound, tailCheckMs: 60_000, onReread });
+    for (let i = 0; i < 4; i += 1) log.append(1);
+    assert.deepEqual(why, []);
+    log.append(1);
+    assert.deepEqual(why, ['overflow']);
+    const got: number[] = [];
+    const ended = collect(live, got);
+    while (got.length < 5) await tick();
+    abort.abort();
+    await ended;
+    assert.deepEqual(got, [1, 2, 3, 4, 5]);
+  }
+});
+
+test('a predecessor that retention removed is no gap', async () => {
+  const log = taskLog();
+  for (let i = 0; i < 3; i += 1) log.append(1);
+  const abort = new AbortController();
+  const got: number[] = [];
+  const ended = collect(await follow(log.source, 3, abort.signal, { tailCheckMs: 60_000 }), got);
+  while (log.reads.length < 1) await tick();
+  log.expire(3);
+  log.append(1);
+  while (got.length < 1) await tick();
+  abort.abort();
+  await ended;
+  assert.deepEqual(got, [4]);
+  assert.deepEqual(log.reads, [4]);
+});
+
+test('a follower that cannot read fails, and lets go of its subscription', async () => {
+  const log = taskLog();
+  const source: FollowSource = {
+    ...log.source,
+    // biome-ignore lint/correctness/useYield: it fails before there is anything to give
+    async *read() {
+      throw new Error('no log');
+    },
+  };
+  const live = await follow(source, 0, new AbortController().signal);
+  await assert.rejects(collect(live, []), /no log/);
+  assert.equal(log.listeners.size, 0);
+});
+
+test('a subscription that cannot be made rejects', async () => {
+  const subscribe = () => Promise.reject(new Error('no log'));
+  await assert.rejects(follow({ ...taskLog().source, subscribe }, 0, new AbortController().signal), /no log/);
+});

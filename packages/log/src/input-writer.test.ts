@@ -1,0 +1,265 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import type { AgentInput, AgentRecord, InputRecord } from '@hopline/events';
+import fc from 'fast-check';
+import { LogUnavailable } from './errors.ts';
+import type { InputLog, SayOptions } from './input-log.ts';
+import { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WAITING_OVERRUN_FACTOR } from './input-writer.ts';
+
+const PRODUCER = { id: 'call-1', agent: 'argocd', turn: 2, attempt: 3 };
+const OPTIONS = { taskId: 'task-1', producer: PRODUCER };
+
+/** An input log whose acknowledgements the test gives. */
+function heldLog() {
+  const said: { record: AgentRecord; options: SayOptions }[] = [];
+  let open = 0;
+  let openMax = 0;
+  let answer: { resolve: () => void; reject: (error: Error) => void } | undefined;
+  const log: InputLog = {
+    say: (_taskId: string, record: InputRecord, options: SayOptions) => {
+      said.push({ record: structuredClone(record) as AgentRecord, options });
+      open += 1;
+      openMax = Math.max(openMax, open);
+      return new Promise((resolve, reject) => {
+        const settle = () => {
+          open -= 1;
+        };
+        answer = {
+          resolve: () => {
+            settle();
+            resolve({ seq: said.length, duplicate: false });
+          },
+          reject: error => {
+            settle();
+            reject(error);
+          },
+        };
+      });
+    },
+    readShard: () => assert.fail('not read here'),
+  };
+  const settled = () => new Promise<void>(resolve => setImmediate(resolve));
+  return {
+    log,
+    said,
+    get openMax() {
+      return openMax;
+    },
+    async ack() {
+      answer?.resolve();
+      await settled();
+    },
+    async fail(error: Error) {
+      answer?.reject(error);
+      await settled();
+    },
+    settled,
+  };
+}
+
+/** What the records say, token by token, with absolute times. */
+function spoken(records: AgentRecord[]): unknown[] {
+  return records.flatMap(({ at, inputs }) =>
+    inputs.flatMap((input): unknown[] =>
+      input.kind === 'text'
+        ? input.tokens.map((text, i) => ({
+            lane: input.lane,
+            text,
+            at: at + (input.dt?.[i] ?? 0),
+            id: input.ids?.[i] || undefined,
+          }))
+        : [input],
+    ),
+  );
+}
+
+const closeOf = (lane: string): AgentInput => ({ kind: 'close', lane });
+
+test('the first token is said at once, what arrives meanwhile is the next record', async () => {
+  const held = heldLog();
+  const writer = createInputWriter(held.log, { ...OPTIONS, trace: { traceparent: 'x' }, timeoutMs: 7 });
+  writer.token('a', 'one', 1_000, 'm1');
+  await held.settled();
+  for (const [i, text] of ['two', 'three', 'four'].entries()) writer.token('a', text, 1_001 + i);
+  await held.settled();
+  assert.equal(held.said.length, 1);
+  await held.ack();
+  assert.deepEqual(held.said, [
+    {
+      record: { v: 1, at: 1_000, from: PRODUCER, n: 1, inputs: [{ kind: 'text', lane: 'a', tokens: ['one'], ids: ['m1'] }] },
+      options: { id: 'task-1:call-1:2:3:1', trace: { traceparent: 'x' }, timeoutMs: 7 },
+    },
+    {
+      record: {
+        v: 1,
+        at: 1_001,
+        from: PRODUCER,
+        n: 2,
+        inputs: [{ kind: 'text', lane: 'a', tokens: ['two', 'three', 'four'], dt: [0, 1, 2] }],
+      },
+      options: { id: 'task-1:call-1:2:3:2', trace: { traceparent: 'x' }, timeoutMs: 7 },
+    },
+  ]);
+  assert.equal(writer.nextN, 5);
+});
+
+test('what one step says together is one record; lanes and kinds keep their order', async () => {
+  const held = heldLog();
+  const writer = createInputWriter(held.log, { ...OPTIONS, startN: 10 });
+  writer.add({ kind: 'open', lane: 'a', artifact: { name: 'answer' } }, 5);
+  writer.token('a', 'x', 5);
+  writer.token('b', 'y', 5);
+  writer.token('a', 'z', 5);
+  writer.add(closeOf('a'), 6);
+  writer.add({ kind: 'text', lane: 'b', tokens: ['p', 'q'], ids: ['i1', 'i2'] }, 7);
+  await held.settled();
+  assert.equal(held.said.length, 1);
+  assert.equal(held.said[0]?.record.n, 10);
+  assert.deepEqual(held.said[0]?.record.inputs, [
+    { kind: 'open', lane: 'a', artifact: { name: 'answer' } },
+    { kind: 'text', lane: 'a', tokens: ['x'] },
+    { kind: 'text', lane: 'b', tokens: ['y'] },
+    { kind: 'text', lane: 'a', tokens: ['z'] },
+    { kind: 'close', lane: 'a' },
+    { kind: 'text', lane: 'b', tokens: ['p', 'q'], dt: [2, 2], ids: ['i1', 'i2'] },
+  ]);
+  assert.equal(writer.nextN, 17);
+});
+
+test('a record holds RECORD_TOKENS_MAX tokens and RECORD_INPUT_BYTES_MAX bytes, no more', async () => {
+  const held = heldLog();
+  const writer = createInputWriter(held.log, OPTIONS);
+  for (let i = 0; i <= RECORD_TOKENS_MAX; i += 1) writer.token('a', 't', 0);
+  writer.token('a', 'x'.repeat(RECORD_INPUT_BYTES_MAX - 12), 0);
+  await held.settled();
+  await held.ack();
+  await held.ack();
+  await held.ack();
+  assert.deepEqual(
+    held.said.map(({ record }) => record.inputs.map(input => input.kind === 'text' && input.tokens.length)),
+    [[RECORD_TOKENS_MAX], [1], [1]],
+  );
+});
+
+test('a token larger than a record is split on code points, and only its first piece has the id', async () => {
+  const held = heldLog();
+  const writer = createInputWriter(held.log, OPTIONS);
+  const text = `x${'👍'.repeat(RECORD_INPUT_BYTES_MAX / 2)}`;
+  writer.token('a', text, 0, 'm1');
+  for (let i = 0; i < 20; i += 1) await held.ack();
+  await writer.flush();
+  const tokens = spoken(held.said.map(({ record }) => record)) as { text: string; id?: string }[];
+  assert.equal(tokens.map(token => token.text).join(''), text);
+  assert.ok(tokens.every(token => token.text.isWellFormed()));
+  assert.deepEqual(
+    tokens.map(token => token.id),
+    ['m1', ...tokens.slice(1).map(() => undefined)],
+  );
+  for (const { record } of held.said)
+    assert.ok(Buffer.byteLength(JSON.stringify(record.inputs)) <= RECORD_INPUT_BYTES_MAX + 1_024);
+});
+
+test('ready makes the source wait at waitingBytesMax, and go on below it', async () => {
+  const held = heldLog();
+  const writer = createInputWriter(held.log, { ...OPTIONS, waitingBytesMax: 100 });
+  await writer.ready();
+  writer.token('a', 'x'.repeat(60), 0);
+  await writer.ready();
+  await held.settled();
+  writer.token('a', 'x'.repeat(60), 0);
+  let ready = false;
+  void writer.ready().then(() => {
+    ready = true;
+  });
+  await held.settled();
+  assert.equal(ready, false);
+  await held.ack();
+  assert.equal(ready, true);
+});
+
+test('a source that does not wait is stopped, so the memory is bounded', () => {
+  const held = heldLog();
+  const writer = createInputWriter(held.log, { ...OPTIONS, waitingBytesMax: 100 });
+  const most = 100 * WAITING_OVERRUN_FACTOR;
+  assert.throws(() => {
+    for (let i = 0; i <= most; i += 1) writer.token('a', 'x', 0);
+  }, RangeError);
+});
+
+test('flush waits for everything said before it, not for what comes after', async () => {
+  const held = heldLog();
+  const writer = createInputWriter(held.log, OPTIONS);
+  await writer.flush();
+  writer.token('a', 'one', 0);
+  let flushed = false;
+  const flushing = writer.flush().then(() => {
+    flushed = true;
+  });
+  await held.settled();
+  writer.token('a', 'two', 0);
+  assert.equal(flushed, false);
+  await held.ack();
+  assert.equal(flushed, true);
+  await flushing;
+});
+
+test('after a failed say nothing more is said, and everything rejects with its error', async () => {
+  const held = heldLog();
+  const writer = createInputWriter(held.log, { ...OPTIONS, waitingBytesMax: 1 });
+  writer.token('a', 'one', 0);
+  await held.settled();
+  writer.token('a', 'two', 0);
+  const waiting = [writer.flush(), writer.ready()].map(promise => assert.rejects(promise, LogUnavailable));
+  await held.fail(new LogUnavailable('gone'));
+  await Promise.all(waiting);
+  assert.equal(held.said.length, 1);
+  assert.throws(() => writer.token('a', 'three', 0), LogUnavailable);
+  assert.throws(() => writer.add(closeOf('a')), LogUnavailable);
+  await assert.rejects(writer.flush(), LogUnavailable);
+  await assert.rejects(writer.ready(), LogUnavailable);
+});
+
+test('whatever is said, however slowly it is stored: same tokens, order, times, ids, contiguous ordinals, one record in flight', async () => {
+  const token = fc.record({
+    kind: fc.constant('token' as const),
+    lane: fc.constantFrom('a', 'b'),
+    text: fc.string({ unit: 'binary', maxLength: 40 }),
+    wait: fc.nat(3),
+    id: fc.option(fc.string({ minLength: 1, maxLength: 5 }), { nil: undefined }),
+  });
+  const close = fc.record({ kind: fc.constant('close' as const), lane: fc.constantFrom('a', 'b') });
+  const ack = fc.constant({ kind: 'ack' as const });
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.oneof({ weight: 5, arbitrary: token }, close, ack), { maxLength: 60 }), async steps => {
+      const held = heldLog();
+      const writer = createInputWriter(held.log, OPTIONS);
+      const expected: unknown[] = [];
+      let now = 1_000;
+      for (const step of steps) {
+        if (step.kind === 'ack') await held.ack();
+        else if (step.kind === 'close') {
+          writer.add(closeOf(step.lane), now);
+          expected.push(closeOf(step.lane));
+        } else {
+          now += step.wait;
+          writer.token(step.lane, step.text, now, step.id);
+          expected.push({ lane: step.lane, text: step.text, at: now, id: step.id });
+        }
+      }
+      const flushed = writer.flush();
+      await held.settled();
+      for (let i = 0; i < 100; i += 1) await held.ack();
+      await flushed;
+      const records = held.said.map(({ record }) => record);
+      assert.deepEqual(spoken(records), expected);
+      let n = 1;
+      for (const record of records) {
+        assert.equal(record.n, n);
+        n += record.inputs.reduce((sum, input) => sum + (input.kind === 'text' ? input.tokens.length : 1), 0);
+      }
+      assert.equal(writer.nextN, n);
+      assert.ok(held.openMax <= 1);
+    }),
+    { numRuns: 200 },
+  );
+});

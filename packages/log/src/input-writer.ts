@@ -1,0 +1,227 @@
+import { type AgentInput, type AgentRecord, ordinalsOf, type Producer, type TextInput, type TraceCarrier } from '@hopline/events';
+import type { InputLog } from './input-log.ts';
+import { requireTaskId } from './names.ts';
+
+/**
+ * The ordered publisher of one producer on one task (PROTOCOL.md section 3). Exactly one `say` is in flight; what arrives meanwhile becomes the next record.
+ * So an idle log gets a token at once, and a busy one gets larger records by itself: 4 tokens a record carry 3.5 times what one a record does (measured).
+ * Order across lanes and kinds is kept. After a failed `say` nothing more is said: it could only be stored out of order.
+ */
+export interface InputWriter {
+  /** Takes an input. Throws what the writer failed with, if it has. `atMs`: epoch milliseconds at which the source said it, now by default. */
+  add(input: AgentInput, atMs?: number): void;
+  /** Takes one token of a lane; without an allocation where it joins a waiting record. `id`: the source's message id. */
+  token(lane: string, text: string, atMs?: number, id?: string): void;
+  /** Resolves when less than `waitingBytesMax` is waiting: await it before the source is read on. Rejects when the writer has failed. */
+  ready(): Promise<void>;
+  /** Resolves when everything taken so far is stored. Rejects when the writer has failed. */
+  flush(): Promise<void>;
+  /** Ordinal that the next input gets. */
+  readonly nextN: number;
+}
+
+export type InputWriterOptions = {
+  taskId: string;
+  producer: Producer;
+  /** Creation context of what is said. */
+  trace?: TraceCarrier;
+  /** Ordinal of the first input, default 1. */
+  startN?: number;
+  /** Bytes that may wait before `ready` makes the source wait, default WAITING_BYTES_MAX. */
+  waitingBytesMax?: number;
+  /** How long one `say` is retried, milliseconds; default that of the log. */
+  timeoutMs?: number;
+};
+
+/** Ordinals in one record. */
+export const RECORD_TOKENS_MAX = 512;
+/** UTF-8 bytes of inputs in one record. JSON escapes take at most 6 bytes a byte, so a record of text stays under NATS's default max_payload of 1 MiB. */
+export const RECORD_INPUT_BYTES_MAX = 96 * 1024;
+export const WAITING_BYTES_MAX = 512 * 1024;
+/** A source that does not await `ready` is stopped here, multiples of waitingBytesMax. */
+export const WAITING_OVERRUN_FACTOR = 16;
+/** What a token costs beside its text: quotes, commas, its time. */
+const TOKEN_OVERHEAD_BYTES = 12;
+
+type Draft = { at: number; n: number; inputs: AgentInput[]; ordinals: number; bytes: number };
+type Waiter = { resolve: () => void; reject: (error: unknown) => void };
+
+export function createInputWriter(inputs: InputLog, options: InputWriterOptions): InputWriter {
+  requireTaskId(options.taskId);
+  return new Writer(inputs, options);
+}
+
+class Writer implements InputWriter {
+  readonly #inputs: InputLog;
+  readonly #options: InputWriterOptions;
+  readonly #waitingBytesMax: number;
+  #nextN: number;
+  #storedN: number;
+  #open: Draft | undefined;
+  #sealed: Draft[] = [];
+  #inFlight = false;
+  #pumpQueued = false;
+  #waitingBytes = 0;
+  #failure: { error: unknown } | undefined;
+  #flushing: (Waiter & { upTo: number })[] = [];
+  #readying: Waiter[] = [];
+
+  constructor(inputs: InputLog, options: InputWriterOptions) {
+    this.#inputs = inputs;
+    this.#options = options;
+    this.#waitingBytesMax = options.waitingBytesMax ?? WAITING_BYTES_MAX;
+    this.#nextN = options.startN ?? 1;
+    this.#storedN = this.#nextN - 1;
+  }
+
+  get nextN(): number {
+    return this.#nextN;
+  }
+
+  add(input: AgentInput, atMs = Date.now()): void {
+    if (input.kind === 'text') {
+      for (const [i, text] of input.tokens.entries()) this.token(input.lane, text, atMs + (input.dt?.[i] ?? 0), input.ids?.[i]);
+      return;
+    }
+    const bytes = Buffer.byteLength(JSON.stringify(input));
+    this.#room(bytes, atMs).inputs.push(input);
+    this.#took(ordinalsOf(input), bytes);
+  }
+
+  token(lane: string, text: string, atMs = Date.now(), id?: string): void {
+    const idBytes = id === undefined ? 0 : Buffer.byteLength(id);
+    const textBytes = Buffer.byteLength(text);
+    if (textBytes + idBytes + TOKEN_OVERHEAD_BYTES > RECORD_INPUT_BYTES_MAX) {
+      // Only the first piece has the id: a second token of the same id would be dropped as delivered twice (S0-22).
+      let pieceId = id;
+      for (const piece of splitOnCodePoints(text, PIECE_CHARS_MAX)) {
+        this.#token(lane, piece, atMs, pieceId, Buffer.byteLength(piece) + (pieceId === undefined ? 0 : idBytes));
+        pieceId = undefined;
+      }
+      return;
+    }
+    this.#token(lane, text, atMs, id, textBytes + idBytes);
+  }
+
+  ready(): Promise<void> {
+    if (this.#failure) return Promise.reject(this.#failure.error);
+    if (this.#waitingBytes < this.#waitingBytesMax) return Promise.resolve();
+    return new Promise((resolve, reject) => this.#readying.push({ resolve, reject }));
+  }
+
+  flush(): Promise<void> {
+    if (this.#failure) return Promise.reject(this.#failure.error);
+    const upTo = this.#nextN - 1;
+    if (upTo <= this.#storedN) return Promise.resolve();
+    return new Promise((resolve, reject) => this.#flushing.push({ upTo, resolve, reject }));
+  }
+
+  #token(lane: string, text: string, atMs: number, id: string | undefined, ownBytes: number): void {
+    const bytes = ownBytes + TOKEN_OVERHEAD_BYTES;
+    const draft = this.#room(bytes, atMs);
+    const last = draft.inputs.at(-1);
+    if (last?.kind === 'text' && last.lane === lane) {
+      join(last, text, Math.max(0, atMs - draft.at), id);
+    } else {
+      const input: TextInput = { kind: 'text', lane, tokens: [] };
+      draft.inputs.push(input);
+      join(input, text, Math.max(0, atMs - draft.at), id);
+    }
+    this.#took(1, bytes);
+  }
+
+  /** The draft that takes the next input; a new one when the open one is full. */
+  #room(bytes: number, atMs: number): Draft {
+    if (this.#failure) throw this.#failure.error;
+    if (this.#waitingBytes > this.#waitingBytesMax * WAITING_OVERRUN_FACTOR) {
+      throw new RangeError('the source of an input writer does not wait for ready()');
+    }
+    const open = this.#open;
+    if (open && open.ordinals < RECORD_TOKENS_MAX && open.bytes + bytes <= RECORD_INPUT_BYTES_MAX) return open;
+    if (open) this.#sealed.push(open);
+    this.#open = { at: atMs, n: this.#nextN, inputs: [], ordinals: 0, bytes: 0 };
+    return this.#open;
+  }
+
+  #took(ordinals: number, bytes: number): void {
+    const draft = this.#open;
+    if (!draft) return;
+    draft.ordinals += ordinals;
+    draft.bytes += bytes;
+    this.#nextN += ordinals;
+    this.#waitingBytes += bytes;
+    if (this.#inFlight || this.#pumpQueued) return;
+    // The end of the running step, not a timer: what one step says together (open a lane, its first token) is one record.
+    this.#pumpQueued = true;
+    queueMicrotask(() => {
+      this.#pumpQueued = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    if (this.#inFlight || this.#failure) return;
+    const draft = this.#sealed.shift() ?? this.#open;
+    if (!draft) return;
+    if (draft === this.#open) this.#open = undefined;
+    this.#inFlight = true;
+    this.#say(draft).then(
+      () => this.#stored(draft),
+      error => this.#failed(error),
+    );
+  }
+
+  async #say(draft: Draft): Promise<void> {
+    const { taskId, producer, trace, timeoutMs } = this.#options;
+    const record: AgentRecord = { v: 1, at: draft.at, from: producer, n: draft.n, inputs: draft.inputs };
+    // The turn is part of it: the supervisor of a later turn begins again with attempt 1 and n 1, within the duplicate window of the first.
+    const id = `${taskId}:${producer.id}:${producer.turn}:${producer.attempt}:${draft.n}`;
+    await this.#inputs.say(taskId, record, { id, ...(trace && { trace }), ...(timeoutMs !== undefined && { timeoutMs }) });
+  }
+
+  #stored(draft: Draft): void {
+    this.#inFlight = false;
+    this.#waitingBytes -= draft.bytes;
+    this.#storedN = draft.n + draft.ordinals - 1;
+    while (this.#flushing[0] && this.#flushing[0].upTo <= this.#storedN) this.#flushing.shift()?.resolve();
+    if (this.#waitingBytes < this.#waitingBytesMax) {
+      for (const waiter of this.#readying.splice(0)) waiter.resolve();
+    }
+    this.#pump();
+  }
+
+  #failed(error: unknown): void {
+    this.#inFlight = false;
+    this.#failure = { error };
+    this.#open = undefined;
+    this.#sealed = [];
+    for (const waiter of [...this.#flushing.splice(0), ...this.#readying.splice(0)]) waiter.reject(error);
+  }
+}
+
+/** Appends a token. `dt` and `ids` are only there when one of the tokens has a time or an id. */
+function join(input: TextInput, text: string, dt: number, id: string | undefined): void {
+  const before = input.tokens.length;
+  input.tokens.push(text);
+  if (input.dt || dt > 0) {
+    input.dt ??= new Array(before).fill(0);
+    input.dt.push(dt);
+  }
+  if (input.ids || id !== undefined) {
+    input.ids ??= new Array(before).fill('');
+    input.ids.push(id ?? '');
+  }
+}
+
+/** UTF-16 units in a piece of an oversized token: at most 3 UTF-8 bytes each, with room for the id. */
+const PIECE_CHARS_MAX = Math.floor(RECORD_INPUT_BYTES_MAX / 4);
+
+function* splitOnCodePoints(text: string, charsMax: number): Generator<string> {
+  for (let from = 0; from < text.length; ) {
+    let to = Math.min(text.length, from + charsMax);
+    const last = text.charCodeAt(to - 1);
+    if (to < text.length && last >= 0xd800 && last <= 0xdbff) to -= 1;
+    yield text.slice(from, to);
+    from = to;
+  }
+}

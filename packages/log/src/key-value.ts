@@ -1,0 +1,16 @@
+/** A small bucket of named JSON values with revisions: shard leases, task index, agent registry, message ids. */
+export interface KeyValue<V> {
+  get(key: string): Promise<Entry<V> | undefined>;
+  /** Writes unconditionally. */
+  put(key: string, value: V): Promise<number>;
+  /** Writes if the key does not exist (or was deleted); rejects with LogConflict otherwise. */
+  create(key: string, value: V): Promise<number>;
+  /** Writes if the key still has `revision`; rejects with LogConflict otherwise. */
+  update(key: string, value: V, revision: number): Promise<number>;
+  delete(key: string): Promise<void>;
+  /** All entries now, then every change (value undefined: deleted), in order. `ready` marks the end of what was there at the call. */
+  watch(signal: AbortSignal): AsyncIterable<Change<V>>;
+}
+
+export type Entry<V> = { key: string; value: V; revision: number };
+export type Change<V> = { type: 'entry'; key: string; value: V | undefined; revision: number } | { type: 'ready' };

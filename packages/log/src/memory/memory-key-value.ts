@@ -1,0 +1,102 @@
+import { LogConflict } from '../errors.ts';
+import type { Change, Entry, KeyValue } from '../key-value.ts';
+import { requireKey } from '../names.ts';
+import { requireOpen } from './memory-records.ts';
+
+type Cell = { json: string | undefined; revision: number };
+
+/** What all processes of the twin share of one bucket. */
+export class MemoryBucket {
+  readonly cells = new Map<string, Cell>();
+  readonly #listeners = new Set<(key: string, cell: Cell) => void>();
+  #revision = 0;
+
+  write(key: string, json: string | undefined): number {
+    this.#revision += 1;
+    const cell = { json, revision: this.#revision };
+    this.cells.set(key, cell);
+    for (const listener of this.#listeners) listener(key, cell);
+    return cell.revision;
+  }
+
+  listen(listener: (key: string, cell: Cell) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+}
+
+export class MemoryKeyValue<V> implements KeyValue<V> {
+  readonly #bucket: MemoryBucket;
+  readonly #closed: AbortSignal;
+
+  constructor(bucket: MemoryBucket, closed: AbortSignal) {
+    this.#bucket = bucket;
+    this.#closed = closed;
+  }
+
+  async get(key: string): Promise<Entry<V> | undefined> {
+    const cell = this.#cell(key);
+    return cell?.json === undefined ? undefined : { key, value: JSON.parse(cell.json) as V, revision: cell.revision };
+  }
+
+  async put(key: string, value: V): Promise<number> {
+    this.#cell(key);
+    return this.#bucket.write(key, JSON.stringify(value));
+  }
+
+  async create(key: string, value: V): Promise<number> {
+    if (this.#cell(key)?.json !== undefined) throw new LogConflict('the key exists');
+    return this.#bucket.write(key, JSON.stringify(value));
+  }
+
+  async update(key: string, value: V, revision: number): Promise<number> {
+    const found = this.#cell(key)?.revision ?? 0;
+    if (found !== revision) throw new LogConflict(`the key has revision ${found}, not ${revision}`);
+    return this.#bucket.write(key, JSON.stringify(value));
+  }
+
+  async delete(key: string): Promise<void> {
+    this.#cell(key);
+    this.#bucket.write(key, undefined);
+  }
+
+  async *watch(signal: AbortSignal): AsyncGenerator<Change<V>, void> {
+    requireOpen(this.#closed);
+    const changes: Change<V>[] = [];
+    let wake: (() => void) | undefined;
+    const onWake = () => wake?.();
+    const cells = [...this.#bucket.cells].sort(([, a], [, b]) => a.revision - b.revision);
+    for (const [key, cell] of cells) if (cell.json !== undefined) changes.push(toChange(key, cell));
+    changes.push({ type: 'ready' });
+    const unlisten = this.#bucket.listen((key, cell) => {
+      changes.push(toChange(key, cell));
+      onWake();
+    });
+    const ended = AbortSignal.any([signal, this.#closed]);
+    ended.addEventListener('abort', onWake);
+    try {
+      while (!ended.aborted) {
+        const change = changes.shift();
+        if (change) yield change;
+        else
+          await new Promise<void>(resolve => {
+            wake = resolve;
+          });
+      }
+    } finally {
+      unlisten();
+      ended.removeEventListener('abort', onWake);
+    }
+  }
+
+  #cell(key: string): Cell | undefined {
+    requireKey(key);
+    requireOpen(this.#closed);
+    return this.#bucket.cells.get(key);
+  }
+}
+
+function toChange<V>(key: string, cell: Cell): Change<V> {
+  const value = cell.json === undefined ? undefined : (JSON.parse(cell.json) as V);
+  return { type: 'entry', key, value, revision: cell.revision };
+}

@@ -1,0 +1,93 @@
+import { SHARDS_DEFAULT } from '@hopline/events';
+import type { FollowOptions } from '../follow.ts';
+import type { Log } from '../log.ts';
+import { ATTEMPTS_MAX_DEFAULT } from '../work-queue.ts';
+import { MemoryBucket, MemoryKeyValue } from './memory-key-value.ts';
+import { MemoryFacts, MemoryInputs, requireOpen } from './memory-records.ts';
+import { type Faults, MemoryStream } from './memory-stream.ts';
+import { MemoryItems, MemoryWork, type MemoryWorkOptions } from './memory-work.ts';
+
+export type MemoryLogOptions = {
+  shards?: number;
+  recordBytesMax?: number;
+  attemptsMax?: number;
+  ackWaitMs?: number;
+  follow?: FollowOptions;
+};
+
+/** The log in memory, for tests: the same contract as JetStream's, and faults on demand. */
+export type MemoryLog = Log & {
+  /** Set a count to make the next so many operations of any process go wrong. */
+  readonly faults: Faults;
+  /** Another process on the same log. Its `close` ends it alone; jobs that it was running come back as those of a dead process do. */
+  another(): MemoryLog;
+  /** Every follower of this process is told that it may have missed something. */
+  reconnect(): void;
+  /** Retention removes the inputs or facts of a task below a sequence. */
+  expire(what: 'inputs' | 'facts', taskId: string, below: number): void;
+  /** Somebody writes a payload that is not JSON. */
+  garbage(what: 'inputs' | 'facts', taskId: string): void;
+};
+
+export const MEMORY_RECORD_BYTES_MAX = 1024 * 1024;
+const ACK_WAIT_MS = 5_000;
+
+type Store = {
+  shards: number;
+  recordBytesMax: number;
+  faults: Faults;
+  inputs: MemoryStream;
+  facts: MemoryStream;
+  items: MemoryItems;
+  buckets: { leases: MemoryBucket; tasks: MemoryBucket; agents: MemoryBucket; messageIds: MemoryBucket };
+  work: MemoryWorkOptions;
+  follow: FollowOptions;
+};
+
+export function createMemoryLog(options: MemoryLogOptions = {}): MemoryLog {
+  const shards = options.shards ?? SHARDS_DEFAULT;
+  const recordBytesMax = options.recordBytesMax ?? MEMORY_RECORD_BYTES_MAX;
+  const faults: Faults = { loseAcks: 0, loseLive: 0, conflicts: 0, refusals: 0 };
+  return openMemoryLog({
+    shards,
+    recordBytesMax,
+    faults,
+    inputs: new MemoryStream(faults, shards, recordBytesMax),
+    facts: new MemoryStream(faults, shards, recordBytesMax),
+    items: new MemoryItems(),
+    buckets: {
+      leases: new MemoryBucket(),
+      tasks: new MemoryBucket(),
+      agents: new MemoryBucket(),
+      messageIds: new MemoryBucket(),
+    },
+    work: { attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT, ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS },
+    follow: options.follow ?? {},
+  });
+}
+
+function openMemoryLog(store: Store): MemoryLog {
+  const closing = new AbortController();
+  const closed = closing.signal;
+  const reconnects = new Set<() => void>();
+  return {
+    shards: store.shards,
+    recordBytesMax: store.recordBytesMax,
+    inputs: new MemoryInputs(store.inputs, closed),
+    facts: new MemoryFacts(store.facts, store.faults, closed, reconnects, store.follow),
+    work: new MemoryWork(store.items, store.work, closed),
+    leases: new MemoryKeyValue(store.buckets.leases, closed),
+    tasks: new MemoryKeyValue(store.buckets.tasks, closed),
+    agents: new MemoryKeyValue(store.buckets.agents, closed),
+    messageIds: new MemoryKeyValue(store.buckets.messageIds, closed),
+    check: async () => requireOpen(closed),
+    close: async () => closing.abort(),
+    faults: store.faults,
+    another: () => openMemoryLog(store),
+    reconnect: () => {
+      for (const onReconnect of reconnects) onReconnect();
+    },
+    expire: (what, taskId, below) => store[what].expire(taskId, below),
+    garbage: (what, taskId) => store[what].storeGarbage(taskId),
+  };
+}

@@ -1,0 +1,144 @@
+import type { FactRecord, InputRecord, TraceCarrier } from '@hopline/events';
+import { LogUnavailable } from '../errors.ts';
+import type { AppendOptions, FactLog, StoredFacts } from '../fact-log.ts';
+import { type FollowOptions, type FollowSource, follow } from '../follow.ts';
+import type { InputLog, SayOptions, StoredInput } from '../input-log.ts';
+import { requireTaskId } from '../names.ts';
+import { decode, type Faults, type MemoryStream, type StoredText, take } from './memory-stream.ts';
+
+export class MemoryInputs implements InputLog {
+  readonly #stream: MemoryStream;
+  readonly #closed: AbortSignal;
+
+  constructor(stream: MemoryStream, closed: AbortSignal) {
+    this.#stream = stream;
+    this.#closed = closed;
+  }
+
+  async say(taskId: string, record: InputRecord, options: SayOptions): Promise<{ seq: number; duplicate: boolean }> {
+    requireOpen(this.#closed);
+    return this.#stream.write(taskId, record, options);
+  }
+
+  async *readShard(shard: number, from: number, signal: AbortSignal): AsyncGenerator<StoredInput, void> {
+    let next = from;
+    let wake: (() => void) | undefined;
+    const onWake = () => wake?.();
+    const unlisten = this.#stream.listen(onWake);
+    signal.addEventListener('abort', onWake);
+    this.#closed.addEventListener('abort', onWake);
+    try {
+      while (!signal.aborted) {
+        requireOpen(this.#closed);
+        const stored = this.#stream.nextOfShard(shard, next);
+        if (stored) {
+          next = stored.seq + 1;
+          const input = toInput(stored);
+          if (input) yield input;
+        } else {
+          await new Promise<void>(resolve => {
+            wake = resolve;
+          });
+        }
+      }
+    } finally {
+      unlisten();
+      signal.removeEventListener('abort', onWake);
+      this.#closed.removeEventListener('abort', onWake);
+    }
+  }
+}
+
+export class MemoryFacts implements FactLog {
+  readonly #stream: MemoryStream;
+  readonly #faults: Faults;
+  readonly #closed: AbortSignal;
+  readonly #reconnects: Set<() => void>;
+  readonly #options: FollowOptions;
+
+  constructor(stream: MemoryStream, faults: Faults, closed: AbortSignal, reconnects: Set<() => void>, options: FollowOptions) {
+    this.#stream = stream;
+    this.#faults = faults;
+    this.#closed = closed;
+    this.#reconnects = reconnects;
+    this.#options = options;
+  }
+
+  async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number }> {
+    requireOpen(this.#closed);
+    const { seq } = await this.#stream.write(record.control.taskId, record, options);
+    return { seq };
+  }
+
+  async last(taskId: string): Promise<StoredFacts | undefined> {
+    requireTaskId(taskId);
+    requireOpen(this.#closed);
+    const stored = this.#stream.ofTask(taskId, 0);
+    const record = stored.findLast(one => toFacts(one) !== undefined);
+    const facts = record && toFacts(record);
+    return facts && { ...facts, seq: stored.at(-1)!.seq };
+  }
+
+  read(taskId: string, from: number): AsyncIterable<StoredFacts> {
+    requireTaskId(taskId);
+    return this.#read(taskId, from);
+  }
+
+  async follow(taskId: string, after: number | 'new', signal: AbortSignal): Promise<AsyncIterable<StoredFacts>> {
+    requireTaskId(taskId);
+    requireOpen(this.#closed);
+    return follow(this.#source(taskId), after, AbortSignal.any([signal, this.#closed]), this.#options);
+  }
+
+  async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {
+    const stored = this.#stream.ofTask(taskId, from);
+    for (const one of stored) {
+      requireOpen(this.#closed);
+      // A broker answers later; what is said between two answers must not get in.
+      await null;
+      const facts = toFacts(one);
+      if (facts) yield facts;
+    }
+    return stored.at(-1)?.seq ?? 0;
+  }
+
+  #source(taskId: string): FollowSource {
+    return {
+      read: from => this.#read(taskId, from),
+      tail: async () => {
+        const stored = this.#stream.last(taskId);
+        return stored && { seq: stored.seq, first: decode<FactRecord>(stored)?.first ?? 0 };
+      },
+      subscribe: async (onLive, onReconnect) => {
+        const unlisten = this.#stream.listen((stored, last) => {
+          if (stored.taskId !== taskId || take(this.#faults, 'loseLive')) return;
+          onLive({ seq: stored.seq, last, bytes: stored.bytes, decode: () => toFacts(stored) });
+        });
+        this.#reconnects.add(onReconnect);
+        return () => {
+          unlisten();
+          this.#reconnects.delete(onReconnect);
+        };
+      },
+    };
+  }
+}
+
+export function requireOpen(closed: AbortSignal): void {
+  if (closed.aborted) throw new LogUnavailable('the log is closed');
+}
+
+function toInput(stored: StoredText): StoredInput | undefined {
+  const record = decode<InputRecord>(stored);
+  if (!record) return undefined;
+  return { seq: stored.seq, taskId: stored.taskId, record, bytes: stored.bytes, storedAt: stored.at, ...traceOf(stored) };
+}
+
+function toFacts(stored: StoredText): StoredFacts | undefined {
+  const record = decode<FactRecord>(stored);
+  return record && { seq: stored.seq, record, ...traceOf(stored) };
+}
+
+function traceOf(stored: StoredText): { trace?: TraceCarrier } {
+  return stored.trace ? { trace: { ...stored.trace } } : {};
+}

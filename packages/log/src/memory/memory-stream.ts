@@ -1,0 +1,138 @@
+import { shardOf } from '@hopline/events';
+import { LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
+import { requireTaskId } from '../names.ts';
+
+/** A stored record: the payload as JSON text, so that every reader gets its own copy and nothing survives that JSON would not carry. */
+export type StoredText = { seq: number; taskId: string; id: string; json: string; bytes: number; at: number; trace?: object };
+
+export type WriteOptions = { id: string; expected?: number; trace?: object | undefined; timeoutMs?: number | undefined };
+
+/** What a test can make go wrong. Counts add up. */
+export type Faults = {
+  /** The next writes are stored, but the answer never comes: the write is retried with the same id. */
+  loseAcks: number;
+  /** The next live messages reach nobody. */
+  loseLive: number;
+  /** The next appends meet somebody else's record: LogConflict, nothing stored. */
+  conflicts: number;
+  /** The next writes are not stored and fail with LogUnavailable. */
+  refusals: number;
+};
+
+/** How long a lost ack is waited for before the write is tried again. */
+const ACK_WAIT_MS = 5;
+const WRITE_TIMEOUT_MS = 20_000;
+
+/** One stream of the twin: global sequence, subjects by task, dedupe by id, expected sequence, retention by hand. */
+export class MemoryStream {
+  readonly #faults: Faults;
+  readonly #bytesMax: number;
+  readonly #shards: number;
+  readonly #ids = new Map<string, number>();
+  readonly #byTask = new Map<string, StoredText[]>();
+  readonly #byShard = new Map<number, StoredText[]>();
+  readonly #listeners = new Set<(stored: StoredText, last: number) => void>();
+  #seq = 0;
+
+  constructor(faults: Faults, shards: number, bytesMax: number) {
+    this.#faults = faults;
+    this.#shards = shards;
+    this.#bytesMax = bytesMax;
+  }
+
+  async write(taskId: string, value: unknown, options: WriteOptions): Promise<{ seq: number; duplicate: boolean }> {
+    requireTaskId(taskId);
+    const json = JSON.stringify(value);
+    const bytes = Buffer.byteLength(json);
+    if (bytes > this.#bytesMax) throw new RecordTooLarge(`a record of ${bytes} bytes; the log takes ${this.#bytesMax}`);
+    if (take(this.#faults, 'refusals')) throw new LogUnavailable('the log did not answer');
+    const deadline = Date.now() + (options.timeoutMs ?? WRITE_TIMEOUT_MS);
+    for (;;) {
+      const ack = this.#store({ taskId, json, bytes, ...options });
+      if (!take(this.#faults, 'loseAcks')) return ack;
+      await new Promise(resolve => setTimeout(resolve, ACK_WAIT_MS));
+      if (Date.now() >= deadline) throw new LogUnavailable('the log did not answer');
+    }
+  }
+
+  last(taskId: string): StoredText | undefined {
+    return this.#byTask.get(taskId)?.at(-1);
+  }
+
+  ofTask(taskId: string, from: number): StoredText[] {
+    return (this.#byTask.get(taskId) ?? []).filter(stored => stored.seq >= from);
+  }
+
+  /** The first record of a shard at `from` or later. */
+  nextOfShard(shard: number, from: number): StoredText | undefined {
+    const stored = this.#byShard.get(shard) ?? [];
+    let low = 0;
+    for (let high = stored.length; low < high; ) {
+      const middle = (low + high) >>> 1;
+      if (stored[middle]!.seq < from) low = middle + 1;
+      else high = middle;
+    }
+    return stored[low];
+  }
+
+  /** `last`: the sequence before on the same task. Called in the order of the stream. */
+  listen(listener: (stored: StoredText, last: number) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Retention: removes the records of a task below `below`. */
+  expire(taskId: string, below: number): void {
+    const kept = this.ofTask(taskId, below);
+    this.#byTask.set(taskId, kept);
+    const shard = shardOf(taskId, this.#shards);
+    const ofShard = this.#byShard.get(shard) ?? [];
+    this.#byShard.set(
+      shard,
+      ofShard.filter(stored => stored.taskId !== taskId || stored.seq >= below),
+    );
+  }
+
+  /** Somebody writes a payload that is not JSON. */
+  storeGarbage(taskId: string): void {
+    this.#store({ taskId, json: 'not json', bytes: 8, id: `garbage-${this.#seq}` });
+  }
+
+  #store(write: { taskId: string; json: string; bytes: number } & WriteOptions): { seq: number; duplicate: boolean } {
+    const known = this.#ids.get(write.id);
+    if (known !== undefined) return { seq: known, duplicate: true };
+    const last = this.last(write.taskId)?.seq ?? 0;
+    if (write.expected !== undefined && (write.expected !== last || take(this.#faults, 'conflicts'))) {
+      throw new LogConflict(`the newest record is ${last}, not ${write.expected}`);
+    }
+    this.#seq += 1;
+    const { taskId, id, json, bytes, trace } = write;
+    const stored: StoredText = { seq: this.#seq, taskId, id, json, bytes, at: Date.now(), ...(trace && { trace }) };
+    this.#ids.set(id, stored.seq);
+    push(this.#byTask, taskId, stored);
+    push(this.#byShard, shardOf(taskId, this.#shards), stored);
+    for (const listener of this.#listeners) listener(stored, last);
+    return { seq: stored.seq, duplicate: false };
+  }
+}
+
+/** Undefined when the payload is not JSON: readers skip it. */
+export function decode<R>(stored: StoredText): R | undefined {
+  try {
+    return JSON.parse(stored.json) as R;
+  } catch {
+    return undefined;
+  }
+}
+
+export function take(faults: Faults, what: keyof Faults): boolean {
+  if (faults[what] <= 0) return false;
+  faults[what] -= 1;
+  return true;
+}
+
+function push<K>(map: Map<K, StoredText[]>, key: K, stored: StoredText): void {
+  const list = map.get(key);
+  if (list) list.push(stored);
+  else map.set(key, [stored]);
+}

@@ -1,0 +1,130 @@
+import type { Role, TraceCarrier, Work } from '@hopline/events';
+import { backoffMs } from '../backoff.ts';
+import { requireRole, requireTaskId } from '../names.ts';
+import {
+  type Job,
+  REDELIVERY_MS_BASE,
+  REDELIVERY_MS_MAX,
+  REDELIVERY_MS_MIN,
+  SETTLE_DELIVERIES_MAX,
+  type WorkQueue,
+} from '../work-queue.ts';
+import { requireOpen } from './memory-records.ts';
+
+type Item = { id: string; role: Role; json: string; trace?: TraceCarrier; deliveries: number; readyAt: number; taken: boolean };
+
+/** Items of all roles, seen by every process of the twin. */
+export class MemoryItems {
+  readonly items: Item[] = [];
+  readonly #ids = new Set<string>();
+  readonly #listeners = new Set<() => void>();
+
+  add(item: Item): void {
+    if (this.#ids.has(item.id)) return;
+    this.#ids.add(item.id);
+    this.items.push(item);
+    this.changed();
+  }
+
+  remove(item: Item): void {
+    const index = this.items.indexOf(item);
+    if (index >= 0) this.items.splice(index, 1);
+  }
+
+  listen(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  changed(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+export type MemoryWorkOptions = { attemptsMax: number; ackWaitMs: number };
+
+export class MemoryWork implements WorkQueue {
+  readonly #items: MemoryItems;
+  readonly #options: MemoryWorkOptions;
+  readonly #closed: AbortSignal;
+
+  constructor(items: MemoryItems, options: MemoryWorkOptions, closed: AbortSignal) {
+    this.#items = items;
+    this.#options = options;
+    this.#closed = closed;
+  }
+
+  async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {
+    requireRole(role);
+    requireTaskId(work.taskId);
+    requireOpen(this.#closed);
+    const { id, trace } = options;
+    this.#items.add({ id, role, json: JSON.stringify(work), deliveries: 0, readyAt: 0, taken: false, ...(trace && { trace }) });
+  }
+
+  async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
+    requireRole(role);
+    const running = new Set<Promise<void>>();
+    const { slots, signal } = options;
+    while (!signal.aborted && !this.#closed.aborted) {
+      const item = running.size < slots ? this.#next(role) : undefined;
+      if (item) {
+        const job = this.#run(item, signal, handler).finally(() => running.delete(job));
+        running.add(job);
+      } else {
+        await this.#change(role, signal, running);
+      }
+    }
+    await Promise.all(running);
+  }
+
+  #next(role: Role): Item | undefined {
+    const deliveriesMax = this.#options.attemptsMax + SETTLE_DELIVERIES_MAX;
+    return this.#items.items.find(
+      item => item.role === role && !item.taken && item.readyAt <= Date.now() && item.deliveries < deliveriesMax,
+    );
+  }
+
+  async #run(item: Item, signal: AbortSignal, handler: (job: Job) => Promise<void>): Promise<void> {
+    item.taken = true;
+    item.deliveries += 1;
+    const { attemptsMax, ackWaitMs } = this.#options;
+    const dead = new Promise<'dead'>(resolve => this.#closed.addEventListener('abort', () => resolve('dead'), { once: true }));
+    const job: Job = {
+      work: JSON.parse(item.json) as Work,
+      attempt: item.deliveries,
+      exhausted: item.deliveries > attemptsMax,
+      ...(item.trace && { trace: item.trace }),
+    };
+    const settled = Promise.resolve()
+      .then(() => handler(job))
+      .then(
+        () => 'done' as const,
+        () => 'rejected' as const,
+      );
+    const how = await Promise.race([settled, dead]);
+    if (how === 'done') return this.#items.remove(item);
+    item.taken = false;
+    if (how === 'dead') item.readyAt = Date.now() + ackWaitMs;
+    else if (signal.aborted) item.readyAt = 0;
+    else item.readyAt = Date.now() + backoffMs(item.deliveries, REDELIVERY_MS_BASE, REDELIVERY_MS_MAX, REDELIVERY_MS_MIN);
+    this.#items.changed();
+  }
+
+  /** Until an item comes or goes, a waiting one is due, a handler settles, or the taking ends. */
+  async #change(role: Role, signal: AbortSignal, running: Set<Promise<void>>): Promise<void> {
+    const due = this.#items.items.filter(item => item.role === role && !item.taken && item.readyAt > Date.now());
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wake = () => resolve();
+    const unlisten = this.#items.listen(wake);
+    signal.addEventListener('abort', wake);
+    this.#closed.addEventListener('abort', wake);
+    const timer =
+      due.length > 0 ? setTimeout(wake, Math.max(1, Math.min(...due.map(item => item.readyAt)) - Date.now())) : undefined;
+    await Promise.race([promise, ...running]);
+    clearTimeout(timer);
+    unlisten();
+    signal.removeEventListener('abort', wake);
+    this.#closed.removeEventListener('abort', wake);
+  }
+}

@@ -1,0 +1,22 @@
+import { isRole, isTaskId, type Role } from '@hopline/events';
+
+/**
+ * Names that become subject tokens. A bad one is a bug of the caller, not a fault of the log: TypeError, before anything is sent.
+ * The characters of a key are those of a NATS key-value bucket (ADR-8), so that every bucket can be read with `nats kv`.
+ */
+export const KEY_CHARS_MAX = 256;
+const KEY = /^[-/=\w]+(\.[-/=\w]+)*$/;
+
+export function requireTaskId(taskId: string): void {
+  if (!isTaskId(taskId)) throw new TypeError('a task id is 1 to 128 of letters, digits, "_" and "-"');
+}
+
+export function requireRole(role: string): asserts role is Role {
+  if (!isRole(role)) throw new TypeError('a role is "supervisor" or "agent.<name>", the name 1 to 32 of a-z, 0-9 and "-"');
+}
+
+export function requireKey(key: string): void {
+  if (key.length > KEY_CHARS_MAX || !KEY.test(key)) {
+    throw new TypeError('a key is 1 to 256 of letters, digits, "_", "-", "/", "=" and single "." between them');
+  }
+}

@@ -1,0 +1,35 @@
+import type { Role, TraceCarrier, Work } from '@hopline/events';
+
+/** Work for supervisors and agents: each item goes to one worker at a time and stays until it is done. PROTOCOL.md section 6. */
+export interface WorkQueue {
+  /** Queues an item; the same id is queued once within the duplicate window. Retries as InputLog.say does. */
+  request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void>;
+
+  /**
+   * Takes items of a role, at most `slots` at a time, until `signal` aborts and the running handlers have settled. A handler that resolves has done its item;
+   * one that rejects gives it back, to be delivered again (a new attempt) after a bounded, jittered wait. While a handler runs the item is kept alive;
+   * the item of a dead process is delivered again after ackWaitMs.
+   */
+  take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void>;
+}
+
+export type Job = {
+  work: Work;
+  /** Delivery count, 1-based. */
+  attempt: number;
+  /**
+   * True on deliveries after the last allowed attempt: the handler only settles the item (says why it failed). Once it resolves the item is gone;
+   * while it rejects, or its process dies, it comes again, at most SETTLE_DELIVERIES_MAX times, then stays in the queue as a dead letter.
+   */
+  exhausted: boolean;
+  trace?: TraceCarrier;
+};
+
+/** Attempts a worker gets at an item before it is settled as failed. */
+export const ATTEMPTS_MAX_DEFAULT = 3;
+/** Deliveries of an item whose attempts are used up: a log that is away for a moment must not leave a task without its end. */
+export const SETTLE_DELIVERIES_MAX = 3;
+/** Wait before a rejected item is delivered again: at least, doubled (with full jitter) per delivery, at most. */
+export const REDELIVERY_MS_MIN = 100;
+export const REDELIVERY_MS_BASE = 500;
+export const REDELIVERY_MS_MAX = 15_000;

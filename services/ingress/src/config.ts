@@ -1,0 +1,48 @@
+import { LIMITS } from '@hopline/a2a-http';
+import { PROFILES } from '@hopline/events';
+import { defineServiceConfig } from '@hopline/lifecycle';
+import { LOG_SETTINGS } from '@hopline/log-jetstream';
+
+/** Settings of ingress. */
+export const ingressConfig = defineServiceConfig({
+  ...LOG_SETTINGS,
+  HOPLINE_PROFILE: { type: 'enum', values: PROFILES, default: 'caipe', doc: 'How the work of agents shows to clients.' },
+  HOPLINE_PUBLIC_URL: {
+    type: 'url',
+    optional: true,
+    schemes: ['http', 'https'],
+    doc: 'Address under which clients reach this door, for the agent card. Without it: the address it listens on.',
+  },
+  HOPLINE_CARD_NAME: { type: 'string', default: 'Hopline', min: 1, max: 128, doc: 'Name on the agent card.' },
+  HOPLINE_BODY_BYTES_MAX: {
+    type: 'integer',
+    default: LIMITS.bodyBytesMax,
+    min: 1_024,
+    max: 8 * 1024 * 1024,
+    unit: 'bytes',
+    doc: 'Largest request body.',
+  },
+  HOPLINE_STREAMS_MAX: {
+    type: 'integer',
+    default: LIMITS.streamsMax,
+    min: 1,
+    max: 100_000,
+    doc: 'Streams and waiting sends open at once; one more gets 503 and Retry-After.',
+  },
+  HOPLINE_VIEWER_BUFFER_BYTES_MAX: {
+    type: 'integer',
+    default: LIMITS.viewerBufferBytesMax,
+    min: 16_384,
+    max: 64 * 1024 * 1024,
+    unit: 'bytes',
+    doc: 'Bytes that may wait for one slow client before it is cut; it resumes by its cursor.',
+  },
+  HOPLINE_HEARTBEAT_MS: {
+    type: 'integer',
+    default: LIMITS.heartbeatMs,
+    min: 1_000,
+    max: 60_000,
+    unit: 'ms',
+    doc: 'A comment is sent on a quiet stream this often, so that proxies keep it open.',
+  },
+});

@@ -1,0 +1,52 @@
+import { agentCard } from '@hopline/a2a';
+import { LIMITS, type Limits, registerA2A, serverOptions } from '@hopline/a2a-http';
+import type { Profile } from '@hopline/events';
+import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
+import type { Log } from '@hopline/log';
+import type { HopMetrics, Logger } from '@hopline/telemetry';
+import fastify from 'fastify';
+import { SkillDirectory } from './skill-directory.ts';
+
+export type IngressDeps = {
+  log: Log;
+  profile: Profile;
+  cardName: string;
+  version: string;
+  /** Where clients reach the door; absent: the address it listens on. */
+  publicUrl: string | undefined;
+  limits: Partial<Limits>;
+  probes: ProbeOptions;
+  metrics: HopMetrics;
+  logger: Logger;
+};
+
+export type Ingress = {
+  listen(host: string, port: number): Promise<string>;
+  close(): Promise<void>;
+};
+
+/** The public door: A2A over HTTP, and the probes. Keeps no state of tasks that is not in the log. */
+export async function createIngress(deps: IngressDeps): Promise<Ingress> {
+  const { log, logger, metrics, profile, cardName: name, version } = deps;
+  const limits = { ...LIMITS, ...deps.limits };
+  const app = fastify(serverOptions(limits));
+  const stop = new AbortController();
+  const directory = new SkillDirectory();
+  await directory.follow(log.agents, stop.signal, error => logger.error({ err: error }, 'agent registry lost'));
+  let url = deps.publicUrl ?? '';
+  const description = 'Agents behind Hopline: every event is logged, any stream can be resumed.';
+  const card = () => agentCard({ name, description, version, url, skills: directory.skills() });
+  registerProbes(app, deps.probes);
+  registerA2A(app, { log, role: 'supervisor', profile, card, logger, metrics, limits });
+  return {
+    listen: async (host, port) => {
+      const address = await app.listen({ host, port });
+      if (deps.publicUrl === undefined) url = `${address}/`;
+      return address;
+    },
+    close: async () => {
+      stop.abort();
+      await app.close();
+    },
+  };
+}

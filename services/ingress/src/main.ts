@@ -1,0 +1,39 @@
+import { runService } from '@hopline/lifecycle';
+import { openFromSettings } from '@hopline/log-jetstream';
+import { ingressConfig } from './config.ts';
+import { createIngress } from './ingress.ts';
+
+await runService({
+  name: 'ingress',
+  env: process.env,
+  config: ingressConfig,
+  probes: 'mounted',
+  start: async ({ settings, instance, log: logger, telemetry, probes }) => {
+    const log = await openFromSettings(settings, { name: instance, logger });
+    const ingress = await createIngress({
+      log,
+      profile: settings.HOPLINE_PROFILE,
+      cardName: settings.HOPLINE_CARD_NAME,
+      version: '0.1.0',
+      publicUrl: settings.HOPLINE_PUBLIC_URL,
+      limits: {
+        bodyBytesMax: settings.HOPLINE_BODY_BYTES_MAX,
+        streamsMax: settings.HOPLINE_STREAMS_MAX,
+        viewerBufferBytesMax: settings.HOPLINE_VIEWER_BUFFER_BYTES_MAX,
+        heartbeatMs: settings.HOPLINE_HEARTBEAT_MS,
+      },
+      probes,
+      metrics: telemetry.metrics,
+      logger,
+    });
+    const url = await ingress.listen(settings.HOPLINE_HOST, settings.HOPLINE_PORT);
+    logger.info({ url }, 'door open');
+    return {
+      checks: [{ name: 'log', check: () => log.check() }],
+      close: async () => {
+        await ingress.close();
+        await log.close();
+      },
+    };
+  },
+});

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Fold } from '@hopline/a2a';
+import { type FactRecord, isVisible, type Producer } from '@hopline/events';
+import { createInputWriter, type InputWriter } from '@hopline/log';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { evolve } from '@hopline/task';
+import { type HopMetrics, createLogger } from '@hopline/telemetry';
+import fc from 'fast-check';
+import { createRelay, type Relay } from './relay.ts';
+
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
+const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
+
+const relayOn = (log: MemoryLog, settings = coalesce): Promise<Relay> =>
+  createRelay({ log, instance: 'relay', coalesce: settings, metrics, logger, leaseMs: 120, beatMs: 30 });
+
+async function ask(log: MemoryLog, taskId: string): Promise<void> {
+  const message = { messageId: `${taskId}-m`, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
+  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
+  await log.inputs.say(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:msg` });
+}
+
+function writer(log: MemoryLog, taskId: string, attempt = 1): InputWriter {
+  const producer: Producer = { id: 'agent', agent: 'echo', turn: 1, attempt };
+  return createInputWriter(log.inputs, { taskId, producer });
+}
+
+/** Follows a task to its end. */
+async function records(log: MemoryLog, taskId: string): Promise<FactRecord[]> {
+  const stop = new AbortController();
+  const all: FactRecord[] = [];
+  for await (const { record } of await log.facts.follow(taskId, 'new', stop.signal)) {
+    all.push(record);
+    if (record.control.state === 'TASK_STATE_COMPLETED') stop.abort();
+  }
+  return all;
+}
+
+function foldOf(all: FactRecord[]): Fold {
+  const fold = new Fold();
+  for (const { facts } of all) for (const fact of facts.filter(isVisible)) fold.add(fact.event);
+  return fold;
+}
+
+function assertSound(all: FactRecord[]): Fold {
+  const fold = foldOf(all);
+  assert.deepEqual(fold.violations, []);
+  const generations = all.flatMap(({ facts }) => facts.filter(isVisible).map(fact => fact.generation));
+  assert.deepEqual(generations, generations.map((_generation, index) => index + 1));
+  const [first, ...rest] = all.flatMap(({ facts }) => facts);
+  const folded = rest.reduce(evolve, evolve(undefined, first!));
+  const marks = { raw: 0, producers: {} };
+  assert.deepEqual({ ...folded, ...marks }, { ...all.at(-1)!.control, ...marks });
+  return fold;
+}
+
+test('a record carries all a new owner needs: control is the fold of the facts', async () => {
+  const log = createMemoryLog();
+  const relay = await relayOn(log);
+  const seen = records(log, 't1');
+  await ask(log, 't1');
+  const out = writer(log, 't1');
+  out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
+  for (const token of ['H', 'ere', ' is', ' ', '\n', 'ha', 'ha']) out.token('a', token);
+  out.add({ kind: 'close', lane: 'a' });
+  out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  const fold = assertSound(await seen);
+  assert.equal(fold.textOf('response'), 'Here is \nhaha');
+  assert.ok([...fold.artifacts.values()].every(artifact => artifact.closed));
+  await relay.stop();
+});
+
+test('S1-27 with an event cost of 0 every token is a frame of its own', async () => {
+  const log = createMemoryLog();
+  const relay = await relayOn(log, { ...coalesce, eventCostMs: 0 });
+  const seen = records(log, 't1');
+  await ask(log, 't1');
+  const out = writer(log, 't1');
+  out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
+  for (let index = 0; index < 20; index++) {
+    out.token('a', `${index} `);
+    await out.flush();
+  }
+  out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  const chunks = (await seen).flatMap(({ facts }) => facts.filter(fact => fact.kind === 'artifact.updated' && fact.chunk));
+  assert.equal(chunks.length, 20);
+  await relay.stop();
+});
+
+const token = fc.oneof(fc.constantFrom('ha', ' ', '\n', '✅', '👩‍👩‍👧', '\ud83d', '\ude00', ''), fc.string({ maxLength: 5 }));
+
+test('promise 1: relays that die anywhere, conflicts and lost acks change no character', { timeout: 120_000 }, async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.record({ lane: fc.constantFrom('a', 'b'), token, then: fc.constantFrom('go', 'go', 'go', 'wait', 'notice', 'kill', 'conflict', 'lose') }), {
+        minLength: 1,
+        maxLength: 60,
+      }),
+      async steps => {
+        const log = createMemoryLog();
+        // A relay that dies leaves its log handle behind: what it still has in flight may arrive or not.
+        let own = log.another();
+        let relay = await relayOn(own);
+        const seen = records(log, 't1');
+        await ask(log, 't1');
+        const out = writer(log, 't1');
+        const said = { a: '', b: '' };
+        let notices = 0;
+        for (const lane of ['a', 'b']) out.add({ kind: 'open', lane, artifact: { name: lane } });
+        for (const step of steps) {
+          out.token(step.lane, step.token);
+          said[step.lane as 'a' | 'b'] += step.token;
+          if (step.then === 'wait') await new Promise(resolve => setTimeout(resolve, 3));
+          if (step.then === 'conflict') log.faults.conflicts = 1;
+          if (step.then === 'lose') log.faults.loseAcks = 1;
+          if (step.then === 'notice') {
+            const shown = { name: 'notice' };
+            out.add({ kind: 'artifact', lane: `n${notices++}`, artifact: shown, parts: [{ text: 'n' }], append: false, last: true });
+          }
+          if (step.then === 'kill') {
+            const dead = relay;
+            await own.close();
+            void dead.stop().catch(() => {});
+            own = log.another();
+            relay = await relayOn(own);
+          }
+        }
+        for (const lane of ['a', 'b']) out.add({ kind: 'close', lane });
+        out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+        await out.flush();
+        const fold = assertSound(await seen);
+        await relay.stop();
+        assert.equal(fold.textOf('a'), said.a);
+        assert.equal(fold.textOf('b'), said.b);
+        assert.equal(fold.textOf('notice'), 'n'.repeat(notices));
+      },
+    ),
+    { numRuns: 40 },
+  );
+});
+
+test('two relays split the shards fairly, and one takes all when the other stops', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const first = await relayOn(log.another());
+  const second = await relayOn(log.another());
+  const until = async (fine: () => boolean) => {
+    while (!fine()) await new Promise(resolve => setTimeout(resolve, 5));
+  };
+  await until(() => first.shards.size === 8 && second.shards.size === 8);
+  await first.stop();
+  await until(() => second.shards.size === 16);
+  await second.stop();
+});

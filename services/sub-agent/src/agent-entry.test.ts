@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseAgentEntry } from './agent-entry.ts';
+import { subAgentConfig } from './config.ts';
+
+const parse = (entry: unknown) => parseAgentEntry(typeof entry === 'string' ? entry : JSON.stringify(entry));
+const refuses = (entry: unknown, sentence: string | RegExp) => assert.throws(() => parse(entry), { message: sentence });
+
+const A2A = { name: 'argo', adapter: 'a2a', url: 'http://localhost:8001/' };
+const MCP = { name: 'files', adapter: 'mcp', command: 'node', args: ['server.js'] };
+const RECORDING = { name: 'demo', adapter: 'recording', path: 'a.jsonl' };
+
+test('the entries of the README are taken as they are', () => {
+  const skills = [{ id: 'x', name: 'X', description: 'Does x', tags: [], examples: ['do x'] }];
+  for (const entry of [
+    A2A,
+    {
+      ...A2A,
+      deltas: 'cumulative',
+      text: 'progress',
+      headers: { authorization: 'Bearer k' },
+      silenceMsMax: 5_000,
+      description: 'd',
+      skills,
+    },
+    MCP,
+    { ...MCP, env: { A: 'b' }, totalMsMax: 1 },
+    { name: 'http', adapter: 'mcp', url: 'https://mcp.test/mcp', headers: { a: 'b' } },
+    RECORDING,
+    { ...RECORDING, pace: 'burst' },
+    { ...RECORDING, pace: 0.5 },
+  ]) {
+    assert.deepEqual(parse(entry), entry);
+  }
+});
+
+test('each fault is one sentence that names agent and field, and no value', () => {
+  refuses('{', 'HOPLINE_AGENT is not JSON');
+  refuses([], 'HOPLINE_AGENT is not an object');
+  refuses({}, 'the agent: adapter must be one of a2a, mcp, recording');
+  refuses({ name: 'x', adapter: 'langgraph' }, 'agent "x": adapter must be one of a2a, mcp, recording');
+  refuses({ name: 'x', adapter: 'toString' }, /adapter must be one of/);
+  refuses(
+    { ...A2A, urls: 1 },
+    /^agent "argo": unknown field urls; there are name, adapter, description, skills, url, deltas, text, headers, /,
+  );
+  refuses({ name: 'argo', adapter: 'a2a' }, 'agent "argo": url is missing');
+  refuses({ ...A2A, name: 'Argo CD' }, 'agent "Argo CD": name must be 1 to 32 of a-z, 0-9 and -');
+  refuses({ ...A2A, url: 'ftp://secret' }, 'agent "argo": url must begin with http:// or https://');
+  refuses({ ...A2A, deltas: 'all' }, 'agent "argo": deltas must be one of incremental, cumulative, whole');
+  refuses({ ...A2A, headers: { authorization: 7 } }, 'agent "argo": headers.authorization must be string');
+  refuses({ ...A2A, silenceMsMax: 0 }, 'agent "argo": silenceMsMax must be >= 1');
+  refuses({ ...A2A, skills: [{ id: 'x' }] }, /^agent "argo": skills\.0\.\w+ is missing$/);
+  refuses(
+    { ...RECORDING, pace: 'slow' },
+    'agent "demo": pace must be "recorded", "burst", "packets" or a number of tokens per second up to 100000',
+  );
+  refuses({ ...RECORDING, pace: 0 }, /pace must be/);
+  refuses({ name: 'm', adapter: 'mcp' }, 'agent "m": give either a command or a url');
+  refuses({ ...MCP, url: 'http://x/' }, 'agent "files": give either a command or a url');
+  refuses({ name: 'm', adapter: 'mcp', url: 'http://x/', args: [] }, 'agent "m": args and env belong to a command, not to a url');
+  refuses({ ...MCP, headers: {} }, 'agent "files": headers belong to a url, not to a command');
+});
+
+test('the entry is checked with the settings, and never shown', () => {
+  const settings = subAgentConfig.load({
+    HOPLINE_AGENT: JSON.stringify({ ...A2A, headers: { authorization: 'Bearer secret' } }),
+  });
+  assert.ok(!JSON.stringify(subAgentConfig.effective(settings)).includes('secret'));
+  assert.throws(() => subAgentConfig.load({ HOPLINE_AGENT: '{"name":"x","adapter":"y"}' }), /agent "x": adapter must be one of/);
+  assert.throws(() => subAgentConfig.load({}), /HOPLINE_AGENT is required/);
+});

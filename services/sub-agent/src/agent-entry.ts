@@ -1,0 +1,124 @@
+import { A2A_LIMITS, DELTAS, STATUS_TEXTS } from '@hopline/agent-a2a';
+import { MCP_LIMITS } from '@hopline/agent-mcp';
+import { PACE_MAX } from '@hopline/agent-recording';
+import { Ajv, type ErrorObject } from 'ajv';
+import Type, { type Static, type TProperties } from 'typebox';
+
+/** One entry of the agents file, DESIGN section 8: what every adapter has, and what its own has. */
+
+const MS_MAX = 24 * 60 * 60 * 1000;
+const EVENT_BYTES_MAX = 64 * 1024 * 1024;
+const ms = (value: number) => Type.Optional(Type.Integer({ minimum: 1, maximum: MS_MAX, default: value }));
+const text = (maxLength: number) => Type.String({ minLength: 1, maxLength });
+const strings = Type.Record(Type.String(), Type.String({ maxLength: 16_384 }));
+const httpUrl = Type.String({ pattern: '^https?://', maxLength: 2_048, reason: 'must begin with http:// or https://' });
+const oneOf = <const T extends readonly string[]>(values: T) =>
+  Type.Enum(values, { reason: `must be one of ${values.join(', ')}` });
+
+const skill = Type.Object(
+  {
+    id: text(128),
+    name: text(128),
+    description: text(1_024),
+    tags: Type.Array(text(64), { maxItems: 32 }),
+    examples: Type.Optional(Type.Array(text(256), { maxItems: 8 })),
+  },
+  { additionalProperties: false },
+);
+
+function entry<const A extends string, P extends TProperties>(adapter: A, properties: P) {
+  const common = {
+    name: Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,31}$', reason: 'must be 1 to 32 of a-z, 0-9 and -' }),
+    adapter: Type.Literal(adapter),
+    description: Type.Optional(text(1_024)),
+    skills: Type.Optional(Type.Array(skill, { maxItems: 128 })),
+  };
+  return Type.Object({ ...common, ...properties }, { additionalProperties: false });
+}
+
+const a2a = entry('a2a', {
+  url: httpUrl,
+  deltas: Type.Optional(oneOf(DELTAS)),
+  text: Type.Optional(oneOf(STATUS_TEXTS)),
+  headers: Type.Optional(strings),
+  firstEventMsMax: ms(A2A_LIMITS.firstEventMsMax),
+  silenceMsMax: ms(A2A_LIMITS.silenceMsMax),
+  totalMsMax: ms(A2A_LIMITS.totalMsMax),
+  eventBytesMax: Type.Optional(Type.Integer({ minimum: 1_024, maximum: EVENT_BYTES_MAX, default: A2A_LIMITS.eventBytesMax })),
+});
+
+const mcp = entry('mcp', {
+  command: Type.Optional(text(1_024)),
+  args: Type.Optional(Type.Array(Type.String({ maxLength: 4_096 }), { maxItems: 128 })),
+  env: Type.Optional(strings),
+  url: Type.Optional(httpUrl),
+  headers: Type.Optional(strings),
+  connectMsMax: ms(MCP_LIMITS.connectMsMax),
+  silenceMsMax: ms(MCP_LIMITS.silenceMsMax),
+  totalMsMax: ms(MCP_LIMITS.totalMsMax),
+});
+
+const recording = entry('recording', {
+  path: text(4_096),
+  pace: Type.Optional(
+    Type.Union([Type.Enum(['recorded', 'burst', 'packets']), Type.Number({ exclusiveMinimum: 0, maximum: PACE_MAX })], {
+      reason: `must be "recorded", "burst", "packets" or a number of tokens per second up to ${PACE_MAX}`,
+    }),
+  ),
+});
+
+export type A2AEntry = Static<typeof a2a>;
+export type McpEntry = Static<typeof mcp>;
+export type RecordingEntry = Static<typeof recording>;
+export type AgentEntry = A2AEntry | McpEntry | RecordingEntry;
+
+const ajv = new Ajv({ strict: false, verbose: true });
+const SCHEMAS = { a2a, mcp, recording } as const;
+const CHECKS = new Map(Object.entries(SCHEMAS).map(([adapter, schema]) => [adapter, ajv.compile<AgentEntry>(schema)]));
+
+/** Reads an entry. Throws an Error of one sentence that names the agent and the field, and never a value: it may be a credential. */
+export function parseAgentEntry(json: string): AgentEntry {
+  const value = parseObject(json);
+  const name = typeof value.name === 'string' ? value.name.slice(0, 32) : '';
+  const who = name === '' ? 'the agent' : `agent "${name}"`;
+  const check = CHECKS.get(typeof value.adapter === 'string' ? value.adapter : '');
+  if (check === undefined) throw new Error(`${who}: adapter must be one of ${Object.keys(SCHEMAS).join(', ')}`);
+  if (!check(value)) throw new Error(`${who}: ${reasonOf(check.errors ?? [], Object.keys(schemaOf(value.adapter).properties))}`);
+  const entry: AgentEntry = value;
+  if (entry.adapter === 'mcp') checkMcp(who, entry);
+  return entry;
+}
+
+const schemaOf = (adapter: unknown) => SCHEMAS[adapter as keyof typeof SCHEMAS];
+
+function checkMcp(who: string, { command, url, args, env, headers }: McpEntry): void {
+  if ((command === undefined) === (url === undefined)) throw new Error(`${who}: give either a command or a url`);
+  if (url !== undefined && (args !== undefined || env !== undefined))
+    throw new Error(`${who}: args and env belong to a command, not to a url`);
+  if (command !== undefined && headers !== undefined) throw new Error(`${who}: headers belong to a url, not to a command`);
+}
+
+function parseObject(json: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    throw new Error('HOPLINE_AGENT is not JSON');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('HOPLINE_AGENT is not an object');
+  return value as Record<string, unknown>;
+}
+
+function reasonOf(errors: readonly ErrorObject[], known: readonly string[]): string {
+  // The last one is the outermost rule that failed, which has the sentence written for all of it.
+  const error = errors.at(-1);
+  if (error === undefined) return 'does not fit';
+  const path = error.instancePath.slice(1).replaceAll('/', '.');
+  const { additionalProperty, missingProperty } = error.params as { additionalProperty?: string; missingProperty?: string };
+  const at = (field: string) => (path === '' ? field : `${path}.${field}`);
+  if (additionalProperty !== undefined)
+    return `unknown field ${at(additionalProperty)}${path === '' ? `; there are ${known.join(', ')}` : ''}`;
+  if (missingProperty !== undefined) return `${at(missingProperty)} is missing`;
+  const written = (error.parentSchema as { reason?: string } | undefined)?.reason;
+  return `${path} ${written ?? error.message ?? 'does not fit'}`;
+}

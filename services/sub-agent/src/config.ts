@@ -1,0 +1,54 @@
+import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
+import { LOG_SETTINGS } from '@hopline/log-jetstream';
+import { parseAgentEntry } from './agent-entry.ts';
+
+const declared = defineServiceConfig({
+  ...LOG_SETTINGS,
+  HOPLINE_PORT: {
+    type: 'integer',
+    default: 8001,
+    min: 0,
+    max: 65_535,
+    doc: "Port of the agent's own A2A endpoint; 0 takes a free one.",
+  },
+  HOPLINE_AGENT: {
+    type: 'string',
+    min: 2,
+    max: 65_536,
+    // Headers and environment variables in it may be credentials.
+    secret: true,
+    doc: 'The agent: one entry of the agents file, as JSON.',
+  },
+  HOPLINE_AGENTS_DIR: { type: 'string', default: '.', min: 1, max: 4_096, doc: 'Where relative paths in the entry begin.' },
+  HOPLINE_SLOTS: { type: 'integer', default: 64, min: 1, max: 10_000, doc: 'Turns of the agent at the same time.' },
+  HOPLINE_DRAIN_TURNS_MS: {
+    type: 'integer',
+    default: 10_000,
+    min: 0,
+    max: 600_000,
+    unit: 'ms',
+    doc: 'Turns in hand may end within this after SIGTERM; then they are handed back. Less than HOPLINE_DRAIN_MS_MAX.',
+  },
+  HOPLINE_PUBLIC_URL: {
+    type: 'url',
+    optional: true,
+    schemes: ['http', 'https'],
+    doc: 'Address under which clients reach the endpoint, for the agent card. Without it: the address it listens on.',
+  },
+});
+
+type SubAgentSettings = (typeof declared)['settings'];
+
+/** Settings of a sub-agent. The entry is checked with them: a wrong one ends the process before anything of it runs. */
+export const subAgentConfig: Config<SubAgentSettings> = {
+  ...declared,
+  load: env => {
+    const settings = declared.load(env);
+    try {
+      parseAgentEntry(settings.HOPLINE_AGENT);
+    } catch (error) {
+      throw new ConfigError([error instanceof Error ? error.message : 'HOPLINE_AGENT does not fit']);
+    }
+    return settings;
+  },
+};

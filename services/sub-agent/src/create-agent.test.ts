@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parseAgentEntry } from './agent-entry.ts';
+import { createAgent } from './create-agent.ts';
+
+const make = (entry: object, folder = '/nowhere') =>
+  createAgent(parseAgentEntry(JSON.stringify(entry)), { folder, onSkipped: () => {} });
+
+test('a recording is read where the agents file lies; one that is missing is told at once', async t => {
+  const folder = await mkdtemp(join(tmpdir(), 'sub-agent-'));
+  t.after(() => rm(folder, { recursive: true }));
+  await writeFile(join(folder, 'a.jsonl'), '{"t":"a"}\n');
+  const agent = await make({ name: 'demo', adapter: 'recording', path: 'a.jsonl', description: 'A demo' }, folder);
+  assert.equal(agent.description, 'A demo');
+  await make({ name: 'demo', adapter: 'recording', path: join(folder, 'a.jsonl') });
+  await assert.rejects(make({ name: 'demo', adapter: 'recording', path: 'b.jsonl' }, folder), /b\.jsonl cannot be read/);
+  await assert.rejects(make({ name: 'demo', adapter: 'recording', path: 'a.jsonl', pace: 'recorded' }, folder), /needs "ms"/);
+});
+
+test('an MCP server runs where the agents file lies, with the Node that runs Hopline', async t => {
+  const folder = await mkdtemp(join(tmpdir(), 'sub-agent-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const server = `
+    const answer = (id, result) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result }));
+    require('node:readline').createInterface({ input: process.stdin }).on('line', line => {
+      const { id, method } = JSON.parse(line);
+      if (method === 'initialize') answer(id, { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 's', version: '1' } });
+      if (method === 'tools/list') answer(id, { tools: [{ name: process.execPath, description: process.env.GIVEN, inputSchema: { type: 'object' } }] });
+    });`;
+  await writeFile(join(folder, 'server.cjs'), server);
+  const agent = await make({ name: 'm', adapter: 'mcp', command: 'node', args: ['server.cjs'], env: { GIVEN: 'yes' } }, folder);
+  t.after(() => agent.close());
+  const [skill] = await agent.skills();
+  assert.equal(skill?.id, process.execPath);
+  assert.equal(skill?.description, 'yes');
+});
+
+test('an A2A agent is not asked before it is needed', async () => {
+  const agent = await make({ name: 'a', adapter: 'a2a', url: 'http://127.0.0.1:1/', description: 'There' });
+  assert.equal(agent.description, 'There');
+  await assert.rejects(agent.skills(), /cannot be reached/);
+  await agent.close();
+});

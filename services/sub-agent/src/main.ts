@@ -1,0 +1,46 @@
+import { resolve } from 'node:path';
+import { runService } from '@hopline/lifecycle';
+import { openFromSettings } from '@hopline/log-jetstream';
+import { parseAgentEntry } from './agent-entry.ts';
+import { subAgentConfig } from './config.ts';
+import { createAgent } from './create-agent.ts';
+import { createSubAgent } from './sub-agent.ts';
+
+await runService({
+  name: 'sub-agent',
+  env: process.env,
+  config: subAgentConfig,
+  probes: 'mounted',
+  start: async ({ settings, instance, log: logger, telemetry, probes }) => {
+    const { metrics } = telemetry;
+    const entry = parseAgentEntry(settings.HOPLINE_AGENT);
+    const { name, skills = [] } = entry;
+    const agent = await createAgent(entry, {
+      folder: resolve(settings.HOPLINE_AGENTS_DIR),
+      onSkipped: what => metrics.inputsDropped.add(1, { agent: name, reason: what.replaceAll(' ', '_') }),
+    });
+    const log = await openFromSettings(settings, { name: instance, logger });
+    const subAgent = createSubAgent({
+      log,
+      name,
+      agent,
+      skills,
+      slots: settings.HOPLINE_SLOTS,
+      drainMs: settings.HOPLINE_DRAIN_TURNS_MS,
+      version: '0.1.0',
+      publicUrl: settings.HOPLINE_PUBLIC_URL,
+      probes,
+      metrics,
+      logger,
+    });
+    const url = await subAgent.start(settings.HOPLINE_HOST, settings.HOPLINE_PORT);
+    logger.info({ agent: name, adapter: entry.adapter, url }, 'agent serves');
+    return {
+      checks: [{ name: 'log', check: () => log.check() }],
+      close: async () => {
+        await subAgent.stop();
+        await log.close();
+      },
+    };
+  },
+});

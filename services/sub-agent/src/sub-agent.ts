@@ -1,0 +1,69 @@
+import { agentCard } from '@hopline/a2a';
+import { LIMITS, registerA2A, serverOptions } from '@hopline/a2a-http';
+import { type Agent, type AgentSkill, serveAgent } from '@hopline/agent';
+import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
+import type { Log } from '@hopline/log';
+import type { HopMetrics, Logger } from '@hopline/telemetry';
+import fastify from 'fastify';
+
+export type SubAgentDeps = {
+  log: Log;
+  name: string;
+  agent: Agent;
+  /** From the agents file. */
+  skills: readonly AgentSkill[];
+  slots: number;
+  drainMs: number;
+  version: string;
+  /** Where clients reach the endpoint; absent: the address it listens on. */
+  publicUrl: string | undefined;
+  probes: ProbeOptions;
+  metrics: HopMetrics;
+  logger: Logger;
+};
+
+export type SubAgent = {
+  /** Opens the agent's own door, then takes work and announces the agent. Resolves with the door's address. */
+  start(host: string, port: number): Promise<string>;
+  /** Lets turns in hand end, then closes door and agent. */
+  stop(): Promise<void>;
+};
+
+/** One agent: a worker for the supervisor's calls, and an A2A endpoint of its own for whoever calls it directly (S0-46). Both run the same turns. */
+export function createSubAgent(deps: SubAgentDeps): SubAgent {
+  const { log, name, agent, logger, metrics, version } = deps;
+  const app = fastify(serverOptions(LIMITS));
+  const stop = new AbortController();
+  let serving: Promise<void> = Promise.resolve();
+  let url = deps.publicUrl ?? '';
+  let skills = [...deps.skills];
+  const card = () => agentCard({ name, description: agent.description, version, url, skills });
+  registerProbes(app, deps.probes);
+  registerA2A(app, { log, role: `agent.${name}`, profile: 'transparent', card, logger, metrics });
+  return {
+    start: async (host, port) => {
+      const address = await app.listen({ host, port });
+      if (deps.publicUrl === undefined) url = `${address}/`;
+      const announced = (entry: { skills: AgentSkill[] }) => {
+        skills = entry.skills;
+      };
+      const { slots, drainMs } = deps;
+      const own = { log, name, agent, url, skills: deps.skills, slots, drainMs, announced };
+      serving = serveAgent({ ...own, signal: stop.signal, logger, metrics });
+      // A worker that cannot go on must not look alive: the process ends, and is started again.
+      serving.catch(error => {
+        logger.fatal({ agent: name, err: error }, 'worker ended');
+        process.nextTick(() => {
+          throw error;
+        });
+      });
+      return url;
+    },
+    stop: async () => {
+      stop.abort();
+      await serving;
+      await app.close();
+      await agent.close();
+    },
+  };
+}

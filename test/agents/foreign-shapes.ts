@@ -1,0 +1,158 @@
+/**
+ * The wire shapes of agents that somebody else wrote, by hand from the documents: nothing here is shared with the code under test.
+ * 0.3 has the exact shapes of the CAIPE event flow (S0): absent `final`, `append` or `contextId` where its samples have none.
+ */
+export type ForeignDialect = '0.2' | '0.3' | '1.0';
+export type ForeignState =
+  | 'submitted'
+  | 'working'
+  | 'completed'
+  | 'failed'
+  | 'canceled'
+  | 'rejected'
+  | 'input-required'
+  | 'auth-required';
+export type Json = { [name: string]: unknown };
+export type ForeignIds = { taskId: string; contextId: string };
+
+/** A message as the script says it; `parts` are written by the script in the agent's own dialect. */
+export type Said = { messageId: string; text?: string; parts?: Json[]; metadata?: Json };
+export type SaidArtifact = {
+  artifactId: string;
+  name?: string;
+  description?: string;
+  text?: string;
+  parts?: Json[];
+  metadata?: Json;
+};
+
+export interface Shapes {
+  task(ids: ForeignIds, state: ForeignState, more: { history: Json[]; artifacts: Json[]; message?: Json }): Json;
+  message(ids: ForeignIds, said: Said): Json;
+  /** The caller's message as the task's history holds it. */
+  userMessage(ids: ForeignIds, message: Json): Json;
+  artifact(said: SaidArtifact): Json;
+  statusUpdate(ids: ForeignIds, state: ForeignState, message: Json | undefined, metadata: Json | undefined): Json;
+  artifactUpdate(ids: ForeignIds, artifact: Json, append: boolean | undefined, lastChunk: boolean | undefined): Json;
+  /** The result of a send that waited, and of the first event of a stream. */
+  taskResult(task: Json): Json;
+  messageResult(message: Json): Json;
+}
+
+const present = (members: Json): Json => Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+const TERMINAL: readonly ForeignState[] = ['completed', 'failed', 'canceled', 'rejected'];
+
+const shapes03: Shapes = {
+  task: (ids, state, { history, artifacts, message }) => ({
+    kind: 'task',
+    id: ids.taskId,
+    contextId: ids.contextId,
+    status: present({ state, message }),
+    history,
+    ...(artifacts.length > 0 && { artifacts }),
+  }),
+  message: (ids, said) =>
+    present({
+      kind: 'message',
+      role: 'agent',
+      messageId: said.messageId,
+      contextId: ids.contextId,
+      taskId: ids.taskId,
+      parts: said.parts ?? [{ kind: 'text', text: said.text ?? '' }],
+      metadata: said.metadata,
+    }),
+  userMessage: (ids, message) => ({ ...message, kind: 'message', taskId: ids.taskId, contextId: ids.contextId }),
+  artifact: ({ text, parts, ...said }) => present({ ...said, parts: parts ?? [{ kind: 'text', text: text ?? '' }] }),
+  statusUpdate: (ids, state, message, metadata) => {
+    const final = TERMINAL.includes(state) || state === 'input-required';
+    // S0-25: the sample of the last event has neither contextId nor message.
+    const contextId = final && message === undefined ? undefined : ids.contextId;
+    return present({
+      kind: 'status-update',
+      final,
+      contextId,
+      taskId: ids.taskId,
+      status: present({ state, message }),
+      metadata,
+    });
+  },
+  artifactUpdate: (ids, artifact, append, lastChunk) =>
+    present({ kind: 'artifact-update', taskId: ids.taskId, contextId: ids.contextId, artifact, append, lastChunk }),
+  taskResult: task => task,
+  messageResult: message => message,
+};
+
+const state10 = (state: ForeignState) => `TASK_STATE_${state.toUpperCase().replaceAll('-', '_')}`;
+
+const shapes10: Shapes = {
+  task: (ids, state, { history, artifacts, message }) => ({
+    id: ids.taskId,
+    contextId: ids.contextId,
+    status: present({ state: state10(state), message }),
+    ...(history.length > 0 && { history }),
+    ...(artifacts.length > 0 && { artifacts }),
+  }),
+  message: (ids, said) =>
+    present({
+      messageId: said.messageId,
+      contextId: ids.contextId,
+      taskId: ids.taskId,
+      role: 'ROLE_AGENT',
+      parts: said.parts ?? [{ text: said.text ?? '' }],
+      metadata: said.metadata,
+    }),
+  userMessage: (ids, message) => ({ ...message, taskId: ids.taskId, contextId: ids.contextId }),
+  artifact: ({ text, parts, ...said }) => present({ ...said, parts: parts ?? [{ text: text ?? '' }] }),
+  statusUpdate: (ids, state, message, metadata) => ({
+    statusUpdate: present({ ...ids, status: present({ state: state10(state), message }), metadata }),
+  }),
+  artifactUpdate: (ids, artifact, append, lastChunk) => ({
+    // ProtoJSON leaves out what is false.
+    artifactUpdate: present({ ...ids, artifact, append: append || undefined, lastChunk: lastChunk || undefined }),
+  }),
+  taskResult: task => ({ task }),
+  messageResult: message => ({ message }),
+};
+
+export const SHAPES: Record<ForeignDialect, Shapes> = { '0.2': shapes03, '0.3': shapes03, '1.0': shapes10 };
+
+export type Method = 'send' | 'stream' | 'get' | 'cancel' | 'subscribe';
+
+const METHODS_03: Record<string, Method> = {
+  'message/send': 'send',
+  'message/stream': 'stream',
+  'tasks/get': 'get',
+  'tasks/cancel': 'cancel',
+  'tasks/resubscribe': 'subscribe',
+};
+
+export const METHODS: Record<ForeignDialect, Record<string, Method>> = {
+  '0.2': METHODS_03,
+  '0.3': METHODS_03,
+  '1.0': {
+    SendMessage: 'send',
+    SendStreamingMessage: 'stream',
+    GetTask: 'get',
+    CancelTask: 'cancel',
+    SubscribeToTask: 'subscribe',
+  },
+};
+
+export type CardOptions = { name?: string; description?: string; streaming?: boolean; skills?: Json[] };
+
+/** Where the agent's card lies, and what is in it. `url` is that of the endpoint. */
+export function cardOf(dialect: ForeignDialect, url: string, options: CardOptions): { path: string; card: Json } {
+  const base = {
+    name: options.name ?? 'Foreign Agent',
+    description: options.description ?? 'An agent that plays a script',
+    version: '1.0.0',
+    capabilities: { streaming: options.streaming ?? true },
+    defaultInputModes: ['text/plain'],
+    defaultOutputModes: ['text/plain'],
+    skills: options.skills ?? [{ id: 'script', name: 'Script', description: 'Plays a script', tags: ['script'] }],
+  };
+  if (dialect === '0.2') return { path: '/.well-known/agent.json', card: { ...base, url } };
+  const path = '/.well-known/agent-card.json';
+  if (dialect === '0.3') return { path, card: { ...base, url, protocolVersion: '0.3.0', preferredTransport: 'JSONRPC' } };
+  return { path, card: { ...base, supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }] } };
+}

@@ -1,0 +1,64 @@
+import { createInterface } from 'node:readline';
+
+/** An MCP server over stdio that misbehaves on request: one tool per fault. Written against the wire, so that no library softens it. */
+const TOOLS = ['ok', 'die', 'hang', 'flood', 'huge', 'noise', 'environment', 'garbled', 'refuse', 'error'];
+
+type Request = { id?: number; method: string; params?: { name?: string; _meta?: { progressToken?: number } } };
+
+const write = (value: unknown) => process.stdout.write(`${JSON.stringify(value)}\n`);
+const answer = (id: number, result: unknown) => write({ jsonrpc: '2.0', id, result });
+const text = (id: number, said: string) => answer(id, { content: [{ type: 'text', text: said }] });
+
+function call(id: number, { params }: Request): void {
+  const progressToken = params?._meta?.progressToken;
+  switch (params?.name) {
+    case 'die':
+      process.exit(1);
+      break;
+    case 'hang':
+      break;
+    case 'flood':
+      for (let progress = 1; progress <= 10_000; progress += 1) {
+        write({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, progress } });
+      }
+      text(id, 'flooded');
+      break;
+    case 'huge':
+      text(id, 'x'.repeat(11 * 1024 * 1024));
+      break;
+    case 'noise':
+      process.stdout.write('not json\n{"jsonrpc":"1.0"}\n\n');
+      process.stderr.write('secret on standard error\n');
+      text(id, 'heard');
+      break;
+    case 'environment':
+      text(id, Object.keys(process.env).sort().join(','));
+      break;
+    case 'garbled':
+      answer(id, { content: 'not a list' });
+      break;
+    case 'refuse':
+      write({ jsonrpc: '2.0', id, error: { code: -32050, message: 'secret reason' } });
+      break;
+    case 'error':
+      answer(id, { content: [{ type: 'text', text: 'no such file' }], isError: true });
+      break;
+    default:
+      text(id, `pid ${process.pid}`);
+  }
+}
+
+createInterface({ input: process.stdin }).on('line', line => {
+  const request = JSON.parse(line) as Request;
+  if (request.id === undefined) return;
+  if (request.method === 'initialize') {
+    const serverInfo = { name: 'hostile', version: '1' };
+    answer(request.id, { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo });
+  } else if (request.method === 'tools/list') {
+    answer(request.id, { tools: TOOLS.map(name => ({ name, inputSchema: { type: 'object' } })) });
+  } else if (request.method === 'ping') {
+    answer(request.id, {});
+  } else {
+    call(request.id, request);
+  }
+});

@@ -1,0 +1,36 @@
+import type { Part } from '@hopline/a2a';
+import type { Agent, AgentEvent, Turn } from '@hopline/agent';
+
+/** A turn as the worker would make it. */
+export function turnOf(parts: string | Part[], options: Partial<Turn> = {}): Turn {
+  return {
+    taskId: 'task-1',
+    contextId: 'context-1',
+    message: { messageId: 'message-1', role: 'ROLE_USER', parts: typeof parts === 'string' ? [{ text: parts }] : parts },
+    metadata: {},
+    attempt: 1,
+    trace: {},
+    signal: new AbortController().signal,
+    ...options,
+  };
+}
+
+export async function eventsOf(agent: Agent, parts: string | Part[], options: Partial<Turn> = {}): Promise<AgentEvent[]> {
+  const events: AgentEvent[] = [];
+  for await (const event of agent.run(turnOf(parts, options))) events.push(event);
+  return events;
+}
+
+/** The answer as a reader of the events would fold it. */
+export function textOf(events: readonly AgentEvent[]): string {
+  return events.reduce(
+    (text, event) => (event.type === 'text' ? text + event.text : event.type === 'snapshot' ? event.text : text),
+    '',
+  );
+}
+
+export function lastOf<T extends AgentEvent['type']>(events: readonly AgentEvent[], type: T): Extract<AgentEvent, { type: T }> {
+  const last = events.at(-1);
+  if (last?.type !== type) throw new Error(`the turn ended with ${JSON.stringify(last)}, not with ${type}`);
+  return last as Extract<AgentEvent, { type: T }>;
+}

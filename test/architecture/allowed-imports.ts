@@ -1,0 +1,43 @@
+/**
+ * The layer map, as data: which workspace packages each one may import. An edge that is not here fails the build; so does one that is here and nobody uses.
+ * Layer 0 knows the protocol and the process, 1 the log's words, 2 the pure rules and the seam, 3 the broker and the HTTP and agent ends, 4 single kinds of agents. Services stand on top and
+ * never import each other.
+ */
+export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
+  a2a: [],
+  telemetry: [],
+  coalesce: [],
+  lifecycle: ['telemetry'],
+  events: ['a2a'],
+  task: ['a2a', 'events'],
+  log: ['a2a', 'events'],
+  'log-jetstream': ['events', 'lifecycle', 'log', 'telemetry'],
+  agent: ['a2a', 'events', 'log', 'telemetry'],
+  'a2a-http': ['a2a', 'events', 'log', 'task', 'telemetry'],
+  'agent-a2a': ['a2a', 'agent'],
+  'agent-mcp': ['a2a', 'agent'],
+  'agent-recording': ['agent'],
+  ingress: ['a2a', 'a2a-http', 'events', 'lifecycle', 'log', 'log-jetstream', 'telemetry'],
+  relay: ['a2a', 'coalesce', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
+  supervisor: ['a2a', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
+  'sub-agent': ['a2a', 'a2a-http', 'agent', 'agent-a2a', 'agent-mcp', 'agent-recording', 'events', 'lifecycle', 'log', 'log-jetstream', 'telemetry'],
+};
+
+/** Packages that must stay pure: no Node built-in but these. */
+export const PURE_PACKAGES: Record<string, readonly string[]> = {
+  a2a: ['node:crypto'],
+  events: [],
+  task: ['node:crypto'],
+  coalesce: [],
+};
+
+/** The only packages and folders that may import a broker client. */
+export const KNOWS_NATS = ['packages/log-jetstream', 'test'];
+
+export const BANNED_NAMES = ['common', 'core', 'helper', 'helpers', 'manager', 'misc', 'shared', 'util', 'utils'];
+
+export const FILE_LINES_MAX = 300;
+export const TEST_FILE_LINES_MAX = 500;
+/** Source files in one package, tests and golden files not counted. */
+export const PACKAGE_FILES_MAX = 40;
+export const README_LINES_MAX = 60;

@@ -1,0 +1,35 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import { monotonicMs } from '../measure/clock.ts';
+import { answerCalls } from '../measure/load-process.ts';
+import { stampedToken } from '../tokens.ts';
+
+/** The least that can stand between a writer and its viewers: one process, no log, no protocol, nothing kept. */
+
+const viewers = new Set<ServerResponse>();
+
+async function listen(): Promise<string> {
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
+    response.write('data: hello\n\n');
+    viewers.add(response);
+    response.on('close', () => viewers.delete(response));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as { port: number }).port}/`;
+}
+
+async function stamp({ count, everyMs, chars }: { count: number; everyMs: number; chars: number }): Promise<void> {
+  const startMs = monotonicMs();
+  for (let index = 0; index < count; index++) {
+    await new Promise(resolve => setTimeout(resolve, Math.max(0, startMs + (index + 1) * everyMs - monotonicMs())));
+    const frame = `id: ${index + 1}\ndata: ${stampedToken(monotonicMs(), chars)}\n\n`;
+    for (const viewer of viewers) viewer.write(frame);
+  }
+}
+
+const methods = { listen, stamp };
+export type BareSseMethods = typeof methods;
+
+answerCalls(methods);

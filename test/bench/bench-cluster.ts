@@ -1,0 +1,61 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Cluster, type ClusterOptions } from '../cluster/cluster.ts';
+import type { ClientMethods } from './client/main.ts';
+import { killAtExit } from './measure/kill-at-exit.ts';
+import { LoadProcess } from './measure/load-process.ts';
+import { childrenNamed, type Pids } from './measure/process-usage.ts';
+import type { ProducerMethods } from './producer/main.ts';
+
+const CLIENT_MAIN = new URL('client/main.ts', import.meta.url);
+const PRODUCER_MAIN = new URL('producer/main.ts', import.meta.url);
+/** Start-up of the services is over by then: leases taken, code compiled. Milliseconds. */
+const SETTLE_MS = 500;
+
+export type Client = LoadProcess<ClientMethods>;
+export type Producer = LoadProcess<ProducerMethods>;
+
+export function startClient(): Client {
+  return new LoadProcess<ClientMethods>(CLIENT_MAIN);
+}
+
+export async function startProducer(servers: string): Promise<Producer> {
+  const producer = new LoadProcess<ProducerMethods>(PRODUCER_MAIN);
+  await producer.call('connect', { servers });
+  return producer;
+}
+
+export type BenchCluster = AsyncDisposable & {
+  cluster: Cluster;
+  client: Client;
+  /** Process ids by service, without the client; nats-server only where the platform says which it is. */
+  pids: Pids;
+};
+
+/** A cluster of real processes, one client process, and the certainty that all of it ends with this process. */
+export async function startCluster(options: ClusterOptions): Promise<BenchCluster> {
+  const stack = new AsyncDisposableStack();
+  const before = childrenNamed('nats-server');
+  const cluster = stack.use(await Cluster.start({ relays: 1, ingresses: 1, ...options }));
+  const nats = childrenNamed('nats-server').find(pid => !before.includes(pid));
+  const pids: Pids = {};
+  for (const { spec, pid } of cluster.services) {
+    pids[spec.service] = pid;
+    stack.defer(killAtExit(pid));
+  }
+  if (nats !== undefined) pids['nats-server'] = nats;
+  const client = stack.use(startClient());
+  await delay(SETTLE_MS);
+  return { cluster, client, pids, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+export type DirectCluster = BenchCluster & { producer: Producer };
+
+/** A cluster in which the bench is the agent: no supervisor and no sub-agent, only what every token passes. */
+export async function startDirectCluster(env: Record<string, string> = {}): Promise<DirectCluster> {
+  const bench = await startCluster({ agents: [], supervisors: 0, env });
+  const stack = new AsyncDisposableStack();
+  stack.use(bench);
+  const producer = stack.use(await startProducer(bench.cluster.nats.url));
+  const pids = { ...bench.pids, producer: producer.pid };
+  return { ...bench, producer, pids, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}

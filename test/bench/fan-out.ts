@@ -1,0 +1,97 @@
+import type { BareSseMethods } from './bare-sse/main.ts';
+import { type Client, type DirectCluster, startClient, startDirectCluster } from './bench-cluster.ts';
+import type { Sightings } from './client/main.ts';
+import { LoadProcess } from './measure/load-process.ts';
+import { interleave } from './measure/rounds.ts';
+import { type Latency, latencyOf, spreadOf } from './measure/spread.ts';
+import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
+import type { Finding, Question, Size } from './question.ts';
+import { storedAtMs } from './stored-records.ts';
+import { ANSWER } from './tokens.ts';
+
+const EVERY_MS = 20;
+const EVENT_CHARS = 256;
+/** Each token is a frame: what the coalescer adds on purpose is not part of this question. */
+const PASS_THROUGH = { HOPLINE_EVENT_COST_MS: '0' };
+
+type Plan = { rounds: number; viewers: number; events: number };
+const PLANS: Record<Size, Plan> = {
+  full: { rounds: 5, viewers: 100, events: 250 },
+  quick: { rounds: 3, viewers: 100, events: 100 },
+  tiny: { rounds: 1, viewers: 3, events: 10 },
+};
+
+type Round = { sinceSaid: Latency; sinceStored?: Latency };
+
+/** How much later than with nothing in between does a viewer see an event, with many viewers of one task? */
+export const fanOut: Question = {
+  name: 'fan-out',
+  async ask(size) {
+    const plan = PLANS[size];
+    await using stack = new AsyncDisposableStack();
+    const bareClient = stack.use(startClient());
+    const server = stack.use(new LoadProcess<BareSseMethods>(new URL('bare-sse/main.ts', import.meta.url)));
+    const bareUrl = await server.call('listen');
+    const bench = stack.use(await startDirectCluster(PASS_THROUGH));
+    const peers = (of: Plan) => ({
+      bare: () => bareRound(server, bareUrl, bareClient, of),
+      ours: () => oursRound(bench, of),
+    });
+    await interleave<'bare' | 'ours', Round>(1, peers({ ...plan, events: Math.ceil(plan.events / 4) }));
+    const { bare, ours } = await interleave<'bare' | 'ours', Round>(plan.rounds, peers(plan));
+    return [found(plan, bare, ours)];
+  },
+};
+
+async function bareRound(server: LoadProcess<BareSseMethods>, url: string, client: Client, { viewers, events }: Plan): Promise<Round> {
+  await client.call('watch', { url, count: viewers });
+  await server.call('stamp', { count: events, everyMs: EVERY_MS, chars: EVENT_CHARS });
+  const seen = await allSeen(client, viewers * events);
+  return { sinceSaid: latencyOf(seen.sinceSaidMs) };
+}
+
+async function oursRound({ client, producer, cluster }: DirectCluster, { viewers, events }: Plan): Promise<Round> {
+  const [taskId] = await client.call('ask', { url: cluster.url, text: 'begin', artifact: ANSWER, count: 1 });
+  await client.call('leave');
+  await client.call('watch', { url: cluster.url, count: viewers, taskId: taskId! });
+  await producer.call('stamp', { taskId: taskId!, count: events, everyMs: EVERY_MS, chars: EVENT_CHARS });
+  const seen = await allSeen(client, viewers * events);
+  const stored = await storedAtMs(cluster.nats.url, new Set(seen.seq));
+  const sinceStored = seen.atEpochMs.map((atMs, index) => atMs - stored.get(seen.seq[index]!)!);
+  return { sinceSaid: latencyOf(seen.sinceSaidMs), sinceStored: latencyOf(sinceStored) };
+}
+
+async function allSeen(client: Client, count: number): Promise<Sightings> {
+  const seen = await client.call('sighted', { count });
+  await client.call('leave');
+  if (seen.seq.length !== count) throw new Error(`${seen.seq.length} of ${count} events were seen`);
+  return seen;
+}
+
+function found({ rounds, viewers, events }: Plan, bare: Round[], ours: Round[]): Finding {
+  const values = (list: Round[], pick: (round: Round) => number) => spreadCells(spreadOf(list.map(pick)));
+  const over = (pick: (round: Round) => Latency) => spreadOf(ours.map((round, index) => pick(round).p50 / bare[index]!.sinceSaid.p50));
+  const sinceSaid = over(round => round.sinceSaid);
+  const sinceStored = over(round => round.sinceStored!);
+  return {
+    title: `fan-out: ${viewers} viewers of one task, an event of ${EVENT_CHARS} B every ${EVERY_MS} ms, ${events} events, ${rounds} rounds`,
+    table: {
+      columns: ['ms to a viewer', ...SPREAD_COLUMNS],
+      rows: [
+        ['bare SSE, write to receipt: p50', ...values(bare, round => round.sinceSaid.p50)],
+        ['bare SSE, write to receipt: p99', ...values(bare, round => round.sinceSaid.p99)],
+        ["ours, the agent's say to receipt: p50", ...values(ours, round => round.sinceSaid.p50)],
+        ["ours, the agent's say to receipt: p99", ...values(ours, round => round.sinceSaid.p99)],
+        ["ours, the fact's append to receipt: p50", ...values(ours, round => round.sinceStored!.p50)],
+        ["ours, the fact's append to receipt: p99", ...values(ours, round => round.sinceStored!.p99)],
+        ['p50 over bare, from the say', ...spreadCells(sinceSaid)],
+        ['p50 over bare, from the append', ...spreadCells(sinceStored)],
+      ],
+    },
+    notes: ['from the say: two stores on disk and three processes more than bare; from the append: what fan-out itself takes. The coalescer passes every token here'],
+    targets: [
+      { name: "fan-out p50 over bare SSE, from the agent's say", wanted: { atMost: 1.5 }, found: sinceSaid },
+      { name: "fan-out p50 over bare SSE, from the fact's append", wanted: { atMost: 1.5 }, found: sinceStored },
+    ],
+  };
+}

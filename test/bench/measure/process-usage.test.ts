@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { cpuSecondsOf, residentKibOf, totalOf, withCpu } from './process-usage.ts';
+
+const skip = process.platform !== 'linux' && 'only Linux says';
+
+test('the time a process used, next to what it says of itself', { skip }, async () => {
+  const busy = async () => {
+    const until = process.cpuUsage().user + 200_000;
+    while (process.cpuUsage().user < until) Math.sqrt(2);
+  };
+  const { cpu } = await withCpu({ self: process.pid }, busy);
+  assert.ok(cpu && cpu.self! >= 0.17 && cpu.self! < 1, `${cpu?.self} s`);
+  assert.equal(totalOf({ a: 1, b: 2 }), 3);
+});
+
+test('resident memory, next to what the process says of itself', { skip }, () => {
+  const own = process.memoryUsage.rss() / 1024;
+  const read = residentKibOf(process.pid)!;
+  assert.ok(Math.abs(read - own) < 0.2 * own, `${read} KiB, ${own} KiB`);
+});
+
+test('a process that is gone has no figures', () => {
+  assert.equal(cpuSecondsOf(2 ** 30), undefined);
+  assert.equal(residentKibOf(2 ** 30), undefined);
+});

@@ -1,0 +1,75 @@
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** User and system time of a process so far, seconds; in steps of a tick (10 ms). Undefined where /proc does not say: not Linux, or the process is gone. */
+export function cpuSecondsOf(pid: number): number | undefined {
+  const stat = readProc(`/proc/${pid}/stat`);
+  // The name of the program may have spaces and brackets in it; fields are counted after its last bracket.
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return fields === undefined ? undefined : (Number(fields[11]) + Number(fields[12])) / ticksPerSecond();
+}
+
+/** Resident memory, KiB. Undefined as above. */
+export function residentKibOf(pid: number): number | undefined {
+  const line = readProc(`/proc/${pid}/status`)?.match(/^VmRSS:\s+(\d+) kB$/m);
+  return line ? Number(line[1]) : undefined;
+}
+
+/** Process ids of this process's children that run a program of this name; empty where /proc does not say. */
+export function childrenNamed(program: string): number[] {
+  const found: number[] = [];
+  for (const entry of procEntries()) {
+    const stat = readProc(`/proc/${entry}/stat`);
+    const match = stat?.match(/\((.*)\) \S (\d+) /s);
+    if (match?.[1] === program && Number(match[2]) === process.pid) found.push(Number(entry));
+  }
+  return found;
+}
+
+function procEntries(): string[] {
+  try {
+    return readdirSync('/proc').filter(entry => /^\d+$/.test(entry));
+  } catch {
+    return [];
+  }
+}
+
+let ticks = 0;
+function ticksPerSecond(): number {
+  ticks ||= Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
+  return ticks;
+}
+
+function readProc(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+export type Pids = Record<string, number>;
+export type CpuSeconds = Record<string, number>;
+
+/** CPU seconds that each process used while `work` ran; undefined where the platform does not say. */
+export async function withCpu<R>(pids: Pids, work: () => Promise<R>): Promise<{ result: R; cpu: CpuSeconds | undefined }> {
+  const before = snapshot(pids);
+  const result = await work();
+  const after = snapshot(pids);
+  if (before === undefined || after === undefined) return { result, cpu: undefined };
+  return { result, cpu: Object.fromEntries(Object.keys(pids).map(name => [name, after[name]! - before[name]!])) };
+}
+
+function snapshot(pids: Pids): CpuSeconds | undefined {
+  const used: CpuSeconds = {};
+  for (const [name, pid] of Object.entries(pids)) {
+    const seconds = cpuSecondsOf(pid);
+    if (seconds === undefined) return undefined;
+    used[name] = seconds;
+  }
+  return used;
+}
+
+export function totalOf(cpu: CpuSeconds): number {
+  return Object.values(cpu).reduce((sum, seconds) => sum + seconds, 0);
+}

@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { judge } from './targets.ts';
+
+const found = { min: 1, median: 2, max: 3, rounds: 5 };
+
+test('a target is held against the median, its bound included', () => {
+  assert.equal(judge({ name: 'x', wanted: { atLeast: 2 }, found }).met, true);
+  assert.equal(judge({ name: 'x', wanted: { atLeast: 2.01 }, found }).met, false);
+  assert.equal(judge({ name: 'x', wanted: { atMost: 2 }, found }).met, true);
+  assert.equal(judge({ name: 'x', wanted: { atMost: 1.99 }, found }).met, false);
+});
+
+test('the line says by how much', () => {
+  assert.equal(judge({ name: 'x', wanted: { atLeast: 1 }, found }).line, 'met     x: 2.00 (1.00 to 3.00 in 5 rounds), wanted at least 1, 100 % to spare');
+  assert.equal(judge({ name: 'x', wanted: { atMost: 1 }, found: 1.5 }).line, 'MISSED  x: 1.50, wanted at most 1, 50.0 % short');
+});
+
+test('what was not measured is not met', () => {
+  assert.equal(judge({ name: 'x', wanted: { atMost: 1 }, found: undefined }).met, false);
+});

@@ -1,0 +1,76 @@
+import { FACTS_STREAM, INPUTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+
+/** What stands in the log after a run, asked of the server itself. */
+
+export type RecordCounts = { inputs: number; facts: number };
+
+export async function countRecords(servers: string): Promise<RecordCounts> {
+  const nc = await connect({ servers });
+  try {
+    const { streams } = await jetstreamManager(nc);
+    const messages = async (name: string) => (await streams.info(name)).state.messages;
+    return { inputs: await messages(INPUTS_STREAM), facts: await messages(FACTS_STREAM) };
+  } finally {
+    await nc.close();
+  }
+}
+
+/** When the server stored these records of the facts, epoch milliseconds with the fraction it gives. */
+export async function storedAtMs(servers: string, seqs: Iterable<number>): Promise<Map<number, number>> {
+  const nc = await connect({ servers });
+  try {
+    const { streams } = await jetstreamManager(nc);
+    const times = new Map<number, number>();
+    for (const seq of seqs) {
+      const found = await streams.getMessage(FACTS_STREAM, { seq });
+      if (found) times.set(seq, epochMs(found.timestamp));
+    }
+    return times;
+  } finally {
+    await nc.close();
+  }
+}
+
+/** RFC 3339 with nanoseconds; Date.parse alone would drop what is below a millisecond. */
+function epochMs(timestamp: string): number {
+  const fraction = /\.(\d+)/.exec(timestamp)?.[1] ?? '';
+  return Math.floor(Date.parse(timestamp) / 1000) * 1000 + Number(`0.${fraction || '0'}`) * 1000;
+}
+
+const READ_MS_MAX = 30_000;
+
+/** When each token of these tasks was said, epoch milliseconds, in the order in which its agent said them; newest attempt of each. Reads until `tokens` of each are there. */
+export async function saidAtMs(servers: string, taskIds: readonly string[], tokens: number): Promise<Map<string, number[]>> {
+  const log = await openJetStreamLog({ servers, name: 'bench-reader' });
+  const said = new Map(taskIds.map(taskId => [taskId, { attempt: 0, times: [] as number[] }]));
+  const done = new AbortController();
+  const late = setTimeout(() => done.abort(), READ_MS_MAX);
+  let missing = taskIds.length * tokens;
+  if (missing === 0) done.abort();
+  const readShard = async (shard: number) => {
+    for await (const { taskId, record } of log.inputs.readShard(shard, 0, done.signal)) {
+      const task = said.get(taskId);
+      if (task === undefined || record.from === 'client') continue;
+      if (record.from.attempt > task.attempt) {
+        missing += task.times.length;
+        said.set(taskId, { attempt: record.from.attempt, times: [] });
+      }
+      const { times } = said.get(taskId)!;
+      for (const input of record.inputs) {
+        if (input.kind !== 'text') continue;
+        for (const index of input.tokens.keys()) times.push(record.at + (input.dt?.[index] ?? 0));
+        missing -= input.tokens.length;
+      }
+      if (missing <= 0) done.abort();
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: log.shards }, (_, shard) => readShard(shard)));
+  } finally {
+    clearTimeout(late);
+    await log.close();
+  }
+  return new Map([...said].map(([taskId, { times }]) => [taskId, times]));
+}

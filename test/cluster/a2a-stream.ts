@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import { DIALECTS, type DialectName, decodeSse, type StreamResponse } from '@hopline/a2a';
+
+/** One frame of a client's stream, as it came. */
+export type Frame = { id: string; rpcId: unknown; event: StreamResponse; result: Record<string, unknown>; atMs: number };
+
+export type StreamRequest = {
+  dialect?: DialectName;
+  method?: string;
+  params?: Record<string, unknown>;
+  text?: string;
+  rpcId?: string | number;
+  lastEventId?: string;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+};
+
+/** Params of a message with one text part, in the 0.3 form. */
+export function messageParams(text: string, more: Record<string, unknown> = {}): Record<string, unknown> {
+  return { message: { kind: 'message', role: 'user', messageId: randomUUID(), parts: [{ kind: 'text', text }], ...more } };
+}
+
+export async function rpc(url: string, request: StreamRequest): Promise<Response> {
+  const { dialect = '0.3', method = 'message/stream', rpcId = 'req-1', lastEventId, signal } = request;
+  const headers: Record<string, string> = { 'content-type': 'application/json', ...request.headers };
+  if (dialect !== '0.3') headers['a2a-version'] = dialect;
+  if (lastEventId !== undefined) headers['last-event-id'] = lastEventId;
+  const params = request.params ?? messageParams(request.text ?? 'hello');
+  const body = JSON.stringify({ jsonrpc: '2.0', id: rpcId, method, params });
+  return fetch(url, { method: 'POST', headers, body, ...(signal && { signal }) });
+}
+
+/** Frames of a stream until the server ends it. Leaving the loop early cuts the connection, as a client that goes away does. */
+export async function* frames(url: string, request: StreamRequest): AsyncGenerator<Frame> {
+  const cut = new AbortController();
+  const signal = request.signal === undefined ? cut.signal : AbortSignal.any([cut.signal, request.signal]);
+  const response = await rpc(url, { ...request, signal });
+  if (!response.ok || !response.headers.get('content-type')?.startsWith('text/event-stream')) {
+    throw new Error(`no stream: ${response.status} ${await response.text()}`);
+  }
+  const codec = DIALECTS[request.dialect ?? '0.3'];
+  try {
+    for await (const sse of decodeSse(response.body!)) {
+      if (sse.event !== undefined && sse.event !== 'message') continue;
+      const { id: rpcId, result } = JSON.parse(sse.data);
+      const decoded = codec.decodeEvent(result);
+      if (!('event' in decoded)) throw new Error(`not an event: ${decoded.unknown}`);
+      yield { id: sse.id ?? '', rpcId, event: decoded.event, result, atMs: performance.now() };
+    }
+  } finally {
+    cut.abort();
+  }
+}
+
+export async function collect(url: string, request: StreamRequest): Promise<Frame[]> {
+  const all: Frame[] = [];
+  for await (const frame of frames(url, request)) all.push(frame);
+  return all;
+}
+
+/** Text of the artifacts of one name, in order of opening, as a client folds it. */
+export function textOf(list: readonly Frame[], name: string): string {
+  const byId = new Map<string, string>();
+  for (const { event } of list) {
+    if (!('artifactUpdate' in event) || event.artifactUpdate.artifact.name !== name) continue;
+    const { artifact, append } = event.artifactUpdate;
+    const text = artifact.parts.map(part => part.text ?? '').join('');
+    byId.set(artifact.artifactId, append ? (byId.get(artifact.artifactId) ?? '') + text : text);
+  }
+  return [...byId.values()].join('');
+}
+
+/** `task`, `status:working`, `artifact:streaming_result+` …: the shape of a stream. */
+export function shapeOf({ event }: Frame): string {
+  if ('task' in event) return 'task';
+  if ('statusUpdate' in event) return `status:${event.statusUpdate.status.state.replace('TASK_STATE_', '').toLowerCase()}`;
+  if ('message' in event) return 'message';
+  const { artifact, append } = event.artifactUpdate;
+  return `artifact:${artifact.name}${append ? '+' : ''}`;
+}

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Fact } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { collect, messageParams, rpc, shapeOf, textOf } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
+
+let echo: ForeignAgent;
+let cluster: Cluster;
+let log: Log;
+
+before(async () => {
+  echo = await startForeignAgent({ dialect: '0.3', script: ({ text }) => answer(text.split(/(?<= )/)) });
+  cluster = await Cluster.start({ agents: [{ name: 'echo', adapter: 'a2a', url: echo.url }], ingresses: 2 });
+  log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
+});
+
+after(async () => {
+  await log?.close();
+  await cluster?.[Symbol.asyncDispose]();
+  await echo?.close();
+});
+
+type TaskJson = { id: string; contextId: string; status: { state: string }; history: unknown[]; artifacts: { name: string; parts: { text: string }[] }[] };
+type Answer = { result: TaskJson; error?: { code: number } };
+
+const call = async (request: Parameters<typeof rpc>[1], url = cluster.url): Promise<Answer> => (await (await rpc(url, request)).json()) as Answer;
+const send = (params: Record<string, unknown>, url?: string) => call({ method: 'message/send', params }, url);
+
+async function factsOf(taskId: string): Promise<Fact[]> {
+  const newest = await log.facts.last(taskId);
+  const facts: Fact[] = [];
+  for await (const { record } of log.facts.read(taskId, newest!.record.first || newest!.seq)) facts.push(...record.facts);
+  return facts;
+}
+
+/** What happened, without ids and times, and with the chunks of an artifact joined. */
+function storyOf(facts: Fact[]): unknown[] {
+  const story: unknown[][] = [];
+  for (const fact of facts) {
+    if (fact.kind !== 'artifact.updated') {
+      story.push([fact.kind, fact.kind === 'status.changed' ? fact.event.statusUpdate.status.state : '']);
+      continue;
+    }
+    const { name, parts } = fact.event.artifactUpdate.artifact;
+    const text = parts.map(part => part.text).join('');
+    const last = story.at(-1);
+    if (fact.event.artifactUpdate.append && last !== undefined && last[0] === name) last[1] += text;
+    else story.push([name, text]);
+  }
+  return story;
+}
+
+test('S1-1 S1-2 sending and streaming are one execution: the same facts', async () => {
+  const [first] = await collect(cluster.url, { text: 'one two three' });
+  const streamed = (first!.result as { id: string }).id;
+  const { result } = await send(messageParams('one two three'));
+  assert.equal(result.status.state, 'completed');
+  assert.deepEqual(storyOf(await factsOf(result.id)), storyOf(await factsOf(streamed)));
+});
+
+test('S1-5 S1-6 S2-28 the same params for both, and all text parts reach the agent joined by nothing', async () => {
+  const parts = ['one ', 'two', ' three'].map(text => ({ kind: 'text', text }));
+  const params = { message: { kind: 'message', role: 'user', messageId: 'parts-1', parts } };
+  const list = await collect(cluster.url, { params });
+  const { result } = await send({ message: { ...params.message, messageId: 'parts-2' } });
+  assert.equal(textOf(list, 'streaming_result'), 'one two three');
+  assert.equal(result.artifacts.find(artifact => artifact.name === 'streaming_result')?.parts[0]?.text, 'one two three');
+});
+
+test('S1-8 the log keeps the message as it came, parts that are no text and metadata too', async () => {
+  const message = {
+    kind: 'message',
+    role: 'user',
+    messageId: 'raw-1',
+    parts: [{ kind: 'text', text: 'hello' }, { kind: 'data', data: { a: [1, { b: null }] } }, { kind: 'file', file: { name: 'x.bin', mimeType: 'x/y', bytes: 'AAEC' } }],
+    metadata: { nested: { deep: true } },
+  };
+  const { result } = await send({ message, metadata: { network: 'n1' } });
+  const [created] = await factsOf(result.id);
+  assert.ok(created?.kind === 'task.created');
+  assert.deepEqual(created.request, { network: 'n1' });
+  assert.deepEqual((result.history as unknown[])[0], message);
+});
+
+test('S1-9 S1-10 a message id runs once in its context, whichever replica gets it; in another context it is another task', async () => {
+  const params = (contextId: string) => messageParams('twice', { messageId: 'same', contextId });
+  const [one, two] = await Promise.all([send(params('ctx-1')), send(params('ctx-1'), cluster.ingresses[1]!.url)]);
+  assert.equal(one.result.id, two.result.id);
+  const again = await send(params('ctx-1'), cluster.ingresses[1]!.url);
+  assert.equal(again.result.id, one.result.id);
+  const other = await send(params('ctx-2'));
+  assert.notEqual(other.result.id, one.result.id);
+  assert.equal(echo.requests.filter(request => request.text === 'twice').length, 2);
+  const changed = await send(messageParams('another text', { messageId: 'same', contextId: 'ctx-1' }));
+  assert.equal(changed.error?.code, -32602);
+});
+
+test('the same task in the 1.0 dialect: wrapped frames, exactly one member each, and the caller’s id', async () => {
+  const params = { message: { role: 'ROLE_USER', messageId: 'v1', parts: [{ text: 'hello world' }] } };
+  const list = await collect(cluster.url, { dialect: '1.0', method: 'SendStreamingMessage', params, rpcId: 1 });
+  for (const { result, rpcId } of list) {
+    assert.equal(Object.keys(result).length, 1);
+    assert.equal(rpcId, 1);
+  }
+  assert.equal(textOf(list, 'streaming_result'), 'hello world');
+  assert.equal(shapeOf(list.at(-1)!), 'status:completed');
+  const taskId = (list[0]!.result as { task: { id: string } }).task.id;
+  const got = await call({ dialect: '1.0', method: 'GetTask', params: { id: taskId } });
+  assert.equal(got.result.status.state, 'TASK_STATE_COMPLETED');
+});
+
+test('a message to a task that has ended is refused and changes nothing', async () => {
+  const { result } = await send(messageParams('hello'));
+  const before = await factsOf(result.id);
+  const answered = await send(messageParams('more', { taskId: result.id }));
+  assert.equal(answered.error?.code, -32004);
+  assert.deepEqual(await factsOf(result.id), before);
+});
+
+test('S3-19 S3-20 S4-29 S4-30 S4-31 bad JSON, a request that is none, an unknown method, an unknown task', async () => {
+  const post = async (body: string) => (await (await fetch(cluster.url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })).json()) as { error: { code: number }; id: unknown };
+  assert.equal((await post('{"id": 1, ')).error.code, -32700);
+  assert.equal((await post('{"id":1}')).error.code, -32600);
+  assert.equal((await post('{"jsonrpc":"1.0","id":1,"method":"message/send"}')).error.code, -32600);
+  const unknown = await post('{"jsonrpc":"2.0","id":"u","method":"no/such"}');
+  assert.deepEqual([unknown.error.code, unknown.id], [-32601, 'u']);
+  assert.equal((await call({ method: 'tasks/get', params: { id: 'no-such-task' } })).error?.code, -32001);
+});

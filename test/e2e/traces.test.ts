@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { Fold } from '@hopline/a2a';
+import { type ForeignAgent, type Step, startForeignAgent } from '../agents/foreign-agent.ts';
+import { collect, type Frame } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
+import { readTraces, TRACES_ABSENT, type Trace } from './traces.ts';
+
+const traces = readTraces() ?? [];
+const skip = traces.length === 0 && TRACES_ABSENT;
+const BURST = 24;
+
+let foreign: ForeignAgent;
+let cluster: Cluster;
+
+/** `play <file> at <tokens per second, 0 = bursts>`: an agent of 0.3 that says one status-update per token. */
+async function* play(text: string): AsyncGenerator<Step> {
+  const [, file, rate] = /play (\S+) at (\d+)/.exec(text)!;
+  const { tokens } = traces.find(trace => trace.file === file)!;
+  const perSecond = Number(rate);
+  const startedAt = performance.now();
+  for (const [index, token] of tokens.entries()) {
+    const dueMs = perSecond === 0 ? 0 : (index * 1000) / perSecond - (performance.now() - startedAt);
+    if (dueMs >= 1) yield { pause: dueMs };
+    if (perSecond === 0 && index % BURST === BURST - 1) yield { pause: 20 };
+    yield { token };
+  }
+  yield { marker: true };
+  yield { complete: true };
+}
+
+before(async () => {
+  if (skip) return;
+  foreign = await startForeignAgent({ dialect: '0.3', script: ({ text }) => play(text) });
+  const entry = (name: string) => ({ name, adapter: 'a2a', url: foreign.url, skills: [{ id: name, name, description: name, tags: [name] }] });
+  cluster = await Cluster.start({ agents: [entry('alpha'), entry('beta')], relays: 2 });
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+});
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+function answers(list: Frame[]): Fold {
+  const fold = new Fold();
+  for (const { event } of list) fold.add(event);
+  assert.deepEqual(fold.violations, []);
+  return fold;
+}
+
+const ask = (trace: Trace, rate: number, agents = 'alpha') => collect(cluster.url, { text: `${agents} play ${trace.file} at ${rate}` });
+
+for (const trace of traces) {
+  test(`promise 1: ${trace.file} folds byte-identical in bursts and at 500 tokens/s`, { skip }, async () => {
+    for (const rate of [0, 500]) {
+      const list = await ask(trace, rate);
+      const fold = answers(list);
+      assert.equal(sha256(fold.textOf('streaming_result')), trace.sha256);
+      const chunks = list.filter(({ event }) => 'artifactUpdate' in event && event.artifactUpdate.artifact.name === 'streaming_result').length;
+      if (rate === 500 && trace.tokens.length >= 200) assert.ok(chunks * 8 <= trace.tokens.length, `${chunks} frames for ${trace.tokens.length} tokens`);
+    }
+  });
+}
+
+test('promise 1: every stream at 50 tokens/s, all at the same time', { skip, timeout: 60_000 }, async () => {
+  await Promise.all(
+    traces.map(async trace => {
+      const fold = answers(await ask(trace, 50));
+      assert.equal(sha256(fold.textOf('streaming_result')), trace.sha256, trace.file);
+    }),
+  );
+});
+
+test('promise 1: twenty at once at 500 tokens/s', { skip, timeout: 60_000 }, async () => {
+  const twenty = Array.from({ length: 20 }, (_, index) => traces[index % traces.length]!);
+  await Promise.all(
+    twenty.map(async trace => {
+      const fold = answers(await ask(trace, 500));
+      assert.equal(sha256(fold.textOf('streaming_result')), trace.sha256, trace.file);
+    }),
+  );
+});
+
+test('S0-47 two agents interleaved stay two texts', { skip }, async () => {
+  const trace = traces.find(({ tokens }) => tokens.length > 250)!;
+  const fold = answers(await ask(trace, 500, 'alpha beta'));
+  const texts = [...fold.artifacts.values()].filter(artifact => artifact.name === 'streaming_result');
+  assert.deepEqual(texts.map(artifact => sha256(artifact.text)), [trace.sha256, trace.sha256]);
+  assert.deepEqual(texts.map(artifact => artifact.metadata?.sourceAgent).sort(), ['alpha', 'beta']);
+});

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Fold } from '@hopline/a2a';
+import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { type Frame, frames, shapeOf } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
+
+/** Ten seconds of text at 50 tokens/s: long enough for a relay to die in it and another to take over. */
+const TOKENS = Array.from({ length: 400 }, (_, index) => `${index} `);
+
+let foreign: ForeignAgent;
+let cluster: Cluster;
+
+before(async () => {
+  foreign = await startForeignAgent({
+    dialect: '0.3',
+    script: async function* () {
+      for (const token of TOKENS) {
+        yield { token };
+        yield { pause: 18 };
+      }
+      yield { complete: true };
+    },
+  });
+  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }], relays: 2 });
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+});
+
+type Watched = { fold: Fold; longestGapMs: number };
+
+async function watch(seen: (list: Frame[]) => void): Promise<Watched> {
+  const list: Frame[] = [];
+  const fold = new Fold();
+  let longestGapMs = 0;
+  for await (const frame of frames(cluster.url, { text: 'count' })) {
+    const last = list.at(-1);
+    if (last !== undefined && shapeOf(last).startsWith('artifact:streaming_result')) longestGapMs = Math.max(longestGapMs, frame.atMs - last.atMs);
+    list.push(frame);
+    fold.add(frame.event);
+    seen(list);
+  }
+  return { fold, longestGapMs };
+}
+
+function assertWhole({ fold }: Watched): void {
+  assert.deepEqual(fold.violations, []);
+  assert.equal(fold.textOf('streaming_result'), TOKENS.join(''));
+  assert.equal(fold.textOf('partial_result'), TOKENS.join(''));
+}
+
+test('a relay killed in mid-stream: the other goes on within the lease, and no character is lost or doubled', { timeout: 60_000 }, async t => {
+  const streams = await Promise.all(
+    Array.from({ length: 4 }, async (_, index) =>
+      watch(list => {
+        if (index === 0 && list.length === 20) void cluster.relays[0]!.kill().then(() => cluster.relays[0]!.start());
+      }),
+    ),
+  );
+  for (const stream of streams) assertWhole(stream);
+  const gap = Math.max(...streams.map(stream => stream.longestGapMs));
+  t.diagnostic(`longest silence: ${Math.round(gap)} ms (lease 2000 ms + beat 500 ms)`);
+  assert.ok(gap <= 3_000, `text stood still for ${gap} ms`);
+});
+
+test('a relay that was paused and comes back writes nothing', { timeout: 60_000 }, async () => {
+  const streams = await Promise.all(
+    Array.from({ length: 4 }, async (_, index) =>
+      watch(list => {
+        if (index !== 0) return;
+        if (list.length === 20) cluster.relays[1]!.pause();
+        if (list.length === 60) cluster.relays[1]!.resume();
+      }),
+    ),
+  ).finally(() => cluster.relays[1]!.resume());
+  for (const stream of streams) assertWhole(stream);
+});

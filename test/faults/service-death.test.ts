@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Fold } from '@hopline/a2a';
+import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { type Frame, frames } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
+
+const TOKENS = Array.from({ length: 150 }, (_, index) => `${index} `);
+const ANSWER = TOKENS.join('');
+
+let foreign: ForeignAgent;
+let cluster: Cluster;
+
+before(async () => {
+  foreign = await startForeignAgent({
+    dialect: '0.3',
+    script: async function* () {
+      for (const token of TOKENS) {
+        yield { token };
+        yield { pause: 15 };
+      }
+      yield { complete: true };
+    },
+  });
+  cluster = await Cluster.start({
+    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    ingresses: 2,
+    env: { HOPLINE_ACK_WAIT_MS: '1500' },
+  });
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+});
+
+/** Follows a task through whatever happens: resumes on the next ingress when its connection breaks. */
+async function follow(at: number, act: () => Promise<unknown>): Promise<Fold> {
+  const fold = new Fold();
+  const list: Frame[] = [];
+  let acted: Promise<unknown> = Promise.resolve();
+  let ingress = 0;
+  for (let tries = 0; !fold.ended && tries < 50; tries++) {
+    const last = list.at(-1);
+    const taskId = (list[0]?.result as { id: string } | undefined)?.id;
+    const again = last && { method: 'tasks/resubscribe', params: { id: taskId! }, lastEventId: last.id };
+    try {
+      for await (const frame of frames(cluster.ingresses[ingress]!.url, again ?? { text: 'count' })) {
+        list.push(frame);
+        fold.add(frame.event);
+        if (list.length === at) acted = act();
+      }
+    } catch {
+      // The connection broke: the cursor of the last frame is all a client needs.
+      await new Promise(resolve => setTimeout(resolve, 50));
+    }
+    ingress = (ingress + 1) % cluster.ingresses.length;
+  }
+  await acted;
+  const generations = list.map(({ id }) => Number(id.split('.')[0]));
+  assert.deepEqual(generations, generations.map((_generation, index) => index + 1));
+  assert.deepEqual(fold.violations, []);
+  assert.equal(fold.textOf('partial_result'), ANSWER);
+  assert.equal(fold.textOf('streaming_result'), ANSWER);
+  return fold;
+}
+
+const restart = async (service: { kill(): Promise<void>; start(): Promise<void> }) => {
+  await service.kill();
+  await service.start();
+};
+
+test('S0-1 ingress dies in mid-stream: the client resumes on the other one', { timeout: 60_000 }, async () => {
+  await follow(12, () => restart(cluster.ingresses[0]!));
+});
+
+test('S0-1 the supervisor dies in mid-stream: text goes on, and another supervisor finishes the task once', { timeout: 60_000 }, async () => {
+  const fold = await follow(12, () => restart(cluster.supervisors[0]!));
+  assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
+});
+
+test('S0-1 the sub-agent dies in mid-stream: its next attempt replaces what the dead one had said', { timeout: 60_000 }, async () => {
+  const fold = await follow(12, () => restart(cluster.agents[0]!));
+  assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
+});
+
+test('S0-1 the relay dies in mid-stream, and the same one comes back', { timeout: 60_000 }, async () => {
+  await follow(12, () => restart(cluster.relays[0]!));
+});
+
+test('nats-server dies in mid-stream and comes back on the same store: nothing acknowledged is lost', { timeout: 60_000 }, async () => {
+  await follow(12, async () => {
+    await cluster.nats.kill();
+    await cluster.nats.restart();
+  });
+});

@@ -1,0 +1,37 @@
+import {
+  CONTRACT_ACK_WAIT_MS,
+  CONTRACT_ATTEMPTS_MAX,
+  CONTRACT_FOLLOW_BUFFER_RECORDS_MAX,
+  CONTRACT_SHARDS,
+  describeLogContract,
+} from '@hopline/log/contract';
+import { createMemoryLog } from '@hopline/log/memory';
+
+describeLogContract('memory', async ({ tailCheckMs }) => {
+  const log = createMemoryLog({
+    shards: CONTRACT_SHARDS,
+    attemptsMax: CONTRACT_ATTEMPTS_MAX,
+    ackWaitMs: CONTRACT_ACK_WAIT_MS,
+    follow: { tailCheckMs, bufferRecordsMax: CONTRACT_FOLLOW_BUFFER_RECORDS_MAX },
+  });
+  return {
+    log,
+    another: async () => log.another(),
+    loseAcks: count => {
+      log.faults.loseAcks = count;
+    },
+    loseLive: count => {
+      log.faults.loseLive = count;
+    },
+    cut: async during => {
+      log.faults.loseLive = Number.POSITIVE_INFINITY;
+      await during();
+      log.faults.loseLive = 0;
+      log.reconnect();
+    },
+    expire: async (what, taskId, below) => log.expire(what, taskId, below),
+    garbage: async (what, taskId) => log.garbage(what, taskId),
+    readersLeft: async () => 0,
+    close: () => log.close(),
+  };
+});

@@ -1,0 +1,88 @@
+import { connect, createServer, type Socket } from 'node:net';
+
+/**
+ * A TCP proxy before a real nats-server that reads the server's side of the protocol frame by frame, so that a test can lose single messages on the way to a client
+ * (a live message, the ack of a publish) or cut the connection. What passes is passed byte for byte.
+ */
+export type NatsProxy = {
+  url: string;
+  /** Asked for each message to a client; true loses it. */
+  lose: ((frame: Frame) => boolean) | undefined;
+  /** Breaks all connections and refuses new ones until `mend`. */
+  cut(): void;
+  mend(): void;
+  close(): Promise<void>;
+};
+
+export type Frame = { subject: string; payload: Buffer };
+
+export async function startNatsProxy(port: number): Promise<NatsProxy> {
+  const sockets = new Set<Socket>();
+  let broken = false;
+  const server = createServer(client => {
+    if (broken) return client.destroy();
+    const upstream = connect(port, '127.0.0.1');
+    for (const [socket, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.on('error', () => socket.destroy());
+      socket.on('close', () => {
+        sockets.delete(socket);
+        other.destroy();
+      });
+    }
+    client.on('data', chunk => upstream.write(chunk));
+    const frames = new FrameReader();
+    upstream.on('data', (chunk: Buffer) => {
+      for (const { bytes, frame } of frames.read(chunk)) if (!frame || !proxy.lose?.(frame)) client.write(bytes);
+    });
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address() as { port: number };
+  const proxy: NatsProxy = {
+    url: `nats://127.0.0.1:${address.port}`,
+    lose: undefined,
+    cut() {
+      broken = true;
+      for (const socket of sockets) socket.destroy();
+    },
+    mend() {
+      broken = false;
+    },
+    async close() {
+      proxy.cut();
+      await new Promise(resolve => server.close(resolve));
+    },
+  };
+  return proxy;
+}
+
+const CRLF = Buffer.from('\r\n');
+
+/** Cuts the server's bytes into protocol lines, and messages with their payload (`MSG`, `HMSG`). */
+class FrameReader {
+  #rest: Buffer = Buffer.alloc(0);
+
+  *read(chunk: Buffer): Generator<{ bytes: Buffer; frame?: Frame }> {
+    this.#rest = this.#rest.length > 0 ? Buffer.concat([this.#rest, chunk]) : chunk;
+    for (;;) {
+      const lineEnd = this.#rest.indexOf(CRLF);
+      if (lineEnd < 0) return;
+      const [kind, subject, ...sizes] = this.#rest.toString('latin1', 0, lineEnd).split(' ');
+      const isMessage = kind === 'MSG' || kind === 'HMSG';
+      const end = lineEnd + CRLF.length + (isMessage ? Number(sizes.at(-1)) + CRLF.length : 0);
+      if (this.#rest.length < end) return;
+      const bytes = this.#rest.subarray(0, end);
+      this.#rest = this.#rest.subarray(end);
+      if (!isMessage) yield { bytes };
+      else {
+        const headerBytes = kind === 'HMSG' ? Number(sizes.at(-2)) : 0;
+        const payload = bytes.subarray(lineEnd + CRLF.length + headerBytes, end - CRLF.length);
+        yield { bytes, frame: { subject: subject ?? '', payload } };
+      }
+    }
+  }
+}

@@ -1,0 +1,151 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+
+/** A real nats-server of one test file: 127.0.0.1, a free port, JetStream in a directory of its own. */
+export type NatsServer = {
+  url: string;
+  port: number;
+  /** Ends it as an operator does, and removes its directory if it was ours. */
+  stop(): Promise<void>;
+  /** SIGKILL. What it has stored stays; `restart` brings it back. */
+  kill(): Promise<void>;
+  /** Starts it again, on the same port and directory; stops it before if it runs. */
+  restart(): Promise<void>;
+};
+
+export type NatsServerOptions = {
+  /** Where JetStream stores; default a new temporary directory, removed at the end. */
+  dir?: string;
+  port?: number;
+  /** More lines of the server's configuration file. */
+  config?: string;
+};
+
+const MAX_PAYLOAD_BYTES = 8 * 1024 * 1024;
+const START_TIMEOUT_MS = 20_000;
+const STOP_TIMEOUT_MS = 10_000;
+
+const running = new Set<ChildProcess>();
+const ownDirs = new Set<string>();
+process.once('exit', cleanUp);
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    cleanUp();
+    process.exit(1);
+  });
+}
+
+export async function startNats(options: NatsServerOptions = {}): Promise<NatsServer> {
+  const binary = findBinary();
+  const dir = options.dir ?? mkdtempSync(join(tmpdir(), 'hopline-nats-'));
+  if (!options.dir) ownDirs.add(dir);
+  const port = options.port ?? (await freePort());
+  const config = join(dir, 'nats.conf');
+  writeFileSync(
+    config,
+    `listen: "127.0.0.1:${port}"
+max_payload: ${MAX_PAYLOAD_BYTES}
+jetstream { store_dir: ${JSON.stringify(dir)}, max_file_store: 32GB }
+${options.config ?? ''}
+`,
+  );
+  let child = await start(binary, config, port);
+  return {
+    url: `nats://127.0.0.1:${port}`,
+    port,
+    kill: () => end(child, 'SIGKILL'),
+    async restart() {
+      await end(child, 'SIGTERM');
+      child = await start(binary, config, port);
+    },
+    async stop() {
+      await end(child, 'SIGTERM');
+      if (!options.dir) removeDir(dir);
+    },
+  };
+}
+
+/** The server in HOPLINE_NATS_SERVER, else the first `nats-server` in PATH. */
+export function findBinary(): string {
+  const named = process.env.HOPLINE_NATS_SERVER;
+  const places = named ? [named] : (process.env.PATH ?? '').split(delimiter).map(path => join(path, 'nats-server'));
+  const found = places.find(isExecutable);
+  if (!found) throw new Error('no nats-server: put one in PATH, or name it in HOPLINE_NATS_SERVER');
+  return found;
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const address = server.address();
+  await new Promise(resolve => server.close(resolve));
+  if (typeof address !== 'object' || !address) throw new Error('no free port');
+  return address.port;
+}
+
+async function start(binary: string, config: string, port: number): Promise<ChildProcess> {
+  const child = spawn(binary, ['-js', '-c', config], { stdio: ['ignore', 'ignore', 'pipe'] });
+  running.add(child);
+  let last = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    last = `${last}${chunk}`.slice(-2_000);
+  });
+  child.once('exit', () => running.delete(child));
+  const deadline = Date.now() + START_TIMEOUT_MS;
+  while (!(await answers(port))) {
+    if (child.exitCode !== null || Date.now() > deadline) {
+      child.kill('SIGKILL');
+      throw new Error(`nats-server did not start: ${last}`);
+    }
+    await new Promise(resolve => setTimeout(resolve, 20));
+  }
+  return child;
+}
+
+/** True when the server greets with INFO. */
+function answers(port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1');
+    const done = (answer: boolean) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.once('data', () => done(true));
+    socket.once('error', () => done(false));
+    socket.setTimeout(1_000, () => done(false));
+  });
+}
+
+async function end(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = new Promise(resolve => child.once('exit', resolve));
+  child.kill(signal);
+  const late = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+  await exited;
+  clearTimeout(late);
+}
+
+function cleanUp(): void {
+  for (const child of running) child.kill('SIGKILL');
+  for (const dir of ownDirs) removeDir(dir);
+}
+
+function removeDir(dir: string): void {
+  rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
+  ownDirs.delete(dir);
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
