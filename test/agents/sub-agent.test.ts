@@ -102,8 +102,6 @@ test('the card has the skills of the file and of the agent, and the probes answe
       skills: { id: string }[];
       url: string;
     };
-  for (let tries = 0; tries < 100 && (await card()).skills.length < 2; tries += 1)
-    await new Promise(resolve => setTimeout(resolve, 50));
   const { description, skills, url: told } = await card();
   assert.equal(description, 'Argo CD');
   assert.deepEqual(skills.map(skill => skill.id).sort(), ['own', 'script']);

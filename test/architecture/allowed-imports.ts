@@ -12,7 +12,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   task: ['a2a', 'events'],
   log: ['a2a', 'events'],
   'log-jetstream': ['events', 'lifecycle', 'log', 'telemetry'],
-  agent: ['a2a', 'events', 'log', 'telemetry'],
+  agent: ['a2a', 'events', 'log', 'task', 'telemetry'],
   'a2a-http': ['a2a', 'events', 'log', 'task', 'telemetry'],
   'agent-a2a': ['a2a', 'agent'],
   'agent-mcp': ['a2a', 'agent'],
@@ -20,7 +20,19 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   ingress: ['a2a', 'a2a-http', 'events', 'lifecycle', 'log', 'log-jetstream', 'telemetry'],
   relay: ['a2a', 'coalesce', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
   supervisor: ['a2a', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
-  'sub-agent': ['a2a', 'a2a-http', 'agent', 'agent-a2a', 'agent-mcp', 'agent-recording', 'events', 'lifecycle', 'log', 'log-jetstream', 'telemetry'],
+  'sub-agent': [
+    'a2a',
+    'a2a-http',
+    'agent',
+    'agent-a2a',
+    'agent-mcp',
+    'agent-recording',
+    'events',
+    'lifecycle',
+    'log',
+    'log-jetstream',
+    'telemetry',
+  ],
 };
 
 /** Packages that must stay pure: no Node built-in but these. */

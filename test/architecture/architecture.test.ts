@@ -51,7 +51,11 @@ test('package.json declares exactly the workspace packages that are imported', (
   for (const [from, allowed] of Object.entries(ALLOWED_IMPORTS)) {
     const folder = existsSync(join(ROOT, 'packages', from)) ? 'packages' : 'services';
     const { dependencies = {} } = JSON.parse(read(`${folder}/${from}/package.json`));
-    assert.deepEqual(Object.keys(dependencies).filter(isScope).map(nameOf).sort(), [...allowed].sort(), `dependencies of ${from}`);
+    assert.deepEqual(
+      Object.keys(dependencies).filter(isScope).map(nameOf).sort(),
+      [...allowed].sort(),
+      `dependencies of ${from}`,
+    );
   }
 });
 
@@ -78,7 +82,11 @@ test('pure packages use no I/O', () => {
     const builtIns = importsOf(path).filter(module => module.startsWith('node:'));
     for (const module of builtIns) assert.ok(PURE_PACKAGES[packageOf(path)]!.includes(module), `${path} imports ${module}`);
     const text = read(path);
-    assert.doesNotMatch(text, /\b(setTimeout|setInterval|performance\.now|Math\.random)\b/, `${path} has a timer, a clock or chance`);
+    assert.doesNotMatch(
+      text,
+      /\b(setTimeout|setInterval|performance\.now|Math\.random)\b/,
+      `${path} has a timer, a clock or chance`,
+    );
     if (packageOf(path) !== 'a2a') assert.doesNotMatch(text, /\bDate\.now\b|new Date\(\)/, `${path} reads the clock`);
   }
 });

@@ -14,11 +14,13 @@ export function projectFiles(): string[] {
 
 export const read = (path: string): string => readFileSync(`${ROOT}${path}`, 'utf8');
 
-export const isTest = (path: string): boolean => path.startsWith('test/') || /\.(test|test-service)\.ts$/.test(basename(path));
+export const isTest = (path: string): boolean => path.startsWith('test/') || /\.(test|test-[a-z]+)\.ts$/.test(basename(path));
 
 /** Module names a file imports, static and dynamic, from its text. */
 export function importsOf(path: string): string[] {
   const text = read(path);
-  const found = text.matchAll(/(?:^|\s)(?:import|export)\s[^'"`;]*?from\s+['"]([^'"]+)['"]|(?:^|\s)import\s+['"]([^'"]+)['"]|import\(\s*['"]([^'"]+)['"]/g);
+  const found = text.matchAll(
+    /(?:^|\s)(?:import|export)\s[^'"`;]*?from\s+['"]([^'"]+)['"]|(?:^|\s)import\s+['"]([^'"]+)['"]|import\(\s*['"]([^'"]+)['"]/g,
+  );
   return [...found].map(match => (match[1] ?? match[2] ?? match[3])!);
 }

@@ -50,13 +50,24 @@ export class Cluster implements AsyncDisposable {
     await this.nats.stop();
   }
 
-  async #startServices({ ingresses = 1, relays = 1, supervisors = 1, profile = 'caipe', agents, env = {}, agentsFolder = '.' }: ClusterOptions): Promise<void> {
+  async #startServices({
+    ingresses = 1,
+    relays = 1,
+    supervisors = 1,
+    profile = 'caipe',
+    agents,
+    env = {},
+    agentsFolder = '.',
+  }: ClusterOptions): Promise<void> {
     const base = { NATS_URL: this.nats.url, ...env };
     await this.#add(this.relays, 'relay', relays, base);
     await this.#add(this.supervisors, 'supervisor', supervisors, base);
     for (const entry of agents) {
       const settings = { ...base, HOPLINE_AGENT: JSON.stringify(entry), HOPLINE_AGENTS_DIR: agentsFolder };
-      const process = new ServiceProcess({ service: 'sub-agent', instance: `sub-agent-${entry.name}`, env: settings }, await freePort());
+      const process = new ServiceProcess(
+        { service: 'sub-agent', instance: `sub-agent-${entry.name}`, env: settings },
+        await freePort(),
+      );
       this.agents.push(process);
     }
     await this.#add(this.ingresses, 'ingress', ingresses, { ...base, HOPLINE_PROFILE: profile });

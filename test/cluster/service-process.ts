@@ -37,9 +37,17 @@ export class ServiceProcess {
 
   async start(): Promise<void> {
     const { service, instance, env } = this.spec;
-    const settings = { HOPLINE_HOST: '127.0.0.1', HOPLINE_PORT: String(this.port), HOPLINE_INSTANCE: instance, HOPLINE_STDIN_LIFELINE: '1' };
+    const settings = {
+      HOPLINE_HOST: '127.0.0.1',
+      HOPLINE_PORT: String(this.port),
+      HOPLINE_INSTANCE: instance,
+      HOPLINE_STDIN_LIFELINE: '1',
+    };
     const path = `${ROOT}services/${service}/src/main.ts`;
-    const child = spawn(process.execPath, [path], { cwd: ROOT, env: { PATH: process.env.PATH, HOME: process.env.HOME, ...settings, ...env } });
+    const child = spawn(process.execPath, [path], {
+      cwd: ROOT,
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...settings, ...env },
+    });
     this.#child = child;
     for (const stream of [child.stdout, child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => {
@@ -71,7 +79,9 @@ export class ServiceProcess {
     const until = performance.now() + READY_MS_MAX;
     while (performance.now() < until) {
       if (child.exitCode !== null) break;
-      const ready = await fetch(`${this.url}/readyz`).then(response => response.ok).catch(() => false);
+      const ready = await fetch(`${this.url}/readyz`)
+        .then(response => response.ok)
+        .catch(() => false);
       if (ready) return;
       await new Promise(resolve => setTimeout(resolve, POLL_MS));
     }

@@ -15,7 +15,9 @@ type Row = {
 
 const rows: Record<string, Row> = JSON.parse(readFileSync(new URL('rows.json', import.meta.url), 'utf8'));
 
-const known = new Set(Object.entries(ROWS).flatMap(([document, count]) => Array.from({ length: count }, (_, index) => `${document}-${index + 1}`)));
+const known = new Set(
+  Object.entries(ROWS).flatMap(([document, count]) => Array.from({ length: count }, (_, index) => `${document}-${index + 1}`)),
+);
 
 /** Names of all tests in the project that claim rows, as `file > name`. */
 function claims(): Map<string, string[]> {
@@ -40,13 +42,16 @@ test('every row of rows.json exists in the contract and names tests that exist',
 
 test('every test that claims a row stands in rows.json', () => {
   for (const [name, claimed] of claims()) {
-    for (const row of claimed) assert.ok(rows[row]?.tests.includes(name), `${name} claims ${row}: add it to test/contract/rows.json`);
+    for (const row of claimed)
+      assert.ok(rows[row]?.tests.includes(name), `${name} claims ${row}: add it to test/contract/rows.json`);
   }
 });
 
 test('how many rows are proven', t => {
   const proven = Object.keys(rows);
-  const perDocument = Object.entries(ROWS).map(([document, count]) => `${document} ${proven.filter(row => row.startsWith(`${document}-`)).length}/${count}`);
+  const perDocument = Object.entries(ROWS).map(
+    ([document, count]) => `${document} ${proven.filter(row => row.startsWith(`${document}-`)).length}/${count}`,
+  );
   t.diagnostic(`contract rows proven: ${proven.length} of ${known.size} (${perDocument.join(', ')})`);
   assert.ok(proven.length <= known.size);
 });

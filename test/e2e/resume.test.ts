@@ -43,11 +43,17 @@ async function cutAfter(url: string, request: Parameters<typeof frames>[1], coun
   return got;
 }
 
-const resubscribe = (taskId: string, lastEventId: string) => ({ method: 'tasks/resubscribe', params: { id: taskId }, lastEventId });
+const resubscribe = (taskId: string, lastEventId: string) => ({
+  method: 'tasks/resubscribe',
+  params: { id: taskId },
+  lastEventId,
+});
 
 const seen = (list: Frame[]) => list.map(({ id, result }) => ({ id, result }));
 
-test('S3-31 resumed after any frame, on another ingress, a client sees every later frame once', { timeout: 120_000 }, async () => {
+test('S3-31 resumed after any frame, on another ingress, a client sees every later frame once', {
+  timeout: 120_000,
+}, async () => {
   const [first, second] = cluster.ingresses;
   const whole = await collect(first!.url, { text: 'count' });
   const taskId = taskOf(whole[0]!);
@@ -57,41 +63,65 @@ test('S3-31 resumed after any frame, on another ingress, a client sees every lat
   }
 });
 
-test('promise 3: cut at random places while it streams, and resumed on either ingress: the same fold', { timeout: 120_000 }, async () => {
+test('promise 3: cut at random places while it streams, and resumed on either ingress: the same fold', {
+  timeout: 120_000,
+}, async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.record({ after: fc.integer({ min: 1, max: 12 }), ingress: fc.integer({ min: 0, max: 1 }) }), { minLength: 1, maxLength: 6 }), async cuts => {
-      const fold = new Fold();
-      const all = await cutAfter(cluster.url, { text: 'count' }, cuts[0]!.after);
-      const taskId = taskOf(all[0]!);
-      for (const { after: count, ingress } of cuts.slice(1)) {
-        all.push(...(await cutAfter(cluster.ingresses[ingress]!.url, resubscribe(taskId, all.at(-1)!.id), count)));
-      }
-      all.push(...(await collect(cluster.ingresses[1]!.url, resubscribe(taskId, all.at(-1)!.id))));
-      for (const { event } of all) fold.add(event);
-      assert.deepEqual(fold.violations, []);
-      assert.equal(fold.textOf('streaming_result'), TOKENS.join(''));
-      assert.equal(fold.textOf('partial_result'), TOKENS.join(''));
-      const generations = all.map(({ id }) => Number(id.split('.')[0]));
-      assert.deepEqual(generations, generations.map((_generation, index) => index + 1));
-    }),
+    fc.asyncProperty(
+      fc.array(fc.record({ after: fc.integer({ min: 1, max: 12 }), ingress: fc.integer({ min: 0, max: 1 }) }), {
+        minLength: 1,
+        maxLength: 6,
+      }),
+      async cuts => {
+        const fold = new Fold();
+        const all = await cutAfter(cluster.url, { text: 'count' }, cuts[0]!.after);
+        const taskId = taskOf(all[0]!);
+        for (const { after: count, ingress } of cuts.slice(1)) {
+          all.push(...(await cutAfter(cluster.ingresses[ingress]!.url, resubscribe(taskId, all.at(-1)!.id), count)));
+        }
+        all.push(...(await collect(cluster.ingresses[1]!.url, resubscribe(taskId, all.at(-1)!.id))));
+        for (const { event } of all) fold.add(event);
+        assert.deepEqual(fold.violations, []);
+        assert.equal(fold.textOf('streaming_result'), TOKENS.join(''));
+        assert.equal(fold.textOf('partial_result'), TOKENS.join(''));
+        const generations = all.map(({ id }) => Number(id.split('.')[0]));
+        assert.deepEqual(
+          generations,
+          generations.map((_generation, index) => index + 1),
+        );
+      },
+    ),
     { numRuns: 8 },
   );
 });
 
-test('S4-25 S2-35 a client that goes away stops nothing: the task completes, and it is no error', { timeout: 30_000 }, async () => {
+test('S4-25 S2-35 a client that goes away stops nothing: the task completes, and it is no error', {
+  timeout: 30_000,
+}, async () => {
   const [first] = await cutAfter(cluster.url, { text: 'count' }, 1);
   const taskId = taskOf(first!);
   const rest = await collect(cluster.url, resubscribe(taskId, first!.id));
   assert.equal((rest.at(-1)!.result as { status: { state: string } }).status.state, 'completed');
-  const got = (await (await rpc(cluster.url, { method: 'tasks/get', params: { id: taskId } })).json()) as { result: { status: { state: string } } };
+  const got = (await (await rpc(cluster.url, { method: 'tasks/get', params: { id: taskId } })).json()) as {
+    result: { status: { state: string } };
+  };
   assert.equal(got.result.status.state, 'completed');
   assert.ok(!cluster.ingresses.some(ingress => /"level":(50|60)/.test(ingress.output)), 'an error was logged');
 });
 
-test('S1-3 blocking false answers at once and the task goes on; S1-2 blocking waits for the end', { timeout: 30_000 }, async () => {
+test('S1-3 blocking false answers at once and the task goes on; S1-2 blocking waits for the end', {
+  timeout: 30_000,
+}, async () => {
   const send = async (blocking: boolean) => {
-    const params = { message: { kind: 'message', role: 'user', messageId: `b-${blocking}`, parts: [{ kind: 'text', text: 'count' }] }, configuration: { blocking } };
-    return ((await (await rpc(cluster.url, { method: 'message/send', params })).json()) as { result: { id: string; status: { state: string }; artifacts?: { name: string; parts: { text: string }[] }[] } }).result;
+    const params = {
+      message: { kind: 'message', role: 'user', messageId: `b-${blocking}`, parts: [{ kind: 'text', text: 'count' }] },
+      configuration: { blocking },
+    };
+    return (
+      (await (await rpc(cluster.url, { method: 'message/send', params })).json()) as {
+        result: { id: string; status: { state: string }; artifacts?: { name: string; parts: { text: string }[] }[] };
+      }
+    ).result;
   };
   const early = await send(false);
   assert.notEqual(early.status.state, 'completed');
@@ -112,16 +142,23 @@ test('cancel from another ingress stops the agent, and nothing follows it', { ti
   assert.equal(answered.result.status.state, 'canceled');
   assert.equal((list.at(-1)!.result as { status: { state: string } }).status.state, 'canceled');
   const until = performance.now() + 5_000;
-  while (!foreign.requests.some(request => request.method === 'cancel') && performance.now() < until) await new Promise(resolve => setTimeout(resolve, 20));
-  assert.ok(foreign.requests.some(request => request.method === 'cancel'), 'the agent was not told');
-  const again = (await (await rpc(first!.url, { method: 'tasks/cancel', params: { id: taskOf(list[0]!) } })).json()) as { error: { code: number } };
+  while (!foreign.requests.some(request => request.method === 'cancel') && performance.now() < until)
+    await new Promise(resolve => setTimeout(resolve, 20));
+  assert.ok(
+    foreign.requests.some(request => request.method === 'cancel'),
+    'the agent was not told',
+  );
+  const again = (await (await rpc(first!.url, { method: 'tasks/cancel', params: { id: taskOf(list[0]!) } })).json()) as {
+    error: { code: number };
+  };
   assert.equal(again.error.code, -32002);
 });
 
 test('a cursor that is none, or of the future, is refused; an unknown task is not found', async () => {
   const [first] = await cutAfter(cluster.url, { text: 'count' }, 1);
   const taskId = taskOf(first!);
-  const code = async (request: Parameters<typeof rpc>[1]) => ((await (await rpc(cluster.url, request)).json()) as { error?: { code: number } }).error?.code;
+  const code = async (request: Parameters<typeof rpc>[1]) =>
+    ((await (await rpc(cluster.url, request)).json()) as { error?: { code: number } }).error?.code;
   assert.equal(await code(resubscribe(taskId, 'nonsense')), -32602);
   assert.equal(await code(resubscribe(taskId, '999999.1')), -32602);
   assert.equal(await code({ method: 'tasks/resubscribe', params: { id: 'no-such-task' } }), -32001);

@@ -18,9 +18,16 @@ before(async () => {
       if (text.includes('fail')) return [{ token: 'so far' }, { fail: true, text: 'broken' }];
       if (text.includes('many')) return answer(Array.from({ length: 550 }, (_, index) => String(index % 10)));
       if (text.includes('slow')) return [{ token: 'first' }, { pause: 1500 }, { token: ' last' }, { complete: true }];
-      if (text.includes('same id')) return [{ token: 'once', id: 'x' }, { token: 'once', id: 'x' }, { token: 'ha' }, { token: 'ha' }, { complete: true }];
-      if (text.includes('tool')) return [{ notice: 'start', tool: 'version_service__version' }, { notice: 'end', tool: 'version_service__version' }, ...answer(TOKENS)];
-      if (text.includes('odd')) return [{ token: 'a' }, { result: { kind: 'telepathy', taskId: 'x' } }, { token: 'b' }, { complete: true }];
+      if (text.includes('same id'))
+        return [{ token: 'once', id: 'x' }, { token: 'once', id: 'x' }, { token: 'ha' }, { token: 'ha' }, { complete: true }];
+      if (text.includes('tool'))
+        return [
+          { notice: 'start', tool: 'version_service__version' },
+          { notice: 'end', tool: 'version_service__version' },
+          ...answer(TOKENS),
+        ];
+      if (text.includes('odd'))
+        return [{ token: 'a' }, { result: { kind: 'telepathy', taskId: 'x' } }, { token: 'b' }, { complete: true }];
       return answer(TOKENS);
     },
   });
@@ -33,29 +40,44 @@ after(async () => {
 });
 
 const artifactsOf = (list: Frame[], name: string) =>
-  list.flatMap(({ event }) => ('artifactUpdate' in event && event.artifactUpdate.artifact.name === name ? [event.artifactUpdate] : []));
+  list.flatMap(({ event }) =>
+    'artifactUpdate' in event && event.artifactUpdate.artifact.name === name ? [event.artifactUpdate] : [],
+  );
 
 test('S0-33 S0-2 S0-3 S0-5 S0-7 S0-8 S0-9 S0-10 S0-12 S0-14 S0-17 S0-18 S0-20 S0-32 S0-37 S0-45 the curl of S0 returns the sequence of S0', async () => {
-  const body = '{"id":"test-1","method":"message/stream","params":{"message":{"role":"user","parts":[{"kind":"text","text":"show argocd version"}],"messageId":"msg-1"}}}';
-  const response = await fetch(cluster.url, { method: 'POST', headers: { 'content-type': 'application/json', accept: 'text/event-stream' }, body });
+  const body =
+    '{"id":"test-1","method":"message/stream","params":{"message":{"role":"user","parts":[{"kind":"text","text":"show argocd version"}],"messageId":"msg-1"}}}';
+  const response = await fetch(cluster.url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
+    body,
+  });
   assert.equal(response.status, 200);
   assert.match(response.headers.get('content-type') ?? '', /^text\/event-stream/);
   const text = await response.text();
-  const list = text.split('\n\n').flatMap(block => block.split('\n').filter(line => line.startsWith('data: ')).map(line => JSON.parse(line.slice(6))));
+  const list = text.split('\n\n').flatMap(block =>
+    block
+      .split('\n')
+      .filter(line => line.startsWith('data: '))
+      .map(line => JSON.parse(line.slice(6))),
+  );
   assert.ok(list.every(frame => frame.id === 'test-1' && frame.jsonrpc === '2.0'));
   const results = list.map(frame => frame.result);
   assert.equal(results[0].kind, 'task');
   assert.equal(results[0].status.state, 'submitted');
   assert.equal(results.filter(result => result.kind === 'task').length, 1);
   const names = results.filter(result => result.kind === 'artifact-update').map(result => result.artifact.name);
-  assert.deepEqual([...new Set(names)], [
-    'execution_plan_streaming',
-    'execution_plan_update',
-    'tool_notification_start',
-    'streaming_result',
-    'tool_notification_end',
-    'partial_result',
-  ]);
+  assert.deepEqual(
+    [...new Set(names)],
+    [
+      'execution_plan_streaming',
+      'execution_plan_update',
+      'tool_notification_start',
+      'streaming_result',
+      'tool_notification_end',
+      'partial_result',
+    ],
+  );
   const final = results.at(-1);
   assert.deepEqual([final.kind, final.final, final.status.state], ['status-update', true, 'completed']);
   const plan = results.filter(result => result.artifact?.name === 'execution_plan_streaming');
@@ -68,9 +90,15 @@ test('S0-33 S0-2 S0-3 S0-5 S0-7 S0-8 S0-9 S0-10 S0-12 S0-14 S0-17 S0-18 S0-20 S0
   assert.deepEqual([update.append, update.lastChunk], [false, true]);
   assert.match(streamed, /^⟦[^⟦⟧]*⟧$/);
   const start = results.find(result => result.artifact?.name === 'tool_notification_start');
-  assert.deepEqual([start.append, start.artifact.description, start.artifact.parts[0].text], [false, 'Tool call started: argocd', '🔧 Supervisor: Calling Agent Argocd...\n']);
+  assert.deepEqual(
+    [start.append, start.artifact.description, start.artifact.parts[0].text],
+    [false, 'Tool call started: argocd', '🔧 Supervisor: Calling Agent Argocd...\n'],
+  );
   const [first] = results.filter(result => result.artifact?.name === 'streaming_result');
-  assert.deepEqual([first.append, first.lastChunk, first.artifact.description], [false, false, 'Streaming result from Platform Engineer']);
+  assert.deepEqual(
+    [first.append, first.lastChunk, first.artifact.description],
+    [false, false, 'Streaming result from Platform Engineer'],
+  );
   const [partial] = results.filter(result => result.artifact?.name === 'partial_result');
   assert.deepEqual([partial.append, partial.lastChunk, partial.artifact.parts[0].text], [false, true, ANSWER]);
   assert.match(partial.artifact.description, /\(stream ended\)$/);
@@ -85,7 +113,9 @@ test('S0-6 S0-16 S0-19 S0-28 S0-30 S0-31 S0-36 S0-39 S0-41 S0-47 one answer arti
   assert.equal(fold.contextIds.size, 1);
   assert.equal(fold.textOf('streaming_result'), ANSWER);
   assert.equal(new Set(artifactsOf(list, 'streaming_result').map(update => update.artifact.artifactId)).size, 1);
-  const notices = list.flatMap(({ event }) => ('artifactUpdate' in event && /notification/.test(event.artifactUpdate.artifact.name ?? '') ? [event.artifactUpdate] : []));
+  const notices = list.flatMap(({ event }) =>
+    'artifactUpdate' in event && /notification/.test(event.artifactUpdate.artifact.name ?? '') ? [event.artifactUpdate] : [],
+  );
   assert.equal(new Set(notices.map(notice => notice.artifact.artifactId)).size, notices.length);
   assert.ok(notices.every(notice => notice.append !== true));
 });
@@ -161,18 +191,21 @@ test('S0-42 an event of an unknown kind is skipped and the stream lives', async 
 test('S0-44 names are interface: these and no others', async () => {
   const list = await collect(cluster.url, { text: 'use a tool' });
   const shapes = list.map(shapeOf).filter((shape, index, all) => shape !== all[index - 1] && !shape.endsWith('+'));
-  assert.deepEqual(shapes, [
-    'task',
-    'status:working',
-    'artifact:execution_plan_streaming',
-    'artifact:execution_plan_update',
-    'artifact:tool_notification_start',
-    'artifact:tool_notification_end',
-    'artifact:streaming_result',
-    'artifact:tool_notification_end',
-    'artifact:partial_result',
-    'status:completed',
-  ].flatMap(shape => (shape === 'artifact:tool_notification_start' ? [shape] : [shape])));
+  assert.deepEqual(
+    shapes,
+    [
+      'task',
+      'status:working',
+      'artifact:execution_plan_streaming',
+      'artifact:execution_plan_update',
+      'artifact:tool_notification_start',
+      'artifact:tool_notification_end',
+      'artifact:streaming_result',
+      'artifact:tool_notification_end',
+      'artifact:partial_result',
+      'status:completed',
+    ].flatMap(shape => (shape === 'artifact:tool_notification_start' ? [shape] : [shape])),
+  );
 });
 
 test('S0-46 a sub-agent answers the same call itself', async () => {
@@ -197,7 +230,9 @@ test('S0-43 a message of the wrong shape is -32602 and makes no task', async () 
 });
 
 test('S4-6 a hundred concurrent requests keep their ids', async () => {
-  const all = await Promise.all(Array.from({ length: 100 }, (_, index) => collect(cluster.url, { text: 'show argocd version', rpcId: `r${index}` })));
+  const all = await Promise.all(
+    Array.from({ length: 100 }, (_, index) => collect(cluster.url, { text: 'show argocd version', rpcId: `r${index}` })),
+  );
   const tasks = new Set<string>();
   for (const [index, list] of all.entries()) {
     assert.ok(list.every(frame => frame.rpcId === `r${index}`));

@@ -23,10 +23,17 @@ after(async () => {
   await echo?.close();
 });
 
-type TaskJson = { id: string; contextId: string; status: { state: string }; history: unknown[]; artifacts: { name: string; parts: { text: string }[] }[] };
+type TaskJson = {
+  id: string;
+  contextId: string;
+  status: { state: string };
+  history: unknown[];
+  artifacts: { name: string; parts: { text: string }[] }[];
+};
 type Answer = { result: TaskJson; error?: { code: number } };
 
-const call = async (request: Parameters<typeof rpc>[1], url = cluster.url): Promise<Answer> => (await (await rpc(url, request)).json()) as Answer;
+const call = async (request: Parameters<typeof rpc>[1], url = cluster.url): Promise<Answer> =>
+  (await (await rpc(url, request)).json()) as Answer;
 const send = (params: Record<string, unknown>, url?: string) => call({ method: 'message/send', params }, url);
 
 async function factsOf(taskId: string): Promise<Fact[]> {
@@ -75,7 +82,11 @@ test('S1-8 the log keeps the message as it came, parts that are no text and meta
     kind: 'message',
     role: 'user',
     messageId: 'raw-1',
-    parts: [{ kind: 'text', text: 'hello' }, { kind: 'data', data: { a: [1, { b: null }] } }, { kind: 'file', file: { name: 'x.bin', mimeType: 'x/y', bytes: 'AAEC' } }],
+    parts: [
+      { kind: 'text', text: 'hello' },
+      { kind: 'data', data: { a: [1, { b: null }] } },
+      { kind: 'file', file: { name: 'x.bin', mimeType: 'x/y', bytes: 'AAEC' } },
+    ],
     metadata: { nested: { deep: true } },
   };
   const { result } = await send({ message, metadata: { network: 'n1' } });
@@ -121,7 +132,11 @@ test('a message to a task that has ended is refused and changes nothing', async 
 });
 
 test('S3-19 S3-20 S4-29 S4-30 S4-31 bad JSON, a request that is none, an unknown method, an unknown task', async () => {
-  const post = async (body: string) => (await (await fetch(cluster.url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })).json()) as { error: { code: number }; id: unknown };
+  const post = async (body: string) =>
+    (await (await fetch(cluster.url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })).json()) as {
+      error: { code: number };
+      id: unknown;
+    };
   assert.equal((await post('{"id": 1, ')).error.code, -32700);
   assert.equal((await post('{"id":1}')).error.code, -32600);
   assert.equal((await post('{"jsonrpc":"1.0","id":1,"method":"message/send"}')).error.code, -32600);

@@ -33,7 +33,12 @@ async function* play(text: string): AsyncGenerator<Step> {
 before(async () => {
   if (skip) return;
   foreign = await startForeignAgent({ dialect: '0.3', script: ({ text }) => play(text) });
-  const entry = (name: string) => ({ name, adapter: 'a2a', url: foreign.url, skills: [{ id: name, name, description: name, tags: [name] }] });
+  const entry = (name: string) => ({
+    name,
+    adapter: 'a2a',
+    url: foreign.url,
+    skills: [{ id: name, name, description: name, tags: [name] }],
+  });
   cluster = await Cluster.start({ agents: [entry('alpha'), entry('beta')], relays: 2 });
 });
 
@@ -51,7 +56,8 @@ function answers(list: Frame[]): Fold {
   return fold;
 }
 
-const ask = (trace: Trace, rate: number, agents = 'alpha') => collect(cluster.url, { text: `${agents} play ${trace.file} at ${rate}` });
+const ask = (trace: Trace, rate: number, agents = 'alpha') =>
+  collect(cluster.url, { text: `${agents} play ${trace.file} at ${rate}` });
 
 for (const trace of traces) {
   test(`promise 1: ${trace.file} folds byte-identical in bursts and at 500 tokens/s`, { skip }, async () => {
@@ -59,8 +65,11 @@ for (const trace of traces) {
       const list = await ask(trace, rate);
       const fold = answers(list);
       assert.equal(sha256(fold.textOf('streaming_result')), trace.sha256);
-      const chunks = list.filter(({ event }) => 'artifactUpdate' in event && event.artifactUpdate.artifact.name === 'streaming_result').length;
-      if (rate === 500 && trace.tokens.length >= 200) assert.ok(chunks * 8 <= trace.tokens.length, `${chunks} frames for ${trace.tokens.length} tokens`);
+      const chunks = list.filter(
+        ({ event }) => 'artifactUpdate' in event && event.artifactUpdate.artifact.name === 'streaming_result',
+      ).length;
+      if (rate === 500 && trace.tokens.length >= 200)
+        assert.ok(chunks * 8 <= trace.tokens.length, `${chunks} frames for ${trace.tokens.length} tokens`);
     }
   });
 }
@@ -88,6 +97,9 @@ test('S0-47 two agents interleaved stay two texts', { skip }, async () => {
   const trace = traces.find(({ tokens }) => tokens.length > 250)!;
   const fold = answers(await ask(trace, 500, 'alpha beta'));
   const texts = [...fold.artifacts.values()].filter(artifact => artifact.name === 'streaming_result');
-  assert.deepEqual(texts.map(artifact => sha256(artifact.text)), [trace.sha256, trace.sha256]);
+  assert.deepEqual(
+    texts.map(artifact => sha256(artifact.text)),
+    [trace.sha256, trace.sha256],
+  );
   assert.deepEqual(texts.map(artifact => artifact.metadata?.sourceAgent).sort(), ['alpha', 'beta']);
 });

@@ -13,7 +13,9 @@ export function readTraces(): Trace[] | undefined {
   if (!existsSync(`${FOLDER}MANIFEST.json`)) return undefined;
   const manifest: ManifestEntry[] = JSON.parse(readFileSync(`${FOLDER}MANIFEST.json`, 'utf8'));
   return manifest.map(({ file, text_sha256 }) => {
-    const lines = readFileSync(`${FOLDER}${file}`, 'utf8').split('\n').filter(line => line !== '');
+    const lines = readFileSync(`${FOLDER}${file}`, 'utf8')
+      .split('\n')
+      .filter(line => line !== '');
     const deltas = lines.map(line => JSON.parse(line) as { k: string; t: string });
     return { file, tokens: deltas.filter(delta => delta.k === 'text').map(delta => delta.t), sha256: text_sha256 };
   });

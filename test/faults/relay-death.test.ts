@@ -38,7 +38,8 @@ async function watch(seen: (list: Frame[]) => void): Promise<Watched> {
   let longestGapMs = 0;
   for await (const frame of frames(cluster.url, { text: 'count' })) {
     const last = list.at(-1);
-    if (last !== undefined && shapeOf(last).startsWith('artifact:streaming_result')) longestGapMs = Math.max(longestGapMs, frame.atMs - last.atMs);
+    if (last !== undefined && shapeOf(last).startsWith('artifact:streaming_result'))
+      longestGapMs = Math.max(longestGapMs, frame.atMs - last.atMs);
     list.push(frame);
     fold.add(frame.event);
     seen(list);
@@ -52,7 +53,9 @@ function assertWhole({ fold }: Watched): void {
   assert.equal(fold.textOf('partial_result'), TOKENS.join(''));
 }
 
-test('a relay killed in mid-stream: the other goes on within the lease, and no character is lost or doubled', { timeout: 60_000 }, async t => {
+test('a relay killed in mid-stream: the other goes on within the lease, and no character is lost or doubled', {
+  timeout: 60_000,
+}, async t => {
   const streams = await Promise.all(
     Array.from({ length: 4 }, async (_, index) =>
       watch(list => {

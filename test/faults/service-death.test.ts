@@ -58,7 +58,10 @@ async function follow(at: number, act: () => Promise<unknown>): Promise<Fold> {
   }
   await acted;
   const generations = list.map(({ id }) => Number(id.split('.')[0]));
-  assert.deepEqual(generations, generations.map((_generation, index) => index + 1));
+  assert.deepEqual(
+    generations,
+    generations.map((_generation, index) => index + 1),
+  );
   assert.deepEqual(fold.violations, []);
   assert.equal(fold.textOf('partial_result'), ANSWER);
   assert.equal(fold.textOf('streaming_result'), ANSWER);
@@ -74,12 +77,16 @@ test('S0-1 ingress dies in mid-stream: the client resumes on the other one', { t
   await follow(12, () => restart(cluster.ingresses[0]!));
 });
 
-test('S0-1 the supervisor dies in mid-stream: text goes on, and another supervisor finishes the task once', { timeout: 60_000 }, async () => {
+test('S0-1 the supervisor dies in mid-stream: text goes on, and another supervisor finishes the task once', {
+  timeout: 60_000,
+}, async () => {
   const fold = await follow(12, () => restart(cluster.supervisors[0]!));
   assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('S0-1 the sub-agent dies in mid-stream: its next attempt replaces what the dead one had said', { timeout: 60_000 }, async () => {
+test('S0-1 the sub-agent dies in mid-stream: its next attempt replaces what the dead one had said', {
+  timeout: 60_000,
+}, async () => {
   const fold = await follow(12, () => restart(cluster.agents[0]!));
   assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
 });
@@ -88,7 +95,9 @@ test('S0-1 the relay dies in mid-stream, and the same one comes back', { timeout
   await follow(12, () => restart(cluster.relays[0]!));
 });
 
-test('nats-server dies in mid-stream and comes back on the same store: nothing acknowledged is lost', { timeout: 60_000 }, async () => {
+test('nats-server dies in mid-stream and comes back on the same store: nothing acknowledged is lost', {
+  timeout: 60_000,
+}, async () => {
   await follow(12, async () => {
     await cluster.nats.kill();
     await cluster.nats.restart();

@@ -3,7 +3,15 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 
-export type ReceivedSpan = { service: string; name: string; traceId: string; spanId: string; parentId: string; links: string[]; status: number };
+export type ReceivedSpan = {
+  service: string;
+  name: string;
+  traceId: string;
+  spanId: string;
+  parentId: string;
+  links: string[];
+  status: number;
+};
 
 type Field = { number: number; value: bigint | Buffer };
 
@@ -46,7 +54,15 @@ function spanOf(service: string, span: Buffer): ReceivedSpan {
   const links = messages(span, 13).map(link => messages(link, 2)[0]?.toString('hex') ?? '');
   const [status] = messages(span, 15);
   const code = status === undefined ? 0n : fields(status).find(({ number }) => number === 3)?.value;
-  return { service, name: messages(span, 5)[0]?.toString() ?? '', traceId: hex(1), spanId: hex(2), parentId: hex(4), links, status: Number(code ?? 0) };
+  return {
+    service,
+    name: messages(span, 5)[0]?.toString() ?? '',
+    traceId: hex(1),
+    spanId: hex(2),
+    parentId: hex(4),
+    links,
+    status: Number(code ?? 0),
+  };
 }
 
 function serviceOf(resourceSpans: Buffer): string {

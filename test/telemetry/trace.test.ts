@@ -67,7 +67,10 @@ test('invariant 7: no text of a token in a span, a metric or a log line', async 
 test('S2-35 S2-36 a client that goes away leaves no span in error', { timeout: 30_000 }, async () => {
   const traceId = TRACE_ID.replace('0af', '0bf');
   const list: Frame[] = [];
-  for await (const frame of frames(cluster.url, { text: 'again', headers: { traceparent: `00-${traceId}-b7ad6b7169203331-01` } })) {
+  for await (const frame of frames(cluster.url, {
+    text: 'again',
+    headers: { traceparent: `00-${traceId}-b7ad6b7169203331-01` },
+  })) {
     list.push(frame);
     break;
   }

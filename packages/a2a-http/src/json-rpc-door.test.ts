@@ -3,7 +3,7 @@ import { Agent, request as httpRequest } from 'node:http';
 import { test } from 'node:test';
 import { PARTS_MAX } from '@hopline/a2a';
 import fc from 'fast-check';
-import { call, openRig, type Rig, type RpcAnswer, sendParams, userMessage } from './door.test-rig.ts';
+import { call, openRig, type Rig, type RpcAnswer, sendParams, userMessage } from './door.test-kit.ts';
 
 async function raw(
   rig: Rig,

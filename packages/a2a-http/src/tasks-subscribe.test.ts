@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { call, type Frame, open, openRig, post, type Rig, sendParams, shape, userMessage } from './door.test-rig.ts';
+import { call, type Frame, open, openRig, post, type Rig, sendParams, shape, userMessage } from './door.test-kit.ts';
 
 /** A task that has said these tokens and still works. */
 async function working(rig: Rig, tokens: string[]): Promise<string> {

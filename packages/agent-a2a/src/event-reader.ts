@@ -51,7 +51,7 @@ export class EventReader {
     else if ('artifactUpdate' in event) yield* this.#artifactUpdate(event.artifactUpdate);
     else {
       const { taskId, contextId, status, metadata } = event.statusUpdate;
-      this.#remember(taskId, contextId);
+      this.remember(taskId, contextId);
       yield* this.status(status, metadata);
     }
   }
@@ -73,7 +73,7 @@ export class EventReader {
    * Returns whether it has everything that was said; if not, text may be missing.
    */
   *snapshot(task: Task): Generator<AgentEvent, boolean> {
-    this.#remember(task.id, task.contextId);
+    this.remember(task.id, task.contextId);
     const said = saidInTurn(task);
     const whole = !this.#saidText || this.#hasAll(said);
     if (!this.#saidText) for (const message of said) yield* this.#working(message, undefined);
@@ -104,14 +104,14 @@ export class EventReader {
     return this.#options.deltas === 'incremental' ? texts.join('') : (texts.at(-1) ?? '');
   }
 
-  #remember(taskId: string, contextId: string): void {
-    // The first ones count: an agent that sends other ids later changes nothing (S1-14).
+  /** Ids of the agent's task. The first ones count: an agent that sends other ids later changes nothing (S1-14). */
+  remember(taskId: string, contextId: string): void {
     if (taskId !== '') this.ids.taskId ??= taskId;
     if (contextId !== '') this.ids.contextId ??= contextId;
   }
 
   *#task(task: Task): Generator<AgentEvent> {
-    this.#remember(task.id, task.contextId);
+    this.remember(task.id, task.contextId);
     const settled = isTerminal(task.status.state) || isInterrupted(task.status.state);
     // The first one only says that the task exists; a later one is a snapshot.
     if (settled || this.#events > 1) yield* this.snapshot(task);
@@ -165,7 +165,7 @@ export class EventReader {
 
   *#artifactUpdate(update: TaskArtifactUpdateEvent): Generator<AgentEvent> {
     const { artifact, append = false, lastChunk = false } = update;
-    this.#remember(update.taskId, update.contextId);
+    this.remember(update.taskId, update.contextId);
     const empty = artifact.parts.every(part => part.text === '');
     if (artifact.name === END_MARKER && empty) return this.#options.onSkipped('empty marker');
     const notice = noticeOfArtifact(artifact);

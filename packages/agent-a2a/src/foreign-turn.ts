@@ -68,9 +68,13 @@ export class ForeignTurn {
 
   /** Returns false when the agent turned out not to stream: nothing was begun then. */
   async *#stream(params: JsonObject): AsyncGenerator<AgentEvent, boolean> {
+    let first = this.#turn.resume !== undefined;
     for await (const said of this.#client.stream('stream', params, this.#context())) {
       if ('error' in said && CANNOT_STREAM.includes(said.error.code) && this.#reader.ids.taskId === undefined) return false;
-      yield* this.#take(said);
+      // An agent that is resumed may begin with its task as it was: still asking (seen with @a2a-js/sdk 1.3).
+      if (first && isAsking(said)) this.#reader.remember(said.event.task.id, said.event.task.contextId);
+      else yield* this.#take(said);
+      first = false;
       if (this.#reader.ended) break;
     }
     return true;
@@ -152,6 +156,10 @@ export class ForeignTurn {
     const totalMsMax = Math.min(msMax, this.#endsAtMs - performance.now());
     return { signal: this.#turn.signal, trace: this.#turn.trace, totalMsMax };
   }
+}
+
+function isAsking(said: ForeignResponse): said is { event: { task: Task } } {
+  return 'event' in said && 'task' in said.event && isInterrupted(said.event.task.status.state);
 }
 
 function isSettled(state: TaskState): boolean {

@@ -6,6 +6,8 @@ import type { Agent, AgentSkill } from './agent.ts';
 export const BEAT_MS = 2_000;
 /** The agent is asked for its skills this often, milliseconds; at every beat until it has answered once. */
 export const SKILLS_MS = 30_000;
+/** The first announcement waits this long for the agent's skills, milliseconds: a task that is planned before they are known goes to the wrong agent. */
+export const FIRST_SKILLS_MS_MAX = 3_000;
 /** Skills of one announcement, and characters of a description: the entry is one small value that every supervisor keeps. */
 export const SKILLS_MAX = 128;
 export const DESCRIPTION_CHARS_MAX = 512;
@@ -29,13 +31,16 @@ export type AnnounceOptions = {
 export async function announce(options: AnnounceOptions): Promise<void> {
   const { log, name, agent, url, logger, signal } = options;
   const asked = new SkillsAsked(options);
+  await Promise.race([asked.refresh(), sleep(FIRST_SKILLS_MS_MAX, signal)]);
   while (!signal.aborted) {
-    asked.refresh();
     const description = agent.description.slice(0, DESCRIPTION_CHARS_MAX);
     const entry: AgentEntry = { name, description, url, skills: asked.skills(), beat: Date.now() };
-    options.announced?.(entry);
-    await log.agents.put(name, entry).catch(error => logger.warn({ agent: name, err: error }, 'agent could not be announced'));
+    await log.agents.put(name, entry).then(
+      () => options.announced?.(entry),
+      error => logger.warn({ agent: name, err: error }, 'agent could not be announced'),
+    );
     await sleep(options.beatMs ?? BEAT_MS, signal);
+    void asked.refresh();
   }
   await log.agents.delete(name).catch(error => logger.warn({ agent: name, err: error }, 'agent could not be removed'));
 }
@@ -56,15 +61,14 @@ class SkillsAsked {
     return [...merged.values()].slice(0, SKILLS_MAX).map(bounded);
   }
 
-  /** Does not wait: an agent that is slow to answer must not look dead. */
-  refresh(): void {
+  /** Never rejects. Not waited for after the first time: an agent that is slow to answer must not look dead. */
+  async refresh(): Promise<void> {
     const due = this.#own === undefined || performance.now() - this.#askedMs >= SKILLS_MS;
     if (this.#asking || !due) return;
     this.#asking = true;
     this.#askedMs = performance.now();
-    void this.#ask().finally(() => {
-      this.#asking = false;
-    });
+    await this.#ask();
+    this.#asking = false;
   }
 
   async #ask(): Promise<void> {

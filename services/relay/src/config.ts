@@ -38,5 +38,12 @@ export const relayConfig = defineServiceConfig({
     unit: 'ms',
     doc: 'A relay that was silent for this long loses its shards: the bound on how long text stands still after its death.',
   },
-  HOPLINE_BEAT_MS: { type: 'integer', default: BEAT_MS, min: 50, max: 10_000, unit: 'ms', doc: 'A relay says that it lives this often.' },
+  HOPLINE_BEAT_MS: {
+    type: 'integer',
+    default: BEAT_MS,
+    min: 50,
+    max: 10_000,
+    unit: 'ms',
+    doc: 'A relay says that it lives this often.',
+  },
 });

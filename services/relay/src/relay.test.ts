@@ -5,7 +5,7 @@ import { type FactRecord, isVisible, type Producer } from '@hopline/events';
 import { createInputWriter, type InputWriter } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { evolve } from '@hopline/task';
-import { type HopMetrics, createLogger } from '@hopline/telemetry';
+import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import fc from 'fast-check';
 import { createRelay, type Relay } from './relay.ts';
 
@@ -48,7 +48,10 @@ function assertSound(all: FactRecord[]): Fold {
   const fold = foldOf(all);
   assert.deepEqual(fold.violations, []);
   const generations = all.flatMap(({ facts }) => facts.filter(isVisible).map(fact => fact.generation));
-  assert.deepEqual(generations, generations.map((_generation, index) => index + 1));
+  assert.deepEqual(
+    generations,
+    generations.map((_generation, index) => index + 1),
+  );
   const [first, ...rest] = all.flatMap(({ facts }) => facts);
   const folded = rest.reduce(evolve, evolve(undefined, first!));
   const marks = { raw: 0, producers: {} };
@@ -94,10 +97,17 @@ const token = fc.oneof(fc.constantFrom('ha', ' ', '\n', '✅', '👩‍👩‍�
 test('promise 1: relays that die anywhere, conflicts and lost acks change no character', { timeout: 120_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.record({ lane: fc.constantFrom('a', 'b'), token, then: fc.constantFrom('go', 'go', 'go', 'wait', 'notice', 'kill', 'conflict', 'lose') }), {
-        minLength: 1,
-        maxLength: 60,
-      }),
+      fc.array(
+        fc.record({
+          lane: fc.constantFrom('a', 'b'),
+          token,
+          next: fc.constantFrom('go', 'go', 'go', 'wait', 'notice', 'kill', 'conflict', 'lose'),
+        }),
+        {
+          minLength: 1,
+          maxLength: 60,
+        },
+      ),
       async steps => {
         const log = createMemoryLog();
         // A relay that dies leaves its log handle behind: what it still has in flight may arrive or not.
@@ -112,14 +122,21 @@ test('promise 1: relays that die anywhere, conflicts and lost acks change no cha
         for (const step of steps) {
           out.token(step.lane, step.token);
           said[step.lane as 'a' | 'b'] += step.token;
-          if (step.then === 'wait') await new Promise(resolve => setTimeout(resolve, 3));
-          if (step.then === 'conflict') log.faults.conflicts = 1;
-          if (step.then === 'lose') log.faults.loseAcks = 1;
-          if (step.then === 'notice') {
+          if (step.next === 'wait') await new Promise(resolve => setTimeout(resolve, 3));
+          if (step.next === 'conflict') log.faults.conflicts = 1;
+          if (step.next === 'lose') log.faults.loseAcks = 1;
+          if (step.next === 'notice') {
             const shown = { name: 'notice' };
-            out.add({ kind: 'artifact', lane: `n${notices++}`, artifact: shown, parts: [{ text: 'n' }], append: false, last: true });
+            out.add({
+              kind: 'artifact',
+              lane: `n${notices++}`,
+              artifact: shown,
+              parts: [{ text: 'n' }],
+              append: false,
+              last: true,
+            });
           }
-          if (step.then === 'kill') {
+          if (step.next === 'kill') {
             const dead = relay;
             await own.close();
             void dead.stop().catch(() => {});

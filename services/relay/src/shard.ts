@@ -3,9 +3,9 @@ import type { InputLog, StoredInput } from '@hopline/log';
 import { type PipelineContext, TaskPipeline } from './task-pipeline.ts';
 
 /** Text waiting for appends in one shard, UTF-16 units; beyond it the shard reads no further until the log has caught up. */
-export const SHARD_WAITING_UNITS_MAX = 16 * 1024 * 1024;
+const SHARD_WAITING_UNITS_MAX = 16 * 1024 * 1024;
 /** A task without input for this long leaves memory; its next input reads it back from the log. Milliseconds. */
-export const IDLE_MS = 30_000;
+const IDLE_MS = 30_000;
 const SWEEP_MS = 5_000;
 const CATCH_UP_POLL_MS = 5;
 /** The bound on waiting text is looked at once in so many records: a look costs one step per task. */

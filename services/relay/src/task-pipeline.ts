@@ -8,7 +8,7 @@ import { TaskHop } from './task-hop.ts';
 import { type Chunk, TaskText } from './task-text.ts';
 
 /** Text of one record, UTF-16 units: large enough that a burst is one append, far below the log's record limit. */
-export const RECORD_TEXT_UNITS_MAX = 128 * 1024;
+const RECORD_TEXT_UNITS_MAX = 128 * 1024;
 
 /** Facts that were just stored; or none, and the message whose side effects may not have happened before a takeover. */
 export type StoredStep = { facts: Fact[]; control: TaskControl; first: number; again?: MessageInput };

@@ -12,8 +12,7 @@ const ms = (value: number) => Type.Optional(Type.Integer({ minimum: 1, maximum: 
 const text = (maxLength: number) => Type.String({ minLength: 1, maxLength });
 const strings = Type.Record(Type.String(), Type.String({ maxLength: 16_384 }));
 const httpUrl = Type.String({ pattern: '^https?://', maxLength: 2_048, reason: 'must begin with http:// or https://' });
-const oneOf = <const T extends readonly string[]>(values: T) =>
-  Type.Enum(values, { reason: `must be one of ${values.join(', ')}` });
+const oneOf = (values: readonly string[]) => ({ reason: `must be one of ${values.join(', ')}` });
 
 const skill = Type.Object(
   {
@@ -38,8 +37,8 @@ function entry<const A extends string, P extends TProperties>(adapter: A, proper
 
 const a2a = entry('a2a', {
   url: httpUrl,
-  deltas: Type.Optional(oneOf(DELTAS)),
-  text: Type.Optional(oneOf(STATUS_TEXTS)),
+  deltas: Type.Optional(Type.Enum([...DELTAS], oneOf(DELTAS))),
+  text: Type.Optional(Type.Enum([...STATUS_TEXTS], oneOf(STATUS_TEXTS))),
   headers: Type.Optional(strings),
   firstEventMsMax: ms(A2A_LIMITS.firstEventMsMax),
   silenceMsMax: ms(A2A_LIMITS.silenceMsMax),

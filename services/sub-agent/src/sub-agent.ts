@@ -23,7 +23,7 @@ export type SubAgentDeps = {
 };
 
 export type SubAgent = {
-  /** Opens the agent's own door, then takes work and announces the agent. Resolves with the door's address. */
+  /** Opens the agent's own door, takes work, announces the agent. Resolves with the door's address when the agent stands in the registry. */
   start(host: string, port: number): Promise<string>;
   /** Lets turns in hand end, then closes door and agent. */
   stop(): Promise<void>;
@@ -44,8 +44,10 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
     start: async (host, port) => {
       const address = await app.listen({ host, port });
       if (deps.publicUrl === undefined) url = `${address}/`;
+      const known = Promise.withResolvers<void>();
       const announced = (entry: { skills: AgentSkill[] }) => {
         skills = entry.skills;
+        known.resolve();
       };
       const { slots, drainMs } = deps;
       const own = { log, name, agent, url, skills: deps.skills, slots, drainMs, announced };
@@ -57,6 +59,7 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
           throw error;
         });
       });
+      await Promise.race([known.promise, serving]);
       return url;
     },
     stop: async () => {

@@ -1,9 +1,9 @@
 import type { AgentEntry, KeyValue } from '@hopline/log';
 
 /** An agent whose heartbeat stood still for this long is gone, milliseconds. */
-export const AGENT_SILENCE_MS_MAX = 10_000;
+const AGENT_SILENCE_MS_MAX = 10_000;
 /** How long a task waits for the first agent to appear before it fails, milliseconds: at a cold start agents announce themselves after the supervisor. */
-export const AGENT_WAIT_MS_MAX = 10_000;
+const AGENT_WAIT_MS_MAX = 10_000;
 const POLL_MS = 100;
 
 /** The agents that live now, from their announcements. Judged by this process's own clock, like the relays' leases. */

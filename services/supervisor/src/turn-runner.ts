@@ -1,5 +1,5 @@
 import type { Work } from '@hopline/events';
-import type { AgentEntry, InputWriter, Log } from '@hopline/log';
+import type { AgentEntry, InputWriter } from '@hopline/log';
 import type { Planner } from './planner.ts';
 import type { TurnView } from './turn-view.ts';
 
@@ -26,7 +26,3 @@ export type TurnContext = {
   displayName: string;
   signal: AbortSignal;
 };
-
-export type Delegation = Parameters<TurnContext['delegate']>[0];
-
-export type SupervisorDeps = { log: Log; planner: Planner; displayName: string };

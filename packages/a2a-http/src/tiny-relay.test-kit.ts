@@ -1,0 +1,101 @@
+import type { Message } from '@hopline/a2a';
+import type { AgentInput, Fact, TaskControl } from '@hopline/events';
+import type { MemoryLog } from '@hopline/log/memory';
+import { decide, evolve, type Item } from '@hopline/task';
+
+/** For tests: the smallest thing that turns inputs into facts, with the real rules and no time of its own. */
+export class TinyRelay {
+  readonly #log: MemoryLog;
+  readonly #tasks = new Map<string, { control: TaskControl; seq: number; first: number }>();
+  /** Called when a client's message or cancel has been taken. */
+  onClient: (taskId: string, control: TaskControl) => Promise<void> | void = () => {};
+  /** While false, inputs wait in the log. */
+  running = true;
+  #resume: (() => void) | undefined;
+
+  constructor(log: MemoryLog) {
+    this.#log = log;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    for await (const { taskId, record, seq } of this.#log.inputs.readShard(0, 1, signal)) {
+      if (!this.running)
+        await new Promise<void>(resolve => {
+          this.#resume = resolve;
+        });
+      if (record.from !== 'client') continue;
+      const took = await this.decide(taskId, { kind: 'client', taskId, input: record.input }, seq);
+      if (took) void this.onClient(taskId, this.control(taskId));
+    }
+  }
+
+  resume(): void {
+    this.running = true;
+    this.#resume?.();
+  }
+
+  control(taskId: string): TaskControl {
+    return this.#tasks.get(taskId)!.control;
+  }
+
+  /** Appends what the rules make of an item; false when they dropped it. */
+  async decide(taskId: string, item: Item, raw?: number): Promise<boolean> {
+    const known = this.#tasks.get(taskId);
+    const { facts } = decide(known?.control, item, Date.now());
+    if (facts.length === 0) return false;
+    await this.append(taskId, facts, raw);
+    return true;
+  }
+
+  async append(taskId: string, facts: Fact[], raw?: number): Promise<void> {
+    const known = this.#tasks.get(taskId);
+    let control = known?.control;
+    for (const fact of facts) control = evolve(control, fact);
+    const next = { ...control!, raw: raw ?? control!.raw };
+    const first = known?.first ?? 0;
+    const { seq } = await this.#log.facts.append(
+      { v: 1, facts, control: next, first },
+      { expected: known?.seq ?? 0, id: `${taskId}:${next.generation}:${next.raw}:${next.at}:${Math.random()}` },
+    );
+    this.#tasks.set(taskId, { control: next, seq, first: first || seq });
+  }
+
+  async says(taskId: string, input: Exclude<AgentInput, { kind: 'text' }>): Promise<void> {
+    await this.decide(taskId, { kind: 'agent', from: this.#from(taskId), input });
+  }
+
+  async opens(taskId: string, lane: string, name = 'streaming_result'): Promise<void> {
+    await this.says(taskId, { kind: 'open', lane, artifact: { name, description: `Streaming result from ${lane}` } });
+  }
+
+  async text(taskId: string, lane: string, text: string, last = false): Promise<void> {
+    const now = Date.now();
+    const chunk = { first: 1, last: 1, count: 1, n: 1, why: 'ready', heldMs: 0, firstAt: now, lastAt: now };
+    await this.decide(taskId, { kind: 'run', from: this.#from(taskId), lane, text, last, n: 1, chunk });
+  }
+
+  async ends(taskId: string, state: 'COMPLETED' | 'FAILED' | 'INPUT_REQUIRED' | 'AUTH_REQUIRED' = 'COMPLETED'): Promise<void> {
+    const message: Message = {
+      messageId: `ask-${taskId}-${this.control(taskId).turn}`,
+      role: 'ROLE_AGENT',
+      parts: [{ text: 'Which one?' }],
+    };
+    const asks = state === 'INPUT_REQUIRED' || state === 'AUTH_REQUIRED';
+    await this.says(taskId, { kind: 'status', state: `TASK_STATE_${state}`, ...(asks && { message }) });
+  }
+
+  /** A whole answer in chunks, and the end. */
+  async answers(taskId: string, tokens: string[]): Promise<void> {
+    await this.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    const lane = `l${this.control(taskId).turn}`;
+    await this.opens(taskId, lane);
+    for (const token of tokens) await this.text(taskId, lane, token);
+    await this.ends(taskId);
+  }
+
+  #from(taskId: string) {
+    const { turn, role } = this.control(taskId);
+    return { id: role === 'supervisor' ? 'supervisor' : 'agent', agent: 'supervisor', turn, attempt: 1 };
+  }
+}
+

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Message, StreamResponse, Task } from '@hopline/a2a';
+import { EventReader, RECENT_MESSAGES_MAX, type ReaderOptions } from './event-reader.ts';
+import { OPEN_CALLS_MAX, OpenCalls } from './open-calls.ts';
+import { RecentIds } from './recent-ids.ts';
+
+const reader = (options: Partial<ReaderOptions> = {}) =>
+  new EventReader({ deltas: 'incremental', text: 'answer', onSkipped: () => {}, ...options });
+const message = (text: string, messageId = ''): Message => ({ messageId, role: 'ROLE_AGENT', parts: [{ text }] });
+const working = (text: string, messageId = ''): StreamResponse => ({
+  statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING', message: message(text, messageId) } },
+});
+const task = (more: Partial<Task>): Task => ({ id: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, ...more });
+
+function snapshot(of: EventReader, seen: Task) {
+  const events = of.snapshot(seen);
+  const all = [];
+  for (let step = events.next(); ; step = events.next()) {
+    if (step.done) return { events: all, whole: step.value };
+    all.push(step.value);
+  }
+}
+
+test('S0-22 ids are remembered within a bound; messages without one are never repeated deliveries', () => {
+  const one = reader();
+  assert.equal([...one.read(working('ha', '1')), ...one.read(working('ha', '1'))].length, 1);
+  assert.equal([...one.read(working('ha')), ...one.read(working('ha'))].length, 2);
+  const ids = new RecentIds(RECENT_MESSAGES_MAX);
+  for (let id = 0; id <= RECENT_MESSAGES_MAX; id += 1) ids.add(`${id}`);
+  assert.equal(ids.add('1'), false);
+  assert.equal(ids.add('0'), true, 'the oldest is forgotten');
+});
+
+test('open calls are bounded, and the oldest of a tool ends first', () => {
+  const calls = new OpenCalls();
+  const ids = Array.from({ length: OPEN_CALLS_MAX + 1 }, (_, n) =>
+    calls.idOf({ phase: 'start', tool: n === 0 ? 'old' : 'x', failed: false }),
+  );
+  assert.equal(calls.isOpen('old'), false);
+  assert.equal(calls.idOf({ phase: 'end', tool: 'x', failed: false }), ids[1]);
+});
+
+test('a whole task after a broken stream: its history is the answer so far, without notices and without earlier turns', () => {
+  const one = reader();
+  for (const event of [working('🔧 Calling tool: x', 'n1'), working('one', 'm1')]) [...one.read(event)];
+  const history = [
+    message('from the turn before', 'old'),
+    { ...message('question', 'q'), role: 'ROLE_USER' as const },
+    message('🔧 Calling tool: x', 'n1'),
+    message('✅ Tool x completed', 'n2'),
+    message('one', 'm1'),
+    message(' two', 'm2'),
+  ];
+  assert.deepEqual(snapshot(one, task({ history })), { events: [{ type: 'snapshot', text: 'one two' }], whole: true });
+});
+
+test('a task that does not go back to the first text, or has less than was said, is not whole', () => {
+  const one = reader();
+  [...one.read(working('one', 'm1'))];
+  assert.equal(snapshot(one, task({ history: [message(' two', 'm2')] })).whole, false);
+  assert.deepEqual(
+    snapshot(one, task({ history: [message(' two', 'm2')] })).events,
+    [],
+    'a part of the answer must not replace it',
+  );
+  const nameless = reader();
+  [...nameless.read(working('one'))];
+  assert.equal(snapshot(nameless, task({ history: [message('one')] })).whole, false);
+  const artifacts = reader();
+  [...artifacts.read({ artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text: 'x' }] } } })];
+  assert.equal(snapshot(artifacts, task({})).whole, false);
+  assert.equal(snapshot(artifacts, task({ artifacts: [{ artifactId: 'a', parts: [{ text: 'xy' }] }] })).whole, true);
+  assert.equal(snapshot(reader(), task({})).whole, false, 'nothing said and nothing there: nobody knows');
+});
+
+test('S2-29 what is absent or empty is no fault', () => {
+  const one = reader();
+  const events: StreamResponse[] = [
+    { statusUpdate: { taskId: '', contextId: '', status: { state: 'TASK_STATE_WORKING' } } },
+    {
+      statusUpdate: {
+        taskId: '',
+        contextId: '',
+        status: { state: 'TASK_STATE_WORKING', message: { messageId: '', role: 'ROLE_AGENT', parts: [] } },
+      },
+    },
+    { artifactUpdate: { taskId: '', contextId: '', artifact: { artifactId: '', parts: [] } } },
+  ];
+  const [artifact, ...more] = events.flatMap(event => [...one.read(event)]);
+  assert.deepEqual(artifact, {
+    type: 'artifact',
+    artifact: { artifactId: 'artifact', parts: [] },
+    append: false,
+    lastChunk: false,
+  });
+  assert.deepEqual(more, []);
+  assert.deepEqual(one.ids, {});
+});
+
+test('a message without parts that ends a turn, or asks, still does', () => {
+  const one = reader();
+  const [asked] = one.read({ statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_AUTH_REQUIRED' } } });
+  assert.equal(asked?.type === 'interrupted' && asked.message.parts.length, 1);
+  assert.deepEqual(asked?.type === 'interrupted' && asked.resume, { taskId: 't', contextId: 'c' });
+  assert.equal(one.ended, true);
+});

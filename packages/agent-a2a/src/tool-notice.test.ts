@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { noticeOfArtifact, noticeOfMetadata, noticeOfText } from './tool-notice.ts';
+
+const never = () => false;
+const always = () => true;
+
+test('S2-10 S2-3 the looks of a notice: all of the text, nothing less', () => {
+  for (const text of [
+    '🔧 Calling tool: version_service__version',
+    '🔧 Calling tool: **version_service__version**\n',
+    '\n🔧 Argocd: Calling tool: version_service__version...\n',
+    '🔍 Calling tool: version_service__version',
+  ]) {
+    assert.deepEqual(noticeOfText(text, never), { phase: 'start', tool: 'version_service__version', failed: false }, text);
+  }
+  for (const [text, failed] of [
+    ['✅ Tool **version_service__version** completed\n', false],
+    ['✅ Argocd: Tool version_service__version completed', false],
+    ['❌ Tool version_service__version failed', true],
+    ['❌ Tool version_service__version completed', true],
+  ] as const) {
+    assert.deepEqual(noticeOfText(text, always), { phase: 'end', tool: 'version_service__version', failed }, text);
+  }
+});
+
+test('S2-10 what only begins like one is text', () => {
+  for (const text of [
+    '',
+    '✅',
+    '🔧',
+    '✅ done',
+    '✅ completed',
+    '❌ failed',
+    '🔧 Calling',
+    '🔧 Calling tool:',
+    '🔧 Calling tool: the big one',
+    'Calling tool: x',
+    'I will use 🔧 Calling tool: x',
+    '✅ Tool x completed. All is well',
+    '✅ Tool x completed\n✅ Tool y completed',
+    `🔧 Calling tool: ${'x'.repeat(129)}`,
+    `🔧 ${'x'.repeat(1_000_000)}`,
+  ]) {
+    assert.equal(noticeOfText(text, always), undefined, text.slice(0, 40));
+  }
+});
+
+test('an end without a start is a sentence of the answer', () => {
+  assert.equal(noticeOfText('✅ Tool deploy completed', never), undefined);
+});
+
+test('metadata says more than looks', () => {
+  assert.deepEqual(noticeOfMetadata({ tool: 'x', phase: 'start', toolCallId: 'c' }), {
+    phase: 'start',
+    tool: 'x',
+    callId: 'c',
+    failed: false,
+  });
+  assert.deepEqual(noticeOfMetadata({ tool: 'x', phase: 'end', failed: true }), { phase: 'end', tool: 'x', failed: true });
+  for (const metadata of [
+    undefined,
+    {},
+    { tool: 'x' },
+    { phase: 'start' },
+    { tool: 7, phase: 'start' },
+    { tool: 'x', phase: 'middle' },
+  ]) {
+    assert.equal(noticeOfMetadata(metadata), undefined);
+  }
+});
+
+test('C-1 artifacts that are notices, by name; without a tool they are artifacts', () => {
+  const metadata = { tool: 'x', toolCallId: 'c' };
+  assert.equal(noticeOfArtifact({ name: 'tool_notification_complete', metadata })?.phase, 'end');
+  assert.equal(noticeOfArtifact({ name: 'tool_notification_end', description: 'Tool call failed: x' })?.failed, true);
+  assert.equal(noticeOfArtifact({ name: 'tool_notification_start', description: 'Tool call started: argocd' })?.tool, 'argocd');
+  assert.equal(noticeOfArtifact({ name: 'tool_notification_start' }), undefined);
+  assert.equal(noticeOfArtifact({ name: 'streaming_result', metadata }), undefined);
+});

@@ -1,0 +1,77 @@
+import { type Client, startClient, startCluster } from './bench-cluster.ts';
+import { LoadProcess } from './measure/load-process.ts';
+import { interleave } from './measure/rounds.ts';
+import { spreadOf } from './measure/spread.ts';
+import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
+import type { Finding, Question, Size } from './question.ts';
+import { RecordingFolder } from './recording-file.ts';
+import type { SdkServerMethods } from './sdk-server/main.ts';
+import { ANSWER } from './tokens.ts';
+
+/** What an agent's own artifact is called where it named none. */
+const OWN_ARTIFACT = 'response';
+const TARGET_TOKENS = 1_000;
+
+type Plan = { rounds: number; lengths: number[] };
+const PLANS: Record<Size, Plan> = {
+  full: { rounds: 5, lengths: [100, 1_000, 2_000] },
+  quick: { rounds: 3, lengths: [100, 1_000] },
+  tiny: { rounds: 1, lengths: [50] },
+};
+
+type Peer = { url: string; artifact: string; text: string };
+
+/**
+ * The official SDK's server in memory beside a sub-agent of ours on the log. Both get one message from one client and stream the answer to it, one token after another
+ * without a pause; the time is that of the client, from its request to the terminal state.
+ */
+export const sdkPeer: Question = {
+  name: 'sdk',
+  async ask(size) {
+    const { rounds, lengths } = PLANS[size];
+    await using stack = new AsyncDisposableStack();
+    const folder = stack.use(new RecordingFolder());
+    const server = stack.use(new LoadProcess<SdkServerMethods>(new URL('sdk-server/main.ts', import.meta.url)));
+    const sdkUrl = await server.call('listen');
+    const sdkClient = stack.use(startClient());
+    const agents = lengths.map(tokens => ({ name: `say-${tokens}`, adapter: 'recording', path: folder.write(tokens), pace: 'burst' }));
+    const bench = stack.use(await startCluster({ agents, supervisors: 0, ingresses: 0 }));
+    const peers: Record<string, () => Promise<number>> = {};
+    for (const [index, tokens] of lengths.entries()) {
+      const sdk = { url: sdkUrl, artifact: ANSWER, text: String(tokens) };
+      const ours = { url: bench.cluster.agents[index]!.url, artifact: OWN_ARTIFACT, text: 'begin' };
+      peers[`sdk ${tokens}`] = () => rate(sdkClient, sdk, tokens);
+      peers[`ours ${tokens}`] = () => rate(bench.client, ours, tokens);
+    }
+    await interleave(1, peers);
+    return [found(rounds, lengths, await interleave(rounds, peers))];
+  },
+};
+
+async function rate(client: Client, { url, artifact, text }: Peer, tokens: number): Promise<number> {
+  await client.call('ask', { url, text, artifact, count: 1 });
+  const [report] = await client.call('answers', { tokens });
+  if (!report?.intact) throw new Error(`${url}: ${report?.tokens} of ${tokens} tokens arrived`);
+  return (1000 * tokens) / (report.endedAtMs - report.askedAtMs);
+}
+
+function found(rounds: number, lengths: number[], rates: Record<string, number[]>): Finding {
+  const rows: string[][] = [];
+  const targets: Finding['targets'] = [];
+  for (const tokens of lengths) {
+    const [sdk, ours] = [rates[`sdk ${tokens}`]!, rates[`ours ${tokens}`]!];
+    const ratio = spreadOf(ours.map((value, index) => value / sdk[index]!));
+    rows.push([`${tokens} tokens: SDK server, in memory`, ...spreadCells(spreadOf(sdk))]);
+    rows.push([`${tokens} tokens: sub-agent, on the log`, ...spreadCells(spreadOf(ours))]);
+    rows.push([`${tokens} tokens: ours over the SDK's`, ...spreadCells(ratio)]);
+    if (tokens === TARGET_TOKENS) targets.push({ name: `rate at ${tokens} tokens over that of the SDK server`, wanted: { atLeast: 10 }, found: ratio });
+  }
+  return {
+    title: `one stream, request to terminal state, beside the @a2a-js/sdk server, ${rounds} rounds`,
+    table: { columns: ['tokens/s', ...SPREAD_COLUMNS], rows },
+    notes: [
+      'the SDK server sends one artifact update per token and saves the whole task each time; ours stores every token and sends chunks',
+    ],
+    targets,
+  };
+}
