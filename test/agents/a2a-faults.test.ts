@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
+import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { Agent } from '@hopline/agent';
@@ -300,4 +300,27 @@ test('S2-26 frames in every shape that SSE allows', async t => {
   const events = await eventsOf((await pair(t, { script })).agent, 'x');
   assert.equal(textOf(events), 'abc');
   lastOf(events, 'done');
+});
+
+test('a redirect is followed within the origin and nowhere else', async t => {
+  const foreign = await startForeignAgent({ dialect: '0.3', script: answer(['there']), path: '/a2a/', card: false });
+  const elsewhere = await startForeignAgent({ dialect: '0.3', script: answer(['stolen']), card: false });
+  const { port } = new URL(foreign.url);
+  const server = createServer((request, response) => {
+    const location = request.url === '/in' ? '/on' : request.url === '/on' ? '/on/' : elsewhere.url;
+    if (request.method === 'GET') response.writeHead(404).end();
+    else if (request.url !== '/on/') response.writeHead(307, { location }).end();
+    else request.pipe(httpRequest({ port, path: '/a2a/', method: 'POST' }, answered => answered.pipe(response)));
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const within = createA2AAgent({ url: `${url}/in` });
+  const away = createA2AAgent({ url: `${url}/out`, headers: { 'x-api-key': 'k' } });
+  t.after(async () => {
+    await Promise.all([within.close(), away.close(), foreign.close(), elsewhere.close()]);
+    server.close();
+  });
+  assert.deepEqual(await failure(away), { type: 'failed', reason: 'the agent answered with HTTP 307', retryable: false });
+  assert.equal(elsewhere.requests.length, 0);
+  assert.equal(textOf(await eventsOf(within, 'x')), 'there');
 });

@@ -9,7 +9,7 @@ export type { Step } from './foreign-task.ts';
 export { answer } from './foreign-task.ts';
 
 /** One call the agent got, as it came. */
-export type ForeignRequest = {
+type ForeignRequest = {
   method: Method;
   params: Json;
   headers: IncomingHttpHeaders;

@@ -16,7 +16,7 @@ export type Json = { [name: string]: unknown };
 export type ForeignIds = { taskId: string; contextId: string };
 
 /** A message as the script says it; `parts` are written by the script in the agent's own dialect. */
-export type Said = { messageId: string; text?: string; parts?: Json[]; metadata?: Json };
+type Said = { messageId: string; text?: string; parts?: Json[]; metadata?: Json };
 export type SaidArtifact = {
   artifactId: string;
   name?: string;

@@ -43,7 +43,12 @@ export const fanOut: Question = {
   },
 };
 
-async function bareRound(server: LoadProcess<BareSseMethods>, url: string, client: Client, { viewers, events }: Plan): Promise<Round> {
+async function bareRound(
+  server: LoadProcess<BareSseMethods>,
+  url: string,
+  client: Client,
+  { viewers, events }: Plan,
+): Promise<Round> {
   await client.call('watch', { url, count: viewers });
   await server.call('stamp', { count: events, everyMs: EVERY_MS, chars: EVENT_CHARS });
   const seen = await allSeen(client, viewers * events);
@@ -70,7 +75,8 @@ async function allSeen(client: Client, count: number): Promise<Sightings> {
 
 function found({ rounds, viewers, events }: Plan, bare: Round[], ours: Round[]): Finding {
   const values = (list: Round[], pick: (round: Round) => number) => spreadCells(spreadOf(list.map(pick)));
-  const over = (pick: (round: Round) => Latency) => spreadOf(ours.map((round, index) => pick(round).p50 / bare[index]!.sinceSaid.p50));
+  const over = (pick: (round: Round) => Latency) =>
+    spreadOf(ours.map((round, index) => pick(round).p50 / bare[index]!.sinceSaid.p50));
   const sinceSaid = over(round => round.sinceSaid);
   const sinceStored = over(round => round.sinceStored!);
   return {
@@ -88,7 +94,9 @@ function found({ rounds, viewers, events }: Plan, bare: Round[], ours: Round[]):
         ['p50 over bare, from the append', ...spreadCells(sinceStored)],
       ],
     },
-    notes: ['from the say: two stores on disk and three processes more than bare; from the append: what fan-out itself takes. The coalescer passes every token here'],
+    notes: [
+      'from the say: two stores on disk and three processes more than bare; from the append: what fan-out itself takes. The coalescer passes every token here',
+    ],
     targets: [
       { name: "fan-out p50 over bare SSE, from the agent's say", wanted: { atMost: 1.5 }, found: sinceSaid },
       { name: "fan-out p50 over bare SSE, from the fact's append", wanted: { atMost: 1.5 }, found: sinceStored },

@@ -31,7 +31,8 @@ export const idleMemory: Question = {
     const title = `idle memory: resident KiB of one ingress, ${rounds} rounds`;
     const columns = ['KiB', ...SPREAD_COLUMNS];
     await using bench = await startDirectCluster();
-    if (residentKibOf(process.pid) === undefined) return [{ title, table: { columns, rows: [] }, notes: ['unavailable on this platform'] }];
+    if (residentKibOf(process.pid) === undefined)
+      return [{ title, table: { columns, rows: [] }, notes: ['unavailable on this platform'] }];
     const measured: Round[] = [];
     for (let round = 0; round < rounds; round++) measured.push(await oneIngress(bench, some, many));
     const row = (name: string, of: (round: Round) => number) => [name, ...spreadCells(spreadOf(measured.map(of)))];

@@ -8,6 +8,7 @@ import type { Finding, Question, Size } from './question.ts';
 import { RecordingFolder } from './recording-file.ts';
 import { saidAtMs } from './stored-records.ts';
 
+const AGENT = 'reader';
 const STREAMED = 'streaming_result';
 /** More turns at a time than one supervisor or agent takes by default. */
 const SLOTS = { HOPLINE_SLOTS: '1024' };
@@ -31,14 +32,11 @@ export const load: Question = {
     const tokens = plan.perSecond * plan.seconds;
     await using stack = new AsyncDisposableStack();
     const folder = stack.use(new RecordingFolder());
-    const agents = [{ name: 'reader', adapter: 'recording', path: folder.write(tokens), pace: plan.perSecond }];
+    const agents = [{ name: AGENT, adapter: 'recording', path: folder.write(tokens), pace: plan.perSecond }];
     const bench = stack.use(await startCluster({ agents, env: SLOTS }));
     const run = await askAndRead(bench, plan.tasks, tokens);
-    const said = await saidAtMs(
-      bench.cluster.nats.url,
-      run.reports.map(({ taskId }) => taskId),
-      tokens,
-    );
+    const taskIds = run.reports.map(({ taskId }) => taskId);
+    const said = await saidAtMs(bench.cluster.nats.url, { agent: AGENT, taskIds, tokens });
     return [found(plan, run, said)];
   },
 };
@@ -73,12 +71,16 @@ function found({ tasks, perSecond, seconds }: Plan, { reports, cpu }: Run, said:
   const folded = sum(reports.map(report => report.tokens));
   const whole = reports.filter(({ intact }) => intact).length;
   const frames = sum(reports.map(report => report.frames));
-  const spanS = (Math.max(...reports.map(({ endedAtMs }) => endedAtMs)) - Math.min(...reports.map(({ askedAtMs }) => askedAtMs))) / 1000;
+  const spanS =
+    (Math.max(...reports.map(({ endedAtMs }) => endedAtMs)) - Math.min(...reports.map(({ askedAtMs }) => askedAtMs))) / 1000;
   const age = latencyOf(agesMs(reports, said));
   const first = latencyOf(Float64Array.from(reports, ({ askedAtMs, firstTextAtMs }) => firstTextAtMs - askedAtMs));
   const row = (name: string, value: number | string) => [name, typeof value === 'string' ? value : figure(value)];
   const rows = [
-    row('tokens recorded / said by the agents / folded by the clients', [asked, saidCount, folded].map(count => count.toLocaleString('en-US')).join(' / ')),
+    row(
+      'tokens recorded / said by the agents / folded by the clients',
+      [asked, saidCount, folded].map(count => count.toLocaleString('en-US')).join(' / '),
+    ),
     row('texts whole, byte for byte', `${whole} of ${tasks}`),
     row('seconds from the first question to the last answer', spanS),
     row('frames per 1000 tokens', (1000 * frames) / Math.max(1, folded)),
@@ -92,9 +94,15 @@ function found({ tasks, perSecond, seconds }: Plan, { reports, cpu }: Run, said:
   return {
     title: `load: ${tasks} tasks of ${perSecond} tokens/s for ${seconds} s, through all services`,
     table: { columns: ['', 'one run'], rows },
-    notes: ['age: from the source time of the token (to the millisecond) to the receipt of the frame that holds it; what the coalescer holds on purpose is in it'],
+    notes: [
+      'age: from the source time of the token (to the millisecond) to the receipt of the frame that holds it; what the coalescer holds on purpose is in it',
+    ],
     targets: [
-      { name: 'tokens said and not folded under load', wanted: { atMost: 0 }, found: Math.abs(saidCount - folded) + (tasks - whole) },
+      {
+        name: 'tokens said and not folded under load',
+        wanted: { atMost: 0 },
+        found: Math.abs(saidCount - folded) + (tasks - whole),
+      },
     ],
   };
 }

@@ -1,25 +1,40 @@
 import { writeFileSync } from 'node:fs';
+import { helpText, readOptions } from './bench-options.ts';
+import { coalescerTable } from './coalescer-table.ts';
 import { fanOut } from './fan-out.ts';
 import { idleMemory } from './idle-memory.ts';
 import { load } from './load.ts';
-import { machine, machineLines } from './measure/machine.ts';
-import { tableLines } from './measure/table.ts';
-import { judge, type Verdict } from './measure/targets.ts';
-import type { Finding, Question } from './question.ts';
+import type { Question } from './question.ts';
+import { runBench, verdictLines } from './run-bench.ts';
+import { sdkPeer } from './sdk-peer.ts';
 import { taskLength } from './task-length.ts';
 import { throughput } from './throughput.ts';
-import { sdkPeer } from './sdk-peer.ts';
 
-const QUESTIONS: Question[] = [throughput, taskLength, fanOut, idleMemory, load, sdkPeer];
+const QUESTIONS: Question[] = [throughput, sdkPeer, fanOut, taskLength, idleMemory, load, coalescerTable];
+/** A run that takes longer measures a machine that is busy with something else, or waits for a process that hangs. */
+const RUN_MS_MAX = 8 * 60_000;
+const QUICK_RUN_MS_MAX = 4 * 60_000;
 
-for (const q of process.argv[3] ? QUESTIONS.filter(x => x.name === process.argv[3]) : QUESTIONS) {
-  const t = performance.now();
-  const findings = await q.ask(process.argv[2] as 'tiny');
-  for (const f of findings) {
-    console.log(f.title);
-    for (const l of tableLines(f.table)) console.log(l);
-    for (const n of f.notes ?? []) console.log('  ', n);
-    for (const t of f.targets ?? []) console.log(judge(t).line);
-  }
-  console.log(q.name, performance.now() - t);
+const names = QUESTIONS.map(({ name }) => name);
+try {
+  const { help, quick, json, questions } = readOptions(process.argv.slice(2), names);
+  if (help) console.log(helpText(names));
+  else await bench(quick, questions, json);
+} catch (error) {
+  console.error(`bench: ${error instanceof Error ? error.message : error}`);
+  process.exit(2);
+}
+
+async function bench(quick: boolean, asked: string[], json: string | undefined): Promise<void> {
+  const msMax = quick ? QUICK_RUN_MS_MAX : RUN_MS_MAX;
+  const late = setTimeout(() => {
+    console.error(`bench: not done after ${msMax / 60_000} minutes: it ends here`);
+    process.exit(1);
+  }, msMax);
+  const questions = QUESTIONS.filter(({ name }) => asked.includes(name));
+  const report = await runBench(questions, quick ? 'quick' : 'full', line => console.log(line));
+  clearTimeout(late);
+  if (json !== undefined) writeFileSync(json, JSON.stringify(report, undefined, 2));
+  for (const line of verdictLines(report)) console.log(line);
+  if (report.answers.some(({ failed }) => failed !== undefined)) process.exitCode = 1;
 }

@@ -34,7 +34,12 @@ export const sdkPeer: Question = {
     const server = stack.use(new LoadProcess<SdkServerMethods>(new URL('sdk-server/main.ts', import.meta.url)));
     const sdkUrl = await server.call('listen');
     const sdkClient = stack.use(startClient());
-    const agents = lengths.map(tokens => ({ name: `say-${tokens}`, adapter: 'recording', path: folder.write(tokens), pace: 'burst' }));
+    const agents = lengths.map(tokens => ({
+      name: `say-${tokens}`,
+      adapter: 'recording',
+      path: folder.write(tokens),
+      pace: 'burst',
+    }));
     const bench = stack.use(await startCluster({ agents, supervisors: 0, ingresses: 0 }));
     const peers: Record<string, () => Promise<number>> = {};
     for (const [index, tokens] of lengths.entries()) {
@@ -64,7 +69,8 @@ function found(rounds: number, lengths: number[], rates: Record<string, number[]
     rows.push([`${tokens} tokens: SDK server, in memory`, ...spreadCells(spreadOf(sdk))]);
     rows.push([`${tokens} tokens: sub-agent, on the log`, ...spreadCells(spreadOf(ours))]);
     rows.push([`${tokens} tokens: ours over the SDK's`, ...spreadCells(ratio)]);
-    if (tokens === TARGET_TOKENS) targets.push({ name: `rate at ${tokens} tokens over that of the SDK server`, wanted: { atLeast: 10 }, found: ratio });
+    if (tokens === TARGET_TOKENS)
+      targets.push({ name: `rate at ${tokens} tokens over that of the SDK server`, wanted: { atLeast: 10 }, found: ratio });
   }
   return {
     title: `one stream, request to terminal state, beside the @a2a-js/sdk server, ${rounds} rounds`,

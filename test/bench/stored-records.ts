@@ -41,8 +41,10 @@ function epochMs(timestamp: string): number {
 
 const READ_MS_MAX = 30_000;
 
-/** When each token of these tasks was said, epoch milliseconds, in the order in which its agent said them; newest attempt of each. Reads until `tokens` of each are there. */
-export async function saidAtMs(servers: string, taskIds: readonly string[], tokens: number): Promise<Map<string, number[]>> {
+export type Said = { agent: string; taskIds: readonly string[]; tokens: number };
+
+/** When each token of these tasks was said by this agent, epoch milliseconds, in its order; newest attempt of each. Reads until `tokens` of each are there. */
+export async function saidAtMs(servers: string, { agent, taskIds, tokens }: Said): Promise<Map<string, number[]>> {
   const log = await openJetStreamLog({ servers, name: 'bench-reader' });
   const said = new Map(taskIds.map(taskId => [taskId, { attempt: 0, times: [] as number[] }]));
   const done = new AbortController();
@@ -52,7 +54,7 @@ export async function saidAtMs(servers: string, taskIds: readonly string[], toke
   const readShard = async (shard: number) => {
     for await (const { taskId, record } of log.inputs.readShard(shard, 0, done.signal)) {
       const task = said.get(taskId);
-      if (task === undefined || record.from === 'client') continue;
+      if (task === undefined || record.from === 'client' || record.from.agent !== agent) continue;
       if (record.from.attempt > task.attempt) {
         missing += task.times.length;
         said.set(taskId, { attempt: record.from.attempt, times: [] });

@@ -34,13 +34,21 @@ export const taskLength: Question = {
     const paced = await interleave(rounds, peers(pacePerSecond));
     const [short, , long] = lengths;
     const burstWall = growth(burst, short, long, cost => cost.wallUs);
-    const targets: Target[] = [{ name: `wall time per token at ${long} tokens over that at ${short}`, wanted: { atMost: 1.1 }, found: burstWall }];
-    for (const [name, costs] of [['in bursts', burst], [`at ${pacePerSecond}/s`, paced]] as const) {
+    const targets: Target[] = [
+      { name: `wall time per token at ${long} tokens over that at ${short}`, wanted: { atMost: 1.1 }, found: burstWall },
+    ];
+    for (const [name, costs] of [
+      ['in bursts', burst],
+      [`at ${pacePerSecond}/s`, paced],
+    ] as const) {
       const found = growth(costs, short, long, cost => cost.cpuUs);
       targets.push({ name: `CPU per token at ${long} tokens over that at ${short}, ${name}`, wanted: { atMost: 1.1 }, found });
     }
     return [
-      { title: `cost of a token by the length of its task, in bursts, ${total} tokens a round, ${rounds} rounds`, table: tableOf(lengths, burst, true) },
+      {
+        title: `cost of a token by the length of its task, in bursts, ${total} tokens a round, ${rounds} rounds`,
+        table: tableOf(lengths, burst, true),
+      },
       {
         title: `the same at ${pacePerSecond} tokens/s`,
         table: tableOf(lengths, paced, false),

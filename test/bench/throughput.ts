@@ -57,7 +57,7 @@ async function rawCeiling(producer: Producer, { rawTasks, rawTokens }: Plan, run
 }
 
 /** From the first token said to the end of the last text at the client. The tasks and their streams are open before the clock starts. */
-export async function wholePath(bench: DirectCluster, tasks: number, tokens: number): Promise<Required<Round>> {
+async function wholePath(bench: DirectCluster, tasks: number, tokens: number): Promise<Required<Round>> {
   const { client, producer, cluster } = bench;
   const taskIds = await client.call('ask', { url: cluster.url, text: 'begin', artifact: ANSWER, count: tasks });
   const { result, cpu } = await withCpu({ ...bench.pids, client: client.pid }, async () => {
@@ -107,7 +107,10 @@ function cpuByService({ tasks, tokensEach, rounds }: Plan, whole: Round[]): Find
   if (spent.length < rounds) return { title, table: { columns, rows: [] }, notes: ['unavailable on this platform'] };
   const scale = PER_CPU_FIGURE / (tasks * tokensEach);
   const services = Object.keys(spent[0]!);
-  const row = (name: string, of: (cpu: CpuSeconds) => number) => [name, ...spreadCells(spreadOf(spent.map(cpu => of(cpu) * scale)))];
+  const row = (name: string, of: (cpu: CpuSeconds) => number) => [
+    name,
+    ...spreadCells(spreadOf(spent.map(cpu => of(cpu) * scale))),
+  ];
   const total = (cpu: CpuSeconds) => services.filter(name => name !== 'client').reduce((sum, name) => sum + cpu[name]!, 0);
   const rows = [...services.map(name => row(name, cpu => cpu[name]!)), row('all but the client', total)];
   return { title, table: { columns, rows }, notes: ['read in ticks of 10 ms; garbage collection and compilation included'] };

@@ -28,7 +28,8 @@ test('the log works on NATS in a container', async t => {
     .withCommand(['-js', '-sd', '/data'])
     .withTmpFs({ '/data': 'rw' })
     .withExposedPorts(NATS_PORT)
-    .withWaitStrategy(Wait.forListeningPorts())
+    // Not the port: that is looked at with a shell, which the image does not have.
+    .withWaitStrategy(Wait.forLogMessage('Server is ready'))
     .start();
   try {
     const servers = `nats://${container.getHost()}:${container.getMappedPort(NATS_PORT)}`;

@@ -23,7 +23,7 @@ async function until(condition: () => boolean, what: string): Promise<void> {
   }
 }
 
-async function hurt(server: NatsServer): Promise<void> {
+async function killTwice(server: NatsServer): Promise<void> {
   for (const _ of range(1, KILLS)) {
     await sleep(BETWEEN_MS);
     await server.kill();
@@ -47,9 +47,15 @@ function factRecord(taskId: string, generation: number, first: number): FactReco
   return { v: 1, facts: [], control: { ...control, ...rest }, first };
 }
 
-describe('a server that is killed and comes back', () => {
+/** All at the same time, under the same kills. */
+describe('a server that is killed and comes back', { concurrency: true }, () => {
   let server: NatsServer;
   let log: Log;
+  let hurting: Promise<void> | undefined;
+  const hurt = () => {
+    hurting ??= killTwice(server);
+    return hurting;
+  };
   const events: string[] = [];
   before(async () => {
     server = await startNats();
@@ -83,7 +89,7 @@ describe('a server that is killed and comes back', () => {
       await writer.flush();
       return n;
     });
-    await hurt(server);
+    await hurt();
     stop = true;
     const counts = await Promise.all(writers);
     await until(() => ids.every((id, i) => read.get(id)!.length >= counts[i]!), 'all tokens');
@@ -125,7 +131,7 @@ describe('a server that is killed and comes back', () => {
       }
       return generation;
     });
-    await hurt(server);
+    await hurt();
     stop = true;
     const counts = await Promise.all(owners);
     await until(() => ids.every((id, i) => seen.get(id)!.length >= counts[i]!), 'all generations');
@@ -162,7 +168,7 @@ describe('a server that is killed and comes back', () => {
         if (!stop) await sleep(250);
       }
     })();
-    await hurt(server);
+    await hurt();
     stop = true;
     await requesting;
     await until(() => ids.every(id => done.includes(id)), 'all items');
@@ -190,7 +196,7 @@ describe('a server that is killed and comes back', () => {
       }
       return generation;
     })();
-    await hurt(server);
+    await hurt();
     stop = true;
     const last = await writing;
     await until(() => seen.includes(`kv:${last}`), 'the last value');

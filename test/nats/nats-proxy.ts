@@ -14,7 +14,7 @@ export type NatsProxy = {
   close(): Promise<void>;
 };
 
-export type Frame = { subject: string; payload: Buffer };
+type Frame = { subject: string; payload: Buffer };
 
 export async function startNatsProxy(port: number): Promise<NatsProxy> {
   const sockets = new Set<Socket>();

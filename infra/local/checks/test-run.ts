@@ -5,7 +5,7 @@ import { NOTHING, type Totals } from './totals.ts';
 /** Two brokers and their clients fill two cores: more files at once only make the tests with time limits fail. */
 const FILES_AT_ONCE = 2;
 /** For one file; a hung one fails and the others still run. */
-const FILE_MS_MAX = 10 * 60 * 1000;
+const FILE_MS_MAX = 5 * 60 * 1000;
 
 /** Runs test files, each in its own process, prints their results as they come and counts them. */
 export function runTestFiles(files: string[], output: NodeJS.WritableStream, signal: AbortSignal): Promise<Totals> {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { commandLine } from './process-identity.ts';
+import { hasEnded } from './process-identity.ts';
 import { type RunningProcess, readRunFile } from './run-file.ts';
 
 /** A stand-in for every service: /readyz, one streamed answer at POST /, and the two ways a service is asked to end. */
@@ -101,7 +101,7 @@ async function untilAnswers(url: string): Promise<void> {
   assert.fail(`${url} does not answer`);
 }
 
-const isRunning = ({ pid }: RunningProcess) => commandLine(pid) !== '';
+const isRunning = ({ pid }: RunningProcess) => !hasEnded(pid);
 
 test('the cluster starts, answers the demo question, restarts what dies, drains in order and leaves nothing', async t => {
   const root = checkout(t);

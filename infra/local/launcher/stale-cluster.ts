@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Home } from './home.ts';
-import { commandLine } from './process-identity.ts';
+import { commandLine, hasEnded } from './process-identity.ts';
 import { type RunningProcess, readRunFile, removeRunFile } from './run-file.ts';
 
 const GRACE_MS = 8000;
@@ -30,10 +30,9 @@ async function ends(pid: number): Promise<void> {
   await isGoneWithin(pid, GRACE_MS);
 }
 
-/** By the command line, which a zombie no longer has: inside a container nobody may ever collect it. */
 async function isGoneWithin(pid: number, msMax: number): Promise<boolean> {
   const deadline = performance.now() + msMax;
-  while (commandLine(pid) !== '') {
+  while (!hasEnded(pid)) {
     if (performance.now() > deadline) return false;
     await sleep(POLL_MS);
   }

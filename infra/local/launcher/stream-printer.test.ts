@@ -44,6 +44,11 @@ test('text runs on under one heading; another artifact gets its own, and what re
   assert.ok(printer.ended);
 });
 
+test('the same artifact under another name gets a heading of its own', () => {
+  const { text } = printed([chunk('p', 'plan_streaming', '⟦plan⟧', false), chunk('p', 'plan_update', '⟦plan⟧', false)]);
+  assert.equal(text, '── plan_streaming\n⟦plan⟧\n── plan_update\n(6 characters, equal to the text streamed above)\n');
+});
+
 test('a whole text that differs from what was streamed is printed, not called a repeat', () => {
   const { text } = printed([
     chunk('a', 'streaming_result', 'Hello', false),

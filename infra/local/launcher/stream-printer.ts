@@ -32,13 +32,16 @@ export class StreamPrinter {
 
   #artifact(artifact: Artifact, append: boolean): void {
     const id = artifact.artifactId;
+    const heading = `── ${artifact.name ?? id}${artifact.description ? ` · ${artifact.description}` : ''}`;
     const text = textOf(artifact.parts);
     const isRepeat = !append && this.#repeats(text);
     this.#texts.set(id, append ? (this.#texts.get(id) ?? '') + text : text);
     if (text === '') return;
-    if (this.#current !== id) {
-      this.#current = id;
-      this.#screen.heading(`── ${artifact.name ?? id}${artifact.description ? ` · ${artifact.description}` : ''}`);
+    // By name too: the last word on an artifact can come under another name.
+    const place = `${id} ${artifact.name}`;
+    if (this.#current !== place) {
+      this.#current = place;
+      this.#screen.heading(heading);
     }
     if (isRepeat) this.#screen.aside(`(${text.length} characters, equal to the text streamed above)`);
     else this.#screen.text(text);

@@ -43,7 +43,7 @@ function spec(folder: string, service: string, script: string): ProcessSpec {
 
 const STAYS = `console.log('up'); setInterval(() => {}, 1000);`;
 const TELLS = (name: string) =>
-  `${STAYS} process.on('SIGTERM', () => { require('fs').appendFileSync(process.env.FOLDER + '/order', '${name} '); process.exit(0); });`;
+  `process.on('SIGTERM', () => { require('fs').appendFileSync(process.env.FOLDER + '/order', '${name} '); process.exit(0); }); ${STAYS}`;
 
 /** Until the process has printed its first line, its signal handlers are not in place. */
 async function printedSomething(path: string): Promise<void> {

@@ -15,8 +15,9 @@ import type { HopMetrics, LogFields, Logger } from '@hopline/telemetry';
 import fastify from 'fastify';
 import { LIMITS, type Limits, serverOptions } from './limits.ts';
 import { type A2AHttpOptions, registerA2A } from './register-a2a.ts';
+import { TinyRelay } from './tiny-relay.test-kit.ts';
 
-export type Line = { level: string; fields: LogFields; message: string };
+type Line = { level: string; fields: LogFields; message: string };
 
 export type Rig = {
   url: string;

@@ -25,6 +25,8 @@ export type Limits = {
   /** Newest facts of a followed task kept in memory, so that a recent cursor needs no read. */
   ringFactsMax: number;
   ringBytesMax: number;
+  /** Open connections of the process, busy or idle; one more is dropped at once. */
+  connectionsMax: number;
   /** Requests on one connection; then the client opens another, maybe to another replica. */
   requestsPerConnectionMax: number;
   /** A request whose headers and body are not complete by then is cut; milliseconds. */
@@ -45,6 +47,7 @@ export const LIMITS: Limits = {
   idleFeedsMax: 1_000,
   ringFactsMax: 256,
   ringBytesMax: 256 * 1024,
+  connectionsMax: 20_000,
   requestsPerConnectionMax: 10_000,
   requestMsMax: 30_000,
 };

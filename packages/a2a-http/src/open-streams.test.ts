@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { get } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -49,6 +50,21 @@ test('as many streams as the limit, one more is 503 with Retry-After; a place th
   await until(() => rig.open() === 1);
   const next = await open(rig, 'subscribe', { id: taskId });
   await next.take(1);
+});
+
+test('as many connections as the limit, one more is dropped, and the others are not touched', async t => {
+  const rig = await openRig(t, { limits: { connectionsMax: 1 } });
+  const begun = Promise.withResolvers<string>();
+  rig.relay.onClient = taskId => begun.resolve(taskId);
+  const stream = await open(rig, 'stream', sendParams(userMessage('x')));
+  const taskId = await begun.promise;
+  await assert.rejects(
+    new Promise((resolve, reject) => {
+      get(`${rig.url}/.well-known/agent.json`, resolve).on('error', reject);
+    }),
+  );
+  await rig.relay.ends(taskId);
+  assert.deepEqual(shape(await stream.rest()), ['task submitted', 'working', 'completed']);
 });
 
 test('S0-37 no place, feed or listener stays behind, however a stream or a wait ends', async t => {

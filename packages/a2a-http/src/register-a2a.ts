@@ -35,6 +35,7 @@ export function registerA2A(app: FastifyInstance, options: A2AHttpOptions): void
   const feeds = new TaskFeeds(log, role, limits);
   const streams = new OpenStreams(limits, metrics);
   const door: Door = { log, role, profile, limits, logger, metrics, feeds, streams };
+  app.server.maxConnections = limits.connectionsMax;
   app.register(async scope => {
     scope.removeAllContentTypeParsers();
     // Parsed by the door: a body that is not JSON is a JSON-RPC error, not an HTTP one (S4-29).

@@ -98,4 +98,3 @@ export class TinyRelay {
     return { id: role === 'supervisor' ? 'supervisor' : 'agent', agent: 'supervisor', turn, attempt: 1 };
   }
 }
-

@@ -9,7 +9,7 @@ export type ForeignResponse = DecodedEvent | { error: { code: number; message: s
 const WRAPPED = ['task', 'message', 'statusUpdate', 'artifactUpdate'];
 
 /** The dialect of one result, whatever was negotiated: agents exist that answer 1.0 requests in 0.3 and the other way round. */
-export function resultDialect(result: unknown): DialectName {
+function resultDialect(result: unknown): DialectName {
   const wrapped = isObject(result) && result.kind === undefined && WRAPPED.some(member => isObject(result[member]));
   return wrapped && isObject(result) && result.status === undefined ? '1.0' : '0.3';
 }

@@ -34,7 +34,7 @@ for (const { about, wire, read } of golden<{ about: string; wire: unknown; read:
   });
 }
 
-test('S0-1 a JSON-RPC error of a foreign agent keeps its code and whether to retry (S4-40)', () => {
+test('S4-40 a JSON-RPC error of a foreign agent keeps its code and whether to retry', () => {
   const plain = { code: -32603, message: 'no', data: { taskId: 't', reason: 'r', retryable: true } };
   assert.deepEqual(decodeForeignResponse({ error: plain }), { error: { code: -32603, message: 'no', retryable: true } });
   const typed = { code: -32001, message: 'no', data: [{ '@type': 'x', metadata: { retryable: 'true' } }] };

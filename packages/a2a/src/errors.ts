@@ -117,8 +117,8 @@ export class A2AError extends Error {
 
 /** `data` of A2A 1.0: an array of typed details ([A2A 1.0] 9.5, C-12). */
 export type ErrorInfo = { '@type': string; reason: string; domain: string; metadata: Record<string, string> };
-export const ERROR_INFO_TYPE = 'type.googleapis.com/google.rpc.ErrorInfo';
-export const ERROR_DOMAIN = 'a2a-protocol.org';
+const ERROR_INFO_TYPE = 'type.googleapis.com/google.rpc.ErrorInfo';
+const ERROR_DOMAIN = 'a2a-protocol.org';
 
 export function errorInfos(error: A2AError): ErrorInfo[] {
   const metadata = { retryable: String(error.retryable), ...(error.taskId !== undefined && { taskId: error.taskId }) };

@@ -102,7 +102,8 @@ export class Fold {
     const { artifact } = update;
     const known = this.artifacts.get(artifact.artifactId);
     if (known?.closed === true) this.#note('chunk-after-last', index, artifact.artifactId);
-    if (update.append === true && known !== undefined && known.name !== artifact.name) this.#note('renamed-artifact', index, artifact.artifactId);
+    if (update.append === true && known !== undefined && known.name !== artifact.name)
+      this.#note('renamed-artifact', index, artifact.artifactId);
     if (update.append === true && known === undefined) this.#note('unopened-append', index, artifact.artifactId);
     const closed = update.lastChunk === true;
     if (update.append !== true || known === undefined) {

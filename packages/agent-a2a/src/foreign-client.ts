@@ -12,20 +12,20 @@ import {
   VERSION_HEADER,
 } from '@hopline/a2a';
 import type { Turn } from '@hopline/agent';
-import { type Dispatcher, Agent as HttpAgent, interceptors, request } from 'undici';
+import { type Dispatcher, Agent as HttpAgent } from 'undici';
 import { agentOfCard, cardUrls, withoutCard } from './find-endpoint.ts';
 import { type A2ALimits, AgentFault, type Skipped, UNREACHABLE } from './options.ts';
+import { requestWithin } from './request-within.ts';
 import { Watch } from './watch.ts';
 
 /** A card is asked for again after this, milliseconds: skills change. */
-export const CARD_MS_MAX = 30_000;
+const CARD_MS_MAX = 30_000;
 /** Fetching a card, tasks/get and tasks/cancel may take, milliseconds. */
 export const CALL_MS_MAX = 10_000;
 const CONNECT_MS_MAX = 5_000;
 const CARD_BYTES_MAX = 1024 * 1024;
 /** Frames that are not JSON before the agent is given up. */
-export const MALFORMED_MAX = 16;
-const REDIRECTS_MAX = 3;
+const MALFORMED_MAX = 16;
 
 export type ForeignClientOptions = {
   url: string;
@@ -40,9 +40,7 @@ type Context = { signal: AbortSignal; trace: Turn['trace']; totalMsMax: number }
 export class ForeignClient {
   readonly #options: ForeignClientOptions;
   /** Time limits are the watch's: undici's own would end a blocking send after 300 s. */
-  readonly #http: Dispatcher = new HttpAgent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_MS_MAX } }).compose(
-    interceptors.redirect({ maxRedirections: REDIRECTS_MAX }),
-  );
+  readonly #http = new HttpAgent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_MS_MAX } });
   #known: { agent: ForeignAgent; untilMs: number } | undefined;
 
   constructor(options: ForeignClientOptions) {
@@ -108,7 +106,7 @@ export class ForeignClient {
     const { url, headers } = this.#options;
     for (const cardUrl of cardUrls(url)) {
       const signal = AbortSignal.timeout(CALL_MS_MAX);
-      const response = await request(cardUrl, { headers, dispatcher: this.#http, signal }).catch(cause => {
+      const response = await requestWithin(cardUrl, { headers, dispatcher: this.#http, signal }).catch(cause => {
         throw new AgentFault(UNREACHABLE, true, { cause });
       });
       if (response.statusCode !== 200) {
@@ -127,7 +125,7 @@ export class ForeignClient {
     params: JsonObject,
     trace: Turn['trace'],
     signal: AbortSignal,
-  ): Promise<Dispatcher.ResponseData> {
+  ): Promise<Dispatcher.ResponseData<unknown>> {
     const { url, dialect, tenant } = await this.agent();
     const streams = operation === 'stream' || operation === 'subscribe';
     const headers = {
@@ -144,11 +142,11 @@ export class ForeignClient {
       method,
       params: { ...params, ...(tenant !== undefined && { tenant }) },
     });
-    return await request(url, { method: 'POST', headers, body, dispatcher: this.#http, signal });
+    return await requestWithin(url, { method: 'POST', headers, body, dispatcher: this.#http, signal });
   }
 
   /** A whole answer. Some servers answer with an HTTP error and the JSON-RPC error in its body, some with the HTTP error alone. */
-  async #answer(response: Dispatcher.ResponseData): Promise<ForeignResponse> {
+  async #answer(response: Dispatcher.ResponseData<unknown>): Promise<ForeignResponse> {
     const { statusCode } = response;
     const failed = new AgentFault(`the agent answered with HTTP ${statusCode}`, isRetryableStatus(statusCode));
     if (statusCode !== 200 && !isJson(response)) {
@@ -160,7 +158,7 @@ export class ForeignClient {
     return said;
   }
 
-  async *#responses(response: Dispatcher.ResponseData, watch: Watch): AsyncGenerator<ForeignResponse> {
+  async *#responses(response: Dispatcher.ResponseData<unknown>, watch: Watch): AsyncGenerator<ForeignResponse> {
     if (response.statusCode !== 200 || isJson(response)) return yield await this.#answer(response);
     let malformed = 0;
     for await (const { data } of decodeSse(touching(response.body, watch), this.#options.limits.eventBytesMax)) {
@@ -205,7 +203,7 @@ function parseJson(data: string): unknown {
   }
 }
 
-async function readJson(response: Dispatcher.ResponseData, bytesMax: number): Promise<unknown> {
+async function readJson(response: Dispatcher.ResponseData<unknown>, bytesMax: number): Promise<unknown> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of response.body as AsyncIterable<Buffer>) {
@@ -218,7 +216,7 @@ async function readJson(response: Dispatcher.ResponseData, bytesMax: number): Pr
   return value;
 }
 
-function isJson({ headers }: Dispatcher.ResponseData): boolean {
+function isJson({ headers }: Dispatcher.ResponseData<unknown>): boolean {
   return /^application\/([\w.-]+\+)?json\b/i.test(String(headers['content-type'] ?? ''));
 }
 

@@ -20,7 +20,7 @@ const GET_RETRY_MS = 200;
 const POLL_MS = 250;
 const POLL_MS_MAX = 2_000;
 /** The agent gets this long to hear of a cancel, milliseconds. */
-export const CANCEL_MS_MAX = 2_000;
+const CANCEL_MS_MAX = 2_000;
 
 /** Method not found, unsupported operation: the agent cannot stream although nothing said so. */
 const CANNOT_STREAM: readonly number[] = [-32601, -32004];

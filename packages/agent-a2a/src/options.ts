@@ -2,12 +2,10 @@
  * How the texts of an agent's working statuses add up. `incremental`: each is the next piece of the answer; `cumulative`: each is the answer so far;
  * `whole`: each is an answer of its own, and the newest one counts.
  */
-export const DELTAS = ['incremental', 'cumulative', 'whole'] as const;
-export type Deltas = (typeof DELTAS)[number];
+export type Deltas = 'incremental' | 'cumulative' | 'whole';
 
 /** What the text of a working status is: the answer, a line about progress, or nothing to show. */
-export const STATUS_TEXTS = ['answer', 'progress', 'hidden'] as const;
-export type StatusText = (typeof STATUS_TEXTS)[number];
+export type StatusText = 'answer' | 'progress' | 'hidden';
 
 export type A2ALimits = {
   /** The agent's first event must come within, milliseconds. */

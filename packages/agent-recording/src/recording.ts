@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 
 /** Largest recording, bytes: it is held in memory for the life of the agent. */
-export const FILE_BYTES_MAX = 64 * 1024 * 1024;
+const FILE_BYTES_MAX = 64 * 1024 * 1024;
 /** Tokens of one recording, at most. */
 export const TOKENS_MAX = 1_000_000;
 /** A token may come this late after the start of the recording, milliseconds, at most. */

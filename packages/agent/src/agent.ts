@@ -3,9 +3,9 @@ import type { Artifact, Message, Metadata } from '@hopline/a2a';
 /** An agent: a name, skills, and a turn it can run. It never sees the broker, ids of the log, or coalescing. */
 export interface Agent {
   readonly description: string;
-  /** Asked again whenever the agent is (re)announced: an adapter may learn its skills from what it stands for. */
+  /** Asked again every 30 s: an adapter may learn its skills from what it stands for. Rejects when they cannot be told now. */
   skills(): Promise<AgentSkill[]>;
-  /** Runs one turn. Returns when the turn is over; throwing is a failed turn. Must stop soon after `turn.signal` aborts. */
+  /** Runs one turn. Returns when the turn is over; throwing is a failed turn. Must stop soon after `turn.signal` aborts; after STOP_MS_MAX it is left alone. */
   run(turn: Turn): AsyncIterable<AgentEvent>;
   close(): Promise<void>;
 }
@@ -30,15 +30,15 @@ export type Turn = {
  * What an agent says in a turn. Nothing is assumed of an agent that ends without `done`, `failed`, or an interrupted event: running off the end of the iterable is `done`.
  */
 export type AgentEvent =
-  /** A token of the answer. `id` is the source's message id, used to drop a repeated delivery, never the text (S0-22). */
+  /** A token of the answer, of any size, byte for byte. `id` is the source's message id, used to drop a repeated delivery, never the text (S0-22). */
   | { type: 'text'; text: string; id?: string }
   /** The whole answer so far: nothing is added if it equals what was said, the rest is added if it goes on from it, else it replaces it. */
   | { type: 'snapshot'; text: string }
-  /** A tool call of the agent begins or ends; `callId` pairs them (names cannot: two calls of one tool may run at once). */
+  /** A tool call of the agent begins or ends; `callId` pairs them (names cannot: two calls of one tool may run at once). A call left open ends with the turn. */
   | { type: 'tool'; phase: 'start' | 'end'; callId: string; tool: string; failed?: boolean }
   /** A line about progress that is not part of the answer (S4-21). */
   | { type: 'progress'; message: Message }
-  /** An artifact of the agent's own, whole or a chunk of it. */
+  /** An artifact of the agent's own, whole or a chunk of it. Its id pairs chunks within the turn and is never shown. */
   | { type: 'artifact'; artifact: Artifact; append: boolean; lastChunk: boolean }
   | { type: 'interrupted'; state: 'TASK_STATE_INPUT_REQUIRED' | 'TASK_STATE_AUTH_REQUIRED'; message: Message; resume?: unknown }
   | { type: 'done'; message?: Message }

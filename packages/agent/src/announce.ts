@@ -5,9 +5,9 @@ import type { Agent, AgentSkill } from './agent.ts';
 /** An announced agent says that it lives this often, milliseconds. */
 export const BEAT_MS = 2_000;
 /** The agent is asked for its skills this often, milliseconds; at every beat until it has answered once. */
-export const SKILLS_MS = 30_000;
+const SKILLS_MS = 30_000;
 /** The first announcement waits this long for the agent's skills, milliseconds: a task that is planned before they are known goes to the wrong agent. */
-export const FIRST_SKILLS_MS_MAX = 3_000;
+const FIRST_SKILLS_MS_MAX = 3_000;
 /** Skills of one announcement, and characters of a description: the entry is one small value that every supervisor keeps. */
 export const SKILLS_MAX = 128;
 export const DESCRIPTION_CHARS_MAX = 512;

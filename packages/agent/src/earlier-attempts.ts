@@ -2,7 +2,7 @@ import type { Fact } from '@hopline/events';
 import type { Log, StoredFacts } from '@hopline/log';
 
 /** A tool call that an earlier attempt began and never ended. */
-export type OrphanTool = { lane: string; tool: string; callId: string };
+type OrphanTool = { lane: string; tool: string; callId: string };
 
 /** What earlier attempts of the same work left in front of the client. */
 export type Earlier = {

@@ -5,9 +5,9 @@ import { announce } from './announce.ts';
 import { HandedBack, runTurn, Superseded } from './run-turn.ts';
 
 /** Turns in hand get this long to end when the agent stops serving, milliseconds; then they are handed back. */
-export const DRAIN_MS = 10_000;
+const DRAIN_MS = 10_000;
 /** Tasks whose interrupted turn is remembered for a directly addressed agent. */
-export const RESUMES_MAX = 1_000;
+const RESUMES_MAX = 1_000;
 
 export type ServeAgentOptions = {
   log: Log;

@@ -5,12 +5,12 @@ import { headers, type MsgHdrs } from '@nats-io/nats-core';
  * The one place where records become payloads and headers, and back. A payload may come from anywhere: what is checked here is what the readers' code leans on,
  * so that no garbage on a subject can stop one. PROTOCOL.md section 2.
  */
-export const TRACEPARENT = 'traceparent';
-export const TRACESTATE = 'tracestate';
+const TRACEPARENT = 'traceparent';
+const TRACESTATE = 'tracestate';
 /** Servers 2.11 and 2.12 may rewrite `traceparent` when message tracing is on (nats-architecture-and-design #392); this copy they do not know. */
-export const HOPLINE_TRACEPARENT = 'Hopline-Traceparent';
+const HOPLINE_TRACEPARENT = 'Hopline-Traceparent';
 export const MESSAGE_ID = 'Nats-Msg-Id';
-export const EXPECTED_SEQUENCE = 'Nats-Expected-Last-Subject-Sequence';
+const EXPECTED_SEQUENCE = 'Nats-Expected-Last-Subject-Sequence';
 
 const TRACEPARENT_FORM = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 /** W3C Trace Context, 3.3.1.5: at least 512 characters are to be propagated. More are dropped. */

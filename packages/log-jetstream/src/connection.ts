@@ -1,6 +1,6 @@
 import { backoffMs, LogUnavailable } from '@hopline/log';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
-import type { ConnectionOptions, NatsConnection, Status } from '@nats-io/nats-core';
+import type { ConnectionOptions, Msg, NatsConnection, Status, Subscription } from '@nats-io/nats-core';
 import { credsAuthenticator } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import type { Credentials, LogEvent } from './options.ts';
@@ -51,6 +51,27 @@ export class Connection {
 
   requireOpen(): void {
     if (this.closed.aborted) throw new LogUnavailable('the log is closed');
+  }
+
+  /** Sends without waiting for anything; false when there is no connection to send on. nats.js would lose it without a word, or throw. */
+  send(subject: string, payload: string, reply?: string): boolean {
+    if (!this.connected) return false;
+    try {
+      this.nc.publish(subject, payload, { ...(reply && { reply }) });
+      return true;
+    } catch {
+      // Draining: the log is being closed.
+      return false;
+    }
+  }
+
+  /** Throws LogUnavailable when the log is closed. `callback` gets no message when the server has refused the subscription. */
+  subscribe(subject: string, callback: (msg: Msg | undefined) => void): Subscription {
+    try {
+      return this.nc.subscribe(subject, { callback: (error, msg) => callback(error ? undefined : msg) });
+    } catch (error) {
+      throw new LogUnavailable('the log is closed', { cause: error });
+    }
   }
 
   onDisconnect(listener: () => void): () => void {

@@ -106,11 +106,9 @@ export class JetStreamFacts implements FactLog {
         return tail ? { seq: tail.seq, first: decodeFacts(tail.data, taskId)?.first ?? 0 } : undefined;
       },
       subscribe: async (onLive, onReconnect) => {
-        const subscription = nc.subscribe(liveSubject(taskId, this.#shards), {
-          callback: (error, msg) => {
-            const live = error ? undefined : this.#toLive(msg, taskId);
-            if (live) onLive(live);
-          },
+        const subscription = this.#connection.subscribe(liveSubject(taskId, this.#shards), msg => {
+          const live = msg && this.#toLive(msg, taskId);
+          if (live) onLive(live);
         });
         const forget = this.#connection.onReconnect(onReconnect);
         const unsubscribe = () => {

@@ -8,9 +8,9 @@ import { type PullEnd, PullInbox } from './pull-inbox.ts';
  * Reads what a subject holds, page by page: each page is a consumer that lives for one pull. So a slow client never holds a consumer, and 500 clients that replay at
  * once never are 500 consumers (0.5 k/s of ingest, measured). A page costs 0.4 ms more than going on with the consumer would.
  */
-export const PAGE_RECORDS = 512;
+const PAGE_RECORDS = 512;
 /** Pages being read at the same time by one process. */
-export const PAGES_AT_ONCE_MAX = 16;
+const PAGES_AT_ONCE_MAX = 16;
 const PAGE_EXPIRES_MS = 2_000;
 /** A replica that answers may be behind the leader that named the tail; pages without anything new until it must have caught up. */
 const EMPTY_PAGES_MAX = 5;

@@ -11,9 +11,9 @@ import { BUCKETS, checkStreams, ensureStreams } from './streams.ts';
 import { JetStreamWork } from './work.ts';
 
 /** Room for headers in the server's max_payload, bytes. */
-export const HEADER_BYTES_MAX = 16 * 1024;
+const HEADER_BYTES_MAX = 16 * 1024;
 /** On their way to one reader at a time, bytes; never less than one largest record. */
-export const READ_BYTES_MAX = 4 * 1024 * 1024;
+const READ_BYTES_MAX = 4 * 1024 * 1024;
 const CHECK_TIMEOUT_MS = 3_000;
 
 /**

@@ -27,14 +27,14 @@ export type Batch = {
   caughtUp: boolean;
 };
 
-export const READ_BATCH = 512;
+const READ_BATCH = 512;
 const PULL_EXPIRES_MS = 5_000;
 /** A consumer whose reader is gone without deleting it. A reader that pauses longer gets a new one. */
 const INACTIVE_MS = 30_000;
 const REOPEN_MS_BASE = 50;
 const REOPEN_MS_MAX = 2_000;
 /** A consumer is replaced for that long before the reader fails. */
-export const READ_UNAVAILABLE_MS = 60_000;
+const READ_UNAVAILABLE_MS = 60_000;
 
 /** Opens a consumer; resolves with what waits there. */
 export async function openConsumer(connection: Connection, reading: Omit<Reading, 'bytesMax'>, timeoutMs?: number) {

@@ -9,13 +9,13 @@ import type { Connection } from './connection.ts';
  * 80 k/s at 64 in flight, 191 k/s against 65 k/s at 1024). Bounded in count and bytes. A publish without an answer is sent again with the same message id, so it is
  * stored once. While disconnected nothing is sent: nats.js would lose it without a word.
  */
-export const ACK_TIMEOUT_MS = 2_000;
+const ACK_TIMEOUT_MS = 2_000;
 /** How long a publish is tried when the caller does not say: longer than an election (4-9 s). */
-export const PUBLISH_TIMEOUT_MS = 20_000;
-export const IN_FLIGHT_MAX = 512;
-export const IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024;
+const PUBLISH_TIMEOUT_MS = 20_000;
+const IN_FLIGHT_MAX = 512;
+const IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024;
 /** What may wait for its turn; beyond it a publish fails at once instead of filling the memory of a process whose log is away. */
-export const WAITING_BYTES_MAX = 64 * 1024 * 1024;
+const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 const RETRY_MS_BASE = 50;
 const RETRY_MS_MAX = 1_000;
 /** One timer for all open publishes. */
@@ -55,11 +55,7 @@ export class Publisher {
     this.#connection = connection;
     this.#bytesMax = options.recordBytesMax;
     this.#ackTimeoutMs = options.ackTimeoutMs ?? ACK_TIMEOUT_MS;
-    connection.nc.subscribe(`${this.#inbox}*`, {
-      callback: (error, msg) => {
-        if (!error) this.#onAnswer(msg);
-      },
-    });
+    connection.subscribe(`${this.#inbox}*`, msg => msg && this.#onAnswer(msg));
     connection.onReconnect(() => this.#resend());
     connection.closed.addEventListener('abort', () => this.#abandon(), { once: true });
   }

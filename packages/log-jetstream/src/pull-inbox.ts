@@ -30,24 +30,22 @@ export class PullInbox {
     this.#subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
     this.#inbox = createInbox();
     this.#onMessage = onMessage;
-    this.#subscription = connection.nc.subscribe(this.#inbox, {
-      callback: (error, msg) => {
-        if (error) this.#finish('lost');
-        else if (msg.subject === this.#inbox) this.#onStatus(msg);
-        else this.#onDelivery(msg);
-      },
+    this.#subscription = connection.subscribe(this.#inbox, msg => {
+      if (!msg) this.#finish('lost');
+      else if (msg.subject === this.#inbox) this.#onStatus(msg);
+      else this.#onDelivery(msg);
     });
     this.#forgetDisconnect = connection.onDisconnect(() => this.#finish('lost'));
   }
 
   async pull({ batch, bytesMax, expiresMs }: Pull): Promise<PullEnd> {
-    if (!this.#connection.connected || this.#closing) return 'lost';
+    if (this.#closing) return 'lost';
     const { promise, resolve } = Promise.withResolvers<PullEnd>();
     this.#left = batch;
     this.#end = resolve;
     this.#timer = setTimeout(() => this.#finish('lost'), expiresMs + GRACE_MS);
     const request = { batch, expires: nanos(expiresMs), ...(bytesMax && { max_bytes: bytesMax }) };
-    this.#connection.nc.publish(this.#subject, JSON.stringify(request), { reply: this.#inbox });
+    if (!this.#connection.send(this.#subject, JSON.stringify(request), this.#inbox)) this.#finish('lost');
     return promise;
   }
 

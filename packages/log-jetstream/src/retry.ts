@@ -3,7 +3,7 @@ import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
 
 /** How long a request to JetStream is repeated: longer than an election (4-9 s) and a restart. */
-export const REQUEST_TIMEOUT_MS = 20_000;
+const REQUEST_TIMEOUT_MS = 20_000;
 const RETRY_MS_BASE = 50;
 const RETRY_MS_MAX = 1_000;
 
@@ -28,6 +28,7 @@ export async function retry<T>(
       try {
         return await whileConnected(connection, request);
       } catch (error) {
+        if (isClosed(error)) throw new LogUnavailable(`${what}: the log is closed`);
         if (!isTransient(error)) throw error;
         reason = (error as Error).message;
       }
@@ -73,6 +74,10 @@ const TRANSIENT_NAMES = new Set([
   // "jetstream is not enabled": said when nobody answers, so also when there is no leader right now.
   'JetStreamNotEnabled',
 ]);
+
+function isClosed(error: unknown): boolean {
+  return error instanceof Error && (error.name === 'ClosedConnectionError' || error.name === 'DrainingConnectionError');
+}
 
 /** "no suitable peers for placement": said while the servers of a cluster are still coming up. */
 const NO_SUITABLE_PEERS = 10005;

@@ -82,5 +82,5 @@ function giveBack(connection: Connection, msg: Msg, waitMs: number): void {
 
 /** Without an answer: what is lost here, ackWaitMs makes good. */
 function say(connection: Connection, msg: Msg, what: string): void {
-  if (connection.connected && msg.reply) connection.nc.publish(msg.reply, what);
+  if (msg.reply) connection.send(msg.reply, what);
 }

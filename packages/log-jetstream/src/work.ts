@@ -21,9 +21,9 @@ import { runItem } from './work-item.ts';
 export type JetStreamWorkOptions = { attemptsMax: number; ackWaitMs: number };
 
 /** Items of one role that are out at workers at the same time, over all processes. */
-export const WORK_OUT_MAX = 4_096;
+const WORK_OUT_MAX = 4_096;
 /** Pulls that may wait for one role, one a free slot, over all processes. */
-export const WORK_PULLS_MAX = 4_096;
+const WORK_PULLS_MAX = 4_096;
 const PULL_EXPIRES_MS = 10_000;
 const REOPEN_MS_BASE = 100;
 const REOPEN_MS_MAX = 5_000;
@@ -51,7 +51,7 @@ export class JetStreamWork implements WorkQueue {
     requireRole(role);
     const ended = AbortSignal.any([options.signal, this.#connection.closed]);
     if (ended.aborted) return;
-    await this.#ensureConsumer(role, ended);
+    await this.#reopen(role, 0, ended);
     const slots = Array.from({ length: options.slots }, () => this.#slot(role, ended, handler));
     await Promise.all(slots);
   }
@@ -85,12 +85,16 @@ export class JetStreamWork implements WorkQueue {
     }
   }
 
+  /** Sees to the role's consumer, for as long as it takes: the items wait too. */
   async #reopen(role: Role, failures: number, ended: AbortSignal): Promise<void> {
-    if (failures > 1) await pause(this.#connection, backoffMs(failures, REOPEN_MS_BASE, REOPEN_MS_MAX), ended);
-    // A worker waits for its log as long as it must; the items wait too.
-    await this.#ensureConsumer(role, ended).catch(error => {
-      if (!(error instanceof LogUnavailable)) throw error;
-    });
+    for (let tries = failures; !ended.aborted; tries += 1) {
+      if (tries > 1) await pause(this.#connection, backoffMs(tries, REOPEN_MS_BASE, REOPEN_MS_MAX), ended);
+      try {
+        return await this.#ensureConsumer(role, ended);
+      } catch (error) {
+        if (!(error instanceof LogUnavailable)) throw error;
+      }
+    }
   }
 
   async #ensureConsumer(role: Role, signal: AbortSignal): Promise<void> {

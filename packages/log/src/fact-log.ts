@@ -26,6 +26,7 @@ export interface FactLog {
   follow(taskId: string, after: number | 'new', signal: AbortSignal): Promise<AsyncIterable<StoredFacts>>;
 }
 
+/** `id`: unique over all tasks, and per content: a retry says the same again. */
 export type AppendOptions = { expected: number; id: string; trace?: TraceCarrier; timeoutMs?: number };
 
 export type StoredFacts = {

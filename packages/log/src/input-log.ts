@@ -16,6 +16,7 @@ export interface InputLog {
   readShard(shard: number, from: number, signal: AbortSignal): AsyncIterable<StoredInput>;
 }
 
+/** `id`: unique over all tasks; the log keeps the first record of an id within the duplicate window. */
 export type SayOptions = { id: string; trace?: TraceCarrier; timeoutMs?: number };
 
 export type StoredInput = {

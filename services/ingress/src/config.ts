@@ -11,7 +11,7 @@ export const ingressConfig = defineServiceConfig({
     type: 'url',
     optional: true,
     schemes: ['http', 'https'],
-    doc: 'Address under which clients reach this door, for the agent card. Without it: the address it listens on.',
+    doc: 'Address under which clients reach this door, for the agent card. Without it: 127.0.0.1 and the port.',
   },
   HOPLINE_CARD_NAME: { type: 'string', default: 'Hopline', min: 1, max: 128, doc: 'Name on the agent card.' },
   HOPLINE_BODY_BYTES_MAX: {
@@ -32,7 +32,7 @@ export const ingressConfig = defineServiceConfig({
   HOPLINE_VIEWER_BUFFER_BYTES_MAX: {
     type: 'integer',
     default: LIMITS.viewerBufferBytesMax,
-    min: 16_384,
+    min: 131_072,
     max: 64 * 1024 * 1024,
     unit: 'bytes',
     doc: 'Bytes that may wait for one slow client before it is cut; it resumes by its cursor.',

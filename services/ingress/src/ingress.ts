@@ -31,8 +31,8 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const limits = { ...LIMITS, ...deps.limits };
   const app = fastify(serverOptions(limits));
   const stop = new AbortController();
-  const directory = new SkillDirectory();
-  await directory.follow(log.agents, stop.signal, error => logger.error({ err: error }, 'agent registry lost'));
+  const directory = new SkillDirectory(() => performance.now());
+  await directory.follow(log.agents, stop.signal, error => logger.warn({ err: error }, 'agent registry lost'));
   let url = deps.publicUrl ?? '';
   const description = 'Agents behind Hopline: every event is logged, any stream can be resumed.';
   const card = () => agentCard({ name, description, version, url, skills: directory.skills() });
@@ -41,7 +41,8 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   return {
     listen: async (host, port) => {
       const address = await app.listen({ host, port });
-      if (deps.publicUrl === undefined) url = `${address}/`;
+      // 0.0.0.0 is no address a client can use.
+      if (deps.publicUrl === undefined) url = `http://127.0.0.1:${new URL(address).port}/`;
       return address;
     },
     close: async () => {

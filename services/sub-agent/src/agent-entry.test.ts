@@ -45,7 +45,7 @@ test('each fault is one sentence that names agent and field, and no value', () =
     /^agent "argo": unknown field urls; there are name, adapter, description, skills, url, deltas, text, headers, /,
   );
   refuses({ name: 'argo', adapter: 'a2a' }, 'agent "argo": url is missing');
-  refuses({ ...A2A, name: 'Argo CD' }, 'agent "Argo CD": name must be 1 to 32 of a-z, 0-9 and -');
+  refuses({ ...A2A, name: 'Argo CD' }, 'agent "Argo CD": name must be 1 to 32 of a-z, 0-9 and - (not first)');
   refuses({ ...A2A, url: 'ftp://secret' }, 'agent "argo": url must begin with http:// or https://');
   refuses({ ...A2A, deltas: 'all' }, 'agent "argo": deltas must be one of incremental, cumulative, whole');
   refuses({ ...A2A, headers: { authorization: 7 } }, 'agent "argo": headers.authorization must be string');

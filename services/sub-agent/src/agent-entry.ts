@@ -1,14 +1,16 @@
-import { A2A_LIMITS, DELTAS, STATUS_TEXTS } from '@hopline/agent-a2a';
-import { MCP_LIMITS } from '@hopline/agent-mcp';
+import type { Deltas, StatusText } from '@hopline/agent-a2a';
 import { PACE_MAX } from '@hopline/agent-recording';
+import { isAgentName } from '@hopline/events';
 import { Ajv, type ErrorObject } from 'ajv';
 import Type, { type Static, type TProperties } from 'typebox';
 
 /** One entry of the agents file, DESIGN section 8: what every adapter has, and what its own has. */
 
 const MS_MAX = 24 * 60 * 60 * 1000;
+const DELTAS = ['incremental', 'cumulative', 'whole'] as const satisfies readonly Deltas[];
+const STATUS_TEXTS = ['answer', 'progress', 'hidden'] as const satisfies readonly StatusText[];
 const EVENT_BYTES_MAX = 64 * 1024 * 1024;
-const ms = (value: number) => Type.Optional(Type.Integer({ minimum: 1, maximum: MS_MAX, default: value }));
+const ms = Type.Optional(Type.Integer({ minimum: 1, maximum: MS_MAX }));
 const text = (maxLength: number) => Type.String({ minLength: 1, maxLength });
 const strings = Type.Record(Type.String(), Type.String({ maxLength: 16_384 }));
 const httpUrl = Type.String({ pattern: '^https?://', maxLength: 2_048, reason: 'must begin with http:// or https://' });
@@ -27,7 +29,7 @@ const skill = Type.Object(
 
 function entry<const A extends string, P extends TProperties>(adapter: A, properties: P) {
   const common = {
-    name: Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,31}$', reason: 'must be 1 to 32 of a-z, 0-9 and -' }),
+    name: Type.String(),
     adapter: Type.Literal(adapter),
     description: Type.Optional(text(1_024)),
     skills: Type.Optional(Type.Array(skill, { maxItems: 128 })),
@@ -40,10 +42,10 @@ const a2a = entry('a2a', {
   deltas: Type.Optional(Type.Enum([...DELTAS], oneOf(DELTAS))),
   text: Type.Optional(Type.Enum([...STATUS_TEXTS], oneOf(STATUS_TEXTS))),
   headers: Type.Optional(strings),
-  firstEventMsMax: ms(A2A_LIMITS.firstEventMsMax),
-  silenceMsMax: ms(A2A_LIMITS.silenceMsMax),
-  totalMsMax: ms(A2A_LIMITS.totalMsMax),
-  eventBytesMax: Type.Optional(Type.Integer({ minimum: 1_024, maximum: EVENT_BYTES_MAX, default: A2A_LIMITS.eventBytesMax })),
+  firstEventMsMax: ms,
+  silenceMsMax: ms,
+  totalMsMax: ms,
+  eventBytesMax: Type.Optional(Type.Integer({ minimum: 1_024, maximum: EVENT_BYTES_MAX })),
 });
 
 const mcp = entry('mcp', {
@@ -52,9 +54,9 @@ const mcp = entry('mcp', {
   env: Type.Optional(strings),
   url: Type.Optional(httpUrl),
   headers: Type.Optional(strings),
-  connectMsMax: ms(MCP_LIMITS.connectMsMax),
-  silenceMsMax: ms(MCP_LIMITS.silenceMsMax),
-  totalMsMax: ms(MCP_LIMITS.totalMsMax),
+  connectMsMax: ms,
+  silenceMsMax: ms,
+  totalMsMax: ms,
 });
 
 const recording = entry('recording', {
@@ -66,10 +68,8 @@ const recording = entry('recording', {
   ),
 });
 
-export type A2AEntry = Static<typeof a2a>;
 export type McpEntry = Static<typeof mcp>;
-export type RecordingEntry = Static<typeof recording>;
-export type AgentEntry = A2AEntry | McpEntry | RecordingEntry;
+export type AgentEntry = Static<typeof a2a> | McpEntry | Static<typeof recording>;
 
 const ajv = new Ajv({ strict: false, verbose: true });
 const SCHEMAS = { a2a, mcp, recording } as const;
@@ -84,6 +84,8 @@ export function parseAgentEntry(json: string): AgentEntry {
   if (check === undefined) throw new Error(`${who}: adapter must be one of ${Object.keys(SCHEMAS).join(', ')}`);
   if (!check(value)) throw new Error(`${who}: ${reasonOf(check.errors ?? [], Object.keys(schemaOf(value.adapter).properties))}`);
   const entry: AgentEntry = value;
+  // The name is a token of subjects.
+  if (!isAgentName(entry.name)) throw new Error(`${who}: name must be 1 to 32 of a-z, 0-9 and - (not first)`);
   if (entry.adapter === 'mcp') checkMcp(who, entry);
   return entry;
 }

@@ -1,8 +1,7 @@
 import { isAbsolute, join } from 'node:path';
 import type { Agent } from '@hopline/agent';
-import { createA2AAgent, type Skipped } from '@hopline/agent-a2a';
-import { createMcpAgent, type McpOptions } from '@hopline/agent-mcp';
-import { createRecordingAgent } from '@hopline/agent-recording';
+import type { Skipped } from '@hopline/agent-a2a';
+import type { McpOptions } from '@hopline/agent-mcp';
 import type { AgentEntry, McpEntry } from './agent-entry.ts';
 
 export type CreateAgentOptions = {
@@ -11,18 +10,25 @@ export type CreateAgentOptions = {
   onSkipped: (what: Skipped) => void;
 };
 
-/** Makes the agent an entry describes. Rejects when it can be known now that it cannot work (a recording that is not there). */
+/**
+ * Makes the agent an entry describes, and loads no other adapter: the MCP SDK alone is a third of a second of CPU and 50 MB. Rejects when it can be known now that it cannot
+ * work (a recording that is not there).
+ */
 export async function createAgent(entry: AgentEntry, { folder, onSkipped }: CreateAgentOptions): Promise<Agent> {
   const { name: _name, skills: _skills, ...options } = entry;
   switch (options.adapter) {
     case 'a2a': {
       const { adapter: _adapter, ...rest } = options;
+      const { createA2AAgent } = await import('@hopline/agent-a2a');
       return createA2AAgent({ ...rest, onSkipped });
     }
-    case 'mcp':
+    case 'mcp': {
+      const { createMcpAgent } = await import('@hopline/agent-mcp');
       return createMcpAgent(mcpOptions(options, folder));
+    }
     case 'recording': {
       const { adapter: _adapter, path, ...rest } = options;
+      const { createRecordingAgent } = await import('@hopline/agent-recording');
       return await createRecordingAgent({ ...rest, path: isAbsolute(path) ? path : join(folder, path) });
     }
   }

@@ -21,7 +21,8 @@ export class SseConnection {
       const broken = (error: Error) => (this.#left ? resolve() : reject(error));
       this.#request.on('error', broken);
       this.#request.on('response', response => {
-        if (!response.headers['content-type']?.startsWith('text/event-stream')) broken(new Error(`${url}: no stream, ${response.statusCode}`));
+        if (!response.headers['content-type']?.startsWith('text/event-stream'))
+          broken(new Error(`${url}: no stream, ${response.statusCode}`));
         response.setEncoding('utf8');
         response.on('error', broken);
         response.on('end', resolve);

@@ -61,7 +61,8 @@ export function answerCalls(methods: Methods): void {
     const { id, method, params } = message as Call;
     Promise.resolve(methods[method]!(params as never)).then(
       result => process.send?.({ id, result } satisfies Answer),
-      error => process.send?.({ id, failed: error instanceof Error ? (error.stack ?? error.message) : String(error) } satisfies Answer),
+      error =>
+        process.send?.({ id, failed: error instanceof Error ? (error.stack ?? error.message) : String(error) } satisfies Answer),
     );
   });
 }

@@ -6,7 +6,14 @@ import { findBinary } from '../../nats/nats-server.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
 /** Packages whose version moves a figure. */
-const PACKAGES = ['@a2a-js/sdk', '@nats-io/jetstream', '@nats-io/transport-node', '@opentelemetry/sdk-node', 'express', 'fastify'];
+const PACKAGES = [
+  '@a2a-js/sdk',
+  '@nats-io/jetstream',
+  '@nats-io/transport-node',
+  '@opentelemetry/sdk-node',
+  'express',
+  'fastify',
+];
 
 export type Machine = {
   cpu: string;
@@ -59,7 +66,11 @@ function commit(): string {
 
 function output(command: string, ...args: string[]): string {
   try {
-    return execFileSync(command, args, { cwd: fileURLToPath(ROOT), encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+    return execFileSync(command, args, {
+      cwd: fileURLToPath(ROOT),
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim();
   } catch {
     return 'unknown';
   }

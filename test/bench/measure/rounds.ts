@@ -1,5 +1,8 @@
 /** Runs the peers in turn, A B C A B C …: what else the machine does meets all of them alike. */
-export async function interleave<K extends string, R>(rounds: number, peers: Record<K, () => Promise<R>>): Promise<Record<K, R[]>> {
+export async function interleave<K extends string, R>(
+  rounds: number,
+  peers: Record<K, () => Promise<R>>,
+): Promise<Record<K, R[]>> {
   const names = Object.keys(peers) as K[];
   const results = Object.fromEntries(names.map(name => [name, [] as R[]])) as Record<K, R[]>;
   for (let round = 0; round < rounds; round++) {

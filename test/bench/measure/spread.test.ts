@@ -20,7 +20,10 @@ test('a percentile is the smallest value that so many do not exceed', () => {
 
 test('known percentiles', () => {
   const hundred = Float64Array.from({ length: 100 }, (_, index) => index + 1);
-  assert.deepEqual([0, 1, 50, 99, 99.5, 100].map(percent => percentile(hundred, percent)), [1, 1, 50, 99, 100, 100]);
+  assert.deepEqual(
+    [0, 1, 50, 99, 99.5, 100].map(percent => percentile(hundred, percent)),
+    [1, 1, 50, 99, 100, 100],
+  );
 });
 
 test('the spread does not depend on the order of the rounds', () => {

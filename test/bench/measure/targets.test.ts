@@ -12,8 +12,12 @@ test('a target is held against the median, its bound included', () => {
 });
 
 test('the line says by how much', () => {
-  assert.equal(judge({ name: 'x', wanted: { atLeast: 1 }, found }).line, 'met     x: 2.00 (1.00 to 3.00 in 5 rounds), wanted at least 1, 100 % to spare');
-  assert.equal(judge({ name: 'x', wanted: { atMost: 1 }, found: 1.5 }).line, 'MISSED  x: 1.50, wanted at most 1, 50.0 % short');
+  assert.equal(
+    judge({ name: 'x', wanted: { atLeast: 1 }, found }).line,
+    'met     x: 2.00 (1.00 to 3.00 in 5 rounds), wanted at least 1, 100 % to spare',
+  );
+  assert.equal(judge({ name: 'x', wanted: { atMost: 1 }, found: 1.5 }).line, 'MISSED  x: 1.50, wanted at most 1, 50.0 % off');
+  assert.equal(judge({ name: 'x', wanted: { atMost: 0 }, found: 0 }).line, 'met     x: 0, wanted at most 0');
 });
 
 test('what was not measured is not met', () => {

@@ -13,10 +13,10 @@ export function judge(target: Target): Verdict {
   const value = typeof found === 'number' ? found : found.median;
   const met = 'atLeast' in wanted ? value >= bound : value <= bound;
   const around = typeof found === 'number' ? '' : ` (${short(found.min)} to ${short(found.max)} in ${found.rounds} rounds)`;
-  const distance = `${short((100 * Math.abs(value - bound)) / bound)} % ${met ? 'to spare' : 'short'}`;
-  return { ...target, met, line: `${met ? 'met   ' : 'MISSED'}  ${name}: ${short(value)}${around}, ${words}, ${distance}` };
+  const distance = bound === 0 ? '' : `, ${short((100 * Math.abs(value - bound)) / bound)} % ${met ? 'to spare' : 'off'}`;
+  return { ...target, met, line: `${met ? 'met   ' : 'MISSED'}  ${name}: ${short(value)}${around}, ${words}${distance}` };
 }
 
 function short(value: number): string {
-  return value >= 100 ? value.toFixed(0) : value.toPrecision(3);
+  return value >= 100 || value === 0 ? value.toFixed(0) : value.toPrecision(3);
 }

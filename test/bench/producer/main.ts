@@ -85,7 +85,17 @@ async function pace(writer: InputWriter, tokens: number, perSecond: number): Pro
 }
 
 /** Says when it says it, once every `everyMs`. Leaves the task working. */
-async function stamp({ taskId, count, everyMs, chars }: { taskId: string; count: number; everyMs: number; chars: number }): Promise<void> {
+async function stamp({
+  taskId,
+  count,
+  everyMs,
+  chars,
+}: {
+  taskId: string;
+  count: number;
+  everyMs: number;
+  chars: number;
+}): Promise<void> {
   const writer = begin(taskId);
   const startMs = monotonicMs();
   for (let index = 0; index < count; index++) {

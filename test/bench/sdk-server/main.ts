@@ -40,7 +40,9 @@ class Speaker implements AgentExecutor {
       bus.publish(AgentEvent.artifactUpdate({ ...update, artifact: artifactOf(tokenAt(index)) }));
       if (index % TOKENS_PER_TURN === TOKENS_PER_TURN - 1) await nextTurn();
     }
-    bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: status(TaskState.TASK_STATE_COMPLETED), metadata: undefined }));
+    bus.publish(
+      AgentEvent.statusUpdate({ taskId, contextId, status: status(TaskState.TASK_STATE_COMPLETED), metadata: undefined }),
+    );
     bus.finished();
   };
 

@@ -11,7 +11,7 @@ export type OpenStream = {
 };
 
 /** A client that takes nothing while the process drains is cut after this; milliseconds. */
-export const DRAIN_MS_MAX = 2_000;
+const DRAIN_MS_MAX = 2_000;
 
 /** Everything that is open towards clients in this process: bounded, kept alive by comments, ended in order when the process drains. */
 export class OpenStreams {

@@ -18,7 +18,7 @@ import { readVisible } from './read-visible.ts';
 import type { SseStream } from './sse-stream.ts';
 
 /** A client that was told to come back waits this long, and up to twice as long; milliseconds. */
-export const RECONNECT_MS = 500;
+const RECONNECT_MS = 500;
 
 export type ViewerOptions = {
   stream: SseStream;

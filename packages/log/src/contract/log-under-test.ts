@@ -108,7 +108,7 @@ export async function appendRun(log: Log, taskId: string, from: number, to: numb
 }
 
 /** How long anything may take before a case fails instead of hanging. */
-export const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 15_000;
 
 export async function within<T>(promise: Promise<T>, what: string, ms = PATIENCE_MS): Promise<T> {
   let timer: NodeJS.Timeout | undefined;

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ArtifactUpdated } from '@hopline/events';
+import { FactRing } from './fact-ring.ts';
+import { VisibleEntry } from './visible-entry.ts';
+
+function entry(generation: number, text = ''): VisibleEntry {
+  const artifact = { artifactId: 'a', parts: [{ text }] };
+  const artifactUpdate = { taskId: 't', contextId: 'c', artifact, append: true, lastChunk: false };
+  const fact: ArtifactUpdated = {
+    kind: 'artifact.updated',
+    at: 0,
+    generation,
+    event: { artifactUpdate },
+    lane: 'l',
+    producer: 'p',
+    attempt: 1,
+  };
+  return new VisibleEntry(fact, generation * 10, true);
+}
+
+const held = (ring: FactRing, upTo: number) =>
+  Array.from({ length: upTo + 1 }, (_, n) => n).filter(n => ring.at(n) !== undefined);
+
+test('the newest facts by generation, as many as the limit', () => {
+  const ring = new FactRing(3, 1_000_000);
+  for (let n = 1; n <= 3; n += 1) ring.push(entry(n));
+  assert.deepEqual(held(ring, 10), [1, 2, 3]);
+  ring.push(entry(4));
+  assert.deepEqual(held(ring, 10), [2, 3, 4]);
+  assert.equal(ring.at(3)?.cursor, '3.30');
+});
+
+test('bytes are bounded too, and the newest fact stays however large it is', () => {
+  const ring = new FactRing(100, 10_000);
+  for (let n = 1; n <= 20; n += 1) ring.push(entry(n, 'x'.repeat(1_000)));
+  assert.deepEqual(held(ring, 30), [15, 16, 17, 18, 19, 20]);
+  ring.push(entry(21, 'x'.repeat(50_000)));
+  assert.deepEqual(held(ring, 30), [21]);
+});
+
+test('a hole in the generations empties the ring: it is always contiguous', () => {
+  const ring = new FactRing(100, 1_000_000);
+  ring.push(entry(1));
+  ring.push(entry(2));
+  ring.push(entry(5));
+  assert.deepEqual(held(ring, 10), [5]);
+});
+
+test('the JSON of a fact is made once per dialect, and its first delivery is taken once', () => {
+  const one = entry(1, 'hi');
+  assert.equal(one.json('1.0'), one.json('1.0'));
+  const parts = one.fact.kind === 'artifact.updated' ? one.fact.event.artifactUpdate.artifact.parts : [];
+  parts[0] = { text: 'changed' };
+  assert.match(one.json('1.0'), /"hi"/);
+  assert.match(one.json('0.3'), /"changed"/);
+  assert.deepEqual([one.takeFirstDelivery(), one.takeFirstDelivery()], [true, false]);
+});

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { call, open, openRig, sendParams, userMessage } from './door.test-kit.ts';
+
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+
+test("the caller's trace context reaches the log with what the caller said, and a wrong one does not", async t => {
+  const rig = await openRig(t);
+  const traces: (string | undefined)[] = [];
+  const say = rig.log.inputs.say.bind(rig.log.inputs);
+  rig.log.inputs.say = (taskId, record, options) => {
+    traces.push(options.trace?.traceparent);
+    return say(taskId, record, options);
+  };
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`;
+  await call(rig, 'send', sendParams(userMessage('x')), { headers: { traceparent } });
+  await call(rig, 'send', sendParams(userMessage('x')), { headers: { traceparent: 'SECRET' } });
+  assert.match(traces[0] ?? '', new RegExp(`^00-${TRACE}-`));
+  assert.equal(traces[1], undefined);
+});
+
+test('S2-30 frames, bytes and latencies are counted once per stream and once per fact, whatever the number of viewers', async t => {
+  const rig = await openRig(t);
+  const begun = Promise.withResolvers<string>();
+  rig.relay.onClient = taskId => begun.resolve(taskId);
+  const first = await open(rig, 'stream', sendParams(userMessage('x')));
+  const taskId = await begun.promise;
+  const streams = [
+    first,
+    await open(rig, 'subscribe', { id: taskId }),
+    await open(rig, 'subscribe', { id: taskId }, { dialect: '0.3' }),
+  ];
+  for (const stream of streams) await stream.take(1);
+  await rig.relay.answers(taskId, ['a', 'b']);
+  let characters = 0;
+  for (const stream of streams) for (const frame of await stream.rest()) characters += frame.data.length;
+  // Task, working, two chunks, the closing one, completed.
+  assert.equal(rig.totals.logToSocket, 6);
+  assert.equal(rig.totals.endToEnd, 2);
+  assert.equal(rig.totals.timeToFirstToken, 3);
+  while (rig.open() > 0) await new Promise(resolve => setTimeout(resolve, 2));
+  assert(rig.totals.bytesOut! > characters);
+  assert(rig.totals.bytesIn! > 0);
+});

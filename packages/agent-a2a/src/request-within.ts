@@ -1,0 +1,25 @@
+import { type Dispatcher, request } from 'undici';
+
+/** Redirects that are followed in a row. */
+const REDIRECTS_MAX = 3;
+
+type Options = NonNullable<Parameters<typeof request>[1]>;
+
+/**
+ * A request that follows redirects within its own origin only: Python servers redirect `/a2a` to `/a2a/`, but what an agent answers must not send the operator's
+ * headers anywhere else. A POST is repeated for 307 and 308 alone; any other redirect is the answer.
+ */
+export async function requestWithin(url: string, options: Options): Promise<Dispatcher.ResponseData<unknown>> {
+  let at = new URL(url);
+  for (let redirects = 0; ; redirects += 1) {
+    const response = await request(at, options);
+    const { statusCode, headers, body } = response;
+    const repeats = options.method === 'POST' ? [307, 308] : [301, 302, 307, 308];
+    const { location } = headers;
+    if (!repeats.includes(statusCode) || typeof location !== 'string' || !URL.canParse(location, at.href)) return response;
+    const next = new URL(location, at);
+    if (next.origin !== at.origin || redirects === REDIRECTS_MAX) return response;
+    await body.dump();
+    at = next;
+  }
+}

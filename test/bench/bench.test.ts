@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { load } from './load.ts';
+import { runBench, verdictLines } from './run-bench.ts';
+import { sdkPeer } from './sdk-peer.ts';
+import { throughput } from './throughput.ts';
+
+/** The figures of so small a run mean nothing; that every text arrived whole does: a question whose text did not is failed. */
+test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, async () => {
+  const lines: string[] = [];
+  const report = await runBench([throughput, sdkPeer, load], 'tiny', line => lines.push(line));
+  assert.deepEqual(
+    report.answers.filter(({ failed }) => failed !== undefined),
+    [],
+  );
+  const lost = report.verdicts.find(({ name }) => name === 'tokens said and not folded under load');
+  assert.ok(lost?.met, lost?.line ?? 'not measured');
+  for (const line of [
+    report.machine.cpu,
+    report.machine.node,
+    ...report.answers.flatMap(({ findings }) => findings.map(({ title }) => title)),
+  ]) {
+    assert.ok(
+      lines.some(printed => printed.includes(line)),
+      `not printed: ${line}`,
+    );
+  }
+  assert.equal(verdictLines(report).length, 2 + report.verdicts.length);
+});
+
+test('a question that fails is said so, and the others are asked', async () => {
+  const failing = { name: 'failing', ask: () => Promise.reject(new Error('no text')) };
+  const empty = { name: 'empty', ask: async () => [] };
+  const report = await runBench([failing, empty], 'tiny', () => {});
+  assert.deepEqual(
+    report.answers.map(({ failed }) => failed),
+    ['no text', undefined],
+  );
+  assert.deepEqual(verdictLines(report).at(-1), 'FAILED  failing: no text');
+});
