@@ -139,13 +139,14 @@ export class TurnInputs {
   }
 
   /**
-   * Progress is a state with a message where the agent speaks for the task. A called agent does not: its progress is one artifact that always holds the newest line,
+   * Progress is a state with a message where the agent speaks for the task, or where its own states pass (profile `transparent`). Else its progress is one artifact that always holds the newest line,
    * so that it is seen and stays out of the answer (S4-21, S2-33).
    */
   #progress(message: Message): void {
     this.#checkSize(message);
-    if (this.#options.work.call === undefined) {
-      this.#options.sink.add({ kind: 'status', state: 'TASK_STATE_WORKING', message });
+    const { work, sink } = this.#options;
+    if (work.call === undefined || work.profile === 'transparent') {
+      sink.add({ kind: 'status', state: 'TASK_STATE_WORKING', message });
       return;
     }
     const artifact = { name: 'progress', metadata: { sourceAgent: this.#options.agent } };

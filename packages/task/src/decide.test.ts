@@ -18,7 +18,7 @@ test('S1-9 the same message id again makes nothing', () => {
   assert.deepEqual(story.dropped, ['duplicate message']);
 });
 
-test('C-18 S0-13 the first chunk of a lane opens, later ones append, and a lane that was never opened takes no text', () => {
+test('S0-13 C-18 the first chunk of a lane opens, later ones append, and a lane that was never opened takes no text', () => {
   const story = started().text(agent(), 'a', 'lost?').opens(agent(), 'a').text(agent(), 'a', 'H').text(agent(), 'a', 'ere');
   assert.deepEqual(story.events(), ['task', '=H', '+ere']);
   assert.deepEqual(story.dropped, ['unknown lane']);
@@ -34,7 +34,7 @@ test('S0-8 name and description stand on every chunk', () => {
   }
 });
 
-test('C-2 S4-19 a streamed artifact closes exactly once, and takes nothing after', () => {
+test('S4-19 C-2 a streamed artifact closes exactly once, and takes nothing after', () => {
   const story = started()
     .opens(agent(), 'a')
     .text(agent(), 'a', 'x', true)
