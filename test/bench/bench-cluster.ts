@@ -3,7 +3,7 @@ import { Cluster, type ClusterOptions } from '../cluster/cluster.ts';
 import type { ClientMethods } from './client/main.ts';
 import { killAtExit } from './measure/kill-at-exit.ts';
 import { LoadProcess } from './measure/load-process.ts';
-import { childrenNamed, type Pids } from './measure/process-usage.ts';
+import { children, type Pids } from './measure/process-usage.ts';
 import type { ProducerMethods } from './producer/main.ts';
 
 const CLIENT_MAIN = new URL('client/main.ts', import.meta.url);
@@ -34,15 +34,16 @@ export type BenchCluster = AsyncDisposable & {
 /** A cluster of real processes, one client process, and the certainty that all of it ends with this process. */
 export async function startCluster(options: ClusterOptions): Promise<BenchCluster> {
   const stack = new AsyncDisposableStack();
-  const before = childrenNamed('nats-server');
+  const natsServers = () => children().filter(({ program }) => program === 'nats-server');
+  const before = new Set(natsServers().map(({ pid }) => pid));
   const cluster = stack.use(await Cluster.start({ relays: 1, ingresses: 1, ...options }));
-  const nats = childrenNamed('nats-server').find(pid => !before.includes(pid));
+  const nats = natsServers().find(({ pid }) => !before.has(pid));
   const pids: Pids = {};
   for (const { spec, pid } of cluster.services) {
     pids[spec.service] = pid;
     stack.defer(killAtExit(pid));
   }
-  if (nats !== undefined) pids['nats-server'] = nats;
+  if (nats !== undefined) pids['nats-server'] = nats.pid;
   const client = stack.use(startClient());
   await delay(SETTLE_MS);
   return { cluster, client, pids, [Symbol.asyncDispose]: () => stack.disposeAsync() };

@@ -17,7 +17,7 @@ const PASS_THROUGH = { HOPLINE_EVENT_COST_MS: '0' };
 type Plan = { rounds: number; viewers: number; events: number };
 const PLANS: Record<Size, Plan> = {
   full: { rounds: 5, viewers: 100, events: 250 },
-  quick: { rounds: 3, viewers: 100, events: 100 },
+  quick: { rounds: 5, viewers: 100, events: 50 },
   tiny: { rounds: 1, viewers: 3, events: 10 },
 };
 

@@ -11,6 +11,8 @@ export type Finding = {
   /** What a reader must know to read the table right. */
   notes?: string[];
   targets?: Target[];
+  /** Only for the JSON. */
+  data?: unknown;
 };
 
 /** One question the bench answers. Throws when text was lost or changed: then there is nothing to measure. */

@@ -1,13 +1,23 @@
 import { type Machine, machine, machineLines } from './measure/machine.ts';
+import { readLoad, shareOfOthers } from './measure/machine-load.ts';
 import { tableLines } from './measure/table.ts';
 import { judge, type Verdict } from './measure/targets.ts';
 import type { Finding, Question, Size } from './question.ts';
+
+type AnswerReport = {
+  question: string;
+  seconds: number;
+  /** Part of the machine's CPU time that went to others meanwhile, 0 to 1: figures of a busy machine are worse than its own. */
+  others: number | undefined;
+  findings: Finding[];
+  failed?: string;
+};
 
 export type BenchReport = {
   at: string;
   size: Size;
   machine: Machine;
-  answers: { question: string; seconds: number; findings: Finding[]; failed?: string }[];
+  answers: AnswerReport[];
   verdicts: Verdict[];
 };
 
@@ -18,7 +28,8 @@ export async function runBench(questions: readonly Question[], size: Size, print
   for (const line of machineLines(report.machine)) print(line);
   for (const question of questions) {
     const startedMs = performance.now();
-    const answer: BenchReport['answers'][number] = { question: question.name, seconds: 0, findings: [] };
+    const before = readLoad();
+    const answer: AnswerReport = { question: question.name, seconds: 0, others: undefined, findings: [] };
     report.answers.push(answer);
     try {
       answer.findings = await question.ask(size);
@@ -26,16 +37,14 @@ export async function runBench(questions: readonly Question[], size: Size, print
       answer.failed = error instanceof Error ? error.message : String(error);
     }
     answer.seconds = (performance.now() - startedMs) / 1000;
+    answer.others = shareOfOthers(before);
     printAnswer(answer, print);
     for (const { targets = [] } of answer.findings) report.verdicts.push(...targets.map(judge));
   }
   return report;
 }
 
-function printAnswer(
-  { question, seconds, findings, failed }: BenchReport['answers'][number],
-  print: (line: string) => void,
-): void {
+function printAnswer({ question, seconds, others, findings, failed }: AnswerReport, print: (line: string) => void): void {
   for (const { title, table, notes = [] } of findings) {
     print('');
     print(title);
@@ -43,7 +52,8 @@ function printAnswer(
     for (const note of notes) print(`  (${note})`);
   }
   if (failed !== undefined) print(`\n${question}: FAILED: ${failed}`);
-  print(`  [${question}: ${seconds.toFixed(0)} s]`);
+  const shared = others === undefined ? '' : `; other programs took ${(100 * others).toFixed(0)} % of the machine`;
+  print(`  [${question}: ${seconds.toFixed(0)} s${shared}]`);
 }
 
 /** The last lines: each target, and what could not be measured. */

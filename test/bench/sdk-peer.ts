@@ -15,7 +15,7 @@ const TARGET_TOKENS = 1_000;
 type Plan = { rounds: number; lengths: number[] };
 const PLANS: Record<Size, Plan> = {
   full: { rounds: 5, lengths: [100, 1_000, 2_000] },
-  quick: { rounds: 3, lengths: [100, 1_000] },
+  quick: { rounds: 5, lengths: [100, 1_000] },
   tiny: { rounds: 1, lengths: [50] },
 };
 

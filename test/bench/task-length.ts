@@ -11,7 +11,7 @@ import { ANSWER } from './tokens.ts';
 type Plan = { rounds: number; lengths: [short: number, middle: number, long: number]; pacePerSecond: number };
 const PLANS: Record<Size, Plan> = {
   full: { rounds: 5, lengths: [1_000, 10_000, 100_000], pacePerSecond: 25_000 },
-  quick: { rounds: 3, lengths: [1_000, 10_000, 50_000], pacePerSecond: 25_000 },
+  quick: { rounds: 5, lengths: [1_000, 5_000, 25_000], pacePerSecond: 25_000 },
   tiny: { rounds: 1, lengths: [50, 100, 200], pacePerSecond: 5_000 },
 };
 

@@ -58,10 +58,11 @@ type Launcher = {
 };
 
 function start(t: TestContext, root: string, args: string[] = [], env: NodeJS.ProcessEnv = {}): Launcher {
-  const { INIT_CWD: _, HOPLINE_NATS_SERVER: __, ...inherited } = process.env;
+  // Settings of whoever runs the tests are not the settings under test.
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('HOPLINE_') && name !== 'INIT_CWD');
   const child = spawn(process.execPath, [join(root, 'infra/local/launcher/main.ts'), '--port', '0', ...args], {
     cwd: root,
-    env: { ...inherited, NATS_URL: 'nats://127.0.0.1:1', FAKE_NOTES: join(root, 'notes'), ...env },
+    env: { ...Object.fromEntries(inherited), NATS_URL: 'nats://127.0.0.1:1', FAKE_NOTES: join(root, 'notes'), ...env },
     // The channel is the bootstrap's: a launcher whose parent was killed drains.
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { titleCase } from './title-case.ts';
+import { titleCase } from '@hopline/events';
 import { toolNotice } from './tool-notice.ts';
 
 test('S2-1 S2-4 S2-5 S2-6 S2-37 a tool call as the client sees it', () => {

@@ -1,5 +1,4 @@
-import type { ArtifactInput } from '@hopline/events';
-import { titleCase } from './title-case.ts';
+import { type ArtifactInput, titleCase } from '@hopline/events';
 
 export type ToolPhase = 'start' | 'end' | 'failed';
 

@@ -13,7 +13,7 @@ const CONTINUES = /^(?:\p{M}|\u200c|\u200d|[\u1160-\u11ff]|[\u{1f3fb}-\u{1f3ff}]
 /** How far back from a size limit a cluster boundary is looked for, in UTF-16 units; the longest emoji sequences in use have 15 to 28. */
 export const CLUSTER_LOOKBACK_UNITS = 64;
 
-export function isHighSurrogate(unit: number): boolean {
+function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
 }
 

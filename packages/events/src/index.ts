@@ -60,5 +60,6 @@ export {
   workFilter,
   workSubject,
 } from './subjects.ts';
+export { titleCase } from './title-case.ts';
 export type { TraceCarrier } from './trace-carrier.ts';
 export type { Work, WorkCall } from './work.ts';

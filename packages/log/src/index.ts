@@ -3,10 +3,12 @@ export { LogConflict, LogMismatch, LogUnavailable, RecordTooLarge } from './erro
 export type { AppendOptions, FactLog, StoredFacts } from './fact-log.ts';
 export type { FollowOptions, FollowSource, LiveRecord, RereadReason } from './follow.ts';
 export { FOLLOW_BUFFER_BYTES_MAX, FOLLOW_BUFFER_RECORDS_MAX, follow, TAIL_CHECK_MS } from './follow.ts';
+export { type BucketView, followBucket } from './follow-bucket.ts';
 export type { InputLog, SayOptions, StoredInput } from './input-log.ts';
 export type { InputWriter, InputWriterOptions } from './input-writer.ts';
 export { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WAITING_BYTES_MAX } from './input-writer.ts';
 export type { Change, Entry, KeyValue } from './key-value.ts';
+export { AGENT_SILENCE_MS_MAX, LiveAgents } from './live-agents.ts';
 export type { AgentEntry, AgentSkill, LeaseValue, Log, MessageIdEntry, TaskIndexEntry } from './log.ts';
 export { KEY_CHARS_MAX, requireKey, requireRole, requireTaskId } from './names.ts';
 export type { Job, WorkQueue } from './work-queue.ts';

@@ -2,10 +2,10 @@ import { agentCard } from '@hopline/a2a';
 import { LIMITS, type Limits, registerA2A, serverOptions } from '@hopline/a2a-http';
 import type { Profile } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
-import type { Log } from '@hopline/log';
+import { LiveAgents, type Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import fastify from 'fastify';
-import { SkillDirectory } from './skill-directory.ts';
+import { mergedSkills } from './merged-skills.ts';
 
 export type IngressDeps = {
   log: Log;
@@ -31,11 +31,11 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const limits = { ...LIMITS, ...deps.limits };
   const app = fastify(serverOptions(limits));
   const stop = new AbortController();
-  const directory = new SkillDirectory(() => performance.now());
-  await directory.follow(log.agents, stop.signal, error => logger.warn({ err: error }, 'agent registry lost'));
+  const agents = new LiveAgents(() => performance.now());
+  await agents.follow(log.agents, stop.signal, error => logger.warn({ err: error }, 'agent registry lost'));
   let url = deps.publicUrl ?? '';
   const description = 'Agents behind Hopline: every event is logged, any stream can be resumed.';
-  const card = () => agentCard({ name, description, version, url, skills: directory.skills() });
+  const card = () => agentCard({ name, description, version, url, skills: mergedSkills(agents.list()) });
   registerProbes(app, deps.probes);
   registerA2A(app, { log, role: 'supervisor', profile, card, logger, metrics, limits });
   return {

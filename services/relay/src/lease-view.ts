@@ -22,8 +22,12 @@ export class LeaseView {
     this.#leaseMs = leaseMs;
   }
 
-  apply(change: Change<LeaseValue>, nowMs: number): void {
-    if (change.type === 'ready') return;
+  /** The bucket comes anew. */
+  clear(): void {
+    this.#entries.clear();
+  }
+
+  apply(change: Extract<Change<LeaseValue>, { type: 'entry' }>, nowMs: number): void {
     if (change.value === undefined) this.#entries.delete(change.key);
     else this.#entries.set(change.key, { value: change.value, revision: change.revision, changedAtMs: nowMs });
   }

@@ -1,4 +1,4 @@
-import { type KeyValue, type LeaseValue, LogConflict } from '@hopline/log';
+import { followBucket, type KeyValue, type LeaseValue, LogConflict } from '@hopline/log';
 import { planShare } from './fair-share.ts';
 import { LeaseView, relayKey, shardKey } from './lease-view.ts';
 
@@ -49,17 +49,13 @@ export class ShardLeases {
   /** Resolves when the bucket has been read once and the first shards were taken. */
   async start(): Promise<void> {
     const { store, now, fault } = this.#context;
-    const ready = Promise.withResolvers<void>();
-    void (async () => {
-      for await (const change of store.watch(this.#stop.signal)) {
-        if (change.type === 'ready') ready.resolve();
-        else this.#view.apply(change, now());
-      }
-    })().catch(error => {
-      ready.reject(error);
-      fault(error);
+    await followBucket(store, this.#stop.signal, {
+      begin: () => this.#view.clear(),
+      change: change => this.#view.apply(change, now()),
+      ready: () => {},
+      // Until the bucket can be read again nobody is known to live but this relay itself: it keeps what it holds and takes nothing.
+      lost: fault,
     });
-    await ready.promise;
     await this.#round();
     this.#running = this.#loop();
   }

@@ -1,5 +1,4 @@
-import type { ArtifactInput } from '@hopline/events';
-import { titleCase } from './title-case.ts';
+import { type ArtifactInput, titleCase } from '@hopline/events';
 
 /** The supervisor's notices around a call: machine fields decide, the text is a template (C-22). One artifact each, never part of the answer. */
 export function callStartNotice(lane: string, call: string, agent: string): ArtifactInput {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { titleCase } from '@hopline/events';
 import type { AgentEntry } from '@hopline/log';
 import { NoAgentFits } from './planner.ts';
 import { SkillPlanner } from './skill-planner.ts';
-import { titleCase } from './title-case.ts';
 
 const entry = (name: string, ...tags: string[]): AgentEntry => ({
   name,

@@ -1,7 +1,7 @@
 import type { Message, Metadata } from '@hopline/a2a';
+import { titleCase } from '@hopline/events';
 import type { AgentEntry, AgentSkill } from '@hopline/log';
 import { NoAgentFits, type Plan, type Planner, type PlanRequest } from './planner.ts';
-import { titleCase } from './title-case.ts';
 
 /** Tokens of the plan are this long, characters: what a model would stream (S0-11). */
 const TOKEN_CHARS = 6;

@@ -1,8 +1,8 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
-import { createInputWriter, type Job, type Log } from '@hopline/log';
+import { createInputWriter, type Job, type LiveAgents, type Log } from '@hopline/log';
 import { SUPERVISOR } from '@hopline/task';
 import { ATTR, type Hop, type HopMetrics, type Logger, SPAN, startHop } from '@hopline/telemetry';
-import type { AgentDirectory } from './agent-directory.ts';
+import { atLeastOneAgent } from './at-least-one-agent.ts';
 import { CaipeTurn } from './caipe-turn.ts';
 import type { Planner } from './planner.ts';
 import { TransparentTurn } from './transparent-turn.ts';
@@ -12,7 +12,7 @@ import { TurnView } from './turn-view.ts';
 export type SuperviseDeps = {
   log: Log;
   planner: Planner;
-  directory: AgentDirectory;
+  agents: LiveAgents;
   displayName: string;
   metrics: HopMetrics;
   logger: Logger;
@@ -82,7 +82,7 @@ function giveUp({ writer }: TurnContext): void {
 }
 
 function turnContext(deps: SuperviseDeps, job: Job, view: TurnView, hop: Hop, signal: AbortSignal): TurnContext {
-  const { log, planner, directory, displayName } = deps;
+  const { log, planner, agents, displayName } = deps;
   const { work, attempt } = job;
   const { taskId, contextId, turn, profile, message, metadata } = work;
   const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn, attempt };
@@ -91,7 +91,7 @@ function turnContext(deps: SuperviseDeps, job: Job, view: TurnView, hop: Hop, si
     view,
     writer: createInputWriter(log.inputs, { taskId, producer, trace: hop.carrier() }),
     planner,
-    agents: () => directory.atLeastOne(signal),
+    agents: () => atLeastOneAgent(agents, signal),
     delegate: ({ id, agent, answer, resume }) => {
       const call = { id, ...(answer && { answer }), ...(resume !== undefined && { resume }) };
       const item = { v: 1 as const, taskId, contextId, turn, profile, call, message, ...(metadata && { metadata }) };

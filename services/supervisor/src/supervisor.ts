@@ -1,6 +1,5 @@
-import type { Log } from '@hopline/log';
+import { LiveAgents, type Log } from '@hopline/log';
 import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
-import { AgentDirectory } from './agent-directory.ts';
 import type { Planner } from './planner.ts';
 import { supervise } from './supervise.ts';
 
@@ -19,12 +18,12 @@ export type Supervisor = { stop(): Promise<void> };
 export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor> {
   const { log, logger, slots } = deps;
   const stop = new AbortController();
-  const directory = new AgentDirectory(() => performance.now());
-  await directory.follow(log.agents, stop.signal, error => logger.error({ err: error }, 'agent registry lost'));
+  const agents = new LiveAgents(() => performance.now());
+  await agents.follow(log.agents, stop.signal, error => logger.warn({ err: error }, 'agent registry lost'));
   const taking = log.work.take('supervisor', { slots, signal: stop.signal }, async job => {
     const taskLog = taskLogger(logger, job.work.taskId);
     try {
-      await supervise({ ...deps, directory, signal: stop.signal }, job);
+      await supervise({ ...deps, agents, signal: stop.signal }, job);
     } catch (error) {
       if (!stop.signal.aborted) taskLog.warn({ err: error, attempt: job.attempt }, 'turn handed back');
       throw error;

@@ -1,8 +1,11 @@
+import { children } from './process-usage.ts';
+
 /** Whatever ends this process ends what it has started: also Ctrl-C, and an error nobody caught. */
 const pids = new Set<number>();
 
 process.on('exit', () => {
-  for (const pid of pids) {
+  // Services that are still starting are known to nobody but the system.
+  for (const pid of new Set([...pids, ...children().map(child => child.pid)])) {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { test } from 'node:test';
-import { cpuSecondsOf, residentKibOf, totalOf, withCpu } from './process-usage.ts';
+import { children, cpuSecondsOf, residentKibOf, totalOf, withCpu } from './process-usage.ts';
 
 const skip = process.platform !== 'linux' && 'only Linux says';
 
@@ -26,4 +28,16 @@ test('resident memory, next to what the process says of itself', { skip }, () =>
 test('a process that is gone has no figures', () => {
   assert.equal(cpuSecondsOf(2 ** 30), undefined);
   assert.equal(residentKibOf(2 ** 30), undefined);
+});
+
+test('the processes this one has started, until they have ended', { skip }, async () => {
+  const child = spawn('sleep', ['30']);
+  await once(child, 'spawn');
+  assert.deepEqual(
+    children().filter(({ program }) => program === 'sleep'),
+    [{ pid: child.pid, program: 'sleep' }],
+  );
+  child.kill();
+  await once(child, 'exit');
+  assert.ok(children().every(({ pid }) => pid !== child.pid));
 });

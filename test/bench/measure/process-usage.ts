@@ -15,13 +15,14 @@ export function residentKibOf(pid: number): number | undefined {
   return line ? Number(line[1]) : undefined;
 }
 
-/** Process ids of this process's children that run a program of this name; empty where /proc does not say. */
-export function childrenNamed(program: string): number[] {
-  const found: number[] = [];
+export type Child = { pid: number; program: string };
+
+/** The processes this one has started and that still run; empty where /proc does not say. */
+export function children(): Child[] {
+  const found: Child[] = [];
   for (const entry of procEntries()) {
-    const stat = readProc(`/proc/${entry}/stat`);
-    const match = stat?.match(/\((.*)\) \S (\d+) /s);
-    if (match?.[1] === program && Number(match[2]) === process.pid) found.push(Number(entry));
+    const match = readProc(`/proc/${entry}/stat`)?.match(/\((.*)\) \S (\d+) /s);
+    if (match && Number(match[2]) === process.pid) found.push({ pid: Number(entry), program: match[1]! });
   }
   return found;
 }
@@ -35,7 +36,8 @@ function procEntries(): string[] {
 }
 
 let ticks = 0;
-function ticksPerSecond(): number {
+/** Of the times in /proc. */
+export function ticksPerSecond(): number {
   ticks ||= Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
   return ticks;
 }
