@@ -127,7 +127,7 @@ describe('events of the log', () => {
     assert.equal(told({ type: 'reader-restarted', what: `a2a.raw.${shard.toString(16).padStart(2, '0')}.*` }), 1);
   });
 
-  test('workers survive the removal of their consumer, and one that was made with other settings', async () => {
+  test('workers survive the removal of their consumer, and one that was made with other settings', async t => {
     const done: string[] = [];
     const request = (taskId: string) => {
       const message = { messageId: 'm', role: 'ROLE_USER', parts: [] } as Work['message'];
@@ -138,6 +138,7 @@ describe('events of the log', () => {
       );
     };
     const abort = new AbortController();
+    t.after(() => abort.abort());
     const takeFrom = (from: Log) =>
       from.work.take('agent.again', { slots: 2, signal: abort.signal }, async ({ work }) => void done.push(work.taskId));
     const taking = takeFrom(log);
@@ -147,6 +148,7 @@ describe('events of the log', () => {
     await request('w2');
     await until(() => done.includes('w2'), 'the item after the removal');
     const other = await open({ attemptsMax: 5, ackWaitMs: 2_000 });
+    t.after(() => other.close());
     const takingToo = takeFrom(other);
     await until(
       async () => (await jsm.consumers.info(WORK_STREAM, 'agent-again')).config.ack_wait === 2_000 * 1_000_000,
@@ -156,6 +158,5 @@ describe('events of the log', () => {
     await until(() => done.includes('w3'), 'the item after the change');
     abort.abort();
     await Promise.all([taking, takingToo]);
-    await other.close();
   });
 });

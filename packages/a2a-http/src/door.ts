@@ -22,6 +22,8 @@ export type Door = {
 /** One request that was understood: who asks, in which dialect, for what. */
 export type Ask = {
   dialect: Dialect;
+  /** No version was named, and the method is one that 0.3 and the legacy form both have: the task decides (`dialectFor`). */
+  ambiguous?: boolean;
   rpcId: RpcId;
   params: unknown;
   /** `Last-Event-ID` header or `cursor` query. */

@@ -78,7 +78,7 @@ test('S4-33 a fault of ours is INTERNAL_ERROR without a word of what it was; the
   const [status, answer] = await raw(rig, rpc('tasks/get', { id: 'x' }));
   assert.deepEqual(
     [status, answer.error],
-    [200, { code: -32603, message: 'Internal error', data: { reason: 'INTERNAL_ERROR', retryable: true } }],
+    [200, { code: -32603, message: 'Internal error', data: { taskId: 'x', reason: 'INTERNAL_ERROR', retryable: true } }],
   );
   assert.equal(rig.lines.length, 1);
   assert.equal((rig.lines[0]!.fields.err as Error).message, 'secret at /srv/db');
@@ -182,8 +182,9 @@ test('one connection serves requests up to its limit, then asks for a new one', 
   assert.deepEqual(connections, ['keep-alive', 'close']);
 });
 
-test('S3-1 C-13 the card is at both well-known paths, with an ETag', async t => {
+test('S3-1 C-13 the card is at both well-known paths, with an ETag and when it was first served', async t => {
   const rig = await openRig(t);
+  const since = new Set<string | null>();
   for (const path of ['/.well-known/agent-card.json', '/.well-known/agent.json']) {
     const response = await fetch(`${rig.url}${path}`);
     const card = (await response.json()) as { name: string; capabilities: { streaming: boolean } };
@@ -192,7 +193,11 @@ test('S3-1 C-13 the card is at both well-known paths, with an ETag', async t => 
     assert.match(response.headers.get('cache-control') ?? '', /max-age=\d+/);
     const again = await fetch(`${rig.url}${path}`, { headers: { 'if-none-match': etag } });
     assert.equal(again.status, 304);
+    for (const { headers } of [response, again]) since.add(headers.get('last-modified'));
   }
+  const [first, ...others] = since;
+  assert.deepEqual(others, []);
+  assert(Date.parse(first!) <= Date.now());
 });
 
 test('a request without an id is answered with id null, and one sent in pieces is read whole', async t => {

@@ -3,20 +3,23 @@ import {
   A2AError,
   DIALECTS,
   type Dialect,
-  dialectOf,
+  isAmbiguous,
   type JsonObject,
+  namedDialect,
   type Operation,
   operationOf,
   parseRequest,
   type RpcId,
   rpcFailure,
   rpcSuccessAround,
+  unversionedDialect,
   VERSION_HEADER,
   VERSION_QUERY,
 } from '@hopline/a2a';
+import { isTaskId } from '@hopline/events';
 import { A2A_METHOD, type A2aMethod, ATTR, type Hop, startHop, type TraceCarrier } from '@hopline/telemetry';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Answer, Door, Operate } from './door.ts';
+import type { Answer, Ask, Door, Operate } from './door.ts';
 import { messageSend } from './operations/message-send.ts';
 import { messageStream } from './operations/message-stream.ts';
 import { tasksCancel } from './operations/tasks-cancel.ts';
@@ -48,24 +51,37 @@ const ALL = Object.values(DIALECTS);
 export async function answerJsonRpc(door: Door, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
   let dialect = DIALECTS['1.0'];
   let id: RpcId = null;
+  let taskId: string | undefined;
   try {
     const parsed = parseRequest(jsonOf(request.body));
     id = 'request' in parsed ? parsed.request.id : parsed.id;
-    dialect = DIALECTS[dialectOf(headerOf(request, VERSION_HEADER), queryOf(request, VERSION_QUERY))];
+    const named = namedDialect(headerOf(request, VERSION_HEADER), queryOf(request, VERSION_QUERY));
+    dialect = DIALECTS[named ?? '0.3'];
     if ('error' in parsed) throw parsed.error;
-    const operation = operationOf(dialect, parsed.request.method, ALL);
-    const answer = await operate(door, operation, { dialect, id, params: parsed.request.params, request, reply });
+    const { method, params } = parsed.request;
+    if (named === undefined) dialect = unversionedDialect(method);
+    const operation = operationOf(dialect, method, ALL);
+    taskId = taskIdOf(params);
+    const ambiguous = named === undefined && isAmbiguous(method);
+    const answer = await operate(door, operation, { dialect, ambiguous, id, params, request, reply });
     return answer === 'streamed' ? undefined : sendResult(reply, id, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
     report(door, error);
-    return reply.sent ? undefined : sendError(reply, id, error, dialect);
+    return reply.sent ? undefined : sendError(reply, id, error, dialect, { taskId });
   }
 }
 
-type Understood = { dialect: Dialect; id: RpcId; params: unknown; request: FastifyRequest; reply: FastifyReply };
+/** What a request calls its task, for the data of an error. */
+function taskIdOf(params: unknown): string | undefined {
+  const id = (params as { id?: unknown } | null)?.id;
+  return typeof id === 'string' && isTaskId(id) ? id : undefined;
+}
 
-async function operate(door: Door, operation: Operation, { dialect, id, params, request, reply }: Understood): Promise<Answer> {
+type Understood = Pick<Ask, 'dialect' | 'params' | 'reply'> & { ambiguous: boolean; id: RpcId; request: FastifyRequest };
+
+async function operate(door: Door, operation: Operation, understood: Understood): Promise<Answer> {
+  const { dialect, ambiguous, id, params, request, reply } = understood;
   const receivedAt = Date.now();
   const attributes = { [ATTR.a2aMethod]: SPAN_OF[operation], [ATTR.a2aVersion]: dialect.name, [ATTR.role]: door.role };
   const hop = startHop(SPAN_OF[operation], { kind: 'server', parent: traceOf(request), attributes });
@@ -77,7 +93,7 @@ async function operate(door: Door, operation: Operation, { dialect, id, params, 
   });
   const leaving = AbortSignal.any([gone.signal, door.streams.draining]);
   const cursor = headerOf(request, 'last-event-id') ?? queryOf(request, 'cursor');
-  const ask = { dialect, rpcId: id, params, cursor, hop, reply, receivedAt, leaving };
+  const ask = { dialect, ambiguous, rpcId: id, params, cursor, hop, reply, receivedAt, leaving };
   try {
     return await hop.run(() => OPERATE[operation](door, ask));
   } catch (thrown) {
@@ -130,9 +146,15 @@ function sendResult(reply: FastifyReply, id: RpcId, result: JsonObject): Fastify
 }
 
 /** JSON-RPC says what went wrong in the body, and HTTP 200; only what concerns the connection has a status of its own. */
-export function sendError(reply: FastifyReply, id: RpcId, error: A2AError, dialect: Dialect, status?: number): FastifyReply {
+export function sendError(
+  reply: FastifyReply,
+  id: RpcId,
+  error: A2AError,
+  dialect: Dialect,
+  known: { status?: number; taskId?: string | undefined } = {},
+): FastifyReply {
   const { http } = error.row;
   if (error.code === 'UNAVAILABLE') reply.header('retry-after', RETRY_AFTER_S);
   const own = error.code === 'UNAVAILABLE' || error.code === 'REQUEST_TOO_LARGE';
-  return reply.code(status ?? (own ? http : 200)).send(rpcFailure(id, error, dialect.name));
+  return reply.code(known.status ?? (own ? http : 200)).send(rpcFailure(id, error, dialect.name, known.taskId));
 }

@@ -67,9 +67,11 @@ function sendFault(door: Door, thrown: { statusCode?: number }, reply: FastifyRe
     return sendError(reply.header('connection', 'close'), null, new A2AError('REQUEST_TOO_LARGE', { detail }), dialect);
   }
   if (status === 415) {
-    return sendError(reply, null, new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail: 'send application/json' }), dialect, 415);
+    return sendError(reply, null, new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail: 'send application/json' }), dialect, {
+      status: 415,
+    });
   }
-  if (status < 500) return sendError(reply, null, new A2AError('INVALID_REQUEST'), dialect, status);
+  if (status < 500) return sendError(reply, null, new A2AError('INVALID_REQUEST'), dialect, { status });
   door.logger.error({ err: thrown }, 'request failed');
-  return sendError(reply, null, new A2AError('INTERNAL_ERROR'), dialect, 500);
+  return sendError(reply, null, new A2AError('INTERNAL_ERROR'), dialect, { status: 500 });
 }

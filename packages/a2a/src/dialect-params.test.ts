@@ -106,6 +106,44 @@ test('S1-2 S1-3 whether a send waits', () => {
   assert.equal(v10.decodeSend({ message: text10, configuration: { returnImmediately: true } }).blocking, false);
 });
 
+test('1.0 takes the names of the Protocol Buffers definition too; the JSON name counts, and what the client owns keeps its names', () => {
+  assert.deepEqual(v10.decodeGet({ id: 'x', history_length: 0 }), { taskId: 'x', historyLength: 0 });
+  assert.deepEqual(v10.decodeGet({ id: 'x', history_length: 0, historyLength: 2 }), { taskId: 'x', historyLength: 2 });
+  const message = {
+    message_id: 'm',
+    role: 'ROLE_USER',
+    context_id: 'c',
+    task_id: 't',
+    reference_task_ids: ['r'],
+    parts: [
+      { raw: 'AA==', media_type: 'a/b' },
+      { data: { snake_case: 1 }, metadata: { snake_case: 2 } },
+    ],
+    metadata: { snake_case: 3 },
+  };
+  const configuration = { history_length: 1, return_immediately: true, accepted_output_modes: ['a/b'] };
+  assert.deepEqual(v10.decodeSend({ message, configuration, metadata: { snake_case: 4 } }), {
+    message: {
+      messageId: 'm',
+      role: 'ROLE_USER',
+      contextId: 'c',
+      taskId: 't',
+      referenceTaskIds: ['r'],
+      parts: [
+        { raw: 'AA==', mediaType: 'a/b' },
+        { data: { snake_case: 1 }, metadata: { snake_case: 2 } },
+      ],
+      metadata: { snake_case: 3 },
+    },
+    blocking: false,
+    historyLength: 1,
+    acceptedOutputModes: ['a/b'],
+    metadata: { snake_case: 4 },
+  });
+  refusal(() => v10.decodeGet({ id: 'x', history_length: -1 }));
+  refusal(() => v03.decodeSend({ message: { ...text03, messageId: undefined, message_id: 'm' } }));
+});
+
 test('S4-31 an unknown method, one of the other dialect, and one that is not served', () => {
   const all = Object.values(DIALECTS);
   assert.equal(operationOf(v03, 'message/stream', all), 'stream');
@@ -122,7 +160,9 @@ test('S4-31 an unknown method, one of the other dialect, and one that is not ser
   assert.match(code(v03, 'SendMessage'), /^METHOD_NOT_FOUND .*send A2A-Version: 1\.0$/);
   assert.match(code(v03, 'ListTasks'), /^METHOD_NOT_FOUND .*send A2A-Version: 1\.0$/);
   assert.match(code(v10, 'message/send'), /^METHOD_NOT_FOUND .*send A2A-Version: 0\.3 or no such header$/);
-  assert.equal(code(v10, 'tasks/send'), 'METHOD_NOT_FOUND Method not found');
+  assert.match(code(v10, 'tasks/send'), /^METHOD_NOT_FOUND .*send A2A-Version: 0\.1 or no such header$/);
+  assert.match(code(v03, 'tasks/sendSubscribe'), /^METHOD_NOT_FOUND .*send A2A-Version: 0\.1 or no such header$/);
+  assert.equal(code(v10, 'tasks/fly'), 'METHOD_NOT_FOUND Method not found');
   assert.equal(code(v10, 'constructor'), 'METHOD_NOT_FOUND Method not found');
   assert.match(code(v10, 'CreateTaskPushNotificationConfig'), /^PUSH_NOTIFICATION_NOT_SUPPORTED/);
   assert.match(code(v03, 'tasks/pushNotificationConfig/get'), /^PUSH_NOTIFICATION_NOT_SUPPORTED/);

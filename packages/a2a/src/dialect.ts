@@ -2,7 +2,7 @@ import { A2AError, type A2AErrorCode } from './errors.ts';
 import type { JsonObject } from './json-value.ts';
 import type { CancelRequest, GetTaskRequest, SendRequest, SubscribeRequest } from './requests.ts';
 import type { Message, StreamResponse, Task } from './types.ts';
-import type { DialectName } from './version.ts';
+import { type DialectName, VERSION_OF } from './version.ts';
 
 /** What a client can ask, whatever its dialect calls it. */
 export const OPERATIONS = ['send', 'stream', 'get', 'cancel', 'subscribe'] as const;
@@ -29,8 +29,12 @@ export interface Dialect {
 
   encodeTask(task: Task): JsonObject;
   encodeMessage(message: Message): JsonObject;
-  /** The result of a frame of a stream. */
-  encodeEvent(event: StreamResponse): JsonObject;
+  /** The result of a frame of a stream. `artifactIndex`: which of the task's artifacts it is about, in order of opening; only the legacy form says it. */
+  encodeEvent(event: StreamResponse, artifactIndex?: number): JsonObject;
+  /** The results of the frames that say how a task is now: one, where the dialect has an event for a whole task. */
+  encodeSnapshot(task: Task): JsonObject[];
+  /** Members that a frame has beside its result, for readers that do not look into it (C-7). */
+  besideResult?(result: JsonObject): JsonObject;
   /** The result of a send that waited. */
   encodeSendResult(result: { task: Task } | { message: Message }): JsonObject;
 
@@ -45,8 +49,19 @@ export function operationOf(dialect: Dialect, method: string, others: readonly D
   if (found !== undefined) return found;
   const refusal = Object.hasOwn(dialect.refused, method) ? dialect.refused[method] : undefined;
   if (refusal !== undefined) throw new A2AError(refusal);
-  const other = others.find(one => Object.hasOwn(one.refused, method) || Object.values(one.methods).includes(method));
+  const other = others.find(one => hasMethod(one, method));
   if (other === undefined) throw new A2AError('METHOD_NOT_FOUND');
-  const detail = `this is a method of A2A ${other.name}: send A2A-Version: ${other.name}${other.name === '0.3' ? ' or no such header' : ''}`;
+  const detail = `this is a method of A2A ${VERSION_OF[other.name]}: send A2A-Version: ${VERSION_OF[other.name]}${other.name === '1.0' ? '' : ' or no such header'}`;
   throw new A2AError('METHOD_NOT_FOUND', { detail });
+}
+
+export function hasMethod(dialect: Dialect, method: string): boolean {
+  return Object.hasOwn(dialect.refused, method) || Object.values(dialect.methods).includes(method);
+}
+
+/** JSON text of a result with what stands beside it, for the place after `"result":` of a frame. */
+export function frameResult(dialect: Dialect, result: JsonObject): string {
+  const json = JSON.stringify(result);
+  const beside = dialect.besideResult?.(result) ?? {};
+  return Object.keys(beside).length === 0 ? json : `${json},${JSON.stringify(beside).slice(1, -1)}`;
 }

@@ -123,7 +123,9 @@ for (const dialect of Object.values(DIALECTS)) {
   test(`S3-29 ${dialect.name}: decode(encode(event)) loses nothing of text, file and data parts`, () => {
     fc.assert(
       fc.property(event, value => {
-        const wire = JSON.parse(JSON.stringify(dialect.encodeEvent(value)));
+        // The legacy form has no event for a task: a task is a result there.
+        const isTask = dialect.name === 'legacy' && 'task' in value;
+        const wire = JSON.parse(JSON.stringify(isTask ? dialect.encodeTask(value.task) : dialect.encodeEvent(value)));
         assert.deepEqual(dialect.decodeEvent(wire), { event: value });
       }),
     );
@@ -135,7 +137,12 @@ for (const dialect of Object.values(DIALECTS)) {
     );
     fc.assert(
       fc.property(sendable, fc.boolean(), fc.nat(), metadata, (value, blocking, historyLength, meta) => {
-        const request = { message: { ...value, contextId: 'c' }, blocking, historyLength, metadata: meta };
+        const { taskId: _taskId, ...taskless } = value;
+        // The legacy form names the task beside the message, and always waits.
+        const request =
+          dialect.name === 'legacy'
+            ? { message: { ...taskless, contextId: 'c' }, ownTaskId: 't', blocking: true, historyLength, metadata: meta }
+            : { message: { ...value, contextId: 'c' }, blocking, historyLength, metadata: meta };
         const wire = JSON.parse(JSON.stringify(dialect.encodeSend(request)));
         assert.deepEqual(dialect.decodeSend(wire), request);
       }),

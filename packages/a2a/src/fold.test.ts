@@ -32,7 +32,7 @@ test('S0-30 append:false creates, append:true concatenates with no separator', (
 test('S0-30 S0-47 any text, cut anywhere into any number of interleaved artifacts, folds back to itself in both dialects', () => {
   const run = fc.array(fc.record({ id: fc.constantFrom('a', 'b', 'c'), text: fc.string({ unit: 'binary' }) }), { maxLength: 30 });
   fc.assert(
-    fc.property(run, fc.constantFrom(...Object.values(DIALECTS)), (chunks, dialect) => {
+    fc.property(run, fc.constantFrom(DIALECTS['1.0'], DIALECTS['0.3']), (chunks, dialect) => {
       const seen = new Set<string>();
       const events = chunks.map(({ id, text }) => {
         const append = seen.has(id);

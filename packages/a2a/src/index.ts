@@ -5,8 +5,9 @@ export { decodeAgentCard } from './card/decode-agent-card.ts';
 export type { ForeignResponse } from './decode-event.ts';
 export { decodeForeignEvent, decodeForeignResponse } from './decode-event.ts';
 export type { DecodedEvent, Dialect, Operation, UnknownEvent } from './dialect.ts';
-export { OPERATIONS, operationOf } from './dialect.ts';
-export { DIALECTS } from './dialects.ts';
+export { frameResult, OPERATIONS, operationOf } from './dialect.ts';
+export { isLegacyTask, legacyOrigin } from './dialect-legacy/origin.ts';
+export { DIALECTS, isAmbiguous, unversionedDialect } from './dialects.ts';
 export type { A2AErrorCode, A2AErrorOptions, A2AErrorRow } from './errors.ts';
 export { A2A_ERRORS, A2AError } from './errors.ts';
 export type { FoldedArtifact, Violation, ViolationRule } from './fold.ts';
@@ -36,4 +37,4 @@ export type {
 } from './types.ts';
 export { isInterrupted, isTerminal, TASK_STATES } from './types.ts';
 export type { DialectName } from './version.ts';
-export { DIALECT_NAMES, dialectOf, VERSION_HEADER, VERSION_QUERY } from './version.ts';
+export { DIALECT_NAMES, dialectOf, namedDialect, VERSION_HEADER, VERSION_QUERY } from './version.ts';

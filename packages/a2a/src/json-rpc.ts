@@ -40,8 +40,9 @@ function refuse(id: RpcId, detail: string): ParsedRequest {
 
 export type RpcFailure = { jsonrpc: '2.0'; id: RpcId; error: { code: number; message: string; data: unknown } };
 
-export function rpcFailure(id: RpcId, error: A2AError, dialect: DialectName): RpcFailure {
-  const data = dialect === '1.0' ? errorInfos(error) : plainErrorData(error);
+/** `taskId`: the task the request names, for errors that do not know it (S4-39). */
+export function rpcFailure(id: RpcId, error: A2AError, dialect: DialectName, taskId?: string): RpcFailure {
+  const data = dialect === '1.0' ? errorInfos(error) : { ...(taskId !== undefined && { taskId }), ...plainErrorData(error) };
   return { jsonrpc: '2.0', id, error: { code: error.row.rpc, message: error.message, data } };
 }
 

@@ -4,6 +4,8 @@ import type { Message, Metadata } from './types.ts';
 
 export type SendRequest = {
   message: Message;
+  /** The task the message is for by the client's own id, which may name none yet (legacy, C-9). Then `message` has no task id, and maybe an empty `messageId`. */
+  ownTaskId?: string;
   /** Request-level metadata, as it came (S1-8). */
   metadata?: Metadata;
   /** false: answer with the first snapshot of the task instead of waiting for its end (S1-2, S1-3). */

@@ -14,6 +14,7 @@ test('C-6 the version by header, else by query; absent or empty is 0.3; the patc
     [undefined, '1.0', '1.0'],
     [undefined, '1.0.12', '1.0'],
     ['0.3', '1.0', '0.3'],
+    ['0.1', undefined, 'legacy'],
   ];
   for (const [header, query, dialect] of cases) assert.equal(dialectOf(header, query), dialect, `${header} ${query}`);
   for (const version of ['2.0', '1', '1.1', '0.2', 'v1.0', '1.0.x', '1.0, 0.3', '1.0.0.0', '9'.repeat(4000)]) {

@@ -1,5 +1,5 @@
 import type { Work } from '@hopline/events';
-import { createInputWriter, type InputWriter, type Job, type Log } from '@hopline/log';
+import { createInputWriter, type InputWriter, type Job, type Log, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { ATTR, COUNT, type Hop, invokeAgentSpan, type Logger, startHop } from '@hopline/telemetry';
 import { abortableEvents } from './abortable-events.ts';
@@ -24,11 +24,6 @@ export type RunTurnDeps = {
 
 /** `undefined`: the turn was somebody else's or over already, nothing was said. */
 export type TurnOutcome = TurnEnd | undefined;
-
-/** A turn that another attempt has taken over: this one's item must not be settled as done. */
-export class Superseded extends Error {
-  override readonly name = 'Superseded';
-}
 
 /** The turn was let go of before its end. */
 export class HandedBack extends Error {

@@ -6,6 +6,7 @@ import {
   REDELIVERY_MS_MAX,
   REDELIVERY_MS_MIN,
   SETTLE_DELIVERIES_MAX,
+  Superseded,
 } from '@hopline/log';
 import { type Msg, nanos } from '@nats-io/nats-core';
 import { decodeTrace, decodeWork } from './codec.ts';
@@ -23,7 +24,17 @@ const ACK_TIMEOUT_MS = 2_000;
 /** How long the end of an item is repeated until the server has confirmed it. An unconfirmed end is a job done twice. */
 const DONE_TIMEOUT_MS = 10_000;
 
-export type ItemOptions = { role: Role; attemptsMax: number; ackWaitMs: number; ended: AbortSignal };
+export type ItemOptions = {
+  role: Role;
+  attemptsMax: number;
+  ackWaitMs: number;
+  ended: AbortSignal;
+  /** Items whose handlers run in this process, by stream sequence. */
+  running: RunningItems;
+};
+
+/** The newest delivery of each: keep-alives and the end are said of that one. */
+export type RunningItems = Map<number, Delivery>;
 
 /** Runs the handler on one delivered item and settles it. Never rejects. */
 export async function runItem(
@@ -41,22 +52,33 @@ export async function runItem(
     say(connection, msg, TERMINATED);
     return;
   }
-  const { deliveries } = delivery;
+  const { running } = options;
+  const { deliveries, seq } = delivery;
+  if (running.has(seq)) {
+    // Keep-alives were lost (the server was away), not the handler: it goes on under the new delivery. A second one beside it would be its own rival.
+    running.set(seq, delivery);
+    say(connection, msg, STILL_WORKING);
+    return;
+  }
   const exhausted = deliveries > options.attemptsMax;
   const job: Job = { work, attempt: deliveries, exhausted, ...decodeTrace(msg.headers) };
-  const stopHeartbeat = startHeartbeat(connection, msg, options.ackWaitMs);
+  running.set(seq, delivery);
+  const newest = () => running.get(seq) ?? delivery;
+  const stopHeartbeat = startHeartbeat(connection, newest, options.ackWaitMs);
   try {
     await handler(job);
-  } catch {
+    // The heartbeat goes on until the end is confirmed: a slow confirmation must not bring the item to somebody else.
+    await confirmDone(connection, newest, options);
+  } catch (error) {
+    if (!(error instanceof Superseded)) reject(connection, newest(), options);
+  } finally {
     stopHeartbeat();
-    return reject(connection, delivery, options);
+    running.delete(seq);
   }
-  // The heartbeat goes on until the end is confirmed: a slow confirmation must not bring the item to somebody else.
-  await confirmDone(connection, msg, options).finally(stopHeartbeat);
 }
 
-function startHeartbeat(connection: Connection, msg: Msg, ackWaitMs: number): () => void {
-  const timer = setInterval(() => say(connection, msg, STILL_WORKING), ackWaitMs / WORKING_PER_ACK_WAIT);
+function startHeartbeat(connection: Connection, newest: () => Delivery, ackWaitMs: number): () => void {
+  const timer = setInterval(() => say(connection, newest().msg, STILL_WORKING), ackWaitMs / WORKING_PER_ACK_WAIT);
   const stop = () => {
     clearInterval(timer);
     connection.closed.removeEventListener('abort', stop);
@@ -65,8 +87,8 @@ function startHeartbeat(connection: Connection, msg: Msg, ackWaitMs: number): ()
   return stop;
 }
 
-async function confirmDone(connection: Connection, msg: Msg, { role }: ItemOptions): Promise<void> {
-  const confirm = () => connection.nc.request(msg.reply!, DONE, { timeout: ACK_TIMEOUT_MS });
+async function confirmDone(connection: Connection, newest: () => Delivery, { role }: ItemOptions): Promise<void> {
+  const confirm = () => connection.nc.request(newest().msg.reply!, DONE, { timeout: ACK_TIMEOUT_MS });
   await retry(connection, `the end of an item of ${role}`, confirm, { timeoutMs: DONE_TIMEOUT_MS }).catch(() => {});
 }
 

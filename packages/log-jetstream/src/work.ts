@@ -16,7 +16,7 @@ import type { Publisher } from './publisher.ts';
 import { PullInbox } from './pull-inbox.ts';
 import { pause, retry } from './retry.ts';
 import { WORK_STREAM } from './streams.ts';
-import { runItem } from './work-item.ts';
+import { type RunningItems, runItem } from './work-item.ts';
 
 export type JetStreamWorkOptions = { attemptsMax: number; ackWaitMs: number };
 
@@ -27,8 +27,14 @@ const WORK_PULLS_MAX = 4_096;
 const PULL_EXPIRES_MS = 10_000;
 const REOPEN_MS_BASE = 100;
 const REOPEN_MS_MAX = 5_000;
+/**
+ * The server removes the files of a deleted consumer a little later, and with them those of a new one of the same name, which then works but can never be changed
+ * (error 10012, seen on 2.15.2 in one of five tries under load).
+ */
+const REPLACE_WAIT_MS = 500;
 /** 2.10 and newer refuse to create a consumer that is there with other settings; older ones change it. */
 const CONSUMER_EXISTS = 10148;
+const CONSUMER_NOT_FOUND = 10014;
 
 export class JetStreamWork implements WorkQueue {
   readonly #connection: Connection;
@@ -51,17 +57,18 @@ export class JetStreamWork implements WorkQueue {
     requireRole(role);
     const ended = AbortSignal.any([options.signal, this.#connection.closed]);
     if (ended.aborted) return;
-    await this.#reopen(role, 0, ended);
-    const slots = Array.from({ length: options.slots }, () => this.#slot(role, ended, handler));
+    await this.#patiently(0, ended, () => this.#setUpConsumer(role, ended));
+    const running: RunningItems = new Map();
+    const slots = Array.from({ length: options.slots }, () => this.#slot(role, ended, running, handler));
     await Promise.all(slots);
   }
 
   /** One pull of one item at a time: what a worker cannot run is never held back from another. */
-  async #slot(role: Role, ended: AbortSignal, handler: (job: Job) => Promise<void>): Promise<void> {
+  async #slot(role: Role, ended: AbortSignal, running: RunningItems, handler: (job: Job) => Promise<void>): Promise<void> {
     const { attemptsMax, ackWaitMs } = this.#options;
     for (let failures = 0; !ended.aborted; ) {
       const arrived: Msg[] = [];
-      const run = (msg: Msg) => runItem(this.#connection, msg, { role, attemptsMax, ackWaitMs, ended }, handler);
+      const run = (msg: Msg) => runItem(this.#connection, msg, { role, attemptsMax, ackWaitMs, ended, running }, handler);
       const inbox = new PullInbox(this.#connection, WORK_STREAM, consumerName(role), msg => void arrived.push(msg));
       const onEnd = () => void inbox.close();
       ended.addEventListener('abort', onEnd, { once: true });
@@ -81,23 +88,33 @@ export class JetStreamWork implements WorkQueue {
       for (const msg of arrived) await run(msg);
       if (ended.aborted) return;
       failures += 1;
-      await this.#reopen(role, failures, ended);
+      await this.#patiently(failures, ended, () => this.#replaceConsumer(role, ended));
     }
   }
 
-  /** Sees to the role's consumer, for as long as it takes: the items wait too. */
-  async #reopen(role: Role, failures: number, ended: AbortSignal): Promise<void> {
+  /** A worker waits for its log as long as it must: the items wait too. */
+  async #patiently(failures: number, ended: AbortSignal, see: () => Promise<void>): Promise<void> {
     for (let tries = failures; !ended.aborted; tries += 1) {
       if (tries > 1) await pause(this.#connection, backoffMs(tries, REOPEN_MS_BASE, REOPEN_MS_MAX), ended);
       try {
-        return await this.#ensureConsumer(role, ended);
+        return await see();
       } catch (error) {
         if (!(error instanceof LogUnavailable)) throw error;
       }
     }
   }
 
-  async #ensureConsumer(role: Role, signal: AbortSignal): Promise<void> {
+  /** One that is there is left as it is: a worker of an older release that lost its pull must not take back the settings of a newer one. */
+  async #replaceConsumer(role: Role, signal: AbortSignal): Promise<void> {
+    const { consumers } = this.#connection.jsm;
+    const isThere = () => consumers.info(WORK_STREAM, consumerName(role)).then(() => true, isAbsent);
+    if (await retry(this.#connection, `work of ${role}`, isThere, { signal })) return;
+    await pause(this.#connection, REPLACE_WAIT_MS, signal);
+    if (!(await retry(this.#connection, `work of ${role}`, isThere, { signal }))) await this.#setUpConsumer(role, signal);
+  }
+
+  /** Creates the role's consumer, or gives it the settings of this worker. */
+  async #setUpConsumer(role: Role, signal: AbortSignal): Promise<void> {
     const { consumers } = this.#connection.jsm;
     const changeable = {
       ack_wait: nanos(this.#options.ackWaitMs),
@@ -127,4 +144,9 @@ export class JetStreamWork implements WorkQueue {
 /** A consumer's name has no dots. */
 function consumerName(role: Role): string {
   return role.replace('.', '-');
+}
+
+function isAbsent(error: unknown): false {
+  if (error instanceof JetStreamApiError && error.code === CONSUMER_NOT_FOUND) return false;
+  throw error;
 }

@@ -8,6 +8,11 @@ export class LogUnavailable extends Error {
   override readonly name = 'LogUnavailable';
 }
 
+/** A handler's word that a later delivery of its item is being worked on: it settles nothing, neither done nor given back. */
+export class Superseded extends Error {
+  override readonly name = 'Superseded';
+}
+
 /** The record is larger than `recordBytesMax`; nothing was stored. */
 export class RecordTooLarge extends Error {
   override readonly name = 'RecordTooLarge';

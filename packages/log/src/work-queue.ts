@@ -7,8 +7,9 @@ export interface WorkQueue {
 
   /**
    * Takes items of a role, at most `slots` at a time, until `signal` aborts and the running handlers have settled. A handler that resolves has done its item;
-   * one that rejects gives it back, to be delivered again (a new attempt) after a bounded, jittered wait. While a handler runs the item is kept alive;
-   * the item of a dead process is delivered again after ackWaitMs.
+   * one that rejects gives it back, to be delivered again (a new attempt) after a bounded, jittered wait; one that rejects with Superseded settles nothing.
+   * While a handler runs the item is kept alive, and should it be delivered to the same process again (its keep-alives were lost), the handler goes on and nobody
+   * starts a second one. The item of a dead process is delivered again after ackWaitMs.
    */
   take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void>;
 }

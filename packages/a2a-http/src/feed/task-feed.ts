@@ -38,6 +38,7 @@ export class TaskFeed {
   fault: A2AError | undefined;
   readonly #log: Log;
   readonly #limits: Limits;
+  readonly #artifacts = new Map<string, number>();
   readonly #listeners = new Set<FeedListener>();
   readonly #closing = new AbortController();
   /** What is in the log already is folded in; what comes now is new. */
@@ -82,6 +83,16 @@ export class TaskFeed {
     return this.view !== undefined && isTerminal(this.view.task.status.state);
   }
 
+  /**
+   * Place of an artifact among those of the task, in order of opening, from 0. The same for every reader: who reads ahead of the feed meets new ones in the same order.
+   */
+  readonly artifactIndex = (artifactId: string): number => {
+    const known = this.#artifacts.get(artifactId);
+    if (known !== undefined) return known;
+    this.#artifacts.set(artifactId, this.#artifacts.size);
+    return this.#artifacts.size - 1;
+  };
+
   listen(listener: FeedListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -109,6 +120,7 @@ export class TaskFeed {
     this.control = stored.record.control;
     this.view = foldRecord(this.view, stored, (view, fact) => {
       this.view = view;
+      if (fact.kind === 'artifact.updated') this.artifactIndex(fact.event.artifactUpdate.artifact.artifactId);
       if (isVisible(fact)) this.ring.push(new VisibleEntry(fact, stored.seq, this.#live));
       for (const listener of this.#listeners) listener.onFact?.(fact);
     });

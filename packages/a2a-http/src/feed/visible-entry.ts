@@ -1,4 +1,4 @@
-import { DIALECTS, type DialectName, type Part, type StreamResponse } from '@hopline/a2a';
+import { DIALECTS, type DialectName, frameResult, type Part, type StreamResponse } from '@hopline/a2a';
 import { eventOf, formatCursor, type VisibleFact } from '@hopline/events';
 
 /** Bytes counted for a fact beside its content. */
@@ -21,9 +21,16 @@ export class VisibleEntry {
     this.cursor = formatCursor({ generation: fact.generation, seq });
   }
 
-  json(dialect: DialectName): string {
-    this.#json[dialect] ??= JSON.stringify(DIALECTS[dialect].encodeEvent(eventOf(this.fact)));
+  /** What stands after `"result":` in a frame. `indexOf`: the place of an artifact among those of its task. */
+  json(dialect: DialectName, indexOf: (artifactId: string) => number): string {
+    this.#json[dialect] ??= this.#encoded(dialect, indexOf);
     return this.#json[dialect];
+  }
+
+  #encoded(name: DialectName, indexOf: (artifactId: string) => number): string {
+    const event = eventOf(this.fact);
+    const index = 'artifactUpdate' in event ? indexOf(event.artifactUpdate.artifact.artifactId) : undefined;
+    return frameResult(DIALECTS[name], DIALECTS[name].encodeEvent(event, index));
   }
 
   /** True once, for a live fact: latency is measured at the first socket, not once per viewer. */

@@ -1,13 +1,11 @@
-import { A2AError, isTerminal, type Message, type Metadata, type SendRequest } from '@hopline/a2a';
+import { A2AError, isTerminal, type Message, type Metadata } from '@hopline/a2a';
 import { isTaskId } from '@hopline/events';
 import { TURNS_MAX } from '@hopline/task';
 import { uuidv7 } from 'uuidv7';
 import type { Door } from '../door.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
-import { fromLog } from '../log-faults.ts';
 import { claimMessage, fingerprintOf, reusedMessageId } from './message-claim.ts';
-import { ownMessage, ownMetadata } from './reserved-metadata.ts';
 
 export type Admission = {
   taskId: string;
@@ -21,21 +19,8 @@ export type Admission = {
   | /** The task has this message already; nothing is to be said. */ { kind: 'taken'; lease: FeedLease }
 );
 
-/** Decides which task a message belongs to, and refuses what does not fit. Nothing is said to the log yet. */
-export async function admitMessage(door: Door, request: SendRequest): Promise<Admission> {
-  if (request.push !== undefined) throw new A2AError('PUSH_NOTIFICATION_NOT_SUPPORTED');
-  const message = ownMessage(request.message);
-  const metadata = ownMetadata(request.metadata);
-  try {
-    return message.taskId === undefined
-      ? await admitFirst(door, message, metadata)
-      : await admitNext(door, message, message.taskId, metadata);
-  } catch (thrown) {
-    throw fromLog(thrown);
-  }
-}
-
-async function admitFirst(door: Door, message: Message, metadata: Metadata | undefined): Promise<Admission> {
+/** A message that names no task begins one, if it is the first with its id in its context. */
+export async function admitFirst(door: Door, message: Message, metadata: Metadata | undefined): Promise<Admission> {
   const taskId = uuidv7();
   const { contextId = uuidv7() } = message;
   const admission = { taskId, contextId, message, metadata };
@@ -44,13 +29,19 @@ async function admitFirst(door: Door, message: Message, metadata: Metadata | und
   return winner === taskId ? { ...admission, kind: 'new' } : { ...admission, kind: 'again', taskId: winner };
 }
 
-async function admitNext(door: Door, message: Message, taskId: string, metadata: Metadata | undefined): Promise<Admission> {
+/** A further message of a task that must exist. */
+export async function admitNext(
+  door: Door,
+  message: Message,
+  taskId: string,
+  metadata: Metadata | undefined,
+): Promise<Admission> {
   const lease = await acquireTask(door, taskId);
   try {
     const control = lease.feed.control!;
     const { contextId } = control;
     if (message.contextId !== undefined && message.contextId !== contextId) {
-      throw new A2AError('INVALID_PARAMS', { detail: 'params.message.contextId is not the context of the task', taskId });
+      throw new A2AError('INVALID_PARAMS', { detail: 'the context, or session, is not that of the task', taskId });
     }
     const admission = { taskId, contextId, message, metadata, lease };
     if (isTaken(lease.feed, message)) return { ...admission, kind: 'taken' };

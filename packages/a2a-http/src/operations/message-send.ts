@@ -1,5 +1,5 @@
 import type { Answer, Ask, Door } from '../door.ts';
-import { admitMessage } from './admit-message.ts';
+import { admitRequest } from './admit-request.ts';
 import { withHistory } from './history.ts';
 import { acceptTurn, settleTurn } from './settle.ts';
 import { beginTurn } from './turn.ts';
@@ -9,7 +9,7 @@ export async function messageSend(door: Door, ask: Ask): Promise<Answer> {
   const request = ask.dialect.decodeSend(ask.params);
   const leave = door.streams.enter();
   try {
-    const admission = await admitMessage(door, request);
+    const admission = await admitRequest(door, request);
     const turn = await beginTurn(door, ask, admission);
     try {
       const wait = request.blocking ? settleTurn : acceptTurn;

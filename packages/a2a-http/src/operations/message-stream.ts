@@ -4,7 +4,8 @@ import type { Answer, Ask, Door } from '../door.ts';
 import { waitAround } from '../feed/wait-for.ts';
 import { openViewer } from '../stream/open-viewer.ts';
 import type { Viewer } from '../stream/viewer.ts';
-import { type Admission, admitMessage } from './admit-message.ts';
+import type { Admission } from './admit-message.ts';
+import { admitRequest } from './admit-request.ts';
 import { notTaken } from './settle.ts';
 import { beginTurn, takes } from './turn.ts';
 
@@ -17,7 +18,7 @@ export async function messageStream(door: Door, ask: Ask): Promise<Answer> {
   const leave = door.streams.enter();
   let admission: Admission;
   try {
-    admission = await admitMessage(door, request);
+    admission = await admitRequest(door, request);
   } catch (thrown) {
     leave();
     throw thrown;

@@ -5,6 +5,7 @@ import { waitAround } from '../feed/wait-for.ts';
 import { acquireTask } from './admit-message.ts';
 import { ownMetadata } from './reserved-metadata.ts';
 import { sayCancel } from './say.ts';
+import { dialectFor } from './task-dialect.ts';
 
 /** CancelTask, tasks/cancel: stores the wish, waits for the fact. A task that ends otherwise in the meantime was not cancelable. */
 export async function tasksCancel(door: Door, ask: Ask): Promise<Answer> {
@@ -19,7 +20,7 @@ export async function tasksCancel(door: Door, ask: Ask): Promise<Answer> {
       await waitAround(say, feed, ends, { timeoutMs: door.limits.cancelWaitMsMax, signal: ask.leaving });
       const { task } = feed.view!;
       if (feed.ended && task.status.state !== 'TASK_STATE_CANCELED') throw new A2AError('TASK_NOT_CANCELABLE', { taskId });
-      return ask.dialect.encodeTask(task);
+      return dialectFor(ask, task).encodeTask(task);
     } finally {
       release();
     }

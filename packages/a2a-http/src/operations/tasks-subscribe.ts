@@ -1,13 +1,14 @@
-import { A2AError } from '@hopline/a2a';
+import { A2AError, type Dialect } from '@hopline/a2a';
 import { type Cursor, parseCursor } from '@hopline/events';
 import type { Answer, Ask, Door } from '../door.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { openViewer } from '../stream/open-viewer.ts';
 import { acquireTask, hasEnded } from './admit-message.ts';
+import { dialectFor } from './task-dialect.ts';
 
 /**
  * SubscribeToTask, tasks/resubscribe. With a cursor: exactly what follows it, also of a task that has ended. Without: the task as it is, then what follows;
- * of a task that has ended 1.0 demands UNSUPPORTED_OPERATION, and 0.3, which says nothing, gets the task and the end. Stays open while the task waits for an answer.
+ * of a task that has ended 1.0 and the legacy form (S4-37) demand UNSUPPORTED_OPERATION, and 0.3, which says nothing, gets the task and the end. Stays open while the task waits for an answer.
  */
 export async function tasksSubscribe(door: Door, ask: Ask): Promise<Answer> {
   const { taskId } = ask.dialect.decodeSubscribe(ask.params);
@@ -15,12 +16,13 @@ export async function tasksSubscribe(door: Door, ask: Ask): Promise<Answer> {
   try {
     const { feed, release } = await acquireTask(door, taskId);
     const after = cursorFor(feed, ask.cursor);
-    const refusal = refusalOf(ask, feed, after);
+    const dialect = dialectFor(ask, feed.view!.task);
+    const refusal = refusalOf(dialect, feed, after);
     if (refusal !== undefined) {
       release();
       throw refusal;
     }
-    const viewer = openViewer(door, ask, false, () => {
+    const viewer = openViewer(door, { ...ask, dialect }, false, () => {
       release();
       leave();
     });
@@ -33,10 +35,10 @@ export async function tasksSubscribe(door: Door, ask: Ask): Promise<Answer> {
   }
 }
 
-function refusalOf(ask: Ask, feed: TaskFeed, after: Cursor | 'bad' | undefined): A2AError | undefined {
+function refusalOf(dialect: Dialect, feed: TaskFeed, after: Cursor | 'bad' | undefined): A2AError | undefined {
   const { taskId } = feed;
   if (after === 'bad') return new A2AError('INVALID_PARAMS', { detail: 'the cursor is none of this task', taskId });
-  if (after === undefined && feed.ended && ask.dialect.name === '1.0') return hasEnded(taskId);
+  if (after === undefined && feed.ended && dialect.name !== '0.3') return hasEnded(taskId);
   return undefined;
 }
 

@@ -2,6 +2,7 @@ import {
   A2AError,
   DIALECTS,
   type DialectName,
+  frameResult,
   isTerminal,
   type RpcId,
   rpcFailure,
@@ -133,7 +134,7 @@ export class Viewer {
         this.#hold(this.#catchUp(feed));
         return;
       }
-      text += this.#take(entry);
+      text += this.#take(entry, feed);
       if (this.#endsAt(entry)) {
         this.#end(text);
         return;
@@ -186,7 +187,7 @@ export class Viewer {
       }
       found = true;
       this.#hint = seq;
-      const text = this.#take(entry);
+      const text = this.#take(entry, feed);
       if (this.#endsAt(entry)) {
         this.#end(text);
         return true;
@@ -209,15 +210,20 @@ export class Viewer {
     this.#next = view.generation + 1;
     this.#hint = feed.seq;
     const id = formatCursor({ generation: view.generation, seq: feed.seq });
-    const json = JSON.stringify(DIALECTS[this.#options.dialect].encodeEvent({ task: view.task }));
-    const sent = await this.#sendAll(`${before}id: ${id}\n${this.#before}${json}${this.#after}`);
+    const dialect = DIALECTS[this.#options.dialect];
+    const frames = dialect
+      .encodeSnapshot(view.task)
+      .map(result => `${this.#before}${frameResult(dialect, result)}${this.#after}`);
+    // Only the last frame completes the snapshot: a client that is cut before it comes back to where it was.
+    const last = frames.pop();
+    const sent = await this.#sendAll(`${before}${frames.join('')}id: ${id}\n${last}`);
     if (sent && this.#options.endsAtQuestion && view.task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end('');
   }
 
-  #take(entry: VisibleEntry): string {
+  #take(entry: VisibleEntry, feed: TaskFeed): string {
     this.#next = entry.generation + 1;
     this.#options.onEntry(entry);
-    return `id: ${entry.cursor}\n${this.#before}${entry.json(this.#options.dialect)}${this.#after}`;
+    return `id: ${entry.cursor}\n${this.#before}${entry.json(this.#options.dialect, feed.artifactIndex)}${this.#after}`;
   }
 
   #endsAt(entry: VisibleEntry): boolean {

@@ -38,6 +38,7 @@ export const dialect03: Dialect = {
   encodeTask,
   encodeMessage,
   encodeEvent,
+  encodeSnapshot: task => [encodeTask(task)],
   encodeSendResult: encodeEvent,
   encodeSend: request => ({
     message: encodeMessage(request.message),

@@ -47,7 +47,7 @@ function encodeStatusUpdate(update: TaskStatusUpdateEvent): JsonObject {
 }
 
 /** A stream of message/stream ends here: at a terminal state, and where the client has to answer. Authorisation comes out of band, so it goes on ([A2A 1.0] 7.6.1). */
-function isFinal(status: TaskStatus): boolean {
+export function isFinal(status: TaskStatus): boolean {
   return isTerminal(status.state) || status.state === 'TASK_STATE_INPUT_REQUIRED';
 }
 

@@ -4,6 +4,7 @@ import { decodeCancel, decodeGet, decodeSend, decodeSubscribe } from '../schema/
 import { sendParams } from '../schema/send-params-1.0.ts';
 import { paramsCheck } from '../schema/validate.ts';
 import { decodeEvent, decodeMessage } from './decode.ts';
+import { withJsonNames } from './json-names.ts';
 
 const sendNotation = {
   check: paramsCheck(sendParams),
@@ -30,13 +31,14 @@ export const dialect10: Dialect = {
     DeleteTaskPushNotificationConfig: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
     GetExtendedAgentCard: 'UNSUPPORTED_OPERATION',
   },
-  decodeSend: params => decodeSend(params, sendNotation),
-  decodeGet,
-  decodeCancel,
-  decodeSubscribe,
+  decodeSend: params => decodeSend(withJsonNames(params), sendNotation),
+  decodeGet: params => decodeGet(withJsonNames(params)),
+  decodeCancel: params => decodeCancel(withJsonNames(params)),
+  decodeSubscribe: params => decodeSubscribe(withJsonNames(params)),
   encodeTask: task => task,
   encodeMessage: message => message,
   encodeEvent: event => event,
+  encodeSnapshot: task => [{ task }],
   encodeSendResult: result => result,
   encodeSend: request => ({
     message: request.message,

@@ -20,7 +20,8 @@ function form(member: 'text' | 'file' | 'data', content: TSchema, types: string[
   });
 }
 
-const part = Type.Unsafe({
+/** The legacy form takes the same parts. */
+export const part = Type.Unsafe({
   type: 'object',
   oneOf: [
     form('text', Type.String(), ['text/plain']),

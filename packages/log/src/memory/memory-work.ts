@@ -1,5 +1,6 @@
 import type { Role, TraceCarrier, Work } from '@hopline/events';
 import { backoffMs } from '../backoff.ts';
+import { Superseded } from '../errors.ts';
 import { requireRole, requireTaskId } from '../names.ts';
 import {
   type Job,
@@ -100,12 +101,13 @@ export class MemoryWork implements WorkQueue {
       .then(() => handler(job))
       .then(
         () => 'done' as const,
-        () => 'rejected' as const,
+        error => (error instanceof Superseded ? ('superseded' as const) : ('rejected' as const)),
       );
     const how = await Promise.race([settled, dead]);
     if (how === 'done') return this.#items.remove(item);
     item.taken = false;
-    if (how === 'dead') item.readyAt = Date.now() + ackWaitMs;
+    // Nothing is settled by a superseded handler: here, where one handler has an item at a time, it leaves what a dead process would.
+    if (how === 'dead' || how === 'superseded') item.readyAt = Date.now() + ackWaitMs;
     else if (signal.aborted) item.readyAt = 0;
     else item.readyAt = Date.now() + backoffMs(item.deliveries, REDELIVERY_MS_BASE, REDELIVERY_MS_MAX, REDELIVERY_MS_MIN);
     this.#items.changed();

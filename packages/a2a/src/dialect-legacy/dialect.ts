@@ -1,0 +1,47 @@
+import type { Dialect } from '../dialect.ts';
+import { present } from '../json-value.ts';
+import { decodeCancel, decodeGet, decodeSubscribe } from '../schema/decode-requests.ts';
+import { decodeEvent } from './decode.ts';
+import { besideResult, encodeEvent, encodeMessage, encodeSnapshot, encodeTask } from './encode.ts';
+import { decodeSend } from './send.ts';
+
+/** The form of April 2025, before 0.2: `tasks/*`, ids of tasks that clients make, sessions, `type` on parts. */
+export const dialectLegacy: Dialect = {
+  name: 'legacy',
+  methods: {
+    send: 'tasks/send',
+    stream: 'tasks/sendSubscribe',
+    get: 'tasks/get',
+    cancel: 'tasks/cancel',
+    subscribe: 'tasks/resubscribe',
+  },
+  refused: {
+    'tasks/pushNotification/set': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+    'tasks/pushNotification/get': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+  },
+  decodeSend,
+  decodeGet,
+  decodeCancel,
+  decodeSubscribe,
+  encodeTask,
+  encodeMessage,
+  encodeEvent,
+  encodeSnapshot,
+  besideResult,
+  encodeSendResult: result => ('task' in result ? encodeTask(result.task) : encodeMessage(result.message)),
+  encodeSend: ({ message, ...request }) => {
+    const { contextId, taskId, ...said } = message;
+    return {
+      id: request.ownTaskId ?? taskId ?? '',
+      message: encodeMessage(said),
+      ...present({
+        sessionId: contextId,
+        historyLength: request.historyLength,
+        acceptedOutputModes: request.acceptedOutputModes,
+        pushNotification: request.push,
+        metadata: request.metadata,
+      }),
+    };
+  },
+  decodeEvent,
+};

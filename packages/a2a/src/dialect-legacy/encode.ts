@@ -1,0 +1,84 @@
+import { isFinal } from '../dialect-0.3/encode.ts';
+import { encodeState } from '../dialect-0.3/state.ts';
+import { type JsonObject, present } from '../json-value.ts';
+import type { Artifact, Message, StreamResponse, Task, TaskStatus } from '../types.ts';
+import { legacyMetadata } from './origin.ts';
+import { encodePart } from './part.ts';
+
+/**
+ * Writes the JSON of April 2025: `type` on parts, `sessionId`, the place of an artifact (`index`) and its flags inside it. A result of a stream serves two kinds of
+ * readers: those of the specification read `id`, `status`, `final`, `artifact`; those of S4 read `type` and `taskId`.
+ * `artifactId` and `messageId` are more than either knows; who reads by name does not see them, and nothing is lost.
+ */
+
+export function encodeMessage(message: Message): JsonObject {
+  const { messageId, role, parts, ...rest } = message;
+  return { role: role === 'ROLE_USER' ? 'user' : 'agent', parts: parts.map(encodePart), ...present({ messageId }), ...rest };
+}
+
+function encodeArtifact({ artifactId, name, description, parts, ...rest }: Artifact, index: number): JsonObject {
+  return { ...present({ name, description }), parts: parts.map(encodePart), ...rest, artifactId, index };
+}
+
+function encodeStatus({ state, message, timestamp }: TaskStatus): JsonObject {
+  return { state: encodeState(state), ...present({ message: message && encodeMessage(message), timestamp }) };
+}
+
+export function encodeTask(task: Task): JsonObject {
+  const { id, contextId, status, history, artifacts } = task;
+  return {
+    id,
+    sessionId: contextId,
+    status: encodeStatus(status),
+    ...present({
+      artifacts: artifacts?.map(encodeArtifact),
+      history: history?.map(encodeMessage),
+      metadata: legacyMetadata(task),
+    }),
+  };
+}
+
+type Ids = { taskId: string; contextId: string };
+
+function encodeStatusUpdate({
+  taskId,
+  contextId,
+  status,
+  ...rest
+}: Ids & { status: TaskStatus; metadata?: JsonObject }): JsonObject {
+  const ids = { id: taskId, sessionId: contextId, taskId };
+  return { type: 'taskStatusUpdate', ...ids, status: encodeStatus(status), final: isFinal(status), ...rest };
+}
+
+type Shown = Ids & { artifact: Artifact; append?: boolean; lastChunk?: boolean; metadata?: JsonObject };
+
+function encodeArtifactUpdate({ taskId, contextId, artifact, append, lastChunk, ...rest }: Shown, index: number): JsonObject {
+  const ids = { id: taskId, sessionId: contextId, taskId };
+  const flags = { append: append === true, lastChunk: lastChunk === true };
+  return { type: 'taskArtifactUpdate', ...ids, artifact: { ...encodeArtifact(artifact, index), ...flags }, ...rest };
+}
+
+/** A task has no event of its own here: its state is told (C-8). */
+export function encodeEvent(event: StreamResponse, artifactIndex = 0): JsonObject {
+  if ('task' in event) return stateOf(event.task);
+  if ('message' in event) return encodeMessage(event.message);
+  if ('statusUpdate' in event) return encodeStatusUpdate(event.statusUpdate);
+  return encodeArtifactUpdate(event.artifactUpdate, artifactIndex);
+}
+
+function stateOf({ id, contextId, status }: Task): JsonObject {
+  return encodeStatusUpdate({ taskId: id, contextId, status });
+}
+
+/** The task as it is, in events: each artifact whole, then the state. The state is last because it may be the end. */
+export function encodeSnapshot(task: Task): JsonObject[] {
+  const { id, contextId, artifacts = [] } = task;
+  const shown = artifacts.map((artifact, index) => encodeArtifactUpdate({ taskId: id, contextId, artifact }, index));
+  return [...shown, stateOf(task)];
+}
+
+/** The same result as S4 has it: bare in the frame, with nothing around it (S4-15, C-7). */
+export function besideResult(result: JsonObject): JsonObject {
+  const { id: _id, sessionId: _session, final: _final, ...bare } = result;
+  return typeof bare.type === 'string' ? bare : {};
+}
