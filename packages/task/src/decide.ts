@@ -1,9 +1,10 @@
+import { isTerminal } from '@hopline/a2a';
 import type { TaskControl } from '@hopline/events';
 import { decideAgent } from './decide-agent.ts';
 import { decideClient } from './decide-client.ts';
 import { decideRun } from './decide-run.ts';
-import type { Decision } from './decision.ts';
-import type { Item } from './items.ts';
+import { type Decision, drop, failTask } from './decision.ts';
+import type { Item, LostInputs } from './items.ts';
 
 /**
  * The rules of a task: what an item means, given all that happened before. Pure: no I/O, no clock, no ids made of chance.
@@ -19,5 +20,15 @@ export function decide(control: TaskControl | undefined, item: Item, atMs: numbe
       return decideAgent(control, item, at);
     case 'run':
       return decideRun(control, item, at);
+    case 'lost':
+      return decideLost(control, item, at);
   }
+}
+
+/** A text with a hole is never shown as if it were whole: the task fails, and says why. */
+function decideLost(control: TaskControl | undefined, item: LostInputs, at: number): Decision {
+  if (control === undefined) return drop('unknown task');
+  if (isTerminal(control.state)) return drop('terminal');
+  if (item.from.turn !== control.turn) return drop('stale turn');
+  return failTask(control, 'inputs were removed from the log before a relay could read them', at);
 }

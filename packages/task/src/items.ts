@@ -1,7 +1,7 @@
 import type { AgentInput, ChunkProvenance, ClientInput, Producer, TextInput } from '@hopline/events';
 
 /** What the relay hands the decider: an input, or a run of tokens that the coalescer made of several text inputs. */
-export type Item = ClientItem | AgentItem | TextRun;
+export type Item = ClientItem | AgentItem | TextRun | LostInputs;
 
 export type ClientItem = { kind: 'client'; taskId: string; input: ClientInput };
 
@@ -18,6 +18,9 @@ export type TextRun = {
   n: number;
   chunk: ChunkProvenance;
 };
+
+/** Inputs of a producer were removed from the log before they were folded: what follows them would be a text with a hole. */
+export type LostInputs = { kind: 'lost'; from: Producer };
 
 /** Why an item made no fact. Counted by the relay, never silent (S2-32). */
 export const DROP_REASONS = [

@@ -1,6 +1,6 @@
 import type { AgentRecord, TaskControl, TextInput } from '@hopline/events';
 
-type Seen = { turn: number; attempt: number; n: number };
+type Seen = { turn: number; attempt: number; n: number /** Spoken here, not only known from the log. */; heard: boolean };
 
 /**
  * Which ordinals of a producer are new. A record may be read again after a takeover, or stored twice after the duplicate window:
@@ -11,8 +11,15 @@ export class Admission {
 
   constructor(control: TaskControl | undefined) {
     for (const [id, { attempt, n }] of Object.entries(control?.producers ?? {})) {
-      this.#seen.set(id, { turn: control!.turn, attempt, n });
+      this.#seen.set(id, { turn: control!.turn, attempt, n, heard: false });
     }
+  }
+
+  /** Ordinals are contiguous: one that jumps says that inputs were removed (retention, a full stream) before a relay read them. */
+  misses(record: AgentRecord): boolean {
+    const { id, turn, attempt } = record.from;
+    const seen = this.#seen.get(id);
+    return seen?.heard === true && seen.turn === turn && seen.attempt === attempt && record.n > seen.n + 1;
   }
 
   /** Last ordinal already admitted of this record's attempt, or `stale` when a later attempt or turn of the producer has spoken. */
@@ -27,7 +34,7 @@ export class Admission {
   /** Everything up to ordinal `n` of this record's attempt is admitted. */
   admit(record: AgentRecord, n: number): void {
     const { id, turn, attempt } = record.from;
-    this.#seen.set(id, { turn, attempt, n });
+    this.#seen.set(id, { turn, attempt, n, heard: true });
   }
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { type FactRecord, isVisible, type Producer } from '@hopline/events';
+import { type AgentInput, type FactRecord, isVisible, type Producer } from '@hopline/events';
 import { createInputWriter, type InputWriter } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { evolve } from '@hopline/task';
@@ -72,6 +72,27 @@ test('a record carries all a new owner needs: control is the fold of the facts',
   const fold = assertSound(await seen);
   assert.equal(fold.textOf('response'), 'Here is \nhaha');
   assert.ok([...fold.artifacts.values()].every(artifact => artifact.closed));
+  await relay.stop();
+});
+
+test('inputs that were removed before they were read fail the task: a text with a hole is never shown as whole', async () => {
+  const log = createMemoryLog();
+  const relay = await relayOn(log);
+  await ask(log, 't1');
+  const producer: Producer = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
+  const say = (n: number, inputs: AgentInput[]) =>
+    log.inputs.say('t1', { v: 1, at: Date.now(), from: producer, n, inputs }, { id: `t1:${n}` });
+  await say(1, [{ kind: 'open', lane: 'a', artifact: { name: 'response' } }]);
+  await say(2, [{ kind: 'text', lane: 'a', tokens: ['one '] }]);
+  await say(4, [{ kind: 'text', lane: 'a', tokens: ['three'] }]);
+  const stop = new AbortController();
+  const fold = new Fold();
+  for await (const { record } of await log.facts.follow('t1', 0, stop.signal)) {
+    for (const fact of record.facts.filter(isVisible)) fold.add(fact.event);
+    if (fold.ended) break;
+  }
+  assert.equal(fold.task?.status.state, 'TASK_STATE_FAILED');
+  assert.equal(fold.textOf('response'), 'one ');
   await relay.stop();
 });
 

@@ -137,6 +137,10 @@ export class TaskPipeline {
       this.#dropped('stale attempt', record.inputs.length);
       return;
     }
+    if (this.#admission.misses(record)) {
+      this.#text.closeAll(this.#context.now());
+      this.#queue.push({ kind: 'lost', from: record.from }, stored.seq);
+    }
     let n = record.n;
     for (const input of record.inputs) {
       if (input.kind === 'text') {
