@@ -8,6 +8,8 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   telemetry: [],
   coalesce: [],
   lifecycle: ['telemetry'],
+  client: ['a2a'],
+  cli: ['a2a', 'client'],
   events: ['a2a'],
   task: ['a2a', 'events'],
   log: ['a2a', 'events'],

@@ -42,7 +42,8 @@ export async function* frames(url: string, request: StreamRequest): AsyncGenerat
   try {
     for await (const sse of decodeSse(response.body!)) {
       if (sse.event !== undefined && sse.event !== 'message') continue;
-      const { id: rpcId, result } = JSON.parse(sse.data);
+      const { id: rpcId, result, error } = JSON.parse(sse.data);
+      if (error !== undefined) throw new Error(`error on the stream: ${JSON.stringify(error)}`);
       const decoded = codec.decodeEvent(result);
       if (!('event' in decoded)) throw new Error(`not an event: ${decoded.unknown}`);
       yield { id: sse.id ?? '', rpcId, event: decoded.event, result, atMs: performance.now() };

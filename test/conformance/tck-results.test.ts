@@ -47,7 +47,8 @@ const result = (id: string, outcome: Result['outcome']): Result => ({
 test('what is not passed and not explained is unexpected, skipped tests too; an explanation nobody needs is stale', () => {
   const because = (tests: string): Known => ({ tests, why: 'kit', reason: 'r' });
   const results = [result('a', 'passed'), result('b1', 'failed'), result('b2', 'skipped'), result('c', 'unmet')];
-  const verdict = judge(results, [because('b'), because('a'), because('zzz')]);
+  const known = [because('b'), because('a'), because('zzz'), because('other')];
+  const verdict = judge(results, known, [...results, result('other', 'skipped')]);
   assert.deepEqual(verdict.unexpected, [result('c', 'unmet')]);
   assert.deepEqual(
     verdict.explained.map(({ known, results: some }) => [known.tests, some.map(one => one.test)]),

@@ -1,5 +1,5 @@
 /** Where a test of the kit belongs: a binding, the agent card, or whichever binding is there. */
-export const BINDINGS = ['jsonrpc', 'http_json', 'grpc', 'card', 'any'] as const;
+const BINDINGS = ['jsonrpc', 'http_json', 'grpc', 'card', 'any'] as const;
 export type Binding = (typeof BINDINGS)[number];
 
 export const LEVELS = ['must', 'should', 'may'] as const;
@@ -63,9 +63,9 @@ export type Verdict = {
   stale: Known[];
 };
 
-/** Every test of an offered binding passes or is explained; a skipped one is not passed. */
-export function judge(results: readonly Result[], known: readonly Known[]): Verdict {
-  const open = new Set(results.filter(({ outcome }) => outcome !== 'passed'));
+/** Every test that was run passes or is explained; a skipped one is not passed. `all`: with those of bindings that were left out, whose explanations are not stale. */
+export function judge(ran: readonly Result[], known: readonly Known[], all: readonly Result[] = ran): Verdict {
+  const open = new Set(ran.filter(({ outcome }) => outcome !== 'passed'));
   const explained = known.map(one => {
     const matched = [...open].filter(({ test }) => test.includes(one.tests));
     for (const result of matched) open.delete(result);
@@ -74,7 +74,10 @@ export function judge(results: readonly Result[], known: readonly Known[]): Verd
   return {
     unexpected: [...open],
     explained: explained.filter(one => one.results.length > 0),
-    stale: explained.filter(one => one.results.length === 0).map(one => one.known),
+    stale: explained.flatMap(({ known: one, results }) => {
+      const concerns = ({ test }: Result) => test.includes(one.tests);
+      return results.length === 0 && (ran.some(concerns) || !all.some(concerns)) ? [one] : [];
+    }),
   };
 }
 

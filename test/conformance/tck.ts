@@ -8,11 +8,11 @@ import { type Kit, kitAt, runKit } from './tck-run.ts';
 
 const USAGE = `Runs the A2A conformance kit (a2aproject/a2a-tck, branch 1.0-dev) against a cluster in profile transparent.
 
-  npm run tck -- PATH [--transport jsonrpc,http_json,grpc] [--python PYTHON]
+  node test/conformance/tck.ts PATH [--transport jsonrpc,http_json,grpc] [--python PYTHON]
 
-PATH       a checkout of the kit, beside this one; see test/conformance/TCK.md
+PATH         a checkout of the kit, beside this one; see test/conformance/TCK.md
 --transport  only these bindings; default all that the card offers
---python   interpreter with the kit's dependencies; default PATH/.venv/bin/python, else python3
+--python     interpreter with the kit's dependencies; default PATH/.venv/bin/python, else python3
 `;
 
 const BINDING_OF: Readonly<Record<string, Binding>> = { JSONRPC: 'jsonrpc', 'HTTP+JSON': 'http_json', GRPC: 'grpc' };
@@ -68,7 +68,7 @@ async function bindingsOf(url: string, transports: string): Promise<Binding[]> {
 /** Returns the exit code. */
 function report({ results, reports, offered }: Run): number {
   const ran = results.filter(({ binding }) => binding === 'card' || binding === 'any' || offered.includes(binding));
-  const verdict = judge(ran, known as Known[]);
+  const verdict = judge(ran, known as Known[], results);
   print(figures(ran));
   print(`\n${results.length - ran.length} tests are of bindings that are not offered. Reports: ${reports}\n`);
   for (const line of explanations(verdict)) print(line);

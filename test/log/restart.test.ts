@@ -186,7 +186,7 @@ describe('a server that is killed and comes back', { concurrency: true }, () => 
     })();
     let stop = false;
     const writing = (async () => {
-      const value = { contextId: 'c', state: 'TASK_STATE_WORKING', first: 1, generation: 0, at: 1 } as const;
+      const value = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_WORKING', first: 1, generation: 0, at: 1 } as const;
       let revision = await log.tasks.create('kv', value);
       let generation = 0;
       while (!stop) {

@@ -1,4 +1,4 @@
-import type { Dialect, JsonObject, RpcId } from '@hopline/a2a';
+import type { A2AError, Dialect, DialectName, JsonObject } from '@hopline/a2a';
 import type { Profile, Role } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import type { Hop, HopMetrics, Logger } from '@hopline/telemetry';
@@ -6,6 +6,7 @@ import type { FastifyReply } from 'fastify';
 import type { TaskFeeds } from './feed/task-feeds.ts';
 import type { Limits } from './limits.ts';
 import type { OpenStreams } from './stream/open-streams.ts';
+import type { TaskIndex } from './task-index.ts';
 
 /** What every operation of one door works with. */
 export type Door = {
@@ -17,6 +18,18 @@ export type Door = {
   metrics: HopMetrics | undefined;
   feeds: TaskFeeds;
   streams: OpenStreams;
+  index: TaskIndex;
+};
+
+/** What a binding puts around the results of a dialect. */
+export type Framing = {
+  /** JSON text before and after a result, in each frame of a stream. */
+  before: string;
+  after: string;
+  /** A frame that says what went wrong. */
+  failure(error: A2AError, dialect: DialectName): object;
+  /** SSE event name of that frame; absent: none. */
+  failureEvent?: string;
 };
 
 /** One request that was understood: who asks, in which dialect, for what. */
@@ -24,7 +37,7 @@ export type Ask = {
   dialect: Dialect;
   /** No version was named, and the method is one that 0.3 and the legacy form both have: the task decides (`dialectFor`). */
   ambiguous?: boolean;
-  rpcId: RpcId;
+  framing: Framing;
   params: unknown;
   /** `Last-Event-ID` header or `cursor` query. */
   cursor: string | undefined;

@@ -1,3 +1,6 @@
+import { A2A_JSON_TYPE, A2AError, httpJsonFailure } from '@hopline/a2a';
+import type { FastifyReply } from 'fastify';
+
 /** Bounds of the door. Every one has a default and can be set by the process that opens it. */
 export type Limits = {
   /** Request body; bytes. More is answered with 413. */
@@ -25,6 +28,8 @@ export type Limits = {
   /** Newest facts of a followed task kept in memory, so that a recent cursor needs no read. */
   ringFactsMax: number;
   ringBytesMax: number;
+  /** Tasks that a list can find, those with the newest status; about 300 bytes each, held once somebody has asked for a list. */
+  listedTasksMax: number;
   /** Open connections of the process, busy or idle; one more is dropped at once. */
   connectionsMax: number;
   /** Requests on one connection; then the client opens another, maybe to another replica. */
@@ -47,10 +52,14 @@ export const LIMITS: Limits = {
   idleFeedsMax: 1_000,
   ringFactsMax: 256,
   ringBytesMax: 256 * 1024,
+  listedTasksMax: 100_000,
   connectionsMax: 20_000,
   requestsPerConnectionMax: 10_000,
   requestMsMax: 30_000,
 };
+
+/** Characters of one part of a path; a longer one names nothing. */
+const PATH_PART_CHARS_MAX = 1_024;
 
 /** Settings of the HTTP server under the door. */
 export function serverOptions(limits: Limits) {
@@ -60,5 +69,17 @@ export function serverOptions(limits: Limits) {
     requestTimeout: limits.requestMsMax,
     logger: false,
     forceCloseConnections: 'idle',
+    frameworkErrors: (_error: unknown, _request: unknown, reply: FastifyReply) => refuseUrl(reply),
+    // Longer than the longest id and what is put around it, so that every id reaches the operation that refuses it.
+    routerOptions: { maxParamLength: PATH_PART_CHARS_MAX },
   } as const;
+}
+
+/** An address that cannot be decoded reaches no route; the framework's own answer would repeat it. */
+function refuseUrl(reply: FastifyReply): void {
+  const error = new A2AError('INVALID_PARAMS', { detail: 'the path is not percent-encoded as it should be' });
+  reply
+    .code(error.row.http)
+    .header('content-type', A2A_JSON_TYPE)
+    .send(Buffer.from(JSON.stringify(httpJsonFailure(error))));
 }

@@ -8,7 +8,10 @@ import type { Door } from './door.ts';
 import { TaskFeeds } from './feed/task-feeds.ts';
 import { answerJsonRpc, sendError } from './json-rpc-door.ts';
 import { LIMITS, type Limits } from './limits.ts';
+import { registerOpenApi } from './rest/openapi.ts';
+import { registerRest, sendRestError } from './rest/rest-door.ts';
 import { OpenStreams } from './stream/open-streams.ts';
+import { TaskIndex } from './task-index.ts';
 
 export type A2AHttpOptions = {
   log: Log;
@@ -26,22 +29,25 @@ const JSON_TYPES = ['application/json', 'application/a2a+json'];
 const PATHS = ['/', '/a2a'];
 
 /**
- * Opens an A2A door on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0 and 0.3, the agent card, JSON for everything else.
+ * Opens an A2A door on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy (April 2025), the agent card, JSON for everything else.
  * Needs nothing of the app but `serverOptions`. Closing the app drains: streams are told to come back and end.
  */
 export function registerA2A(app: FastifyInstance, options: A2AHttpOptions): void {
   const { log, role, profile, logger, metrics } = options;
   const limits = { ...LIMITS, ...options.limits };
-  const feeds = new TaskFeeds(log, role, limits);
+  const index = new TaskIndex({
+    tasks: log.tasks,
+    role,
+    entriesMax: limits.listedTasksMax,
+    readyMsMax: limits.freshMsMax,
+    lost: error => logger.warn({ err: error }, 'task index lost'),
+  });
+  const feeds = new TaskFeeds(log, role, limits, index);
   const streams = new OpenStreams(limits, metrics);
-  const door: Door = { log, role, profile, limits, logger, metrics, feeds, streams };
+  const door: Door = { log, role, profile, limits, logger, metrics, feeds, streams, index };
   app.server.maxConnections = limits.connectionsMax;
   app.register(async scope => {
-    scope.removeAllContentTypeParsers();
-    // Parsed by the door: a body that is not JSON is a JSON-RPC error, not an HTTP one (S4-29).
-    scope.addContentTypeParser(JSON_TYPES, { parseAs: 'buffer', bodyLimit: limits.bodyBytesMax }, (_request, body, done) =>
-      done(null, body),
-    );
+    takeJsonBytes(scope, limits);
     scope.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => sendFault(door, error, reply));
     registerAgentCard(scope, options.card);
     for (const path of PATHS) {
@@ -51,27 +57,47 @@ export function registerA2A(app: FastifyInstance, options: A2AHttpOptions): void
       });
     }
   });
+  app.register(async scope => {
+    takeJsonBytes(scope, limits);
+    scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) =>
+      sendRestError(request, reply, faultOf(door, error, reply)),
+    );
+    registerRest(scope, door);
+    registerOpenApi(scope, options.card);
+  });
   // Fastify waits for open responses before it closes: streams must end first, or it waits for ever.
   app.addHook('preClose', async () => streams.drain());
-  app.addHook('onClose', async () => feeds.close());
+  app.addHook('onClose', async () => {
+    feeds.close();
+    index.close();
+  });
   app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }));
 }
 
-/** What happened before there was a request: too large, not JSON by its type, cut. Never an error's own text. */
+/** Bodies are parsed by the door: one that is not JSON is an error of the binding, not of HTTP (S4-29). */
+function takeJsonBytes(scope: FastifyInstance, limits: Limits): void {
+  scope.removeAllContentTypeParsers();
+  const options = { parseAs: 'buffer', bodyLimit: limits.bodyBytesMax } as const;
+  scope.addContentTypeParser(JSON_TYPES, options, (_request, body, done) => done(null, body));
+}
+
+/** What happened before there was a request, as JSON-RPC has it: only here with an HTTP status. */
 function sendFault(door: Door, thrown: { statusCode?: number }, reply: FastifyReply): FastifyReply {
+  const error = faultOf(door, thrown, reply);
+  const status = error.code === 'CONTENT_TYPE_NOT_SUPPORTED' ? 415 : error.row.http;
+  return sendError(reply, null, error, DIALECTS['1.0'], { status });
+}
+
+/** Too large, not JSON by its type, cut. Never an error's own text. */
+function faultOf(door: Door, thrown: { statusCode?: number }, reply: FastifyReply): A2AError {
   const status = thrown.statusCode ?? 500;
-  const dialect = DIALECTS['1.0'];
   if (status === 413) {
-    const detail = `the body is larger than ${door.limits.bodyBytesMax} bytes`;
     // What is left of the body is not read: the connection is of no more use.
-    return sendError(reply.header('connection', 'close'), null, new A2AError('REQUEST_TOO_LARGE', { detail }), dialect);
+    reply.header('connection', 'close');
+    return new A2AError('REQUEST_TOO_LARGE', { detail: `the body is larger than ${door.limits.bodyBytesMax} bytes` });
   }
-  if (status === 415) {
-    return sendError(reply, null, new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail: 'send application/json' }), dialect, {
-      status: 415,
-    });
-  }
-  if (status < 500) return sendError(reply, null, new A2AError('INVALID_REQUEST'), dialect, { status });
+  if (status === 415) return new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail: 'send application/json' });
+  if (status < 500) return new A2AError('PARSE_ERROR', { detail: 'the body does not come as its headers say' });
   door.logger.error({ err: thrown }, 'request failed');
-  return sendError(reply, null, new A2AError('INTERNAL_ERROR'), dialect, { status: 500 });
+  return new A2AError('INTERNAL_ERROR');
 }

@@ -58,6 +58,10 @@ export class TinyRelay {
       { expected: known?.seq ?? 0, id: `${taskId}:${next.generation}:${next.raw}:${next.at}:${Math.random()}` },
     );
     this.#tasks.set(taskId, { control: next, seq, first: first || seq });
+    const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
+    if (status === undefined) return;
+    const { contextId, role, state, generation } = next;
+    await this.#log.tasks.put(taskId, { contextId, role, state, generation, at: status.at, first: first || seq });
   }
 
   async says(taskId: string, input: Exclude<AgentInput, { kind: 'text' }>): Promise<void> {

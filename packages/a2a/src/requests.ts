@@ -1,4 +1,4 @@
-import type { Message, Metadata } from './types.ts';
+import type { Message, Metadata, TaskState } from './types.ts';
 
 /** Requests in their canonical form: what a dialect's `decode…` makes of the params. */
 
@@ -22,3 +22,16 @@ export type GetTaskRequest = { taskId: string; historyLength?: number };
 export type CancelRequest = { taskId: string; metadata?: Metadata };
 
 export type SubscribeRequest = { taskId: string };
+
+export type ListTasksRequest = {
+  contextId?: string;
+  state?: TaskState;
+  /** 1 to PAGE_SIZE_MAX. */
+  pageSize: number;
+  /** What an earlier answer gave as `nextPageToken`. */
+  pageToken?: string;
+  historyLength?: number;
+  /** Only tasks whose status is of this time or later; epoch milliseconds. */
+  statusSinceMs?: number;
+  includeArtifacts: boolean;
+};

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { A2AError } from './errors.ts';
-import { dialectOf } from './version.ts';
+import { namedDialect } from './version.ts';
 
-test('C-6 the version by header, else by query; absent or empty is 0.3; the patch does not matter', () => {
-  const cases: [string | undefined, string | undefined, string][] = [
-    [undefined, undefined, '0.3'],
-    ['', undefined, '0.3'],
-    ['  ', '', '0.3'],
+test('C-6 the version by header, else by query; absent or empty is none; the patch does not matter', () => {
+  const cases: [string | undefined, string | undefined, string | undefined][] = [
+    [undefined, undefined, undefined],
+    ['', undefined, undefined],
+    ['  ', '', undefined],
     ['0.3', undefined, '0.3'],
     ['1.0', undefined, '1.0'],
     ['1.0.1', undefined, '1.0'],
@@ -16,10 +16,10 @@ test('C-6 the version by header, else by query; absent or empty is 0.3; the patc
     ['0.3', '1.0', '0.3'],
     ['0.1', undefined, 'legacy'],
   ];
-  for (const [header, query, dialect] of cases) assert.equal(dialectOf(header, query), dialect, `${header} ${query}`);
+  for (const [header, query, dialect] of cases) assert.equal(namedDialect(header, query), dialect, `${header} ${query}`);
   for (const version of ['2.0', '1', '1.1', '0.2', 'v1.0', '1.0.x', '1.0, 0.3', '1.0.0.0', '9'.repeat(4000)]) {
     assert.throws(
-      () => dialectOf(version, undefined),
+      () => namedDialect(version, undefined),
       (error: unknown) => error instanceof A2AError && error.row.rpc === -32009 && !error.message.includes('9'.repeat(8)),
       version,
     );

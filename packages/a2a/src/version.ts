@@ -13,7 +13,7 @@ export const VERSION_OF: Readonly<Record<DialectName, string>> = { '1.0': '1.0',
 const VERSION = /^(\d{1,4}\.\d{1,4})(?:\.\d{1,6})?$/;
 
 /**
- * The dialect a request names: by the `A2A-Version` header, else by the query parameter; undefined when both are absent or empty. Only major and minor count.
+ * The dialect a request names: by the `A2A-Version` header, else by the query parameter; undefined when both are absent or empty (C-6). Only major and minor count.
  * Throws VERSION_NOT_SUPPORTED for anything else.
  */
 export function namedDialect(header: string | undefined, query: string | undefined): DialectName | undefined {
@@ -23,9 +23,4 @@ export function namedDialect(header: string | undefined, query: string | undefin
   const name = DIALECT_NAMES.find(known => VERSION_OF[known] === version);
   if (name !== undefined) return name;
   throw new A2AError('VERSION_NOT_SUPPORTED', { detail: `supported are ${Object.values(VERSION_OF).join(', ')}` });
-}
-
-/** `namedDialect`, where no name means 0.3 ([A2A 1.0] 3.6.2, C-6). */
-export function dialectOf(header: string | undefined, query: string | undefined): DialectName {
-  return namedDialect(header, query) ?? '0.3';
 }

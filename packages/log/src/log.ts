@@ -1,4 +1,5 @@
 import type { TaskState } from '@hopline/a2a';
+import type { Role } from '@hopline/events';
 import type { FactLog } from './fact-log.ts';
 import type { InputLog } from './input-log.ts';
 import type { KeyValue } from './key-value.ts';
@@ -34,6 +35,8 @@ export type LeaseValue = {
 /** Key: the task id. Written on state changes, never per chunk. */
 export type TaskIndexEntry = {
   contextId: string;
+  /** Whose door lists it. */
+  role: Role;
   state: TaskState;
   /** Log sequence of the task's first record. */
   first: number;

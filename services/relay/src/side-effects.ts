@@ -18,9 +18,11 @@ export function sideEffects(log: Pick<Log, 'work' | 'tasks'>, step: StoredStep, 
   const newest = again !== undefined && control.messageIds.at(-1) === again.message.messageId;
   if (newest && !isTerminal(control.state))
     effects.push(requestWork(log, control, control.turn, again.message, again.metadata, trace));
-  if (again !== undefined || facts.some(fact => fact.kind === 'task.created' || fact.kind === 'status.changed')) {
-    const { contextId, state, generation, at } = control;
-    effects.push(log.tasks.put(control.taskId, { contextId, state, first, generation, at }));
+  const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
+  if (again !== undefined || status !== undefined) {
+    const { contextId, role, state, generation } = control;
+    const at = status?.at ?? control.at;
+    effects.push(log.tasks.put(control.taskId, { contextId, role, state, first, generation, at }));
   }
   return effects.length === 0 ? undefined : Promise.all(effects).then(() => undefined);
 }

@@ -1,9 +1,10 @@
 import { A2AError } from '@hopline/a2a';
-import type { Role } from '@hopline/events';
+import type { Fact, Role } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import type { TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
+import type { TaskIndex } from '../task-index.ts';
 import { foldRecord } from './fold-record.ts';
 import { firstOf, type OpenMode, TaskFeed } from './task-feed.ts';
 
@@ -17,11 +18,13 @@ export class TaskFeeds {
   readonly #log: Log;
   readonly #role: Role;
   readonly #limits: Limits;
+  readonly #index: TaskIndex;
   readonly #held = new Map<string, Held>();
   /** Without users, oldest first. */
   readonly #idle = new Set<Held>();
 
-  constructor(log: Log, role: Role, limits: Limits) {
+  constructor(log: Log, role: Role, limits: Limits, index: TaskIndex) {
+    this.#index = index;
     this.#log = log;
     this.#role = role;
     this.#limits = limits;
@@ -75,11 +78,20 @@ export class TaskFeeds {
 
   #open(taskId: string, mode: OpenMode): Held {
     const feed = new TaskFeed(taskId, this.#log, this.#limits);
+    feed.listen({ onFact: fact => this.#note(feed, fact) });
     const held: Held = { feed, opening: feed.open(mode), users: 0, linger: undefined };
     this.#held.set(taskId, held);
     // Whoever waits for it gets the error; the feed itself must not be found again.
     held.opening.catch(() => this.#drop(held));
     return held;
+  }
+
+  /** Whoever was told of a status here finds it in the next list here. */
+  #note({ taskId, control }: TaskFeed, fact: Fact): void {
+    if (fact.kind !== 'task.created' && fact.kind !== 'status.changed') return;
+    const { contextId, role } = control!;
+    const { state } = 'task' in fact.event ? fact.event.task.status : fact.event.statusUpdate.status;
+    this.#index.note(taskId, { contextId, role, state, generation: fact.generation, at: fact.at });
   }
 
   #use(held: Held): void {

@@ -6,13 +6,13 @@ import { Viewer } from './viewer.ts';
 
 /** Takes the response over as an event stream and flushes its head. From here on errors are frames. `onClose` runs once, however the stream ends. */
 export function openViewer(door: Door, ask: Ask, endsAtQuestion: boolean, onClose: () => void): Viewer {
-  const { reply, dialect, rpcId } = ask;
+  const { reply, dialect, framing } = ask;
   reply.hijack();
   const stream = new SseStream(reply.raw);
   const viewer = new Viewer({
     stream,
     dialect: dialect.name,
-    rpcId,
+    framing,
     facts: door.log.facts,
     limits: door.limits,
     endsAtQuestion,

@@ -1,16 +1,7 @@
-import {
-  A2AError,
-  DIALECTS,
-  type DialectName,
-  frameResult,
-  isTerminal,
-  type RpcId,
-  rpcFailure,
-  rpcSuccessAround,
-  sseFrame,
-} from '@hopline/a2a';
+import { A2AError, DIALECTS, type DialectName, frameResult, isTerminal, sseFrame } from '@hopline/a2a';
 import { formatCursor } from '@hopline/events';
 import type { FactLog } from '@hopline/log';
+import type { Framing } from '../door.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import type { VisibleEntry } from '../feed/visible-entry.ts';
 import type { Limits } from '../limits.ts';
@@ -24,7 +15,7 @@ const RECONNECT_MS = 500;
 export type ViewerOptions = {
   stream: SseStream;
   dialect: DialectName;
-  rpcId: RpcId;
+  framing: Framing;
   facts: FactLog;
   limits: Limits;
   /** The stream also ends where the client has to answer: true for message streams, false for subscriptions ([A2A 1.0] 11.7). */
@@ -55,7 +46,7 @@ export class Viewer {
   constructor(options: ViewerOptions) {
     this.#options = options;
     this.#stream = options.stream;
-    const { before, after } = rpcSuccessAround(options.rpcId);
+    const { before, after } = options.framing;
     this.#before = `data: ${before}`;
     this.#after = `${after}\n\n`;
     this.#stream.onClose(() => this.#stop());
@@ -86,16 +77,23 @@ export class Viewer {
 
   fail(error: A2AError): void {
     this.#stop();
-    this.#stream.end(sseFrame({ data: JSON.stringify(rpcFailure(this.#options.rpcId, error, this.#options.dialect)) }));
+    this.#stream.end(this.#failure(error));
   }
 
-  /** Not only an end: a client cannot tell that from success. Readers of JSON-RPC see a retryable error, readers of SSE an event and when to come back. */
+  /** Not only an end: a client cannot tell that from success. Readers of its binding see a retryable error, readers of SSE an event and when to come back. */
   drain(): void {
     this.#stop();
     const error = new A2AError('UNAVAILABLE', { detail: 'this server is shutting down; continue with Last-Event-ID' });
-    const data = JSON.stringify(rpcFailure(this.#options.rpcId, error, this.#options.dialect));
+    const data = JSON.stringify(this.#options.framing.failure(error, this.#options.dialect));
     const retryMs = Math.round(RECONNECT_MS * (1 + Math.random()));
-    this.#stream.end(sseFrame({ retryMs, event: 'drain', data }));
+    const told = this.#options.framing.failureEvent === undefined ? '' : this.#failure(error);
+    this.#stream.end(sseFrame({ retryMs, event: 'drain', data }) + told);
+  }
+
+  #failure(error: A2AError): string {
+    const { framing, dialect } = this.#options;
+    const { failureEvent: event } = framing;
+    return sseFrame({ ...(event !== undefined && { event }), data: JSON.stringify(framing.failure(error, dialect)) });
   }
 
   #attach(feed: TaskFeed): void {

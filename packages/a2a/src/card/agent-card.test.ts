@@ -10,8 +10,12 @@ const settings = { name: 'n', description: 'd', version: '1.2.3', url: 'http://h
 test('S4-1 C-13 one card serves 1.0 and 0.3 clients', () => {
   const card = agentCard(settings);
   assert.deepEqual(
-    card.supportedInterfaces.map(one => one.protocolVersion),
-    ['1.0', '0.3'],
+    card.supportedInterfaces.map(one => [one.protocolBinding, one.protocolVersion, one.url]),
+    [
+      ['JSONRPC', '1.0', 'http://h:1/'],
+      ['HTTP+JSON', '1.0', 'http://h:1'],
+      ['JSONRPC', '0.3', 'http://h:1/'],
+    ],
   );
   assert.deepEqual([card.url, card.preferredTransport, card.protocolVersion], ['http://h:1/', 'JSONRPC', '0.3.0']);
   assert.deepEqual(card.skills, [skill]);

@@ -35,7 +35,7 @@ export type AgentCardSettings = {
   name: string;
   description: string;
   version: string;
-  /** Where the JSON-RPC door is, as clients reach it. */
+  /** Where the door is, as clients reach it: JSON-RPC is posted to it, the paths of HTTP+JSON begin with it. */
   url: string;
   skills: AgentSkill[];
   provider?: { organization: string; url: string };
@@ -52,7 +52,11 @@ export function agentCard(settings: AgentCardSettings): AgentCard {
     name,
     description,
     version,
-    supportedInterfaces: ['1.0', '0.3'].map(protocolVersion => ({ url, protocolBinding: 'JSONRPC', protocolVersion })),
+    supportedInterfaces: [
+      { url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+      { url: url.replace(/\/+$/, ''), protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
+      { url, protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
+    ],
     url,
     preferredTransport: 'JSONRPC',
     protocolVersion: '0.3.0',

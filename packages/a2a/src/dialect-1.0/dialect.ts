@@ -20,11 +20,11 @@ export const dialect10: Dialect = {
     send: 'SendMessage',
     stream: 'SendStreamingMessage',
     get: 'GetTask',
+    list: 'ListTasks',
     cancel: 'CancelTask',
     subscribe: 'SubscribeToTask',
   },
   refused: {
-    ListTasks: 'UNSUPPORTED_OPERATION',
     CreateTaskPushNotificationConfig: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
     GetTaskPushNotificationConfig: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
     ListTaskPushNotificationConfigs: 'PUSH_NOTIFICATION_NOT_SUPPORTED',

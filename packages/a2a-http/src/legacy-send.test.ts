@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { DIALECTS, type JsonObject } from '@hopline/a2a';
+import { call, open, openRig, type Rig, type RpcAnswer, shape } from './door.test-kit.ts';
+import { ask, legacy, send, stream } from './legacy.test-kit.ts';
+
+/** Answers the first turn with a question, the next ones with their text. */
+function asksFirst(rig: Rig): void {
+  rig.relay.onClient = async (taskId, { turn }) => {
+    if (turn > 1) return rig.relay.answers(taskId, ['done']);
+    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  };
+}
+
+test('S3-14 S3-15 S4-15 S4-16 S4-18 S4-20 a stream of states and artifacts, for readers of the result and of the bare frame', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = async taskId => {
+    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.opens(taskId, 'a', 'one');
+    await rig.relay.opens(taskId, 'b', 'two');
+    for (const lane of ['a', 'b', 'a']) await rig.relay.text(taskId, lane, lane);
+    await rig.relay.ends(taskId);
+  };
+  const frames = await stream(rig, ask('task-1', 'x', { sessionId: 's-1' }), { id: 'req-1' });
+  assert.deepEqual(shape(frames), ['submitted', 'working', '=a', '=b', '+a', '+.', '+.', 'completed']);
+  for (const frame of frames) {
+    const { jsonrpc, id, result, ...bare } = JSON.parse(frame.data);
+    assert.deepEqual([jsonrpc, id, result.id, result.sessionId], ['2.0', 'req-1', 'task-1', 's-1']);
+    assert.equal(bare.taskId, 'task-1');
+    assert.equal(bare.type, 'status' in bare ? 'taskStatusUpdate' : 'taskArtifactUpdate');
+    assert.deepEqual([bare.status, bare.artifact], [result.status, result.artifact]);
+  }
+  const results = frames.map(frame => frame.rpc.result);
+  assert.deepEqual(
+    results.flatMap(({ artifact }) => (artifact ? [[artifact.name, artifact.index, artifact.append, artifact.lastChunk]] : [])),
+    [
+      ['one', 0, false, false],
+      ['two', 1, false, false],
+      ['one', 0, true, false],
+      ['one', 0, true, true],
+      ['two', 1, true, true],
+    ],
+  );
+  assert.deepEqual(
+    results.filter(result => result.status).map(result => result.final),
+    [false, false, true],
+  );
+  const { result: task } = await call(rig, 'get', { id: 'task-1' }, legacy);
+  assert.deepEqual(
+    task.artifacts.map((artifact: JsonObject) => [artifact.name, artifact.index]),
+    [
+      ['one', 0],
+      ['two', 1],
+    ],
+  );
+});
+
+test('S3-4 S4-8 S4-9 C-9 tasks/send waits for the end of the task whose id the client made, and gives its metadata back', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['Here', ' is']);
+  const metadata = { correlationId: 'order-workflow-42', requestedBy: 'procurement-agent-v2' };
+  const { result, id } = await send(rig, ask('task-7f3a9b2c', 'x', { metadata }), { id: 'req-001' });
+  assert.deepEqual([id, result.id, result.status.state], ['req-001', 'task-7f3a9b2c', 'completed']);
+  assert.deepEqual(result.artifacts[0].parts, [{ type: 'text', text: 'Here is' }]);
+  const { processingTimeMs, ...own } = result.metadata;
+  assert.deepEqual(own, metadata);
+  assert(Number.isInteger(processingTimeMs) && processingTimeMs >= 0 && processingTimeMs < 10_000);
+  assert.deepEqual((await call(rig, 'get', { id: result.id }, legacy)).result, result);
+});
+
+test('C-9 an id that cannot be a subject is refused, and one of another door’s task is not found', async t => {
+  const rig = await openRig(t);
+  const other = await rig.another({ role: 'agent.echo' });
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  for (const id of ['a.b', '*', 'a b', 'ü', 'x'.repeat(129)]) {
+    const { error } = await send(rig, ask(id, 'x'));
+    assert.deepEqual([error?.code, error?.message.includes(id)], [-32602, false]);
+  }
+  assert.equal((await send(rig, ask('x'.repeat(128), 'x'))).result.status.state, 'completed');
+  await send(other, ask('theirs', 'x'));
+  assert.equal((await send(rig, ask('theirs', 'x'))).error?.code, -32001);
+  assert.equal(rig.relay.control('theirs').turn, 1);
+});
+
+test('S3-11 S4-26 S4-27 S4-28 a question ends the send and the stream; what is sent to the same id answers it', async t => {
+  const rig = await openRig(t);
+  asksFirst(rig);
+  const first = await send(rig, ask('t1', 'one'));
+  assert.equal(first.result.status.state, 'input-required');
+  assert.deepEqual(first.result.status.message.parts, [{ type: 'text', text: 'Which one?' }]);
+  const second = await send(rig, ask('t1', 'one'));
+  assert.equal(second.result.status.state, 'completed', 'the same words are an answer here, not a retry');
+  const said = second.result.history.map((message: { parts: { text: string }[] }) => message.parts[0]?.text);
+  assert.deepEqual(said, ['one', 'Which one?', 'one']);
+  const asked = await stream(rig, ask('t2', 'one'));
+  assert.deepEqual(shape(asked), ['submitted', 'working', 'input_required']);
+  assert.equal(asked.at(-1)?.rpc.result.final, true);
+  assert.deepEqual(shape(await stream(rig, ask('t2', 'two'))), ['working', '=done', '+.', 'completed']);
+  assert.equal((await send(rig, ask('t2', 'three'))).error?.code, -32004, 'S4-37');
+  assert.equal((await send(rig, ask('t2', 'three', { sessionId: 'other' }))).error?.code, -32602);
+});
+
+test('S3-17 C-17 a session is a context: tasks of one share it, and it reads back under both names', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  for (const id of ['task-1', 'task-2']) {
+    const { result } = await send(rig, ask(id, 'x', { sessionId: 'session-123' }));
+    assert.equal(result.sessionId, 'session-123');
+    assert.equal((await call(rig, 'get', { id })).result.contextId, 'session-123');
+  }
+  const { result } = await send(rig, ask('task-3', 'x'));
+  assert.match(result.sessionId, /^[0-9a-f-]{36}$/);
+});
+
+test('S1-9 one id begins one task: sent again at the same time, elsewhere, or while it is worked on', async t => {
+  const rig = await openRig(t);
+  const other = await rig.another();
+  const begun = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  const turns: number[] = [];
+  rig.relay.onClient = async (taskId, { turn }) => {
+    turns.push(turn);
+    begun.resolve();
+    await go.promise;
+    await rig.relay.answers(taskId, ['once']);
+  };
+  const early = [send(rig, ask('t', 'x')), send(other, ask('t', 'x'))];
+  await begun.promise;
+  const late = await open(other, 'stream', ask('t', 'x'), legacy);
+  const [head] = await late.take(1);
+  go.resolve();
+  for (const { result } of await Promise.all(early)) assert.equal(result.artifacts[0].parts[0].text, 'once');
+  assert.deepEqual(shape([head!, ...(await late.rest())]), ['submitted', 'working', '=once', '+.', 'completed']);
+  assert.deepEqual(turns, [1]);
+});
+
+test('two different messages that begin the same task at the same time: one does, the other is refused', async t => {
+  const rig = await openRig(t);
+  const other = await rig.another();
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.running = false;
+  const answers = [send(rig, ask('t', 'x')), send(other, ask('t', 'y'))];
+  assert.equal((await Promise.race(answers)).error?.code, -32602);
+  rig.relay.resume();
+  const codes = (await Promise.all(answers)).map(answer => answer.error?.code ?? answer.result.status.state);
+  assert.deepEqual(codes.sort(), [-32602, 'completed']);
+  assert.equal(rig.relay.control('t').turn, 1);
+});
+
+test('what was begun and then not stored is stored by the retry', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.log.faults.refusals = 1;
+  const refused = await send(rig, ask('t', 'x'));
+  assert.deepEqual(refused.error?.data, { taskId: 't', reason: 'UNAVAILABLE', retryable: true }, 'S4-39');
+  assert.equal((await send(rig, ask('t', 'x'))).result.status.state, 'completed');
+});
+
+test('S3-19 S3-20 S3-21 S4-29 S4-30 S4-31 S4-32 S4-34 the errors of this form, with data that names the task', async t => {
+  const rig = await openRig(t);
+  const post = async (body: string): Promise<RpcAnswer> => {
+    const headers = { 'content-type': 'application/json' };
+    return (await (await fetch(rig.url, { method: 'POST', headers, body })).json()) as RpcAnswer;
+  };
+  assert.equal((await post('{"jsonrpc":"2.0","id":1,"method":"tasks/send"')).error?.code, -32700);
+  assert.equal((await post('{"jsonrpc":"1.0","id":1,"method":"tasks/send"}')).error?.code, -32600);
+  assert.equal((await post('{"jsonrpc":"2.0","id":1,"method":"tasks/fly"}')).error?.code, -32601);
+  const invalid = await send(rig, { id: 't', message: { role: 'user' } });
+  assert.deepEqual(
+    [invalid.error?.code, invalid.error?.data],
+    [-32602, { taskId: 't', reason: 'INVALID_PARAMS', retryable: false }],
+  );
+  for (const method of ['get', 'cancel', 'subscribe'] as const) {
+    const { error } = await call(rig, method, { id: 'nobody' }, legacy);
+    assert.deepEqual([error?.code, error?.data.taskId, error?.data.retryable], [-32001, 'nobody', false]);
+  }
+});
+
+test('S4-23 S4-36 push notifications are refused as the card says, alone and along with a message', async t => {
+  const rig = await openRig(t);
+  const pushNotification = { url: 'http://127.0.0.1/secret', token: 'secret' };
+  const { error } = await send(rig, ask('t', 'x', { pushNotification }));
+  assert.equal(error?.code, -32003);
+  assert.doesNotMatch(JSON.stringify(error), /secret/);
+  for (const method of Object.keys(DIALECTS.legacy.refused)) {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { id: 't', pushNotificationConfig: pushNotification } });
+    const response = await fetch(rig.url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+    assert.equal(((await response.json()) as RpcAnswer).error?.code, -32003);
+  }
+});
+
+test('S4-33 S4-39 a fault of ours tells its task and that it may be tried again, and nothing else', async t => {
+  const rig = await openRig(t);
+  rig.log.facts.last = async () => {
+    throw new Error('secret at /srv/db');
+  };
+  const { error } = await send(rig, ask('task-1', 'x'));
+  const data = { taskId: 'task-1', reason: 'INTERNAL_ERROR', retryable: true };
+  assert.deepEqual(error, { code: -32603, message: 'Internal error', data });
+});
+
+test('historyLength of this form: beside the message, and of tasks/get', async t => {
+  const rig = await openRig(t);
+  asksFirst(rig);
+  await send(rig, ask('t', 'one'));
+  assert.equal((await send(rig, ask('t', 'two', { historyLength: 1 }))).result.history.length, 1);
+  assert.equal('history' in (await call(rig, 'get', { id: 't', historyLength: 0 }, legacy)).result, false);
+  assert.equal((await call(rig, 'get', { id: 't' }, legacy)).result.history.length, 3);
+});

@@ -1,0 +1,19 @@
+import type { JsonObject } from '@hopline/a2a';
+import { type CallOptions, call, type Frame, open, type Rig, type RpcAnswer } from './door.test-kit.ts';
+
+/** Params of a message of the legacy form: no message id, the task's own. */
+export const ask = (id: string, text: string, more: JsonObject = {}): JsonObject => ({
+  id,
+  message: { role: 'user', parts: [{ type: 'text', text }] },
+  ...more,
+});
+
+export const legacy = { dialect: 'legacy' } as const;
+
+export async function send(rig: Rig, params: JsonObject, options: CallOptions = {}): Promise<RpcAnswer> {
+  return call(rig, 'send', params, { ...legacy, ...options });
+}
+
+export async function stream(rig: Rig, params: JsonObject, options: CallOptions = {}): Promise<Frame[]> {
+  return (await open(rig, 'stream', params, { ...legacy, ...options })).rest();
+}

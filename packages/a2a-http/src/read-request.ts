@@ -1,0 +1,32 @@
+import { isUtf8 } from 'node:buffer';
+import { A2AError } from '@hopline/a2a';
+import type { TraceCarrier } from '@hopline/telemetry';
+import type { FastifyRequest } from 'fastify';
+
+/** Bytes that are not UTF-8 would be replaced in silence, and the text would not be the client's any more. */
+export function jsonOf(body: unknown): unknown {
+  if (!Buffer.isBuffer(body)) throw new A2AError('PARSE_ERROR', { detail: 'the body is empty' });
+  if (!isUtf8(body)) throw new A2AError('PARSE_ERROR', { detail: 'the body is not UTF-8' });
+  try {
+    return JSON.parse(body.toString('utf8')) as unknown;
+  } catch (cause) {
+    throw new A2AError('PARSE_ERROR', { cause });
+  }
+}
+
+export function headerOf(request: FastifyRequest, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value[0] : value;
+}
+
+export function queryOf(request: FastifyRequest, name: string): string | undefined {
+  const value = (request.query as Record<string, unknown>)[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** Where the caller's trace goes on. */
+export function traceOf(request: FastifyRequest): TraceCarrier {
+  const traceparent = headerOf(request, 'traceparent');
+  const tracestate = headerOf(request, 'tracestate');
+  return { ...(traceparent !== undefined && { traceparent }), ...(tracestate !== undefined && { tracestate }) };
+}

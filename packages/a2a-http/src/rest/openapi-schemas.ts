@@ -1,0 +1,109 @@
+import { type JsonObject, REQUEST_SCHEMAS, TASK_STATES } from '@hopline/a2a';
+
+/** JSON Schemas of the OpenAPI document: of requests those the door checks with, of answers what the canonical types say (packages/a2a, `types.ts`). */
+
+const ref = (name: string): JsonObject => ({ $ref: `#/components/schemas/${name}` });
+const text: JsonObject = { type: 'string' };
+const listOf = (items: JsonObject, more: JsonObject = {}): JsonObject => ({ type: 'array', items, ...more });
+const metadata: JsonObject = { type: 'object' };
+const time: JsonObject = { type: 'string', format: 'date-time' };
+
+function object(required: Record<string, JsonObject>, optional: Record<string, JsonObject> = {}): JsonObject {
+  return { type: 'object', required: Object.keys(required), properties: { ...required, ...optional } };
+}
+
+/** Exactly one member of several. */
+function oneOf(members: Record<string, JsonObject>, more: JsonObject = {}): JsonObject {
+  const oneOf = Object.keys(members).map(member => ({ required: [member] }));
+  return { type: 'object', properties: { ...members, ...more }, oneOf };
+}
+
+const ids = { taskId: text, contextId: text };
+
+const part = oneOf(
+  { text, raw: { type: 'string', contentEncoding: 'base64' }, url: text, data: {} },
+  { metadata, filename: text, mediaType: text },
+);
+const message = object(
+  { messageId: text, role: { enum: ['ROLE_USER', 'ROLE_AGENT'] }, parts: listOf(ref('Part'), { minItems: 1 }) },
+  { ...ids, metadata, extensions: listOf(text), referenceTaskIds: listOf(text) },
+);
+const artifact = object(
+  { artifactId: text, parts: listOf(ref('Part')) },
+  { name: text, description: text, metadata, extensions: listOf(text) },
+);
+const task = object(
+  { id: text, contextId: text, status: ref('TaskStatus') },
+  { artifacts: listOf(ref('Artifact')), history: listOf(ref('Message')), metadata },
+);
+const statusUpdate = object({ ...ids, status: ref('TaskStatus') }, { metadata });
+const artifactUpdate = object(
+  { ...ids, artifact: ref('Artifact') },
+  { append: { type: 'boolean' }, lastChunk: { type: 'boolean' }, metadata },
+);
+
+const ANSWERS: Record<string, JsonObject> = {
+  Part: part,
+  Message: message,
+  Artifact: artifact,
+  TaskStatus: object({ state: { enum: [...TASK_STATES] } }, { message: ref('Message'), timestamp: time }),
+  Task: task,
+  TaskStatusUpdateEvent: statusUpdate,
+  TaskArtifactUpdateEvent: artifactUpdate,
+  SendMessageResponse: oneOf({ task: ref('Task'), message: ref('Message') }),
+  StreamResponse: oneOf({
+    task: ref('Task'),
+    message: ref('Message'),
+    statusUpdate: ref('TaskStatusUpdateEvent'),
+    artifactUpdate: ref('TaskArtifactUpdateEvent'),
+  }),
+  ListTasksResponse: object({
+    tasks: listOf(ref('Task')),
+    nextPageToken: text,
+    pageSize: { type: 'integer' },
+    totalSize: { type: 'integer' },
+  }),
+  Error: object({
+    error: object({ code: { type: 'integer' }, status: text, message: text, details: listOf(object({ '@type': text })) }),
+  }),
+};
+
+/**
+ * A request's schema as JSON Schema 2020-12, which is what OpenAPI 3.1 speaks: our `reason` is no word of it, and `nullable` is one of OpenAPI 3.0.
+ */
+function plain(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(plain);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const { reason: _reason, nullable, ...rest } = schema as JsonObject;
+  const converted = Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, plain(value)]));
+  return nullable === true ? { ...converted, type: [converted.type, 'null'] } : converted;
+}
+
+/** The schemas as the JSON they are, without what their library adds to them. */
+const requests = JSON.parse(JSON.stringify(REQUEST_SCHEMAS)) as Record<
+  keyof typeof REQUEST_SCHEMAS,
+  { properties: Record<string, JsonObject> }
+>;
+
+/** Query parameters of a request: its members without the one that stands in the path. No query can say null. */
+export function queryOf(name: 'GetTaskRequest' | 'ListTasksRequest'): JsonObject[] {
+  const { id: _id, ...members } = requests[name].properties;
+  return Object.entries(members).map(([member, { nullable: _nullable, ...schema }]) => {
+    const values = Array.isArray(schema.enum) ? { enum: schema.enum.filter(value => value !== null) } : {};
+    const own = plain({ ...schema, ...values });
+    return { name: member, in: 'query', schema: member === 'statusTimestampAfter' ? time : own };
+  });
+}
+
+/** What stands in the path is no member of the body. */
+function withoutId(schema: unknown): unknown {
+  const { properties, required: _required, ...rest } = schema as { properties: JsonObject; required?: unknown };
+  const { id: _id, ...others } = properties;
+  return { ...rest, properties: others };
+}
+
+export const SCHEMAS: JsonObject = {
+  ...ANSWERS,
+  SendMessageRequest: plain(requests.SendMessageRequest),
+  CancelTaskRequest: withoutId(plain(requests.CancelTaskRequest)),
+};

@@ -1,0 +1,126 @@
+import { A2A_JSON_TYPE, type AgentCard, type JsonObject, SSE_CONTENT_TYPE } from '@hopline/a2a';
+import type { FastifyInstance } from 'fastify';
+import { queryOf, SCHEMAS } from './openapi-schemas.ts';
+import { REST_ROUTES } from './routes.ts';
+
+export const OPENAPI_PATH = '/openapi.json';
+
+/** How long a reader may keep the document; seconds. Its address may change with the card. */
+const DOCUMENT_AGE_S = 300;
+
+const ref = (name: string): JsonObject => ({ $ref: `#/components/schemas/${name}` });
+
+function json(schema: JsonObject): JsonObject {
+  return { [A2A_JSON_TYPE]: { schema }, 'application/json': { schema } };
+}
+
+function answer(description: string, schema: string): JsonObject {
+  return { '200': { description, content: json(ref(schema)) } };
+}
+
+const stream: JsonObject = {
+  '200': {
+    description:
+      'Server-sent events; `data` of each is a StreamResponse, `id` the cursor after it. `error`, `gap` and `drain` are events of their own.',
+    content: { [SSE_CONTENT_TYPE]: { schema: { type: 'string' } } },
+  },
+};
+
+const cursors: JsonObject[] = [
+  { name: 'Last-Event-ID', in: 'header', description: 'Continue exactly after this cursor.', schema: { type: 'string' } },
+  { name: 'cursor', in: 'query', description: 'The same, where a header cannot be set.', schema: { type: 'string' } },
+];
+
+type Described = { summary: string; responses?: JsonObject; body?: string; parameters?: JsonObject[]; bodyRequired?: boolean };
+
+/** Of every operation, by its name: what the table of routes does not say. Without `responses` it is never anything but refused. */
+const OPERATIONS: Readonly<Record<string, Described>> = {
+  SendMessage: {
+    summary: 'Sends a message and waits until the task ends or asks, unless `returnImmediately` is set.',
+    body: 'SendMessageRequest',
+    bodyRequired: true,
+    responses: answer('The task.', 'SendMessageResponse'),
+  },
+  SendStreamingMessage: {
+    summary: 'Sends a message and streams what follows, until the task ends or asks.',
+    body: 'SendMessageRequest',
+    bodyRequired: true,
+    responses: stream,
+  },
+  GetTask: { summary: 'A task as it is now.', parameters: queryOf('GetTaskRequest'), responses: answer('The task.', 'Task') },
+  ListTasks: {
+    summary: 'Tasks, the newest status first, page by page.',
+    parameters: queryOf('ListTasksRequest'),
+    responses: answer('A page.', 'ListTasksResponse'),
+  },
+  CancelTask: { summary: 'Ends a task.', body: 'CancelTaskRequest', responses: answer('The task.', 'Task') },
+  SubscribeToTask: {
+    summary: 'Streams a task: as it is now and what follows, or exactly what follows a cursor.',
+    parameters: cursors,
+    responses: stream,
+  },
+  CreateTaskPushNotificationConfig: { summary: 'Refused: the card offers no push notifications.' },
+  GetTaskPushNotificationConfig: { summary: 'Refused: the card offers no push notifications.' },
+  ListTaskPushNotificationConfigs: { summary: 'Refused: the card offers no push notifications.' },
+  DeleteTaskPushNotificationConfig: { summary: 'Refused: the card offers no push notifications.' },
+  GetExtendedAgentCard: { summary: 'Refused: the card offers no extended card.' },
+};
+
+const ERRORS: Readonly<Record<string, string>> = {
+  '400': 'The request does not fit, or the task does not allow it; `details[].reason` says which.',
+  '404': 'There is no such task.',
+  '413': 'The body is too large.',
+  '500': 'A fault of the server. The same request may succeed later.',
+  '503': 'Not now; come back after `Retry-After`.',
+};
+
+function operationAt(path: string, method: string, name: string): JsonObject {
+  const { summary, responses = {}, body, parameters = [], bodyRequired = false } = OPERATIONS[name]!;
+  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, parameter]) => ({
+    name: parameter,
+    in: 'path',
+    required: true,
+    schema: { type: 'string', minLength: 1 },
+  }));
+  const errors = Object.entries(ERRORS).map(([status, description]) => [status, { description, content: json(ref('Error')) }]);
+  return {
+    // One operation under two methods needs two ids.
+    operationId: name === 'SubscribeToTask' && method === 'POST' ? `${name}ByPost` : name,
+    summary,
+    parameters: [{ $ref: '#/components/parameters/Version' }, ...inPath, ...parameters],
+    ...(body !== undefined && { requestBody: { required: bodyRequired, content: json(ref(body)) } }),
+    responses: { ...responses, ...Object.fromEntries(errors) },
+  };
+}
+
+/** The HTTP+JSON binding in OpenAPI 3.1. Made of the table of routes and of the schemas that requests are checked with, so that it cannot say anything else. */
+export function openApiDocument(card: AgentCard): JsonObject {
+  const paths = Object.entries(REST_ROUTES).map(([path, route]) => {
+    const methods = Object.entries(route).map(([method, name]) => [method.toLowerCase(), operationAt(path, method, name)]);
+    return [path, Object.fromEntries(methods)];
+  });
+  const { name, version, description, supportedInterfaces } = card;
+  const url = supportedInterfaces.find(one => one.protocolBinding === 'HTTP+JSON')?.url;
+  return {
+    openapi: '3.1.0',
+    info: { title: name, version, description },
+    servers: [{ url: url || '/' }],
+    paths: Object.fromEntries(paths),
+    components: {
+      parameters: {
+        Version: { name: 'A2A-Version', in: 'header', required: true, schema: { type: 'string', enum: ['1.0'] } },
+      },
+      schemas: SCHEMAS,
+    },
+  };
+}
+
+/** GET `/openapi.json`. */
+export function registerOpenApi(scope: FastifyInstance, card: () => AgentCard): void {
+  scope.get(OPENAPI_PATH, (_request, reply) =>
+    reply
+      .header('cache-control', `public, max-age=${DOCUMENT_AGE_S}`)
+      .type('application/json; charset=utf-8')
+      .send(JSON.stringify(openApiDocument(card()))),
+  );
+}

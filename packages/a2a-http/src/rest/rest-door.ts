@@ -1,0 +1,118 @@
+import {
+  A2A_JSON_TYPE,
+  A2AError,
+  DIALECTS,
+  type DialectName,
+  httpJsonFailure,
+  type JsonObject,
+  namedDialect,
+  operationOf,
+  paramsOfBody,
+  paramsOfQuery,
+  VERSION_HEADER,
+  VERSION_QUERY,
+} from '@hopline/a2a';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Door, Framing } from '../door.ts';
+import { operate, RETRY_AFTER_S, report } from '../operate.ts';
+import { headerOf, jsonOf, queryOf } from '../read-request.ts';
+import { HTTP_METHODS, type HttpMethod, ROUTER_PATHS, routeOf } from './routes.ts';
+
+/** The binding begins at the address of the door, and JSON-RPC has two of them (C-27). A tenant stands before everything else. */
+const PREFIXES = ['', '/:tenant', '/a2a', '/a2a/:tenant'];
+
+/** What a path answers 405 to, instead of 404. */
+const OTHER_METHODS = ['HEAD', 'PUT', 'PATCH', 'TRACE'];
+
+const JSON_TYPE = 'application/json';
+
+/** Frames are bare ([A2A 1.0] 11.7). An error is an event of that name, which the SDK's client throws; it would take a bare one for an empty event. */
+const FRAMING: Framing = { before: '', after: '', failure: error => httpJsonFailure(error), failureEvent: 'error' };
+
+const dialect = DIALECTS['1.0'];
+
+/** Opens the HTTP+JSON binding of A2A 1.0 on a scope whose bodies are read as bytes. */
+export function registerRest(scope: FastifyInstance, door: Door): void {
+  for (const prefix of PREFIXES) {
+    for (const path of ROUTER_PATHS) {
+      scope.route({
+        method: [...HTTP_METHODS, ...OTHER_METHODS],
+        url: prefix + path,
+        // A HEAD of a subscription would hold a stream open that nobody can read.
+        exposeHeadRoute: false,
+        handler: (request, reply) => {
+          door.metrics?.bytesIn.add(Number(request.headers['content-length'] ?? 0));
+          return answerRest(door, path, request, reply);
+        },
+      });
+    }
+  }
+}
+
+/** One request in, one JSON answer or one event stream out. Never throws. */
+async function answerRest(
+  door: Door,
+  path: string,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply | undefined> {
+  try {
+    requireVersion(request);
+    const routed = routeOf(path, request.params as Record<string, string>);
+    if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'there is no such verb of a task' });
+    const method = routed.route[request.method as HttpMethod];
+    if (method === undefined) return refuseMethod(request, reply, Object.keys(routed.route));
+    const operation = operationOf(dialect, method, [dialect]);
+    const params = paramsOf(request, routed.params);
+    const answer = await operate(door, operation, { dialect, framing: FRAMING, params, request, reply });
+    return answer === 'streamed' ? undefined : sendJson(request, reply, answer);
+  } catch (thrown) {
+    const error = A2AError.from(thrown);
+    report(door, error);
+    return reply.sent ? undefined : sendRestError(request, reply, error);
+  }
+}
+
+/** These paths exist in 1.0 alone, and a request without a version is one of 0.3 ([A2A 1.0] 3.6.2). */
+function requireVersion(request: FastifyRequest): void {
+  let named: DialectName | undefined;
+  try {
+    named = namedDialect(headerOf(request, VERSION_HEADER), queryOf(request, VERSION_QUERY));
+  } catch {
+    named = undefined;
+  }
+  if (named === dialect.name) return;
+  throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'over HTTP+JSON it is 1.0: send A2A-Version: 1.0' });
+}
+
+/** What stands in the path counts more than the same in the body. */
+function paramsOf(request: FastifyRequest, path: Record<string, string>): unknown {
+  if (request.method !== 'POST') return { ...paramsOfQuery(request.query), ...path };
+  const empty = !Buffer.isBuffer(request.body) || request.body.length === 0;
+  return paramsOfBody(empty ? undefined : jsonOf(request.body), path);
+}
+
+function refuseMethod(request: FastifyRequest, reply: FastifyReply, allowed: string[]): FastifyReply {
+  const error = new A2AError('METHOD_NOT_FOUND', { detail: `this path takes ${allowed.join(' and ')}` });
+  return sendRestError(request, reply.header('allow', allowed.join(', ')), error, 405);
+}
+
+function sendJson(request: FastifyRequest, reply: FastifyReply, body: JsonObject): FastifyReply {
+  const accepts = headerOf(request, 'accept') ?? '';
+  const plain = accepts.includes(JSON_TYPE) && !accepts.includes(A2A_JSON_TYPE);
+  // As bytes: the framework would add a charset, which neither type has.
+  return reply
+    .header('content-type', plain ? JSON_TYPE : A2A_JSON_TYPE)
+    .header('vary', 'accept')
+    .send(Buffer.from(JSON.stringify(body)));
+}
+
+export function sendRestError(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  error: A2AError,
+  status = error.row.http,
+): FastifyReply {
+  if (error.code === 'UNAVAILABLE') reply.header('retry-after', RETRY_AFTER_S);
+  return sendJson(request, reply.code(status), httpJsonFailure(error, status));
+}

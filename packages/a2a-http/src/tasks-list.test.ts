@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Task } from '@hopline/a2a';
+import { call, openRig, type Rig, sendParams, userMessage } from './door.test-kit.ts';
+import { rest } from './rest.test-kit.ts';
+
+type Listed = { tasks: Task[]; nextPageToken: string; pageSize: number; totalSize: number };
+
+async function list(rig: Rig, params: Record<string, unknown> = {}): Promise<Listed> {
+  const { result, error } = await rpc(rig, params);
+  assert.equal(error, undefined, JSON.stringify(error));
+  return result as Listed;
+}
+
+async function rpc(
+  rig: Rig,
+  params: unknown,
+  version = '1.0',
+): Promise<{ result?: unknown; error?: { code: number; message: string } }> {
+  const response = await fetch(rig.url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'a2a-version': version },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: version === '1.0' ? 'ListTasks' : 'tasks/list', params }),
+  });
+  return (await response.json()) as { result?: unknown; error?: { code: number; message: string } };
+}
+
+const idsOf = ({ tasks }: Listed) => tasks.map(task => task.id);
+
+/** Tasks with statuses of different milliseconds, oldest first; every third one waits for an answer, the others have ended. */
+async function fill(rig: Rig, count: number, contextOf: (n: number) => string = () => 'c'): Promise<string[]> {
+  const ids: string[] = [];
+  for (let n = 0; n < count; n += 1) {
+    rig.relay.onClient = async taskId => {
+      if (n % 3 !== 0) return rig.relay.answers(taskId, ['text']);
+      await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+      await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+    };
+    const { result } = await call(rig, 'send', sendParams(userMessage(`${n}`, { contextId: contextOf(n) })));
+    ids.push(result.task.id);
+    await sleep(2);
+  }
+  return ids;
+}
+
+test('ListTasks: newest status first, whole tasks without artifacts, totals, over both bindings and on any process', async t => {
+  const rig = await openRig(t);
+  const ids = await fill(rig, 5);
+  const other = await rig.another();
+  const page = await list(rig);
+  assert.deepEqual(idsOf(page), ids.toReversed());
+  assert.deepEqual({ ...page, tasks: [] }, { tasks: [], nextPageToken: '', pageSize: 50, totalSize: 5 });
+  assert.deepEqual(await list(other), page);
+  assert.deepEqual((await rest(other, 'GET /tasks')).body, page);
+  for (const task of page.tasks) {
+    const { artifacts, ...got } = (await call(rig, 'get', { id: task.id })).result;
+    assert.deepEqual(task, got);
+    assert.equal('artifacts' in task, false);
+  }
+});
+
+test('what was answered here is listed here at once, and a status that changes moves its task to the front', async t => {
+  const rig = await openRig(t);
+  await list(rig);
+  const [first, second] = await fill(rig, 2);
+  rig.log.tasks.put = async () => 0;
+  assert.deepEqual(idsOf(await list(rig)), [second, first]);
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  await call(rig, 'send', sendParams(userMessage('y', { taskId: first! })));
+  assert.deepEqual(idsOf(await list(rig)), [first, second]);
+});
+
+test('filters: context, state, time of the status, and all of them together', async t => {
+  const rig = await openRig(t);
+  const ids = await fill(rig, 6, n => (n < 4 ? 'one' : 'two'));
+  const { tasks } = await list(rig);
+  const third = tasks.find(task => task.id === ids[2])!.status.timestamp!;
+  const cases: [params: Record<string, unknown>, expected: number[]][] = [
+    [{ contextId: 'one' }, [3, 2, 1, 0]],
+    [{ contextId: 'none' }, []],
+    [{ status: 'TASK_STATE_INPUT_REQUIRED' }, [3, 0]],
+    [{ status: 'TASK_STATE_UNSPECIFIED', contextId: '' }, [5, 4, 3, 2, 1, 0]],
+    [{ status: 'TASK_STATE_REJECTED' }, []],
+    [{ statusTimestampAfter: third }, [5, 4, 3, 2]],
+    [{ statusTimestampAfter: third.replace('Z', '001Z') }, [5, 4, 3]],
+    [{ statusTimestampAfter: third.replace('Z', '+00:00'), contextId: 'one', status: 'TASK_STATE_COMPLETED' }, [2]],
+  ];
+  for (const [params, expected] of cases) {
+    const page = await list(rig, params);
+    assert.deepEqual([idsOf(page), page.totalSize], [expected.map(n => ids[n]), expected.length], JSON.stringify(params));
+    const query = new URLSearchParams(params as Record<string, string>);
+    assert.deepEqual((await rest(rig, `GET /tasks?${query}`)).body, page);
+  }
+});
+
+test('pages: each task once whatever the size, the last one has an empty token, the total stays', async t => {
+  const rig = await openRig(t);
+  const ids = await fill(rig, 7);
+  for (const pageSize of [1, 2, 3, 7, 100]) {
+    const seen: string[] = [];
+    for (let token = '', pages = 1; ; pages += 1) {
+      const page = await list(rig, { pageSize, pageToken: token });
+      assert.deepEqual([page.pageSize, page.totalSize], [pageSize, 7]);
+      assert(page.tasks.length <= pageSize);
+      seen.push(...idsOf(page));
+      token = page.nextPageToken;
+      if (token === '') {
+        assert.equal(pages, Math.ceil(7 / pageSize));
+        break;
+      }
+    }
+    assert.deepEqual(seen, ids.toReversed());
+  }
+});
+
+test('a task that comes or changes between two pages moves nothing that was not seen yet', async t => {
+  const rig = await openRig(t);
+  const ids = await fill(rig, 4);
+  const first = await list(rig, { pageSize: 2 });
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  await call(rig, 'send', sendParams(userMessage('new')));
+  await call(rig, 'send', sendParams(userMessage('y', { taskId: ids[3]! })));
+  const second = await list(rig, { pageSize: 2, pageToken: first.nextPageToken });
+  assert.deepEqual([...idsOf(first), ...idsOf(second)], ids.toReversed());
+});
+
+test('includeArtifacts and historyLength', async t => {
+  const rig = await openRig(t);
+  await fill(rig, 2);
+  const { tasks } = await list(rig, { includeArtifacts: true, historyLength: 0 });
+  assert.deepEqual(
+    tasks.map(({ artifacts, history }) => [artifacts?.map(artifact => artifact.parts), history]),
+    [
+      [[[{ text: 'text' }]], undefined],
+      [[], undefined],
+    ],
+  );
+  const byRest = await rest(rig, 'GET /tasks?includeArtifacts=true&historyLength=0');
+  assert.deepEqual(byRest.body.tasks, tasks);
+});
+
+test('a door lists the tasks of its role alone', async t => {
+  const rig = await openRig(t);
+  const agent = await rig.another({ role: 'agent.argocd' });
+  const [id] = await fill(rig, 1);
+  assert.deepEqual([idsOf(await list(rig)), idsOf(await list(agent))], [[id], []]);
+});
+
+test('limits hold at their edge, and what does not fit is named', async t => {
+  const rig = await openRig(t);
+  assert.equal((await list(rig, { pageSize: 100 })).pageSize, 100);
+  const refused = [
+    { pageSize: 0 },
+    { pageSize: 101 },
+    { pageSize: '5' },
+    { status: 'working' },
+    { statusTimestampAfter: 'yesterday' },
+    { statusTimestampAfter: '2026-13-01T00:00:00Z' },
+    { historyLength: -1 },
+    { pageToken: 'x' },
+    { pageToken: 'x'.repeat(513) },
+    { includeArtifacts: 'yes' },
+    { contextId: 'c'.repeat(257) },
+  ];
+  for (const params of refused) {
+    const { error } = await rpc(rig, params);
+    assert.equal(error?.code, -32602, JSON.stringify(params));
+    assert.match(error!.message, new RegExp(`params\\.${Object.keys(params)[0]}`));
+  }
+  assert.equal((await rpc(rig, {}, '0.3')).error?.code, -32601, '0.3 has no such method');
+});
+
+test('no more than the newest tasks are held, and one that the log has lost is passed over', async t => {
+  const rig = await openRig(t, { limits: { listedTasksMax: 3, feedLingerMs: 0 } });
+  const ids = await fill(rig, 5);
+  const other = await rig.another();
+  assert.deepEqual(idsOf(await list(other)), ids.slice(2).toReversed());
+  rig.log.expire('facts', ids[3]!, 1_000);
+  const page = await list(other, { pageSize: 2 });
+  assert.deepEqual([idsOf(page), page.totalSize, page.nextPageToken], [[ids[4], ids[2]], 2, '']);
+  assert.deepEqual((await list(other)).totalSize, 2);
+});
+
+test('an index that cannot be read is UNAVAILABLE, and comes when it can be', async t => {
+  const rig = await openRig(t, { limits: { freshMsMax: 30 } });
+  const watch = rig.log.tasks.watch.bind(rig.log.tasks);
+  rig.log.tasks.watch = () => {
+    throw new Error('no leader');
+  };
+  const { status, headers, body } = await rest(rig, 'GET /tasks');
+  assert.deepEqual([status, headers.get('retry-after'), body.error.status], [503, '1', 'UNAVAILABLE']);
+  rig.log.tasks.watch = watch;
+  for (;;) {
+    const answer = await rest(rig, 'GET /tasks');
+    if (answer.status === 200) break;
+    assert.equal(answer.status, 503);
+  }
+});

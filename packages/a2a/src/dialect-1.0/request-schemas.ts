@@ -1,0 +1,13 @@
+import type { TSchema } from 'typebox';
+import { cancelParams, getParams, subscribeParams } from '../schema/fields.ts';
+import { sendParams } from '../schema/send-params-1.0.ts';
+import { listParams } from './list-tasks.ts';
+
+/** What a door checks requests of A2A 1.0 against, by the message's name in a2a.proto: for documents that describe the door. */
+export const REQUEST_SCHEMAS = {
+  SendMessageRequest: sendParams,
+  GetTaskRequest: getParams,
+  ListTasksRequest: listParams,
+  CancelTaskRequest: cancelParams,
+  SubscribeToTaskRequest: subscribeParams,
+} as const satisfies Record<string, TSchema>;

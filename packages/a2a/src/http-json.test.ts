@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { A2A_ERRORS, A2AError, type A2AErrorCode } from './errors.ts';
+import { httpJsonFailure, paramsOfBody, paramsOfQuery } from './http-json.ts';
+import { JSON_DEPTH_MAX } from './json-value.ts';
+
+test('C-12 S3-21 every row of the catalogue as google.rpc.Status, its code the HTTP status', () => {
+  for (const [code, row] of Object.entries(A2A_ERRORS)) {
+    const failure = httpJsonFailure(new A2AError(code as A2AErrorCode, { taskId: 't', cause: new Error('secret') }));
+    assert.deepEqual(failure, {
+      error: {
+        code: row.http,
+        status: row.grpc,
+        message: row.text,
+        details: [
+          {
+            '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
+            reason: code,
+            domain: 'a2a-protocol.org',
+            metadata: { retryable: String(row.retryable), taskId: 't' },
+          },
+        ],
+      },
+    });
+  }
+  assert.equal(httpJsonFailure(new A2AError('METHOD_NOT_FOUND'), 405).error.code, 405);
+});
+
+test('query parameters get the type of their field, by both of its names; what does not fit stays as it came', () => {
+  assert.deepEqual(
+    paramsOfQuery({
+      pageSize: '7',
+      history_length: '0',
+      includeArtifacts: 'false',
+      contextId: '12',
+      status: '',
+      pageToken: 'true',
+    }),
+    { pageSize: 7, history_length: 0, includeArtifacts: false, contextId: '12', pageToken: 'true' },
+  );
+  for (const value of ['1.5', '1e3', ' 1', '0x1', '9'.repeat(16), ['1', '2']]) {
+    assert.deepEqual(paramsOfQuery({ pageSize: value }), { pageSize: value });
+  }
+  assert.deepEqual(paramsOfQuery({ includeArtifacts: 'TRUE' }), { includeArtifacts: 'TRUE' });
+  assert.deepEqual(paramsOfQuery(undefined), {});
+});
+
+test('a body: none is an empty one, the path counts more, what is no object is left to the schema, too deep is refused', () => {
+  const path = { id: 'p' };
+  for (const body of [undefined, null, {}, { id: 'b' }]) assert.deepEqual(paramsOfBody(body, path), path);
+  assert.deepEqual(paramsOfBody({ id: 'b', a: 1 }, path), { id: 'p', a: 1 });
+  fc.assert(
+    fc.property(fc.oneof(fc.string(), fc.integer(), fc.array(fc.string())), body => assert.equal(paramsOfBody(body, path), body)),
+  );
+  const nested = (levels: number): unknown => (levels === 0 ? 1 : { a: nested(levels - 1) });
+  paramsOfBody(nested(JSON_DEPTH_MAX), {});
+  assert.throws(() => paramsOfBody(nested(JSON_DEPTH_MAX + 1), {}), /nested deeper/);
+});

@@ -1,0 +1,80 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { type CommandName, HELP } from './help.ts';
+import { UsageError } from './usage-error.ts';
+
+export const URL_DEFAULT = 'http://127.0.0.1:8000/';
+
+export type Invocation =
+  | { help: keyof typeof HELP }
+  | {
+      command: CommandName;
+      /** The text of `ask`, the task of the others. */
+      subject: string | undefined;
+      url: string;
+      json: boolean;
+      agent: string | undefined;
+      context: string | undefined;
+      task: string | undefined;
+      cursor: string | undefined;
+    };
+
+const text = { type: 'string' } as const;
+const flag = { type: 'boolean' } as const;
+const COMMON = { url: text, json: flag, help: { ...flag, short: 'h' } } as const;
+
+/** Options of each command, beside those of all, and how many subjects it takes. */
+const COMMANDS = {
+  ask: { options: { agent: text, context: text, task: text }, subjects: 'at most one' },
+  follow: { options: { cursor: text }, subjects: 'one' },
+  get: { options: {}, subjects: 'one' },
+  cancel: { options: {}, subjects: 'one' },
+  card: { options: {}, subjects: 'none' },
+} as const satisfies Record<CommandName, { options: ParseArgsConfig['options']; subjects: string }>;
+
+/** Reads the command line. Throws UsageError. `urlOfEnvironment` counts where the line names no URL. */
+export function parseArguments(argv: readonly string[], urlOfEnvironment: string | undefined): Invocation {
+  const [first, ...args] = argv;
+  if (first === undefined || first === '--help' || first === '-h' || first === 'help') return { help: '' };
+  if (!isCommand(first)) throw new UsageError(`there is no command ${first}; see hopline --help`);
+  const { options, subjects } = COMMANDS[first];
+  const { values, positionals } = read(first, args, options);
+  if (values.help === true) return { help: first };
+  const [subject, ...more] = positionals;
+  if (more.length > 0 || (subjects === 'none' && subject !== undefined)) throw new UsageError(tooMany(first));
+  if (subjects === 'one' && !subject) throw new UsageError(`${first} needs the id of a task; see hopline ${first} --help`);
+  const { agent, context, task, cursor, url, json } = values as Partial<Record<string, string>>;
+  return {
+    command: first,
+    subject,
+    url: urlFrom(url ?? (urlOfEnvironment || URL_DEFAULT)),
+    json: json !== undefined,
+    agent,
+    context,
+    task,
+    cursor,
+  };
+}
+
+function isCommand(name: string): name is CommandName {
+  return Object.hasOwn(COMMANDS, name);
+}
+
+function read(command: CommandName, args: string[], options: NonNullable<ParseArgsConfig['options']>) {
+  try {
+    return parseArgs({ args, options: { ...options, ...COMMON }, allowPositionals: true });
+  } catch (thrown) {
+    // Node explains at length how to write a positional that begins with a dash.
+    const reason = thrown instanceof Error ? thrown.message.replace(/\. To specify.*$/s, '') : String(thrown);
+    throw new UsageError(`${reason}; see hopline ${command} --help`);
+  }
+}
+
+function tooMany(command: CommandName): string {
+  const wanted = command === 'ask' ? 'one text: put it in quotes' : command === 'card' ? 'nothing' : 'one task';
+  return `${command} takes ${wanted}; see hopline ${command} --help`;
+}
+
+function urlFrom(text: string): string {
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
+  throw new UsageError('the URL of the server must begin with http:// or https://');
+}

@@ -1,0 +1,39 @@
+const COMMON = `
+  --url URL       the server (HOPLINE_URL, default http://127.0.0.1:8000/)
+  --json          one JSON object a line
+  --help          this text
+`;
+
+const ENDS = `
+Exit codes: 0 completed, 1 the task failed or the server refused, 2 usage, 3 the server cannot be reached, 4 the task waits for an answer,
+130 interrupted. Ctrl-C leaves the task running and prints the command that follows it.
+`;
+
+const OVERVIEW = `hopline COMMAND [options]     asks agents over A2A, and comes back to what they say
+
+  ask [TEXT]      asks, and prints the answer as it comes
+  follow TASK     prints what a task says, from its beginning or from a cursor
+  get TASK        prints a task as it is now
+  cancel TASK     cancels a task
+  card            prints who the server is and what it can do
+
+hopline COMMAND --help says more. The answer goes to standard output, everything else to standard error; states and notices only on a terminal.
+
+Environment: HOPLINE_URL the server; HOPLINE_TOKEN sent as \`authorization: Bearer …\`; NO_COLOR no colours.
+`;
+
+export const HELP = {
+  '': OVERVIEW,
+  ask: `hopline ask [TEXT|-] [options]     asks, and prints the answer as it comes; without TEXT, or with -, reads it from standard input
+
+  --agent NAME    the agent that shall answer; else the skills of the agents decide
+  --context ID    goes on in a conversation
+  --task ID       answers what a task asks for${COMMON}${ENDS}`,
+  follow: `hopline follow TASK [options]     prints what a task says until it ends, also when it has ended already
+
+  --cursor C      begins after this place in the task; \`ask\` prints it when it is interrupted, and --json with every event${COMMON}${ENDS}`,
+  get: `hopline get TASK [options]     prints what a task has answered so far; --json prints the whole task\n${COMMON}`,
+  cancel: `hopline cancel TASK [options]     cancels a task\n${COMMON}`,
+  card: `hopline card [options]     prints who the server is and what it can do; --json prints the card itself\n${COMMON}`,
+};
+export type CommandName = Exclude<keyof typeof HELP, ''>;

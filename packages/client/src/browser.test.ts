@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { startBadServer, story } from './bad-server.test-kit.ts';
+
+const run = promisify(execFile);
+const hook = new URL('no-built-ins.test-hook.ts', import.meta.url).href;
+const cwd = fileURLToPath(new URL('..', import.meta.url));
+
+const inBrowser = (script: string) =>
+  run(process.execPath, ['--conditions=browser', '--import', hook, '--input-type=module', '--eval', script], { cwd, timeout: 20_000 });
+
+test('the client loads and resumes with nothing but what a browser has: no module and no global of Node', async () => {
+  const server = await startBadServer({ events: story(20), mischief: n => (n === 0 ? { kind: 'cut', after: 5 } : undefined) });
+  try {
+    const { stdout } = await inBrowser(`
+      import { createClient } from '@hopline/client';
+      let events = 0;
+      for await (const { event } of createClient({ url: '${server.url}', retry: { baseMs: 1 } }).stream('count')) events += 1;
+      console.log(events, typeof process, typeof Buffer, typeof crypto.randomUUID, typeof ReadableStream.prototype[Symbol.asyncIterator]);
+    `);
+    assert.equal(stdout, `${story(20).length} undefined undefined undefined undefined\n`);
+    assert.equal(server.asked.length, 2);
+  } finally {
+    await server.close();
+  }
+});
+
+test('the proof can fail: what only Node has is refused, imported, required or global', async () => {
+  await assert.rejects(inBrowser(`import 'node:crypto';`), /imports node:crypto/);
+  await assert.rejects(inBrowser(`import './src/bad-server.test-kit.ts';`), /bad-server.test-kit.ts imports node:events/);
+  await assert.rejects(inBrowser(`Buffer.from('a');`), /TypeError/);
+});

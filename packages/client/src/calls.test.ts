@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { A2AError, type A2AErrorCode, agentCard, rpcFailure } from '@hopline/a2a';
+import { type BadServerOptions, IDS, type Mischief, startBadServer } from './bad-server.test-kit.ts';
+import { type ClientOptions, createClient } from './client.ts';
+import { ANSWER_BYTES_MAX } from './read-body.ts';
+
+const code = (expected: A2AErrorCode) => (thrown: unknown) => thrown instanceof A2AError && thrown.code === expected;
+const plan = (...list: Mischief[]) => (n: number) => list[n];
+const task = (state: string, more = {}) => ({ id: IDS.taskId, contextId: IDS.contextId, status: { state }, ...more });
+const result = (value: unknown): Mischief => ({
+  kind: 'answer',
+  status: 200,
+  body: JSON.stringify({ jsonrpc: '2.0', id: 1, result: value }),
+});
+const refused = (name: A2AErrorCode, status = 200): Mischief => ({
+  kind: 'answer',
+  status,
+  body: JSON.stringify(rpcFailure(1, new A2AError(name), '1.0')),
+});
+
+async function withServer(
+  options: Partial<BadServerOptions> & { client?: Partial<ClientOptions> },
+  use: (server: Awaited<ReturnType<typeof startBadServer>>, client: ReturnType<typeof createClient>) => Promise<void>,
+): Promise<void> {
+  const server = await startBadServer({ events: [], ...options });
+  try {
+    await use(server, createClient({ url: server.url, retry: { baseMs: 1, waitMsMax: 2 }, ...options.client }));
+  } finally {
+    await server.close();
+  }
+}
+
+test('a message is sent again with the same ids, and its answer is read in both dialects', async () => {
+  const file = { raw: 'aGk=', mediaType: 'text/plain', filename: 'a.txt' };
+  const done = task('TASK_STATE_COMPLETED', { artifacts: [{ artifactId: 'a', parts: [file] }] });
+  const mischief = plan({ kind: 'drop' }, { kind: 'answer', status: 503 }, refused('UNAVAILABLE', 503), result({ task: done }));
+  await withServer({ mischief }, async (server, client) => {
+    const metadata = { agent: 'argocd' };
+    assert.deepEqual(await client.send({ parts: [{ text: 'hi' }], messageId: 'm-1', metadata }), { task: done });
+    assert.equal(server.asked.length, 4);
+    for (const { params } of server.asked) assert.deepEqual(params, server.asked[0]!.params);
+    const { messageId, role, contextId } = server.asked[0]!.params.message!;
+    assert.deepEqual([messageId, role, contextId!.length], ['m-1', 'ROLE_USER', 36]);
+  });
+  const answer = { kind: 'message', messageId: 'm', role: 'agent', parts: [{ kind: 'text', text: 'hi' }] };
+  await withServer({ mischief: plan(result(answer)), client: { dialect: '0.3' } }, async (server, client) => {
+    const said = await client.send('hi', { blocking: false });
+    assert.deepEqual(said, { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] } });
+    const [{ method, params }] = server.asked as unknown as [{ method: string; params: { configuration: object } }];
+    assert.deepEqual([method, params.configuration], ['message/send', { blocking: false }]);
+  });
+});
+
+test('a task is read whole in both dialects, files and media types too', async () => {
+  const artifacts = [{ artifactId: 'a', parts: [{ raw: 'aGk=', mediaType: 'text/plain' }, { text: 'x', mediaType: 'text/css' }] }];
+  const whole = task('TASK_STATE_WORKING', { artifacts });
+  await withServer({ mischief: plan(result(whole)) }, async (server, client) => {
+    assert.deepEqual(await client.get(IDS.taskId, { historyLength: 2 }), whole);
+    assert.deepEqual(server.asked[0]!.params, { id: IDS.taskId, historyLength: 2 });
+  });
+  const old = { kind: 'task', ...task('working') };
+  await withServer({ mischief: plan(result(old)), client: { dialect: '0.3' } }, async (_server, client) => {
+    assert.deepEqual(await client.get(IDS.taskId), task('TASK_STATE_WORKING'));
+  });
+});
+
+test('a cancel whose answer was lost is no error; one of a task that had ended is', async () => {
+  const lost: Mischief[] = [{ kind: 'drop' }, refused('TASK_NOT_CANCELABLE')];
+  await withServer({ mischief: plan(...lost, result(task('TASK_STATE_CANCELED'))) }, async (_server, client) => {
+    assert.equal((await client.cancel(IDS.taskId)).status.state, 'TASK_STATE_CANCELED');
+  });
+  for (const list of [[refused('TASK_NOT_CANCELABLE')], [...lost, result(task('TASK_STATE_COMPLETED'))]]) {
+    await withServer({ mischief: plan(...list) }, async (_server, client) => {
+      await assert.rejects(client.cancel(IDS.taskId), code('TASK_NOT_CANCELABLE'));
+    });
+  }
+});
+
+test('the card is found at either path; a server without one says so at once', async () => {
+  const skills = [{ id: 's', name: 'S', description: 'd', tags: [] }];
+  const card = agentCard({ name: 'Hop', description: 'd', version: '1', url: 'http://hop/', skills });
+  for (const path of ['/.well-known/agent-card.json', '/.well-known/agent.json']) {
+    await withServer({ documents: { [path]: JSON.stringify(card) } }, async (_server, client) => {
+      const { json, agent } = await client.card();
+      assert.deepEqual([json, agent.name, agent.dialect, agent.skills], [card, 'Hop', '1.0', skills]);
+    });
+  }
+  await withServer({}, async (_server, client) => {
+    await assert.rejects(client.card(), code('INVALID_AGENT_RESPONSE'));
+  });
+});
+
+test('what is no answer is an error of its own, and only what may pass is asked again', async () => {
+  const cases: [Mischief, A2AErrorCode, number][] = [
+    [{ kind: 'answer', status: 200, body: '<html>' }, 'INVALID_AGENT_RESPONSE', 1],
+    [result({ id: 'x' }), 'INVALID_AGENT_RESPONSE', 1],
+    [{ kind: 'answer', status: 401, body: 'no' }, 'INVALID_AGENT_RESPONSE', 1],
+    [{ kind: 'answer', status: 413 }, 'REQUEST_TOO_LARGE', 1],
+    [refused('TASK_NOT_FOUND', 404), 'TASK_NOT_FOUND', 1],
+    [{ kind: 'answer', status: 302, headers: { location: '/elsewhere' } }, 'UNAVAILABLE', 2],
+    [{ kind: 'answer', status: 429 }, 'UNAVAILABLE', 3],
+    [{ kind: 'answer', status: 500, body: '{"error":{"code":-32603,"message":"oops"}}' }, 'INTERNAL_ERROR', 3],
+  ];
+  for (const [mischief, expected, tries] of cases) {
+    const client = { retry: { baseMs: 1, triesMax: 3, unreachedTriesMax: 2 } };
+    await withServer({ mischief: () => mischief, client }, async (server, hopline) => {
+      await assert.rejects(hopline.get(IDS.taskId), code(expected));
+      assert.equal(server.asked.length, tries, `${expected} of ${JSON.stringify(mischief)}`);
+    });
+  }
+});
+
+test('an answer as long as the limit is read, a longer one is refused', async () => {
+  const around = JSON.stringify({ jsonrpc: '2.0', id: 1, result: task('TASK_STATE_WORKING', { metadata: { x: '' } }) });
+  for (const [bytes, accepted] of [
+    [ANSWER_BYTES_MAX, true],
+    [ANSWER_BYTES_MAX + 1, false],
+  ] as const) {
+    const body = around.replace('"x":""', `"x":"${'x'.repeat(bytes - around.length)}"`);
+    await withServer({ mischief: () => ({ kind: 'answer', status: 200, body }) }, async (_server, client) => {
+      const asked = client.get(IDS.taskId);
+      if (accepted) assert.equal((await asked).id, IDS.taskId);
+      else await assert.rejects(asked, code('INVALID_AGENT_RESPONSE'));
+    });
+  }
+});
+
+test('a server that takes the request and says nothing is given up in time', async () => {
+  const limits = { callMsMax: 40 };
+  const fetch = (_input: unknown, init?: RequestInit) =>
+    new Promise<Response>((_resolve, reject) => {
+      init?.signal?.addEventListener('abort', () => reject(init.signal?.reason));
+    });
+  const client = createClient({ url: 'http://127.0.0.1:1/', fetch, limits, retry: { baseMs: 1, unreachedTriesMax: 2 } });
+  const begun = performance.now();
+  await assert.rejects(client.get('x'), /did not answer within 40 ms/);
+  assert.ok(performance.now() - begun >= 79);
+});
+
+test('headers go with every request; what no request can have is refused when the client is made', async () => {
+  const headers = { Authorization: 'Bearer t' };
+  await withServer({ mischief: plan(result(task('TASK_STATE_WORKING'))), client: { headers } }, async (server, client) => {
+    await client.get('x');
+    assert.equal(server.asked[0]!.headers.authorization, 'Bearer t');
+  });
+  assert.throws(() => createClient({ url: 'nowhere' }), TypeError);
+  assert.throws(() => createClient({ url: 'ftp://x/' }), TypeError);
+  assert.throws(() => createClient({ url: 'http://x/', headers: { 'a\nb': 'c' } }), TypeError);
+});

@@ -1,0 +1,80 @@
+import type { JsonObject, Message, Operation, Task } from '@hopline/a2a';
+import { type Card, readCard } from './card.ts';
+import { FailedTry } from './failed-try.ts';
+import type { ClientLimits } from './limits.ts';
+import type { CallOptions } from './notice.ts';
+import { noA2A, resultOf, type Transport } from './transport.ts';
+import { pause, type RetryLimits, Tries } from './tries.ts';
+
+/** Operations with one answer, tried again until they have it. */
+export class Calls {
+  readonly #transport: Transport;
+  readonly #limits: ClientLimits;
+  readonly #retry: RetryLimits;
+
+  constructor(transport: Transport, limits: ClientLimits, retry: RetryLimits) {
+    this.#transport = transport;
+    this.#limits = limits;
+    this.#retry = retry;
+  }
+
+  async send(params: JsonObject, call: CallOptions): Promise<{ task: Task } | { message: Message }> {
+    const result = await this.#trying(call, () => this.#ask('send', params, call, this.#limits.sendMsMax));
+    const decoded = this.#transport.dialect.decodeEvent(result);
+    if ('event' in decoded && ('task' in decoded.event || 'message' in decoded.event)) return decoded.event;
+    throw noA2A('the answer is neither a task nor a message').error;
+  }
+
+  async get(params: JsonObject, call: CallOptions): Promise<Task> {
+    return this.#trying(call, () => this.getOnce(params, call));
+  }
+
+  /** Throws FailedTry. */
+  async getOnce(params: JsonObject, call: CallOptions): Promise<Task> {
+    return this.#taskOf(await this.#ask('get', params, call, this.#limits.callMsMax));
+  }
+
+  async cancel(taskId: string, call: CallOptions): Promise<Task> {
+    let asked = 0;
+    return this.#trying(call, async () => {
+      asked += 1;
+      try {
+        return this.#taskOf(await this.#ask('cancel', { id: taskId }, call, this.#limits.callMsMax));
+      } catch (thrown) {
+        if (asked === 1 || !(thrown instanceof FailedTry) || thrown.error.code !== 'TASK_NOT_CANCELABLE') throw thrown;
+        // The answer to an earlier try was lost, and that one may well have canceled it.
+        const task = await this.getOnce({ id: taskId }, call);
+        if (task.status.state !== 'TASK_STATE_CANCELED') throw thrown;
+        return task;
+      }
+    });
+  }
+
+  async card(call: CallOptions): Promise<Card> {
+    return this.#trying(call, () => readCard(this.#transport, { signal: call.signal, headMsMax: this.#limits.callMsMax }));
+  }
+
+  async #trying<T>(call: CallOptions, once: () => Promise<T>): Promise<T> {
+    const tries = new Tries(this.#retry);
+    for (;;) {
+      try {
+        return await once();
+      } catch (thrown) {
+        await pause(tries, thrown, call);
+      }
+    }
+  }
+
+  async #ask(operation: Operation, params: JsonObject, { signal }: CallOptions, headMsMax: number): Promise<unknown> {
+    const response = await this.#transport.post(operation, params, { signal, headMsMax });
+    return resultOf(response, this.#limits.silenceMsMax);
+  }
+
+  /** 1.0 answers with a bare task, though its events are wrapped. */
+  #taskOf(result: unknown): Task {
+    const { dialect } = this.#transport;
+    const decoded = dialect.decodeEvent(dialect.name === '1.0' ? { task: result } : result);
+    if ('event' in decoded && 'task' in decoded.event) return decoded.event.task;
+    throw noA2A('the answer is no task');
+  }
+}

@@ -1,0 +1,13 @@
+export type { A2AErrorCode, StreamResponse, Task } from '@hopline/a2a';
+export { A2AError } from '@hopline/a2a';
+export type { Card } from './card.ts';
+export type { Client, ClientOptions, GetOptions, SendOptions, StreamOptions, SubscribeOptions } from './client.ts';
+export { createClient } from './client.ts';
+export type { ClientLimits } from './limits.ts';
+export { CLIENT_LIMITS } from './limits.ts';
+export type { CallOptions, Notice } from './notice.ts';
+export type { Outgoing } from './outgoing.ts';
+export type { StreamEvent, StreamGap, StreamItem } from './place.ts';
+export { BEGINNING } from './place.ts';
+export type { RetryLimits } from './tries.ts';
+export { RETRY_LIMITS } from './tries.ts';

@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { A2AError, type A2AErrorCode, type StreamResponse } from '@hopline/a2a';
+import fc from 'fast-check';
+import {
+  type BadServerOptions,
+  chunk,
+  cursorOf,
+  IDS,
+  type Mischief,
+  startBadServer,
+  status,
+  story,
+  taskEvent,
+} from './bad-server.test-kit.ts';
+import { type ClientOptions, createClient } from './client.ts';
+import type { Notice } from './notice.ts';
+import { BEGINNING, type StreamItem } from './place.ts';
+
+const QUICK = { baseMs: 1, waitMsMax: 2 };
+const code = (expected: A2AErrorCode) => (thrown: unknown) => thrown instanceof A2AError && thrown.code === expected;
+const plan = (...list: Mischief[]) => (n: number) => list[n];
+
+async function collect(items: AsyncIterable<StreamItem>): Promise<StreamItem[]> {
+  const all: StreamItem[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+async function withServer(
+  options: BadServerOptions & { client?: Partial<ClientOptions> },
+  use: (server: Awaited<ReturnType<typeof startBadServer>>, client: ReturnType<typeof createClient>) => Promise<void>,
+): Promise<void> {
+  const server = await startBadServer(options);
+  try {
+    await use(server, createClient({ url: server.url, retry: QUICK, ...options.client }));
+  } finally {
+    await server.close();
+  }
+}
+
+const expected = (events: readonly StreamResponse[], from = 0) =>
+  events.map((event, index) => ({ cursor: cursorOf(index + 1), event })).slice(from);
+
+test('whatever a server does to a connection, each event comes once, in order, of one task', async () => {
+  const after = fc.integer({ min: 0, max: 6 });
+  const mischief: fc.Arbitrary<Mischief> = fc.oneof(
+    fc.constant<Mischief>({ kind: 'drop' }),
+    fc.constant<Mischief>({ kind: 'repeat' }),
+    fc.record({ kind: fc.constant('cut' as const), after, halfFrame: fc.boolean() }),
+    fc.record({ kind: fc.constant('end' as const), after: fc.integer({ min: 1, max: 6 }) }),
+    fc.record({ kind: fc.constant('drain' as const), after }),
+    fc.record({ kind: fc.constant('frame' as const), after, data: fc.constantFrom('<html>', '{"jsonrpc":"2.0","id":1,"res') }),
+    fc.constantFrom<Mischief>({ kind: 'answer', status: 503, headers: { 'retry-after': '0' } }, { kind: 'answer', status: 502 }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(mischief, { maxLength: 8 }), fc.constantFrom('1.0' as const, '0.3' as const), (list, dialect) => {
+      const events = story(10);
+      const retry = { ...QUICK, unreachedTriesMax: 20 };
+      return withServer({ events, mischief: plan(...list), dialect, client: { dialect, retry } }, async (server, client) => {
+        assert.deepEqual(await collect(client.stream('count')), expected(events));
+        assert.equal(server.started.size, 1);
+        const [first] = server.asked;
+        for (const { params, headers } of server.asked) {
+          // Until something has come the same message is sent, and after that where it was.
+          if (params.message !== undefined) assert.deepEqual(params.message, first!.params.message);
+          else assert.match(String(headers['last-event-id']), /^\d+\.\d+$/);
+          assert.equal(headers['a2a-version'], dialect);
+        }
+      });
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('a subscription continues after its cursor over any cuts, and from the beginning with the first cursor there is', async () => {
+  const events = story(10);
+  const cuts = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 5 });
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 0, max: events.length - 1 }), cuts, (from, list) => {
+      const mischief = plan(...list.map<Mischief>(after => ({ kind: 'cut', after })));
+      return withServer({ events, mischief }, async (server, client) => {
+        const cursor = from === 0 ? BEGINNING : cursorOf(from);
+        assert.deepEqual(await collect(client.subscribe(IDS.taskId, { cursor })), expected(events, from));
+        assert.equal(server.asked[0]!.headers['last-event-id'], cursor);
+      });
+    }),
+    { numRuns: 20 },
+  );
+});
+
+test('a server that drains is left alone for as long as it asked', async () => {
+  const events = story(3);
+  const notices: Notice[] = [];
+  await withServer({ events, mischief: plan({ kind: 'drain', after: 2, retryMs: 60 }) }, async (_server, client) => {
+    const begun = performance.now();
+    assert.deepEqual(await collect(client.stream('x', { onNotice: notice => notices.push(notice) })), expected(events));
+    assert.ok(performance.now() - begun >= 59);
+    const [notice] = notices;
+    assert(notice?.kind === 'retry' && notices.length === 1);
+    assert.equal(notice.error.code, 'UNAVAILABLE');
+    assert.ok(notice.waitMs >= 60 && notice.waitMs < 63);
+  });
+});
+
+test('Retry-After is obeyed, and one beyond the time there is ends the call at once', async () => {
+  const events = story(1);
+  const busy = (seconds: string): Mischief => ({ kind: 'answer', status: 503, headers: { 'retry-after': seconds } });
+  await withServer({ events, mischief: plan(busy('1')) }, async (_server, client) => {
+    const begun = performance.now();
+    assert.deepEqual(await collect(client.stream('x')), expected(events));
+    assert.ok(performance.now() - begun >= 999);
+  });
+  await withServer({ events, mischief: plan(busy('3600')) }, async (server, client) => {
+    await assert.rejects(collect(client.stream('x')), code('UNAVAILABLE'));
+    assert.equal(server.asked.length, 1);
+  });
+});
+
+test('a gap is an item of its own, once, right before the task as it is', async () => {
+  const events = story(5);
+  const gap: Mischief = { kind: 'gap', upTo: 4 };
+  const mischief = plan({ kind: 'cut', after: 2 }, { ...gap, cut: true }, gap);
+  await withServer({ events, mischief }, async (_server, client) => {
+    const snapshot = { cursor: cursorOf(4), event: taskEvent('TASK_STATE_WORKING') };
+    assert.deepEqual(await collect(client.stream('x')), [
+      ...expected(events).slice(0, 2),
+      { gap: { from: 3, to: 4 } },
+      snapshot,
+      ...expected(events, 4),
+    ]);
+  });
+});
+
+test('without cursors a broken stream continues with an unknown gap and the task as it is; over and over is no progress', async () => {
+  const events = story(3);
+  const server = { events, cursors: false };
+  await withServer({ ...server, mischief: plan({ kind: 'cut', after: 2 }) }, async (_server, client) => {
+    const items = await collect(client.stream('x'));
+    const again = events.map(event => ({ cursor: undefined, event }));
+    assert.deepEqual(items, [...again.slice(0, 2), { gap: 'unknown' }, ...again]);
+  });
+  const mischief = (): Mischief => ({ kind: 'cut', after: 1 });
+  await withServer({ ...server, mischief, client: { retry: { ...QUICK, triesMax: 4 } } }, async (bad, client) => {
+    await assert.rejects(collect(client.stream('x')), code('UNAVAILABLE'));
+    // The first one brought something, so it is not counted with the others.
+    assert.equal(bad.asked.length, 4);
+  });
+});
+
+test('a message stream ends where the client has to answer; a subscription goes on', async () => {
+  const events = [...story(1, 'TASK_STATE_INPUT_REQUIRED'), status('TASK_STATE_WORKING'), status('TASK_STATE_COMPLETED')];
+  await withServer({ events, mischief: plan({ kind: 'cut', after: 2 }) }, async (server, client) => {
+    assert.deepEqual(await collect(client.stream('x')), expected(events).slice(0, 4));
+    assert.deepEqual(await collect(client.subscribe(IDS.taskId)), expected(events));
+    assert.equal(server.asked.length, 3);
+  });
+});
+
+test('a direct message ends a stream, and the wait for authorisation does not', async () => {
+  const message: StreamResponse = { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] } };
+  await withServer({ events: [message] }, async (_server, client) => {
+    assert.deepEqual(await collect(client.stream('x')), expected([message]));
+  });
+  const events = [taskEvent('TASK_STATE_AUTH_REQUIRED'), status('TASK_STATE_WORKING'), status('TASK_STATE_FAILED')];
+  await withServer({ events }, async (_server, client) => {
+    assert.deepEqual(await collect(client.stream('x')), expected(events));
+  });
+});
+
+test('after the last event of a task that has ended there is nothing, and no error', async () => {
+  const events = story(1);
+  const task = { id: IDS.taskId, contextId: IDS.contextId, status: { state: 'TASK_STATE_COMPLETED' } };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, result: task });
+  await withServer({ events, mischief: plan({ kind: 'none' }, { kind: 'answer', status: 200, body }) }, async (server, client) => {
+    assert.deepEqual(await collect(client.subscribe(IDS.taskId, { cursor: cursorOf(events.length) })), []);
+    assert.deepEqual(
+      server.asked.map(({ method }) => method),
+      ['SubscribeToTask', 'GetTask'],
+    );
+  });
+});
+
+test('an event nobody knows is left out and told', async () => {
+  const events = story(2);
+  const unknown = JSON.stringify({ jsonrpc: '2.0', id: 1, result: { telepathy: {} } });
+  const notices: Notice[] = [];
+  await withServer({ events, mischief: plan({ kind: 'frame', after: 3, data: unknown }) }, async (_server, client) => {
+    assert.deepEqual(await collect(client.stream('x', { onNotice: notice => notices.push(notice) })), expected(events));
+    assert.deepEqual(
+      notices.map(({ kind }) => kind),
+      ['skipped', 'retry'],
+    );
+  });
+});
+
+test('a silent connection is taken for broken', async () => {
+  const events = story(2);
+  const client = { limits: { silenceMsMax: 50 } };
+  await withServer({ events, mischief: plan({ kind: 'silence', after: 3 }), client }, async (server, hopline) => {
+    assert.deepEqual(await collect(hopline.stream('x')), expected(events));
+    assert.equal(server.asked.length, 2);
+  });
+});
+
+test('a refusal is thrown as it is and never repeated, before the stream and in it', async () => {
+  const events = story(2);
+  const error = { code: -32004, message: 'This operation is not supported: the task has ended' };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, error });
+  const places: Mischief[] = [
+    { kind: 'answer', status: 200, body },
+    { kind: 'frame', after: 1, data: body },
+  ];
+  for (const place of places) {
+    await withServer({ events, mischief: plan(place) }, async (server, client) => {
+      await assert.rejects(collect(client.stream('x')), code('UNSUPPORTED_OPERATION'));
+      assert.equal(server.asked.length, 1);
+    });
+  }
+  const page: Mischief = { kind: 'answer', status: 200, headers: { 'content-type': 'text/html' }, body: '<html>' };
+  await withServer({ events, mischief: plan(page) }, async (server, client) => {
+    await assert.rejects(collect(client.stream('x')), code('INVALID_AGENT_RESPONSE'));
+    assert.equal(server.asked.length, 1);
+  });
+});
+
+test('tries that bring nothing are bounded, and fewer where nothing has ever answered', async () => {
+  const events = story(2);
+  const busy: Mischief = { kind: 'answer', status: 503 };
+  const retry = { ...QUICK, triesMax: 6, unreachedTriesMax: 3 };
+  await withServer({ events, mischief: () => busy, client: { retry } }, async (server, client) => {
+    await assert.rejects(collect(client.stream('x')), code('UNAVAILABLE'));
+    assert.equal(server.asked.length, 6);
+  });
+  await withServer({ events, mischief: () => ({ kind: 'drop' }), client: { retry } }, async (server, client) => {
+    await assert.rejects(collect(client.stream('x')), code('UNAVAILABLE'));
+    assert.equal(server.asked.length, 3);
+  });
+});
+
+test('a server that goes away and comes back on the same port is found again', async () => {
+  const events = story(4);
+  const first = await startBadServer({ events, mischief: plan({ kind: 'cut', after: 3 }) });
+  const client = createClient({ url: first.url, retry: { baseMs: 20, waitMsMax: 20 } });
+  const items: StreamItem[] = [];
+  let second: Awaited<ReturnType<typeof startBadServer>> | undefined;
+  let failures = 0;
+  const onNotice = async () => {
+    failures += 1;
+    if (failures === 1) await first.close();
+    if (failures === 4) second = await startBadServer({ events, port: Number(new URL(first.url).port) });
+  };
+  for await (const item of client.stream('x', { onNotice })) items.push(item);
+  assert.deepEqual(items, expected(events));
+  assert.equal(second?.asked[0]?.headers['last-event-id'], cursorOf(3));
+  await second?.close();
+});
+
+test('an aborted signal ends a stream in any place with its reason, and leaving the loop closes the connection', async () => {
+  const events = story(2);
+  const reason = new Error('enough');
+  const quiet: Mischief = { kind: 'silence', after: 1 };
+  for (const mischief of [quiet, { kind: 'answer', status: 503, headers: { 'retry-after': '30' } } satisfies Mischief]) {
+    await withServer({ events, mischief: plan(mischief) }, async (_server, client) => {
+      const stop = new AbortController();
+      setTimeout(() => stop.abort(reason), 30);
+      await assert.rejects(collect(client.stream('x', { signal: stop.signal })), thrown => thrown === reason);
+      await assert.rejects(collect(client.stream('x', { signal: stop.signal })), thrown => thrown === reason);
+    });
+  }
+  await withServer({ events: story(2), mischief: plan(quiet) }, async (server, client) => {
+    for await (const _item of client.stream('x')) break;
+    while (server.openResponses() > 0) await new Promise(resolve => setTimeout(resolve, 1));
+    assert.equal(server.asked.length, 1);
+  });
+});
+
+test('a message of a known task is sent with its task and without a context of our own', async () => {
+  const events = [taskEvent('TASK_STATE_WORKING'), chunk('a', false), status('TASK_STATE_COMPLETED')];
+  await withServer({ events }, async (server, client) => {
+    await collect(client.stream({ parts: [{ text: 'yes' }], taskId: IDS.taskId }));
+    const { message } = server.asked[0]!.params;
+    assert.deepEqual(Object.keys(message!).sort(), ['messageId', 'parts', 'role', 'taskId']);
+  });
+});

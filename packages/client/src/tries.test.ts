@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { A2AError } from '@hopline/a2a';
+import fc from 'fast-check';
+import { FailedTry } from './failed-try.ts';
+import { RETRY_LIMITS, STEADY_MS, Tries } from './tries.ts';
+
+const unavailable = new A2AError('UNAVAILABLE');
+const broken = new FailedTry(unavailable);
+const unreached = new FailedTry(unavailable, { reached: false });
+
+/** Waits until a try is refused. */
+function waits(tries: Tries, failed: FailedTry, nowMs = 0): number[] {
+  const list: number[] = [];
+  for (let at = nowMs; ; ) {
+    try {
+      list.push(tries.waitMs(failed, at));
+      at += list.at(-1)!;
+    } catch (thrown) {
+      assert.equal(thrown, failed.error);
+      return list;
+    }
+  }
+}
+
+test('waits double up to their ceiling, with full jitter', () => {
+  const limits = { ...RETRY_LIMITS, totalMsMax: Number.POSITIVE_INFINITY };
+  const longest = waits(new Tries(limits, () => 1), broken);
+  assert.deepEqual(longest.slice(0, 8), [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000]);
+  assert.ok(waits(new Tries(limits, () => 0), broken).every(ms => ms === 0));
+});
+
+test('tries in a row are bounded by number and by time, at the edge', () => {
+  const quick = { ...RETRY_LIMITS, baseMs: 0 };
+  assert.equal(waits(new Tries(quick), broken).length, quick.triesMax - 1);
+  assert.equal(waits(new Tries(quick), unreached).length, quick.unreachedTriesMax - 1);
+  const tries = new Tries(quick);
+  tries.waitMs(broken, 0);
+  tries.waitMs(broken, quick.totalMsMax);
+  assert.throws(() => tries.waitMs(broken, quick.totalMsMax + 1), unavailable);
+});
+
+test('a server that has answered once is waited for as long as one that answered last', () => {
+  const quick = { ...RETRY_LIMITS, baseMs: 0 };
+  const tries = new Tries(quick);
+  tries.waitMs(broken, 0);
+  assert.equal(waits(tries, unreached).length, quick.triesMax - 2);
+});
+
+test('what brought something, or held for long, begins the count anew; a short silent stream does not', () => {
+  const fails = (prepare: (tries: Tries) => void) => {
+    const tries = new Tries({ ...RETRY_LIMITS, baseMs: 0 });
+    tries.waitMs(broken, 0);
+    prepare(tries);
+    tries.waitMs(broken, STEADY_MS);
+    return tries.failed;
+  };
+  assert.equal(
+    fails(tries => tries.progress()),
+    1,
+  );
+  assert.equal(
+    fails(tries => tries.opened(0)),
+    1,
+  );
+  assert.equal(
+    fails(tries => tries.opened(1)),
+    2,
+  );
+  assert.equal(
+    fails(() => {}),
+    2,
+  );
+});
+
+test('what a server asks for is waited for, and the jitter comes on top', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 60_000 }), fc.double({ min: 0, max: 1, noNaN: true }), (askedMs, random) => {
+      const waitMs = new Tries(RETRY_LIMITS, () => random).waitMs(new FailedTry(unavailable, { askedMs }), 5);
+      assert.ok(waitMs >= askedMs && waitMs <= askedMs + RETRY_LIMITS.baseMs);
+    }),
+  );
+});
+
+test('what is not retryable is thrown at once', () => {
+  const refused = new FailedTry(new A2AError('TASK_NOT_FOUND'));
+  assert.deepEqual(waits(new Tries(RETRY_LIMITS), refused), []);
+});

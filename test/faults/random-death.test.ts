@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Fold } from '@hopline/a2a';
+import fc from 'fast-check';
+import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { type Frame, frames } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
+
+/** Some five seconds of text at 50 tokens/s. */
+const TOKENS = Array.from({ length: 220 }, (_, index) => `${index} `);
+
+let foreign: ForeignAgent;
+let cluster: Cluster;
+
+before(async () => {
+  foreign = await startForeignAgent({
+    dialect: '0.3',
+    script: async function* () {
+      for (const token of TOKENS) {
+        yield { token };
+        yield { pause: 18 };
+      }
+      yield { complete: true };
+    },
+  });
+  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }], ingresses: 2, relays: 2 });
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+});
+
+type Step = { after: number; ingress: number; kill: number | undefined };
+
+const step = fc.record({
+  after: fc.integer({ min: 1, max: 25 }),
+  ingress: fc.integer({ min: 0, max: 1 }),
+  /** A relay to kill when the frames of this step have been read. */
+  kill: fc.option(fc.integer({ min: 0, max: 1 }), { nil: undefined }),
+});
+
+/** Reads a task to its end through cuts, another ingress each time, while relays are killed and started again. */
+async function readThrough(steps: Step[]): Promise<Frame[]> {
+  const list: Frame[] = [];
+  let dying = Promise.resolve();
+  for (let index = 0; ; index++) {
+    const { after: count, ingress, kill } = steps[index] ?? { after: Number.POSITIVE_INFINITY, ingress: 0, kill: undefined };
+    const [first, last] = [list[0], list.at(-1)];
+    const taskId = (first?.result as { id: string } | undefined)?.id;
+    const again = last && { method: 'tasks/resubscribe', params: { id: taskId! }, lastEventId: last.id };
+    let got = 0;
+    for await (const frame of frames(cluster.ingresses[ingress]!.url, again ?? { text: 'count' })) {
+      list.push(frame);
+      got += 1;
+      if (got === count) break;
+    }
+    if (got < count) {
+      await dying;
+      return list;
+    }
+    const relay = kill === undefined ? undefined : cluster.relays[kill];
+    if (relay !== undefined) dying = dying.then(() => relay.kill()).then(() => relay.start());
+  }
+}
+
+test('S3-31 promise 3: cut at random places while relays die by SIGKILL at random places: the same fold', {
+  timeout: 180_000,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 6 }), async steps => {
+      const list = await readThrough(steps);
+      const fold = new Fold();
+      for (const { event } of list) fold.add(event);
+      assert.deepEqual(fold.violations, []);
+      assert.equal(fold.textOf('streaming_result'), TOKENS.join(''));
+      assert.equal(fold.textOf('partial_result'), TOKENS.join(''));
+      const generations = list.map(({ id }) => Number(id.split('.')[0]));
+      assert.deepEqual(
+        generations,
+        generations.map((_generation, place) => place + 1),
+      );
+    }),
+    { numRuns: 5, endOnFailure: true },
+  );
+});
