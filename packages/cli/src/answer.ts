@@ -8,7 +8,14 @@ export type AnswerSink = {
 };
 
 /** One artifact of the answer. */
-type Segment = { text: string; closed: boolean; shown: number; /** Was shown of a text that has been replaced since. */ before: string };
+type Segment = {
+  shown: string;
+  /** Waits for the segments before it. */
+  rest: string;
+  /** Was shown of a text that has been replaced since, by one that has not caught up yet. */
+  before: string;
+  closed: boolean;
+};
 
 /** Artifacts of a supervisor that hold the whole answer of a turn once more (S0-20, C-25). */
 const WHOLE = new Set<string | undefined>(['partial_result', 'final_result']);
@@ -21,11 +28,16 @@ export class Answer {
   readonly #sink: AnswerSink;
   /** Of the turn that is shown, by artifact id. */
   #segments = new Map<string, Segment>();
+  /** Artifacts of turns that are over: a snapshot holds them still. */
+  readonly #done = new Set<string>();
+  readonly #resumed: boolean;
   #whole = '';
   #last = '';
 
-  constructor(sink: AnswerSink) {
+  /** `resumed`: something of the answer was shown to somebody before, nobody knows how much. */
+  constructor(sink: AnswerSink, resumed = false) {
     this.#sink = sink;
+    this.#resumed = resumed;
   }
 
   /** What was shown of this turn, or of the one before as long as nothing of this one was. */
@@ -35,73 +47,68 @@ export class Answer {
 
   update({ artifact, append = false, lastChunk = false }: TaskArtifactUpdateEvent): void {
     const text = textOf(artifact.parts);
-    if (WHOLE.has(artifact.name)) {
-      this.#whole = append ? this.#whole + text : text;
-      if (lastChunk) this.#reconcile();
+    if (!WHOLE.has(artifact.name)) {
+      this.#put(artifact.artifactId, text, append, lastChunk);
+      this.#pump();
       return;
     }
-    this.#put(artifact.artifactId, text, append, lastChunk);
-    this.#pump();
+    this.#done.add(artifact.artifactId);
+    this.#whole = append ? this.#whole + text : text;
+    if (lastChunk) this.#reconcile();
   }
 
   /** The task as it is, in the middle of a stream or instead of one. */
   snapshot(artifacts: readonly Artifact[]): void {
-    for (const artifact of artifacts) {
-      const whole = WHOLE.has(artifact.name);
-      this.update({ taskId: '', contextId: '', artifact, append: false, lastChunk: whole });
+    for (const artifact of artifacts.filter(({ artifactId }) => !this.#done.has(artifactId))) {
+      this.update({ taskId: '', contextId: '', artifact, append: false, lastChunk: WHOLE.has(artifact.name) });
     }
   }
 
-  /** What these artifacts hold was shown to somebody before. */
+  /** These belong to turns before the one that is shown. */
   skip(artifacts: readonly Artifact[]): void {
-    for (const { artifactId, name, parts } of artifacts) {
-      const text = textOf(parts);
-      if (!WHOLE.has(name)) this.#segments.set(artifactId, { text, closed: true, shown: text.length, before: '' });
-    }
+    for (const { artifactId } of artifacts) this.#done.add(artifactId);
   }
 
   /** The turn is over: nothing is held back any more. */
   end(): void {
+    this.#closeAll();
+    this.#turn();
+  }
+
+  #closeAll(): void {
     for (const segment of this.#segments.values()) segment.closed = true;
     this.#pump();
-    this.#turn();
   }
 
   #put(id: string, text: string, append: boolean, closed: boolean): void {
     const known = this.#segments.get(id);
-    if (known === undefined) this.#segments.set(id, { text, closed, shown: 0, before: '' });
+    if (known === undefined) this.#segments.set(id, { shown: '', rest: text, before: '', closed });
     else if (append) {
-      known.text += text;
+      known.rest += text;
       known.closed = closed;
-    } else {
-      // An attempt that is replaced before it has caught up has shown nothing new.
-      const before = known.before || known.text.slice(0, known.shown);
-      this.#segments.set(id, { text, closed, shown: 0, before });
-    }
+    } else this.#segments.set(id, { shown: '', rest: text, before: known.before || known.shown, closed });
   }
 
   #pump(): void {
     for (const segment of this.#segments.values()) {
       if (segment.before !== '' && !this.#catchUp(segment)) return;
-      if (segment.shown < segment.text.length) {
-        this.#sink.text(segment.text.slice(segment.shown));
-        segment.shown = segment.text.length;
-      }
+      this.#sink.text(segment.rest);
+      segment.shown += segment.rest;
+      segment.rest = '';
       if (!segment.closed) return;
     }
   }
 
-  /** False: the new attempt still says what the dead one had said, or all begins again. */
+  /** False: the new attempt still says what the dead one had said, or all began again. */
   #catchUp(segment: Segment): boolean {
-    const { text, before, closed } = segment;
-    if (text.startsWith(before)) {
-      segment.shown = before.length;
-      segment.before = '';
+    const { rest, before, closed } = segment;
+    if (rest.startsWith(before)) {
+      Object.assign(segment, { shown: before, rest: rest.slice(before.length), before: '' });
       return true;
     }
-    if (before.startsWith(text) && !closed) return false;
+    if (before.startsWith(rest) && !closed) return false;
     this.#sink.again();
-    for (const one of this.#segments.values()) Object.assign(one, { shown: 0, before: '' });
+    for (const one of this.#segments.values()) Object.assign(one, { shown: '', rest: one.shown + one.rest, before: '' });
     this.#pump();
     return false;
   }
@@ -111,27 +118,27 @@ export class Answer {
     const whole = this.#whole;
     const starts = Array.from({ length: this.#segments.size }, (_, from) => this.#shownFrom(from));
     const shown = starts.find(one => one !== '' && whole.startsWith(one));
-    if (shown !== undefined) this.#sink.text(whole.slice(shown.length));
+    if (this.#resumed) this.#closeAll();
+    else if (shown !== undefined) this.#sink.text(whole.slice(shown.length));
     else if (!starts[0]) this.#sink.text(whole);
     else if (!starts[0].endsWith(whole)) {
       this.#sink.again();
       this.#sink.text(whole);
     }
-    this.#last = whole;
-    this.#turn();
+    this.#turn(whole);
   }
 
   #shownFrom(index: number): string {
     return [...this.#segments.values()]
       .slice(index)
-      .map(({ text, shown, before }) => before || text.slice(0, shown))
+      .map(({ shown, before }) => before || shown)
       .join('');
   }
 
-  #turn(): void {
-    this.#last = this.shown;
+  #turn(shown = this.shown): void {
+    this.#last = shown;
     this.#whole = '';
-    // Kept without their text: what comes late of them was shown with the whole.
+    for (const id of this.#segments.keys()) this.#done.add(id);
     this.#segments = new Map();
   }
 }

@@ -49,7 +49,12 @@ export type BadServerOptions = {
 export const IDS = { taskId: 'task-1', contextId: 'context-1' };
 export const status = (state: TaskState): StreamResponse => ({ statusUpdate: { ...IDS, status: { state } } });
 export const chunk = (text: string, append = true): StreamResponse => ({
-  artifactUpdate: { ...IDS, artifact: { artifactId: 'a', name: 'streaming_result', parts: [{ text }] }, append, lastChunk: false },
+  artifactUpdate: {
+    ...IDS,
+    artifact: { artifactId: 'a', name: 'streaming_result', parts: [{ text }] },
+    append,
+    lastChunk: false,
+  },
 });
 export const taskEvent = (state: TaskState): StreamResponse => ({
   task: { id: IDS.taskId, contextId: IDS.contextId, status: { state } },

@@ -10,7 +10,10 @@ const hook = new URL('no-built-ins.test-hook.ts', import.meta.url).href;
 const cwd = fileURLToPath(new URL('..', import.meta.url));
 
 const inBrowser = (script: string) =>
-  run(process.execPath, ['--conditions=browser', '--import', hook, '--input-type=module', '--eval', script], { cwd, timeout: 20_000 });
+  run(process.execPath, ['--conditions=browser', '--import', hook, '--input-type=module', '--eval', script], {
+    cwd,
+    timeout: 20_000,
+  });
 
 test('the client loads and resumes with nothing but what a browser has: no module and no global of Node', async () => {
   const server = await startBadServer({ events: story(20), mischief: n => (n === 0 ? { kind: 'cut', after: 5 } : undefined) });

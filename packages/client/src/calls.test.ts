@@ -6,7 +6,10 @@ import { type ClientOptions, createClient } from './client.ts';
 import { ANSWER_BYTES_MAX } from './read-body.ts';
 
 const code = (expected: A2AErrorCode) => (thrown: unknown) => thrown instanceof A2AError && thrown.code === expected;
-const plan = (...list: Mischief[]) => (n: number) => list[n];
+const plan =
+  (...list: Mischief[]) =>
+  (n: number) =>
+    list[n];
 const task = (state: string, more = {}) => ({ id: IDS.taskId, contextId: IDS.contextId, status: { state }, ...more });
 const result = (value: unknown): Mischief => ({
   kind: 'answer',
@@ -53,7 +56,15 @@ test('a message is sent again with the same ids, and its answer is read in both 
 });
 
 test('a task is read whole in both dialects, files and media types too', async () => {
-  const artifacts = [{ artifactId: 'a', parts: [{ raw: 'aGk=', mediaType: 'text/plain' }, { text: 'x', mediaType: 'text/css' }] }];
+  const artifacts = [
+    {
+      artifactId: 'a',
+      parts: [
+        { raw: 'aGk=', mediaType: 'text/plain' },
+        { text: 'x', mediaType: 'text/css' },
+      ],
+    },
+  ];
   const whole = task('TASK_STATE_WORKING', { artifacts });
   await withServer({ mischief: plan(result(whole)) }, async (server, client) => {
     assert.deepEqual(await client.get(IDS.taskId, { historyLength: 2 }), whole);

@@ -19,7 +19,10 @@ import { BEGINNING, type StreamItem } from './place.ts';
 
 const QUICK = { baseMs: 1, waitMsMax: 2 };
 const code = (expected: A2AErrorCode) => (thrown: unknown) => thrown instanceof A2AError && thrown.code === expected;
-const plan = (...list: Mischief[]) => (n: number) => list[n];
+const plan =
+  (...list: Mischief[]) =>
+  (n: number) =>
+    list[n];
 
 async function collect(items: AsyncIterable<StreamItem>): Promise<StreamItem[]> {
   const all: StreamItem[] = [];
@@ -172,13 +175,16 @@ test('after the last event of a task that has ended there is nothing, and no err
   const events = story(1);
   const task = { id: IDS.taskId, contextId: IDS.contextId, status: { state: 'TASK_STATE_COMPLETED' } };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, result: task });
-  await withServer({ events, mischief: plan({ kind: 'none' }, { kind: 'answer', status: 200, body }) }, async (server, client) => {
-    assert.deepEqual(await collect(client.subscribe(IDS.taskId, { cursor: cursorOf(events.length) })), []);
-    assert.deepEqual(
-      server.asked.map(({ method }) => method),
-      ['SubscribeToTask', 'GetTask'],
-    );
-  });
+  await withServer(
+    { events, mischief: plan({ kind: 'none' }, { kind: 'answer', status: 200, body }) },
+    async (server, client) => {
+      assert.deepEqual(await collect(client.subscribe(IDS.taskId, { cursor: cursorOf(events.length) })), []);
+      assert.deepEqual(
+        server.asked.map(({ method }) => method),
+        ['SubscribeToTask', 'GetTask'],
+      );
+    },
+  );
 });
 
 test('an event nobody knows is left out and told', async () => {

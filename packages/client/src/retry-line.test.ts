@@ -18,14 +18,27 @@ async function newestOf(text: string, cut: number): Promise<number | undefined> 
 
 test('the newest retry line counts, wherever chunks are cut and lines end', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 0, max: 999_999_999 }), fc.nat(60), fc.constantFrom('\n', '\r', '\r\n'), async (ms, cut, end) => {
-      const text = ['retry: 7', 'data: retry: 8', '', `retry:${ms}`, 'event: drain', 'data: {}', '', ''].join(end);
-      assert.equal(await newestOf(text, cut), ms);
-    }),
+    fc.asyncProperty(
+      fc.integer({ min: 0, max: 999_999_999 }),
+      fc.nat(60),
+      fc.constantFrom('\n', '\r', '\r\n'),
+      async (ms, cut, end) => {
+        const text = ['retry: 7', 'data: retry: 8', '', `retry:${ms}`, 'event: drain', 'data: {}', '', ''].join(end);
+        assert.equal(await newestOf(text, cut), ms);
+      },
+    ),
   );
 });
 
 test('what is no number, too long, or no line of its own is none', async () => {
-  for (const line of ['retry: soon', 'retry: 1e3', 'retry: -1', 'retry: 9999999999', ' retry: 5', 'retry', `retry: 5${' '.repeat(40)}`])
+  for (const line of [
+    'retry: soon',
+    'retry: 1e3',
+    'retry: -1',
+    'retry: 9999999999',
+    ' retry: 5',
+    'retry',
+    `retry: 5${' '.repeat(40)}`,
+  ])
     assert.equal(await newestOf(`${line}\n\n`, 3), undefined);
 });

@@ -28,7 +28,10 @@ test('S3-32 a bare number is enough where it stands for one code, and a number n
     assert.equal(errorOf({ code: rpc, message: 'no' }).code, first);
   }
   const strange = errorOf({ code: -32050, message: 'Out of cheese' });
-  assert.deepEqual([strange.code, strange.message, strange.retryable], ['INTERNAL_ERROR', 'Internal error: Out of cheese', false]);
+  assert.deepEqual(
+    [strange.code, strange.message, strange.retryable],
+    ['INTERNAL_ERROR', 'Internal error: Out of cheese', false],
+  );
 });
 
 test('a reason that contradicts the number, and data of any other form, change nothing', () => {

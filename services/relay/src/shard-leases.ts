@@ -3,9 +3,9 @@ import { planShare } from './fair-share.ts';
 import { LeaseView, relayKey, shardKey } from './lease-view.ts';
 
 /** A relay says that it lives this often, milliseconds. */
-export const BEAT_MS = 500;
+export const BEAT_MS = 300;
 /** A relay that was silent for this long is taken for dead: the bound on how long text stands still after a SIGKILL, plus one beat. Milliseconds. */
-export const LEASE_MS = 2_000;
+export const LEASE_MS = 1_500;
 
 export type LeaseContext = {
   store: KeyValue<LeaseValue>;

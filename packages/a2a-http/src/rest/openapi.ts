@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { queryOf, SCHEMAS } from './openapi-schemas.ts';
 import { REST_ROUTES } from './routes.ts';
 
-export const OPENAPI_PATH = '/openapi.json';
+const OPENAPI_PATH = '/openapi.json';
 
 /** How long a reader may keep the document; seconds. Its address may change with the card. */
 const DOCUMENT_AGE_S = 300;
@@ -94,7 +94,7 @@ function operationAt(path: string, method: string, name: string): JsonObject {
 }
 
 /** The HTTP+JSON binding in OpenAPI 3.1. Made of the table of routes and of the schemas that requests are checked with, so that it cannot say anything else. */
-export function openApiDocument(card: AgentCard): JsonObject {
+function openApiDocument(card: AgentCard): JsonObject {
   const paths = Object.entries(REST_ROUTES).map(([path, route]) => {
     const methods = Object.entries(route).map(([method, name]) => [method.toLowerCase(), operationAt(path, method, name)]);
     return [path, Object.fromEntries(methods)];

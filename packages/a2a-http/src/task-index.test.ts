@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { TaskIndexEntry } from '@hopline/log';
+import { createMemoryLog } from '@hopline/log/memory';
+import fc from 'fast-check';
+import { TaskIndex } from './task-index.ts';
+
+function openIndex(entriesMax = 1_000): TaskIndex {
+  const { tasks } = createMemoryLog();
+  return new TaskIndex({ tasks, role: 'supervisor', entriesMax, readyMsMax: 1_000, lost: error => assert.fail(String(error)) });
+}
+
+const entry = (at: number, generation: number, more: Partial<TaskIndexEntry> = {}): Omit<TaskIndexEntry, 'first'> => ({
+  contextId: 'c',
+  role: 'supervisor',
+  state: 'TASK_STATE_WORKING',
+  at,
+  generation,
+  ...more,
+});
+
+const ids = (index: TaskIndex) => index.newestFirst(() => true).map(task => task.taskId);
+
+test('whatever is noted and forgotten in whatever order: the newest generation of each task, newest status first', () => {
+  const step = fc.record({
+    taskId: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
+    at: fc.integer({ min: 0, max: 3 }),
+    generation: fc.integer({ min: 1, max: 5 }),
+    forgets: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(step), steps => {
+      const index = openIndex();
+      const model = new Map<string, { at: number; generation: number }>();
+      for (const { taskId, at, generation, forgets } of steps) {
+        if (forgets) {
+          index.forget(taskId);
+          model.delete(taskId);
+          continue;
+        }
+        index.note(taskId, entry(at, generation));
+        if ((model.get(taskId)?.generation ?? 0) < generation) model.set(taskId, { at, generation });
+      }
+      const expected = [...model].sort(([a, { at: atA }], [b, { at: atB }]) => atB - atA || (a < b ? 1 : -1));
+      assert.deepEqual(
+        ids(index),
+        expected.map(([taskId]) => taskId),
+      );
+    }),
+  );
+});
+
+test('the bound holds at its edge: the oldest status goes, also where it is the new one', () => {
+  const index = openIndex(2);
+  index.note('b', entry(2, 1));
+  index.note('c', entry(3, 1));
+  assert.deepEqual(ids(index), ['c', 'b']);
+  index.note('a', entry(1, 1));
+  assert.deepEqual(ids(index), ['c', 'b']);
+  index.note('d', entry(4, 1));
+  assert.deepEqual(ids(index), ['d', 'c']);
+  index.note('b', entry(5, 2));
+  assert.deepEqual(ids(index), ['b', 'd']);
+});
+
+test('tasks of another role, and entries that name none, are left out', () => {
+  const index = openIndex();
+  index.note('x', entry(1, 1, { role: 'agent.argocd' }));
+  const { role: _role, ...without } = entry(1, 1);
+  index.note('y', without as Omit<TaskIndexEntry, 'first'>);
+  assert.deepEqual(ids(index), []);
+});
+
+test('the bucket is read when somebody asks, and followed from then on, removals too', async () => {
+  const { tasks } = createMemoryLog();
+  await tasks.put('a', { ...entry(1, 1), first: 1 });
+  const index = new TaskIndex({ tasks, role: 'supervisor', entriesMax: 10, readyMsMax: 1_000, lost: () => {} });
+  assert.deepEqual(ids(index), []);
+  await Promise.all([index.ready(), index.ready()]);
+  assert.deepEqual(ids(index), ['a']);
+  await tasks.put('b', { ...entry(2, 1), first: 2 });
+  await tasks.delete('a');
+  while (ids(index).includes('a')) await new Promise(resolve => setImmediate(resolve));
+  assert.deepEqual(ids(index), ['b']);
+  index.close();
+});

@@ -1,0 +1,14 @@
+import type { CommandContext } from './command.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import { showNotices } from './show-stream.ts';
+
+/** `hopline cancel`. The server answers after its patience with the agent is over, so the task may still go on. */
+export async function cancel(context: CommandContext, taskId: string): Promise<ExitCode> {
+  const { client, output, json, signal } = context;
+  const task = await client.cancel(taskId, { signal, onNotice: showNotices(context) });
+  const canceled = task.status.state === 'TASK_STATE_CANCELED';
+  if (json) output.line(JSON.stringify(task));
+  else if (canceled) output.note(`task ${taskId} canceled`);
+  else output.warn(`task ${taskId} is not canceled yet: its agent has not stopped`);
+  return canceled ? EXIT.ok : EXIT.failed;
+}

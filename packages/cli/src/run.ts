@@ -1,0 +1,72 @@
+import type { Readable } from 'node:stream';
+import { A2AError } from '@hopline/a2a';
+import { createClient } from '@hopline/client';
+import { type Invocation, parseArguments, URL_DEFAULT } from './arguments.ts';
+import { ask } from './ask.ts';
+import { cancel } from './cancel.ts';
+import { card } from './card.ts';
+import type { CommandContext } from './command.ts';
+import { EXIT, type ExitCode, exitCodeOfError } from './exit-code.ts';
+import { follow } from './follow.ts';
+import { get } from './get.ts';
+import { HELP } from './help.ts';
+import { Output, type Sink } from './output.ts';
+import { readQuestion } from './read-question.ts';
+import { UsageError } from './usage-error.ts';
+
+/** The process around the command. */
+export type Surroundings = {
+  environment: Readonly<Record<string, string | undefined>>;
+  stdin: Readable & { readonly isTTY?: boolean };
+  stdout: Sink;
+  stderr: Sink;
+  signal: AbortSignal;
+};
+
+/** Runs one command line to its end. Never throws for what a user, a server or a network did. */
+export async function run(argv: readonly string[], surroundings: Surroundings): Promise<ExitCode> {
+  const { environment, stdout, stderr, signal } = surroundings;
+  const output = new Output(stdout, stderr, Boolean(environment.NO_COLOR));
+  try {
+    const invocation = parseArguments(argv, environment.HOPLINE_URL);
+    if ('help' in invocation) {
+      stdout.write(HELP[invocation.help]);
+      return EXIT.ok;
+    }
+    return await runCommand(invocation, output, surroundings);
+  } catch (thrown) {
+    if (signal.aborted) return EXIT.interrupted;
+    if (!(thrown instanceof UsageError) && !(thrown instanceof A2AError)) throw thrown;
+    output.warn(`hopline: ${thrown.message}`);
+    return thrown instanceof UsageError ? EXIT.usage : exitCodeOfError(thrown);
+  }
+}
+
+type Asked = Exclude<Invocation, { help: unknown }>;
+
+async function runCommand(asked: Asked, output: Output, surroundings: Surroundings): Promise<ExitCode> {
+  const { environment, signal } = surroundings;
+  const { command, subject = '', url, json } = asked;
+  const token = environment.HOPLINE_TOKEN;
+  const client = createClient({ url, headers: token ? { authorization: `Bearer ${token}` } : {} });
+  const context: CommandContext = { client, output, json, signal, urlOption: url === URL_DEFAULT ? '' : ` --url ${url}` };
+  switch (command) {
+    case 'ask':
+      return ask(context, { ...asked, text: await questionOf(asked, surroundings) });
+    case 'follow':
+      return follow(context, subject, asked.cursor);
+    case 'get':
+      return get(context, subject);
+    case 'cancel':
+      return cancel(context, subject);
+    case 'card':
+      return card(context);
+  }
+}
+
+async function questionOf({ subject }: Asked, { stdin, signal }: Surroundings): Promise<string> {
+  if (subject !== undefined && subject !== '-' && subject !== '') return subject;
+  if (subject === undefined && stdin.isTTY) throw new UsageError('there is nothing to ask; see hopline ask --help');
+  if (subject === '') throw new UsageError('there is nothing to ask: the text is empty');
+  return readQuestion(stdin, signal);
+}
