@@ -1,6 +1,6 @@
 import { isTerminal } from '@hopline/a2a';
 import type { LaneState, TaskControl } from '@hopline/events';
-import { artifactFact, type Decision, drop } from './decision.ts';
+import { artifactFact, closeLanes, type Decision, drop, Facts } from './decision.ts';
 import type { DropReason, TextRun } from './items.ts';
 
 /** Text of a lane becomes one chunk of its artifact: the first opens or replaces, later ones append (C-18, S0-13). */
@@ -11,8 +11,14 @@ export function decideRun(control: TaskControl | undefined, run: TextRun, at: nu
   const lane = control.lanes[run.lane];
   const refused = refusal(lane, run.from);
   if (lane === undefined || refused !== undefined) return drop(refused ?? 'unknown lane');
-  const update = { parts: [{ text: run.text }], append: lane.phase === 'open', lastChunk: run.last };
-  return { facts: [{ ...artifactFact(control, run.lane, lane, update, at), chunk: run.chunk }] };
+  const append = lane.phase === 'open';
+  // S0's clients know a stream by a first chunk that is not its last: an answer that fits into one chunk is closed by an empty one (S0-17, C-2).
+  const closesApart = run.last && !append && control.profile === 'caipe';
+  const update = { parts: [{ text: run.text }], append, lastChunk: run.last && !closesApart };
+  const facts = new Facts(control);
+  facts.add({ ...artifactFact(control, run.lane, lane, update, at), chunk: run.chunk });
+  if (closesApart) closeLanes(facts, at, (_lane, name) => name === run.lane);
+  return facts.decision();
 }
 
 /** Why this producer may not write to the lane now; undefined when it may. */

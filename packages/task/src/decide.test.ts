@@ -40,10 +40,20 @@ test('S4-19 C-2 a streamed artifact closes exactly once, and takes nothing after
     .text(agent(), 'a', 'x', true)
     .text(agent(), 'a', 'late')
     .says(agent(), { kind: 'close', lane: 'a' });
-  assert.deepEqual(story.events(), ['task', '=x.']);
+  assert.deepEqual(story.events(), ['task', '=x', '+.']);
   assert.deepEqual(story.dropped, ['closed lane', 'closed lane']);
   const flushed = started().opens(agent(), 'a').text(agent(), 'a', 'x').says(agent(), { kind: 'close', lane: 'a' });
   assert.deepEqual(flushed.events(), ['task', '=x', '+.']);
+});
+
+test('S0-17 an answer of one chunk opens unclosed in caipe; where the agent’s own artifacts pass, it is one event', () => {
+  const caipe = started().opens(agent(), 'a').text(agent(), 'a', 'whole', true);
+  assert.deepEqual(caipe.events(), ['task', '=whole', '+.']);
+  const own = new Scenario()
+    .message('hello', 'm1', 'supervisor', 'transparent')
+    .opens(supervisor(), 'a')
+    .text(supervisor(), 'a', 'whole', true);
+  assert.deepEqual(own.events(), ['task', '=whole.']);
 });
 
 test('C-5 the first chunk of a new attempt replaces what the dead one had streamed', () => {
