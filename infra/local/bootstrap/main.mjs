@@ -13,14 +13,19 @@ import { ensureNode, ensurePnpm, requireRunning } from './tools.mjs';
 import { ensurePackages } from './workspace.mjs';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const DOORS = { start: 'infra/local/launcher/main.ts', test: 'infra/local/checks/main.ts', bench: 'test/bench/main.ts' };
+const DOORS = {
+  start: 'infra/local/launcher/main.ts',
+  test: 'infra/local/checks/main.ts',
+  bench: 'test/bench/main.ts',
+  tck: 'test/conformance/tck.ts',
+};
 const HELP = {
   start: new URL('../launcher/help.txt', import.meta.url),
   test: new URL('../checks/help.txt', import.meta.url),
 };
 
 /**
- * `<start|test|bench> [args]`: brings the tools this checkout needs, then runs the command.
+ * `<start|test|bench|tck> [args]`: brings the tools this checkout needs, then runs the command.
  * @param {string[]} argv
  */
 export async function main([verb, ...args]) {
@@ -37,7 +42,10 @@ export async function main([verb, ...args]) {
 
 async function runVerb(verb, args) {
   const door = Object.hasOwn(DOORS, verb) ? DOORS[verb] : undefined;
-  if (!door) throw new SetupError('Name one of start, test, bench: `npm start`, `npm test` or `npm run bench`.');
+  if (!door)
+    throw new SetupError(
+      'Name one of start, test, bench, tck: `npm start`, `npm test`, `npm run bench` or `npm run tck -- PATH`.',
+    );
   if (HELP[verb] && (args.includes('--help') || args.includes('-h'))) {
     process.stdout.write(readFileSync(HELP[verb], 'utf8'));
     return 0;

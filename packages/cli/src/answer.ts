@@ -115,15 +115,13 @@ export class Answer {
 
   /** The whole answer is there: what of it was not shown is shown. A turn that follows others has their segments before its own. */
   #reconcile(): void {
+    this.#closeAll();
     const whole = this.#whole;
     const starts = Array.from({ length: this.#segments.size }, (_, from) => this.#shownFrom(from));
     const shown = starts.find(one => one !== '' && whole.startsWith(one));
-    if (this.#resumed) this.#closeAll();
-    else if (shown !== undefined) this.#sink.text(whole.slice(shown.length));
-    else if (!starts[0]) this.#sink.text(whole);
-    else if (!starts[0].endsWith(whole)) {
-      this.#sink.again();
-      this.#sink.text(whole);
+    if (!this.#resumed) {
+      if (shown === undefined && starts[0]) this.#sink.again();
+      this.#sink.text(whole.slice(shown?.length));
     }
     this.#turn(whole);
   }

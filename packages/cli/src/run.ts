@@ -47,8 +47,7 @@ type Asked = Exclude<Invocation, { help: unknown }>;
 async function runCommand(asked: Asked, output: Output, surroundings: Surroundings): Promise<ExitCode> {
   const { environment, signal } = surroundings;
   const { command, subject = '', url, json } = asked;
-  const token = environment.HOPLINE_TOKEN;
-  const client = createClient({ url, headers: token ? { authorization: `Bearer ${token}` } : {} });
+  const client = createClient({ url, headers: credentials(environment.HOPLINE_TOKEN) });
   const context: CommandContext = { client, output, json, signal, urlOption: url === URL_DEFAULT ? '' : ` --url ${url}` };
   switch (command) {
     case 'ask':
@@ -62,6 +61,12 @@ async function runCommand(asked: Asked, output: Output, surroundings: Surroundin
     case 'card':
       return card(context);
   }
+}
+
+function credentials(token: string | undefined): Record<string, string> {
+  if (!token) return {};
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new UsageError('HOPLINE_TOKEN is no token: it has characters that cannot be sent');
+  return { authorization: `Bearer ${token}` };
 }
 
 async function questionOf({ subject }: Asked, { stdin, signal }: Surroundings): Promise<string> {

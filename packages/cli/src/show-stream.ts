@@ -19,10 +19,13 @@ export async function showStream(context: CommandContext, { items, outcome, ...o
     }
     return outcome.exitCode;
   } catch (thrown) {
-    if (!signal.aborted && !(thrown instanceof A2AError)) throw thrown;
-    if (!signal.aborted) output.warn(String((thrown as A2AError).message));
-    if (outcome.taskId !== undefined && !outcome.ended) output.warn(`the task goes on: ${followCommand(context, outcome)}`);
-    return signal.aborted ? EXIT.interrupted : exitCodeOfError(thrown as A2AError);
+    const error = signal.aborted ? undefined : thrown;
+    if (error !== undefined && !(error instanceof A2AError)) throw error;
+    if (error !== undefined) output.warn(`hopline: ${error.message}`);
+    const code = error === undefined ? EXIT.interrupted : exitCodeOfError(error);
+    const goesOn = outcome.taskId !== undefined && !outcome.ended && code !== EXIT.failed;
+    if (goesOn) output.warn(`the task goes on: ${followCommand(context, outcome)}`);
+    return code;
   } finally {
     output.end();
   }

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { parseArguments, URL_DEFAULT } from './arguments.ts';
+import { EXIT } from './exit-code.ts';
+import { type CommandName, HELP } from './help.ts';
+import { UsageError } from './usage-error.ts';
+
+const NOTHING = { agent: undefined, context: undefined, task: undefined, cursor: undefined, json: false, url: URL_DEFAULT };
+
+test('each command takes its subject and its options, in any order', () => {
+  assert.deepEqual(parseArguments(['ask', '--agent', 'a', 'hi', '--context=c', '--task', 't', '--json'], undefined), {
+    ...NOTHING,
+    ...{ command: 'ask', subject: 'hi', agent: 'a', context: 'c', task: 't', json: true },
+  });
+  assert.deepEqual(parseArguments(['ask', '-'], ''), { ...NOTHING, command: 'ask', subject: '-' });
+  assert.deepEqual(parseArguments(['ask', '--', '--json'], ''), { ...NOTHING, command: 'ask', subject: '--json' });
+  assert.deepEqual(parseArguments(['follow', 't', '--cursor', '3.7'], ''), {
+    ...NOTHING,
+    ...{ command: 'follow', subject: 't', cursor: '3.7' },
+  });
+  assert.deepEqual(parseArguments(['card'], ''), { ...NOTHING, command: 'card', subject: undefined });
+});
+
+test('the URL of the line goes before the one of the environment', () => {
+  const urlOf = (argv: string[], environment?: string) => {
+    const read = parseArguments(argv, environment);
+    return 'url' in read ? read.url : '';
+  };
+  assert.equal(urlOf(['card', '--url', 'https://a/'], 'http://b/'), 'https://a/');
+  assert.equal(urlOf(['card'], 'http://b/'), 'http://b/');
+});
+
+test('what cannot be understood is a usage error that says where to look', () => {
+  const lines = [
+    ['what'],
+    ['toString'],
+    ['ask', 'two', 'texts'],
+    ['get'],
+    ['cancel', ''],
+    ['follow', 'a', 'b'],
+    ['card', 'x'],
+    ['get', 't', '--cursor', '1.1'],
+    ['ask', '--agent'],
+  ];
+  for (const line of lines)
+    assert.throws(
+      () => parseArguments(line, undefined),
+      thrown => thrown instanceof UsageError && /--help/.test(thrown.message),
+    );
+  for (const url of ['nowhere', 'ftp://x/', 'file:///x'])
+    assert.throws(() => parseArguments(['card', '--url', url], undefined), UsageError);
+});
+
+test('help names every option a command takes, and every exit code', () => {
+  const options: Record<CommandName, string[]> = {
+    ask: ['agent', 'context', 'task'],
+    follow: ['cursor'],
+    get: [],
+    cancel: [],
+    card: [],
+  };
+  for (const [command, own] of Object.entries(options)) {
+    assert.deepEqual(parseArguments([command, '--help'], undefined), { help: command });
+    const text = HELP[command as CommandName];
+    const named = [...text.matchAll(/^ {2}--([a-z]+)/gm)].map(match => match[1]);
+    assert.deepEqual(named, [...own, 'url', 'json', 'help']);
+    for (const option of own) assert.doesNotThrow(() => parseArguments([command, 'x', `--${option}`, 'v'], undefined));
+  }
+  for (const line of [[], ['--help'], ['-h'], ['help']]) assert.deepEqual(parseArguments(line, undefined), { help: '' });
+  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+  for (const code of Object.values(EXIT)) {
+    assert.match(HELP.ask, new RegExp(`\\b${code} `));
+    assert.match(readme, new RegExp(`^\\| ${code} +\\|`, 'm'));
+  }
+});

@@ -1,0 +1,46 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { Message, StreamResponse } from '@hopline/a2a';
+
+type Asked = { method: string; params: { id?: string; message?: Message }; headers: IncomingHttpHeaders };
+
+/** What a request is answered with: a result or an error of JSON-RPC, events of a stream that then ends or stays open, or text of a page. */
+export type Reply =
+  | { result: unknown }
+  | { error: { code: number; message: string } }
+  | { events: readonly StreamResponse[]; open?: boolean }
+  | { page: string };
+
+/** A server that answers each method with the same. */
+export async function startServer(replies: Record<string, Reply>) {
+  const asked: Asked[] = [];
+  const server = createServer(async (request, response) => {
+    const body = await text(request);
+    const { method, params } = body === '' ? { method: `GET ${request.url}`, params: {} } : JSON.parse(body);
+    asked.push({ method, params, headers: request.headers });
+    const reply = replies[method];
+    if (reply === undefined) return void response.writeHead(404).end();
+    if (!('events' in reply)) {
+      const sent = 'page' in reply ? reply.page : JSON.stringify({ jsonrpc: '2.0', id: 1, ...reply });
+      return void response.writeHead(200, { 'content-type': 'application/json' }).end(sent);
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    for (const [index, result] of reply.events.entries()) {
+      response.write(`id: ${index + 1}.${index + 11}\ndata: ${JSON.stringify({ jsonrpc: '2.0', id: 1, result })}\n\n`);
+    }
+    if (!reply.open) response.end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    asked,
+    [Symbol.asyncDispose]: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}

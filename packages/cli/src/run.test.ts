@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
+import { test } from 'node:test';
+import { agentCard, type StreamResponse, type TaskState } from '@hopline/a2a';
+import { type Reply, startServer } from './one-task-server.test-kit.ts';
+import { QUESTION_BYTES_MAX } from './read-question.ts';
+import { run } from './run.ts';
+
+const ids = { taskId: 't-1', contextId: 'c-1' };
+const message = (text: string) => ({ messageId: 'm', role: 'ROLE_AGENT' as const, parts: [{ text }] });
+const status = (state: TaskState, text?: string): StreamResponse => ({
+  statusUpdate: { ...ids, status: { state, ...(text !== undefined && { message: message(text) }) } },
+});
+const part = (name: string, text: string, append = false, lastChunk = false): StreamResponse => ({
+  artifactUpdate: { ...ids, artifact: { artifactId: name, name, parts: [{ text }] }, append, lastChunk },
+});
+const task = (state: TaskState, artifacts?: { artifactId: string; name: string; parts: { text: string }[] }[]) => ({
+  id: 't-1',
+  contextId: 'c-1',
+  status: { state },
+  ...(artifacts && { artifacts }),
+});
+const ANSWER = [
+  { task: task('TASK_STATE_SUBMITTED') },
+  status('TASK_STATE_WORKING'),
+  part('execution_plan_streaming', '⟦1. Guide⟧'),
+  part('execution_plan_update', '⟦1. Guide⟧', false, true),
+  part('tool_notification_start', '🔧 Supervisor: Calling Agent Guide...\n', false, true),
+  part('streaming_result', 'Hello '),
+  part('streaming_result', 'wörld', true),
+  part('streaming_result', '', true, true),
+  part('tool_notification_end', '✅ Supervisor: Guide completed\n', false, true),
+  part('partial_result', 'Hello wörld', false, true),
+];
+
+type Options = { tty?: boolean; stdin?: string | Uint8Array; environment?: Record<string, string>; signal?: AbortSignal };
+
+async function hopline(replies: Record<string, Reply>, argv: string[], options: Options = {}) {
+  const { tty = false, stdin = '', environment = {}, signal = new AbortController().signal } = options;
+  await using server = await startServer(replies);
+  const written = { out: '', err: '' };
+  const code = await run(argv, {
+    environment: { HOPLINE_URL: server.url, NO_COLOR: '1', ...environment },
+    stdin: Object.assign(Readable.from([Buffer.from(stdin)]), { isTTY: tty }),
+    stdout: { isTTY: tty, write: text => (written.out += text) },
+    stderr: { isTTY: tty, write: text => (written.err += text) },
+    signal,
+  });
+  return { code, ...written, asked: server.asked, url: server.url };
+}
+
+const streaming = (...events: StreamResponse[]) => ({ SendStreamingMessage: { events } });
+
+test('ask pipes the answer alone, and shows a terminal what goes on as well', async () => {
+  const replies = streaming(...ANSWER, status('TASK_STATE_COMPLETED'));
+  const piped = await hopline(replies, ['ask', 'hi', '--agent', 'guide', '--context', 'c-1']);
+  assert.deepEqual([piped.code, piped.out, piped.err], [0, 'Hello wörld', '']);
+  const said = piped.asked[0]!.params.message!;
+  assert.deepEqual([said.parts, said.metadata, said.contextId], [[{ text: 'hi' }], { agent: 'guide' }, 'c-1']);
+  const shown = await hopline(replies, ['ask', 'hi'], { tty: true });
+  assert.deepEqual([shown.code, shown.out], [0, 'Hello wörld\n']);
+  assert.deepEqual(shown.err.trimEnd().split('\n'), [
+    'task t-1 submitted',
+    'task t-1 working',
+    '⟦1. Guide⟧',
+    '🔧 Supervisor: Calling Agent Guide...',
+    '✅ Supervisor: Guide completed',
+    'task t-1 completed',
+  ]);
+});
+
+test('ask reads its text from standard input as it is, within a bound', async () => {
+  const replies = streaming({ task: task('TASK_STATE_COMPLETED') });
+  for (const argv of [['ask'], ['ask', '-']]) {
+    const { asked } = await hopline(replies, argv, { stdin: '\uFEFF two\nlines\n' });
+    assert.deepEqual(asked[0]!.params.message!.parts, [{ text: '\uFEFF two\nlines\n' }]);
+  }
+  const largest = await hopline(replies, ['ask'], { stdin: 'x'.repeat(QUESTION_BYTES_MAX) });
+  assert.equal(largest.code, 0);
+  for (const stdin of ['', 'x'.repeat(QUESTION_BYTES_MAX + 1), new Uint8Array([0xff, 0xfe])]) {
+    const { code, asked } = await hopline(replies, ['ask'], { stdin });
+    assert.deepEqual([code, asked.length], [2, 0]);
+  }
+  assert.equal((await hopline(replies, ['ask'], { tty: true })).code, 2);
+  assert.equal((await hopline(replies, ['ask', ''], { stdin: 'x' })).code, 2);
+});
+
+test('the exit code and standard error say how a task ended', async () => {
+  const head: StreamResponse = { task: task('TASK_STATE_SUBMITTED') };
+  const ends: [StreamResponse, number, RegExp][] = [
+    [status('TASK_STATE_FAILED', 'broken'), 1, /^task t-1 failed: broken\n$/],
+    [status('TASK_STATE_REJECTED'), 1, /^task t-1 rejected\n$/],
+    [status('TASK_STATE_CANCELED'), 1, /^task t-1 canceled\n$/],
+    [
+      status('TASK_STATE_INPUT_REQUIRED', 'Which one?'),
+      4,
+      /^task t-1 input required: Which one\?\nanswer it: hopline ask --task t-1 --url http:\S+ TEXT\n$/,
+    ],
+  ];
+  for (const [end, expected, told] of ends) {
+    const { code, out, err } = await hopline(streaming(head, end), ['ask', 'hi']);
+    assert.deepEqual([code, out], [expected, '']);
+    assert.match(err, told);
+  }
+});
+
+test('an agent that answers with its last status, or with a message, has answered', async () => {
+  for (const events of [[status('TASK_STATE_COMPLETED', 'Done.')], [{ message: message('Done.') }]]) {
+    const { code, out } = await hopline(streaming(...events), ['ask', 'hi']);
+    assert.deepEqual([code, out], [0, 'Done.']);
+  }
+});
+
+test('an answer to a question of a task shows what is new alone', async () => {
+  const before = [{ artifactId: 'old', name: 'streaming_result', parts: [{ text: 'old' }] }];
+  const replies = streaming({ task: task('TASK_STATE_WORKING', before) }, part('new', 'new'), status('TASK_STATE_COMPLETED'));
+  const { code, out, asked } = await hopline(replies, ['ask', 'this one', '--task', 't-1']);
+  assert.deepEqual([code, out, asked[0]!.params.message!.taskId], [0, 'new', 't-1']);
+});
+
+test('--json prints each event with its cursor on a line of its own', async () => {
+  const events = [...ANSWER, status('TASK_STATE_COMPLETED')];
+  const { code, out } = await hopline(streaming(...events), ['ask', 'hi', '--json'], { tty: true });
+  const expected = events.map((event, index) => ({ cursor: `${index + 1}.${index + 11}`, event }));
+  assert.deepEqual(
+    out
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line)),
+    JSON.parse(JSON.stringify(expected)),
+  );
+  assert.equal(code, 0);
+});
+
+test('follow begins at the beginning or after its cursor, and at the very end says how the task ended', async () => {
+  const whole = await hopline({ SubscribeToTask: { events: [...ANSWER, status('TASK_STATE_COMPLETED')] } }, ['follow', 't-1']);
+  assert.deepEqual([whole.code, whole.out, whole.asked[0]!.headers['last-event-id']], [0, 'Hello wörld', '0.0']);
+  const rest: Record<string, Reply> = { SubscribeToTask: { events: [] }, GetTask: { result: task('TASK_STATE_FAILED') } };
+  const ended = await hopline(rest, ['follow', 't-1', '--cursor', '9.9']);
+  assert.deepEqual([ended.code, ended.out, ended.asked[0]!.headers['last-event-id']], [1, '', '9.9']);
+});
+
+test('whoever is interrupted gets the command that goes on, and the server no cancel', async () => {
+  const leaving = new AbortController();
+  setTimeout(() => leaving.abort(), 100);
+  const { code, out, err, asked, url } = await hopline(
+    { SendStreamingMessage: { events: ANSWER.slice(0, 6), open: true } },
+    ['ask', 'hi'],
+    { signal: leaving.signal },
+  );
+  assert.deepEqual([code, out, asked.length], [130, 'Hello ', 1]);
+  assert.equal(err, `the task goes on: hopline follow t-1 --cursor 6.16 --url ${url}\n`);
+});
+
+test('get, cancel and card answer a person and a program', async () => {
+  const artifacts = [
+    { artifactId: 'a', name: 'streaming_result', parts: [{ text: 'Hello' }] },
+    { artifactId: 'b', name: 'partial_result', parts: [{ text: 'Hello' }] },
+  ];
+  const done = task('TASK_STATE_COMPLETED', artifacts);
+  const got = await hopline({ GetTask: { result: done } }, ['get', 't-1']);
+  assert.deepEqual([got.code, got.out, got.err], [0, 'Hello', '']);
+  const json = await hopline({ GetTask: { result: done } }, ['get', 't-1', '--json']);
+  assert.deepEqual(JSON.parse(json.out), done);
+  const canceled = await hopline({ CancelTask: { result: task('TASK_STATE_CANCELED') } }, ['cancel', 't-1']);
+  assert.deepEqual([canceled.code, canceled.out], [0, '']);
+  const late = await hopline({ CancelTask: { result: task('TASK_STATE_WORKING') } }, ['cancel', 't-1']);
+  assert.deepEqual([late.code, late.err], [1, 'task t-1 is not canceled yet: its agent has not stopped\n']);
+  const skills = [{ id: 'guide', name: 'Guide', description: 'explains', tags: ['a', 'b'] }];
+  const page = JSON.stringify(agentCard({ name: 'Hop', description: 'relays', version: '1', url: 'http://hop/', skills }));
+  const card = await hopline({ 'GET /.well-known/agent-card.json': { page } }, ['card']);
+  assert.deepEqual(card.out.split('\n'), ['Hop: relays', 'http://hop/ (A2A 1.0, streaming)', '  guide: explains [a, b]', '']);
+});
+
+test('refusals are 1, a server that cannot be reached is 3, and neither has a stack', async () => {
+  const error = { code: -32001, message: 'Task not found' };
+  for (const argv of [
+    ['get', 'x'],
+    ['follow', 'x'],
+    ['cancel', 'x'],
+  ]) {
+    const methods = { GetTask: { error }, SubscribeToTask: { error }, CancelTask: { error } };
+    const { code, err } = await hopline(methods, argv);
+    assert.deepEqual([code, err], [1, 'hopline: Task not found\n']);
+  }
+  const { code, err } = await hopline({}, ['get', 'x', '--url', 'http://127.0.0.1:9/']);
+  assert.deepEqual([code, err], [3, 'hopline: Temporarily unavailable: the server cannot be reached\n']);
+});
+
+test('HOPLINE_TOKEN goes as a bearer token; one that cannot is a usage error that does not show it', async () => {
+  const replies = { GetTask: { result: task('TASK_STATE_COMPLETED') } };
+  const { asked } = await hopline(replies, ['get', 't-1'], { environment: { HOPLINE_TOKEN: 'abc' } });
+  assert.equal(asked[0]!.headers.authorization, 'Bearer abc');
+  const { code, err } = await hopline(replies, ['get', 't-1'], { environment: { HOPLINE_TOKEN: 'secret\n' } });
+  assert.equal(code, 2);
+  assert.doesNotMatch(err, /secret/);
+});
