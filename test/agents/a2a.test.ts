@@ -225,7 +225,10 @@ test('artifacts pass chunk by chunk with what the agent said of them', async t =
 test('a direct message is the whole answer, streamed or not', async t => {
   for (const streaming of [true, false]) {
     const { agent } = await pair(t, { script: [{ message: 'the answer' }], card: { streaming } });
-    assert.deepEqual(await eventsOf(agent, 'x'), [{ type: 'snapshot', text: 'the answer' }, { type: 'done' }]);
+    const [done, ...more] = await eventsOf(agent, 'x');
+    assert(done?.type === 'done');
+    assert.deepEqual([done.direct, done.message?.parts, more], [true, [{ text: 'the answer' }], []]);
+    assert.equal(done.message?.taskId, undefined);
   }
 });
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Message } from '@hopline/a2a';
 import { call, open, openRig, post, sendParams, shape, userMessage } from './door.test-kit.ts';
 
 test('S1-2 S3-4 a blocking send answers with the ended task and its artifacts', async t => {
@@ -14,6 +15,22 @@ test('S1-2 S3-4 a blocking send answers with the ended task and its artifacts', 
   assert.equal(v03.result.kind, 'task');
   assert.equal(v03.result.status.state, 'completed');
   assert.deepEqual(v03.result.artifacts[0].parts, [{ kind: 'text', text: 'Here is' }]);
+});
+
+test('S1-11 an agent that made no task: the send answers with its message, a retry too; a stream has a task', async t => {
+  const rig = await openRig(t);
+  const parts = [{ text: '42' }];
+  const message: Message = { messageId: 'a1', role: 'ROLE_AGENT', parts };
+  rig.relay.onClient = taskId => rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_COMPLETED', message, direct: true });
+  const asked = userMessage('x', { contextId: 'c1' });
+  for (let tries = 1; tries <= 2; tries += 1) {
+    const { result } = await call(rig, 'send', sendParams(asked));
+    assert.deepEqual(result, { message: { ...message, contextId: 'c1' } });
+  }
+  const v03 = await call(rig, 'send', sendParams(userMessage('x', { contextId: 'c2' }), '0.3'), { dialect: '0.3' });
+  assert.deepEqual([v03.result.kind, v03.result.parts], ['message', [{ kind: 'text', text: '42' }]]);
+  const streamed = await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
+  assert.deepEqual(shape(streamed), ['task submitted', 'working', 'completed']);
 });
 
 test('S1-1 a send and a stream leave the same facts', async t => {

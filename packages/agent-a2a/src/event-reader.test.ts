@@ -98,6 +98,14 @@ test('S2-29 what is absent or empty is no fault', () => {
   assert.deepEqual(one.ids, {});
 });
 
+test('S1-11 a message is the whole answer only where nothing came before it', () => {
+  const done = { type: 'done', message: message('42', 'm') };
+  assert.deepEqual([...reader().read({ message: message('42', 'm') })], [{ ...done, direct: true }]);
+  const later = reader();
+  [...later.read(working('thinking', 'w'))];
+  assert.deepEqual([...later.read({ message: message('42', 'm') })], [done]);
+});
+
 test('a message without parts that ends a turn, or asks, still does', () => {
   const one = reader();
   const [asked] = one.read({ statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_AUTH_REQUIRED' } } });

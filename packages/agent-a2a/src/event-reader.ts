@@ -120,11 +120,8 @@ export class EventReader {
 
   *#message(message: Message): Generator<AgentEvent> {
     this.ended = true;
-    if (this.#events > 1) return yield { type: 'done', message: ownMessage(message) };
-    const text = textOf(message.parts);
-    if (text !== '') yield { type: 'snapshot', text };
-    yield* this.#files(message);
-    yield { type: 'done' };
+    const direct = this.#events === 1 && { direct: true as const };
+    yield { type: 'done', message: ownMessage(message), ...direct };
   }
 
   *#working(message: Message, metadata: Metadata | undefined): Generator<AgentEvent> {

@@ -41,7 +41,8 @@ export type AgentEvent =
   /** An artifact of the agent's own, whole or a chunk of it. Its id pairs chunks within the turn and is never shown. */
   | { type: 'artifact'; artifact: Artifact; append: boolean; lastChunk: boolean }
   | { type: 'interrupted'; state: 'TASK_STATE_INPUT_REQUIRED' | 'TASK_STATE_AUTH_REQUIRED'; message: Message; resume?: unknown }
-  | { type: 'done'; message?: Message }
+  /** `direct`: the message is the whole answer, and nothing was said before it: the agent made no task of the turn ([A2A 1.0] 3.1.1). */
+  | { type: 'done'; message?: Message; direct?: true }
   | {
       type: 'failed';
       reason: string;

@@ -108,6 +108,29 @@ test('a message that is the only answer is the answer; one that is not stays a m
   assert.equal(farewell.ended()?.message?.parts[0]?.text, 'Done.');
 });
 
+test('S1-11 one message that is the whole answer: a supervisor shows it as its answer, and where the agent’s own pass it stays a message', async () => {
+  const parts = [{ text: '42' }, { data: { n: 1 } }];
+  const direct: AgentEvent = { type: 'done', message: { ...message('42'), parts }, direct: true };
+  const caipe = await TaskLog.create('caipe');
+  await run(caipe, scripted([direct]));
+  const fold = await caipe.fold();
+  assert.equal(fold.textOf('streaming_result'), '42');
+  assert.deepEqual(
+    [...fold.artifacts.values()].flatMap(artifact => artifact.parts),
+    parts,
+  );
+  assert.deepEqual([caipe.ended()?.message, caipe.ended()?.direct], [undefined, undefined]);
+  const own = await TaskLog.create('transparent');
+  await run(own, scripted([direct]));
+  assert.equal((await own.fold()).artifacts.size, 0);
+  assert.deepEqual([own.ended()?.message?.parts, own.ended()?.direct], [parts, true]);
+  const root = await TaskLog.create('direct');
+  await run(root, scripted([direct]));
+  const end = (await root.inputs()).at(-1);
+  assert(end?.kind === 'status');
+  assert.deepEqual([end.message?.parts, end.direct], [parts, true]);
+});
+
 test('S2-37 parts that are no text are artifacts of their own, with their source', async () => {
   const task = await TaskLog.create('caipe');
   const parts = [{ text: 'see ' }, { data: { n: 1 } }];

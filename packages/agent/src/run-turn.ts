@@ -144,7 +144,7 @@ const failed = (reason: string, retryable: boolean): TurnEnd => ({ state: 'TASK_
 
 function endOf(event: Extract<AgentEvent, { type: 'done' | 'failed' | 'interrupted' }>): TurnEnd {
   const said = event.message && { message: event.message };
-  if (event.type === 'done') return { ...DONE, ...said };
+  if (event.type === 'done') return { ...DONE, ...said, ...(event.direct && { direct: event.direct }) };
   if (event.type === 'interrupted')
     return { state: event.state, ...said, ...(event.resume !== undefined && { resume: event.resume }) };
   return { state: event.state ?? 'TASK_STATE_FAILED', reason: event.reason, retryable: event.retryable, ...said };

@@ -12,6 +12,8 @@ export interface TextMapping {
   artifact(artifact: Artifact, append: boolean, last: boolean): void;
   /** The message a turn ended well with; returns it if it is still to be shown. */
   ending(message: Message): Message | undefined;
+  /** The one message that is the whole answer; returns it if it is still to be shown. */
+  whole(message: Message): Message | undefined;
 }
 
 export type AnswerPlace = { lanes: Lanes; lane: string; header: LaneArtifact; artifacts: ArtifactLanes };
@@ -54,6 +56,10 @@ export class AnswerMapping implements TextMapping {
     lanes.say(lane, header, saying);
     return covered && message.parts.every(part => part.text !== undefined) ? undefined : message;
   }
+
+  whole({ messageId, parts }: Message): undefined {
+    this.artifact({ artifactId: messageId, parts }, false, true);
+  }
 }
 
 /** The agent's own events pass: its artifacts as its artifacts, its messages as its messages. Text that is in neither is the artifact `header`. */
@@ -80,6 +86,10 @@ export class OwnMapping implements TextMapping {
   }
 
   ending(message: Message): Message {
+    return message;
+  }
+
+  whole(message: Message): Message {
     return message;
   }
 }

@@ -13,6 +13,8 @@ import { toolNotice } from './tool-notice.ts';
 export type TurnEnd = {
   state: TerminalState | InterruptedState;
   message?: Message;
+  /** The message is the whole answer. */
+  direct?: true;
   reason?: string;
   retryable?: boolean;
   resume?: unknown;
@@ -89,10 +91,12 @@ export class TurnInputs {
     const failed =
       end.state === 'TASK_STATE_FAILED' || end.state === 'TASK_STATE_CANCELED' || end.state === 'TASK_STATE_REJECTED';
     for (const callId of this.#tools.keys()) this.#toolEnds(callId, failed);
-    const message = end.message && this.#endMessage(end.state, end.message);
+    const message = end.message && this.#endMessage(end, end.message);
     this.#lanes.closeAll();
     const { state, reason, retryable = false, resume } = end;
-    const said = { state, ...(message && { message }) };
+    // Who began a task with us knows it by its id: only the first turn can be answered without one.
+    const direct = message !== undefined && end.direct && work.turn === 1 && { direct: end.direct };
+    const said = { state, ...(message && { message }), ...direct };
     if (work.call === undefined) {
       sink.add({ kind: 'status', ...said, ...(reason !== undefined && { metadata: { reason, retryable } }) });
       return;
@@ -101,8 +105,9 @@ export class TurnInputs {
     sink.add({ kind: 'ended', call: work.call.id, ...said, ...why, ...(resume !== undefined && { resume }) });
   }
 
-  #endMessage(state: TurnEnd['state'], message: Message): Message | undefined {
-    const left = state === 'TASK_STATE_COMPLETED' ? this.#mapping.ending(message) : message;
+  #endMessage({ state, direct }: TurnEnd, message: Message): Message | undefined {
+    const ending = (said: Message) => (direct ? this.#mapping.whole(said) : this.#mapping.ending(said));
+    const left = state === 'TASK_STATE_COMPLETED' ? ending(message) : message;
     if (left !== undefined) this.#checkSize(left);
     return left;
   }

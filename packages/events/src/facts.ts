@@ -62,7 +62,12 @@ export type TaskCreated = Visible & {
 /** A later message of the client was accepted: it is the newest of the history, and begins turn `turn` (2, 3, …). */
 export type MessageReceived = FactBase & { kind: 'message.received'; message: Message; turn: number; request?: Metadata };
 
-export type StatusChanged = Visible & { kind: 'status.changed'; event: { statusUpdate: TaskStatusUpdateEvent } };
+export type StatusChanged = Visible & {
+  kind: 'status.changed';
+  event: { statusUpdate: TaskStatusUpdateEvent };
+  /** The task was made for one message of the agent, that of this status: who waits for the answer gets that message. */
+  direct?: true;
+};
 
 /** A lane was opened, or opened again by a later attempt or a snapshot: its next chunk has `append:false`. */
 export type LaneOpened = FactBase & {
@@ -91,6 +96,7 @@ export type CallEnded = FactBase & {
   agent: string;
   state: TerminalState | InterruptedState;
   message?: Message;
+  direct?: true;
   reason?: string;
   retryable?: boolean;
   resume?: unknown;

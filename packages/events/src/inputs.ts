@@ -73,6 +73,8 @@ export type StatusInput = {
   kind: 'status';
   state: Exclude<TaskState, 'TASK_STATE_SUBMITTED'>;
   message?: Message;
+  /** The message is all there is: the agent answered with it and made no task ([A2A 1.0] 3.1.1). */
+  direct?: true;
   metadata?: Metadata;
 };
 
@@ -85,6 +87,8 @@ export type EndedInput = {
   call: string;
   state: TerminalState | InterruptedState;
   message?: Message;
+  /** As of a status. */
+  direct?: true;
   /** Why it failed, for people; never contains message content. */
   reason?: string;
   retryable?: boolean;

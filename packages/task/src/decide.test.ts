@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Message } from '@hopline/a2a';
 import { CALLS_MAX, LANES_MAX, TURNS_MAX } from './limits.ts';
 import { agent, Scenario, supervisor } from './scenario.ts';
 
@@ -100,6 +101,16 @@ test('S0-23 working again without a message is no event', () => {
     .says(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' })
     .says(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
   assert.deepEqual(story.events(), ['task', 'working']);
+});
+
+test('S1-11 a task that is one message of the agent says so, on its fact and in its view', () => {
+  const message: Message = { messageId: 'a1', role: 'ROLE_AGENT', parts: [{ text: '42' }] };
+  const end = { kind: 'status', state: 'TASK_STATE_COMPLETED', message } as const;
+  const direct = started().says(supervisor(), { ...end, direct: true });
+  assert.deepEqual(direct.events(), ['task', 'working', 'completed']);
+  assert.equal(direct.view?.direct, true);
+  assert.equal(direct.facts.filter(fact => 'direct' in fact).length, 1, 'not on the states between');
+  assert.equal(started().says(supervisor(), end).view?.direct, undefined);
 });
 
 test('only the root producer ends the task', () => {

@@ -75,20 +75,17 @@ export function closeLanes(facts: Facts, at: number, only: (lane: LaneState, nam
   }
 }
 
+type Said = Pick<StatusInput, 'message' | 'direct' | 'metadata'>;
+
 /** Moves the task to a state over every state between (`transitions.ts`). Only the last step carries the message and metadata. */
-export function changeState(facts: Facts, to: TaskState, at: number, said: Pick<StatusInput, 'message' | 'metadata'> = {}): void {
+export function changeState(facts: Facts, to: TaskState, at: number, said: Said = {}): void {
   const path = to === facts.control.state ? [to] : pathTo(facts.control.state, to);
   for (const [index, state] of path.entries()) {
     facts.add(statusFact(facts.control, state, at, index === path.length - 1 ? said : {}));
   }
 }
 
-function statusFact(
-  control: TaskControl,
-  state: TaskState,
-  at: number,
-  said: Pick<StatusInput, 'message' | 'metadata'>,
-): StatusChanged {
+function statusFact(control: TaskControl, state: TaskState, at: number, said: Said): StatusChanged {
   const message = said.message && { ...said.message, taskId: control.taskId, contextId: control.contextId };
   return {
     kind: 'status.changed',
@@ -102,6 +99,7 @@ function statusFact(
         ...(said.metadata && { metadata: said.metadata }),
       },
     },
+    ...(message && said.direct && { direct: true }),
   };
 }
 

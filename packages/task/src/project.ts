@@ -6,6 +6,8 @@ export type TaskView = {
   task: Task;
   /** Generation of the newest event in the view. */
   generation: number;
+  /** The message of the status is the whole answer: the agent made no task. */
+  direct?: true;
 };
 
 /**
@@ -21,7 +23,8 @@ export function project(view: TaskView | undefined, fact: Fact): TaskView {
     case 'status.changed': {
       const { status, metadata } = fact.event.statusUpdate;
       const merged = metadata && { metadata: { ...view.task.metadata, ...metadata } };
-      return { task: { ...view.task, status, ...merged }, generation: fact.generation };
+      const direct = fact.direct && { direct: fact.direct };
+      return { task: { ...view.task, status, ...merged }, generation: fact.generation, ...direct };
     }
     case 'artifact.updated': {
       const artifacts = withUpdate(view.task.artifacts ?? [], fact.event.artifactUpdate);

@@ -23,9 +23,9 @@ export class TransparentTurn implements TurnRunner {
     const ended = view.calls.length > 0 ? view.ended(view.calls.at(-1)!) : undefined;
     if (ended === undefined || this.#ended) return;
     this.#ended = true;
-    const { state, message, reason, retryable } = ended;
+    const { state, message, direct, reason, retryable } = ended;
     const metadata = reason === undefined ? undefined : { reason, retryable: retryable === true };
-    writer.add({ kind: 'status', state, ...(message && { message }), ...(metadata && { metadata }) });
+    writer.add({ kind: 'status', state, ...(message && { message }), ...(direct && { direct }), ...(metadata && { metadata }) });
   }
 
   async #begin(): Promise<void> {
