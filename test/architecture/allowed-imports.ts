@@ -39,7 +39,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
 
 /** Packages that must stay pure: no Node built-in but these. */
 export const PURE_PACKAGES: Record<string, readonly string[]> = {
-  a2a: ['node:crypto'],
+  a2a: [],
   events: [],
   task: ['node:crypto'],
   coalesce: [],

@@ -23,7 +23,7 @@ export type Mischief =
   /** Retention has removed everything up to this generation. */
   | { kind: 'gap'; upTo: number; cut?: boolean };
 
-export type Asked = { method: string; params: { message?: Message; id?: string }; headers: IncomingHttpHeaders };
+type Asked = { method: string; params: { message?: Message; id?: string }; headers: IncomingHttpHeaders };
 
 export type BadServer = {
   readonly url: string;

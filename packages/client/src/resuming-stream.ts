@@ -40,7 +40,7 @@ export async function* resumingStream(options: ResumingStreamOptions): AsyncGene
         const items = place.take(frame);
         // The task as it is, once more, is no progress: a server without cursors says it at every connection.
         const [first] = items;
-        if (first !== undefined) tries.progress();
+        if (first !== undefined && !('gap' in first && first.gap === 'unknown')) tries.progress();
         yield* items;
         if (place.ended) return;
       }
