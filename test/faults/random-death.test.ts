@@ -2,27 +2,19 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
 import fc from 'fast-check';
-import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { countingTokens, startCountingAgent } from '../agents/counting-agent.ts';
+import type { ForeignAgent } from '../agents/foreign-agent.ts';
 import { type Frame, frames } from '../cluster/a2a-stream.ts';
 import { Cluster } from '../cluster/cluster.ts';
 
 /** Some five seconds of text at 50 tokens/s. */
-const TOKENS = Array.from({ length: 220 }, (_, index) => `${index} `);
+const TOKENS = countingTokens(220);
 
 let foreign: ForeignAgent;
 let cluster: Cluster;
 
 before(async () => {
-  foreign = await startForeignAgent({
-    dialect: '0.3',
-    script: async function* () {
-      for (const token of TOKENS) {
-        yield { token };
-        yield { pause: 18 };
-      }
-      yield { complete: true };
-    },
-  });
+  foreign = await startCountingAgent(TOKENS, 18);
   cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }], ingresses: 2, relays: 2 });
 });
 

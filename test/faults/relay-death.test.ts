@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { countingTokens, startCountingAgent } from '../agents/counting-agent.ts';
+import type { ForeignAgent } from '../agents/foreign-agent.ts';
 import { type Frame, frames, shapeOf } from '../cluster/a2a-stream.ts';
 import { Cluster } from '../cluster/cluster.ts';
 
 /** Ten seconds of text at 50 tokens/s: long enough for a relay to die in it and another to take over. */
-const TOKENS = Array.from({ length: 400 }, (_, index) => `${index} `);
+const TOKENS = countingTokens(400);
 
 /** Far more than lease and beat together, far less than for ever. */
 const SILENCE_MS_MAX = 15_000;
@@ -15,16 +16,7 @@ let foreign: ForeignAgent;
 let cluster: Cluster;
 
 before(async () => {
-  foreign = await startForeignAgent({
-    dialect: '0.3',
-    script: async function* () {
-      for (const token of TOKENS) {
-        yield { token };
-        yield { pause: 18 };
-      }
-      yield { complete: true };
-    },
-  });
+  foreign = await startCountingAgent(TOKENS, 18);
   cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }], relays: 2 });
 });
 

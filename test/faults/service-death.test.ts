@@ -1,27 +1,19 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { countingTokens, startCountingAgent } from '../agents/counting-agent.ts';
+import type { ForeignAgent } from '../agents/foreign-agent.ts';
 import { type Frame, frames } from '../cluster/a2a-stream.ts';
 import { Cluster } from '../cluster/cluster.ts';
 
-const TOKENS = Array.from({ length: 150 }, (_, index) => `${index} `);
+const TOKENS = countingTokens(150);
 const ANSWER = TOKENS.join('');
 
 let foreign: ForeignAgent;
 let cluster: Cluster;
 
 before(async () => {
-  foreign = await startForeignAgent({
-    dialect: '0.3',
-    script: async function* () {
-      for (const token of TOKENS) {
-        yield { token };
-        yield { pause: 15 };
-      }
-      yield { complete: true };
-    },
-  });
+  foreign = await startCountingAgent(TOKENS, 15);
   cluster = await Cluster.start({
     agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
     ingresses: 2,
