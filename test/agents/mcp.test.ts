@@ -7,6 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Agent } from '@hopline/agent';
 import { createMcpAgent } from '@hopline/agent-mcp';
+import { freePort } from '../nats/nats-server.ts';
 import { eventsOf, lastOf, textOf, turnOf } from './turn.ts';
 
 /** The reference servers are not made to be imported: they are run, as an operator would. */
@@ -172,15 +173,6 @@ test('streamable HTTP: the same server by its URL; gone, it is retryable', async
   const failed = lastOf(await eventsOf(agent, 'echo {"message":"again"}'), 'failed');
   assert.deepEqual(failed, { type: 'failed', reason: 'the MCP server cannot be reached', retryable: true });
 });
-
-async function freePort(): Promise<number> {
-  const { createServer } = await import('node:net');
-  const server = createServer();
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise(resolve => server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : assert.fail();
-}
 
 async function answering(port: number): Promise<void> {
   const until = performance.now() + 15_000;

@@ -1,5 +1,5 @@
-import { startNats } from '../nats/nats-server.ts';
-import { freePort, ServiceProcess } from './service-process.ts';
+import { freePort, startNats } from '../nats/nats-server.ts';
+import { ServiceProcess } from './service-process.ts';
 
 export type ClusterOptions = {
   ingresses?: number;

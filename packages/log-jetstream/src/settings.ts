@@ -1,5 +1,5 @@
 import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
-import type { Setting } from '@hopline/lifecycle';
+import type { Setting, Settings } from '@hopline/lifecycle';
 import type { Log } from '@hopline/log';
 import type { Logger } from '@hopline/telemetry';
 import { openJetStreamLog } from './jetstream-log.ts';
@@ -59,17 +59,7 @@ export const LOG_SETTINGS = {
   },
 } as const satisfies Readonly<Record<string, Setting>>;
 
-export type LogSettings = {
-  NATS_URL: string;
-  NATS_CREDS: string | undefined;
-  NATS_USER: string | undefined;
-  NATS_PASSWORD: string | undefined;
-  HOPLINE_SHARDS: number;
-  HOPLINE_REPLICAS: number;
-  HOPLINE_INPUTS_AGE_MS: number;
-  HOPLINE_TASKS_AGE_MS: number;
-  HOPLINE_ACK_WAIT_MS: number;
-};
+export type LogSettings = Settings<typeof LOG_SETTINGS>;
 
 /** Opens the log as a service does, and writes what happens to the connection into its log. */
 export function openFromSettings(settings: LogSettings, { name, logger }: { name: string; logger: Logger }): Promise<Log> {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { followBucket, type KeyValue, type LeaseValue, LogConflict } from '@hopline/log';
 import { planShare } from './fair-share.ts';
 import { LeaseView, relayKey, shardKey } from './lease-view.ts';
@@ -84,7 +85,7 @@ export class ShardLeases {
 
   async #loop(): Promise<void> {
     while (!this.#stop.signal.aborted) {
-      await delay(this.#context.beatMs, this.#stop.signal);
+      await sleep(this.#context.beatMs, undefined, { signal: this.#stop.signal }).catch(() => {});
       if (this.#stop.signal.aborted) return;
       try {
         await this.#round();
@@ -154,16 +155,4 @@ async function unlessConflict(write: Promise<number>): Promise<number | undefine
     if (error instanceof LogConflict) return undefined;
     throw error;
   }
-}
-
-function delay(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    const done = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener('abort', done, { once: true });
-  });
 }

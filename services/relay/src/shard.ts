@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import type { InputLog, StoredInput } from '@hopline/log';
 import { type PipelineContext, TaskPipeline } from './task-pipeline.ts';
@@ -70,7 +71,7 @@ export class Shard {
       this.#hand(input);
       this.#read = input.seq;
       if (++records % RECORDS_PER_CHECK !== 0) continue;
-      while (this.#waiting() > SHARD_WAITING_UNITS_MAX && !this.#stop.signal.aborted) await pause(CATCH_UP_POLL_MS);
+      while (this.#waiting() > SHARD_WAITING_UNITS_MAX && !this.#stop.signal.aborted) await sleep(CATCH_UP_POLL_MS);
     }
   }
 
@@ -119,8 +120,4 @@ export class Shard {
     this.#stop.abort();
     this.#context.failed(error);
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, ms));
 }

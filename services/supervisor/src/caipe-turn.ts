@@ -1,4 +1,4 @@
-import { isInterrupted, isTerminal, type Message } from '@hopline/a2a';
+import { isInterrupted, type Message } from '@hopline/a2a';
 import type { CallEnded } from '@hopline/events';
 import { callEndNotice, callStartNotice } from './notices.ts';
 import { NoAgentFits, type Plan } from './planner.ts';
@@ -29,7 +29,7 @@ export class CaipeTurn implements TurnRunner {
     const { view } = this.#context;
     for (const call of view.calls) {
       const ended = view.ended(call);
-      if (ended !== undefined && !isInterrupted(ended.state as never)) this.#noticeEnd(call, ended);
+      if (ended !== undefined && !isInterrupted(ended.state)) this.#noticeEnd(call, ended);
     }
     const ends = view.calls.map(call => view.ended(call));
     if (ends.length > 0 && ends.every(ended => ended !== undefined)) this.#finish(ends);
@@ -106,7 +106,7 @@ export class CaipeTurn implements TurnRunner {
   #finish(ends: readonly (CallEnded | undefined)[]): void {
     if (this.#once('finish')) return;
     const { writer } = this.#context;
-    const waiting = ends.find(ended => ended !== undefined && isInterrupted(ended.state as never));
+    const waiting = ends.find(ended => ended !== undefined && isInterrupted(ended.state));
     if (waiting?.message !== undefined) {
       writer.add({ kind: 'status', state: waiting.state, message: waiting.message });
       return;
@@ -182,7 +182,7 @@ export class CaipeTurn implements TurnRunner {
 }
 
 function endState(ended: CallEnded): 'TASK_STATE_FAILED' | 'TASK_STATE_REJECTED' {
-  return isTerminal(ended.state as never) && ended.state === 'TASK_STATE_REJECTED' ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
+  return ended.state === 'TASK_STATE_REJECTED' ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
 }
 
 /** End of the next piece, never between the halves of a surrogate pair. */

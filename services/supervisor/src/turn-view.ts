@@ -1,5 +1,4 @@
-import type { Artifact, InterruptedState } from '@hopline/a2a';
-import { isInterrupted } from '@hopline/a2a';
+import { type Artifact, isInterrupted } from '@hopline/a2a';
 import type { CallEnded, Fact, TaskControl } from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
 import { project, type TaskView } from '@hopline/task';
@@ -71,7 +70,9 @@ export class TurnView {
   }
 
   #nextTurn(): void {
-    this.#waiting = [...this.#ended.values()].filter(isWaiting).map(({ agent, resume }) => ({ agent, resume }));
+    this.#waiting = [...this.#ended.values()]
+      .filter(ended => isInterrupted(ended.state))
+      .map(({ agent, resume }) => ({ agent, resume }));
     this.#shown = new Set();
     this.#answers = [];
     this.#started = [];
@@ -81,10 +82,6 @@ export class TurnView {
 
 /** Name of the artifact that carries an agent's text to the client in profile `caipe` (S0-17). */
 export const ANSWER_NAME = 'streaming_result';
-
-function isWaiting(ended: CallEnded): ended is CallEnded & { state: InterruptedState } {
-  return isInterrupted(ended.state as InterruptedState);
-}
 
 function textOf(artifact: Artifact | undefined): string {
   return (artifact?.parts ?? []).map(part => part.text ?? '').join('');
