@@ -10,6 +10,7 @@ import type {
   TerminalState,
 } from '@hopline/a2a';
 import type { LaneArtifact, Profile } from './inputs.ts';
+import type { Owner } from './owner.ts';
 import type { Role } from './subjects.ts';
 
 /**
@@ -57,6 +58,9 @@ export type TaskCreated = Visible & {
   profile: Profile;
   /** Request-level metadata as it came (S1-8). */
   request?: Metadata;
+  owner?: Owner;
+  /** The conversation so far: earlier tasks of the context and owner, oldest first, at most CONTEXT_TASKS_MAX. */
+  earlier?: string[];
 };
 
 /** A later message of the client was accepted: it is the newest of the history, and begins turn `turn` (2, 3, …). */
@@ -145,6 +149,7 @@ export type TaskControl = {
   at: number;
   role: Role;
   profile: Profile;
+  owner?: Owner;
   /** 1-based; +1 for each message the client adds. */
   turn: number;
   /** Message ids of the client already taken into the history (S1-9). Bounded by TURNS_MAX. */

@@ -38,6 +38,8 @@ export type {
   TextInput,
 } from './inputs.ts';
 export { ordinalsOf, PROFILES } from './inputs.ts';
+export type { Owner } from './owner.ts';
+export { isSameOwner } from './owner.ts';
 export type { Role } from './subjects.ts';
 export {
   fnv1a32,

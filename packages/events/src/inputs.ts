@@ -1,4 +1,5 @@
 import type { InterruptedState, Message, Metadata, Part, TaskState, TerminalState } from '@hopline/a2a';
+import type { Owner } from './owner.ts';
 import type { Role } from './subjects.ts';
 
 /**
@@ -21,6 +22,10 @@ export type MessageInput = {
   profile: Profile;
   /** Request-level metadata, kept as it came (S1-8), without the reserved keys. */
   metadata?: Metadata;
+  /** Only read when the task is created. Absent: nobody is asked at that door. */
+  owner?: Owner;
+  /** Tasks that the same owner began in this context before, oldest first. Only read when the task is created. */
+  earlier?: string[];
 };
 
 export type CancelInput = { kind: 'cancel'; metadata?: Metadata };

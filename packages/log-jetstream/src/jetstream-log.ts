@@ -58,6 +58,9 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
     tasks: bucket(BUCKETS.tasks),
     agents: bucket(BUCKETS.agents),
     messageIds: bucket(BUCKETS.messageIds),
+    contexts: bucket(BUCKETS.contexts),
+    pushConfigs: bucket(BUCKETS.pushConfigs),
+    pushProgress: bucket(BUCKETS.pushProgress),
     check: () => checkStreams(connection, CHECK_TIMEOUT_MS),
     close: () => connection.close(),
   };

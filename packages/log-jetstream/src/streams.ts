@@ -15,6 +15,9 @@ export const BUCKETS = {
   tasks: 'hopline_tasks',
   agents: 'hopline_agents',
   messageIds: 'hopline_message_ids',
+  contexts: 'hopline_contexts',
+  pushConfigs: 'hopline_push_configs',
+  pushProgress: 'hopline_push_progress',
 } as const;
 
 /** Layout of subjects and payloads. Another number is another, incompatible one. */
@@ -94,6 +97,9 @@ function streamSpecs({ shards, replicas, maxAges, maxBytes }: StreamsOptions): S
     bucket(BUCKETS.agents, DiscardPolicy.New),
     bucket(BUCKETS.tasks, DiscardPolicy.Old, maxAges.factsMs),
     bucket(BUCKETS.messageIds, DiscardPolicy.Old, maxAges.factsMs),
+    bucket(BUCKETS.contexts, DiscardPolicy.Old, maxAges.factsMs),
+    bucket(BUCKETS.pushConfigs, DiscardPolicy.New, maxAges.factsMs),
+    bucket(BUCKETS.pushProgress, DiscardPolicy.New, maxAges.factsMs),
   ];
 }
 

@@ -9,7 +9,18 @@ export type { InputWriter, InputWriterOptions } from './input-writer.ts';
 export { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WAITING_BYTES_MAX } from './input-writer.ts';
 export type { Change, Entry, KeyValue } from './key-value.ts';
 export { AGENT_SILENCE_MS_MAX, LiveAgents } from './live-agents.ts';
-export type { AgentEntry, AgentSkill, LeaseValue, Log, MessageIdEntry, TaskIndexEntry } from './log.ts';
+export type {
+  AgentEntry,
+  AgentSkill,
+  ContextEntry,
+  LeaseValue,
+  Log,
+  MessageIdEntry,
+  PushConfigEntry,
+  PushProgressEntry,
+  TaskIndexEntry,
+} from './log.ts';
+export { CONTEXT_TASKS_MAX } from './log.ts';
 export { KEY_CHARS_MAX, requireKey, requireRole, requireTaskId } from './names.ts';
 export type { Job, WorkQueue } from './work-queue.ts';
 export {

@@ -1,5 +1,5 @@
-import type { TaskState } from '@hopline/a2a';
-import type { Role } from '@hopline/events';
+import type { DialectName, TaskState } from '@hopline/a2a';
+import type { Owner, Role } from '@hopline/events';
 import type { FactLog } from './fact-log.ts';
 import type { InputLog } from './input-log.ts';
 import type { KeyValue } from './key-value.ts';
@@ -18,6 +18,10 @@ export interface Log {
   readonly tasks: KeyValue<TaskIndexEntry>;
   readonly agents: KeyValue<AgentEntry>;
   readonly messageIds: KeyValue<MessageIdEntry>;
+  readonly contexts: KeyValue<ContextEntry>;
+  /** Holds credentials of webhooks: kept apart from everything that is shown (C-21). */
+  readonly pushConfigs: KeyValue<PushConfigEntry>;
+  readonly pushProgress: KeyValue<PushProgressEntry>;
   /** Resolves when the log can be reached and its streams have a leader; rejects with LogUnavailable. For readiness. */
   check(): Promise<void>;
   close(): Promise<void>;
@@ -37,6 +41,7 @@ export type TaskIndexEntry = {
   contextId: string;
   /** Whose door lists it. */
   role: Role;
+  owner?: Owner;
   state: TaskState;
   /** Log sequence of the task's first record. */
   first: number;
@@ -58,3 +63,34 @@ export type AgentSkill = { id: string; name: string; description: string; tags: 
 
 /** Key: hash of context and message id (S1-10). The first one to be created decides the task. */
 export type MessageIdEntry = { taskId: string; fingerprint: string };
+
+/** Key: hash of owner and context. The tasks of a conversation, oldest first; a task is entered before its first message is said. */
+export type ContextEntry = { tasks: string[] };
+/** The newest of them are kept: a conversation's older tasks are no context any more. */
+export const CONTEXT_TASKS_MAX = 20;
+
+/** Key: `<taskId>.<base64url of the configuration's id>`. What a client asked to be told, and where. */
+export type PushConfigEntry = {
+  taskId: string;
+  id: string;
+  url: string;
+  /** Sent back to the webhook in `X-A2A-Notification-Token`. Secret. */
+  token?: string;
+  /** `credentials` are secret. */
+  authentication?: { scheme: string; credentials?: string };
+  /** The form of the bodies: that of the client who asked. */
+  dialect: DialectName;
+  owner?: Owner;
+  /** Events after this generation are told; 0: all of them. */
+  after: number;
+};
+
+/** Key: that of the configuration. Written by the notifier alone. */
+export type PushProgressEntry = {
+  /** Every event up to this generation was delivered. */
+  generation: number;
+  /** Deliveries of the next one that failed. */
+  failures: number;
+  /** Nothing more will be delivered: the task's end was, or the webhook was given up. */
+  over?: 'delivered' | 'given up';
+};

@@ -18,11 +18,12 @@ export function decideClient(control: TaskControl | undefined, item: ClientItem,
 }
 
 function createTask(taskId: string, input: MessageInput, at: number): Decision {
-  const { message, contextId, role, profile, metadata } = input;
+  const { message, contextId, role, profile, metadata, owner, earlier } = input;
   const status = { state: 'TASK_STATE_SUBMITTED', timestamp: timestamp(at) } as const;
   const task = { id: taskId, contextId, status, history: [message], ...(metadata && { metadata }) };
+  const belongs = { role, profile, ...(owner && { owner }), ...(earlier && { earlier }) };
   return {
-    facts: [{ kind: 'task.created', at, generation: 1, event: { task }, role, profile, ...(metadata && { request: metadata }) }],
+    facts: [{ kind: 'task.created', at, generation: 1, event: { task }, ...belongs, ...(metadata && { request: metadata }) }],
   };
 }
 

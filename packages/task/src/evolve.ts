@@ -31,6 +31,7 @@ function created(fact: TaskCreated): TaskControl {
     at: fact.at,
     role: fact.role,
     profile: fact.profile,
+    ...(fact.owner && { owner: fact.owner }),
     turn: 1,
     messageIds: (task.history ?? []).map(message => message.messageId),
     lanes: {},

@@ -20,9 +20,9 @@ export function sideEffects(log: Pick<Log, 'work' | 'tasks'>, step: StoredStep, 
     effects.push(requestWork(log, control, control.turn, again.message, again.metadata, trace));
   const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
   if (again !== undefined || status !== undefined) {
-    const { contextId, role, state, generation } = control;
+    const { contextId, role, state, generation, owner } = control;
     const at = status?.at ?? control.at;
-    effects.push(log.tasks.put(control.taskId, { contextId, role, state, first, generation, at }));
+    effects.push(log.tasks.put(control.taskId, { contextId, role, state, first, generation, at, ...(owner && { owner }) }));
   }
   return effects.length === 0 ? undefined : Promise.all(effects).then(() => undefined);
 }

@@ -39,7 +39,7 @@ type Store = {
   inputs: MemoryStream;
   facts: MemoryStream;
   items: MemoryItems;
-  buckets: { leases: MemoryBucket; tasks: MemoryBucket; agents: MemoryBucket; messageIds: MemoryBucket };
+  buckets: Record<'leases' | 'tasks' | 'agents' | 'messageIds' | 'contexts' | 'pushConfigs' | 'pushProgress', MemoryBucket>;
   work: MemoryWorkOptions;
   follow: FollowOptions;
 };
@@ -60,6 +60,9 @@ export function createMemoryLog(options: MemoryLogOptions = {}): MemoryLog {
       tasks: new MemoryBucket(),
       agents: new MemoryBucket(),
       messageIds: new MemoryBucket(),
+      contexts: new MemoryBucket(),
+      pushConfigs: new MemoryBucket(),
+      pushProgress: new MemoryBucket(),
     },
     work: { attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT, ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS },
     follow: options.follow ?? {},
@@ -80,6 +83,9 @@ function openMemoryLog(store: Store): MemoryLog {
     tasks: new MemoryKeyValue(store.buckets.tasks, closed),
     agents: new MemoryKeyValue(store.buckets.agents, closed),
     messageIds: new MemoryKeyValue(store.buckets.messageIds, closed),
+    contexts: new MemoryKeyValue(store.buckets.contexts, closed),
+    pushConfigs: new MemoryKeyValue(store.buckets.pushConfigs, closed),
+    pushProgress: new MemoryKeyValue(store.buckets.pushProgress, closed),
     check: async () => requireOpen(closed),
     close: async () => closing.abort(),
     faults: store.faults,
