@@ -10,11 +10,12 @@ import {
   type Message,
   type SseEvent,
 } from '@hopline/a2a';
+import { type DoorOptions, LIMITS, type Limits, openDoor } from '@hopline/a2a-door';
 import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
 import type { HopMetrics, LogFields, Logger } from '@hopline/telemetry';
 import fastify from 'fastify';
-import { LIMITS, type Limits, serverOptions } from './limits.ts';
-import { type A2AHttpOptions, registerA2A } from './register-a2a.ts';
+import { registerA2A } from './register-a2a.ts';
+import { serverOptions } from './server-options.ts';
 import { TinyRelay } from './tiny-relay.test-kit.ts';
 
 type Line = { level: string; fields: LogFields; message: string };
@@ -32,13 +33,10 @@ export type Rig = {
   following(): number;
   close(): Promise<void>;
   /** Another process on the same log. */
-  another(options?: Partial<A2AHttpOptions>): Promise<Rig>;
+  another(options?: Partial<DoorOptions>): Promise<Rig>;
 };
 
-export async function openRig(
-  t: TestContext,
-  options: Partial<A2AHttpOptions> & { memory?: MemoryLogOptions } = {},
-): Promise<Rig> {
+export async function openRig(t: TestContext, options: Partial<DoorOptions> & { memory?: MemoryLogOptions } = {}): Promise<Rig> {
   const log = createMemoryLog({ shards: 1, ...options.memory });
   const relay = new TinyRelay(log);
   const stop = new AbortController();
@@ -48,10 +46,10 @@ export async function openRig(
     stop.abort();
     await running;
   });
-  return openDoor(t, log, relay, options);
+  return openProcess(t, log, relay, options);
 }
 
-async function openDoor(t: TestContext, log: MemoryLog, relay: TinyRelay, options: Partial<A2AHttpOptions>): Promise<Rig> {
+async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, options: Partial<DoorOptions>): Promise<Rig> {
   const limits: Limits = { ...LIMITS, ...options.limits };
   const app = fastify(serverOptions(limits));
   const lines: Line[] = [];
@@ -64,16 +62,16 @@ async function openDoor(t: TestContext, log: MemoryLog, relay: TinyRelay, option
     return follow(taskId, after, signal);
   };
   const card = () => agentCard({ name: 'test', description: 'test', version: '0', url: 'http://127.0.0.1/', skills: [] });
-  registerA2A(app, {
+  const door = openDoor({
     log,
     role: 'supervisor',
     profile: 'caipe',
-    card,
     logger: recordingLogger(lines),
     metrics: countingMetrics(totals),
     ...options,
     limits,
   });
+  registerA2A(app, door, { card });
   const url = await app.listen({ port: 0, host: '127.0.0.1' });
   let closed: Promise<void> | undefined;
   const close = () => (closed ??= app.close().then(() => undefined));
@@ -88,7 +86,7 @@ async function openDoor(t: TestContext, log: MemoryLog, relay: TinyRelay, option
     open,
     following: () => following,
     close,
-    another: more => openDoor(t, log.another(), relay, { ...options, ...more }),
+    another: more => openProcess(t, log.another(), relay, { ...options, ...more }),
   };
 }
 

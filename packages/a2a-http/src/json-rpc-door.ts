@@ -14,11 +14,12 @@ import {
   VERSION_HEADER,
   VERSION_QUERY,
 } from '@hopline/a2a';
+import { type Door, operate, RETRY_AFTER_S, report } from '@hopline/a2a-door';
 import { isTaskId } from '@hopline/events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Door, Framing } from './door.ts';
-import { operate, RETRY_AFTER_S, report } from './operate.ts';
+import { doorRequest } from './door-request.ts';
 import { headerOf, jsonOf, queryOf } from './read-request.ts';
+import type { Framing } from './sse-sink.ts';
 
 const ALL = Object.values(DIALECTS);
 
@@ -38,14 +39,8 @@ export async function answerJsonRpc(door: Door, request: FastifyRequest, reply: 
     const operation = operationOf(dialect, method, ALL);
     taskId = taskIdOf(params);
     const ambiguous = named === undefined && isAmbiguous(method);
-    const answer = await operate(door, operation, {
-      dialect,
-      ambiguous,
-      framing: rpcFraming(id, taskId),
-      params,
-      request,
-      reply,
-    });
+    const understood = { dialect, ambiguous, params, framing: rpcFraming(id, taskId) };
+    const answer = await operate(door, operation, doorRequest(request, reply, understood));
     return answer === 'streamed' ? undefined : sendResult(reply, id, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);

@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import { A2AError } from '@hopline/a2a';
-import type { TraceCarrier } from '@hopline/telemetry';
 import type { FastifyRequest } from 'fastify';
 
 /** Bytes that are not UTF-8 would be replaced in silence, and the text would not be the client's any more. */
@@ -22,11 +21,4 @@ export function headerOf(request: FastifyRequest, name: string): string | undefi
 export function queryOf(request: FastifyRequest, name: string): string | undefined {
   const value = (request.query as Record<string, unknown>)[name];
   return typeof value === 'string' ? value : undefined;
-}
-
-/** Where the caller's trace goes on. */
-export function traceOf(request: FastifyRequest): TraceCarrier {
-  const traceparent = headerOf(request, 'traceparent');
-  const tracestate = headerOf(request, 'tracestate');
-  return { ...(traceparent !== undefined && { traceparent }), ...(tracestate !== undefined && { tracestate }) };
 }

@@ -1,50 +1,24 @@
 import { A2AError, type AgentCard, DIALECTS } from '@hopline/a2a';
-import type { Profile, Role } from '@hopline/events';
-import type { Log } from '@hopline/log';
-import type { HopMetrics, Logger } from '@hopline/telemetry';
+import type { Door, Limits } from '@hopline/a2a-door';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { registerAgentCard } from './agent-card-route.ts';
-import type { Door } from './door.ts';
-import { TaskFeeds } from './feed/task-feeds.ts';
 import { answerJsonRpc, sendError } from './json-rpc-door.ts';
-import { LIMITS, type Limits } from './limits.ts';
 import { registerOpenApi } from './rest/openapi.ts';
 import { registerRest, sendRestError } from './rest/rest-door.ts';
-import { OpenStreams } from './stream/open-streams.ts';
-import { TaskIndex } from './task-index.ts';
 
 export type A2AHttpOptions = {
-  log: Log;
-  /** Who works on the tasks that come in here, and whose tasks can be seen here: `supervisor`, or `agent.<name>` for an agent that is called directly (S0-46). */
-  role: Role;
-  profile: Profile;
   card: () => AgentCard;
-  logger: Logger;
-  metrics?: HopMetrics;
-  /** Instead of LIMITS. Give the same to `serverOptions`. */
-  limits?: Partial<Limits>;
 };
 
 const JSON_TYPES = ['application/json', 'application/a2a+json'];
 const PATHS = ['/', '/a2a'];
 
 /**
- * Opens an A2A door on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy (April 2025), the agent card, JSON for everything else.
- * Needs nothing of the app but `serverOptions`. Closing the app drains: streams are told to come back and end.
+ * Opens the HTTP bindings of a door on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy (April 2025), HTTP+JSON, the agent card, JSON for
+ * everything else. Needs nothing of the app but `serverOptions`. Closing the app drains the door and closes it: streams are told to come back and end.
  */
-export function registerA2A(app: FastifyInstance, options: A2AHttpOptions): void {
-  const { log, role, profile, logger, metrics } = options;
-  const limits = { ...LIMITS, ...options.limits };
-  const index = new TaskIndex({
-    tasks: log.tasks,
-    role,
-    entriesMax: limits.listedTasksMax,
-    readyMsMax: limits.freshMsMax,
-    lost: error => logger.warn({ err: error }, 'task index lost'),
-  });
-  const feeds = new TaskFeeds(log, role, limits, index);
-  const streams = new OpenStreams(limits, metrics);
-  const door: Door = { log, role, profile, limits, logger, metrics, feeds, streams, index };
+export function registerA2A(app: FastifyInstance, door: Door, options: A2AHttpOptions): void {
+  const { limits, metrics } = door;
   app.server.maxConnections = limits.connectionsMax;
   app.register(async scope => {
     takeJsonBytes(scope, limits);
@@ -66,11 +40,8 @@ export function registerA2A(app: FastifyInstance, options: A2AHttpOptions): void
     registerOpenApi(scope, options.card);
   });
   // Fastify waits for open responses before it closes: streams must end first, or it waits for ever.
-  app.addHook('preClose', async () => streams.drain());
-  app.addHook('onClose', async () => {
-    feeds.close();
-    index.close();
-  });
+  app.addHook('preClose', async () => door.drain());
+  app.addHook('onClose', async () => door.close());
   app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }));
 }
 

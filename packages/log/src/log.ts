@@ -61,7 +61,7 @@ export type AgentEntry = {
 
 export type AgentSkill = { id: string; name: string; description: string; tags: string[]; examples?: string[] };
 
-/** Key: hash of context and message id (S1-10). The first one to be created decides the task. */
+/** Key: hash of owner, context and message id (S1-10), or of a task id that a client chose. The first one to be created decides the task. */
 export type MessageIdEntry = { taskId: string; fingerprint: string };
 
 /** Key: hash of owner and context. The tasks of a conversation, oldest first; a task is entered before its first message is said. */

@@ -1,4 +1,4 @@
-import { LIMITS } from '@hopline/a2a-http';
+import { LIMITS } from '@hopline/a2a-door';
 import { PROFILES } from '@hopline/events';
 import { defineServiceConfig } from '@hopline/lifecycle';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';

@@ -1,5 +1,6 @@
 import { agentCard } from '@hopline/a2a';
-import { LIMITS, type Limits, registerA2A, serverOptions } from '@hopline/a2a-http';
+import { LIMITS, type Limits, openDoor } from '@hopline/a2a-door';
+import { registerA2A, serverOptions } from '@hopline/a2a-http';
 import type { Profile } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import { LiveAgents, type Log } from '@hopline/log';
@@ -37,7 +38,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const description = 'Agents behind Hopline: every event is logged, any stream can be resumed.';
   const card = () => agentCard({ name, description, version, url, skills: mergedSkills(agents.list()) });
   registerProbes(app, deps.probes);
-  registerA2A(app, { log, role: 'supervisor', profile, card, logger, metrics, limits });
+  registerA2A(app, openDoor({ log, role: 'supervisor', profile, logger, metrics, limits }), { card });
   return {
     listen: async (host, port) => {
       const address = await app.listen({ host, port });

@@ -1,5 +1,6 @@
 import { agentCard } from '@hopline/a2a';
-import { LIMITS, registerA2A, serverOptions } from '@hopline/a2a-http';
+import { LIMITS, openDoor } from '@hopline/a2a-door';
+import { registerA2A, serverOptions } from '@hopline/a2a-http';
 import { type Agent, type AgentSkill, serveAgent } from '@hopline/agent';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import type { Log } from '@hopline/log';
@@ -39,7 +40,7 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
   let skills = [...deps.skills];
   const card = () => agentCard({ name, description: agent.description, version, url, skills });
   registerProbes(app, deps.probes);
-  registerA2A(app, { log, role: `agent.${name}`, profile: 'transparent', card, logger, metrics });
+  registerA2A(app, openDoor({ log, role: `agent.${name}`, profile: 'transparent', logger, metrics }), { card });
   return {
     start: async (host, port) => {
       const address = await app.listen({ host, port });

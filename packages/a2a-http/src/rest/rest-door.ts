@@ -12,10 +12,11 @@ import {
   VERSION_HEADER,
   VERSION_QUERY,
 } from '@hopline/a2a';
+import { type Door, operate, RETRY_AFTER_S, report } from '@hopline/a2a-door';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Door, Framing } from '../door.ts';
-import { operate, RETRY_AFTER_S, report } from '../operate.ts';
+import { doorRequest } from '../door-request.ts';
 import { headerOf, jsonOf, queryOf } from '../read-request.ts';
+import type { Framing } from '../sse-sink.ts';
 import { HTTP_METHODS, type HttpMethod, ROUTER_PATHS, routeOf } from './routes.ts';
 
 /** The binding begins at the address of the door, and JSON-RPC has two of them (C-27). A tenant stands before everything else. */
@@ -64,7 +65,7 @@ async function answerRest(
     if (method === undefined) return refuseMethod(request, reply, Object.keys(routed.route));
     const operation = operationOf(dialect, method, [dialect]);
     const params = paramsOf(request, routed.params);
-    const answer = await operate(door, operation, { dialect, framing: FRAMING, params, request, reply });
+    const answer = await operate(door, operation, doorRequest(request, reply, { dialect, params, framing: FRAMING }));
     return answer === 'streamed' ? undefined : sendJson(request, reply, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);

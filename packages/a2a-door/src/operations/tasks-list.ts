@@ -1,5 +1,5 @@
 import { A2AError, decodeListTasks, type ListTasksRequest, type Task } from '@hopline/a2a';
-import { isTaskId } from '@hopline/events';
+import { isSameOwner, isTaskId } from '@hopline/events';
 import type { Answer, Ask, Door } from '../door.ts';
 import { comparePlaces, type IndexedTask, type Place } from '../task-index.ts';
 import { withHistory } from './history.ts';
@@ -22,6 +22,7 @@ export async function tasksList(door: Door, ask: Ask): Promise<Answer> {
   const { contextId, state, statusSinceMs = Number.NEGATIVE_INFINITY } = request;
   const matching = door.index.newestFirst(
     task =>
+      isSameOwner(task.owner, ask.caller) &&
       task.at >= statusSinceMs &&
       (contextId === undefined || task.contextId === contextId) &&
       (state === undefined || task.state === state),
@@ -48,7 +49,7 @@ async function readPage(door: Door, ask: Ask, request: ListTasksRequest, candida
   while (at < candidates.length && tasks.length < request.pageSize && chars < PAGE_CHARS_MAX && at - tasks.length < MISSES_MAX) {
     if (ask.leaving.aborted) throw new A2AError('UNAVAILABLE');
     const batch = candidates.slice(at, at + Math.min(READS_AT_ONCE_MAX, request.pageSize - tasks.length));
-    const read = await Promise.all(batch.map(({ taskId }) => readTask(door, taskId)));
+    const read = await Promise.all(batch.map(({ taskId }) => readTask(door, ask, taskId)));
     for (const task of read) {
       if (chars >= PAGE_CHARS_MAX) break;
       at += 1;
@@ -65,9 +66,9 @@ async function readPage(door: Door, ask: Ask, request: ListTasksRequest, candida
 }
 
 /** undefined when retention has removed it. */
-async function readTask(door: Door, taskId: string): Promise<Task | undefined> {
+async function readTask(door: Door, { caller }: Ask, taskId: string): Promise<Task | undefined> {
   try {
-    return (await door.feeds.view(taskId)).task;
+    return (await door.feeds.view(taskId, caller)).task;
   } catch (thrown) {
     if (!(thrown instanceof A2AError) || thrown.code !== 'TASK_NOT_FOUND') throw thrown;
     door.index.forget(taskId);

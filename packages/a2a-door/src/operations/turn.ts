@@ -24,7 +24,7 @@ export async function beginTurn(door: Door, ask: Ask, admission: Admission): Pro
   const say = () => sayMessage(door, ask, admission);
   switch (admission.kind) {
     case 'new':
-      return { lease: await door.feeds.acquire(admission.taskId, 'new'), start: 'beginning', say };
+      return { lease: await door.feeds.acquire(admission.taskId, 'new', ask.caller), start: 'beginning', say };
     case 'next':
       return { lease: admission.lease, start: 'message', say };
     case 'taken':
@@ -34,7 +34,7 @@ export async function beginTurn(door: Door, ask: Ask, admission: Admission): Pro
         say: async () => {},
       };
     case 'again': {
-      const lease = await door.feeds.acquire(admission.taskId, 'awaited');
+      const lease = await door.feeds.acquire(admission.taskId, 'awaited', ask.caller);
       try {
         return againOn(lease, admission, say);
       } catch (thrown) {

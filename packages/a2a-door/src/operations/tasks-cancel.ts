@@ -12,7 +12,7 @@ export async function tasksCancel(door: Door, ask: Ask): Promise<Answer> {
   const { taskId, metadata } = ask.dialect.decodeCancel(ask.params);
   const leave = door.streams.enter();
   try {
-    const { feed, release } = await acquireTask(door, taskId);
+    const { feed, release } = await acquireTask(door, ask, taskId);
     try {
       if (feed.ended) throw new A2AError('TASK_NOT_CANCELABLE', { taskId });
       const ends = (fact: Fact) => fact.kind === 'status.changed' && isTerminal(fact.event.statusUpdate.status.state);

@@ -14,7 +14,7 @@ export async function messageSend(door: Door, ask: Ask): Promise<Answer> {
   const request = ask.dialect.decodeSend(ask.params);
   const leave = door.streams.enter();
   try {
-    const admission = await admitRequest(door, request);
+    const admission = await admitRequest(door, ask, request);
     const turn = await beginTurn(door, ask, admission);
     try {
       const wait = request.blocking ? settleTurn : acceptTurn;

@@ -1,21 +1,18 @@
-import { A2AError, DIALECTS, type DialectName, frameResult, isTerminal, sseFrame } from '@hopline/a2a';
+import { A2AError, isTerminal } from '@hopline/a2a';
 import { formatCursor } from '@hopline/events';
 import type { FactLog } from '@hopline/log';
-import type { Framing } from '../door.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import type { VisibleEntry } from '../feed/visible-entry.ts';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
+import type { EventSink } from './event-sink.ts';
 import { readVisible } from './read-visible.ts';
-import type { SseStream } from './sse-stream.ts';
 
 /** A client that was told to come back waits this long, and up to twice as long; milliseconds. */
 const RECONNECT_MS = 500;
 
 export type ViewerOptions = {
-  stream: SseStream;
-  dialect: DialectName;
-  framing: Framing;
+  sink: EventSink;
   facts: FactLog;
   limits: Limits;
   /** The stream also ends where the client has to answer: true for message streams, false for subscriptions ([A2A 1.0] 11.7). */
@@ -30,9 +27,7 @@ export type ViewerOptions = {
  */
 export class Viewer {
   readonly #options: ViewerOptions;
-  readonly #stream: SseStream;
-  readonly #before: string;
-  readonly #after: string;
+  readonly #sink: EventSink;
   #feed: TaskFeed | undefined;
   #unlisten = () => {};
   /** Generation of the next event. */
@@ -45,11 +40,8 @@ export class Viewer {
 
   constructor(options: ViewerOptions) {
     this.#options = options;
-    this.#stream = options.stream;
-    const { before, after } = options.framing;
-    this.#before = `data: ${before}`;
-    this.#after = `${after}\n\n`;
-    this.#stream.onClose(() => this.#stop());
+    this.#sink = options.sink;
+    this.#sink.onClose(() => this.#stop());
   }
 
   /** Everything after a generation, without a snapshot. `hint`: where that generation may be; not trusted. */
@@ -77,23 +69,14 @@ export class Viewer {
 
   fail(error: A2AError): void {
     this.#stop();
-    this.#stream.end(this.#failure(error));
+    this.#sink.fail(error);
   }
 
-  /** Not only an end: a client cannot tell that from success. Readers of its binding see a retryable error, readers of SSE an event and when to come back. */
+  /** Not only an end: a client cannot tell that from success. */
   drain(): void {
     this.#stop();
     const error = new A2AError('UNAVAILABLE', { detail: 'this server is shutting down; continue with Last-Event-ID' });
-    const data = JSON.stringify(this.#options.framing.failure(error, this.#options.dialect));
-    const retryMs = Math.round(RECONNECT_MS * (1 + Math.random()));
-    const told = this.#options.framing.failureEvent === undefined ? '' : this.#failure(error);
-    this.#stream.end(sseFrame({ retryMs, event: 'drain', data }) + told);
-  }
-
-  #failure(error: A2AError): string {
-    const { framing, dialect } = this.#options;
-    const { failureEvent: event } = framing;
-    return sseFrame({ ...(event !== undefined && { event }), data: JSON.stringify(framing.failure(error, dialect)) });
+    this.#sink.drain(error, Math.round(RECONNECT_MS * (1 + Math.random())));
   }
 
   #attach(feed: TaskFeed): void {
@@ -119,27 +102,26 @@ export class Viewer {
   /** Writes all that the ring has. Everything of one record goes out in one write. */
   #pump(): void {
     const feed = this.#feed;
-    if (feed?.view === undefined || this.#busy || this.#stream.closed) return;
-    if (this.#stream.backlog > this.#options.limits.viewerBufferBytesMax) {
+    if (feed?.view === undefined || this.#busy || this.#sink.closed) return;
+    if (this.#sink.backlog > this.#options.limits.viewerBufferBytesMax) {
       this.#cut();
       return;
     }
-    let text = '';
     while (this.#next <= feed.view.generation) {
       const entry = feed.ring.at(this.#next);
       if (entry === undefined) {
-        this.#stream.send(text);
+        this.#sink.flush();
         this.#hold(this.#catchUp(feed));
         return;
       }
-      text += this.#take(entry, feed);
+      this.#take(entry, feed);
       if (this.#endsAt(entry)) {
-        this.#end(text);
+        this.#end();
         return;
       }
     }
-    if (feed.ended) this.#end(text);
-    else if (text !== '') this.#stream.send(text);
+    if (feed.ended) this.#end();
+    else this.#sink.flush();
   }
 
   /** Runs while nothing else may write, then goes on with what has come meanwhile. */
@@ -185,12 +167,12 @@ export class Viewer {
       }
       found = true;
       this.#hint = seq;
-      const text = this.#take(entry, feed);
+      this.#take(entry, feed);
       if (this.#endsAt(entry)) {
-        this.#end(text);
+        this.#end();
         return true;
       }
-      if (!(await this.#sendAll(text))) return true;
+      if (!(await this.#flushAll())) return true;
       if (feed.ring.at(this.#next) !== undefined) return true;
     }
     return found;
@@ -198,30 +180,24 @@ export class Viewer {
 
   /** Retention has removed what the client should see next: say so, then say how things are. */
   async #gap(feed: TaskFeed, to: number): Promise<void> {
-    const missing = sseFrame({ event: 'gap', data: JSON.stringify({ missing: { from: this.#next, to } }) });
-    await this.#sendSnapshot(feed, missing);
+    this.#sink.addGap({ from: this.#next, to });
+    await this.#sendSnapshot(feed);
   }
 
-  async #sendSnapshot(feed: TaskFeed, before = ''): Promise<void> {
+  async #sendSnapshot(feed: TaskFeed): Promise<void> {
     const view = feed.view;
     if (view === undefined) return;
     this.#next = view.generation + 1;
     this.#hint = feed.seq;
-    const id = formatCursor({ generation: view.generation, seq: feed.seq });
-    const dialect = DIALECTS[this.#options.dialect];
-    const frames = dialect
-      .encodeSnapshot(view.task)
-      .map(result => `${this.#before}${frameResult(dialect, result)}${this.#after}`);
-    // Only the last frame completes the snapshot: a client that is cut before it comes back to where it was.
-    const last = frames.pop();
-    const sent = await this.#sendAll(`${before}${frames.join('')}id: ${id}\n${last}`);
-    if (sent && this.#options.endsAtQuestion && view.task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end('');
+    this.#sink.addSnapshot(view.task, formatCursor({ generation: view.generation, seq: feed.seq }));
+    const sent = await this.#flushAll();
+    if (sent && this.#options.endsAtQuestion && view.task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end();
   }
 
-  #take(entry: VisibleEntry, feed: TaskFeed): string {
+  #take(entry: VisibleEntry, feed: TaskFeed): void {
     this.#next = entry.generation + 1;
     this.#options.onEntry(entry);
-    return `id: ${entry.cursor}\n${this.#before}${entry.json(this.#options.dialect, feed.artifactIndex)}${this.#after}`;
+    this.#sink.addEvent(entry, feed.artifactIndex);
   }
 
   #endsAt(entry: VisibleEntry): boolean {
@@ -230,20 +206,20 @@ export class Viewer {
     return isTerminal(state) || (this.#options.endsAtQuestion && state === 'TASK_STATE_INPUT_REQUIRED');
   }
 
-  async #sendAll(text: string): Promise<boolean> {
-    const sent = await this.#stream.sendAll(text, this.#options.limits.viewerStallMsMax);
-    if (!sent && !this.#stream.closed) this.#cut();
+  async #flushAll(): Promise<boolean> {
+    const sent = await this.#sink.flushAll(this.#options.limits.viewerStallMsMax);
+    if (!sent && !this.#sink.closed) this.#cut();
     return sent;
   }
 
-  #end(text: string): void {
+  #end(): void {
     this.#stop();
-    this.#stream.end(text);
+    this.#sink.end();
   }
 
   #cut(): void {
     this.#stop();
     this.#options.onCut('slow_viewer');
-    this.#stream.cut();
+    this.#sink.cut();
   }
 }

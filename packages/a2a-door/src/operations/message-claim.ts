@@ -1,9 +1,13 @@
 import { hash } from 'node:crypto';
 import { A2AError, type Message } from '@hopline/a2a';
+import type { Owner } from '@hopline/events';
 import { type KeyValue, LogConflict, type MessageIdEntry } from '@hopline/log';
 
 /** Times a claim is tried again when the entry that was in the way is gone at the second look. */
 const CLAIM_TRIES_MAX = 3;
+
+/** Where a message id must be unique: contexts of two owners are two, though they have one name. */
+export type MessageScope = { owner: Owner; contextId: string };
 
 /**
  * Decides which task a message of a context belongs to: the first request with its id wins, on whatever replica (S1-9, S1-10). Returns the winner's task id.
@@ -11,12 +15,28 @@ const CLAIM_TRIES_MAX = 3;
  */
 export async function claimMessage(
   ids: KeyValue<MessageIdEntry>,
-  contextId: string,
+  { owner, contextId }: MessageScope,
   message: Message,
   taskId: string,
 ): Promise<string> {
-  const key = hash('sha256', JSON.stringify([contextId, message.messageId]));
-  const fingerprint = fingerprintOf(message);
+  const scope = [...ownerOf(owner), contextId, message.messageId];
+  return claim(ids, hash('sha256', JSON.stringify(scope)), taskId, fingerprintOf(message));
+}
+
+/**
+ * Decides whose task an id that clients choose is: one owner's alone, because an id is the name of a subject. Throws INVALID_PARAMS when somebody else, or another
+ * message, began it.
+ */
+export async function claimTask(ids: KeyValue<MessageIdEntry>, owner: Owner, message: Message, taskId: string): Promise<void> {
+  const fingerprint = hash('sha256', JSON.stringify([...ownerOf(owner), message.messageId, fingerprintOf(message)]));
+  await claim(ids, hash('sha256', JSON.stringify(['task', taskId])), taskId, fingerprint);
+}
+
+function ownerOf({ tenant, subject }: Owner): (string | null)[] {
+  return [tenant ?? null, subject ?? null];
+}
+
+async function claim(ids: KeyValue<MessageIdEntry>, key: string, taskId: string, fingerprint: string): Promise<string> {
   for (let tries = 1; tries <= CLAIM_TRIES_MAX; tries += 1) {
     try {
       await ids.create(key, { taskId, fingerprint });

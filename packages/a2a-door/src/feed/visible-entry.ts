@@ -1,17 +1,25 @@
-import { DIALECTS, type DialectName, frameResult, type Part, type StreamResponse } from '@hopline/a2a';
+import type { Part, StreamResponse } from '@hopline/a2a';
 import { eventOf, formatCursor, type VisibleFact } from '@hopline/events';
+import type { ArtifactIndex } from '../stream/event-sink.ts';
 
 /** Bytes counted for a fact beside its content. */
 const ENTRY_BYTES = 512;
 
-/** A fact that clients see. Its JSON is made once per dialect, whatever the number of viewers: only the request id differs between them. */
+/** What a binding makes of an event in one dialect. One object per form: it is the name under which the result is kept. */
+export type EventEncoder<T> = {
+  /** `artifactIndex`: which of the task's artifacts the event is about; undefined for other events. */
+  encode(event: StreamResponse, artifactIndex: number | undefined, generation: number): T;
+};
+
+/** A fact that clients see. It is encoded once per form, whatever the number of viewers. */
 export class VisibleEntry {
   readonly fact: VisibleFact;
   readonly generation: number;
-  /** The SSE id. */
+  /** Where a client that has seen this event goes on. */
   readonly cursor: string;
   #fresh: boolean;
-  #json: { [name in DialectName]?: string } = {};
+  /** Made when somebody watches. */
+  #encoded: Map<EventEncoder<unknown>, unknown> | undefined;
 
   /** `fresh`: it came live, so that the time to its first delivery means something. */
   constructor(fact: VisibleFact, seq: number, fresh: boolean) {
@@ -21,16 +29,15 @@ export class VisibleEntry {
     this.cursor = formatCursor({ generation: fact.generation, seq });
   }
 
-  /** What stands after `"result":` in a frame. `indexOf`: the place of an artifact among those of its task. */
-  json(dialect: DialectName, indexOf: (artifactId: string) => number): string {
-    this.#json[dialect] ??= this.#encoded(dialect, indexOf);
-    return this.#json[dialect];
-  }
-
-  #encoded(name: DialectName, indexOf: (artifactId: string) => number): string {
+  encoded<T>(encoder: EventEncoder<T>, indexOf: ArtifactIndex): T {
+    const known = this.#encoded?.get(encoder);
+    if (known !== undefined) return known as T;
     const event = eventOf(this.fact);
     const index = 'artifactUpdate' in event ? indexOf(event.artifactUpdate.artifact.artifactId) : undefined;
-    return frameResult(DIALECTS[name], DIALECTS[name].encodeEvent(event, index));
+    const made = encoder.encode(event, index, this.generation);
+    this.#encoded ??= new Map();
+    this.#encoded.set(encoder, made);
+    return made;
   }
 
   /** True once, for a live fact: latency is measured at the first socket, not once per viewer. */

@@ -1,36 +1,35 @@
 import { COUNT } from '@hopline/telemetry';
 import type { Ask, Door } from '../door.ts';
 import type { VisibleEntry } from '../feed/visible-entry.ts';
-import { SseStream } from './sse-stream.ts';
 import { Viewer } from './viewer.ts';
 
 /** Takes the response over as an event stream and flushes its head. From here on errors are frames. `onClose` runs once, however the stream ends. */
 export function openViewer(door: Door, ask: Ask, endsAtQuestion: boolean, onClose: () => void): Viewer {
-  const { reply, dialect, framing } = ask;
-  reply.hijack();
-  const stream = new SseStream(reply.raw);
+  const sink = ask.openSink(ask.dialect);
   const viewer = new Viewer({
-    stream,
-    dialect: dialect.name,
-    framing,
+    sink,
     facts: door.log.facts,
     limits: door.limits,
     endsAtQuestion,
     onEntry: deliveryMeter(door, ask),
     onCut: reason => {
       door.metrics?.viewersCut.add(1, { reason });
-      door.logger.info({ reason, bytes: stream.backlog }, 'stream cut');
+      door.logger.info({ reason, bytes: sink.backlog }, 'stream cut');
       ask.hop.set({ 'hopline.outcome': reason });
     },
   });
-  const forget = door.streams.add({ send: text => stream.send(text), drain: () => viewer.drain(), cut: () => stream.cut() });
-  stream.onClose(() => {
+  const forget = door.streams.add({
+    keepAlive: () => sink.keepAlive(),
+    drain: () => viewer.drain(),
+    cut: () => sink.cut(),
+  });
+  sink.onClose(() => {
     forget();
-    door.metrics?.bytesOut.add(stream.written);
-    ask.hop.count(COUNT.bytesOut, stream.written);
+    door.metrics?.bytesOut.add(sink.written);
+    ask.hop.count(COUNT.bytesOut, sink.written);
     onClose();
   });
-  stream.open(reply.getHeaders());
+  sink.open();
   return viewer;
 }
 

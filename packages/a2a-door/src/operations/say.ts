@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { CancelInput, MessageInput } from '@hopline/events';
+import { type CancelInput, isSameOwner, type MessageInput } from '@hopline/events';
 import type { Ask, Door } from '../door.ts';
 import { fromLog } from '../log-faults.ts';
 import type { Admission } from './admit-message.ts';
@@ -11,7 +11,8 @@ const HEADER_SAFE = /^[\x21-\x7e]{1,200}$/;
 export async function sayMessage(door: Door, ask: Ask, admission: Admission): Promise<void> {
   const { taskId, contextId, message, metadata } = admission;
   const { role, profile } = door;
-  const input: MessageInput = { kind: 'message', message, contextId, role, profile, ...(metadata && { metadata }) };
+  const owner = isSameOwner(ask.caller, undefined) ? {} : { owner: ask.caller };
+  const input: MessageInput = { kind: 'message', message, contextId, role, profile, ...owner, ...(metadata && { metadata }) };
   const { messageId } = message;
   await say(door, ask, taskId, input, `${taskId}:msg:${HEADER_SAFE.test(messageId) ? messageId : hash('sha256', messageId)}`);
 }

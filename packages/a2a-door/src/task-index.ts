@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { A2AError } from '@hopline/a2a';
-import type { Role } from '@hopline/events';
+import type { Owner, Role } from '@hopline/events';
 import { followBucket, type KeyValue, type TaskIndexEntry } from '@hopline/log';
 
 /** Where a task stands among all: newest status first, tasks of one millisecond by id, so that the order is total. */
 export type Place = { taskId: string; at: number };
 
-export type IndexedTask = Place & Pick<TaskIndexEntry, 'contextId' | 'state' | 'generation'>;
+export type IndexedTask = Place & Pick<TaskIndexEntry, 'contextId' | 'state' | 'generation'> & { owner: Owner | undefined };
 
 /** Negative when `a` is older than `b`. */
 export function comparePlaces(a: Place, b: Place): number {
@@ -55,11 +55,11 @@ export class TaskIndex {
 
   /** What this process has seen of a task: it knows its own earlier than the bucket tells. */
   note(taskId: string, entry: Omit<TaskIndexEntry, 'first'>): void {
-    const { role, generation, at, contextId, state } = entry;
+    const { role, generation, at, contextId, state, owner } = entry;
     const known = this.#known.get(taskId);
     if (role !== this.#options.role || (known !== undefined && known.generation >= generation)) return;
     this.forget(taskId);
-    const task = { taskId, at, contextId, state, generation };
+    const task = { taskId, at, contextId, state, generation, owner };
     this.#known.set(taskId, task);
     this.#ordered.splice(this.#placeOf(task), 0, task);
     if (this.#ordered.length > this.#options.entriesMax) this.#known.delete(this.#ordered.shift()!.taskId);

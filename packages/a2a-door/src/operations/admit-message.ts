@@ -2,7 +2,7 @@ import { A2AError, isTerminal, type Message, type Metadata } from '@hopline/a2a'
 import { isTaskId } from '@hopline/events';
 import { TURNS_MAX } from '@hopline/task';
 import { uuidv7 } from 'uuidv7';
-import type { Door } from '../door.ts';
+import type { Ask, Door } from '../door.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { claimMessage, fingerprintOf, reusedMessageId } from './message-claim.ts';
@@ -20,23 +20,24 @@ export type Admission = {
 );
 
 /** A message that names no task begins one, if it is the first with its id in its context. */
-export async function admitFirst(door: Door, message: Message, metadata: Metadata | undefined): Promise<Admission> {
+export async function admitFirst(door: Door, ask: Ask, message: Message, metadata: Metadata | undefined): Promise<Admission> {
   const taskId = uuidv7();
   const { contextId = uuidv7() } = message;
   const admission = { taskId, contextId, message, metadata };
   if (message.contextId === undefined) return { ...admission, kind: 'new' };
-  const winner = await claimMessage(door.log.messageIds, contextId, message, taskId);
+  const winner = await claimMessage(door.log.messageIds, { owner: ask.caller, contextId }, message, taskId);
   return winner === taskId ? { ...admission, kind: 'new' } : { ...admission, kind: 'again', taskId: winner };
 }
 
 /** A further message of a task that must exist. */
 export async function admitNext(
   door: Door,
+  ask: Ask,
   message: Message,
   taskId: string,
   metadata: Metadata | undefined,
 ): Promise<Admission> {
-  const lease = await acquireTask(door, taskId);
+  const lease = await acquireTask(door, ask, taskId);
   try {
     const control = lease.feed.control!;
     const { contextId } = control;
@@ -49,7 +50,8 @@ export async function admitNext(
     if (control.turn >= TURNS_MAX) {
       throw new A2AError('UNSUPPORTED_OPERATION', { detail: `the task has ${TURNS_MAX} messages already`, taskId });
     }
-    if ((await claimMessage(door.log.messageIds, contextId, message, taskId)) !== taskId) throw reusedMessageId();
+    if ((await claimMessage(door.log.messageIds, { owner: ask.caller, contextId }, message, taskId)) !== taskId)
+      throw reusedMessageId();
     return { ...admission, kind: isTaken(lease.feed, message) ? 'taken' : 'next' };
   } catch (thrown) {
     lease.release();
@@ -70,7 +72,7 @@ export function isTaken(feed: TaskFeed, message: Message): boolean {
 }
 
 /** The feed of a task that must exist. What cannot be an id is an unknown one. */
-export async function acquireTask(door: Door, taskId: string): Promise<FeedLease> {
+export async function acquireTask(door: Door, { caller }: Ask, taskId: string): Promise<FeedLease> {
   if (!isTaskId(taskId)) throw new A2AError('TASK_NOT_FOUND');
-  return door.feeds.acquire(taskId, 'existing');
+  return door.feeds.acquire(taskId, 'existing', caller);
 }

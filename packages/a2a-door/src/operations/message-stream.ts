@@ -18,7 +18,7 @@ export async function messageStream(door: Door, ask: Ask): Promise<Answer> {
   const leave = door.streams.enter();
   let admission: Admission;
   try {
-    admission = await admitRequest(door, request);
+    admission = await admitRequest(door, ask, request);
   } catch (thrown) {
     leave();
     throw thrown;

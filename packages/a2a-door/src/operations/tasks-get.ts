@@ -8,6 +8,6 @@ import { dialectFor } from './task-dialect.ts';
 export async function tasksGet(door: Door, ask: Ask): Promise<Answer> {
   const { taskId, historyLength } = ask.dialect.decodeGet(ask.params);
   if (!isTaskId(taskId)) throw new A2AError('TASK_NOT_FOUND');
-  const { task } = await door.feeds.view(taskId);
+  const { task } = await door.feeds.view(taskId, ask.caller);
   return dialectFor(ask, task).encodeTask(withHistory(task, historyLength));
 }

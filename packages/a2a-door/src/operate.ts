@@ -1,14 +1,13 @@
 import { A2AError, type Operation } from '@hopline/a2a';
-import { A2A_METHOD, type A2aMethod, ATTR, type Hop, startHop } from '@hopline/telemetry';
-import type { FastifyRequest } from 'fastify';
-import type { Answer, Ask, Door, Operate } from './door.ts';
+import { A2A_METHOD, type A2aMethod, ATTR, type Hop, startHop, type TraceCarrier } from '@hopline/telemetry';
+import { firstOf, type RequestHeaders } from './authenticate.ts';
+import type { Answer, Door, DoorRequest, Operate } from './door.ts';
 import { messageSend } from './operations/message-send.ts';
 import { messageStream } from './operations/message-stream.ts';
 import { tasksCancel } from './operations/tasks-cancel.ts';
 import { tasksGet } from './operations/tasks-get.ts';
 import { tasksList } from './operations/tasks-list.ts';
 import { tasksSubscribe } from './operations/tasks-subscribe.ts';
-import { headerOf, queryOf, traceOf } from './read-request.ts';
 
 /** Seconds after which a refused client may come back. */
 export const RETRY_AFTER_S = 1;
@@ -31,26 +30,18 @@ const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
   subscribe: A2A_METHOD.subscribeToTask,
 };
 
-/** A request as its binding understood it. */
-export type Understood = Pick<Ask, 'dialect' | 'ambiguous' | 'framing' | 'params' | 'reply'> & { request: FastifyRequest };
-
 /** Runs an operation in a span of its own, whatever the binding. Throws what the operation throws. */
-export async function operate(door: Door, operation: Operation, understood: Understood): Promise<Answer> {
-  const { dialect, ambiguous = false, framing, params, request, reply } = understood;
+export async function operate(door: Door, operation: Operation, request: DoorRequest): Promise<Answer> {
+  const { dialect, ambiguous = false, params, headers, gone, openSink } = request;
   const receivedAt = Date.now();
   const attributes = { [ATTR.a2aMethod]: SPAN_OF[operation], [ATTR.a2aVersion]: dialect.name, [ATTR.role]: door.role };
-  const hop = startHop(SPAN_OF[operation], { kind: 'server', parent: traceOf(request), attributes });
-  const gone = new AbortController();
-  const { raw } = reply;
-  raw.once('close', () => {
-    gone.abort();
-    hop.end();
-  });
-  const leaving = AbortSignal.any([gone.signal, door.streams.draining]);
-  const cursor = headerOf(request, 'last-event-id') ?? queryOf(request, 'cursor');
-  const ask = { dialect, ambiguous, framing, params, cursor, hop, reply, receivedAt, leaving };
+  const hop = startHop(SPAN_OF[operation], { kind: 'server', parent: traceOf(headers), attributes });
+  gone.addEventListener('abort', () => hop.end(), { once: true });
+  const leaving = AbortSignal.any([gone, door.streams.draining]);
+  const cursor = firstOf(headers, 'last-event-id') ?? request.cursor;
   try {
-    refuseTenant(ask);
+    const caller = await door.authenticate({ headers, tenant: tenantOf(request) });
+    const ask = { dialect, ambiguous, params, cursor, openSink, caller, hop, receivedAt, leaving };
     return await hop.run(() => OPERATE[operation](door, ask));
   } catch (thrown) {
     endFailed(hop, A2AError.from(thrown));
@@ -58,14 +49,17 @@ export async function operate(door: Door, operation: Operation, understood: Unde
   }
 }
 
-/**
- * This door has no tenants, its card names none, and a client sends the tenant that the card names ([A2A 1.0] 8.3.2). Another tenant's tasks are not to be seen,
- * and "not yours" looks like "not found": so everything under a tenant is not found, in every binding.
- */
-function refuseTenant({ dialect, params }: Ask): void {
+/** 1.0 alone has tenants, and an empty one is none. What is no string is refused by the operation's schema. */
+function tenantOf({ dialect, params }: DoorRequest): string | undefined {
   const { tenant } = (params ?? {}) as { tenant?: unknown };
-  const named = dialect.name === '1.0' && tenant !== undefined && tenant !== null && tenant !== '';
-  if (named) throw new A2AError('TASK_NOT_FOUND', { detail: 'there is no such tenant here' });
+  return dialect.name === '1.0' && typeof tenant === 'string' && tenant !== '' ? tenant : undefined;
+}
+
+/** Where the caller's trace goes on. */
+function traceOf(headers: RequestHeaders): TraceCarrier {
+  const traceparent = firstOf(headers, 'traceparent');
+  const tracestate = firstOf(headers, 'tracestate');
+  return { ...(traceparent !== undefined && { traceparent }), ...(tracestate !== undefined && { tracestate }) };
 }
 
 /** A client's mistake is no error of this span; a fault of ours is (OTel semantic conventions: SERVER spans). */

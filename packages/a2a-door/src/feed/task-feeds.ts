@@ -1,5 +1,5 @@
 import { A2AError } from '@hopline/a2a';
-import type { Fact, Role } from '@hopline/events';
+import { type Fact, isSameOwner, type Owner, type Role, type TaskControl } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import type { TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
@@ -13,7 +13,7 @@ export type FeedLease = { feed: TaskFeed; release(): void };
 
 type Held = { feed: TaskFeed; opening: Promise<void>; users: number; linger: NodeJS.Timeout | undefined };
 
-/** The feeds of this process, one per task that somebody looks at. A task of another role is no task here: "not yours" looks like "not found". */
+/** The feeds of this process, one per task that somebody looks at. A task of another role or owner is no task here: "not yours" looks like "not found". */
 export class TaskFeeds {
   readonly #log: Log;
   readonly #role: Role;
@@ -31,19 +31,19 @@ export class TaskFeeds {
   }
 
   /** Throws TASK_NOT_FOUND (mode `existing`) or UNAVAILABLE. */
-  async acquire(taskId: string, mode: OpenMode): Promise<FeedLease> {
+  async acquire(taskId: string, mode: OpenMode, caller: Owner): Promise<FeedLease> {
     const known = this.#held.get(taskId);
     const held = known === undefined || known.feed.fault !== undefined ? this.#open(taskId, mode) : known;
     this.#use(held);
     try {
       await held.opening;
       if (held === known && mode === 'existing') await held.feed.refresh();
-      if (held.feed.control !== undefined && held.feed.control.role !== this.#role) throw new A2AError('TASK_NOT_FOUND');
+      if (held.feed.control !== undefined) this.#requireShown(held.feed.control, caller);
     } catch (thrown) {
       this.#release(held);
       // Somebody else asked for this task when it was not there yet.
       const raced = held === known && mode !== 'existing' && thrown instanceof A2AError && thrown.code === 'TASK_NOT_FOUND';
-      if (raced && held.feed.control === undefined) return this.acquire(taskId, mode);
+      if (raced && held.feed.control === undefined) return this.acquire(taskId, mode, caller);
       throw thrown;
     }
     let released = false;
@@ -55,15 +55,16 @@ export class TaskFeeds {
   }
 
   /** The task as it is in the log now: from its feed where there is one, else read once. */
-  async view(taskId: string): Promise<TaskView> {
+  async view(taskId: string, caller: Owner): Promise<TaskView> {
     if (this.#held.has(taskId)) {
-      const { feed, release } = await this.acquire(taskId, 'existing');
+      const { feed, release } = await this.acquire(taskId, 'existing', caller);
       release();
       return feed.view!;
     }
     try {
       const last = await this.#log.facts.last(taskId);
-      if (last === undefined || last.record.control.role !== this.#role) throw new A2AError('TASK_NOT_FOUND');
+      if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
+      this.#requireShown(last.record.control, caller);
       let view: TaskView | undefined;
       for await (const stored of this.#log.facts.read(taskId, firstOf(last))) view = foldRecord(view, stored);
       return view ?? foldRecord(undefined, last);
@@ -74,6 +75,10 @@ export class TaskFeeds {
 
   close(): void {
     for (const held of this.#held.values()) this.#drop(held);
+  }
+
+  #requireShown({ role, owner }: TaskControl, caller: Owner): void {
+    if (role !== this.#role || !isSameOwner(owner, caller)) throw new A2AError('TASK_NOT_FOUND');
   }
 
   #open(taskId: string, mode: OpenMode): Held {
@@ -89,9 +94,9 @@ export class TaskFeeds {
   /** Whoever was told of a status here finds it in the next list here. */
   #note({ taskId, control }: TaskFeed, fact: Fact): void {
     if (fact.kind !== 'task.created' && fact.kind !== 'status.changed') return;
-    const { contextId, role } = control!;
+    const { contextId, role, owner } = control!;
     const { state } = 'task' in fact.event ? fact.event.task.status : fact.event.statusUpdate.status;
-    this.#index.note(taskId, { contextId, role, state, generation: fact.generation, at: fact.at });
+    this.#index.note(taskId, { contextId, role, state, generation: fact.generation, at: fact.at, ...(owner && { owner }) });
   }
 
   #use(held: Held): void {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ArtifactUpdated } from '@hopline/events';
 import { FactRing } from './fact-ring.ts';
-import { VisibleEntry } from './visible-entry.ts';
+import { type EventEncoder, VisibleEntry } from './visible-entry.ts';
 
 function entry(generation: number, text = ''): VisibleEntry {
   const artifact = { artifactId: 'a', parts: [{ text }] };
@@ -47,13 +47,21 @@ test('a hole in the generations empties the ring: it is always contiguous', () =
   assert.deepEqual(held(ring, 10), [5]);
 });
 
-test('the JSON of a fact is made once per dialect, and its first delivery is taken once', () => {
+test('a fact is encoded once per form, with the place of its artifact, and its first delivery is taken once', () => {
   const one = entry(1, 'hi');
-  const indexOf = () => 0;
-  assert.equal(one.json('1.0', indexOf), one.json('1.0', indexOf));
+  const json: EventEncoder<string> = { encode: (event, index, generation) => JSON.stringify({ event, index, generation }) };
+  const other: EventEncoder<string> = { encode: event => JSON.stringify(event) };
+  const encoded = one.encoded(json, () => 3);
   const parts = one.fact.kind === 'artifact.updated' ? one.fact.event.artifactUpdate.artifact.parts : [];
   parts[0] = { text: 'changed' };
-  assert.match(one.json('1.0', indexOf), /"hi"/);
-  assert.match(one.json('0.3', indexOf), /"changed"/);
+  assert.equal(
+    one.encoded(json, () => 4),
+    encoded,
+  );
+  assert.match(encoded, /"hi".*"index":3,"generation":1/);
+  assert.match(
+    one.encoded(other, () => 3),
+    /"changed"/,
+  );
   assert.deepEqual([one.takeFirstDelivery(), one.takeFirstDelivery()], [true, false]);
 });

@@ -1,6 +1,3 @@
-import { A2A_JSON_TYPE, A2AError, httpJsonFailure } from '@hopline/a2a';
-import type { FastifyReply } from 'fastify';
-
 /** Bounds of the door. Every one has a default and can be set by the process that opens it. */
 export type Limits = {
   /** Request body; bytes. More is answered with 413. */
@@ -57,29 +54,3 @@ export const LIMITS: Limits = {
   requestsPerConnectionMax: 10_000,
   requestMsMax: 30_000,
 };
-
-/** Characters of one part of a path; a longer one names nothing. */
-const PATH_PART_CHARS_MAX = 1_024;
-
-/** Settings of the HTTP server under the door. */
-export function serverOptions(limits: Limits) {
-  return {
-    bodyLimit: limits.bodyBytesMax,
-    maxRequestsPerSocket: limits.requestsPerConnectionMax,
-    requestTimeout: limits.requestMsMax,
-    logger: false,
-    forceCloseConnections: 'idle',
-    frameworkErrors: (_error: unknown, _request: unknown, reply: FastifyReply) => refuseUrl(reply),
-    // Longer than the longest id and what is put around it, so that every id reaches the operation that refuses it.
-    routerOptions: { maxParamLength: PATH_PART_CHARS_MAX },
-  } as const;
-}
-
-/** An address that cannot be decoded reaches no route; the framework's own answer would repeat it. */
-function refuseUrl(reply: FastifyReply): void {
-  const error = new A2AError('INVALID_PARAMS', { detail: 'the path is not percent-encoded as it should be' });
-  reply
-    .code(error.row.http)
-    .header('content-type', A2A_JSON_TYPE)
-    .send(Buffer.from(JSON.stringify(httpJsonFailure(error))));
-}

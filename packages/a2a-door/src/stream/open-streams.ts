@@ -1,10 +1,10 @@
-import { A2AError, sseComment } from '@hopline/a2a';
+import { A2AError } from '@hopline/a2a';
 import type { HopMetrics } from '@hopline/telemetry';
 import type { Limits } from '../limits.ts';
 
 /** What the process needs of a stream to keep it alive and to end it. */
 export type OpenStream = {
-  send(text: string): void;
+  keepAlive(): void;
   /** Tells the client to come back, and ends. */
   drain(): void;
   cut(): void;
@@ -68,7 +68,6 @@ export class OpenStreams {
   }
 
   #beat(): void {
-    const comment = sseComment('keep-alive');
-    for (const stream of this.#streams) stream.send(comment);
+    for (const stream of this.#streams) stream.keepAlive();
   }
 }

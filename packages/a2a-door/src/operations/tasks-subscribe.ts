@@ -14,7 +14,7 @@ export async function tasksSubscribe(door: Door, ask: Ask): Promise<Answer> {
   const { taskId } = ask.dialect.decodeSubscribe(ask.params);
   const leave = door.streams.enter();
   try {
-    const { feed, release } = await acquireTask(door, taskId);
+    const { feed, release } = await acquireTask(door, ask, taskId);
     const after = cursorFor(feed, ask.cursor);
     const dialect = dialectFor(ask, feed.view!.task);
     const refusal = refusalOf(dialect, feed, after);

@@ -1,0 +1,59 @@
+import type { Dialect, JsonObject } from '@hopline/a2a';
+import type { Owner, Profile, Role } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import type { Hop, HopMetrics, Logger } from '@hopline/telemetry';
+import type { Authenticate, RequestHeaders } from './authenticate.ts';
+import type { TaskFeeds } from './feed/task-feeds.ts';
+import type { Limits } from './limits.ts';
+import type { EventSink } from './stream/event-sink.ts';
+import type { OpenStreams } from './stream/open-streams.ts';
+import type { TaskIndex } from './task-index.ts';
+
+/** What every operation of one door works with, whatever the bindings in front of it. */
+export type Door = {
+  log: Log;
+  role: Role;
+  profile: Profile;
+  limits: Limits;
+  logger: Logger;
+  metrics: HopMetrics | undefined;
+  authenticate: Authenticate;
+  feeds: TaskFeeds;
+  streams: OpenStreams;
+  index: TaskIndex;
+  /** Tells every stream to come back and ends it; waits end with the task as it is. For a process that is about to end. */
+  drain(): void;
+  /** Lets go of the log. */
+  close(): void;
+};
+
+/** A request as its binding understood it. */
+export type DoorRequest = {
+  dialect: Dialect;
+  /** No version was named, and the method is one that 0.3 and the legacy form both have: the task decides (`dialectFor`). */
+  ambiguous?: boolean;
+  params: unknown;
+  /** Names in lower case: cursor, trace context, credentials. */
+  headers: RequestHeaders;
+  /** A cursor that came otherwise than as `last-event-id`, which counts more. */
+  cursor?: string | undefined;
+  /** Aborts when the response is over, or its client has gone. */
+  gone: AbortSignal;
+  /** Takes the response over for a stream of events. */
+  openSink(dialect: Dialect): EventSink;
+};
+
+/** A request on its way through an operation: who asks, for what. */
+export type Ask = Pick<DoorRequest, 'dialect' | 'ambiguous' | 'params' | 'cursor' | 'openSink'> & {
+  /** Sees its own tasks alone. */
+  caller: Owner;
+  hop: Hop;
+  /** Epoch milliseconds. */
+  receivedAt: number;
+  /** Aborts when the client has gone before it was answered, or the process drains. Never cancels a task (S2-35). */
+  leaving: AbortSignal;
+};
+
+/** The result to answer with, or `streamed` when the response was taken over. */
+export type Answer = JsonObject | 'streamed';
+export type Operate = (door: Door, ask: Ask) => Promise<Answer>;

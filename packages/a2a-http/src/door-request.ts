@@ -1,0 +1,22 @@
+import type { DoorRequest } from '@hopline/a2a-door';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { queryOf } from './read-request.ts';
+import { type Framing, SseSink } from './sse-sink.ts';
+
+/** A request of an HTTP binding as the door takes it. */
+export function doorRequest(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  understood: Pick<DoorRequest, 'dialect' | 'ambiguous' | 'params'> & { framing: Framing },
+): DoorRequest {
+  const { framing, ...asked } = understood;
+  const gone = new AbortController();
+  reply.raw.once('close', () => gone.abort());
+  return {
+    ...asked,
+    headers: request.headers,
+    cursor: queryOf(request, 'cursor'),
+    gone: gone.signal,
+    openSink: dialect => new SseSink(reply, dialect, framing),
+  };
+}
