@@ -128,6 +128,27 @@ test('a failure and a question have exit codes of their own, and the question ca
   assert.deepEqual(await hopline(['ask', 'this one', '--task', taskId]), { code: 0, out: ANSWER, err: '' });
 });
 
+test('list prints tasks over several pages, by context and by state', { timeout: 60_000 }, async () => {
+  const contextId = crypto.randomUUID();
+  for (const text of ['go', 'fail', 'ask back']) await hopline(['ask', text, '--context', contextId]);
+  const listed = await hopline(['list', '--context', contextId]);
+  assert.deepEqual(
+    listed.out
+      .trimEnd()
+      .split('\n')
+      .map(line => line.split('  ').at(-1)),
+    ['input-required', 'failed', 'completed'],
+  );
+  const newest = lines((await hopline(['list', '--context', contextId, '--limit', '2', '--json'])).out);
+  assert.deepEqual(
+    newest.map(task => task.status.state),
+    ['TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_FAILED'],
+  );
+  const failed = await hopline(['list', '--context', contextId, '--state', 'failed']);
+  assert.match(failed.out, /^\S+ {2}\S+Z {2}failed\n$/);
+  assert.deepEqual(await hopline(['list', '--context', 'none-such']), { code: 0, out: '', err: '' });
+});
+
 test('card and get speak to programs too; usage and an absent server have codes of their own', { timeout: 30_000 }, async () => {
   const [card] = lines((await hopline(['card', '--json'])).out);
   assert.ok(card.supportedInterfaces.length > 0);

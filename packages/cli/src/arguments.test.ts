@@ -6,7 +6,16 @@ import { EXIT } from './exit-code.ts';
 import { type CommandName, HELP } from './help.ts';
 import { UsageError } from './usage-error.ts';
 
-const NOTHING = { agent: undefined, context: undefined, task: undefined, cursor: undefined, json: false, url: URL_DEFAULT };
+const NOTHING = {
+  agent: undefined,
+  context: undefined,
+  task: undefined,
+  cursor: undefined,
+  state: undefined,
+  limit: 20,
+  json: false,
+  url: URL_DEFAULT,
+};
 
 test('each command takes its subject and its options, in any order', () => {
   assert.deepEqual(parseArguments(['ask', '--agent', 'a', 'hi', '--context=c', '--task', 't', '--json'], undefined), {
@@ -20,6 +29,10 @@ test('each command takes its subject and its options, in any order', () => {
     ...{ command: 'follow', subject: 't', cursor: '3.7' },
   });
   assert.deepEqual(parseArguments(['card'], ''), { ...NOTHING, command: 'card', subject: undefined });
+  assert.deepEqual(parseArguments(['list', '--state', 'input-required', '--limit', '10000', '--context', 'c'], ''), {
+    ...NOTHING,
+    ...{ command: 'list', subject: undefined, state: 'TASK_STATE_INPUT_REQUIRED', limit: 10_000, context: 'c' },
+  });
 });
 
 test('the URL of the line goes before the one of the environment', () => {
@@ -40,6 +53,10 @@ test('what cannot be understood is a usage error that says where to look', () =>
     ['cancel', ''],
     ['follow', 'a', 'b'],
     ['card', 'x'],
+    ['list', 'x'],
+    ['list', '--limit', '0'],
+    ['list', '--limit', '10001'],
+    ['list', '--state', 'done'],
     ['get', 't', '--cursor', '1.1'],
     ['ask', '--agent'],
   ];
@@ -56,6 +73,7 @@ test('help names every option a command takes, and every exit code', () => {
   const options: Record<CommandName, string[]> = {
     ask: ['agent', 'context', 'task'],
     follow: ['cursor'],
+    list: ['context', 'state', 'limit'],
     get: [],
     cancel: [],
     card: [],
@@ -65,7 +83,10 @@ test('help names every option a command takes, and every exit code', () => {
     const text = HELP[command as CommandName];
     const named = [...text.matchAll(/^ {2}--([a-z]+)/gm)].map(match => match[1]);
     assert.deepEqual(named, [...own, 'url', 'json', 'help']);
-    for (const option of own) assert.doesNotThrow(() => parseArguments([command, 'x', `--${option}`, 'v'], undefined));
+    const values: Record<string, string> = { state: 'failed', limit: '3' };
+    const subject = command === 'list' ? [] : ['x'];
+    for (const option of own)
+      assert.doesNotThrow(() => parseArguments([command, ...subject, `--${option}`, values[option] ?? 'v'], undefined));
   }
   for (const line of [[], ['--help'], ['-h'], ['help']]) assert.deepEqual(parseArguments(line, undefined), { help: '' });
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');

@@ -1,8 +1,13 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { TASK_STATES, type TaskState } from '@hopline/a2a';
 import type { CommandName, HELP } from './help.ts';
+import { wordOf } from './list.ts';
 import { UsageError } from './usage-error.ts';
 
 export const URL_DEFAULT = 'http://127.0.0.1:8000/';
+/** Tasks that `list` prints. */
+export const LIST_LIMIT_DEFAULT = 20;
+export const LIST_LIMIT_MAX = 10_000;
 
 export type Invocation =
   | { help: keyof typeof HELP }
@@ -16,6 +21,9 @@ export type Invocation =
       context: string | undefined;
       task: string | undefined;
       cursor: string | undefined;
+      state: TaskState | undefined;
+      /** 1 to LIST_LIMIT_MAX. */
+      limit: number;
     };
 
 const text = { type: 'string' } as const;
@@ -26,6 +34,7 @@ const COMMON = { url: text, json: flag, help: { ...flag, short: 'h' } } as const
 const COMMANDS = {
   ask: { options: { agent: text, context: text, task: text }, subjects: 'at most one' },
   follow: { options: { cursor: text }, subjects: 'one' },
+  list: { options: { context: text, state: text, limit: text }, subjects: 'none' },
   get: { options: {}, subjects: 'one' },
   cancel: { options: {}, subjects: 'one' },
   card: { options: {}, subjects: 'none' },
@@ -42,7 +51,7 @@ export function parseArguments(argv: readonly string[], urlOfEnvironment: string
   const [subject, ...more] = positionals;
   if (more.length > 0 || (subjects === 'none' && subject !== undefined)) throw new UsageError(tooMany(first));
   if (subjects === 'one' && !subject) throw new UsageError(`${first} needs the id of a task; see hopline ${first} --help`);
-  const { agent, context, task, cursor, url, json } = values as Partial<Record<string, string>>;
+  const { agent, context, task, cursor, state, limit, url, json } = values as Partial<Record<string, string>>;
   return {
     command: first,
     subject,
@@ -52,6 +61,8 @@ export function parseArguments(argv: readonly string[], urlOfEnvironment: string
     context,
     task,
     cursor,
+    state: stateFrom(state),
+    limit: limitFrom(limit),
   };
 }
 
@@ -70,8 +81,24 @@ function read(command: CommandName, args: string[], options: NonNullable<ParseAr
 }
 
 function tooMany(command: CommandName): string {
-  const wanted = command === 'ask' ? 'one text: put it in quotes' : command === 'card' ? 'nothing' : 'one task';
+  const wanted =
+    command === 'ask' ? 'one text: put it in quotes' : COMMANDS[command].subjects === 'none' ? 'nothing' : 'one task';
   return `${command} takes ${wanted}; see hopline ${command} --help`;
+}
+
+function stateFrom(word: string | undefined): TaskState | undefined {
+  if (word === undefined) return undefined;
+  const state = TASK_STATES.find(one => wordOf(one) === word.toLowerCase());
+  if (state === undefined)
+    throw new UsageError(`--state is one of ${TASK_STATES.map(wordOf).join(', ')}; see hopline list --help`);
+  return state;
+}
+
+function limitFrom(text: string | undefined): number {
+  if (text === undefined) return LIST_LIMIT_DEFAULT;
+  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= LIST_LIMIT_MAX) return limit;
+  throw new UsageError(`--limit is a number from 1 to ${LIST_LIMIT_MAX}; see hopline list --help`);
 }
 
 function urlFrom(text: string): string {

@@ -13,6 +13,7 @@ const OVERVIEW = `hopline COMMAND [options]     asks agents over A2A, and comes 
 
   ask [TEXT]      asks, and prints the answer as it comes
   follow TASK     prints what a task says, from its beginning or from a cursor
+  list            prints your tasks, the newest first
   get TASK        prints a task as it is now
   cancel TASK     cancels a task
   card            prints who the server is and what it can do
@@ -32,6 +33,11 @@ export const HELP = {
   follow: `hopline follow TASK [options]     prints what a task says until it ends, also when it has ended already
 
   --cursor C      begins after this place in the task; \`ask\` prints it when it is interrupted, and --json with every event${COMMON}${ENDS}`,
+  list: `hopline list [options]     prints your tasks: id, time and state, the newest state first; --json prints whole tasks without their history
+
+  --context ID    those of a conversation
+  --state STATE   those in a state: submitted, working, completed, failed, canceled, rejected, input-required, auth-required
+  --limit N       at most so many, 20 by default${COMMON}`,
   get: `hopline get TASK [options]     prints what a task has answered so far; --json prints the whole task\n${COMMON}`,
   cancel: `hopline cancel TASK [options]     cancels a task\n${COMMON}`,
   card: `hopline card [options]     prints who the server is and what it can do; --json prints the card itself\n${COMMON}`,

@@ -10,6 +10,7 @@ import { EXIT, type ExitCode, exitCodeOfError } from './exit-code.ts';
 import { follow } from './follow.ts';
 import { get } from './get.ts';
 import { HELP } from './help.ts';
+import { list } from './list.ts';
 import { Output, type Sink } from './output.ts';
 import { readQuestion } from './read-question.ts';
 import { UsageError } from './usage-error.ts';
@@ -58,6 +59,8 @@ async function runCommand(asked: Asked, output: Output, surroundings: Surroundin
       return get(context, subject);
     case 'cancel':
       return cancel(context, subject);
+    case 'list':
+      return list(context, { contextId: asked.context, state: asked.state, limit: asked.limit });
     case 'card':
       return card(context);
   }

@@ -1,10 +1,19 @@
-import type { JsonObject, Message, Operation, Task } from '@hopline/a2a';
+import { A2AError, type JsonObject, type Message, type Operation, type Task } from '@hopline/a2a';
 import { type Card, readCard } from './card.ts';
 import { FailedTry } from './failed-try.ts';
+import { isObject } from './json.ts';
 import type { ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
 import { noA2A, resultOf, type Transport } from './transport.ts';
 import { pause, type RetryLimits, Tries } from './tries.ts';
+
+export type TaskPage = {
+  tasks: Task[];
+  /** For the page after this one; absent: there is none. */
+  nextPageToken?: string;
+  /** Of all pages, as far as the server knows. */
+  totalSize?: number;
+};
 
 /** Operations with one answer, tried again until they have it. */
 export class Calls {
@@ -32,6 +41,19 @@ export class Calls {
   /** Throws FailedTry. */
   async getOnce(params: JsonObject, call: CallOptions): Promise<Task> {
     return this.#taskOf(await this.#ask('get', params, call, this.#limits.callMsMax));
+  }
+
+  async list(params: JsonObject, call: CallOptions): Promise<TaskPage> {
+    if (this.#transport.dialect.methods.list === undefined)
+      throw new A2AError('UNSUPPORTED_OPERATION', { detail: 'this dialect has no lists of tasks' });
+    const page = await this.#trying(call, () => this.#ask('list', params, call, this.#limits.callMsMax));
+    if (!isObject(page) || !Array.isArray(page.tasks)) throw noA2A('the answer is no page of tasks').error;
+    const { nextPageToken, totalSize } = page;
+    return {
+      tasks: page.tasks.map(task => this.#taskOf(task)),
+      ...(typeof nextPageToken === 'string' && nextPageToken !== '' && { nextPageToken }),
+      ...(typeof totalSize === 'number' && { totalSize }),
+    };
   }
 
   async cancel(taskId: string, call: CallOptions): Promise<Task> {

@@ -1,5 +1,5 @@
-import type { JsonObject, Message, Metadata, SendRequest, Task } from '@hopline/a2a';
-import { Calls } from './calls.ts';
+import type { JsonObject, Message, Metadata, SendRequest, Task, TaskState } from '@hopline/a2a';
+import { Calls, type TaskPage } from './calls.ts';
 import type { Card } from './card.ts';
 import { CLIENT_LIMITS, type ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
@@ -39,6 +39,18 @@ export type SendOptions = StreamOptions & {
 
 export type GetOptions = CallOptions & { historyLength?: number };
 
+export type ListOptions = GetOptions & {
+  contextId?: string;
+  state?: TaskState;
+  /** 1 to 100. */
+  pageSize?: number;
+  /** What the page before gave as `nextPageToken`. */
+  pageToken?: string;
+  /** Only tasks whose status is of this time or later. */
+  statusSince?: Date;
+  includeArtifacts?: boolean;
+};
+
 export type SubscribeOptions = CallOptions & {
   /** Of the last event that was seen, or BEGINNING. Without one the task as it is comes first, and 1.0 refuses a task that has ended. */
   cursor?: string;
@@ -51,6 +63,8 @@ export type Client = {
   /** Says a message, with the first `next()`, and shows what follows until the task ends or asks. */
   stream(message: Outgoing, options?: StreamOptions): AsyncGenerator<StreamItem, void, undefined>;
   get(taskId: string, options?: GetOptions): Promise<Task>;
+  /** One page of the caller's tasks, newest status first. Throws UNSUPPORTED_OPERATION in dialect 0.3, which has no lists. */
+  list(options?: ListOptions): Promise<TaskPage>;
   /** The task as it is then: canceled, unless its agent takes more than the server's patience. */
   cancel(taskId: string, options?: CallOptions): Promise<Task>;
   /** What follows in a task until it ends. */
@@ -91,8 +105,29 @@ export function createClient(options: ClientOptions): Client {
     stream: (message, call = {}) => follow({ operation: 'stream', params: sendParams(message, call) }, call),
     get: (id, call = {}) =>
       calls.get({ id, ...(call.historyLength !== undefined && { historyLength: call.historyLength }) }, call),
+    list: (call = {}) => calls.list(listParams(call), call),
     cancel: (taskId, call = {}) => calls.cancel(taskId, call),
     subscribe: (taskId, call = {}) => follow({ operation: 'subscribe', taskId, cursor: call.cursor }, call),
     card: (call = {}) => calls.card(call),
+  };
+}
+
+function listParams({
+  contextId,
+  state,
+  pageSize,
+  pageToken,
+  historyLength,
+  statusSince,
+  includeArtifacts,
+}: ListOptions): JsonObject {
+  return {
+    ...(contextId !== undefined && { contextId }),
+    ...(state !== undefined && { status: state }),
+    ...(pageSize !== undefined && { pageSize }),
+    ...(pageToken !== undefined && { pageToken }),
+    ...(historyLength !== undefined && { historyLength }),
+    ...(statusSince !== undefined && { statusTimestampAfter: statusSince.toISOString() }),
+    ...(includeArtifacts !== undefined && { includeArtifacts }),
   };
 }

@@ -1,7 +1,8 @@
 export type { A2AErrorCode, StreamResponse, Task } from '@hopline/a2a';
 export { A2AError } from '@hopline/a2a';
+export type { TaskPage } from './calls.ts';
 export type { Card } from './card.ts';
-export type { Client, ClientOptions, GetOptions, SendOptions, StreamOptions, SubscribeOptions } from './client.ts';
+export type { Client, ClientOptions, GetOptions, ListOptions, SendOptions, StreamOptions, SubscribeOptions } from './client.ts';
 export { createClient } from './client.ts';
 export type { ClientLimits } from './limits.ts';
 export { CLIENT_LIMITS } from './limits.ts';

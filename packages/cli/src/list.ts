@@ -1,0 +1,45 @@
+import type { Task, TaskState } from '@hopline/a2a';
+import type { CommandContext } from './command.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import { showNotices } from './show-stream.ts';
+
+export type ListOptions = {
+  contextId: string | undefined;
+  state: TaskState | undefined;
+  /** Tasks at most. */
+  limit: number;
+};
+
+/** What one page may have ([A2A 1.0] 3.1.4). */
+const PAGE_SIZE_MAX = 100;
+
+/** `hopline list`: the tasks of the caller, newest status first, over as many pages as it takes. */
+export async function list(context: CommandContext, { contextId, state, limit }: ListOptions): Promise<ExitCode> {
+  const { client, output, json, signal } = context;
+  let pageToken: string | undefined;
+  for (let left = limit; left > 0; ) {
+    const page = await client.list({
+      signal,
+      onNotice: showNotices(context),
+      pageSize: Math.min(left, PAGE_SIZE_MAX),
+      historyLength: 0,
+      ...(contextId !== undefined && { contextId }),
+      ...(state !== undefined && { state }),
+      ...(pageToken !== undefined && { pageToken }),
+    });
+    for (const task of page.tasks.slice(0, left)) output.line(json ? JSON.stringify(task) : lineOf(task));
+    left -= page.tasks.length;
+    pageToken = page.nextPageToken;
+    if (pageToken === undefined) break;
+  }
+  return EXIT.ok;
+}
+
+function lineOf({ id, status }: Task): string {
+  return `${id}  ${status.timestamp ?? '-'}  ${wordOf(status.state)}`;
+}
+
+/** `input-required` for TASK_STATE_INPUT_REQUIRED: what `--state` takes. */
+export function wordOf(state: TaskState): string {
+  return state.replace('TASK_STATE_', '').replaceAll('_', '-').toLowerCase();
+}
