@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { helpText, readOptions } from './bench-options.ts';
 import { coalescerTable } from './coalescer-table.ts';
 import { fanOut } from './fan-out.ts';
+import { frameEncoding } from './frame-encoding.ts';
 import { idleMemory } from './idle-memory.ts';
 import { load } from './load.ts';
 import type { Question } from './question.ts';
@@ -10,7 +11,7 @@ import { sdkPeer } from './sdk-peer.ts';
 import { taskLength } from './task-length.ts';
 import { throughput } from './throughput.ts';
 
-const QUESTIONS: Question[] = [throughput, sdkPeer, fanOut, taskLength, idleMemory, load, coalescerTable];
+const QUESTIONS: Question[] = [throughput, sdkPeer, fanOut, taskLength, idleMemory, load, coalescerTable, frameEncoding];
 /** A run that takes longer measures a machine that is busy with something else, or waits for a process that hangs. */
 const RUN_MS_MAX = 8 * 60_000;
 const QUICK_RUN_MS_MAX = 4 * 60_000;

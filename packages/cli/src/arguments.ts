@@ -6,8 +6,8 @@ import { UsageError } from './usage-error.ts';
 
 export const URL_DEFAULT = 'http://127.0.0.1:8000/';
 /** Tasks that `list` prints. */
-export const LIST_LIMIT_DEFAULT = 20;
-export const LIST_LIMIT_MAX = 10_000;
+const LIST_LIMIT_DEFAULT = 20;
+const LIST_LIMIT_MAX = 10_000;
 
 export type Invocation =
   | { help: keyof typeof HELP }

@@ -1,0 +1,69 @@
+import { DIALECTS, frameResult, type StreamResponse } from '@hopline/a2a';
+import { interleave } from './measure/rounds.ts';
+import { spreadOf } from './measure/spread.ts';
+import { figure, SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
+import type { Finding, Question } from './question.ts';
+
+const ROUNDS = { full: 9, quick: 5, tiny: 1 } as const;
+/** Frames of one measurement: some tens of milliseconds. */
+const FRAMES = { full: 20_000, quick: 20_000, tiny: 100 } as const;
+/** Characters of a chunk: a few tokens that were coalesced, and a page. */
+const TEXT_CHARS = [40, 4_000] as const;
+
+type Form = { name: string; encode(event: StreamResponse): string | Uint8Array };
+
+const FORMS: Form[] = Object.values(DIALECTS).map(dialect => ({
+  name: `JSON ${dialect.name}`,
+  encode: event => frameResult(dialect, dialect.encodeEvent(event, 0)),
+}));
+
+/** What it costs to encode one artifact chunk for the wire: once per fact and form, however many clients watch. */
+export const frameEncoding: Question = {
+  name: 'encoding',
+  async ask(size) {
+    const findings: Finding[] = [];
+    for (const chars of TEXT_CHARS) findings.push(await measure(chunkOf(chars), chars, ROUNDS[size], FRAMES[size]));
+    return findings;
+  },
+};
+
+async function measure(event: StreamResponse, chars: number, rounds: number, frames: number): Promise<Finding> {
+  const peers = Object.fromEntries(FORMS.map(form => [form.name, async () => microsecondsOf(form, event, frames)]));
+  // The first round is the compiler's.
+  await interleave(1, peers);
+  const found = await interleave(rounds, peers);
+  const first = found[FORMS[0]!.name]!;
+  return {
+    title: `encoding: one artifact chunk of ${chars} characters, microseconds a frame`,
+    table: {
+      columns: ['form', 'bytes', ...SPREAD_COLUMNS, `x ${FORMS[0]!.name}`],
+      rows: FORMS.map(form => {
+        const own = found[form.name]!;
+        const ratio = spreadOf(own.map((value, round) => value / first[round]!));
+        return [form.name, String(Buffer.byteLength(form.encode(event))), ...spreadCells(spreadOf(own)), figure(ratio.median)];
+      }),
+    },
+  };
+}
+
+function microsecondsOf({ name, encode }: Form, event: StreamResponse, frames: number): number {
+  const started = performance.now();
+  let length = 0;
+  for (let n = 0; n < frames; n += 1) length += encode(event).length;
+  if (length === 0) throw new Error(`${name} encodes to nothing`);
+  return ((performance.now() - started) * 1000) / frames;
+}
+
+const PHRASE = 'the “quick” brown fox — 42 €\n';
+
+function chunkOf(chars: number): StreamResponse {
+  const artifact = {
+    artifactId: crypto.randomUUID(),
+    name: 'streaming_result',
+    description: 'Streaming result from Platform Engineer',
+    parts: [{ text: PHRASE.repeat(Math.ceil(chars / PHRASE.length)).slice(0, chars) }],
+    metadata: { sourceAgent: 'argocd', toolCallId: 'call-1-1' },
+  };
+  const [taskId, contextId] = [crypto.randomUUID(), crypto.randomUUID()];
+  return { artifactUpdate: { taskId, contextId, artifact, append: true, lastChunk: false } };
+}
