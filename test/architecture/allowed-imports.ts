@@ -13,6 +13,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   events: ['a2a'],
   task: ['a2a', 'events'],
   log: ['a2a', 'events'],
+  audit: ['a2a', 'events', 'log', 'task'],
   'log-jetstream': ['events', 'lifecycle', 'log', 'telemetry'],
   agent: ['a2a', 'events', 'log', 'task', 'telemetry'],
   'a2a-door': ['a2a', 'events', 'log', 'task', 'telemetry'],

@@ -3,8 +3,10 @@ import { type InputLog, requireTaskId, type SayOptions, type StoredInput } from 
 import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
 import type { Delivery } from './delivery.ts';
+import { HistoryReader } from './history.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
+import { retry } from './retry.ts';
 import { INPUTS_STREAM } from './streams.ts';
 
 /** `a2a.raw.<shard>.` */
@@ -15,12 +17,14 @@ export class JetStreamInputs implements InputLog {
   readonly #publisher: Publisher;
   readonly #shards: number;
   readonly #readBytesMax: number;
+  readonly #history: HistoryReader;
 
   constructor(connection: Connection, publisher: Publisher, options: { shards: number; readBytesMax: number }) {
     this.#connection = connection;
     this.#publisher = publisher;
     this.#shards = options.shards;
     this.#readBytesMax = options.readBytesMax;
+    this.#history = new HistoryReader(connection, INPUTS_STREAM, options.readBytesMax);
   }
 
   async say(taskId: string, record: InputRecord, options: SayOptions): Promise<{ seq: number; duplicate: boolean }> {
@@ -28,16 +32,32 @@ export class JetStreamInputs implements InputLog {
     return this.#publisher.publish(rawSubject(taskId, this.#shards), encodePayload(record), options);
   }
 
+  async *read(taskId: string): AsyncGenerator<StoredInput, void> {
+    requireTaskId(taskId);
+    const subject = rawSubject(taskId, this.#shards);
+    const newest = () => this.#connection.jsm.streams.getMessage(INPUTS_STREAM, { last_by_subj: subject });
+    const tail = (await retry(this.#connection, 'the newest input of a task', newest))?.seq ?? 0;
+    for await (const delivery of this.#history.read(subject, 1, tail)) {
+      const input = this.#decode(delivery);
+      if (input) yield input;
+    }
+  }
+
   async *readShard(shard: number, from: number, signal: AbortSignal): AsyncGenerator<StoredInput, void> {
     const reading = { stream: INPUTS_STREAM, filter: rawShardFilter(shard), from, bytesMax: this.#readBytesMax, signal };
     for await (const { deliveries } of readOrdered(this.#connection, reading)) {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
-        const input = toInput(delivery);
+        const input = this.#decode(delivery);
         if (input) yield input;
-        else this.#connection.onEvent({ type: 'undecodable', where: 'inputs' });
       }
     }
+  }
+
+  #decode(delivery: Delivery): StoredInput | undefined {
+    const input = toInput(delivery);
+    if (!input) this.#connection.onEvent({ type: 'undecodable', where: 'inputs' });
+    return input;
   }
 }
 

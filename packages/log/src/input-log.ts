@@ -14,6 +14,9 @@ export interface InputLog {
 
   /** Records of one shard in stream order, beginning with the first one stored at `from` or later. Ends when `signal` aborts; throws LogUnavailable when it cannot go on. */
   readShard(shard: number, from: number, signal: AbortSignal): AsyncIterable<StoredInput>;
+
+  /** What the log still has of a task's inputs at the time of the call, in order. For audits: a relay reads shards. */
+  read(taskId: string): AsyncIterable<StoredInput>;
 }
 
 /** `id`: unique over all tasks; the log keeps the first record of an id within the duplicate window. */

@@ -36,6 +36,7 @@ function heldLog() {
         };
       });
     },
+    read: () => assert.fail('an input writer reads nothing'),
     readShard: () => assert.fail('not read here'),
   };
   const settled = () => new Promise<void>(resolve => setImmediate(resolve));

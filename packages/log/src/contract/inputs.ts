@@ -41,6 +41,27 @@ export const inputCases: Case[] = [
     },
   },
   {
+    name: 'the inputs of one task are read in order and end where they end; a task that said nothing has none',
+    async run({ log, another }) {
+      const { taskIds } = tasksOfOneShard(2);
+      const [taskId, other] = [taskIds[0]!, taskIds[1]!];
+      assert.deepEqual(await all(log.inputs.read(taskId)), []);
+      for (const n of range(1, 20)) {
+        await log.inputs.say(taskId, inputRecord(n), { id: `${taskId}:${n}`, trace: TRACE });
+        await log.inputs.say(other, inputRecord(n), { id: `${other}:${n}` });
+      }
+      const read = await all((await another()).inputs.read(taskId));
+      assert.deepEqual(
+        read.map(({ record, trace }) => ({ record, trace })),
+        range(1, 20).map(n => ({ record: inputRecord(n), trace: TRACE })),
+      );
+      assert.deepEqual(
+        seqsOf(read),
+        seqsOf(read).toSorted((a, b) => a - b),
+      );
+    },
+  },
+  {
     name: 'text comes back as it was said: surrogates alone, escapes, line separators, emoji',
     async run({ log }) {
       const { shard, taskIds } = tasksOfOneShard(1);

@@ -20,6 +20,15 @@ export class MemoryInputs implements InputLog {
     return this.#stream.write(taskId, record, options);
   }
 
+  async *read(taskId: string): AsyncGenerator<StoredInput, void> {
+    requireTaskId(taskId);
+    for (const stored of this.#stream.ofTask(taskId, 0)) {
+      requireOpen(this.#closed);
+      const input = toInput(stored);
+      if (input) yield input;
+    }
+  }
+
   async *readShard(shard: number, from: number, signal: AbortSignal): AsyncGenerator<StoredInput, void> {
     let next = from;
     let wake: (() => void) | undefined;

@@ -1,0 +1,92 @@
+import { type Artifact, isTerminal } from '@hopline/a2a';
+import { ordinalsOf } from '@hopline/events';
+import type { Log, StoredInput } from '@hopline/log';
+import { Replay } from './replay.ts';
+import { Stored } from './stored.ts';
+import type { InputKind, Tallies } from './tally.ts';
+
+export type Audit = {
+  taskId: string;
+  tallies: Tallies;
+  /** Chunks that clients got; `merged` is how many tokens travelled in a chunk that another token had begun. */
+  chunks: number;
+  merged: number;
+  /** In minus out minus merged minus dropped, per kind that can be counted in the facts: all zero, or something was lost or doubled. */
+  unaccounted: { [kind in InputKind]?: number };
+  /** Ids of artifacts whose text in the log is not what the inputs come to. */
+  differing: string[];
+  /** Retention has removed inputs: nothing can be said about them. */
+  incomplete: boolean;
+};
+
+/** Holds what was said in a task against what stands in the log (S2-32). Reads, and changes nothing. Resolves with undefined for a task that is not there. */
+export async function auditTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: string): Promise<Audit | undefined> {
+  const newest = await log.facts.last(taskId);
+  if (newest === undefined) return undefined;
+  const stored = new Stored();
+  for await (const { record } of log.facts.read(taskId, newest.record.first || newest.seq)) stored.take(record);
+  const replay = new Replay();
+  const inputs: StoredInput[] = [];
+  for await (const input of log.inputs.read(taskId)) inputs.push(input);
+  const { raw, state } = stored.newest!.control;
+  for (const input of inputs) {
+    // After the end nothing is stored any more, so what comes later stands behind the newest record for ever.
+    if (input.seq <= raw || isTerminal(state)) replay.take(input);
+    else wait(replay.tallies, input);
+  }
+  return conclude(taskId, replay, stored);
+}
+
+function conclude(taskId: string, { tallies, view, hasHole }: Replay, stored: Stored): Audit {
+  const found: [InputKind, number][] = [
+    ['message', stored.messages],
+    ['open', stored.opened],
+    ['text', stored.tokens],
+    ['call', stored.calls],
+    ['ended', stored.ended],
+  ];
+  return {
+    taskId,
+    tallies,
+    chunks: stored.chunks,
+    merged: stored.tokens - stored.chunks,
+    unaccounted: Object.fromEntries(found.map(([kind, count]) => [kind, tallies[kind].accepted - count])),
+    differing: differing(view?.task.artifacts ?? [], stored.view?.task.artifacts ?? []),
+    incomplete: hasHole || tallies.message.said === 0,
+  };
+}
+
+function wait(tallies: Tallies, { record }: StoredInput): void {
+  const inputs = record.from === 'client' ? [record.input] : record.inputs;
+  for (const input of inputs) {
+    const isAgents = input.kind !== 'message' && input.kind !== 'cancel';
+    const count = isAgents ? ordinalsOf(input) : 1;
+    tallies[input.kind].said += count;
+    tallies[input.kind].waiting += count;
+  }
+}
+
+function differing(expected: readonly Artifact[], found: readonly Artifact[]): string[] {
+  const texts = new Map(expected.map(artifact => [artifact.artifactId, contentOf(artifact)]));
+  const others = found
+    .filter(artifact => texts.get(artifact.artifactId) !== contentOf(artifact))
+    .map(({ artifactId }) => artifactId);
+  const missing = expected.map(({ artifactId }) => artifactId).filter(id => !found.some(({ artifactId }) => artifactId === id));
+  return [...others, ...missing];
+}
+
+/** Text parts merged, whatever the chunks were; other parts as they are. */
+function contentOf({ parts }: Artifact): string {
+  let text = '';
+  const others = parts.filter(part => {
+    if (part.text === undefined) return true;
+    text += part.text;
+    return false;
+  });
+  return JSON.stringify([text, others]);
+}
+
+/** True when nothing was lost, doubled or changed on the way into the log. */
+export function isBalanced({ unaccounted, differing: artifacts }: Audit): boolean {
+  return artifacts.length === 0 && Object.values(unaccounted).every(count => count === 0);
+}

@@ -1,0 +1,82 @@
+import type { AgentRecord, TaskControl, TextInput } from '@hopline/events';
+import type { StoredInput } from '@hopline/log';
+import { type DropReason, decide, evolve, type Item, project, type TaskView } from '@hopline/task';
+import { type InputKind, noTallies, type Tallies } from './tally.ts';
+
+type Seen = { turn: number; attempt: number; n: number };
+
+/**
+ * Decides a task's inputs once more, one after the other, without a coalescer and without time: what the relay must have come to, whatever it merged, held, lost or read twice.
+ */
+export class Replay {
+  readonly tallies: Tallies = noTallies();
+  view: TaskView | undefined;
+  /** A producer's ordinals jumped: retention has removed some of what it said. */
+  hasHole = false;
+  #control: TaskControl | undefined;
+  readonly #seen = new Map<string, Seen>();
+
+  take({ taskId, record }: StoredInput): void {
+    if (record.from === 'client') {
+      this.tallies[record.input.kind].said += 1;
+      this.#decide({ kind: 'client', taskId, input: record.input }, record.input.kind, 1, record.at);
+    } else this.#takeAgent(record);
+  }
+
+  #takeAgent(record: AgentRecord): void {
+    const admitted = this.#admitted(record);
+    let n = record.n;
+    for (const input of record.inputs) {
+      const tally = this.tallies[input.kind];
+      const count = input.kind === 'text' ? input.tokens.length : 1;
+      tally.said += count;
+      const known = admitted === 'stale' ? 0 : Math.min(count, Math.max(0, admitted - n + 1));
+      tally.repeated += known;
+      if (admitted === 'stale') this.#drop(input.kind, 'stale attempt', count);
+      else if (known < count && input.kind === 'text') this.#decideText(record, input, n, known);
+      else if (known < count && input.kind !== 'text') {
+        this.#decide({ kind: 'agent', from: record.from, input }, input.kind, 1, record.at);
+      }
+      n += count;
+    }
+    if (admitted !== 'stale') this.#admit(record, Math.max(admitted, n - 1));
+  }
+
+  #decideText({ from, at }: AgentRecord, { lane, tokens }: TextInput, n: number, known: number): void {
+    const count = tokens.length - known;
+    const chunk = { first: 0, last: 0, count, n: n + tokens.length - 1, why: 'replay', heldMs: 0, firstAt: at, lastAt: at };
+    const text = tokens.slice(known).join('');
+    this.#decide({ kind: 'run', from, lane, text, last: false, n: chunk.n, chunk }, 'text', count, at);
+  }
+
+  #decide(item: Item, kind: InputKind, count: number, at: number): void {
+    const { facts, dropped } = decide(this.#control, item, at);
+    if (dropped !== undefined) this.#drop(kind, dropped, count);
+    else this.tallies[kind].accepted += count;
+    for (const fact of facts) {
+      this.#control = evolve(this.#control, fact);
+      this.view = project(this.view, fact);
+    }
+  }
+
+  #drop(kind: InputKind, reason: DropReason, count: number): void {
+    const { dropped } = this.tallies[kind];
+    dropped[reason] = (dropped[reason] ?? 0) + count;
+  }
+
+  /** Last ordinal that was taken of this record's attempt. */
+  #admitted({ from: { id, turn, attempt }, n }: AgentRecord): number | 'stale' {
+    const seen = this.#seen.get(id);
+    if (seen === undefined || turn > seen.turn || (turn === seen.turn && attempt > seen.attempt)) {
+      this.hasHole ||= n > 1;
+      return 0;
+    }
+    if (turn < seen.turn || attempt < seen.attempt) return 'stale';
+    this.hasHole ||= n > seen.n + 1;
+    return seen.n;
+  }
+
+  #admit({ from: { id, turn, attempt } }: AgentRecord, n: number): void {
+    this.#seen.set(id, { turn, attempt, n });
+  }
+}

@@ -1,0 +1,37 @@
+import type { AgentInput, ClientInput } from '@hopline/events';
+import type { DropReason } from '@hopline/task';
+
+export type InputKind = (ClientInput | AgentInput)['kind'];
+
+/** Every kind of input, tokens counted one by one: none may be left out of the books (S2-13, S2-32). */
+export const INPUT_KINDS = [
+  'message',
+  'cancel',
+  'open',
+  'text',
+  'close',
+  'artifact',
+  'status',
+  'call',
+  'ended',
+] as const satisfies InputKind[];
+
+/** What became of the inputs of one kind. */
+export type Tally = {
+  said: number;
+  /** Read again after a takeover, or stored twice: known by their ordinal. */
+  repeated: number;
+  /** What the rules of a task refuse, with the reason. */
+  dropped: { [reason in DropReason]?: number };
+  /** What the rules make facts of. */
+  accepted: number;
+  /** Not decided yet: behind the newest record of a task that goes on. */
+  waiting: number;
+};
+
+export type Tallies = Record<InputKind, Tally>;
+
+export function noTallies(): Tallies {
+  const entries = INPUT_KINDS.map(kind => [kind, { said: 0, repeated: 0, dropped: {}, accepted: 0, waiting: 0 }] as const);
+  return Object.fromEntries(entries) as Tallies;
+}

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { after, before, type TestContext, test } from 'node:test';
+import { type Audit, auditTask, INPUT_KINDS, isBalanced } from '@hopline/audit';
+import { isVisible } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { frames, rpc } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
+
+let foreign: ForeignAgent;
+let cluster: Cluster;
+let log: Log;
+
+before(async () => {
+  foreign = await startForeignAgent({
+    dialect: '0.3',
+    script: async function* ({ text, turn }) {
+      if (text.includes('fail')) return yield { fail: true, text: 'no' };
+      if (text.includes('ask') && turn === 1) return yield { inputRequired: 'Which one?' };
+      for (let n = 0; n < 120; n += 1) {
+        yield { token: n % 40 === 39 ? '🔧 Calling tool: version_service__version' : `${n} ` };
+        yield { pause: text.includes('slow') ? 25 : 2 };
+      }
+      yield { complete: true };
+    },
+  });
+  cluster = await Cluster.start({
+    agents: [{ name: 'argocd', adapter: 'a2a', url: foreign.url }],
+    relays: 2,
+    env: { HOPLINE_ACK_WAIT_MS: '1500' },
+  });
+  log = await openJetStreamLog({ servers: cluster.nats.url, name: 'audit' });
+});
+
+after(async () => {
+  await log?.close();
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+});
+
+/** Starts a task and follows it until it ends, asks, or the connection goes. */
+async function run(text: string, at = Number.POSITIVE_INFINITY, act: (taskId: string) => Promise<unknown> = async () => {}) {
+  let taskId = '';
+  let seen = 0;
+  let acted: Promise<unknown> = Promise.resolve();
+  for await (const { event } of frames(cluster.url, { text })) {
+    if ('task' in event) taskId = event.task.id;
+    seen += 1;
+    if (seen === at) acted = act(taskId);
+  }
+  await acted;
+  return taskId;
+}
+
+/** The log is read again until nothing of the task waits to be folded. */
+async function audited(taskId: string): Promise<Audit> {
+  for (let tries = 0; ; tries += 1) {
+    const audit = (await auditTask(log, taskId))!;
+    if (Object.values(audit.tallies).every(({ waiting }) => waiting === 0) || tries === 100) return audit;
+    await new Promise(resolve => setTimeout(resolve, 50));
+  }
+}
+
+async function assertConserved(t: TestContext, name: string, taskId: string): Promise<Audit> {
+  const audit = await audited(taskId);
+  const { tallies, chunks, merged, unaccounted, differing, incomplete } = audit;
+  for (const kind of INPUT_KINDS) {
+    const { said, accepted, repeated, dropped } = tallies[kind];
+    if (said === 0) continue;
+    const out = kind === 'text' ? `, ${chunks} chunks out, ${merged} merged` : '';
+    t.diagnostic(
+      `${name}: ${kind} ${said} in, ${accepted} accepted${out}, ${repeated} repeated, dropped ${JSON.stringify(dropped)}, ${unaccounted[kind] ?? 0} unaccounted`,
+    );
+  }
+  assert.deepEqual([unaccounted, differing, incomplete], [{ message: 0, open: 0, text: 0, call: 0, ended: 0 }, [], false]);
+  assert(isBalanced(audit));
+  return audit;
+}
+
+test('S2-32 S2-13 every input of every class is delivered, merged, or dropped with a reason: in minus out minus merged is zero', {
+  timeout: 60_000,
+}, async t => {
+  const { tallies, merged } = await assertConserved(t, 'answered', await run('go'));
+  assert(merged > 0);
+  for (const kind of ['message', 'open', 'text', 'close', 'artifact', 'status', 'call', 'ended'] as const) {
+    assert(tallies[kind].accepted > 0, `nothing was said of kind ${kind}`);
+  }
+  await assertConserved(t, 'failed', await run('fail'));
+  await assertConserved(t, 'asked', await run('ask'));
+});
+
+test('S2-33 every event that stands in the log is seen by the client', { timeout: 60_000 }, async () => {
+  const shown: string[] = [];
+  let taskId = '';
+  for await (const { id, event } of frames(cluster.url, { text: 'go' })) {
+    if ('task' in event) taskId = event.task.id;
+    shown.push(id.split('.')[0]!);
+  }
+  const stored: string[] = [];
+  for await (const { record } of log.facts.read(taskId, 1)) {
+    stored.push(...record.facts.filter(isVisible).map(({ generation }) => String(generation)));
+  }
+  assert.deepEqual(shown, stored);
+});
+
+test('S2-32 what a canceled task still gets is dropped and counted', { timeout: 60_000 }, async t => {
+  const cancel = (id: string) => rpc(cluster.url, { method: 'tasks/cancel', params: { id } });
+  const audit = await assertConserved(t, 'canceled', await run('slow', 20, cancel));
+  assert.equal(audit.tallies.cancel.accepted, 1);
+});
+
+test('S2-32 S2-14 over the death of a relay, an agent and the supervisor in mid-stream', { timeout: 120_000 }, async t => {
+  const reborn = async (victims: Cluster['relays']) => {
+    await Promise.all(victims.map(victim => victim.kill('SIGKILL')));
+    await Promise.all(victims.map(victim => victim.start()));
+  };
+  await assertConserved(t, 'relay killed', await run('slow', 12, () => reborn(cluster.relays)));
+  const again = await assertConserved(t, 'agent killed', await run('slow', 12, () => reborn(cluster.agents)));
+  assert(again.tallies.open.accepted > 1, 'the second attempt opens the text again');
+  await assertConserved(t, 'supervisor killed', await run('slow', 12, () => reborn(cluster.supervisors)));
+});
