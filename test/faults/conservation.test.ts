@@ -110,7 +110,7 @@ test('S2-32 what a canceled task still gets is dropped and counted', { timeout: 
   assert.equal(audit.tallies.cancel.accepted, 1);
 });
 
-test('S2-32 S2-14 over the death of a relay, an agent and the supervisor in mid-stream', { timeout: 120_000 }, async t => {
+test('S2-32 over the death of a relay, an agent and the supervisor in mid-stream', { timeout: 120_000 }, async t => {
   const reborn = async (victims: Cluster['relays']) => {
     await Promise.all(victims.map(victim => victim.kill('SIGKILL')));
     await Promise.all(victims.map(victim => victim.start()));

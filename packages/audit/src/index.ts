@@ -1,4 +1,7 @@
 export type { Audit } from './audit.ts';
 export { auditTask, isBalanced } from './audit.ts';
+export type { Percentiles } from './percentiles.ts';
 export type { InputKind, Tallies, Tally } from './tally.ts';
 export { INPUT_KINDS } from './tally.ts';
+export type { Said, Shown, TaskTrace } from './trace.ts';
+export { traceTask } from './trace.ts';
