@@ -12,6 +12,10 @@ export const WAITING_BYTES_MAX = TURN_TEXT_BYTES_MAX / 8;
 /** An agent that does not stop when its turn is over is left alone after this, milliseconds. Longer than a foreign agent gets to hear of a cancel. */
 export const STOP_MS_MAX = 3_000;
 
+/** How often a call that failed as retryable is made again. Below the attempts a work item has, so that the last failure is told with its own reason. */
+export const RETRIES_MAX = 2;
+export const RETRIES_DEFAULT = 1;
+
 /** A turn that exceeds a bound fails with this as its reason. */
 export class BoundExceeded extends Error {
   override readonly name = 'BoundExceeded';

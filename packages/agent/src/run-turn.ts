@@ -20,6 +20,8 @@ export type RunTurnDeps = {
   signal: AbortSignal;
   /** What the task's turn before left for a directly addressed agent. */
   resume?: unknown;
+  /** How often a call that failed as retryable is made again; 0 to RETRIES_MAX, 0 by default. */
+  retries?: number;
 };
 
 /** `undefined`: the turn was somebody else's or over already, nothing was said. */
@@ -92,7 +94,16 @@ async function speak(deps: RunTurnDeps, job: Job, { hop, earlier, watching }: Ar
   if (over === 'lost') throw new HandedBack('the log was lost');
   if (over !== undefined) return undefined;
   if (deps.signal.aborted) throw new HandedBack('shutdown');
+  if (isRetried(deps, job, end)) throw new HandedBack('the agent failed, and may be asked again');
   return await settle(inputs, writer, end);
+}
+
+/**
+ * A supervisor's call that failed as retryable is a new attempt, which replaces what this one said (S4-40, C-5). Who addresses the agent directly is told, and may ask
+ * again.
+ */
+function isRetried({ retries = 0 }: RunTurnDeps, { work, attempt }: Job, end: TurnEnd): boolean {
+  return end.state === 'TASK_STATE_FAILED' && end.retryable === true && work.call !== undefined && attempt <= retries;
 }
 
 /** Plays the agent's events into the writer and returns how the turn ended. Rejects only when the writer has failed. */

@@ -196,3 +196,35 @@ test('a directly addressed agent that asked for input gets the answer where it a
   await served;
   assert.deepEqual(resumes, [undefined, { taskId: 'f1' }]);
 });
+
+test('S4-40 C-5 a call that failed as retryable is made again, a bounded number of times, and replaces what the first one said', async () => {
+  const failing = (times: number, retryable = true) => {
+    let calls = 0;
+    const agent = scripted(async function* () {
+      calls += 1;
+      yield { type: 'text', text: `try ${calls}, ` };
+      if (calls <= times) yield { type: 'failed', reason: 'the tool was busy', retryable };
+      else yield { type: 'text', text: 'done' };
+    });
+    return { agent, calls: () => calls };
+  };
+  const cases = [
+    { times: 1, calls: 2, state: 'TASK_STATE_COMPLETED', text: 'try 2, done' },
+    { times: 9, calls: 2, state: 'TASK_STATE_FAILED', text: 'try 2, ' },
+    { times: 9, retries: 2, calls: 3, state: 'TASK_STATE_FAILED', text: 'try 3, ' },
+    { times: 9, retries: 0, calls: 1, state: 'TASK_STATE_FAILED', text: 'try 1, ' },
+    { times: 1, retryable: false, calls: 1, state: 'TASK_STATE_FAILED', text: 'try 1, ' },
+  ];
+  for (const { times, retries, retryable, calls, state, text } of cases) {
+    const task = await TaskLog.create('caipe');
+    const { agent, calls: made } = failing(times, retryable);
+    const { stop, served } = serve(task, agent, retries === undefined ? {} : { retries });
+    await task.log.work.request('agent.argocd', task.job().work, { id: 'w' });
+    await eventually(async () => (await task.said()).some(({ inputs }) => inputs.some(({ kind }) => kind === 'ended')));
+    stop();
+    await served;
+    const fold = await task.fold();
+    assert.deepEqual([made(), task.ended()?.state, fold.textOf(ANSWER.name)], [calls, state, text]);
+    if (state === 'TASK_STATE_FAILED') assert.equal(task.ended()?.reason, 'the tool was busy');
+  }
+});

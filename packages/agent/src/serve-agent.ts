@@ -2,6 +2,7 @@ import { type AgentEntry, type Job, type Log, Superseded } from '@hopline/log';
 import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
 import { announce } from './announce.ts';
+import { RETRIES_DEFAULT } from './limits.ts';
 import { HandedBack, runTurn } from './run-turn.ts';
 
 /** Turns in hand get this long to end when the agent stops serving, milliseconds; then they are handed back. */
@@ -24,6 +25,8 @@ export type ServeAgentOptions = {
   logger: Logger;
   metrics: HopMetrics;
   drainMs?: number;
+  /** How often a call that failed as retryable is made again; 0 to RETRIES_MAX, RETRIES_DEFAULT by default. */
+  retries?: number;
   beatMs?: number;
   /** Told of every announcement: the agent's skills as they are known now. */
   announced?: (entry: AgentEntry) => void;
@@ -48,7 +51,7 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
 }
 
 async function runJob(options: ServeAgentOptions, job: Job, letGo: AbortSignal, resumes: Resumes): Promise<void> {
-  const { log, name, agent, metrics } = options;
+  const { log, name, agent, metrics, retries = RETRIES_DEFAULT } = options;
   const { work, attempt, exhausted } = job;
   const logger = taskLogger(options.logger, work.taskId);
   if (attempt > 1) metrics.redeliveries.add(1, { agent: name });
@@ -57,7 +60,8 @@ async function runJob(options: ServeAgentOptions, job: Job, letGo: AbortSignal, 
   const startedMs = performance.now();
   try {
     const resume = resumes.take(work.taskId);
-    const outcome = await runTurn({ log, agent, name, logger, signal: letGo, ...(resume !== undefined && { resume }) }, job);
+    const deps = { log, agent, name, logger, retries, signal: letGo };
+    const outcome = await runTurn({ ...deps, ...(resume !== undefined && { resume }) }, job);
     if (work.call === undefined && outcome?.resume !== undefined) resumes.keep(work.taskId, outcome.resume);
     const told = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
     logger.info({ ...told, state: outcome?.state ?? 'over', reason: outcome?.reason }, 'turn ended');

@@ -1,3 +1,4 @@
+import { RETRIES_MAX } from '@hopline/agent';
 import type { Deltas, StatusText } from '@hopline/agent-a2a';
 import { PACE_MAX } from '@hopline/agent-recording';
 import { isAgentName } from '@hopline/events';
@@ -33,6 +34,8 @@ function entry<const A extends string, P extends TProperties>(adapter: A, proper
     adapter: Type.Literal(adapter),
     description: Type.Optional(text(1_024)),
     skills: Type.Optional(Type.Array(skill, { maxItems: 128 })),
+    /** How often a call that failed as retryable is made again. */
+    retries: Type.Optional(Type.Integer({ minimum: 0, maximum: RETRIES_MAX })),
   };
   return Type.Object({ ...common, ...properties }, { additionalProperties: false });
 }

@@ -15,7 +15,7 @@ export type CreateAgentOptions = {
  * work (a recording that is not there).
  */
 export async function createAgent(entry: AgentEntry, { folder, onSkipped }: CreateAgentOptions): Promise<Agent> {
-  const { name: _name, skills: _skills, ...options } = entry;
+  const { name: _name, skills: _skills, retries: _retries, ...options } = entry;
   switch (options.adapter) {
     case 'a2a': {
       const { adapter: _adapter, ...rest } = options;
@@ -34,7 +34,7 @@ export async function createAgent(entry: AgentEntry, { folder, onSkipped }: Crea
   }
 }
 
-function mcpOptions(entry: Omit<McpEntry, 'name' | 'skills'>, folder: string): McpOptions {
+function mcpOptions(entry: Omit<McpEntry, 'name' | 'skills' | 'retries'>, folder: string): McpOptions {
   const { command, args, env, url, headers, description, connectMsMax, silenceMsMax, totalMsMax } = entry;
   const limits = {
     ...(connectMsMax !== undefined && { connectMsMax }),

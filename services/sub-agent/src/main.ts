@@ -14,7 +14,7 @@ await runService({
   start: async ({ settings, instance, log: logger, telemetry, probes }) => {
     const { metrics } = telemetry;
     const entry = parseAgentEntry(settings.HOPLINE_AGENT);
-    const { name, skills = [] } = entry;
+    const { name, skills = [], retries } = entry;
     const agent = await createAgent(entry, {
       folder: resolve(settings.HOPLINE_AGENTS_DIR),
       onSkipped: what => metrics.inputsDropped.add(1, { agent: name, reason: what.replaceAll(' ', '_') }),
@@ -26,6 +26,7 @@ await runService({
       agent,
       skills,
       slots: settings.HOPLINE_SLOTS,
+      retries,
       drainMs: settings.HOPLINE_DRAIN_TURNS_MS,
       version: '0.1.0',
       publicUrl: settings.HOPLINE_PUBLIC_URL,

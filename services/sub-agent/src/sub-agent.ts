@@ -14,6 +14,8 @@ export type SubAgentDeps = {
   /** From the agents file. */
   skills: readonly AgentSkill[];
   slots: number;
+  /** How often a call that failed as retryable is made again. */
+  retries: number | undefined;
   drainMs: number;
   version: string;
   /** Where clients reach the endpoint; absent: the address it listens on. */
@@ -50,8 +52,18 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
         skills = entry.skills;
         known.resolve();
       };
-      const { slots, drainMs } = deps;
-      const own = { log, name, agent, url, skills: deps.skills, slots, drainMs, announced };
+      const { slots, drainMs, retries } = deps;
+      const own = {
+        log,
+        name,
+        agent,
+        url,
+        skills: deps.skills,
+        slots,
+        drainMs,
+        announced,
+        ...(retries !== undefined && { retries }),
+      };
       serving = serveAgent({ ...own, signal: stop.signal, logger, metrics });
       // A worker that cannot go on must not look alive: the process ends, and is started again.
       serving.catch(error => {
