@@ -50,7 +50,17 @@ test('S2-1 S2-7 tool calls stand between the texts, in the order they came, and 
   const kinds = (await task.inputs()).map(input =>
     input.kind === 'artifact' ? `${[...(input.parts[0]?.text ?? '')][0]} ${input.artifact.metadata?.toolCallId}` : input.kind,
   );
-  assert.deepEqual(kinds, ['🔧 1', '🔧 2', 'open', 'text', '❌ 2', '✅ 1', 'text', 'close', 'ended']);
+  assert.deepEqual(kinds, [
+    '🔧 call-1-1/1',
+    '🔧 call-1-1/2',
+    'open',
+    'text',
+    '❌ call-1-1/2',
+    '✅ call-1-1/1',
+    'text',
+    'close',
+    'ended',
+  ]);
   const fold = await task.fold();
   assert.deepEqual(fold.violations, []);
   assert.equal(fold.textOf('streaming_result'), 'ab');

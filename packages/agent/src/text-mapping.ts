@@ -45,7 +45,7 @@ export class AnswerMapping implements TextMapping {
     const others = isPlan ? parts : parts.filter(part => part.text === undefined);
     const saying = others.length < parts.length && this.#answer.artifact({ id, name, text: textOf(parts), append, last });
     if (saying) lanes.say(lane, header, saying);
-    if (others.length > 0) artifacts.take({ ...artifact, parts: others }, append, last);
+    if (others.length > 0) artifacts.take({ ...artifact, ...(isPlan && { name: NESTED_PLAN }), parts: others }, append, last);
   }
 
   ending(message: Message): Message | undefined {
@@ -95,6 +95,8 @@ export class OwnMapping implements TextMapping {
 }
 
 const PLANS: ReadonlySet<string> = new Set(['execution_plan_streaming', 'execution_plan_update']);
+/** Clients know the plan of a task by its name, and a task has one (S0-9). */
+const NESTED_PLAN = 'agent_execution_plan';
 
 function textOf(parts: readonly Part[]): string {
   let text = '';

@@ -31,7 +31,8 @@ export type TurnInputsOptions = {
   earlier: Earlier;
 };
 
-type OpenTool = { lane: string; tool: string };
+/** `shownId`: the call id that clients see. */
+type OpenTool = { lane: string; tool: string; shownId: string };
 
 /** Turns what an agent says in one turn into inputs of the log. Pure: no I/O, no waiting. */
 export class TurnInputs {
@@ -123,8 +124,9 @@ export class TurnInputs {
     this.#notices += 1;
     // By attempt and place, not by the agent's call id, which may be anything.
     const lane = `${this.#prefix}/tool/${this.#options.attempt}.${this.#notices}`;
-    this.#tools.set(callId, { lane, tool });
-    this.#lanes.notice(toolNotice(`${lane}/start`, this.#options.agent, tool, callId, 'start'));
+    const shownId = this.#shownId(callId);
+    this.#tools.set(callId, { lane, tool, shownId });
+    this.#lanes.notice(toolNotice(`${lane}/start`, this.#options.agent, tool, shownId, 'start'));
   }
 
   /** The calls of a dead attempt will never end by themselves. */
@@ -140,7 +142,14 @@ export class TurnInputs {
     const open = this.#tools.get(callId);
     if (open === undefined) return;
     this.#tools.delete(callId);
-    this.#lanes.notice(toolNotice(`${open.lane}/end`, this.#options.agent, open.tool, callId, failed ? 'failed' : 'end'));
+    const { lane, tool, shownId } = open;
+    this.#lanes.notice(toolNotice(`${lane}/end`, this.#options.agent, tool, shownId, failed ? 'failed' : 'end'));
+  }
+
+  /** Two agents of one task may use one id, and a cluster below begins its calls as we do: an id below a call begins with the call's, so that starts and ends pair (S2-7). */
+  #shownId(callId: string): string {
+    const { call } = this.#options.work;
+    return call === undefined ? callId : `${call.id}/${callId}`;
   }
 
   /**

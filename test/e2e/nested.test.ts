@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Fold } from '@hopline/a2a';
+import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { collect, type Frame, frames, messageParams, rpc, textOf } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
+
+const TOKENS = ['**Argo**', 'CD', ' ', '\n', '\n\n', 'ha', 'ha', ' ✅ done', ' 👩‍👩‍👧', ' failed', '\t', ' '];
+const ANSWER = TOKENS.join('');
+
+let foreign: ForeignAgent;
+/** The one that clients ask first; the last one asks the foreign agent. */
+let clusters: Cluster[] = [];
+
+before(async () => {
+  foreign = await startForeignAgent({
+    dialect: '0.3',
+    script: async function* ({ text, turn }) {
+      if (text.includes('ask') && turn === 1) return yield { inputRequired: 'Which one?' };
+      yield { notice: 'start', tool: 'version_service__version' };
+      for (const token of TOKENS) {
+        yield { token };
+        yield { pause: text.includes('slow') ? 200 : 2 };
+      }
+      yield { notice: 'end', tool: 'version_service__version' };
+      yield { complete: true };
+    },
+  });
+  let { url } = foreign;
+  for (const name of ['argocd', 'regional', 'global']) {
+    const cluster = await Cluster.start({ agents: [{ name, adapter: 'a2a', url }] });
+    clusters = [cluster, ...clusters];
+    url = cluster.url;
+  }
+});
+
+after(async () => {
+  await Promise.all(clusters.map(cluster => cluster[Symbol.asyncDispose]()));
+  await foreign?.close();
+});
+
+const top = () => clusters[0]!.url;
+const taskIdOf = (list: readonly Frame[]) => (list[0]!.result as { id: string }).id;
+
+function foldOf(list: readonly Frame[]): Fold {
+  const fold = new Fold();
+  for (const { event } of list) fold.add(event);
+  return fold;
+}
+
+type Notice = { phase: 'start' | 'end'; id: string; text: string };
+
+function noticesOf(list: readonly Frame[]): Notice[] {
+  return list.flatMap(({ event }) => {
+    if (!('artifactUpdate' in event)) return [];
+    const { name, parts, metadata } = event.artifactUpdate.artifact;
+    const phase = name === 'tool_notification_start' ? 'start' : name === 'tool_notification_end' ? 'end' : undefined;
+    if (phase === undefined) return [];
+    return [
+      {
+        phase,
+        id: String(metadata?.toolCallId),
+        text: parts
+          .map(part => part.text)
+          .join('')
+          .trim(),
+      },
+    ];
+  });
+}
+
+/** Newest task of a cluster. */
+async function newestTask(url: string): Promise<{ id: string; contextId: string; status: { state: string } }> {
+  const response = await rpc(url, { dialect: '1.0', method: 'ListTasks', params: { pageSize: 1 } });
+  const { result } = (await response.json()) as {
+    result: { tasks: [{ id: string; contextId: string; status: { state: string } }] };
+  };
+  return result.tasks[0];
+}
+
+test('S2-7 three clusters deep: one text, byte for byte, one plan, and every start of a call inside those around it', {
+  timeout: 60_000,
+}, async () => {
+  const list = await collect(top(), { text: 'go' });
+  const fold = foldOf(list);
+  assert.deepEqual(fold.violations, []);
+  assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
+  assert.equal(textOf(list, 'streaming_result'), ANSWER);
+  assert.equal(textOf(list, 'partial_result'), ANSWER);
+  const plans = list.flatMap(({ event }) =>
+    'artifactUpdate' in event && event.artifactUpdate.artifact.name?.startsWith('execution_plan')
+      ? [event.artifactUpdate.artifact.artifactId]
+      : [],
+  );
+  assert.equal(new Set(plans).size, 1);
+  const notices = noticesOf(list);
+  assert.deepEqual(
+    notices.map(({ text }) => text),
+    [
+      '🔧 Supervisor: Calling Agent Global...',
+      '🔧 Global: Calling tool: Regional',
+      '🔧 Global: Calling tool: Argocd',
+      '🔧 Global: Calling tool: Version_Service__Version',
+      '✅ Global: Tool Version_Service__Version completed',
+      '✅ Global: Tool Argocd completed',
+      '✅ Global: Tool Regional completed',
+      '✅ Supervisor: Global completed',
+    ],
+  );
+  const open: string[] = [];
+  for (const { phase, id } of notices) {
+    if (phase === 'start') open.push(id);
+    else assert.equal(open.pop(), id);
+  }
+});
+
+test('S0-34 each level has its own ids, and none of a level below is seen above', { timeout: 60_000 }, async () => {
+  const list = await collect(top(), { text: 'go' });
+  const below = await Promise.all(clusters.slice(1).map(({ url }) => newestTask(url)));
+  const shown = JSON.stringify(list.map(({ result }) => result));
+  const ids = [...below.flatMap(({ id, contextId }) => [id, contextId]), foreign.requests.at(-1)!.taskId];
+  assert.equal(new Set([...ids, taskIdOf(list)]).size, 6);
+  for (const id of ids) assert.equal(shown.includes(id), false);
+});
+
+test('a cancel at the top reaches the agent at the bottom', { timeout: 60_000 }, async () => {
+  const list: Frame[] = [];
+  for await (const frame of frames(top(), { text: 'slow' })) {
+    list.push(frame);
+    if (textOf(list, 'streaming_result') === '') continue;
+    await rpc(top(), { method: 'tasks/cancel', params: { id: taskIdOf(list) } });
+    break;
+  }
+  const canceled = () => foreign.requests.some(({ method }) => method === 'cancel');
+  for (let tries = 0; tries < 200 && !canceled(); tries += 1) await new Promise(resolve => setTimeout(resolve, 25));
+  assert(canceled());
+  for (const { url } of clusters) assert.equal((await newestTask(url)).status.state, 'TASK_STATE_CANCELED');
+});
+
+test('S4-41 a question from the bottom comes up, and the answer goes down to the same tasks', { timeout: 60_000 }, async () => {
+  const asked = await collect(top(), { text: 'ask' });
+  const last = asked.at(-1)!.event;
+  assert('statusUpdate' in last);
+  assert.equal(last.statusUpdate.status.state, 'TASK_STATE_INPUT_REQUIRED');
+  assert.equal(last.statusUpdate.status.message?.parts[0]?.text, 'Which one?');
+  const before = await Promise.all(clusters.map(({ url }) => newestTask(url)));
+  const answered = await collect(top(), { params: messageParams('this one', { taskId: taskIdOf(asked) }) });
+  assert.equal(foldOf(answered).task?.status.state, 'TASK_STATE_COMPLETED');
+  assert.equal(textOf(answered, 'streaming_result'), ANSWER);
+  const after = await Promise.all(clusters.map(({ url }) => newestTask(url)));
+  assert.deepEqual(
+    after.map(({ id, status }) => [id, status.state]),
+    before.map(({ id }) => [id, 'TASK_STATE_COMPLETED']),
+  );
+  assert.equal(foreign.requests.at(-1)?.taskId, foreign.requests.findLast(({ turn }) => turn === 1)?.taskId);
+});
