@@ -8,6 +8,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   telemetry: [],
   coalesce: [],
   lifecycle: ['telemetry'],
+  auth: ['a2a', 'lifecycle', 'telemetry'],
   client: ['a2a'],
   cli: ['a2a', 'client'],
   events: ['a2a'],

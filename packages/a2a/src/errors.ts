@@ -2,7 +2,7 @@
 export type A2AErrorRow = {
   /** JSON-RPC error number ([A2A 1.0] 5.4, JSON-RPC 2.0 section 5.1). */
   rpc: number;
-  /** HTTP status of bindings that have one per error. JSON-RPC over HTTP answers 200 for all but the last three rows. */
+  /** HTTP status of bindings that have one per error. JSON-RPC over HTTP answers 200 for all but the last four rows, which concern the connection or the caller. */
   http: number;
   /** gRPC status name. */
   grpc: string;
@@ -71,6 +71,8 @@ export const A2A_ERRORS = {
     retryable: false,
     text: 'This A2A version is not supported',
   },
+  UNAUTHENTICATED: { rpc: -32600, http: 401, grpc: 'UNAUTHENTICATED', retryable: false, text: 'Authentication required' },
+  PERMISSION_DENIED: { rpc: -32600, http: 403, grpc: 'PERMISSION_DENIED', retryable: false, text: 'Permission denied' },
   REQUEST_TOO_LARGE: { rpc: -32600, http: 413, grpc: 'RESOURCE_EXHAUSTED', retryable: false, text: 'Request is too large' },
   UNAVAILABLE: { rpc: -32603, http: 503, grpc: 'UNAVAILABLE', retryable: true, text: 'Temporarily unavailable' },
 } as const satisfies Record<string, A2AErrorRow>;
@@ -83,6 +85,8 @@ export type A2AErrorOptions = {
   taskId?: string;
   /** When this error knows better than its row. */
   retryable?: boolean;
+  /** Of UNAUTHENTICATED: how to authenticate, the value of `WWW-Authenticate` (RFC 9110 11.6.1). */
+  challenge?: string;
   /** For our own log and span; never on the wire. */
   cause?: unknown;
 };
@@ -93,6 +97,7 @@ export class A2AError extends Error {
   readonly code: A2AErrorCode;
   readonly taskId: string | undefined;
   readonly retryable: boolean;
+  readonly challenge: string | undefined;
 
   constructor(code: A2AErrorCode, options: A2AErrorOptions = {}) {
     const { text, retryable } = A2A_ERRORS[code];
@@ -103,6 +108,7 @@ export class A2AError extends Error {
     this.code = code;
     this.taskId = options.taskId;
     this.retryable = options.retryable ?? retryable;
+    this.challenge = options.challenge;
   }
 
   get row(): A2AErrorRow {

@@ -106,7 +106,11 @@ test('what is no answer is an error of its own, and only what may pass is asked 
   const cases: [Mischief, A2AErrorCode, number][] = [
     [{ kind: 'answer', status: 200, body: '<html>' }, 'INVALID_AGENT_RESPONSE', 1],
     [result({ id: 'x' }), 'INVALID_AGENT_RESPONSE', 1],
-    [{ kind: 'answer', status: 401, body: 'no' }, 'INVALID_AGENT_RESPONSE', 1],
+    [{ kind: 'answer', status: 400, body: 'no' }, 'INVALID_AGENT_RESPONSE', 1],
+    [{ kind: 'answer', status: 401, body: 'no' }, 'UNAUTHENTICATED', 1],
+    [{ kind: 'answer', status: 403, body: 'no' }, 'PERMISSION_DENIED', 1],
+    [refused('UNAUTHENTICATED', 401), 'UNAUTHENTICATED', 1],
+    [refused('PERMISSION_DENIED', 403), 'PERMISSION_DENIED', 1],
     [{ kind: 'answer', status: 413 }, 'REQUEST_TOO_LARGE', 1],
     [refused('TASK_NOT_FOUND', 404), 'TASK_NOT_FOUND', 1],
     [{ kind: 'answer', status: 302, headers: { location: '/elsewhere' } }, 'UNAVAILABLE', 2],

@@ -1,5 +1,6 @@
 import {
   A2AError,
+  type A2AErrorCode,
   DIALECTS,
   type Dialect,
   type JsonObject,
@@ -100,13 +101,20 @@ const REFUSAL_BYTES_MAX = 64 * 1024;
 /** Too early, too many, too slow: to be asked again, as all that is the server's fault. */
 const RETRYABLE_STATUSES = [408, 425, 429];
 
+/** What a proxy in front of the server refuses has its status alone. */
+const CODES_OF_STATUSES: Readonly<Record<number, A2AErrorCode>> = {
+  401: 'UNAUTHENTICATED',
+  403: 'PERMISSION_DENIED',
+  413: 'REQUEST_TOO_LARGE',
+};
+
 async function refusalOf(response: Response, silenceMsMax: number): Promise<FailedTry> {
   const { status } = response;
   const retryable = status >= 500 || RETRYABLE_STATUSES.includes(status);
   const askedMs = retryAfterMs(response.headers.get('retry-after'));
   const answer = parseJson(await textOf(response, silenceMsMax, REFUSAL_BYTES_MAX).catch(() => ''));
   if (isObject(answer) && isObject(answer.error)) return new FailedTry(errorOf(answer.error, retryable), { askedMs });
-  const code = retryable ? 'UNAVAILABLE' : status === 413 ? 'REQUEST_TOO_LARGE' : 'INVALID_AGENT_RESPONSE';
+  const code = retryable ? 'UNAVAILABLE' : (CODES_OF_STATUSES[status] ?? 'INVALID_AGENT_RESPONSE');
   return new FailedTry(new A2AError(code, { detail: `the server answered with HTTP ${status}`, retryable }), { askedMs });
 }
 

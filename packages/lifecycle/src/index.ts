@@ -14,4 +14,6 @@ export { runService } from './run-service.ts';
 export type { ServiceSettings } from './service-settings.ts';
 export { defineServiceConfig, SERVICE_SETTINGS } from './service-settings.ts';
 export type { Setting, SettingValue, ValueOf } from './setting.ts';
+export type { WatchedFileOptions } from './watched-file.ts';
+export { WatchedFile } from './watched-file.ts';
 export { withinMs } from './within-ms.ts';

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { A2AError } from '@hopline/a2a';
+import { type AuthOptions, createAuthenticator } from './authenticator.ts';
+import { createIssuer, folder, inSeconds, RULES, recordingLogger } from './issuer.test-kit.ts';
+
+const issuer = await createIssuer();
+const KEY = 'a-key-that-was-given-out';
+
+async function open(t: TestContext, { bearer = true, apiKeys = true, tenants = [] as string[] } = {}) {
+  const at = await folder(t);
+  await writeFile(at('jwks.json'), issuer.keySet);
+  await writeFile(at('keys.json'), JSON.stringify([{ key_sha256: hash('sha256', KEY), subject: 'ci', tenant: 'acme' }]));
+  const { logger, lines } = recordingLogger();
+  const options: AuthOptions = {
+    ...(bearer && { bearer: { ...RULES, keys: { file: at('jwks.json') } } }),
+    ...(apiKeys && { apiKeys: { file: at('keys.json'), header: 'x-api-key' } }),
+    tenants,
+    logger,
+  };
+  const authenticator = await createAuthenticator(options);
+  t.after(() => authenticator.close());
+  const refused = async (
+    headers: Record<string, string | string[]>,
+  ): Promise<[message: string, challenge: string | undefined]> => {
+    const error = await authenticator.authenticate(headers).then(
+      () => assert.fail('it was taken'),
+      (thrown: unknown) => thrown as A2AError,
+    );
+    assert.equal(error.code, 'UNAUTHENTICATED');
+    return [error.message, error.challenge];
+  };
+  return { ...authenticator, refused, lines, at };
+}
+
+test('S4-4 a token or a key names the caller; without either the caller is told what is missing and how to send it', async t => {
+  const { authenticate, refused } = await open(t);
+  const token = await issuer.token({ tenant: 'acme' });
+  for (const authorization of [`Bearer ${token}`, `bearer   ${token} `]) {
+    assert.deepEqual(await authenticate({ authorization }), { subject: 'ann', tenant: 'acme' });
+  }
+  assert.deepEqual(await authenticate({ 'x-api-key': KEY }), { subject: 'ci', tenant: 'acme' });
+  assert.deepEqual(await authenticate({ authorization: 'Basic eA==', 'x-api-key': KEY }), { subject: 'ci', tenant: 'acme' });
+  const challenge = 'Bearer realm="hopline", ApiKey realm="hopline", header="x-api-key"';
+  for (const headers of [{}, { authorization: 'Basic eA==' }, { authorization: token }]) {
+    assert.deepEqual(await refused(headers as Record<string, string>), [
+      'Authentication required: credentials are missing',
+      challenge,
+    ]);
+  }
+});
+
+test('of refused credentials nothing is told but that they have expired or are not valid, and nothing is logged', async t => {
+  const { refused, lines } = await open(t);
+  const [expired] = await refused({ authorization: `Bearer ${await issuer.token({ exp: inSeconds(-120) })}` });
+  assert.equal(expired, 'Authentication required: the token has expired');
+  const wrong: Record<string, string | string[]>[] = [
+    { authorization: 'Bearer SECRET' },
+    { authorization: `Bearer ${await issuer.token({ aud: 'another' })}` },
+    { authorization: 'Bearer SECRET', 'x-api-key': KEY },
+    { 'x-api-key': 'SECRET-SECRET-SECRET' },
+    { 'x-api-key': '' },
+    { 'x-api-key': [KEY, KEY] },
+    { 'x-api-key': `${KEY}, ${KEY}` },
+  ];
+  for (const headers of wrong) {
+    const [message, challenge] = await refused(headers);
+    assert.equal(message, 'Authentication required: the credentials are not valid');
+    assert.match(challenge!, /^Bearer realm="hopline", error="invalid_token"/);
+  }
+  assert.deepEqual(lines, []);
+});
+
+test('each mode alone takes nothing of the other', async t => {
+  const tokens = await open(t, { apiKeys: false });
+  assert.deepEqual(await tokens.refused({ 'x-api-key': KEY }), [
+    'Authentication required: credentials are missing',
+    'Bearer realm="hopline"',
+  ]);
+  const keys = await open(t, { bearer: false });
+  const [message, challenge] = await keys.refused({ authorization: `Bearer ${await issuer.token()}` });
+  assert.deepEqual(
+    [message, challenge],
+    ['Authentication required: credentials are missing', 'ApiKey realm="hopline", header="x-api-key"'],
+  );
+});
+
+test('S4-4 the card says what is asked for, in the form of 1.0 and of 0.3', async t => {
+  assert.deepEqual((await open(t)).card, {
+    securitySchemes: {
+      bearer: {
+        type: 'http',
+        scheme: 'bearer',
+        bearerFormat: 'JWT',
+        httpAuthSecurityScheme: { scheme: 'bearer', bearerFormat: 'JWT' },
+      },
+      apiKey: {
+        type: 'apiKey',
+        in: 'header',
+        name: 'x-api-key',
+        apiKeySecurityScheme: { location: 'header', name: 'x-api-key' },
+      },
+    },
+    securityRequirements: [{ schemes: { bearer: { list: [] } } }, { schemes: { apiKey: { list: [] } } }],
+    security: [{ bearer: [] }, { apiKey: [] }],
+  });
+  assert.deepEqual((await open(t, { apiKeys: false })).card?.security, [{ bearer: [] }]);
+});
+
+test('a door that asks nobody takes everybody, without a name, and says nothing on the card', async t => {
+  const { authenticate, card } = await open(t, { bearer: false, apiKeys: false });
+  assert.deepEqual(await authenticate({ authorization: 'Bearer whatever' }), {});
+  assert.equal(card, undefined);
+});
+
+test('a tenant comes from credentials alone; another one looks as if nothing were there', async t => {
+  const { admit } = await open(t);
+  const ann = { subject: 'ann', tenant: 'acme' };
+  for (const tenant of [undefined, '', 'acme']) assert.deepEqual(admit(ann, tenant), ann);
+  const notFound = (error: unknown) => error instanceof A2AError && error.code === 'TASK_NOT_FOUND';
+  assert.throws(() => admit(ann, 'umbrella'), notFound);
+  assert.throws(() => admit({ subject: 'bob' }, 'acme'), notFound);
+});
+
+test('where nobody is asked, a tenant of the list may be named, and no other', async t => {
+  const { admit } = await open(t, { bearer: false, apiKeys: false, tenants: ['acme'] });
+  assert.deepEqual([admit({}, undefined), admit({}, 'acme')], [{}, { tenant: 'acme' }]);
+  assert.throws(() => admit({}, 'umbrella'), { code: 'TASK_NOT_FOUND' });
+});
+
+test('keys that are taken out of the file are refused from then on; a broken file changes nothing and is logged', async t => {
+  const { authenticate, at, lines } = await open(t);
+  await writeFile(at('keys.json'), 'SECRET');
+  while (lines.length === 0) {
+    assert.deepEqual(await authenticate({ 'x-api-key': KEY }), { subject: 'ci', tenant: 'acme' });
+    await sleep(20);
+  }
+  assert.match(lines.join(''), /HOPLINE_AUTH_API_KEYS_FILE has changed and cannot be used/);
+  assert.doesNotMatch(lines.join(''), /SECRET/);
+  await writeFile(at('keys.json'), '[]');
+  const taken = () =>
+    authenticate({ 'x-api-key': KEY }).then(
+      () => true,
+      () => false,
+    );
+  while (await taken()) await sleep(20);
+});
+
+test('a file that cannot be used at the beginning is named by its setting', async t => {
+  const at = await folder(t);
+  const { logger } = recordingLogger();
+  const apiKeys = { file: at('none.json'), header: 'x-api-key' };
+  await assert.rejects(
+    createAuthenticator({ apiKeys, tenants: [], logger }),
+    /^Error: HOPLINE_AUTH_API_KEYS_FILE: the file cannot be read/,
+  );
+});

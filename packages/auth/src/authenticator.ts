@@ -1,0 +1,107 @@
+import { A2AError } from '@hopline/a2a';
+import { WatchedFile } from '@hopline/lifecycle';
+import type { Logger } from '@hopline/telemetry';
+import { parseApiKeys, verdictOnKey } from './api-keys.ts';
+import { type BearerRules, verdictOnToken } from './bearer-token.ts';
+import type { Caller } from './caller.ts';
+import { type AskedFor, type CardSecurity, cardSecurity, challengeOf } from './card-security.ts';
+import { type FindKey, parseKeySet } from './key-set.ts';
+import type { Refusal, Verdict } from './refusal.ts';
+import { RemoteKeySet } from './remote-key-set.ts';
+import { type Admit, admitByCredentials, admitByList } from './tenant.ts';
+
+export type AuthOptions = {
+  /** Tokens of an issuer (RFC 6750). */
+  bearer?: BearerRules & { keys: { url: string; staleMsMax: number } | { file: string } };
+  /** Keys that were given out, in a header of lower-case name. */
+  apiKeys?: { file: string; header: string };
+  /** Tenants that may be named where nobody is asked who they are. */
+  tenants: readonly string[];
+  logger: Logger;
+};
+
+/** Headers of a request, or metadata of a gRPC call, with lower-case names. */
+export type Headers = Readonly<Record<string, string | string[] | undefined>>;
+
+export type Authenticator = {
+  /** Throws UNAUTHENTICATED with its challenge, or UNAVAILABLE while credentials cannot be checked. At a door that asks nobody: a caller without a name. */
+  authenticate(headers: Headers): Promise<Caller>;
+  /** The caller with the tenant it acts in. Throws TASK_NOT_FOUND for a tenant that is not the caller's. */
+  admit: Admit;
+  /** For the agent card; undefined at a door that asks nobody. */
+  readonly card: CardSecurity | undefined;
+  close(): void;
+};
+
+/** Rejects with an Error of one sentence when a file cannot be used. */
+export async function createAuthenticator(options: AuthOptions): Promise<Authenticator> {
+  const { bearer, apiKeys, tenants, logger } = options;
+  const asked: AskedFor = { bearer: bearer !== undefined, apiKeyHeader: apiKeys?.header };
+  const card = cardSecurity(asked);
+  if (card === undefined) {
+    return { authenticate: async () => ({}), admit: admitByList(tenants), card, close: () => {} };
+  }
+  const tokens = bearer && (await tokenCheck(bearer, logger));
+  const keys = apiKeys && (await keyCheck(apiKeys.file, logger));
+  return {
+    authenticate: async headers => {
+      const token = bearerTokenOf(headers.authorization);
+      if (tokens !== undefined && token !== undefined) return callerOf(await tokens.check(token), asked);
+      const key = apiKeys && headers[apiKeys.header];
+      if (keys !== undefined && key !== undefined) return callerOf(await keys(String(key)), asked);
+      throw unauthenticated('credentials are missing', asked, false);
+    },
+    admit: admitByCredentials,
+    card,
+    close: () => tokens?.close(),
+  };
+}
+
+const REASONS: Readonly<Record<Refusal, string>> = {
+  expired: 'the token has expired',
+  'not valid': 'the credentials are not valid',
+};
+
+function callerOf(verdict: Verdict, asked: AskedFor): Caller {
+  if ('caller' in verdict) return verdict.caller;
+  throw unauthenticated(REASONS[verdict.refusal], asked, true);
+}
+
+function unauthenticated(detail: string, asked: AskedFor, refused: boolean): A2AError {
+  return new A2AError('UNAUTHENTICATED', { detail, challenge: challengeOf(asked, refused) });
+}
+
+/** The scheme's name is not case-sensitive (RFC 9110 11.1). Several headers are no token. */
+function bearerTokenOf(header: string | string[] | undefined): string | undefined {
+  return header === undefined ? undefined : /^bearer +(.*)$/i.exec(String(header))?.[1]?.trim();
+}
+
+async function tokenCheck({ keys, ...rules }: NonNullable<AuthOptions['bearer']>, logger: Logger) {
+  const { find, close } = 'url' in keys ? remoteKeys(keys, logger) : await keysOfFile(keys.file, logger);
+  return { check: (token: string) => verdictOnToken(token, rules, find), close };
+}
+
+function remoteKeys(keys: { url: string; staleMsMax: number }, logger: Logger) {
+  const remote = new RemoteKeySet({ ...keys, logger });
+  // The first caller need not wait for it; a door whose issuer is down opens all the same.
+  void remote.refresh();
+  return { find: remote.find, close: () => remote.close() };
+}
+
+async function keysOfFile(path: string, logger: Logger): Promise<{ find: FindKey; close: () => void }> {
+  const file = await openFile(path, 'HOPLINE_AUTH_JWKS_FILE', parseKeySet, logger);
+  return { find: async (header, token) => (await file.current())(header, token), close: () => {} };
+}
+
+async function keyCheck(path: string, logger: Logger) {
+  const file = await openFile(path, 'HOPLINE_AUTH_API_KEYS_FILE', parseApiKeys, logger);
+  return async (key: string) => verdictOnKey(await file.current(), key);
+}
+
+function openFile<T>(path: string, setting: string, parse: (text: string) => T, logger: Logger): Promise<WatchedFile<T>> {
+  const onFault = (reason: string) =>
+    logger.error({ reason }, `${setting} has changed and cannot be used; what it said before stays in force`);
+  return WatchedFile.open({ path, parse, onFault }).catch(error => {
+    throw new Error(`${setting}: ${error instanceof Error ? error.message : 'it cannot be used'}`);
+  });
+}

@@ -1,0 +1,46 @@
+/** Names of the schemes on the card. */
+const BEARER = 'bearer';
+const API_KEY = 'apiKey';
+
+/** What a door asks of its callers. */
+export type AskedFor = { bearer: boolean; apiKeyHeader: string | undefined };
+
+/**
+ * Part of an agent card. One document serves clients of every version: each scheme has the members of A2A 1.0 (`httpAuthSecurityScheme`, …) and, beside them, those of 0.3 (OpenAPI's);
+ * 1.0 reads `securityRequirements`, 0.3 reads `security`. Several requirements are alternatives.
+ */
+export type CardSecurity = {
+  securitySchemes: Record<string, Record<string, unknown>>;
+  securityRequirements: { schemes: Record<string, { list: string[] }> }[];
+  security: Record<string, string[]>[];
+};
+
+/** Undefined for a door that asks nobody. */
+export function cardSecurity({ bearer, apiKeyHeader }: AskedFor): CardSecurity | undefined {
+  const schemes: CardSecurity['securitySchemes'] = {};
+  if (bearer) {
+    const scheme = { scheme: BEARER, bearerFormat: 'JWT' };
+    schemes[BEARER] = { type: 'http', ...scheme, httpAuthSecurityScheme: scheme };
+  }
+  if (apiKeyHeader !== undefined) {
+    const apiKeySecurityScheme = { location: 'header', name: apiKeyHeader };
+    schemes[API_KEY] = { type: 'apiKey', in: 'header', name: apiKeyHeader, apiKeySecurityScheme };
+  }
+  const names = Object.keys(schemes);
+  if (names.length === 0) return undefined;
+  return {
+    securitySchemes: schemes,
+    securityRequirements: names.map(name => ({ schemes: { [name]: { list: [] } } })),
+    security: names.map(name => ({ [name]: [] })),
+  };
+}
+
+/** Value of `WWW-Authenticate`: what a caller may send (RFC 9110 11.6.1, RFC 6750 3). There is no registered scheme for keys in headers. */
+export function challengeOf({ bearer, apiKeyHeader }: AskedFor, refused: boolean): string {
+  const error = refused ? ', error="invalid_token"' : '';
+  const challenges = [
+    ...(bearer ? [`Bearer realm="hopline"${error}`] : []),
+    ...(apiKeyHeader === undefined ? [] : [`ApiKey realm="hopline", header="${apiKeyHeader}"`]),
+  ];
+  return challenges.join(', ');
+}

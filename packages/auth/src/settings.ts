@@ -1,0 +1,187 @@
+import { type Config, ConfigError, type ServiceSettings, type Setting, type Settings } from '@hopline/lifecycle';
+import type { Logger } from '@hopline/telemetry';
+import { type Authenticator, type AuthOptions, createAuthenticator } from './authenticator.ts';
+import { ALGORITHMS, type Algorithm } from './bearer-token.ts';
+import { isTenant, TENANT_CHARS_MAX } from './caller.ts';
+import { isLoopback } from './loopback.ts';
+
+const HOUR_MS = 60 * 60 * 1000;
+/** Names in HOPLINE_TENANTS. */
+const TENANTS_MAX = 1_000;
+const HEADER_NAME = /^[a-z0-9-]+$/;
+
+/** Settings of a door, for `defineServiceConfig`; `withAuthChecked` around the config checks them together. */
+export const AUTH_SETTINGS = {
+  HOPLINE_AUTH_ISSUER: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 1_024,
+    doc: 'Bearer tokens (JWT) of this issuer are asked for: exactly their `iss`. Needs HOPLINE_AUTH_AUDIENCE and one of the two HOPLINE_AUTH_JWKS settings.',
+  },
+  HOPLINE_AUTH_AUDIENCE: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 1_024,
+    doc: 'What `aud` of a token must name: this door.',
+  },
+  HOPLINE_AUTH_JWKS_URL: {
+    type: 'url',
+    optional: true,
+    schemes: ['https', 'http'],
+    doc: "The issuer's keys: https, or http of this machine. Fetched every 10 minutes.",
+  },
+  HOPLINE_AUTH_JWKS_FILE: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 4_096,
+    doc: "The issuer's keys as a file; read again when it changes.",
+  },
+  HOPLINE_AUTH_JWKS_STALE_MS: {
+    type: 'integer',
+    default: HOUR_MS,
+    min: 0,
+    max: 7 * 24 * HOUR_MS,
+    unit: 'ms',
+    doc: 'How long keys that are due to be fetched again are used while HOPLINE_AUTH_JWKS_URL is down; then tokens are answered with 503.',
+  },
+  HOPLINE_AUTH_ALGORITHMS: {
+    type: 'string',
+    default: 'RS256,PS256,ES256,EdDSA,Ed25519',
+    min: 1,
+    max: 128,
+    doc: `Signatures that count, joined by commas; there are ${ALGORITHMS.join(', ')}.`,
+  },
+  HOPLINE_AUTH_CLOCK_TOLERANCE_MS: {
+    type: 'integer',
+    default: 30_000,
+    min: 0,
+    max: 300_000,
+    unit: 'ms',
+    doc: "How far the issuer's clock may be off.",
+  },
+  HOPLINE_AUTH_TENANT_CLAIM: {
+    type: 'string',
+    default: 'tenant',
+    min: 1,
+    max: 256,
+    doc: "Claim of a token with its caller's tenant.",
+  },
+  HOPLINE_AUTH_API_KEYS_FILE: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 4_096,
+    doc: 'API keys are taken: JSON, `[{"key_sha256": "<hex>", "subject": "…", "tenant": "…"}]`; read again when it changes.',
+  },
+  HOPLINE_AUTH_API_KEY_HEADER: { type: 'string', default: 'x-api-key', min: 1, max: 64, doc: 'Header of API keys, lower-case.' },
+  HOPLINE_AUTH_NONE_ON_PUBLIC: {
+    type: 'boolean',
+    default: false,
+    doc: 'Without any HOPLINE_AUTH, a door on an address that is not loopback opens only when this is true: whoever reaches it may use it.',
+  },
+  HOPLINE_TENANTS: {
+    type: 'string',
+    default: '',
+    max: 65_536,
+    doc: 'Tenants that requests may name where nobody is asked who they are, joined by commas. With tokens or keys a tenant comes from those alone.',
+  },
+} as const satisfies Readonly<Record<string, Setting>>;
+
+export type AuthSettings = Settings<typeof AUTH_SETTINGS>;
+type DoorSettings = Pick<ServiceSettings, 'HOPLINE_HOST'> & typeof AUTH_SETTINGS;
+
+/** The same config, whose `load` also throws ConfigError for settings that contradict each other, and for a public door that asks nobody. */
+export function withAuthChecked<T extends DoorSettings>(config: Config<T>): Config<T> {
+  return {
+    ...config,
+    load: env => {
+      const settings = config.load(env);
+      const faults = faultsOf(settings as unknown as Settings<DoorSettings>);
+      if (faults.length > 0) throw new ConfigError(faults);
+      return settings;
+    },
+  };
+}
+
+function faultsOf(settings: Settings<DoorSettings>): string[] {
+  return [...bearerFaults(settings), ...keyFaults(settings), ...tenantFaults(settings), ...publicFaults(settings)];
+}
+
+function bearerFaults(settings: AuthSettings): string[] {
+  const { HOPLINE_AUTH_ISSUER: issuer, HOPLINE_AUTH_AUDIENCE: audience } = settings;
+  const { HOPLINE_AUTH_JWKS_URL: url, HOPLINE_AUTH_JWKS_FILE: file } = settings;
+  const given = [issuer, audience, url ?? file].filter(value => value !== undefined).length;
+  const faults: string[] = [];
+  if (given > 0 && given < 3)
+    faults.push(
+      'HOPLINE_AUTH_ISSUER, HOPLINE_AUTH_AUDIENCE and one of HOPLINE_AUTH_JWKS_URL, HOPLINE_AUTH_JWKS_FILE belong together',
+    );
+  if (url !== undefined && file !== undefined) faults.push('HOPLINE_AUTH_JWKS_URL and HOPLINE_AUTH_JWKS_FILE exclude each other');
+  if (url?.startsWith('http:') && !isLoopback(new URL(url).hostname))
+    faults.push("HOPLINE_AUTH_JWKS_URL must begin with https: keys that come in the clear can be anybody's");
+  const known: readonly string[] = ALGORITHMS;
+  const algorithms = listOf(settings.HOPLINE_AUTH_ALGORITHMS);
+  if (algorithms.length === 0 || !algorithms.every(name => known.includes(name)))
+    faults.push(`HOPLINE_AUTH_ALGORITHMS must be of ${ALGORITHMS.join(', ')}`);
+  return faults;
+}
+
+function keyFaults({ HOPLINE_AUTH_API_KEY_HEADER: header }: AuthSettings): string[] {
+  const usable = HEADER_NAME.test(header) && header !== 'authorization';
+  return usable ? [] : ['HOPLINE_AUTH_API_KEY_HEADER must be of a-z, 0-9 and -, and not authorization'];
+}
+
+function tenantFaults(settings: AuthSettings): string[] {
+  const tenants = listOf(settings.HOPLINE_TENANTS);
+  if (tenants.length > TENANTS_MAX) return [`HOPLINE_TENANTS has more than ${TENANTS_MAX} names`];
+  if (!tenants.every(isTenant)) return [`HOPLINE_TENANTS must be names of up to ${TENANT_CHARS_MAX} characters`];
+  return tenants.length > 0 && asksForCredentials(settings) ? ['HOPLINE_TENANTS is for a door without any HOPLINE_AUTH'] : [];
+}
+
+function publicFaults(settings: Settings<DoorSettings>): string[] {
+  const { HOPLINE_HOST: host, HOPLINE_AUTH_NONE_ON_PUBLIC: allowed } = settings;
+  if (isLoopback(host) || asksForCredentials(settings) || allowed) return [];
+  return [
+    'HOPLINE_HOST is not loopback and nobody is asked who they are: set HOPLINE_AUTH_ISSUER or HOPLINE_AUTH_API_KEYS_FILE, or HOPLINE_AUTH_NONE_ON_PUBLIC=true to open the door to whoever reaches it',
+  ];
+}
+
+function asksForCredentials({ HOPLINE_AUTH_ISSUER: issuer, HOPLINE_AUTH_API_KEYS_FILE: keys }: AuthSettings): boolean {
+  return issuer !== undefined || keys !== undefined;
+}
+
+/** The authenticator of a door. Rejects with an Error of one sentence when a file cannot be used. */
+export function authFromSettings(settings: AuthSettings, { logger }: { logger: Logger }): Promise<Authenticator> {
+  const bearer = bearerOf(settings);
+  const { HOPLINE_AUTH_API_KEYS_FILE: file, HOPLINE_AUTH_API_KEY_HEADER: header } = settings;
+  return createAuthenticator({
+    ...(bearer && { bearer }),
+    ...(file !== undefined && { apiKeys: { file, header } }),
+    tenants: listOf(settings.HOPLINE_TENANTS),
+    logger,
+  });
+}
+
+function bearerOf(settings: AuthSettings): AuthOptions['bearer'] {
+  const { HOPLINE_AUTH_ISSUER: issuer, HOPLINE_AUTH_AUDIENCE: audience } = settings;
+  const { HOPLINE_AUTH_JWKS_URL: url, HOPLINE_AUTH_JWKS_FILE: file = '' } = settings;
+  if (issuer === undefined || audience === undefined) return undefined;
+  return {
+    issuer,
+    audience,
+    algorithms: listOf(settings.HOPLINE_AUTH_ALGORITHMS) as Algorithm[],
+    clockToleranceMs: settings.HOPLINE_AUTH_CLOCK_TOLERANCE_MS,
+    tenantClaim: settings.HOPLINE_AUTH_TENANT_CLAIM,
+    keys: url === undefined ? { file } : { url, staleMsMax: settings.HOPLINE_AUTH_JWKS_STALE_MS },
+  };
+}
+
+function listOf(text: string): string[] {
+  return text
+    .split(',')
+    .map(name => name.trim())
+    .filter(name => name !== '');
+}
