@@ -22,7 +22,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'agent-a2a': ['a2a', 'agent'],
   'agent-mcp': ['a2a', 'agent'],
   'agent-recording': ['agent'],
-  ingress: ['a2a', 'a2a-door', 'a2a-http', 'events', 'lifecycle', 'log', 'log-jetstream', 'telemetry'],
+  ingress: ['a2a', 'a2a-door', 'a2a-http', 'auth', 'events', 'lifecycle', 'log', 'log-jetstream', 'telemetry'],
   relay: ['a2a', 'coalesce', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
   supervisor: ['a2a', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
   'sub-agent': [
@@ -33,6 +33,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'agent-a2a',
     'agent-mcp',
     'agent-recording',
+    'auth',
     'events',
     'lifecycle',
     'log',

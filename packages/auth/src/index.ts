@@ -1,6 +1,8 @@
+export { authFromSettings } from './auth-settings.ts';
 export type { Authenticator, AuthOptions, Headers } from './authenticator.ts';
 export { createAuthenticator } from './authenticator.ts';
 export type { Caller } from './caller.ts';
 export type { CardSecurity } from './card-security.ts';
-export type { AuthSettings } from './settings.ts';
-export { AUTH_SETTINGS, authFromSettings, withAuthChecked } from './settings.ts';
+export { DOOR_SETTINGS, withDoorChecked } from './door-settings.ts';
+export type { DoorTls } from './door-tls.ts';
+export { tlsFromSettings } from './tls-settings.ts';

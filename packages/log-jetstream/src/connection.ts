@@ -1,9 +1,9 @@
 import { backoffMs, LogUnavailable } from '@hopline/log';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
-import type { ConnectionOptions, Msg, NatsConnection, Status, Subscription } from '@nats-io/nats-core';
-import { credsAuthenticator } from '@nats-io/nats-core';
+import type { Msg, NatsConnection, Status, Subscription } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
-import type { Credentials, LogEvent } from './options.ts';
+import { authentication, encryption, withoutUser } from './connection-security.ts';
+import type { Credentials, LogEvent, NatsTls } from './options.ts';
 
 const RECONNECT_WAIT_MS = 250;
 const RECONNECT_JITTER_MS = 250;
@@ -20,6 +20,7 @@ export type ConnectOptions = {
   servers: string;
   name: string;
   credentials?: Credentials | undefined;
+  tls?: NatsTls | undefined;
   timeoutMs: number;
   onEvent: (event: LogEvent) => void;
 };
@@ -136,7 +137,7 @@ export async function openConnection(options: ConnectOptions): Promise<Connectio
 /**
  * Its own loop: nats.js's `waitOnFirstConnect` has no end, and gives up on nothing, a wrong password included.
  */
-async function dial({ servers, name, credentials, timeoutMs }: ConnectOptions): Promise<NatsConnection> {
+async function dial({ servers, name, credentials, tls, timeoutMs }: ConnectOptions): Promise<NatsConnection> {
   const deadline = Date.now() + timeoutMs;
   const urls = servers.split(',').map(url => url.trim());
   for (let failures = 1; ; failures += 1) {
@@ -145,6 +146,7 @@ async function dial({ servers, name, credentials, timeoutMs }: ConnectOptions): 
         servers: urls.map(withoutUser),
         name,
         ...authentication(urls[0] ?? '', credentials),
+        ...encryption(urls, tls),
         // Default 10 attempts, then the connection would be closed for good.
         maxReconnectAttempts: -1,
         reconnectTimeWait: RECONNECT_WAIT_MS,
@@ -169,18 +171,4 @@ async function dial({ servers, name, credentials, timeoutMs }: ConnectOptions): 
 
 function unavailable(urls: string[], reason: string, cause: unknown): LogUnavailable {
   return new LogUnavailable(`no connection to NATS at ${urls.map(withoutUser).join(', ')}: ${reason}`, { cause });
-}
-
-/** nats.js does not take a user from the URL; and what is in a URL ends up in logs. */
-function withoutUser(url: string): string {
-  return url.replace(/^((?:\w+:\/\/)?)[^@/]*@/, '$1');
-}
-
-function authentication(url: string, credentials: Credentials | undefined): Partial<ConnectionOptions> {
-  if (credentials && 'creds' in credentials) return { authenticator: credsAuthenticator(Buffer.from(credentials.creds)) };
-  if (credentials) return credentials;
-  const match = /^(?:\w+:\/\/)?([^@/:]*)(?::([^@/]*))?@/.exec(url);
-  if (!match?.[1]) return {};
-  const [user, pass] = [decodeURIComponent(match[1]), match[2] === undefined ? undefined : decodeURIComponent(match[2])];
-  return pass === undefined ? { token: user } : { user, pass };
 }

@@ -21,11 +21,11 @@ const CHECK_TIMEOUT_MS = 3_000;
  * Rejects with LogUnavailable (no server, no JetStream in time) or LogMismatch (server too old, streams made for another setting).
  */
 export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Log> {
-  const { servers, name, credentials, openTimeoutMs = OPEN_TIMEOUT_MS, onEvent = () => {} } = options;
+  const { servers, name, credentials, tls, openTimeoutMs = OPEN_TIMEOUT_MS, onEvent = () => {} } = options;
   const shards = options.shards ?? SHARDS_DEFAULT;
   const replicas = options.replicas ?? 1;
   if (!Number.isInteger(shards) || shards < 1 || shards > SHARDS_MAX) throw new LogMismatch(`shards must be 1 to ${SHARDS_MAX}`);
-  const connection = await openConnection({ servers, name, credentials, timeoutMs: openTimeoutMs, onEvent });
+  const connection = await openConnection({ servers, name, credentials, tls, timeoutMs: openTimeoutMs, onEvent });
   try {
     requireServer(connection.nc.info?.version ?? 'unknown', replicas);
     const maxAges = { ...MAX_AGES_DEFAULT, ...options.maxAges };

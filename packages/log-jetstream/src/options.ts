@@ -2,7 +2,7 @@ import type { Role } from '@hopline/events';
 import type { FollowOptions, RereadReason } from '@hopline/log';
 
 export type JetStreamLogOptions = {
-  /** NATS URLs, separated by commas: `nats://host:4222`, `tls://…`. A user and password in the first URL are used. */
+  /** NATS URLs, separated by commas: `nats://host:4222`, `tls://…` (one of them demands TLS of all). A user and password in the first URL are used. */
   servers: string;
   /** Name of the connection, shown by the server: service and instance. */
   name: string;
@@ -11,6 +11,8 @@ export type JetStreamLogOptions = {
   /** Copies of each stream, 1 or 3 (5). Default 1. More than one needs a server of 2.11. */
   replicas?: number;
   credentials?: Credentials;
+  /** TLS is demanded, also when it has no files. Absent: taken when the server demands it, or a URL begins with `tls:`. */
+  tls?: NatsTls;
   /** How long things are kept, milliseconds. Read when the streams are created. */
   maxAges?: Partial<MaxAges>;
   /** How much is kept, bytes. Read when the streams are created; the server reserves the sum. */
@@ -28,8 +30,11 @@ export type JetStreamLogOptions = {
   onEvent?: (event: LogEvent) => void;
 };
 
-/** `creds`: the content of a credentials file. */
-export type Credentials = { user: string; pass: string } | { creds: string };
+/** `creds`: the content of a credentials file. `credsFile`: its path, read at each connection. */
+export type Credentials = { user: string; pass: string } | { token: string } | { creds: string } | { credsFile: string };
+
+/** Paths of PEM files, read at each connection. Without `ca`: the authorities that Node trusts. */
+export type NatsTls = { ca?: string | undefined; cert?: string | undefined; key?: string | undefined };
 
 export type MaxAges = {
   inputsMs: number;

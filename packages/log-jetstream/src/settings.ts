@@ -1,11 +1,12 @@
 import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
-import type { Setting, Settings } from '@hopline/lifecycle';
+import { ConfigError, type Setting, type Settings } from '@hopline/lifecycle';
 import type { Log } from '@hopline/log';
 import type { Logger } from '@hopline/telemetry';
 import { openJetStreamLog } from './jetstream-log.ts';
-import { ACK_WAIT_MS, type Credentials, type LogEvent, MAX_AGES_DEFAULT } from './options.ts';
+import { ACK_WAIT_MS, type Credentials, type LogEvent, MAX_AGES_DEFAULT, type NatsTls } from './options.ts';
 
 const MINUTE_MS = 60_000;
+const file = { type: 'string', optional: true, min: 1, max: 4_096 } as const;
 
 /** Settings of the log, the same in every service. */
 export const LOG_SETTINGS = {
@@ -14,9 +15,23 @@ export const LOG_SETTINGS = {
     default: 'nats://127.0.0.1:4222',
     schemes: ['nats', 'tls'],
     list: true,
-    doc: 'NATS servers, joined by commas. `tls://` demands TLS.',
+    doc: 'NATS servers, joined by commas. One `tls://` demands TLS of all.',
+  },
+  NATS_TLS_CA_FILE: {
+    ...file,
+    doc: "Authorities that NATS's certificate may be of (PEM); demands TLS. Without it: those that Node trusts.",
+  },
+  NATS_TLS_CERT_FILE: {
+    ...file,
+    doc: 'Certificate to show to NATS (PEM); demands TLS. Read at each connection, as are the other files.',
+  },
+  NATS_TLS_KEY_FILE: { ...file, doc: 'Private key of NATS_TLS_CERT_FILE (PEM).' },
+  NATS_CREDS_FILE: {
+    ...file,
+    doc: 'NATS credentials file. One way to say who one is: this, NATS_CREDS, NATS_TOKEN or NATS_USER.',
   },
   NATS_CREDS: { type: 'string', optional: true, min: 1, max: 16_384, secret: true, doc: 'Content of a NATS credentials file.' },
+  NATS_TOKEN: { type: 'string', optional: true, min: 1, max: 1_024, secret: true, doc: 'Token of NATS.' },
   NATS_USER: { type: 'string', optional: true, min: 1, max: 256, doc: 'User name, with NATS_PASSWORD.' },
   NATS_PASSWORD: { type: 'string', optional: true, min: 1, max: 1_024, secret: true, doc: 'Password of NATS_USER.' },
   HOPLINE_SHARDS: {
@@ -61,9 +76,10 @@ export const LOG_SETTINGS = {
 
 export type LogSettings = Settings<typeof LOG_SETTINGS>;
 
-/** Opens the log as a service does, and writes what happens to the connection into its log. */
-export function openFromSettings(settings: LogSettings, { name, logger }: { name: string; logger: Logger }): Promise<Log> {
+/** Opens the log as a service does, and writes what happens to the connection into its log. Rejects with ConfigError when settings contradict each other. */
+export async function openFromSettings(settings: LogSettings, { name, logger }: { name: string; logger: Logger }): Promise<Log> {
   const credentials = credentialsOf(settings);
+  const tls = tlsOf(settings);
   return openJetStreamLog({
     servers: settings.NATS_URL,
     name,
@@ -72,13 +88,28 @@ export function openFromSettings(settings: LogSettings, { name, logger }: { name
     maxAges: { inputsMs: settings.HOPLINE_INPUTS_AGE_MS, factsMs: settings.HOPLINE_TASKS_AGE_MS },
     ackWaitMs: settings.HOPLINE_ACK_WAIT_MS,
     ...(credentials && { credentials }),
+    ...(tls && { tls }),
     onEvent: event => report(logger, event),
   });
 }
 
-function credentialsOf({ NATS_CREDS: creds, NATS_USER: user, NATS_PASSWORD: pass }: LogSettings): Credentials | undefined {
-  if (creds !== undefined) return { creds };
-  return user === undefined ? undefined : { user, pass: pass ?? '' };
+function credentialsOf(settings: LogSettings): Credentials | undefined {
+  const { NATS_CREDS: creds, NATS_CREDS_FILE: credsFile, NATS_TOKEN: token, NATS_USER: user, NATS_PASSWORD: pass } = settings;
+  const ways = [
+    creds === undefined ? undefined : { creds },
+    credsFile === undefined ? undefined : { credsFile },
+    token === undefined ? undefined : { token },
+    user === undefined ? undefined : { user, pass: pass ?? '' },
+  ].filter(way => way !== undefined);
+  if (ways.length > 1) throw new ConfigError(['NATS_CREDS, NATS_CREDS_FILE, NATS_TOKEN and NATS_USER exclude each other']);
+  return ways[0];
+}
+
+function tlsOf(settings: LogSettings): NatsTls | undefined {
+  const { NATS_TLS_CA_FILE: ca, NATS_TLS_CERT_FILE: cert, NATS_TLS_KEY_FILE: key } = settings;
+  if ((cert === undefined) !== (key === undefined))
+    throw new ConfigError(['NATS_TLS_CERT_FILE and NATS_TLS_KEY_FILE belong together']);
+  return ca === undefined && cert === undefined ? undefined : { ca, cert, key };
 }
 
 function report(logger: Logger, event: LogEvent): void {

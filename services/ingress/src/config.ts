@@ -1,11 +1,12 @@
 import { LIMITS } from '@hopline/a2a-door';
+import { DOOR_SETTINGS, withDoorChecked } from '@hopline/auth';
 import { PROFILES } from '@hopline/events';
-import { defineServiceConfig } from '@hopline/lifecycle';
+import { type Config, defineServiceConfig } from '@hopline/lifecycle';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 
-/** Settings of ingress. */
-export const ingressConfig = defineServiceConfig({
+const declared = defineServiceConfig({
   ...LOG_SETTINGS,
+  ...DOOR_SETTINGS,
   HOPLINE_PROFILE: { type: 'enum', values: PROFILES, default: 'caipe', doc: 'How the work of agents shows to clients.' },
   HOPLINE_PUBLIC_URL: {
     type: 'url',
@@ -46,3 +47,6 @@ export const ingressConfig = defineServiceConfig({
     doc: 'A comment is sent on a quiet stream this often, so that proxies keep it open.',
   },
 });
+
+/** Settings of ingress. */
+export const ingressConfig: Config<(typeof declared)['settings']> = withDoorChecked(declared);

@@ -1,6 +1,7 @@
 import { agentCard } from '@hopline/a2a';
 import { LIMITS, type Limits, openDoor } from '@hopline/a2a-door';
 import { registerA2A, serverOptions } from '@hopline/a2a-http';
+import type { DoorTls } from '@hopline/auth';
 import type { Profile } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import { LiveAgents, type Log } from '@hopline/log';
@@ -16,6 +17,8 @@ export type IngressDeps = {
   /** Where clients reach the door; absent: the address it listens on. */
   publicUrl: string | undefined;
   limits: Partial<Limits>;
+  /** Absent: HTTP. */
+  tls?: DoorTls | undefined;
   probes: ProbeOptions;
   metrics: HopMetrics;
   logger: Logger;
@@ -30,7 +33,8 @@ export type Ingress = {
 export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const { log, logger, metrics, profile, cardName: name, version } = deps;
   const limits = { ...LIMITS, ...deps.limits };
-  const app = fastify(serverOptions(limits));
+  const app = fastify({ ...serverOptions(limits), https: deps.tls?.options ?? null });
+  deps.tls?.keepFresh(app.server);
   const stop = new AbortController();
   const agents = new LiveAgents(() => performance.now());
   await agents.follow(log.agents, stop.signal, error => logger.warn({ err: error }, 'agent registry lost'));
@@ -43,7 +47,8 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
     listen: async (host, port) => {
       const address = await app.listen({ host, port });
       // 0.0.0.0 is no address a client can use.
-      if (deps.publicUrl === undefined) url = `http://127.0.0.1:${new URL(address).port}/`;
+      const { protocol, port: bound } = new URL(address);
+      if (deps.publicUrl === undefined) url = `${protocol}//127.0.0.1:${bound}/`;
       return address;
     },
     close: async () => {

@@ -1,9 +1,11 @@
+import { DOOR_SETTINGS, withDoorChecked } from '@hopline/auth';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { parseAgentEntry } from './agent-entry.ts';
 
-const declared = defineServiceConfig({
+const settings = defineServiceConfig({
   ...LOG_SETTINGS,
+  ...DOOR_SETTINGS,
   HOPLINE_PORT: {
     type: 'integer',
     default: 8001,
@@ -37,7 +39,9 @@ const declared = defineServiceConfig({
   },
 });
 
-type SubAgentSettings = (typeof declared)['settings'];
+type SubAgentSettings = (typeof settings)['settings'];
+
+const declared: Config<SubAgentSettings> = withDoorChecked(settings);
 
 /** Settings of a sub-agent. The entry is checked with them: a wrong one ends the process before anything of it runs. */
 export const subAgentConfig: Config<SubAgentSettings> = {

@@ -2,6 +2,7 @@ import { agentCard } from '@hopline/a2a';
 import { LIMITS, openDoor } from '@hopline/a2a-door';
 import { registerA2A, serverOptions } from '@hopline/a2a-http';
 import { type Agent, type AgentSkill, serveAgent } from '@hopline/agent';
+import type { DoorTls } from '@hopline/auth';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import type { Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
@@ -20,6 +21,8 @@ export type SubAgentDeps = {
   version: string;
   /** Where clients reach the endpoint; absent: the address it listens on. */
   publicUrl: string | undefined;
+  /** Absent: the door speaks HTTP. */
+  tls?: DoorTls | undefined;
   probes: ProbeOptions;
   metrics: HopMetrics;
   logger: Logger;
@@ -35,7 +38,8 @@ export type SubAgent = {
 /** One agent: a worker for the supervisor's calls, and an A2A endpoint of its own for whoever calls it directly (S0-46). Both run the same turns. */
 export function createSubAgent(deps: SubAgentDeps): SubAgent {
   const { log, name, agent, logger, metrics, version } = deps;
-  const app = fastify(serverOptions(LIMITS));
+  const app = fastify({ ...serverOptions(LIMITS), https: deps.tls?.options ?? null });
+  deps.tls?.keepFresh(app.server);
   const stop = new AbortController();
   let serving: Promise<void> = Promise.resolve();
   let url = deps.publicUrl ?? '';

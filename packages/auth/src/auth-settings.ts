@@ -1,4 +1,4 @@
-import { type Config, ConfigError, type ServiceSettings, type Setting, type Settings } from '@hopline/lifecycle';
+import type { Setting, Settings } from '@hopline/lifecycle';
 import type { Logger } from '@hopline/telemetry';
 import { type Authenticator, type AuthOptions, createAuthenticator } from './authenticator.ts';
 import { ALGORITHMS, type Algorithm } from './bearer-token.ts';
@@ -10,7 +10,7 @@ const HOUR_MS = 60 * 60 * 1000;
 const TENANTS_MAX = 1_000;
 const HEADER_NAME = /^[a-z0-9-]+$/;
 
-/** Settings of a door, for `defineServiceConfig`; `withAuthChecked` around the config checks them together. */
+/** Who may use a door. */
 export const AUTH_SETTINGS = {
   HOPLINE_AUTH_ISSUER: {
     type: 'string',
@@ -91,23 +91,10 @@ export const AUTH_SETTINGS = {
 } as const satisfies Readonly<Record<string, Setting>>;
 
 export type AuthSettings = Settings<typeof AUTH_SETTINGS>;
-type DoorSettings = Pick<ServiceSettings, 'HOPLINE_HOST'> & typeof AUTH_SETTINGS;
 
-/** The same config, whose `load` also throws ConfigError for settings that contradict each other, and for a public door that asks nobody. */
-export function withAuthChecked<T extends DoorSettings>(config: Config<T>): Config<T> {
-  return {
-    ...config,
-    load: env => {
-      const settings = config.load(env);
-      const faults = faultsOf(settings as unknown as Settings<DoorSettings>);
-      if (faults.length > 0) throw new ConfigError(faults);
-      return settings;
-    },
-  };
-}
-
-function faultsOf(settings: Settings<DoorSettings>): string[] {
-  return [...bearerFaults(settings), ...keyFaults(settings), ...tenantFaults(settings), ...publicFaults(settings)];
+/** What contradicts each other in the settings of a door at an address, and whether it would ask nobody in public. */
+export function authFaults(settings: AuthSettings, host: string): string[] {
+  return [...bearerFaults(settings), ...keyFaults(settings), ...tenantFaults(settings), ...publicFaults(settings, host)];
 }
 
 function bearerFaults(settings: AuthSettings): string[] {
@@ -141,9 +128,8 @@ function tenantFaults(settings: AuthSettings): string[] {
   return tenants.length > 0 && asksForCredentials(settings) ? ['HOPLINE_TENANTS is for a door without any HOPLINE_AUTH'] : [];
 }
 
-function publicFaults(settings: Settings<DoorSettings>): string[] {
-  const { HOPLINE_HOST: host, HOPLINE_AUTH_NONE_ON_PUBLIC: allowed } = settings;
-  if (isLoopback(host) || asksForCredentials(settings) || allowed) return [];
+function publicFaults(settings: AuthSettings, host: string): string[] {
+  if (isLoopback(host) || asksForCredentials(settings) || settings.HOPLINE_AUTH_NONE_ON_PUBLIC) return [];
   return [
     'HOPLINE_HOST is not loopback and nobody is asked who they are: set HOPLINE_AUTH_ISSUER or HOPLINE_AUTH_API_KEYS_FILE, or HOPLINE_AUTH_NONE_ON_PUBLIC=true to open the door to whoever reaches it',
   ];

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { defineConfig, defineServiceConfig } from '@hopline/lifecycle';
+import { defineServiceConfig } from '@hopline/lifecycle';
+import { authFromSettings } from './auth-settings.ts';
+import { DOOR_SETTINGS, withDoorChecked } from './door-settings.ts';
 import { AUDIENCE, createIssuer, folder, ISSUER, recordingLogger } from './issuer.test-kit.ts';
-import { AUTH_SETTINGS, authFromSettings, withAuthChecked } from './settings.ts';
 
-const config = withAuthChecked(defineServiceConfig(AUTH_SETTINGS));
+const config = withDoorChecked(defineServiceConfig(DOOR_SETTINGS));
 const TOKENS = {
   HOPLINE_AUTH_ISSUER: ISSUER,
   HOPLINE_AUTH_AUDIENCE: AUDIENCE,
@@ -66,9 +66,4 @@ test('what the settings say is what the door does', async t => {
   assert.deepEqual(await wider.authenticate({ authorization }), { subject: 'ann', tenant: 'acme' });
   const none = await authFromSettings(config.load({ HOPLINE_TENANTS: 'a, b' }), { logger });
   assert.deepEqual([await none.authenticate({}), none.admit({}, 'b')], [{}, { tenant: 'b' }]);
-});
-
-test('the table in the README is the one the code generates', () => {
-  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
-  assert.ok(readme.includes(defineConfig(AUTH_SETTINGS).table()), defineConfig(AUTH_SETTINGS).table());
 });

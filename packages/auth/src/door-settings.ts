@@ -1,0 +1,22 @@
+import { type Config, ConfigError, type ServiceSettings, type Settings } from '@hopline/lifecycle';
+import { AUTH_SETTINGS, authFaults } from './auth-settings.ts';
+import { TLS_SETTINGS, tlsFaults } from './tls-settings.ts';
+
+/** Settings of a door, for `defineServiceConfig`; `withDoorChecked` around the config checks them together. */
+export const DOOR_SETTINGS = { ...AUTH_SETTINGS, ...TLS_SETTINGS };
+
+type DoorSettings = Pick<ServiceSettings, 'HOPLINE_HOST'> & typeof DOOR_SETTINGS;
+
+/** The same config, whose `load` also throws ConfigError for settings that contradict each other, and for a public door that asks nobody. */
+export function withDoorChecked<T extends DoorSettings>(config: Config<T>): Config<T> {
+  return {
+    ...config,
+    load: env => {
+      const settings = config.load(env);
+      const door = settings as unknown as Settings<DoorSettings>;
+      const faults = [...authFaults(door, door.HOPLINE_HOST), ...tlsFaults(door)];
+      if (faults.length > 0) throw new ConfigError(faults);
+      return settings;
+    },
+  };
+}

@@ -1,0 +1,92 @@
+import { createSecureContext, type SecureVersion, type TlsOptions } from 'node:tls';
+import { WatchedFile } from '@hopline/lifecycle';
+import type { Logger } from '@hopline/telemetry';
+
+/** How often certificates are looked at; milliseconds. */
+const CERTIFICATES_RECHECK_MS = 1_000;
+
+export type DoorTlsOptions = {
+  /** Paths of PEM files. */
+  cert: string;
+  key: string;
+  clientCa?: string;
+  versionMin: SecureVersion;
+  logger: Logger;
+  /** Instead of CERTIFICATES_RECHECK_MS. */
+  recheckMs?: number;
+};
+
+/** What of an HTTPS (or HTTP/2, gRPC) server `keepFresh` needs. */
+type SecureServer = { setSecureContext(options: TlsOptions): void; once(event: 'close', listener: () => void): unknown };
+
+export type DoorTls = {
+  /** For `https.createServer`, `http2.createSecureServer`. */
+  readonly options: TlsOptions;
+  /** Gives the server what the files say when they have changed, until it closes. Connections that are open stay as they are. */
+  keepFresh(server: SecureServer): void;
+};
+
+type Pem = { cert: string; key: string; ca?: string };
+
+/** Rejects with an Error of one sentence when the files cannot be used, or do not belong together. */
+export async function openDoorTls(options: DoorTlsOptions): Promise<DoorTls> {
+  const { versionMin, logger, recheckMs = CERTIFICATES_RECHECK_MS } = options;
+  const read = await openFiles(options);
+  let inForce = await read();
+  const fault = faultOf(inForce);
+  if (fault !== undefined) throw new Error(`HOPLINE_TLS_CERT_FILE and its key cannot be used: ${fault}`);
+  const contextOf = (pem: Pem): TlsOptions => ({ ...pem, minVersion: versionMin });
+  const mutual = inForce.ca === undefined ? {} : { requestCert: true, rejectUnauthorized: true };
+  return {
+    options: { ...contextOf(inForce), ...mutual },
+    keepFresh: server => {
+      let seen = inForce;
+      const check = async () => {
+        const fresh = await read();
+        if (isSame(fresh, seen)) return;
+        seen = fresh;
+        const fault = faultOf(fresh);
+        // Certificate and key are two files: between the two writes they do not belong together.
+        if (fault !== undefined)
+          return logger.warn({ reason: fault }, 'certificate and key cannot be used together; those of before stay');
+        inForce = fresh;
+        server.setSecureContext(contextOf(fresh));
+        logger.info('certificate read again');
+      };
+      const timer = setInterval(() => void check(), recheckMs).unref();
+      server.once('close', () => clearInterval(timer));
+    },
+  };
+}
+
+async function openFiles({ cert, key, clientCa, logger, recheckMs }: DoorTlsOptions): Promise<() => Promise<Pem>> {
+  const open = (path: string, setting: string) => {
+    const onFault = (reason: string) =>
+      logger.error({ reason }, `${setting} has changed and cannot be used; what it said before stays in force`);
+    return WatchedFile.open({ path, parse: text => text, onFault, ...(recheckMs !== undefined && { recheckMs }) }).catch(
+      error => {
+        throw new Error(`${setting}: ${error instanceof Error ? error.message : 'it cannot be used'}`);
+      },
+    );
+  };
+  const certFile = await open(cert, 'HOPLINE_TLS_CERT_FILE');
+  const keyFile = await open(key, 'HOPLINE_TLS_KEY_FILE');
+  const caFile = clientCa === undefined ? undefined : await open(clientCa, 'HOPLINE_TLS_CLIENT_CA_FILE');
+  return async () => ({
+    cert: await certFile.current(),
+    key: await keyFile.current(),
+    ...(caFile && { ca: await caFile.current() }),
+  });
+}
+
+/** OpenSSL's word for what is wrong, never what stands in a file. */
+function faultOf(pem: Pem): string | undefined {
+  try {
+    createSecureContext(pem);
+    return undefined;
+  } catch (error) {
+    return (error as { code?: string }).code ?? 'unknown';
+  }
+}
+
+const isSame = (one: Pem, other: Pem) => one.cert === other.cert && one.key === other.key && one.ca === other.ca;

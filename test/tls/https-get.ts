@@ -1,0 +1,31 @@
+import { request } from 'node:https';
+import type { TLSSocket } from 'node:tls';
+
+/** What a client may bring and trust: PEM. */
+export type ClientTls = { ca?: string; cert?: string; key?: string; maxVersion?: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3' };
+
+/** One GET on a connection of its own. Rejects with an error of TLS when either side does not accept the other. */
+export async function httpsGet(
+  url: string,
+  tls: ClientTls,
+): Promise<{ status: number; body: string; protocol: string; serial: string }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{
+    status: number;
+    body: string;
+    protocol: string;
+    serial: string;
+  }>();
+  // Old versions need OpenSSL's lowest level of security before it says hello with them.
+  const ciphers = tls.maxVersion === 'TLSv1.1' ? { ciphers: 'DEFAULT@SECLEVEL=0', minVersion: 'TLSv1.1' as const } : {};
+  const asked = request(url, { agent: false, ...tls, ...ciphers }, response => {
+    const socket = response.socket as TLSSocket;
+    const seen = { protocol: socket.getProtocol() ?? '', serial: socket.getPeerCertificate().serialNumber };
+    let body = '';
+    response.setEncoding('utf8').on('data', (text: string) => {
+      body += text;
+    });
+    response.on('end', () => resolve({ status: response.statusCode ?? 0, body, ...seen }));
+  });
+  asked.on('error', reject).end();
+  return promise;
+}
