@@ -285,7 +285,9 @@ test('trace context, headers and metadata are handed on; our ids are not', async
   await eventsOf(agent, 'x', { trace: { traceparent }, metadata: { tenant: 'blue' } });
   await eventsOf(agent, 'y');
   await eventsOf(agent, 'z', { contextId: 'context-2' });
-  const [first, second, third] = foreign.requests.map(({ headers, params }) => ({
+  await eventsOf(agent, 'v', { owner: { subject: 'ann' } });
+  await eventsOf(agent, 'w', { owner: { subject: 'bob' } });
+  const [first, second, third, ann, bob] = foreign.requests.map(({ headers, params }) => ({
     headers,
     params,
     message: params.message as Record<string, unknown>,
@@ -296,6 +298,8 @@ test('trace context, headers and metadata are handed on; our ids are not', async
   assert.notEqual(first?.message.contextId, 'context-1');
   assert.equal(first?.message.contextId, second?.message.contextId, 'the agent remembers the conversation');
   assert.notEqual(first?.message.contextId, third?.message.contextId);
+  const ofOne = [first, ann, bob].map(asked => asked?.message.contextId);
+  assert.equal(new Set(ofOne).size, 3, 'a context that two callers call by one name is two');
   assert.equal(first?.message.taskId, undefined);
 });
 

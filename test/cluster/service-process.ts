@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const READY_MS_MAX = 30_000;
 const POLL_MS = 25;
-const OUTPUT_CHARS_MAX = 20_000;
+const OUTPUT_CHARS_MAX = 1_000_000;
 
 export type ServiceSpec = { service: string; instance: string; env: Record<string, string> };
 

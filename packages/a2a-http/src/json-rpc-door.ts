@@ -1,5 +1,6 @@
 import {
   A2AError,
+  type A2AErrorCode,
   DIALECTS,
   type Dialect,
   isAmbiguous,
@@ -14,10 +15,11 @@ import {
   VERSION_HEADER,
   VERSION_QUERY,
 } from '@hopline/a2a';
-import { type Door, operate, RETRY_AFTER_S, report } from '@hopline/a2a-door';
+import { type Door, operate, report } from '@hopline/a2a-door';
 import { isTaskId } from '@hopline/events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { doorRequest } from './door-request.ts';
+import { setErrorHeaders } from './error-headers.ts';
 import { headerOf, jsonOf, queryOf } from './read-request.ts';
 import type { Framing } from './sse-sink.ts';
 
@@ -65,7 +67,10 @@ function sendResult(reply: FastifyReply, id: RpcId, result: JsonObject): Fastify
   return reply.type('application/json; charset=utf-8').send(`${before}${JSON.stringify(result)}${after}`);
 }
 
-/** JSON-RPC says what went wrong in the body, and HTTP 200; only what concerns the connection has a status of its own. */
+/** What concerns the connection or the caller, not the request. */
+const OWN_STATUS: readonly A2AErrorCode[] = ['UNAUTHENTICATED', 'PERMISSION_DENIED', 'REQUEST_TOO_LARGE', 'UNAVAILABLE'];
+
+/** JSON-RPC says what went wrong in the body, and HTTP 200; only what concerns the connection or the caller has a status of its own. */
 export function sendError(
   reply: FastifyReply,
   id: RpcId,
@@ -74,7 +79,8 @@ export function sendError(
   known: { status?: number; taskId?: string | undefined } = {},
 ): FastifyReply {
   const { http } = error.row;
-  if (error.code === 'UNAVAILABLE') reply.header('retry-after', RETRY_AFTER_S);
-  const own = error.code === 'UNAVAILABLE' || error.code === 'REQUEST_TOO_LARGE';
-  return reply.code(known.status ?? (own ? http : 200)).send(rpcFailure(id, error, dialect.name, known.taskId));
+  setErrorHeaders(reply, error);
+  return reply
+    .code(known.status ?? (OWN_STATUS.includes(error.code) ? http : 200))
+    .send(rpcFailure(id, error, dialect.name, known.taskId));
 }

@@ -1,4 +1,4 @@
-export type { AgentCard, AgentCardSettings, AgentSkill } from './card/agent-card.ts';
+export type { AgentCard, AgentCardSettings, AgentSkill, CardSecurity } from './card/agent-card.ts';
 export { AGENT_CARD_PATHS, agentCard } from './card/agent-card.ts';
 export type { ForeignAgent } from './card/decode-agent-card.ts';
 export { decodeAgentCard } from './card/decode-agent-card.ts';

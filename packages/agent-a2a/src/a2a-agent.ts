@@ -35,7 +35,7 @@ type Resume = { taskId?: string; contextId?: string };
 function requestOf(url: string, turn: Turn) {
   const resume = (turn.resume ?? {}) as Resume;
   const { taskId: _task, contextId: _context, referenceTaskIds: _references, ...said } = turn.message;
-  const contextId = resume.contextId ?? foreignContext(url, turn.contextId);
+  const contextId = resume.contextId ?? foreignContext(url, turn);
   const message: Message = { ...said, contextId, ...(resume.taskId !== undefined && { taskId: resume.taskId }) };
   const metadata = Object.keys(turn.metadata).length > 0 && { metadata: turn.metadata };
   return { message, blocking: true, ...metadata };
@@ -43,9 +43,10 @@ function requestOf(url: string, turn: Turn) {
 
 /**
  * The context the agent knows ours by: the same on every replica and after a restart, so that it remembers the conversation, without a table of ids;
- * and not ours, so that neither side can name the other's (S0-34). SHA-256 in the form of a UUID (version 8, RFC 9562).
+ * and not ours, so that neither side can name the other's (S0-34), nor one caller another's by choosing the same name. SHA-256 in the form of a UUID (version 8, RFC 9562).
  */
-function foreignContext(url: string, contextId: string): string {
-  const hex = createHash('sha256').update(`${url}\n${contextId}`).digest('hex');
+function foreignContext(url: string, { contextId, owner }: Turn): string {
+  const whose = owner === undefined ? '' : `\n${JSON.stringify([owner.tenant ?? null, owner.subject ?? null])}`;
+  const hex = createHash('sha256').update(`${url}\n${contextId}${whose}`).digest('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }

@@ -1,4 +1,5 @@
 import type { Artifact, Message, Metadata } from '@hopline/a2a';
+import type { Owner } from '@hopline/events';
 
 /** An agent: a name, skills, and a turn it can run. It never sees the broker, ids of the log, or coalescing. */
 export interface Agent {
@@ -15,6 +16,8 @@ export type AgentSkill = { id: string; name: string; description: string; tags: 
 export type Turn = {
   taskId: string;
   contextId: string;
+  /** Whose conversation the context is: two owners may have chosen the same name for theirs. */
+  owner?: Owner;
   message: Message;
   metadata: Metadata;
   /** 1-based; a redelivered job is a new attempt, and its text replaces what the dead attempt had said. */

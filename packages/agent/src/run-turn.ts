@@ -167,9 +167,10 @@ function thrownBy({ logger, name }: RunTurnDeps, error: unknown): TurnEnd {
 }
 
 function turnOf(deps: RunTurnDeps, { work, attempt }: Job, hop: Hop, signal: AbortSignal): Turn {
-  const { taskId, contextId, message, metadata = {} } = work;
+  const { taskId, contextId, message, owner, metadata = {} } = work;
   const resume = work.call === undefined ? deps.resume : work.call.resume;
-  return { taskId, contextId, message, metadata, attempt, ...(resume !== undefined && { resume }), trace: hop.carrier(), signal };
+  const asked = { taskId, contextId, message, metadata, ...(owner && { owner }), ...(resume !== undefined && { resume }) };
+  return { ...asked, attempt, trace: hop.carrier(), signal };
 }
 
 function attributesOf(name: string, { work, attempt }: { work: Work; attempt: number }) {

@@ -3,8 +3,8 @@ import { hash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { A2AError } from '@hopline/a2a';
-import { type AuthOptions, createAuthenticator } from './authenticator.ts';
+import type { A2AError } from '@hopline/a2a';
+import { type AuthOptions, createAuthenticator, type Headers } from './authenticator.ts';
 import { createIssuer, folder, inSeconds, RULES, recordingLogger } from './issuer.test-kit.ts';
 
 const issuer = await createIssuer();
@@ -23,17 +23,18 @@ async function open(t: TestContext, { bearer = true, apiKeys = true, tenants = [
   };
   const authenticator = await createAuthenticator(options);
   t.after(() => authenticator.close());
+  const authenticate = (headers: Headers, tenant?: string) => authenticator.authenticate({ headers, tenant });
   const refused = async (
     headers: Record<string, string | string[]>,
   ): Promise<[message: string, challenge: string | undefined]> => {
-    const error = await authenticator.authenticate(headers).then(
+    const error = await authenticate(headers).then(
       () => assert.fail('it was taken'),
       (thrown: unknown) => thrown as A2AError,
     );
     assert.equal(error.code, 'UNAUTHENTICATED');
     return [error.message, error.challenge];
   };
-  return { ...authenticator, refused, lines, at };
+  return { authenticate, card: authenticator.card, refused, lines, at };
 }
 
 test('S4-4 a token or a key names the caller; without either the caller is told what is missing and how to send it', async t => {
@@ -117,18 +118,23 @@ test('a door that asks nobody takes everybody, without a name, and says nothing 
 });
 
 test('a tenant comes from credentials alone; another one looks as if nothing were there', async t => {
-  const { admit } = await open(t);
-  const ann = { subject: 'ann', tenant: 'acme' };
-  for (const tenant of [undefined, '', 'acme']) assert.deepEqual(admit(ann, tenant), ann);
-  const notFound = (error: unknown) => error instanceof A2AError && error.code === 'TASK_NOT_FOUND';
-  assert.throws(() => admit(ann, 'umbrella'), notFound);
-  assert.throws(() => admit({ subject: 'bob' }, 'acme'), notFound);
+  const { authenticate } = await open(t);
+  const bearer = async (claims: object) => ({ authorization: `Bearer ${await issuer.token({ ...claims })}` });
+  const ann = await bearer({ tenant: 'acme' });
+  for (const tenant of [undefined, '', 'acme'])
+    assert.deepEqual(await authenticate(ann, tenant), { subject: 'ann', tenant: 'acme' });
+  assert.deepEqual(await authenticate({ 'x-api-key': KEY }, 'acme'), { subject: 'ci', tenant: 'acme' });
+  const bob = await bearer({ sub: 'bob' });
+  for (const headers of [ann, bob, { 'x-api-key': KEY }])
+    await assert.rejects(authenticate(headers, 'umbrella'), { code: 'TASK_NOT_FOUND' });
+  await assert.rejects(authenticate(bob, 'acme'), { code: 'TASK_NOT_FOUND' });
+  await assert.rejects(authenticate({}, 'umbrella'), { code: 'UNAUTHENTICATED' }, 'who is not known learns nothing of tenants');
 });
 
 test('where nobody is asked, a tenant of the list may be named, and no other', async t => {
-  const { admit } = await open(t, { bearer: false, apiKeys: false, tenants: ['acme'] });
-  assert.deepEqual([admit({}, undefined), admit({}, 'acme')], [{}, { tenant: 'acme' }]);
-  assert.throws(() => admit({}, 'umbrella'), { code: 'TASK_NOT_FOUND' });
+  const { authenticate } = await open(t, { bearer: false, apiKeys: false, tenants: ['acme'] });
+  assert.deepEqual([await authenticate({}), await authenticate({}, 'acme')], [{}, { tenant: 'acme' }]);
+  await assert.rejects(authenticate({}, 'umbrella'), { code: 'TASK_NOT_FOUND' });
 });
 
 test('keys that are taken out of the file are refused from then on; a broken file changes nothing and is logged', async t => {

@@ -1,14 +1,14 @@
-import { A2AError } from '@hopline/a2a';
+import { A2AError, type CardSecurity } from '@hopline/a2a';
 import { WatchedFile } from '@hopline/lifecycle';
 import type { Logger } from '@hopline/telemetry';
 import { parseApiKeys, verdictOnKey } from './api-keys.ts';
 import { type BearerRules, verdictOnToken } from './bearer-token.ts';
 import type { Caller } from './caller.ts';
-import { type AskedFor, type CardSecurity, cardSecurity, challengeOf } from './card-security.ts';
+import { type AskedFor, cardSecurity, challengeOf } from './card-security.ts';
 import { type FindKey, parseKeySet } from './key-set.ts';
 import type { Refusal, Verdict } from './refusal.ts';
 import { RemoteKeySet } from './remote-key-set.ts';
-import { type Admit, admitByCredentials, admitByList } from './tenant.ts';
+import { admitByCredentials, admitByList } from './tenant.ts';
 
 export type AuthOptions = {
   /** Tokens of an issuer (RFC 6750). */
@@ -24,10 +24,11 @@ export type AuthOptions = {
 export type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 export type Authenticator = {
-  /** Throws UNAUTHENTICATED with its challenge, or UNAVAILABLE while credentials cannot be checked. At a door that asks nobody: a caller without a name. */
-  authenticate(headers: Headers): Promise<Caller>;
-  /** The caller with the tenant it acts in. Throws TASK_NOT_FOUND for a tenant that is not the caller's. */
-  admit: Admit;
+  /**
+   * Who asks, from the headers of a request and the tenant it names, and in which tenant. Rejects with UNAUTHENTICATED and its challenge, with UNAVAILABLE while credentials
+   * cannot be checked, and with TASK_NOT_FOUND for a tenant that is not the caller's. At a door that asks nobody: a caller without a name.
+   */
+  authenticate(request: { headers: Headers; tenant: string | undefined }): Promise<Caller>;
   /** For the agent card; undefined at a door that asks nobody. */
   readonly card: CardSecurity | undefined;
   close(): void;
@@ -39,19 +40,20 @@ export async function createAuthenticator(options: AuthOptions): Promise<Authent
   const asked: AskedFor = { bearer: bearer !== undefined, apiKeyHeader: apiKeys?.header };
   const card = cardSecurity(asked);
   if (card === undefined) {
-    return { authenticate: async () => ({}), admit: admitByList(tenants), card, close: () => {} };
+    const admit = admitByList(tenants);
+    return { authenticate: async ({ tenant }) => admit({}, tenant), card, close: () => {} };
   }
   const tokens = bearer && (await tokenCheck(bearer, logger));
   const keys = apiKeys && (await keyCheck(apiKeys.file, logger));
   return {
-    authenticate: async headers => {
+    authenticate: async ({ headers, tenant }) => {
       const token = bearerTokenOf(headers.authorization);
-      if (tokens !== undefined && token !== undefined) return callerOf(await tokens.check(token), asked);
+      if (tokens !== undefined && token !== undefined)
+        return admitByCredentials(callerOf(await tokens.check(token), asked), tenant);
       const key = apiKeys && headers[apiKeys.header];
-      if (keys !== undefined && key !== undefined) return callerOf(await keys(String(key)), asked);
+      if (keys !== undefined && key !== undefined) return admitByCredentials(callerOf(await keys(String(key)), asked), tenant);
       throw unauthenticated('credentials are missing', asked, false);
     },
-    admit: admitByCredentials,
     card,
     close: () => tokens?.close(),
   };

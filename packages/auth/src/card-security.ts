@@ -1,19 +1,11 @@
+import type { CardSecurity } from '@hopline/a2a';
+
 /** Names of the schemes on the card. */
 const BEARER = 'bearer';
 const API_KEY = 'apiKey';
 
 /** What a door asks of its callers. */
 export type AskedFor = { bearer: boolean; apiKeyHeader: string | undefined };
-
-/**
- * Part of an agent card. One document serves clients of every version: each scheme has the members of A2A 1.0 (`httpAuthSecurityScheme`, …) and, beside them, those of 0.3 (OpenAPI's);
- * 1.0 reads `securityRequirements`, 0.3 reads `security`. Several requirements are alternatives.
- */
-export type CardSecurity = {
-  securitySchemes: Record<string, Record<string, unknown>>;
-  securityRequirements: { schemes: Record<string, { list: string[] }> }[];
-  security: Record<string, string[]>[];
-};
 
 /** Undefined for a door that asks nobody. */
 export function cardSecurity({ bearer, apiKeyHeader }: AskedFor): CardSecurity | undefined {

@@ -2,7 +2,6 @@ export { authFromSettings } from './auth-settings.ts';
 export type { Authenticator, AuthOptions, Headers } from './authenticator.ts';
 export { createAuthenticator } from './authenticator.ts';
 export type { Caller } from './caller.ts';
-export type { CardSecurity } from './card-security.ts';
 export { DOOR_SETTINGS, withDoorChecked } from './door-settings.ts';
 export type { DoorTls } from './door-tls.ts';
 export { tlsFromSettings } from './tls-settings.ts';

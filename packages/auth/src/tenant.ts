@@ -2,7 +2,7 @@ import { A2AError } from '@hopline/a2a';
 import { type Caller, isTenant } from './caller.ts';
 
 /** Who a caller is in a request that names a tenant, or none (path, `params.tenant`, gRPC field; an empty one is none). */
-export type Admit = (caller: Caller, tenant: string | undefined) => Caller;
+type Admit = (caller: Caller, tenant: string | undefined) => Caller;
 
 /** Tenants come from credentials alone. A request may repeat its caller's; any other looks as if nothing were there. */
 export const admitByCredentials: Admit = (caller, tenant) => {

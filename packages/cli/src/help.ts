@@ -20,7 +20,7 @@ const OVERVIEW = `hopline COMMAND [options]     asks agents over A2A, and comes 
 
 hopline COMMAND --help says more. The answer goes to standard output, everything else to standard error; states and notices only on a terminal.
 
-Environment: HOPLINE_URL the server; HOPLINE_TOKEN sent as \`authorization: Bearer …\`; NO_COLOR no colours.
+Environment: HOPLINE_URL the server; HOPLINE_TOKEN sent as \`authorization: Bearer …\`, HOPLINE_API_KEY as \`x-api-key\`; NO_COLOR no colours.
 `;
 
 export const HELP = {

@@ -187,11 +187,27 @@ test('refusals are 1, a server that cannot be reached is 3, and neither has a st
   assert.deepEqual([code, err], [3, 'hopline: Temporarily unavailable: the server cannot be reached\n']);
 });
 
-test('HOPLINE_TOKEN goes as a bearer token; one that cannot is a usage error that does not show it', async () => {
+test('HOPLINE_TOKEN goes as a bearer token and HOPLINE_API_KEY as a key; what cannot is a usage error that does not show it', async () => {
   const replies = { GetTask: { result: task('TASK_STATE_COMPLETED') } };
   const { asked } = await hopline(replies, ['get', 't-1'], { environment: { HOPLINE_TOKEN: 'abc' } });
   assert.equal(asked[0]!.headers.authorization, 'Bearer abc');
-  const { code, err } = await hopline(replies, ['get', 't-1'], { environment: { HOPLINE_TOKEN: 'secret\n' } });
-  assert.equal(code, 2);
-  assert.doesNotMatch(err, /secret/);
+  const both = await hopline(replies, ['get', 't-1'], { environment: { HOPLINE_API_KEY: 'key', HOPLINE_TOKEN: '' } });
+  const { authorization, 'x-api-key': key } = both.asked[0]!.headers;
+  assert.deepEqual([authorization, key], [undefined, 'key']);
+  for (const name of ['HOPLINE_TOKEN', 'HOPLINE_API_KEY']) {
+    const { code, err } = await hopline(replies, ['get', 't-1'], { environment: { [name]: 'secret\n' } });
+    assert.deepEqual([code, err], [2, `hopline: ${name} has characters that cannot be sent\n`]);
+  }
+});
+
+test('who is asked for credentials is told how to give them, and what was sent is not shown', async () => {
+  const error = {
+    code: -32600,
+    message: 'Authentication required: the credentials are not valid',
+    data: [{ reason: 'UNAUTHENTICATED' }],
+  };
+  const { code, out, err } = await hopline({ GetTask: { error } }, ['get', 't-1'], { environment: { HOPLINE_TOKEN: 'SECRET' } });
+  assert.deepEqual([code, out], [1, '']);
+  assert.match(err, /^hopline: Authentication required: the credentials are not valid\n.*set HOPLINE_TOKEN/);
+  assert.doesNotMatch(err, /SECRET/);
 });

@@ -24,6 +24,8 @@ export type Surroundings = {
   signal: AbortSignal;
 };
 
+const HOW_TO_AUTHENTICATE = 'The server asks who you are: set HOPLINE_TOKEN to a bearer token, or HOPLINE_API_KEY to a key.';
+
 /** Runs one command line to its end. Never throws for what a user, a server or a network did. */
 export async function run(argv: readonly string[], surroundings: Surroundings): Promise<ExitCode> {
   const { environment, stdout, stderr, signal } = surroundings;
@@ -39,6 +41,7 @@ export async function run(argv: readonly string[], surroundings: Surroundings): 
     if (signal.aborted) return EXIT.interrupted;
     if (!(thrown instanceof UsageError) && !(thrown instanceof A2AError)) throw thrown;
     output.warn(`hopline: ${thrown.message}`);
+    if (thrown instanceof A2AError && thrown.code === 'UNAUTHENTICATED') output.warn(HOW_TO_AUTHENTICATE);
     return thrown instanceof UsageError ? EXIT.usage : exitCodeOfError(thrown);
   }
 }
@@ -48,7 +51,7 @@ type Asked = Exclude<Invocation, { help: unknown }>;
 async function runCommand(asked: Asked, output: Output, surroundings: Surroundings): Promise<ExitCode> {
   const { environment, signal } = surroundings;
   const { command, subject = '', url, json } = asked;
-  const client = createClient({ url, headers: credentials(environment.HOPLINE_TOKEN) });
+  const client = createClient({ url, headers: credentials(environment) });
   const context: CommandContext = { client, output, json, signal, urlOption: url === URL_DEFAULT ? '' : ` --url ${url}` };
   switch (command) {
     case 'ask':
@@ -66,10 +69,17 @@ async function runCommand(asked: Asked, output: Output, surroundings: Surroundin
   }
 }
 
-function credentials(token: string | undefined): Record<string, string> {
-  if (!token) return {};
-  if (!/^[\x21-\x7e]+$/.test(token)) throw new UsageError('HOPLINE_TOKEN is no token: it has characters that cannot be sent');
-  return { authorization: `Bearer ${token}` };
+function credentials({ HOPLINE_TOKEN: token, HOPLINE_API_KEY: key }: Surroundings['environment']): Record<string, string> {
+  return {
+    ...(token && { authorization: `Bearer ${sendable('HOPLINE_TOKEN', token)}` }),
+    ...(key && { 'x-api-key': sendable('HOPLINE_API_KEY', key) }),
+  };
+}
+
+/** Throws UsageError without a word of the value. */
+function sendable(name: string, value: string): string {
+  if (/^[\x21-\x7e]+$/.test(value)) return value;
+  throw new UsageError(`${name} has characters that cannot be sent`);
 }
 
 async function questionOf({ subject }: Asked, { stdin, signal }: Surroundings): Promise<string> {

@@ -1,5 +1,6 @@
 import type { Message, Metadata } from '@hopline/a2a';
 import type { LaneArtifact, Profile } from './inputs.ts';
+import type { Owner } from './owner.ts';
 
 /** A part of a task for one worker, as stored on `a2a.work.<role>.<taskId>`. PROTOCOL.md section 6. */
 export type Work = {
@@ -12,6 +13,8 @@ export type Work = {
   /** Set when a supervisor delegates; absent when the task itself was addressed to this role. */
   call?: WorkCall;
   message: Message;
+  /** Of the task: a context has its name from a client, and two owners may have chosen the same one. */
+  owner?: Owner;
   /** Request-level metadata of the client, without reserved keys. */
   metadata?: Metadata;
 };

@@ -1,7 +1,7 @@
 import { agentCard } from '@hopline/a2a';
 import { LIMITS, type Limits, openDoor } from '@hopline/a2a-door';
 import { registerA2A, serverOptions } from '@hopline/a2a-http';
-import type { DoorTls } from '@hopline/auth';
+import type { Authenticator, DoorTls } from '@hopline/auth';
 import type { Profile } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import { LiveAgents, type Log } from '@hopline/log';
@@ -19,6 +19,8 @@ export type IngressDeps = {
   limits: Partial<Limits>;
   /** Absent: HTTP. */
   tls?: DoorTls | undefined;
+  /** Absent: nobody is asked who they are. */
+  auth?: Authenticator | undefined;
   probes: ProbeOptions;
   metrics: HopMetrics;
   logger: Logger;
@@ -31,7 +33,7 @@ export type Ingress = {
 
 /** The public door: A2A over HTTP, and the probes. Keeps no state of tasks that is not in the log. */
 export async function createIngress(deps: IngressDeps): Promise<Ingress> {
-  const { log, logger, metrics, profile, cardName: name, version } = deps;
+  const { log, logger, metrics, profile, cardName: name, version, auth } = deps;
   const limits = { ...LIMITS, ...deps.limits };
   const app = fastify({ ...serverOptions(limits), https: deps.tls?.options ?? null });
   deps.tls?.keepFresh(app.server);
@@ -40,9 +42,11 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   await agents.follow(log.agents, stop.signal, error => logger.warn({ err: error }, 'agent registry lost'));
   let url = deps.publicUrl ?? '';
   const description = 'Agents behind Hopline: every event is logged, any stream can be resumed.';
-  const card = () => agentCard({ name, description, version, url, skills: mergedSkills(agents.list()) });
+  const card = () => agentCard({ name, description, version, url, skills: mergedSkills(agents.list()), security: auth?.card });
   registerProbes(app, deps.probes);
-  registerA2A(app, openDoor({ log, role: 'supervisor', profile, logger, metrics, limits }), { card });
+  const authenticate = auth && { authenticate: auth.authenticate };
+  const door = openDoor({ log, role: 'supervisor', profile, logger, metrics, limits, ...authenticate });
+  registerA2A(app, door, { card });
   return {
     listen: async (host, port) => {
       const address = await app.listen({ host, port });
@@ -54,6 +58,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
     close: async () => {
       stop.abort();
       await app.close();
+      auth?.close();
     },
   };
 }

@@ -1,4 +1,4 @@
-import { tlsFromSettings } from '@hopline/auth';
+import { authFromSettings, tlsFromSettings } from '@hopline/auth';
 import { runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { ingressConfig } from './config.ts';
@@ -10,6 +10,7 @@ await runService({
   config: ingressConfig,
   probes: 'mounted',
   start: async ({ settings, instance, log: logger, telemetry, probes }) => {
+    const auth = await authFromSettings(settings, { logger });
     const tls = await tlsFromSettings(settings, { logger });
     const log = await openFromSettings(settings, { name: instance, logger });
     const ingress = await createIngress({
@@ -24,6 +25,7 @@ await runService({
         viewerBufferBytesMax: settings.HOPLINE_VIEWER_BUFFER_BYTES_MAX,
         heartbeatMs: settings.HOPLINE_HEARTBEAT_MS,
       },
+      auth,
       tls,
       probes,
       metrics: telemetry.metrics,

@@ -35,7 +35,7 @@ async function requestWork(
   metadata: Metadata | undefined,
   trace: TraceCarrier,
 ): Promise<void> {
-  const { taskId, contextId, profile, role } = control;
-  const work: Work = { v: 1, taskId, contextId, turn, profile, message, ...(metadata && { metadata }) };
+  const { taskId, contextId, profile, role, owner } = control;
+  const work: Work = { v: 1, taskId, contextId, turn, profile, message, ...(owner && { owner }), ...(metadata && { metadata }) };
   await log.work.request(role, work, { id: `${taskId}:${turn}`, trace });
 }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { tlsFromSettings } from '@hopline/auth';
+import { authFromSettings, tlsFromSettings } from '@hopline/auth';
 import { runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { parseAgentEntry } from './agent-entry.ts';
@@ -20,6 +20,7 @@ await runService({
       folder: resolve(settings.HOPLINE_AGENTS_DIR),
       onSkipped: what => metrics.inputsDropped.add(1, { agent: name, reason: what.replaceAll(' ', '_') }),
     });
+    const auth = await authFromSettings(settings, { logger });
     const tls = await tlsFromSettings(settings, { logger });
     const log = await openFromSettings(settings, { name: instance, logger });
     const subAgent = createSubAgent({
@@ -32,6 +33,7 @@ await runService({
       drainMs: settings.HOPLINE_DRAIN_TURNS_MS,
       version: '0.1.0',
       publicUrl: settings.HOPLINE_PUBLIC_URL,
+      auth,
       tls,
       probes,
       metrics,

@@ -2,7 +2,7 @@ import { agentCard } from '@hopline/a2a';
 import { LIMITS, openDoor } from '@hopline/a2a-door';
 import { registerA2A, serverOptions } from '@hopline/a2a-http';
 import { type Agent, type AgentSkill, serveAgent } from '@hopline/agent';
-import type { DoorTls } from '@hopline/auth';
+import type { Authenticator, DoorTls } from '@hopline/auth';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import type { Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
@@ -23,6 +23,8 @@ export type SubAgentDeps = {
   publicUrl: string | undefined;
   /** Absent: the door speaks HTTP. */
   tls?: DoorTls | undefined;
+  /** Absent: nobody is asked who they are. */
+  auth?: Authenticator | undefined;
   probes: ProbeOptions;
   metrics: HopMetrics;
   logger: Logger;
@@ -37,16 +39,18 @@ export type SubAgent = {
 
 /** One agent: a worker for the supervisor's calls, and an A2A endpoint of its own for whoever calls it directly (S0-46). Both run the same turns. */
 export function createSubAgent(deps: SubAgentDeps): SubAgent {
-  const { log, name, agent, logger, metrics, version } = deps;
+  const { log, name, agent, logger, metrics, version, auth } = deps;
   const app = fastify({ ...serverOptions(LIMITS), https: deps.tls?.options ?? null });
   deps.tls?.keepFresh(app.server);
   const stop = new AbortController();
   let serving: Promise<void> = Promise.resolve();
   let url = deps.publicUrl ?? '';
   let skills = [...deps.skills];
-  const card = () => agentCard({ name, description: agent.description, version, url, skills });
+  const card = () => agentCard({ name, description: agent.description, version, url, skills, security: auth?.card });
   registerProbes(app, deps.probes);
-  registerA2A(app, openDoor({ log, role: `agent.${name}`, profile: 'transparent', logger, metrics }), { card });
+  const authenticate = auth && { authenticate: auth.authenticate };
+  const door = openDoor({ log, role: `agent.${name}`, profile: 'transparent', logger, metrics, ...authenticate });
+  registerA2A(app, door, { card });
   return {
     start: async (host, port) => {
       const address = await app.listen({ host, port });
@@ -83,6 +87,7 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
       stop.abort();
       await serving;
       await app.close();
+      auth?.close();
       await agent.close();
     },
   };

@@ -84,7 +84,8 @@ function giveUp({ writer }: TurnContext): void {
 function turnContext(deps: SuperviseDeps, job: Job, view: TurnView, hop: Hop, signal: AbortSignal): TurnContext {
   const { log, planner, agents, displayName } = deps;
   const { work, attempt } = job;
-  const { taskId, contextId, turn, profile, message, metadata } = work;
+  const { taskId, contextId, turn, profile, message, owner, metadata } = work;
+  const asked = { message, ...(owner && { owner }), ...(metadata && { metadata }) };
   const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn, attempt };
   return {
     work,
@@ -94,7 +95,7 @@ function turnContext(deps: SuperviseDeps, job: Job, view: TurnView, hop: Hop, si
     agents: () => atLeastOneAgent(agents, signal),
     delegate: ({ id, agent, answer, resume }) => {
       const call = { id, ...(answer && { answer }), ...(resume !== undefined && { resume }) };
-      const item = { v: 1 as const, taskId, contextId, turn, profile, call, message, ...(metadata && { metadata }) };
+      const item = { v: 1 as const, taskId, contextId, turn, profile, call, ...asked };
       return log.work.request(`agent.${agent}`, item, { id: `${taskId}:${id}`, trace: hop.carrier() });
     },
     displayName,

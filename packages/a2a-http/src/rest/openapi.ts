@@ -68,6 +68,7 @@ const OPERATIONS: Readonly<Record<string, Described>> = {
 
 const ERRORS: Readonly<Record<string, string>> = {
   '400': 'The request does not fit, or the task does not allow it; `details[].reason` says which.',
+  '401': 'Credentials are missing, have expired or are not valid; `WWW-Authenticate` says what to send.',
   '404': 'There is no such task.',
   '413': 'The body is too large.',
   '500': 'A fault of the server. The same request may succeed later.',
@@ -93,13 +94,22 @@ function operationAt(path: string, method: string, name: string): JsonObject {
   };
 }
 
+/** The schemes of the card are those of OpenAPI, beside members of A2A 1.0 that it does not know. */
+function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined {
+  if (securitySchemes === undefined) return undefined;
+  const known = (scheme: JsonObject) =>
+    Object.fromEntries(Object.entries(scheme).filter(([key]) => !key.endsWith('SecurityScheme')));
+  return Object.fromEntries(Object.entries(securitySchemes).map(([name, scheme]) => [name, known(scheme)]));
+}
+
 /** The HTTP+JSON binding in OpenAPI 3.1. Made of the table of routes and of the schemas that requests are checked with, so that it cannot say anything else. */
 function openApiDocument(card: AgentCard): JsonObject {
   const paths = Object.entries(REST_ROUTES).map(([path, route]) => {
     const methods = Object.entries(route).map(([method, name]) => [method.toLowerCase(), operationAt(path, method, name)]);
     return [path, Object.fromEntries(methods)];
   });
-  const { name, version, description, supportedInterfaces } = card;
+  const { name, version, description, supportedInterfaces, security } = card;
+  const securitySchemes = openApiSchemes(card);
   const url = supportedInterfaces.find(one => one.protocolBinding === 'HTTP+JSON')?.url;
   return {
     openapi: '3.1.0',
@@ -111,7 +121,9 @@ function openApiDocument(card: AgentCard): JsonObject {
         Version: { name: 'A2A-Version', in: 'header', required: true, schema: { type: 'string', enum: ['1.0'] } },
       },
       schemas: SCHEMAS,
+      ...(securitySchemes && { securitySchemes }),
     },
+    ...(security && { security }),
   };
 }
 

@@ -12,9 +12,10 @@ import {
   VERSION_HEADER,
   VERSION_QUERY,
 } from '@hopline/a2a';
-import { type Door, operate, RETRY_AFTER_S, report } from '@hopline/a2a-door';
+import { type Door, operate, report } from '@hopline/a2a-door';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { doorRequest } from '../door-request.ts';
+import { setErrorHeaders } from '../error-headers.ts';
 import { headerOf, jsonOf, queryOf } from '../read-request.ts';
 import type { Framing } from '../sse-sink.ts';
 import { HTTP_METHODS, type HttpMethod, ROUTER_PATHS, routeOf } from './routes.ts';
@@ -114,6 +115,6 @@ export function sendRestError(
   error: A2AError,
   status = error.row.http,
 ): FastifyReply {
-  if (error.code === 'UNAVAILABLE') reply.header('retry-after', RETRY_AFTER_S);
+  setErrorHeaders(reply, error);
   return sendJson(request, reply.code(status), httpJsonFailure(error, status));
 }

@@ -13,6 +13,16 @@ export type AgentSkill = {
   outputModes?: string[];
 };
 
+/**
+ * Part of an agent card. One document serves clients of every version: each scheme has the members of A2A 1.0 (`httpAuthSecurityScheme`, …) and, beside them, those of 0.3 (OpenAPI's);
+ * 1.0 reads `securityRequirements`, 0.3 reads `security`. Several requirements are alternatives.
+ */
+export type CardSecurity = {
+  securitySchemes: Record<string, Record<string, unknown>>;
+  securityRequirements: { schemes: Record<string, { list: string[] }> }[];
+  security: Record<string, string[]>[];
+};
+
 /** One card for clients of every version: `supportedInterfaces` is what 1.0 reads; `url`, `preferredTransport` and `protocolVersion` are what 0.3 and 0.2 read. */
 export type AgentCard = {
   name: string;
@@ -29,7 +39,7 @@ export type AgentCard = {
   skills: AgentSkill[];
   provider?: { organization: string; url: string };
   documentationUrl?: string;
-};
+} & Partial<CardSecurity>;
 
 export type AgentCardSettings = {
   name: string;
@@ -40,13 +50,15 @@ export type AgentCardSettings = {
   skills: AgentSkill[];
   provider?: { organization: string; url: string };
   documentationUrl?: string;
+  /** Absent: nobody is asked who they are. */
+  security?: CardSecurity | undefined;
 };
 
 const MODES = ['text/plain', 'application/json'];
 
 /** A flag is true only for what works (S4-2). A card must have a skill ([A2A 1.0] 5.7), so one without any says so in words. */
 export function agentCard(settings: AgentCardSettings): AgentCard {
-  const { name, description, version, url, skills, provider, documentationUrl } = settings;
+  const { name, description, version, url, skills, provider, documentationUrl, security } = settings;
   const chat: AgentSkill = { id: 'chat', name: 'Chat', description: 'Answers a message', tags: ['chat'] };
   return {
     name,
@@ -66,5 +78,6 @@ export function agentCard(settings: AgentCardSettings): AgentCard {
     defaultOutputModes: MODES,
     skills: skills.length > 0 ? skills : [chat],
     ...present({ provider, documentationUrl }),
+    ...security,
   };
 }

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { A2AError, type A2AErrorCode } from '@hopline/a2a';
+import type { Authenticate } from '@hopline/a2a-door';
+import { openRig, post, sendParams, userMessage } from './door.test-kit.ts';
+import { rest } from './rest.test-kit.ts';
+
+const CHALLENGE = 'Bearer realm="hopline"';
+const METHODS = ['send', 'stream', 'get', 'cancel', 'subscribe'] as const;
+const DIALECTS = ['1.0', '0.3', 'legacy'] as const;
+
+/** Refuses as the caller asks for. */
+const authenticate: Authenticate = async ({ headers }) => {
+  const code = headers['x-refuse'] as A2AErrorCode | undefined;
+  if (code !== undefined) throw new A2AError(code, code === 'UNAUTHENTICATED' ? { challenge: CHALLENGE } : {});
+  return {};
+};
+
+const refuse = (code: A2AErrorCode) => ({ 'x-refuse': code });
+const openRefusing = (t: TestContext) => openRig(t, { authenticate });
+const LEGACY_SEND = { id: 'x', message: { role: 'user', parts: [{ type: 'text', text: 'x' }] } };
+
+test('S4-4 over JSON-RPC who is not known gets 401, the challenge, and an error of its dialect; nothing is said to the log', async t => {
+  const rig = await openRefusing(t);
+  for (const dialect of DIALECTS) {
+    for (const method of METHODS) {
+      const sends = method === 'send' || method === 'stream';
+      const send = dialect === 'legacy' ? LEGACY_SEND : sendParams(userMessage('x'), dialect);
+      const response = await post(rig, method, sends ? send : { id: 'x' }, {
+        dialect,
+        headers: refuse('UNAUTHENTICATED'),
+        id: 7,
+      });
+      const { id, error } = (await response.json()) as { id: unknown; error: { code: number; message: string; data: unknown } };
+      assert.deepEqual(
+        [response.status, response.headers.get('www-authenticate'), id],
+        [401, CHALLENGE, 7],
+        `${dialect} ${method}`,
+      );
+      assert.deepEqual([error.code, error.message], [-32600, 'Authentication required']);
+      const [detail] = Array.isArray(error.data) ? error.data : [error.data];
+      assert.equal(Array.isArray(error.data), dialect === '1.0');
+      assert.equal(detail.reason, 'UNAUTHENTICATED');
+    }
+  }
+  assert.equal(await rig.log.facts.last('x'), undefined);
+  assert.equal(rig.open(), 0);
+  assert.deepEqual(rig.lines, [], 'what a stranger does is no line of the log');
+});
+
+test('S4-4 over HTTP+JSON who is not known gets 401, the challenge and google.rpc.Status', async t => {
+  const rig = await openRefusing(t);
+  const headers = refuse('UNAUTHENTICATED');
+  const body = { message: userMessage('x') };
+  for (const [line, sent] of [
+    ['POST /message:send', body],
+    ['POST /message:stream', body],
+    ['GET /tasks', undefined],
+    ['GET /tasks/x', undefined],
+    ['POST /tasks/x:cancel', undefined],
+    ['GET /tasks/x:subscribe', undefined],
+    ['GET /acme/tasks/x', undefined],
+  ] as const) {
+    const answer = await rest(rig, line, { headers, ...(sent && { body: sent }) });
+    assert.deepEqual([answer.status, answer.headers.get('www-authenticate')], [401, CHALLENGE], line);
+    const { code, status, details } = answer.body.error;
+    assert.deepEqual([code, status, details[0].reason], [401, 'UNAUTHENTICATED', 'UNAUTHENTICATED']);
+  }
+});
+
+test('who may not do something gets 403, who cannot be checked 503, in every binding', async t => {
+  const rig = await openRefusing(t);
+  for (const [code, status] of [
+    ['PERMISSION_DENIED', 403],
+    ['UNAVAILABLE', 503],
+  ] as const) {
+    const headers = refuse(code);
+    assert.equal((await post(rig, 'get', { id: 'x' }, { headers })).status, status);
+    const answer = await rest(rig, 'GET /tasks/x', { headers });
+    assert.deepEqual([answer.status, answer.body.error.status], [status, code]);
+  }
+});

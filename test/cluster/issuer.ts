@@ -1,0 +1,38 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+
+export type Claims = { sub?: string; tenant?: string; aud?: string; exp?: number };
+
+/** An issuer of bearer tokens, with its keys at an address, as an identity provider of the field. */
+export type Issuer = {
+  /** For every service of a cluster. */
+  env: Record<string, string>;
+  /** A token for ten minutes, unless it says otherwise. `exp`: seconds since the epoch. */
+  token(claims?: Claims): Promise<string>;
+  close(): void;
+};
+
+const AUDIENCE = 'hopline';
+const TOKEN_S = 600;
+
+export async function startIssuer(): Promise<Issuer> {
+  const { publicKey, privateKey } = await generateKeyPair('ES256');
+  const keys = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: 'k1', alg: 'ES256', use: 'sig' }] });
+  const server = createServer((_request, response) => response.setHeader('content-type', 'application/json').end(keys));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    env: { HOPLINE_AUTH_ISSUER: url, HOPLINE_AUTH_AUDIENCE: AUDIENCE, HOPLINE_AUTH_JWKS_URL: `${url}/jwks` },
+    token: (claims = {}) =>
+      new SignJWT({ iss: url, aud: AUDIENCE, sub: 'ann', exp: Math.floor(Date.now() / 1000) + TOKEN_S, ...claims })
+        .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
+        .sign(privateKey),
+    close: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
