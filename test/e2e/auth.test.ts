@@ -1,0 +1,329 @@
+import assert from 'node:assert/strict';
+import { hash, randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { AgentCard } from '@a2a-js/sdk';
+import { type AgentCard as Card, DIALECTS, type DialectName, type JsonObject, type Operation } from '@hopline/a2a';
+import { createClient } from '@hopline/client';
+import { type ForeignAgent, type Step, startForeignAgent } from '../agents/foreign-agent.ts';
+import { frames, rpc } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
+import { type Issuer, startIssuer } from '../cluster/issuer.ts';
+import { ask } from '../cluster/legacy-client.ts';
+import { ServiceProcess } from '../cluster/service-process.ts';
+import { freePort } from '../nats/nats-server.ts';
+
+type Headers = Record<string, string>;
+
+const API_KEY = `key-${randomUUID()}`;
+const NOT_FOUND = -32001;
+
+let folder: string;
+let issuer: Issuer;
+let agent: ForeignAgent;
+let cluster: Cluster;
+let ann: Headers;
+/** Everybody whose task it is not: another caller of the tenant, the same name in another tenant, or in none, and a key. */
+let others: Record<string, Headers>;
+
+function* play(text: string): Generator<Step> {
+  if (text.startsWith('ask')) return yield { inputRequired: 'Which one?' };
+  if (text.startsWith('hang')) return yield* [{ status: 'working' }, { hang: true }] as Step[];
+  if (text.startsWith('slow')) {
+    for (let n = 0; n < 60; n += 1) yield* [{ token: `${n} ` }, { pause: 100 }] as Step[];
+  }
+  yield* [{ token: 'done' }, { complete: true }] as Step[];
+}
+
+const bearer = async (claims = {}): Promise<Headers> => ({ authorization: `Bearer ${await issuer.token(claims)}` });
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'hopline-auth-'));
+  const keys = join(folder, 'keys.json');
+  await writeFile(keys, JSON.stringify([{ key_sha256: hash('sha256', API_KEY), subject: 'ci', tenant: 'acme' }]));
+  issuer = await startIssuer();
+  agent = await startForeignAgent({ dialect: '0.3', script: ({ text }) => play(text) });
+  cluster = await Cluster.start({
+    agents: [{ name: 'argocd', adapter: 'a2a', url: agent.url }],
+    ingresses: 2,
+    env: { ...issuer.env, HOPLINE_AUTH_API_KEYS_FILE: keys, HOPLINE_AUTH_CLOCK_TOLERANCE_MS: '0' },
+  });
+  ann = await bearer({ tenant: 'acme' });
+  others = {
+    'another caller': await bearer({ sub: 'bob', tenant: 'acme' }),
+    'another tenant': await bearer({ tenant: 'umbrella' }),
+    'no tenant': await bearer(),
+    'a key': { 'x-api-key': API_KEY },
+  };
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await agent?.close();
+  issuer?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+type Called = { status: number; challenge: string | null; code: number | undefined; result: JsonObject };
+type CallOptions = { dialect?: DialectName; headers?: Headers; replica?: number; url?: string };
+
+/** One JSON-RPC call, to the other replica unless it says otherwise. */
+async function call(operation: Operation, params: JsonObject, options: CallOptions = {}): Promise<Called> {
+  const { dialect = '1.0', headers = {}, replica = 1, url = cluster.ingresses[replica]!.url } = options;
+  const method = DIALECTS[dialect].methods[operation]!;
+  const version = dialect === 'legacy' ? { 'a2a-version': '0.1' } : {};
+  const asked = dialect === 'legacy' ? '0.3' : dialect;
+  const response = await rpc(url, { dialect: asked, method, params, headers: { ...version, ...headers } });
+  const { error, result } = (await response.json()) as { error?: { code: number }; result: JsonObject };
+  return { status: response.status, challenge: response.headers.get('www-authenticate'), code: error?.code, result };
+}
+
+async function rest(line: string, headers: Headers, body?: unknown, replica = 1) {
+  const [method = '', path = ''] = line.split(' ');
+  const response = await fetch(`${cluster.ingresses[replica]!.url}${path}`, {
+    method,
+    headers: { 'a2a-version': '1.0', 'content-type': 'application/a2a+json', ...headers },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects, and fails where it is not there.
+  return { status: response.status, challenge: response.headers.get('www-authenticate'), body: (await response.json()) as any };
+}
+
+const message = (text: string, more = {}) => ({
+  messageId: randomUUID(),
+  role: 'ROLE_USER' as const,
+  parts: [{ text }],
+  ...more,
+});
+const paramsOf = (said: ReturnType<typeof message>, dialect: DialectName = '1.0', blocking = true): JsonObject =>
+  dialect === 'legacy' ? ask(randomUUID(), said.parts[0]!.text) : DIALECTS[dialect].encodeSend({ message: said, blocking });
+
+/** Begins a task, and resolves with its id. */
+async function begin(text: string, headers: Headers, more = {}): Promise<string> {
+  const { result } = await call('send', paramsOf(message(text, more), '1.0', false), { headers });
+  return (result.task as { id: string }).id;
+}
+
+test('S4-4 without credentials every operation of every dialect is 401 with a challenge, at ingress and at the agent', async () => {
+  const began = agent.requests.length;
+  for (const url of [cluster.url, cluster.agents[0]!.url]) {
+    for (const dialect of ['1.0', '0.3', 'legacy'] as const) {
+      for (const operation of ['send', 'stream', 'get', 'cancel', 'subscribe'] as const) {
+        const sends = operation === 'send' || operation === 'stream';
+        const params = sends ? paramsOf(message('x'), dialect) : { id: 'x' };
+        const { status, challenge, code } = await call(operation, params, { dialect, url });
+        assert.deepEqual([status, code], [401, -32600], `${dialect} ${operation}`);
+        assert.match(challenge!, /^Bearer realm="hopline", ApiKey realm="hopline", header="x-api-key"$/);
+      }
+    }
+  }
+  for (const line of ['GET /tasks', 'GET /tasks/x', 'POST /message:send', 'POST /message:stream', 'GET /acme/tasks/x']) {
+    const { status, challenge, body } = await rest(line, {}, line.startsWith('POST') ? { message: message('x') } : undefined);
+    assert.deepEqual([status, body.error.status], [401, 'UNAUTHENTICATED'], line);
+    assert.match(challenge!, /^Bearer/);
+  }
+  assert.equal(agent.requests.length, began, 'no agent heard of it');
+});
+
+test('S4-4 the card says what is asked for and needs nothing itself; the SDK reads it; probes stay open', async () => {
+  for (const url of [cluster.url, cluster.agents[0]!.url]) {
+    const card = (await (await fetch(`${url}/.well-known/agent-card.json`)).json()) as Card;
+    assert.deepEqual(card.security, [{ bearer: [] }, { apiKey: [] }]);
+    assert.deepEqual([card.securitySchemes!.bearer!.type, card.securitySchemes!.bearer!.scheme], ['http', 'bearer']);
+    const read = AgentCard.fromJSON(card);
+    assert.equal(read.securitySchemes.bearer?.scheme?.$case, 'httpAuthSecurityScheme');
+    assert.equal(read.securitySchemes.apiKey?.scheme?.$case, 'apiKeySecurityScheme');
+    assert.equal(read.securityRequirements.length, 2);
+    for (const path of ['/livez', '/readyz', '/metrics']) assert.equal((await fetch(`${url}${path}`)).status, 200, path);
+  }
+  const document = (await (await fetch(`${cluster.url}/openapi.json`)).json()) as { security: unknown };
+  assert.deepEqual(document.security, [{ bearer: [] }, { apiKey: [] }]);
+});
+
+test('S4-4 a token of the issuer or a key opens the door; ended, foreign, made-up ones do not', async () => {
+  const taken: CallOptions[] = [
+    { headers: ann },
+    { headers: others['a key']!, dialect: '0.3' },
+    { headers: ann, dialect: 'legacy' },
+    { headers: ann, url: cluster.agents[0]!.url },
+  ];
+  for (const options of taken) {
+    const { status, code } = await call('send', paramsOf(message('x'), options.dialect), options);
+    assert.deepEqual([status, code], [200, undefined]);
+  }
+  const wrong: Headers[] = [
+    await bearer({ exp: Math.floor(Date.now() / 1000) - 1 }),
+    await bearer({ aud: 'another' }),
+    { authorization: 'Bearer made-up' },
+    { 'x-api-key': `${API_KEY}-not` },
+  ];
+  for (const headers of wrong) assert.equal((await call('send', paramsOf(message('x')), { headers })).status, 401);
+  const client = createClient({ url: cluster.url, headers: ann });
+  const states: string[] = [];
+  for await (const item of client.stream('x')) {
+    if ('event' in item && 'statusUpdate' in item.event) states.push(item.event.statusUpdate.status.state);
+  }
+  assert.equal(states.at(-1), 'TASK_STATE_COMPLETED');
+  await assert.rejects(createClient({ url: cluster.url }).send('x'), { code: 'UNAUTHENTICATED' });
+});
+
+test("another caller's or tenant's task is not found, in whatever dialect and on whatever replica", {
+  timeout: 120_000,
+}, async () => {
+  const id = await begin('hang', ann);
+  for (const [who, headers] of Object.entries(others)) {
+    for (const dialect of ['1.0', '0.3', 'legacy'] as const) {
+      for (const replica of [0, 1]) {
+        for (const operation of ['get', 'cancel', 'subscribe'] as const) {
+          const { code } = await call(operation, { id }, { dialect, headers, replica });
+          assert.equal(code, NOT_FOUND, `${who}: ${dialect} ${operation}`);
+        }
+        const resumed = { ...headers, 'last-event-id': '1.1' };
+        assert.equal((await call('subscribe', { id }, { dialect, headers: resumed, replica })).code, NOT_FOUND, 'resume');
+        const next = dialect === 'legacy' ? ask(id, 'x') : paramsOf(message('x', { taskId: id }), dialect);
+        for (const operation of ['send', 'stream'] as const) {
+          assert.equal(
+            (await call(operation, next, { dialect, headers, replica })).code,
+            NOT_FOUND,
+            `${who}: ${dialect} continue`,
+          );
+        }
+      }
+    }
+    for (const line of [`GET /tasks/${id}`, `POST /tasks/${id}:cancel`, `GET /tasks/${id}:subscribe`]) {
+      assert.equal((await rest(line, headers)).status, 404, `${who}: ${line}`);
+    }
+    assert.equal((await rest('POST /message:send', headers, { message: message('x', { taskId: id }) })).status, 404);
+    const listed = (await rest('GET /tasks', headers)).body.tasks as { id: string }[];
+    assert.ok(!listed.some(task => task.id === id), `${who}: list`);
+  }
+  // It was there all the time, and nobody has touched it.
+  const { result } = await call('get', { id }, { headers: ann });
+  assert.deepEqual((result.status as JsonObject).state, 'TASK_STATE_WORKING');
+  assert.deepEqual(
+    (await rest('GET /tasks?status=TASK_STATE_WORKING', ann)).body.tasks.map((task: { id: string }) => task.id),
+    [id],
+  );
+  const canceled = await call('cancel', { id }, { headers: ann });
+  assert.equal((canceled.result.status as JsonObject).state, 'TASK_STATE_CANCELED');
+});
+
+test('a task that waits for an answer takes it from its caller alone', async () => {
+  const { result } = await call('send', paramsOf(message('ask')), { headers: ann });
+  const { id: taskId, status } = result.task as { id: string; status: { state: string } };
+  assert.equal(status.state, 'TASK_STATE_INPUT_REQUIRED');
+  for (const headers of Object.values(others)) {
+    assert.equal((await call('send', paramsOf(message('mine', { taskId })), { headers })).code, NOT_FOUND);
+  }
+  const answered = await call('send', paramsOf(message('the first', { taskId })), { headers: ann });
+  assert.equal((answered.result.task as { status: { state: string } }).status.state, 'TASK_STATE_COMPLETED');
+});
+
+test('a tenant in the path or in the params is the one of the credentials, or nothing is there', async () => {
+  const id = await begin('x', ann);
+  assert.equal((await rest(`GET /acme/tasks/${id}`, ann)).status, 200);
+  assert.equal((await rest(`GET /umbrella/tasks/${id}`, ann)).status, 404);
+  assert.equal((await call('get', { id, tenant: 'acme' }, { headers: ann })).status, 200);
+  assert.equal((await call('get', { id, tenant: 'umbrella' }, { headers: ann })).code, NOT_FOUND);
+  const foreign = others['another tenant']!;
+  assert.equal((await rest(`GET /acme/tasks/${id}`, foreign)).status, 404);
+  assert.equal(
+    (await rest('POST /acme/message:send', foreign, { message: message('x') })).status,
+    404,
+    'nor can one begin there',
+  );
+  assert.equal((await rest('GET /acme/tasks', others['no tenant']!)).status, 404);
+});
+
+test('S1-10 one message id of two callers in a context of one name is two tasks, and a conversation of its own each', async () => {
+  const contextId = `context-${randomUUID()}`;
+  const said = message(`x ${contextId}`, { contextId });
+  const ids = new Set<string>();
+  for (const headers of [ann, ann, ...Object.values(others)]) {
+    const { result } = await call('send', paramsOf(said), { headers });
+    ids.add((result.task as { id: string }).id);
+  }
+  assert.equal(ids.size, 1 + Object.keys(others).length);
+  const listed = await rest(`GET /tasks?contextId=${contextId}`, ann);
+  assert.equal(listed.body.totalSize, 1);
+  const contexts = agent.requests
+    .filter(({ text }) => text === said.parts[0]!.text)
+    .map(({ params }) => (params.message as JsonObject).contextId);
+  assert.equal(contexts.length, ids.size);
+  assert.equal(new Set(contexts).size, ids.size, 'the agent behind knows the callers apart');
+});
+
+test('C-9 a task id that one caller chose begins nothing of another, not even with the same words', async () => {
+  const params = ask(`mine-${randomUUID()}`, 'x');
+  const first = await call('send', params, { dialect: 'legacy', headers: ann });
+  assert.equal(first.result.id, params.id);
+  for (const headers of Object.values(others)) {
+    for (const replica of [0, 1]) {
+      const { code, result } = await call('send', params, { dialect: 'legacy', headers, replica });
+      assert.deepEqual([code, result], [NOT_FOUND, undefined]);
+    }
+  }
+});
+
+test('identity is what the credentials say, whatever a message claims', async () => {
+  const id = await begin('x', ann);
+  const claims = { 'hopline.owner': { subject: 'ann', tenant: 'acme' }, 'hopline.subject': 'ann', tenant: 'acme', owner: 'ann' };
+  const headers = { ...others['another caller']!, 'x-tenant': 'acme', 'x-subject': 'ann', 'x-forwarded-user': 'ann' };
+  const said = message('x', { taskId: id, metadata: claims });
+  assert.equal((await call('send', { ...paramsOf(said), metadata: claims }, { headers })).code, NOT_FOUND);
+  const began = await begin('x', headers, { metadata: claims });
+  assert.equal((await call('get', { id: began }, { headers: ann })).code, NOT_FOUND);
+  assert.equal((await call('get', { id: began }, { headers: others['another caller']! })).status, 200);
+});
+
+test('a stream goes on when its token ends; the next request with it is refused', { timeout: 60_000 }, async () => {
+  const exp = Math.floor(Date.now() / 1000) + 4;
+  const headers = await bearer({ tenant: 'acme', exp });
+  const seen: { text: string; late: boolean }[] = [];
+  for await (const { event } of frames(cluster.url, {
+    dialect: '1.0',
+    method: 'SendStreamingMessage',
+    params: paramsOf(message('slow')),
+    headers,
+  })) {
+    if (!('artifactUpdate' in event)) continue;
+    seen.push({
+      text: event.artifactUpdate.artifact.parts.map(part => part.text ?? '').join(''),
+      late: Date.now() / 1000 > exp + 1,
+    });
+  }
+  assert.ok(
+    seen.some(({ late, text }) => late && text !== ''),
+    'text came after the end of the token',
+  );
+  assert.match(seen.map(({ text }) => text).join(''), /58 59 done/);
+  const { status } = await call('send', paramsOf(message('x')), { headers });
+  assert.equal(status, 401);
+});
+
+test('a door on a public address that asks nobody does not open; it does when told so, or when it asks', {
+  timeout: 60_000,
+}, async t => {
+  const env = { NATS_URL: cluster.nats.url, HOPLINE_HOST: '0.0.0.0' };
+  const process = async (service: string, more: Headers) => {
+    const started = new ServiceProcess({ service, instance: `${service}-public`, env: { ...env, ...more } }, await freePort());
+    t.after(() => started.kill());
+    return started;
+  };
+  const entry = { HOPLINE_AGENT: JSON.stringify({ name: 'public', adapter: 'a2a', url: agent.url }) };
+  for (const [service, more] of [
+    ['ingress', {}],
+    ['sub-agent', entry],
+  ] as const) {
+    const refused = await process(service, more);
+    await assert.rejects(refused.start(), /HOPLINE_HOST is not loopback and nobody is asked who they are/);
+    const told = await process(service, { ...more, HOPLINE_AUTH_NONE_ON_PUBLIC: 'true' });
+    await told.start();
+    const asking = await process(service, { ...more, ...issuer.env });
+    await asking.start();
+  }
+  const probesOnly = await process('supervisor', {});
+  await probesOnly.start();
+});

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { hash, randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DIALECTS, type JsonObject } from '@hopline/a2a';
+import type { NatsConnection } from '@nats-io/nats-core';
+import { connect } from '@nats-io/transport-node';
+import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { rpc } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
+import { type Issuer, startIssuer } from '../cluster/issuer.ts';
+import { OtlpReceiver } from '../telemetry/otlp-receiver.ts';
+
+/** What is planted, and must not come up where it does not belong. */
+const SECRETS = {
+  key: `planted-key-${randomUUID()}`,
+  /** A token for webhooks, in the body because A2A has it there. */
+  push: `planted-push-${randomUUID()}`,
+  query: `planted-query-${randomUUID()}`,
+  cookie: `planted-cookie-${randomUUID()}`,
+  refused: `planted-refused-${randomUUID()}`,
+};
+const TEXT = `planted-text-${randomUUID()}`;
+const ANSWER = `planted-answer-${randomUUID()}`;
+
+type Published = { subject: string; headers: string; payload: string };
+
+let folder: string;
+let issuer: Issuer;
+let foreign: ForeignAgent;
+let cluster: Cluster;
+let nats: NatsConnection;
+const published: Published[] = [];
+const receiver = new OtlpReceiver();
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'hopline-secrets-'));
+  const keys = join(folder, 'keys.json');
+  await writeFile(keys, JSON.stringify([{ key_sha256: hash('sha256', SECRETS.key), subject: 'ci' }]));
+  issuer = await startIssuer();
+  const endpoint = await receiver.start();
+  foreign = await startForeignAgent({ dialect: '0.3', script: answer([ANSWER, ' ok']) });
+  cluster = await Cluster.start({
+    agents: [{ name: 'argocd', adapter: 'a2a', url: foreign.url }],
+    env: {
+      ...issuer.env,
+      HOPLINE_AUTH_API_KEYS_FILE: keys,
+      HOPLINE_LOG_LEVEL: 'trace',
+      OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+    },
+  });
+  nats = await connect({ servers: cluster.nats.url });
+  // Everything: what is stored, work, key-value entries, requests to the broker and its answers.
+  nats.subscribe('>', {
+    callback: (_error, message) => {
+      const headers = message.headers === undefined ? '' : JSON.stringify([...message.headers]);
+      published.push({ subject: message.subject, headers, payload: message.string() });
+    },
+  });
+  await nats.flush();
+});
+
+after(async () => {
+  await nats?.close();
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+  issuer?.close();
+  await receiver.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const message = (): JsonObject => ({ messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: TEXT }] });
+
+/** Requests with every secret, in every dialect: taken, refused, and broken. Resolves with the statuses. */
+async function plant(token: string): Promise<number[]> {
+  const push = {
+    url: 'https://webhook.example/',
+    token: SECRETS.push,
+    authentication: { scheme: 'Bearer', credentials: SECRETS.push },
+  };
+  const statuses: number[] = [];
+  const url = `${cluster.url}/?access_token=${SECRETS.query}&api_key=${SECRETS.query}`;
+  for (const credentials of [{ authorization: `Bearer ${token}` }, { 'x-api-key': SECRETS.key }]) {
+    const headers = { ...credentials, cookie: `session=${SECRETS.cookie}` };
+    for (const dialect of ['1.0', '0.3'] as const) {
+      const { encodeSend, methods } = DIALECTS[dialect];
+      const said = { messageId: randomUUID(), role: 'ROLE_USER' as const, parts: [{ text: TEXT }] };
+      for (const operation of ['send', 'stream'] as const) {
+        const params = encodeSend({ message: { ...said, messageId: randomUUID() }, blocking: true });
+        const response = await rpc(url, { dialect, method: methods[operation]!, params, headers });
+        statuses.push(response.status);
+        await response.text();
+      }
+    }
+    const withPush = { message: message(), configuration: { taskPushNotificationConfig: push } };
+    await (await rpc(url, { dialect: '1.0', method: 'SendMessage', params: withPush, headers })).text();
+    const old = { id: randomUUID(), message: { role: 'user', parts: [{ type: 'text', text: TEXT }] }, pushNotification: push };
+    await (await rpc(url, { method: 'tasks/send', params: old, headers })).text();
+    for (const body of ['{', '[]', '{"id":{}}']) {
+      const broken = { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body };
+      await (await fetch(url, broken)).text();
+    }
+  }
+  for (const headers of [
+    { authorization: `Bearer ${SECRETS.refused}` },
+    { 'x-api-key': SECRETS.refused },
+    { authorization: `Basic ${SECRETS.refused}` },
+  ]) {
+    const params = { message: message() };
+    const response = await rpc(url, {
+      dialect: '1.0',
+      method: 'SendMessage',
+      params,
+      headers: headers as Record<string, string>,
+    });
+    statuses.push(response.status);
+    const refusal = await response.text();
+    for (const secret of Object.values(SECRETS)) assert.ok(!refusal.includes(secret), 'an error quotes nothing');
+  }
+  return statuses;
+}
+
+test('S4-43 credentials are in no log, subject, record, work item, key, header of the log or span; text is in messages alone', {
+  timeout: 120_000,
+}, async () => {
+  const token = await issuer.token({ sub: 'ann', tenant: 'acme' });
+  const [, claims = '', signature = ''] = token.split('.');
+  assert.deepEqual(await plant(token), [...Array(8).fill(200), 401, 401, 401]);
+  const until = performance.now() + 20_000;
+  while (new Set(receiver.spans.map(span => span.service)).size < 4 && performance.now() < until) await sleep(50);
+  await nats.flush();
+
+  const printed = cluster.services.map(service => service.output);
+  const spans = Buffer.concat(receiver.bodies).toString('latin1');
+  const records = published.filter(({ subject }) => subject.startsWith('a2a.'));
+  for (const prefix of ['a2a.raw.', 'a2a.log.', 'a2a.work.'])
+    assert.ok(
+      records.some(({ subject }) => subject.startsWith(prefix)),
+      prefix,
+    );
+  assert.ok(
+    published.some(({ subject }) => subject.startsWith('$KV.')),
+    'key-value entries were seen',
+  );
+  for (const output of printed) assert.match(output, /"msg":"ready"/, 'all that was printed is there');
+  assert.ok(spans.length > 1_000);
+
+  const everywhere = {
+    printed: printed.join('\n'),
+    spans,
+    subjects: published.map(({ subject }) => subject).join('\n'),
+    headers: published.map(({ headers }) => headers).join('\n'),
+  };
+  const { push, ...credentials } = { ...SECRETS, token, claims, signature };
+  for (const [where, text] of Object.entries(everywhere)) {
+    for (const secret of [...Object.values(credentials), push, TEXT, ANSWER])
+      assert.ok(!text.includes(secret), `${where}: ${secret}`);
+  }
+  const payloads = published.map(({ payload }) => payload);
+  for (const secret of Object.values(credentials)) {
+    for (const [index, payload] of payloads.entries())
+      assert.ok(!payload.includes(secret), `${published[index]!.subject}: ${secret}`);
+  }
+  // A webhook's token stands apart: in the bucket that keeps it, and in no record that anybody reads for something else.
+  for (const { subject, payload } of published) {
+    assert.ok(!payload.includes(push) || subject.startsWith('$KV.hopline_push'), `${subject}: a webhook's token`);
+  }
+  assert.ok(
+    payloads.some(payload => payload.includes(TEXT)) && payloads.some(payload => payload.includes(ANSWER)),
+    'what belongs there was seen',
+  );
+});
