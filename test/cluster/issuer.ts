@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 
-export type Claims = { sub?: string; tenant?: string; aud?: string; exp?: number };
+type Claims = { sub?: string; tenant?: string; aud?: string; exp?: number };
 
 /** An issuer of bearer tokens, with its keys at an address, as an identity provider of the field. */
 export type Issuer = {

@@ -9,6 +9,7 @@ import { LOG_SETTINGS, openFromSettings, openJetStreamLog } from '@hopline/log-j
 import { createLogger } from '@hopline/telemetry';
 import { startNats } from '../nats/nats-server.ts';
 import { createAuthority } from './certificates.ts';
+import { createOperator } from './nats-operator.ts';
 
 const OPEN_TIMEOUT_MS = 1_500;
 const authority = createAuthority('Hopline test authority');
@@ -97,4 +98,40 @@ test('a token, or a user and password, opens the log of a server that asks for t
     load({ NATS_URL: token.url, NATS_TOKEN: 'wrong' }),
     (error: Error) => /uthorization/.test(error.message) && !error.message.includes('wrong'),
   );
+});
+
+test('a credentials file opens the log, is read at each connection, and can be given as text', { timeout: 60_000 }, async t => {
+  const folder = await mkdtemp(join(tmpdir(), 'hopline-creds-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const operator = createOperator();
+  const nats = await startNats({ config: operator.config });
+  t.after(() => nats.stop());
+  const path = join(folder, 'user.creds');
+  await writeFile(path, operator.credentials());
+  const load = (env: Record<string, string>) => openFromSettings(config.load(env), { name: 'test', logger });
+  const text = await load({ NATS_URL: nats.url, NATS_CREDS: operator.credentials() });
+  await text.close();
+  const log = await load({ NATS_URL: nats.url, NATS_CREDS_FILE: path });
+  const works = () =>
+    log.check().then(
+      () => true,
+      () => false,
+    );
+  assert.equal(await works(), true);
+  await writeFile(path, operator.strangersCredentials());
+  await nats.restart();
+  const until = performance.now() + 1_500;
+  while (performance.now() < until) {
+    assert.equal(await works(), false, 'the credentials of now are refused');
+    await sleep(100);
+  }
+  await writeFile(path, operator.credentials());
+  while (!(await works())) await sleep(50);
+  await log.close();
+  await assert.rejects(
+    load({ NATS_URL: nats.url, NATS_CREDS: operator.strangersCredentials() }),
+    (error: Error) => /uthorization/.test(error.message) && !error.message.includes('SEED'),
+  );
+  await assert.rejects(load({ NATS_URL: nats.url, NATS_CREDS: 'SECRET' }), /^LogUnavailable: .*unable to parse credentials$/);
+  await assert.rejects(load({ NATS_URL: nats.url, NATS_CREDS_FILE: join(folder, 'none') }), /ENOENT/);
 });

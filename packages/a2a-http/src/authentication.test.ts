@@ -68,6 +68,12 @@ test('S4-4 over HTTP+JSON who is not known gets 401, the challenge and google.rp
   }
 });
 
+test('what one caller gets is kept by no cache for another', async t => {
+  const rig = await openRefusing(t);
+  const answer = await rest(rig, 'GET /tasks');
+  assert.deepEqual([answer.status, answer.headers.get('cache-control')], [200, 'no-store']);
+});
+
 test('who may not do something gets 403, who cannot be checked 503, in every binding', async t => {
   const rig = await openRefusing(t);
   for (const [code, status] of [

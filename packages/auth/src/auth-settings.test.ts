@@ -32,6 +32,7 @@ test('settings that contradict each other are told by name, all at once', () => 
     [{ HOPLINE_AUTH_JWKS_URL: 'https://x/' }, /belong together/],
     [{ ...TOKENS, HOPLINE_AUTH_JWKS_FILE: 'x' }, /exclude each other/],
     [{ ...TOKENS, HOPLINE_AUTH_JWKS_URL: 'http://issuer.example/jwks' }, /must begin with https/],
+    [{ ...TOKENS, HOPLINE_AUTH_JWKS_URL: 'https://a:b@issuer.example/jwks' }, /must not have a user in it/],
     [{ HOPLINE_AUTH_ALGORITHMS: 'RS256,HS256' }, /HOPLINE_AUTH_ALGORITHMS must be of/],
     [{ HOPLINE_AUTH_ALGORITHMS: 'none' }, /HOPLINE_AUTH_ALGORITHMS must be of/],
     [{ HOPLINE_AUTH_ALGORITHMS: ',' }, /HOPLINE_AUTH_ALGORITHMS must be of/],

@@ -109,6 +109,7 @@ function bearerFaults(settings: AuthSettings): string[] {
   if (url !== undefined && file !== undefined) faults.push('HOPLINE_AUTH_JWKS_URL and HOPLINE_AUTH_JWKS_FILE exclude each other');
   if (url?.startsWith('http:') && !isLoopback(new URL(url).hostname))
     faults.push("HOPLINE_AUTH_JWKS_URL must begin with https: keys that come in the clear can be anybody's");
+  if (url !== undefined && new URL(url).username !== '') faults.push('HOPLINE_AUTH_JWKS_URL must not have a user in it');
   const known: readonly string[] = ALGORITHMS;
   const algorithms = listOf(settings.HOPLINE_AUTH_ALGORITHMS);
   if (algorithms.length === 0 || !algorithms.every(name => known.includes(name)))

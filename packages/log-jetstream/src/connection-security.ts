@@ -8,17 +8,24 @@ export function withoutUser(url: string): string {
   return url.replace(/^((?:\w+:\/\/)?)[^@/]*@/, '$1');
 }
 
-/** Throws when a credentials file cannot be read. */
 export function authentication(url: string, credentials: Credentials | undefined): Partial<ConnectionOptions> {
-  if (credentials && 'creds' in credentials) return { authenticator: credsAuthenticator(Buffer.from(credentials.creds)) };
+  if (credentials && 'creds' in credentials) return { authenticator: credsAuthenticator(credsOf(credentials.creds)) };
   // Asked for at each connection, so that credentials can be rotated under a running service.
   if (credentials && 'credsFile' in credentials)
-    return { authenticator: nonce => credsAuthenticator(readFileSync(credentials.credsFile))(nonce) };
+    return { authenticator: credsAuthenticator(() => credsOf(readFileSync(credentials.credsFile, 'utf8'))) };
   if (credentials) return credentials;
   const match = /^(?:\w+:\/\/)?([^@/:]*)(?::([^@/]*))?@/.exec(url);
   if (!match?.[1]) return {};
   const [user, pass] = [decodeURIComponent(match[1]), match[2] === undefined ? undefined : decodeURIComponent(match[2])];
   return pass === undefined ? { token: user } : { user, pass };
+}
+
+/** nats.js wants a line's end after the last line, which a setting, and many an editor, takes away. */
+const credsOf = (text: string) => Buffer.from(`${text}\n`);
+
+/** Why a connection failed that no further try can mend. */
+export function isHopeless(reason: string): boolean {
+  return /authorization|unable to parse credentials|^ENOENT/i.test(reason);
 }
 
 /**

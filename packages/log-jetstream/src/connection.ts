@@ -2,7 +2,7 @@ import { backoffMs, LogUnavailable } from '@hopline/log';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { Msg, NatsConnection, Status, Subscription } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
-import { authentication, encryption, withoutUser } from './connection-security.ts';
+import { authentication, encryption, isHopeless, withoutUser } from './connection-security.ts';
 import type { Credentials, LogEvent, NatsTls } from './options.ts';
 
 const RECONNECT_WAIT_MS = 250;
@@ -162,7 +162,7 @@ async function dial({ servers, name, credentials, tls, timeoutMs }: ConnectOptio
       });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      if (reason.startsWith('Authorization') || reason.includes('authorization')) throw unavailable(urls, reason, error);
+      if (isHopeless(reason)) throw unavailable(urls, reason, error);
       if (Date.now() >= deadline) throw unavailable(urls, reason, error);
       await new Promise(resolve => setTimeout(resolve, backoffMs(failures, DIAL_RETRY_MS_BASE, DIAL_RETRY_MS_MAX)));
     }

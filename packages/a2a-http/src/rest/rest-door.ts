@@ -103,10 +103,14 @@ function sendJson(request: FastifyRequest, reply: FastifyReply, body: JsonObject
   const accepts = headerOf(request, 'accept') ?? '';
   const plain = accepts.includes(JSON_TYPE) && !accepts.includes(A2A_JSON_TYPE);
   // As bytes: the framework would add a charset, which neither type has.
-  return reply
-    .header('content-type', plain ? JSON_TYPE : A2A_JSON_TYPE)
-    .header('vary', 'accept')
-    .send(Buffer.from(JSON.stringify(body)));
+  return (
+    reply
+      .header('content-type', plain ? JSON_TYPE : A2A_JSON_TYPE)
+      .header('vary', 'accept')
+      // A cache in between knows no header for keys: it would give one caller's tasks to another.
+      .header('cache-control', 'no-store')
+      .send(Buffer.from(JSON.stringify(body)))
+  );
 }
 
 export function sendRestError(

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { Cluster } from '../cluster/cluster.ts';
+
+let agent: ForeignAgent;
+let cluster: Cluster;
+
+before(async () => {
+  agent = await startForeignAgent({ dialect: '0.3', script: answer(['ok']) });
+  cluster = await Cluster.start({
+    agents: [{ name: 'argocd', adapter: 'a2a', url: agent.url }],
+    env: { HOPLINE_TENANTS: 'acme, umbrella' },
+  });
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await agent?.close();
+});
+
+async function rest(line: string, body?: unknown) {
+  const [method = '', path = ''] = line.split(' ');
+  const response = await fetch(`${cluster.url}${path}`, {
+    method,
+    headers: { 'a2a-version': '1.0', 'content-type': 'application/a2a+json' },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects, and fails where it is not there.
+  return { status: response.status, body: (await response.json()) as any };
+}
+
+test('where nobody is asked who they are, tenants of the list have tasks of their own, and no other tenant exists', async () => {
+  const message = { messageId: randomUUID(), contextId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'x' }] };
+  const tenants = ['', '/acme', '/umbrella'];
+  const ids: string[] = [];
+  for (const tenant of tenants) ids.push((await rest(`POST ${tenant}/message:send`, { message })).body.task.id);
+  assert.equal(new Set(ids).size, tenants.length, 'one message id, one context, three tasks');
+  for (const [at, tenant] of tenants.entries()) {
+    for (const [of, id] of ids.entries()) {
+      assert.equal((await rest(`GET ${tenant}/tasks/${id}`)).status, at === of ? 200 : 404, `${tenant || 'no tenant'}: ${id}`);
+    }
+    const listed = (await rest(`GET ${tenant}/tasks`)).body.tasks as { id: string }[];
+    assert.deepEqual(
+      listed.map(task => task.id),
+      [ids[at]],
+    );
+  }
+  assert.equal((await rest('GET /another/tasks')).status, 404);
+  assert.equal((await rest('POST /another/message:send', { message })).status, 404);
+});
