@@ -210,6 +210,42 @@ test("another caller's or tenant's task is not found, in whatever dialect and on
   assert.equal((canceled.result.status as JsonObject).state, 'TASK_STATE_CANCELED');
 });
 
+test("not yours looks exactly like not there: status, headers and body of the answer, the task's name apart", async () => {
+  const [mine, unknown] = [await begin('hang', ann), randomUUID()];
+  const headers = others['another caller']!;
+  const answerOf = async (response: Response, id: string) => {
+    const own = ['date', 'content-length', 'keep-alive'];
+    const kept = [...response.headers].filter(([name]) => !own.includes(name));
+    return { status: response.status, kept, body: (await response.text()).replaceAll(id, 'ID') };
+  };
+  const version: Headers = { 'a2a-version': '1.0' };
+  for (const line of [
+    'GET /tasks/ID',
+    'POST /tasks/ID:cancel',
+    'GET /tasks/ID:subscribe',
+    'GET /acme/tasks/ID',
+    'GET /umbrella/tasks/ID',
+  ]) {
+    const [method = '', path = ''] = line.split(' ');
+    const at = async (id: string) =>
+      answerOf(await fetch(cluster.url + path.replace('ID', id), { method, headers: { ...headers, ...version } }), id);
+    assert.deepEqual(await at(mine), await at(unknown), line);
+  }
+  for (const dialect of ['1.0', '0.3'] as const) {
+    for (const operation of ['get', 'cancel', 'subscribe', 'send', 'stream'] as const) {
+      const method = DIALECTS[dialect].methods[operation]!;
+      const said = message('x');
+      const at = async (id: string) => {
+        const params =
+          operation === 'send' || operation === 'stream' ? paramsOf({ ...said, ...{ taskId: id } }, dialect) : { id };
+        return answerOf(await rpc(cluster.url, { dialect, method, params, headers }), id);
+      };
+      assert.deepEqual(await at(mine), await at(unknown), `${dialect} ${operation}`);
+    }
+  }
+  assert.equal((await call('cancel', { id: mine }, { headers: ann })).code, undefined);
+});
+
 test('a task that waits for an answer takes it from its caller alone', async () => {
   const { result } = await call('send', paramsOf(message('ask')), { headers: ann });
   const { id: taskId, status } = result.task as { id: string; status: { state: string } };
@@ -267,7 +303,7 @@ test('C-9 a task id that one caller chose begins nothing of another, not even wi
   }
 });
 
-test('identity is what the credentials say, whatever a message claims', async () => {
+test('S1-15 identity is what the credentials say, whatever a message claims', async () => {
   const id = await begin('x', ann);
   const claims = { 'hopline.owner': { subject: 'ann', tenant: 'acme' }, 'hopline.subject': 'ann', tenant: 'acme', owner: 'ann' };
   const headers = { ...others['another caller']!, 'x-tenant': 'acme', 'x-subject': 'ann', 'x-forwarded-user': 'ann' };

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DOOR_SETTINGS, tlsFromSettings } from '@hopline/auth';
+import { DOOR_SETTINGS, TLS_HANDSHAKE_MS_MAX, tlsFromSettings } from '@hopline/auth';
 import { defineServiceConfig } from '@hopline/lifecycle';
 import { createLogger } from '@hopline/telemetry';
 import { ServiceProcess } from '../cluster/service-process.ts';
@@ -50,8 +51,9 @@ async function serve(t: TestContext, env: Record<string, string>) {
   tls.keepFresh(server);
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
   t.after(() => server.close());
-  const get = (client: ClientTls) => httpsGet(`https://127.0.0.1:${(server.address() as AddressInfo).port}/`, client);
-  return { get, lines };
+  const { port } = server.address() as AddressInfo;
+  const get = (client: ClientTls) => httpsGet(`https://127.0.0.1:${port}/`, client);
+  return { get, lines, port };
 }
 
 test('S4-42 ingress answers over HTTPS; a client that does not trust its certificate is refused', async t => {
@@ -103,6 +105,16 @@ test('a new certificate is in force without a restart; one without its key chang
   await writeFile(join(path, 'key.pem'), second.key);
   while ((await get({ ca: authority.cert })).serial === serial) await sleep(50);
   assert.doesNotMatch(lines.join(''), /BEGIN/);
+});
+
+test('a connection on which nobody shakes hands is cut in time', async t => {
+  const { port } = await serve(t, await files(await folder(t), authority.issue('door')));
+  const socket = connect(port, '127.0.0.1').on('error', () => {});
+  await once(socket, 'connect');
+  const startedMs = performance.now();
+  await once(socket.resume(), 'close');
+  const tookMs = performance.now() - startedMs;
+  assert.ok(tookMs >= TLS_HANDSHAKE_MS_MAX - 50 && tookMs < TLS_HANDSHAKE_MS_MAX + 15_000, `${tookMs} ms`);
 });
 
 test('files that cannot be used are named by their setting, and never shown', async t => {

@@ -84,7 +84,7 @@ export const AUTH_SETTINGS = {
   },
   HOPLINE_TENANTS: {
     type: 'string',
-    default: '',
+    optional: true,
     max: 65_536,
     doc: 'Tenants that requests may name where nobody is asked who they are, joined by commas. With tokens or keys a tenant comes from those alone.',
   },
@@ -166,7 +166,7 @@ function bearerOf(settings: AuthSettings): AuthOptions['bearer'] {
   };
 }
 
-function listOf(text: string): string[] {
+function listOf(text = ''): string[] {
   return text
     .split(',')
     .map(name => name.trim())

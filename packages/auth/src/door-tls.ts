@@ -4,6 +4,8 @@ import type { Logger } from '@hopline/telemetry';
 
 /** How often certificates are looked at; milliseconds. */
 const CERTIFICATES_RECHECK_MS = 1_000;
+/** A client that has not shaken hands by then is cut: Node would hold its connection for two minutes; milliseconds. */
+export const TLS_HANDSHAKE_MS_MAX = 5_000;
 
 export type DoorTlsOptions = {
   /** Paths of PEM files. */
@@ -38,7 +40,7 @@ export async function openDoorTls(options: DoorTlsOptions): Promise<DoorTls> {
   const contextOf = (pem: Pem): TlsOptions => ({ ...pem, minVersion: versionMin });
   const mutual = inForce.ca === undefined ? {} : { requestCert: true, rejectUnauthorized: true };
   return {
-    options: { ...contextOf(inForce), ...mutual },
+    options: { ...contextOf(inForce), ...mutual, handshakeTimeout: TLS_HANDSHAKE_MS_MAX },
     keepFresh: server => {
       let seen = inForce;
       const check = async () => {

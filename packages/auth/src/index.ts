@@ -4,4 +4,5 @@ export { createAuthenticator } from './authenticator.ts';
 export type { Caller } from './caller.ts';
 export { DOOR_SETTINGS, withDoorChecked } from './door-settings.ts';
 export type { DoorTls } from './door-tls.ts';
+export { TLS_HANDSHAKE_MS_MAX } from './door-tls.ts';
 export { tlsFromSettings } from './tls-settings.ts';
