@@ -10,9 +10,10 @@ const SKILLS_MAX = 256;
 
 /** An agent that hands its turns to somebody else's A2A agent of version 0.2, 0.3 or 1.0. Asks it on first need; nothing is checked here. */
 export function createA2AAgent(options: A2AOptions): Agent {
-  const { url, description, deltas = 'incremental', text = 'answer', headers = {}, onSkipped = () => {}, ...given } = options;
+  const { url, description, deltas = 'incremental', text = 'answer', headers = {}, onSkipped = () => {}, ...others } = options;
+  const { extensions = [], tls = {}, ...given } = others;
   const limits = { ...A2A_LIMITS, ...given };
-  const client = new ForeignClient({ url, headers, limits, onSkipped });
+  const client = new ForeignClient({ url, headers, extensions, tls, limits, onSkipped });
   let found: ForeignAgent | undefined;
   return {
     get description() {

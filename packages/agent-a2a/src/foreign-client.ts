@@ -14,7 +14,7 @@ import {
 import type { Turn } from '@hopline/agent';
 import { type Dispatcher, Agent as HttpAgent } from 'undici';
 import { agentOfCard, cardUrls, withoutCard } from './find-endpoint.ts';
-import { type A2ALimits, AgentFault, type Skipped, UNREACHABLE } from './options.ts';
+import { type A2ALimits, AgentFault, type AgentTls, type Skipped, UNREACHABLE } from './options.ts';
 import { requestWithin } from './request-within.ts';
 import { Watch } from './watch.ts';
 
@@ -24,12 +24,16 @@ const CARD_MS_MAX = 30_000;
 export const CALL_MS_MAX = 10_000;
 const CONNECT_MS_MAX = 5_000;
 const CARD_BYTES_MAX = 1024 * 1024;
+/** 0.3 called it otherwise; the form of April 2025 has no extensions, and its servers pass over the header. */
+const EXTENSIONS_HEADERS = { '1.0': 'a2a-extensions', '0.3': 'x-a2a-extensions', legacy: 'x-a2a-extensions' } as const;
 /** Frames that are not JSON before the agent is given up. */
 const MALFORMED_MAX = 16;
 
 export type ForeignClientOptions = {
   url: string;
   headers: Readonly<Record<string, string>>;
+  extensions: readonly string[];
+  tls: AgentTls;
   limits: A2ALimits;
   onSkipped: (what: Skipped) => void;
 };
@@ -40,11 +44,12 @@ type Context = { signal: AbortSignal; trace: Turn['trace']; totalMsMax: number }
 export class ForeignClient {
   readonly #options: ForeignClientOptions;
   /** Time limits are the watch's: undici's own would end a blocking send after 300 s. */
-  readonly #http = new HttpAgent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_MS_MAX } });
+  readonly #http: HttpAgent;
   #known: { agent: ForeignAgent; untilMs: number } | undefined;
 
   constructor(options: ForeignClientOptions) {
     this.#options = options;
+    this.#http = new HttpAgent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_MS_MAX, ...options.tls } });
   }
 
   /** The agent as its card has it; an older card is better than none. Throws AgentFault when it cannot be reached and never could. */
@@ -128,12 +133,14 @@ export class ForeignClient {
   ): Promise<Dispatcher.ResponseData<unknown>> {
     const { url, dialect, tenant } = await this.agent();
     const streams = operation === 'stream' || operation === 'subscribe';
+    const { extensions } = this.#options;
     const headers = {
       ...this.#options.headers,
       ...trace,
       'content-type': 'application/json',
       accept: streams ? `${SSE_CONTENT_TYPE}, application/json` : 'application/json',
       ...(dialect === '1.0' && { [VERSION_HEADER]: dialect }),
+      ...(extensions.length > 0 && { [EXTENSIONS_HEADERS[dialect]]: extensions.join(', ') }),
     };
     const method = DIALECTS[dialect].methods[operation];
     const body = JSON.stringify({

@@ -36,8 +36,17 @@ export type A2AOptions = Partial<A2ALimits> & {
   text?: StatusText;
   /** Sent with every request, e.g. `authorization`. */
   headers?: Readonly<Record<string, string>>;
+  /** URIs of A2A extensions that the agent is asked to use, at most EXTENSIONS_MAX. */
+  extensions?: readonly string[];
+  /** PEM texts: who signs the agent's certificate, where that is none of the usual ones, and what we show it. */
+  tls?: AgentTls;
   onSkipped?: (what: Skipped) => void;
 };
+
+export type AgentTls = { ca?: string; cert?: string; key?: string };
+
+/** Extensions that one agent is asked for; the agents file is checked against it. */
+export const EXTENSIONS_MAX = 16;
 
 /** Why a turn with a foreign agent failed: a sentence without content or credentials. */
 export class AgentFault extends Error {

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { createServer, type ServerOptions } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { createA2AAgent } from '@hopline/agent-a2a';
+import { createAuthority } from '../tls/certificates.ts';
+import { answer, type ForeignAgentOptions, startForeignAgent } from './foreign-agent.ts';
+import { eventsOf, lastOf, textOf } from './turn.ts';
+
+const authority = createAuthority('Agents');
+const EXTENSIONS = ['https://example.org/ext/one', 'https://example.org/ext/two'];
+
+async function foreignAgent(t: TestContext, options: Partial<ForeignAgentOptions> = {}) {
+  const foreign = await startForeignAgent({ dialect: '0.3', script: answer(['hi']), ...options });
+  t.after(() => foreign.close());
+  return foreign;
+}
+
+/** Speaks TLS and hands every request on to an agent that does not. */
+async function startTls(t: TestContext, to: string, options: ServerOptions): Promise<string> {
+  const server = createServer(options, (incoming, outgoing) => {
+    const { method, headers, url = '/' } = incoming;
+    const passed = request(new URL(url, to), { ...(method && { method }), headers }, answered => {
+      outgoing.writeHead(answered.statusCode ?? 502, answered.headers);
+      answered.pipe(outgoing);
+    });
+    incoming.pipe(passed);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
+for (const [dialect, header] of [
+  ['1.0', 'a2a-extensions'],
+  ['0.3', 'x-a2a-extensions'],
+] as const) {
+  test(`an agent of ${dialect} is asked for the extensions that are configured`, async t => {
+    const foreign = await foreignAgent(t, { dialect });
+    const agent = createA2AAgent({ url: foreign.url, extensions: EXTENSIONS, headers: { authorization: 'Bearer x' } });
+    t.after(() => agent.close());
+    assert.equal(textOf(await eventsOf(agent, 'go')), 'hi');
+    const { headers } = foreign.requests[0]!;
+    assert.deepEqual([headers[header], headers.authorization], [EXTENSIONS.join(', '), 'Bearer x']);
+  });
+}
+
+test('an agent behind TLS is believed when its certificate is signed by whom we were told of, and gets ours when it asks for one', async t => {
+  const foreign = await foreignAgent(t, { card: false });
+  const server = { ...authority.issue('agent'), ca: authority.cert, requestCert: true, rejectUnauthorized: true };
+  const url = await startTls(t, foreign.url, server);
+  const own = authority.issue('hopline');
+  const trusting = createA2AAgent({ url, tls: { ca: authority.cert, ...own } });
+  const stranger = createA2AAgent({ url, tls: { ...own } });
+  const nameless = createA2AAgent({ url, tls: { ca: authority.cert } });
+  t.after(() => Promise.all([trusting, stranger, nameless].map(agent => agent.close())));
+  assert.equal(textOf(await eventsOf(trusting, 'go')), 'hi');
+  for (const agent of [stranger, nameless]) {
+    assert.equal(lastOf(await eventsOf(agent, 'go'), 'failed').reason, 'the agent cannot be reached');
+  }
+  assert.equal(foreign.requests.length, 1);
+});
