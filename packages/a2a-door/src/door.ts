@@ -1,4 +1,5 @@
 import type { Dialect, JsonObject } from '@hopline/a2a';
+import type { AgentExtension } from '@hopline/agent-card';
 import type { Owner, Profile, Role } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import type { Hop, HopMetrics, Logger } from '@hopline/telemetry';
@@ -18,6 +19,12 @@ export type Door = {
   logger: Logger;
   metrics: HopMetrics | undefined;
   authenticate: Authenticate;
+  /** Whether streams are offered; the card must say the same (S4-2). */
+  streaming: boolean;
+  /** Those of the card. */
+  extensions: readonly AgentExtension[];
+  /** The card for a caller who is known; absent: there is none. */
+  extendedCard: ((caller: Owner) => JsonObject | Promise<JsonObject>) | undefined;
   feeds: TaskFeeds;
   streams: OpenStreams;
   index: TaskIndex;
@@ -39,12 +46,16 @@ export type DoorRequest = {
   cursor?: string | undefined;
   /** Aborts when the response is over, or its client has gone. */
   gone: AbortSignal;
-  /** Takes the response over for a stream of events. */
-  openSink(dialect: Dialect): EventSink;
+  /** The response names these extensions: they are active for the request. Called before `openSink`, and only when there are any. */
+  nameExtensions?(uris: readonly string[]): void;
+  /** Takes the response over for a stream of events. `extensions`: the URIs of those that are active. */
+  openSink(dialect: Dialect, extensions: readonly string[]): EventSink;
 };
 
 /** A request on its way through an operation: who asks, for what. */
 export type Ask = Pick<DoorRequest, 'dialect' | 'ambiguous' | 'params' | 'cursor' | 'openSink'> & {
+  /** URIs of those that are active. */
+  extensions: readonly string[];
   /** Sees its own tasks alone. */
   caller: Owner;
   hop: Hop;

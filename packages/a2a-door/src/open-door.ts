@@ -19,11 +19,12 @@ export type DoorOptions = {
   limits?: Partial<Limits>;
   /** Absent: everybody may ask, and sees everything. */
   authenticate?: Authenticate;
-};
+} & Partial<Pick<Door, 'streaming' | 'extensions' | 'extendedCard'>>;
 
 /** A door for one or more bindings of one process. Keeps nothing of a task that is not in the log. */
 export function openDoor(options: DoorOptions): Door {
   const { log, role, profile, logger, metrics, authenticate = askNobody } = options;
+  const { streaming = true, extensions = [], extendedCard } = options;
   const limits = { ...LIMITS, ...options.limits };
   const index = new TaskIndex({
     tasks: log.tasks,
@@ -42,6 +43,9 @@ export function openDoor(options: DoorOptions): Door {
     logger,
     metrics,
     authenticate,
+    streaming,
+    extensions,
+    extendedCard,
     feeds,
     streams,
     index,

@@ -2,6 +2,8 @@ import { A2AError, type Operation } from '@hopline/a2a';
 import { A2A_METHOD, type A2aMethod, ATTR, type Hop, startHop, type TraceCarrier } from '@hopline/telemetry';
 import { firstOf, type RequestHeaders } from './authenticate.ts';
 import type { Answer, Door, DoorRequest, Operate } from './door.ts';
+import { extensionsOf, refuseUnoffered } from './offers.ts';
+import { extendedCard } from './operations/extended-card.ts';
 import { messageSend } from './operations/message-send.ts';
 import { messageStream } from './operations/message-stream.ts';
 import { tasksCancel } from './operations/tasks-cancel.ts';
@@ -19,6 +21,7 @@ const OPERATE: Readonly<Record<Operation, Operate>> = {
   list: tasksList,
   cancel: tasksCancel,
   subscribe: tasksSubscribe,
+  extendedCard,
 };
 
 const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
@@ -28,6 +31,7 @@ const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
   list: A2A_METHOD.listTasks,
   cancel: A2A_METHOD.cancelTask,
   subscribe: A2A_METHOD.subscribeToTask,
+  extendedCard: A2A_METHOD.getExtendedCard,
 };
 
 /** Runs an operation in a span of its own, whatever the binding. Throws what the operation throws. */
@@ -41,7 +45,10 @@ export async function operate(door: Door, operation: Operation, request: DoorReq
   const cursor = firstOf(headers, 'last-event-id') ?? request.cursor;
   try {
     const caller = await door.authenticate({ headers, tenant: tenantOf(request) });
-    const ask = { dialect, ambiguous, params, cursor, openSink, caller, hop, receivedAt, leaving };
+    refuseUnoffered(door, operation);
+    const extensions = extensionsOf(door, dialect.name, headers);
+    if (extensions.length > 0) request.nameExtensions?.(extensions);
+    const ask = { dialect, ambiguous, params, cursor, openSink, extensions, caller, hop, receivedAt, leaving };
     return await hop.run(() => OPERATE[operation](door, ask));
   } catch (thrown) {
     endFailed(hop, A2AError.from(thrown));

@@ -1,5 +1,5 @@
-import { hash } from 'node:crypto';
-import { AGENT_CARD_PATHS, type AgentCard } from '@hopline/a2a';
+import { AGENT_CARD_PATHS } from '@hopline/agent-card';
+import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance } from 'fastify';
 
 /** How long a client may keep a card; seconds. Agents come and go. */
@@ -9,16 +9,25 @@ const CARD_AGE_S = 30;
  * GET of the card at both well-known paths, with an ETag ([A2A 1.0] 8.6, C-13, S3-1). Last-Modified is when this process first served the card as it is: no card knows when it
  * changed. Replicas tell different times, so nothing is answered by it.
  */
-export function registerAgentCard(app: FastifyInstance, card: () => AgentCard): void {
+export function registerAgentCard(app: FastifyInstance, card: PublishedCard): void {
   let served = { etag: '', since: '' };
   for (const path of AGENT_CARD_PATHS) {
     app.get(path, async (request, reply) => {
-      const json = JSON.stringify(card());
-      const etag = `"${hash('sha256', json).slice(0, 32)}"`;
+      const { json, etag } = await card.current();
       if (etag !== served.etag) served = { etag, since: new Date().toUTCString() };
       reply.header('etag', etag).header('last-modified', served.since).header('cache-control', `public, max-age=${CARD_AGE_S}`);
-      if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+      if (isKnown(request.headers['if-none-match'], etag)) return reply.code(304).send();
       return reply.type('application/json; charset=utf-8').send(json);
     });
   }
+}
+
+/** Whether a client has it already: compared weakly, as RFC 9110 13.1.2 asks. */
+function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
+  const tags = (ifNoneMatch ?? '').split(',').map(tag => tag.trim());
+  return tags.some(tag => tag === '*' || opaque(tag) === opaque(etag));
+}
+
+function opaque(tag: string): string {
+  return tag.replace(/^W\//, '');
 }

@@ -1,4 +1,5 @@
 import type { DoorRequest } from '@hopline/a2a-door';
+import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { queryOf } from './read-request.ts';
 import { type Framing, SseSink } from './sse-sink.ts';
@@ -10,6 +11,7 @@ export function doorRequest(
   understood: Pick<DoorRequest, 'dialect' | 'ambiguous' | 'params'> & { framing: Framing },
 ): DoorRequest {
   const { framing, ...asked } = understood;
+  const named = understood.dialect.name === '1.0' ? EXTENSIONS_HEADER : LEGACY_EXTENSIONS_HEADER;
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort());
   return {
@@ -17,6 +19,7 @@ export function doorRequest(
     headers: request.headers,
     cursor: queryOf(request, 'cursor'),
     gone: gone.signal,
-    openSink: dialect => new SseSink(reply, dialect, framing),
+    nameExtensions: uris => void reply.header(named, uris.join(', ')),
+    openSink: (dialect, extensions) => new SseSink(reply, dialect, { framing, extensions }),
   };
 }

@@ -1,7 +1,6 @@
 import type { TestContext } from 'node:test';
 import {
   A2AError,
-  agentCard,
   type DecodedEvent,
   DIALECTS,
   type DialectName,
@@ -11,6 +10,8 @@ import {
   type SseEvent,
 } from '@hopline/a2a';
 import { type DoorOptions, LIMITS, type Limits, openDoor } from '@hopline/a2a-door';
+import { agentCard } from '@hopline/agent-card';
+import { PublishedCard } from '@hopline/agent-card/signing';
 import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
 import type { HopMetrics, LogFields, Logger } from '@hopline/telemetry';
 import fastify from 'fastify';
@@ -61,7 +62,8 @@ async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, opt
     signal.addEventListener('abort', () => (following -= 1), { once: true });
     return follow(taskId, after, signal);
   };
-  const card = () => agentCard({ name: 'test', description: 'test', version: '0', url: 'http://127.0.0.1/', skills: [] });
+  const settings = { name: 'test', description: 'test', version: '0', url: 'http://127.0.0.1/', skills: [] };
+  const card = new PublishedCard(() => agentCard({ ...settings, capabilities: { streaming: true } }));
   const door = openDoor({
     log,
     role: 'supervisor',

@@ -1,5 +1,6 @@
-import { A2AError, type AgentCard, DIALECTS } from '@hopline/a2a';
+import { A2AError, DIALECTS } from '@hopline/a2a';
 import type { Door, Limits } from '@hopline/a2a-door';
+import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { registerAgentCard } from './agent-card-route.ts';
 import { answerJsonRpc, sendError } from './json-rpc-door.ts';
@@ -7,7 +8,7 @@ import { registerOpenApi } from './rest/openapi.ts';
 import { registerRest, sendRestError } from './rest/rest-door.ts';
 
 export type A2AHttpOptions = {
-  card: () => AgentCard;
+  card: PublishedCard;
 };
 
 const JSON_TYPES = ['application/json', 'application/a2a+json'];

@@ -1,5 +1,6 @@
 import { type A2AError, type Dialect, type DialectName, frameResult, sseComment, sseFrame, type Task } from '@hopline/a2a';
 import type { ArtifactIndex, EventEncoder, EventSink, Gap, VisibleEntry } from '@hopline/a2a-door';
+import { RESUME_EXTENSION_URI, taskWithGeneration, withGeneration } from '@hopline/agent-card';
 import type { FastifyReply } from 'fastify';
 import { SseStream } from './sse-stream.ts';
 
@@ -14,18 +15,32 @@ export type Framing = {
   failureEvent?: string;
 };
 
-/** What stands after `"result":` in a frame: JSON text, made once per dialect, because only the request id differs between viewers. */
-const encoders = new WeakMap<Dialect, EventEncoder<string>>();
+/**
+ * What stands after `"result":` in a frame: JSON text, made once per dialect, because only the request id differs between viewers. And once more where events name their generation:
+ * a form of its own, so that nobody else pays for it.
+ */
+const plain = new Map<Dialect, EventEncoder<string>>();
+const counting = new Map<Dialect, EventEncoder<string>>();
 
-function encoderOf(dialect: Dialect): EventEncoder<string> {
+function encoderOf(dialect: Dialect, isCounting: boolean): EventEncoder<string> {
+  const encoders = isCounting ? counting : plain;
   const known = encoders.get(dialect);
   if (known !== undefined) return known;
   const made: EventEncoder<string> = {
-    encode: (event, artifactIndex) => frameResult(dialect, dialect.encodeEvent(event, artifactIndex)),
+    encode: (event, artifactIndex, generation) => {
+      const shown = isCounting ? withGeneration(event, generation) : event;
+      return frameResult(dialect, dialect.encodeEvent(shown, artifactIndex));
+    },
   };
   encoders.set(dialect, made);
   return made;
 }
+
+export type SseSinkOptions = {
+  framing: Framing;
+  /** URIs of those that are active. */
+  extensions: readonly string[];
+};
 
 /** Takes a response over as an event stream of one dialect in one binding's framing. */
 export class SseSink implements EventSink {
@@ -34,17 +49,19 @@ export class SseSink implements EventSink {
   readonly #dialect: Dialect;
   readonly #encoder: EventEncoder<string>;
   readonly #framing: Framing;
+  readonly #isCounting: boolean;
   readonly #before: string;
   readonly #after: string;
   /** Whole frames that wait for `flush`. */
   #frames = '';
 
-  constructor(reply: FastifyReply, dialect: Dialect, framing: Framing) {
+  constructor(reply: FastifyReply, dialect: Dialect, { framing, extensions }: SseSinkOptions) {
     reply.hijack();
     this.#reply = reply;
     this.#stream = new SseStream(reply.raw);
     this.#dialect = dialect;
-    this.#encoder = encoderOf(dialect);
+    this.#isCounting = extensions.includes(RESUME_EXTENSION_URI);
+    this.#encoder = encoderOf(dialect, this.#isCounting);
     this.#framing = framing;
     this.#before = `data: ${framing.before}`;
     this.#after = `${framing.after}\n\n`;
@@ -71,8 +88,9 @@ export class SseSink implements EventSink {
   }
 
   /** Only the last frame completes a snapshot of several: a client that is cut before it comes back to where it was. */
-  addSnapshot(task: Task, cursor: string): void {
-    const results = this.#dialect.encodeSnapshot(task);
+  addSnapshot(task: Task, cursor: string, generation: number): void {
+    const shown = this.#isCounting ? taskWithGeneration(task, generation) : task;
+    const results = this.#dialect.encodeSnapshot(shown);
     for (const [index, result] of results.entries()) {
       const id = index === results.length - 1 ? `id: ${cursor}\n` : '';
       this.#frames += `${id}${this.#before}${frameResult(this.#dialect, result)}${this.#after}`;

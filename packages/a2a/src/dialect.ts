@@ -5,7 +5,7 @@ import type { Message, StreamResponse, Task } from './types.ts';
 import { type DialectName, VERSION_OF } from './version.ts';
 
 /** What a client can ask, whatever its dialect calls it. */
-export const OPERATIONS = ['send', 'stream', 'get', 'list', 'cancel', 'subscribe'] as const;
+export const OPERATIONS = ['send', 'stream', 'get', 'list', 'cancel', 'subscribe', 'extendedCard'] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
 /** What an agent sent that is no event of any dialect. The caller skips and counts it; it never ends the stream (S0-42). */
@@ -17,8 +17,10 @@ export type DecodedEvent = { event: StreamResponse } | UnknownEvent;
 /** One wire form of A2A: pure functions between its JSON and the canonical types. Bindings (JSON-RPC, REST) wrap what these return. */
 export interface Dialect {
   readonly name: DialectName;
-  /** 1.0 alone can list tasks over JSON-RPC. */
-  readonly methods: Readonly<Record<Exclude<Operation, 'list'>, string> & { list?: string }>;
+  /** 1.0 alone can list tasks over JSON-RPC; the form of April 2025 has no extended card. */
+  readonly methods: Readonly<
+    Record<Exclude<Operation, 'list' | 'extendedCard'>, string> & { list?: string; extendedCard?: string }
+  >;
   /** Methods the dialect's specification has and Hopline answers with this error, not with METHOD_NOT_FOUND. */
   readonly refused: Readonly<Record<string, A2AErrorCode>>;
 

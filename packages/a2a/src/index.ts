@@ -1,7 +1,3 @@
-export type { AgentCard, AgentCardSettings, AgentSkill, CardSecurity } from './card/agent-card.ts';
-export { AGENT_CARD_PATHS, agentCard } from './card/agent-card.ts';
-export type { ForeignAgent } from './card/decode-agent-card.ts';
-export { decodeAgentCard } from './card/decode-agent-card.ts';
 export type { ForeignResponse } from './decode-event.ts';
 export { decodeForeignEvent, decodeForeignResponse } from './decode-event.ts';
 export type { DecodedEvent, Dialect, Operation, UnknownEvent } from './dialect.ts';

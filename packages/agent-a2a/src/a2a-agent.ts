@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { DIALECTS, type ForeignAgent, type Message } from '@hopline/a2a';
+import { DIALECTS, type Message } from '@hopline/a2a';
 import type { Agent, Turn } from '@hopline/agent';
+import type { ForeignAgent } from '@hopline/agent-card';
 import { ForeignClient } from './foreign-client.ts';
 import { ForeignTurn } from './foreign-turn.ts';
 import { A2A_LIMITS, type A2AOptions } from './options.ts';

@@ -1,4 +1,4 @@
-import { AGENT_CARD_PATHS, decodeAgentCard, type ForeignAgent } from '@hopline/a2a';
+import { AGENT_CARD_PATHS, decodeAgentCard, type ForeignAgent } from '@hopline/agent-card';
 
 /** An agent without a card is taken for one of 0.3 that streams: both can be found wrong by asking it, and then are (see `a2a-agent.ts`). */
 export function withoutCard(url: string): ForeignAgent {

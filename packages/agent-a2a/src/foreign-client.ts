@@ -4,7 +4,6 @@ import {
   decodeForeignEvent,
   decodeForeignResponse,
   decodeSse,
-  type ForeignAgent,
   type ForeignResponse,
   type JsonObject,
   type Operation,
@@ -12,6 +11,7 @@ import {
   VERSION_HEADER,
 } from '@hopline/a2a';
 import type { Turn } from '@hopline/agent';
+import type { ForeignAgent } from '@hopline/agent-card';
 import { type Dispatcher, Agent as HttpAgent } from 'undici';
 import { agentOfCard, cardUrls, withoutCard } from './find-endpoint.ts';
 import { type A2ALimits, AgentFault, type AgentTls, type Skipped, UNREACHABLE } from './options.ts';

@@ -1,14 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  type ForeignAgent,
-  type ForeignResponse,
-  isInterrupted,
-  isTerminal,
-  type JsonObject,
-  type Task,
-  type TaskState,
-} from '@hopline/a2a';
+import { type ForeignResponse, isInterrupted, isTerminal, type JsonObject, type Task, type TaskState } from '@hopline/a2a';
 import type { AgentEvent, Turn } from '@hopline/agent';
+import type { ForeignAgent } from '@hopline/agent-card';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
 import { CALL_MS_MAX, type ForeignClient } from './foreign-client.ts';
 import { AgentFault, NO_TERMINAL_STATE, UNREACHABLE } from './options.ts';

@@ -1,4 +1,5 @@
-import { A2AError, type CardSecurity } from '@hopline/a2a';
+import { A2AError } from '@hopline/a2a';
+import type { CardSecurity } from '@hopline/agent-card';
 import { WatchedFile } from '@hopline/lifecycle';
 import type { Logger } from '@hopline/telemetry';
 import { parseApiKeys, verdictOnKey } from './api-keys.ts';

@@ -1,4 +1,4 @@
-import type { CardSecurity } from '@hopline/a2a';
+import type { CardSecurity } from '@hopline/agent-card';
 
 /** Names of the schemes on the card. */
 const BEARER = 'bearer';

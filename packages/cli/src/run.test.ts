@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
-import { agentCard, type StreamResponse, type TaskState } from '@hopline/a2a';
+import type { StreamResponse, TaskState } from '@hopline/a2a';
+import { agentCard } from '@hopline/agent-card';
 import { type Reply, startServer } from './one-task-server.test-kit.ts';
 import { QUESTION_BYTES_MAX } from './read-question.ts';
 import { run } from './run.ts';
@@ -167,7 +168,16 @@ test('get, cancel and card answer a person and a program', async () => {
   const late = await hopline({ CancelTask: { result: task('TASK_STATE_WORKING') } }, ['cancel', 't-1']);
   assert.deepEqual([late.code, late.err], [1, 'task t-1 is not canceled yet: its agent has not stopped\n']);
   const skills = [{ id: 'guide', name: 'Guide', description: 'explains', tags: ['a', 'b'] }];
-  const page = JSON.stringify(agentCard({ name: 'Hop', description: 'relays', version: '1', url: 'http://hop/', skills }));
+  const page = JSON.stringify(
+    agentCard({
+      name: 'Hop',
+      description: 'relays',
+      version: '1',
+      url: 'http://hop/',
+      skills,
+      capabilities: { streaming: true },
+    }),
+  );
   const card = await hopline({ 'GET /.well-known/agent-card.json': { page } }, ['card']);
   assert.deepEqual(card.out.split('\n'), ['Hop: relays', 'http://hop/ (A2A 1.0, streaming)', '  guide: explains [a, b]', '']);
 });

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { agentCard } from '@hopline/agent-card';
+import { CardSigner } from '@hopline/agent-card/signing';
 import { startBadServer, story } from './bad-server.test-kit.ts';
 
 const run = promisify(execFile);
@@ -26,6 +29,25 @@ test('the client loads and resumes with nothing but what a browser has: no modul
     `);
     assert.equal(stdout, `${story(20).length} undefined undefined undefined undefined\n`);
     assert.equal(server.asked.length, 2);
+  } finally {
+    await server.close();
+  }
+});
+
+test('S4-5 a signed card is verified with nothing but what a browser has', async () => {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const signer = await CardSigner.open({ key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string });
+  const card = agentCard({ name: 'Hop', description: 'd', version: '1', url: 'http://hop/', skills: [], capabilities: {} });
+  const documents = { '/.well-known/agent-card.json': JSON.stringify({ ...card, signatures: await signer.sign(card) }) };
+  const server = await startBadServer({ events: [], documents });
+  try {
+    const { stdout } = await inBrowser(`
+      import { createClient } from '@hopline/client';
+      const keyOf = async () => (${JSON.stringify(publicKey.export({ format: 'jwk' }))});
+      const { agent, signature } = await createClient({ url: '${server.url}' }).card({ keyOf });
+      console.log(agent.name, signature.whole);
+    `);
+    assert.equal(stdout, 'Hop true\n');
   } finally {
     await server.close();
   }

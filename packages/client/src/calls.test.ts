@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
-import { A2AError, type A2AErrorCode, agentCard, rpcFailure } from '@hopline/a2a';
+import { A2AError, type A2AErrorCode, rpcFailure } from '@hopline/a2a';
+import { agentCard } from '@hopline/agent-card';
+import { CardSigner } from '@hopline/agent-card/signing';
 import { type BadServerOptions, IDS, type Mischief, startBadServer } from './bad-server.test-kit.ts';
 import { type ClientOptions, createClient } from './client.ts';
 import { ANSWER_BYTES_MAX } from './read-body.ts';
@@ -90,7 +93,7 @@ test('a cancel whose answer was lost is no error; one of a task that had ended i
 
 test('the card is found at either path; a server without one says so at once', async () => {
   const skills = [{ id: 's', name: 'S', description: 'd', tags: [] }];
-  const card = agentCard({ name: 'Hop', description: 'd', version: '1', url: 'http://hop/', skills });
+  const card = agentCard({ name: 'Hop', description: 'd', version: '1', url: 'http://hop/', skills, capabilities: {} });
   for (const path of ['/.well-known/agent-card.json', '/.well-known/agent.json']) {
     await withServer({ documents: { [path]: JSON.stringify(card) } }, async (_server, client) => {
       const { json, agent } = await client.card();
@@ -162,4 +165,25 @@ test('headers go with every request; what no request can have is refused when th
   assert.throws(() => createClient({ url: 'nowhere' }), TypeError);
   assert.throws(() => createClient({ url: 'ftp://x/' }), TypeError);
   assert.throws(() => createClient({ url: 'http://x/', headers: { 'a\nb': 'c' } }), TypeError);
+});
+
+test('S4-5 a card is taken from the signer whose key is known, and from nobody else', async () => {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const signer = await CardSigner.open({ key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, keyId: 'k1' });
+  const card = agentCard({ name: 'Hop', description: 'd', version: '1', url: 'http://hop/', skills: [], capabilities: {} });
+  const signed = JSON.stringify({ ...card, signatures: await signer.sign(card) });
+  const key = publicKey.export({ format: 'jwk' });
+  const keyOf = async (kid: string) => (kid === 'k1' ? key : undefined);
+  const path = '/.well-known/agent-card.json';
+  await withServer({ documents: { [path]: signed } }, async (_server, client) => {
+    const found = await client.card({ keyOf });
+    assert.deepEqual([found.json, found.agent.url, found.signature], [card, 'http://hop/', { kid: 'k1', whole: true }]);
+    assert.equal((await client.card()).signature, undefined);
+    await assert.rejects(client.card({ keyOf: async () => undefined }), code('INVALID_AGENT_RESPONSE'));
+  });
+  for (const other of [JSON.stringify(card), signed.replace('"Hop"', '"Hip"')]) {
+    await withServer({ documents: { [path]: other } }, async (_server, client) => {
+      await assert.rejects(client.card({ keyOf }), code('INVALID_AGENT_RESPONSE'));
+    });
+  }
 });

@@ -1,5 +1,5 @@
 import { A2AError, type JsonObject, type Message, type Operation, type Task } from '@hopline/a2a';
-import { type Card, readCard } from './card.ts';
+import { type Card, type CardOptions, readCard, verifiedCard } from './card.ts';
 import { FailedTry } from './failed-try.ts';
 import { isObject } from './json.ts';
 import type { ClientLimits } from './limits.ts';
@@ -72,8 +72,10 @@ export class Calls {
     });
   }
 
-  async card(call: CallOptions): Promise<Card> {
-    return this.#trying(call, () => readCard(this.#transport, { signal: call.signal, headMsMax: this.#limits.callMsMax }));
+  async card(call: CardOptions): Promise<Card> {
+    const request = { signal: call.signal, headMsMax: this.#limits.callMsMax };
+    const card = await this.#trying(call, () => readCard(this.#transport, request));
+    return call.keyOf === undefined ? card : verifiedCard(card, call.keyOf);
   }
 
   async #trying<T>(call: CallOptions, once: () => Promise<T>): Promise<T> {

@@ -1,6 +1,6 @@
 import type { JsonObject, Message, Metadata, SendRequest, Task, TaskState } from '@hopline/a2a';
 import { Calls, type TaskPage } from './calls.ts';
-import type { Card } from './card.ts';
+import type { Card, CardOptions } from './card.ts';
 import { CLIENT_LIMITS, type ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
 import { messageOf, type Outgoing } from './outgoing.ts';
@@ -69,7 +69,8 @@ export type Client = {
   cancel(taskId: string, options?: CallOptions): Promise<Task>;
   /** What follows in a task until it ends. */
   subscribe(taskId: string, options?: SubscribeOptions): AsyncGenerator<StreamItem, void, undefined>;
-  card(options?: CallOptions): Promise<Card>;
+  /** With `keyOf` the card must be signed, and only what is signed comes out. */
+  card(options?: CardOptions): Promise<Card>;
 };
 
 /** Throws TypeError for a URL or headers that cannot be used. Opens nothing, so there is nothing to close. */

@@ -1,7 +1,7 @@
 export type { A2AErrorCode, StreamResponse, Task } from '@hopline/a2a';
 export { A2AError } from '@hopline/a2a';
 export type { TaskPage } from './calls.ts';
-export type { Card } from './card.ts';
+export type { Card, CardOptions } from './card.ts';
 export type { Client, ClientOptions, GetOptions, ListOptions, SendOptions, StreamOptions, SubscribeOptions } from './client.ts';
 export { createClient } from './client.ts';
 export type { ClientLimits } from './limits.ts';

@@ -30,6 +30,10 @@ test('an agent that is silent for too long is not listed, and is again when it s
   assert.equal(directory.list().length, 1);
   now = AGENT_SILENCE_MS_MAX + 1;
   assert.equal(directory.list().length, 0);
+  assert.deepEqual(
+    directory.all().map(({ name, isLive }) => [name, isLive]),
+    [['a', false]],
+  );
   await log.agents.put('a', agent('a', 'version'));
   await until(() => directory.list().length === 1);
 });

@@ -38,8 +38,13 @@ export class LiveAgents {
 
   /** Live agents by name. */
   list(): AgentEntry[] {
+    return this.all().filter(({ isLive }) => isLive);
+  }
+
+  /** Agents by name, also those that are silent: one that left says so, and is in no list. */
+  all(): (AgentEntry & { isLive: boolean })[] {
     const after = this.#now() - AGENT_SILENCE_MS_MAX;
-    const live = [...this.#agents.values()].filter(({ seenAtMs }) => seenAtMs >= after).map(({ entry }) => entry);
-    return live.sort((a, b) => a.name.localeCompare(b.name, 'en'));
+    const known = [...this.#agents.values()].map(({ entry, seenAtMs }) => ({ ...entry, isLive: seenAtMs >= after }));
+    return known.sort((a, b) => a.name.localeCompare(b.name, 'en'));
   }
 }

@@ -1,12 +1,12 @@
 import { LIMITS } from '@hopline/a2a-door';
 import { DOOR_SETTINGS, withDoorChecked } from '@hopline/auth';
 import { PROFILES } from '@hopline/events';
-import { type Config, defineServiceConfig } from '@hopline/lifecycle';
+import { type Config, defineServiceConfig, type Setting } from '@hopline/lifecycle';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
+import { CARD_SETTINGS, withCardChecked } from './card-settings.ts';
 
-const declared = defineServiceConfig({
-  ...LOG_SETTINGS,
-  ...DOOR_SETTINGS,
+/** Those that ingress alone has. */
+export const INGRESS_SETTINGS = {
   HOPLINE_PROFILE: { type: 'enum', values: PROFILES, default: 'caipe', doc: 'How the work of agents shows to clients.' },
   HOPLINE_PUBLIC_URL: {
     type: 'url',
@@ -14,7 +14,7 @@ const declared = defineServiceConfig({
     schemes: ['http', 'https'],
     doc: 'Address under which clients reach this door, for the agent card. Without it: 127.0.0.1 and the port.',
   },
-  HOPLINE_CARD_NAME: { type: 'string', default: 'Hopline', min: 1, max: 128, doc: 'Name on the agent card.' },
+  ...CARD_SETTINGS,
   HOPLINE_BODY_BYTES_MAX: {
     type: 'integer',
     default: LIMITS.bodyBytesMax,
@@ -46,7 +46,9 @@ const declared = defineServiceConfig({
     unit: 'ms',
     doc: 'A comment is sent on a quiet stream this often, so that proxies keep it open.',
   },
-});
+} as const satisfies Record<string, Setting>;
+
+const declared = defineServiceConfig({ ...LOG_SETTINGS, ...DOOR_SETTINGS, ...INGRESS_SETTINGS });
 
 /** Settings of ingress. */
-export const ingressConfig: Config<(typeof declared)['settings']> = withDoorChecked(declared);
+export const ingressConfig: Config<(typeof declared)['settings']> = withCardChecked(withDoorChecked(declared));

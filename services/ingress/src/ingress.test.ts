@@ -1,13 +1,24 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
-import { createHealth } from '@hopline/lifecycle';
+import { A2AError } from '@hopline/a2a';
+import { createHealth, defineConfig } from '@hopline/lifecycle';
 import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
-import { ingressConfig } from './config.ts';
-import { createIngress } from './ingress.ts';
+import { INGRESS_SETTINGS } from './config.ts';
+import { createIngress, type IngressDeps } from './ingress.ts';
+import { CARD_TENANTS_MAX, type IngressCardOptions } from './ingress-card.ts';
 
-async function openIngress(t: TestContext, publicUrl?: string) {
+const CARD: IngressCardOptions = {
+  name: 'Platform Engineer',
+  description: 'd',
+  version: '1.2.3',
+  skills: 'public',
+  extended: true,
+  streaming: true,
+};
+
+async function openIngress(t: TestContext, { publicUrl, card, auth, tenants }: Partial<IngressDeps> = {}) {
   const log = createMemoryLog();
   await log.agents.put('argocd', {
     name: 'argocd',
@@ -23,8 +34,9 @@ async function openIngress(t: TestContext, publicUrl?: string) {
   const ingress = await createIngress({
     log,
     profile: 'caipe',
-    cardName: 'Platform Engineer',
-    version: '1.2.3',
+    card: { ...CARD, ...card },
+    ...(auth && { auth }),
+    ...(tenants && { tenants }),
     publicUrl,
     limits: {},
     probes: { health, metricsText: async () => '# none\n', loopLagMsMax: 60_000 },
@@ -46,8 +58,98 @@ test('S3-1 S4-3 the card has the name, the address and the skills of the agents'
   );
 });
 
+type Card = {
+  capabilities: Record<string, unknown> & {
+    extensions?: { uri: string; params: { agents?: { name: string; health: string }[] } }[];
+  };
+  skills: { id: string }[];
+  supportedInterfaces: { protocolVersion: string; tenant?: string }[];
+  security?: unknown;
+};
+
+const cardAt = async (url: string) => (await (await fetch(`${url}/.well-known/agent-card.json`)).json()) as Card;
+
+async function ask(url: string, method: string, params: unknown, headers: Record<string, string> = {}) {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'a2a-version': '1.0', ...headers },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+  });
+  return (await response.json()) as { result?: Card; error?: { code: number } };
+}
+
+const auth: NonNullable<IngressDeps['auth']> = {
+  authenticate: async ({ headers }) => {
+    if (headers.authorization === 'Bearer good') return { subject: 'ann' };
+    throw new A2AError('UNAUTHENTICATED');
+  },
+  card: {
+    securitySchemes: { bearer: { type: 'http', scheme: 'bearer', httpAuthSecurityScheme: { scheme: 'bearer' } } },
+    securityRequirements: [{ schemes: { bearer: { list: [] } } }],
+    security: [{ bearer: [] }],
+  },
+  close: () => {},
+};
+const good = { authorization: 'Bearer good' };
+
+test('S4-1 tenants stand on the card where nobody is asked, between interfaces that name none', async t => {
+  const { url } = await openIngress(t, { tenants: ['acme'] });
+  const { supportedInterfaces } = await cardAt(url);
+  assert.deepEqual(
+    supportedInterfaces.map(one => `${one.protocolVersion} ${one.tenant ?? ''}`),
+    ['1.0 ', '1.0 ', '1.0 acme', '1.0 acme', '1.0 ', '1.0 ', '0.3 '],
+  );
+  const many = await openIngress(t, { tenants: Array.from({ length: CARD_TENANTS_MAX + 1 }, (_, n) => `t${n}`) });
+  const named = new Set((await cardAt(many.url)).supportedInterfaces.flatMap(({ tenant }) => tenant ?? []));
+  assert.deepEqual([named.size, named.has(`t${CARD_TENANTS_MAX}`)], [CARD_TENANTS_MAX, false]);
+});
+
+test('S3-2 S4-2 the flag of streaming is flipped: the card says no, and a stream is refused', async t => {
+  const on = await openIngress(t);
+  const card = await cardAt(on.url);
+  assert.deepEqual([card.capabilities.streaming, card.capabilities.extensions?.length], [true, 1]);
+  assert.equal((await ask(on.url, 'SubscribeToTask', { id: 'x' })).error?.code, -32001);
+  const off = await openIngress(t, { card: { ...CARD, streaming: false } });
+  const without = await cardAt(off.url);
+  assert.deepEqual([without.capabilities.streaming, without.capabilities.extensions], [false, undefined]);
+  assert.equal((await ask(off.url, 'SubscribeToTask', { id: 'x' })).error?.code, -32004);
+});
+
+test('S4-2 the extended card: for authenticated callers, where callers are asked, unless it is switched off', async t => {
+  const open = await openIngress(t);
+  assert.equal((await cardAt(open.url)).capabilities.extendedAgentCard, false);
+  assert.equal((await ask(open.url, 'GetExtendedAgentCard', {})).error?.code, -32004);
+  const none = await openIngress(t, { auth, card: { ...CARD, extended: false } });
+  assert.equal((await cardAt(none.url)).capabilities.extendedAgentCard, false);
+  assert.equal((await ask(none.url, 'GetExtendedAgentCard', {}, good)).error?.code, -32004);
+  const closed = await openIngress(t, { auth, tenants: ['acme'], card: { ...CARD, skills: 'callers' } });
+  const card = await cardAt(closed.url);
+  assert.equal(card.capabilities.extendedAgentCard, true);
+  assert.deepEqual(
+    card.skills.map(({ id }) => id),
+    ['chat'],
+  );
+  assert.deepEqual(card.security, [{ bearer: [] }]);
+  assert.deepEqual(
+    card.supportedInterfaces.map(one => one.tenant),
+    [undefined, undefined, undefined],
+  );
+  assert.ok((await ask(closed.url, 'GetExtendedAgentCard', {})).error);
+  const { result } = await ask(closed.url, 'GetExtendedAgentCard', {}, good);
+  assert.deepEqual(
+    result?.skills.map(({ id }) => id),
+    ['version'],
+  );
+  const told = result?.capabilities.extensions?.flatMap(({ params }) => params.agents ?? []);
+  assert.deepEqual(
+    told?.map(({ name, health }) => [name, health]),
+    [['argocd', 'live']],
+  );
+  assert.doesNotMatch(JSON.stringify(result), /"beat"/);
+});
+
 test('C-27 the card names the public address when there is one', async t => {
-  const { url } = await openIngress(t, 'https://agents.example/a2a');
+  const { url } = await openIngress(t, { publicUrl: 'https://agents.example/a2a' });
   const card = (await (await fetch(`${url}/.well-known/agent.json`)).json()) as {
     url: string;
     supportedInterfaces: { url: string }[];
@@ -69,7 +171,7 @@ test('one door for A2A and the probes, JSON for everything else', async t => {
   assert.equal(((await response.json()) as { error: { code: number } }).error.code, -32001);
 });
 
-test('the README has the settings as they are', () => {
+test('the README has the settings of ingress as they are', () => {
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
-  assert(readme.includes(ingressConfig.table()), ingressConfig.table());
+  assert(readme.includes(defineConfig(INGRESS_SETTINGS).table()), defineConfig(INGRESS_SETTINGS).table());
 });

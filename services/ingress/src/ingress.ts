@@ -1,4 +1,3 @@
-import { agentCard } from '@hopline/a2a';
 import { LIMITS, type Limits, openDoor } from '@hopline/a2a-door';
 import { registerA2A, serverOptions } from '@hopline/a2a-http';
 import type { Authenticator, DoorTls } from '@hopline/auth';
@@ -7,13 +6,14 @@ import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import { LiveAgents, type Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import fastify from 'fastify';
-import { mergedSkills } from './merged-skills.ts';
+import { type IngressCardOptions, ingressCard } from './ingress-card.ts';
 
 export type IngressDeps = {
   log: Log;
   profile: Profile;
-  cardName: string;
-  version: string;
+  card: IngressCardOptions;
+  /** That a request may name. On the card only where nobody is asked: otherwise the credentials tell the tenant, and the names are nobody's business. */
+  tenants?: readonly string[];
   /** Where clients reach the door; absent: the address it listens on. */
   publicUrl: string | undefined;
   limits: Partial<Limits>;
@@ -33,7 +33,7 @@ export type Ingress = {
 
 /** The public door: A2A over HTTP, and the probes. Keeps no state of tasks that is not in the log. */
 export async function createIngress(deps: IngressDeps): Promise<Ingress> {
-  const { log, logger, metrics, profile, cardName: name, version, auth } = deps;
+  const { log, logger, metrics, profile, auth, tenants = [] } = deps;
   const limits = { ...LIMITS, ...deps.limits };
   const app = fastify({ ...serverOptions(limits), https: deps.tls?.options ?? null });
   deps.tls?.keepFresh(app.server);
@@ -41,11 +41,15 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const agents = new LiveAgents(() => performance.now());
   await agents.follow(log.agents, stop.signal, error => logger.warn({ err: error }, 'agent registry lost'));
   let url = deps.publicUrl ?? '';
-  const description = 'Agents behind Hopline: every event is logged, any stream can be resumed.';
-  const card = () => agentCard({ name, description, version, url, skills: mergedSkills(agents.list()), security: auth?.card });
+  const { card, offers } = ingressCard(deps.card, {
+    url: () => url,
+    agents: () => agents.all(),
+    security: auth?.card,
+    tenants,
+  });
   registerProbes(app, deps.probes);
   const authenticate = auth && { authenticate: auth.authenticate };
-  const door = openDoor({ log, role: 'supervisor', profile, logger, metrics, limits, ...authenticate });
+  const door = openDoor({ log, role: 'supervisor', profile, logger, metrics, limits, ...offers, ...authenticate });
   registerA2A(app, door, { card });
   return {
     listen: async (host, port) => {

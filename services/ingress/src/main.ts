@@ -1,8 +1,11 @@
 import { authFromSettings, tlsFromSettings } from '@hopline/auth';
 import { runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
+import { cardFromSettings, listOf } from './card-settings.ts';
 import { ingressConfig } from './config.ts';
 import { createIngress } from './ingress.ts';
+
+const VERSION = '0.1.0';
 
 await runService({
   name: 'ingress',
@@ -12,12 +15,13 @@ await runService({
   start: async ({ settings, instance, log: logger, telemetry, probes }) => {
     const auth = await authFromSettings(settings, { logger });
     const tls = await tlsFromSettings(settings, { logger });
+    const card = await cardFromSettings(settings, VERSION);
     const log = await openFromSettings(settings, { name: instance, logger });
     const ingress = await createIngress({
       log,
       profile: settings.HOPLINE_PROFILE,
-      cardName: settings.HOPLINE_CARD_NAME,
-      version: '0.1.0',
+      card,
+      tenants: listOf(settings.HOPLINE_TENANTS ?? ''),
       publicUrl: settings.HOPLINE_PUBLIC_URL,
       limits: {
         bodyBytesMax: settings.HOPLINE_BODY_BYTES_MAX,

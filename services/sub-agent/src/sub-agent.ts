@@ -1,7 +1,8 @@
-import { agentCard } from '@hopline/a2a';
 import { LIMITS, openDoor } from '@hopline/a2a-door';
 import { registerA2A, serverOptions } from '@hopline/a2a-http';
 import { type Agent, type AgentSkill, serveAgent } from '@hopline/agent';
+import { agentCard, resumeExtension } from '@hopline/agent-card';
+import { PublishedCard } from '@hopline/agent-card/signing';
 import type { Authenticator, DoorTls } from '@hopline/auth';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import type { Log } from '@hopline/log';
@@ -46,10 +47,14 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
   let serving: Promise<void> = Promise.resolve();
   let url = deps.publicUrl ?? '';
   let skills = [...deps.skills];
-  const card = () => agentCard({ name, description: agent.description, version, url, skills, security: auth?.card });
+  const extensions = [resumeExtension];
+  const capabilities = { streaming: true, extensions };
+  const card = new PublishedCard(() =>
+    agentCard({ name, description: agent.description || name, version, url, skills, capabilities, security: auth?.card }),
+  );
   registerProbes(app, deps.probes);
   const authenticate = auth && { authenticate: auth.authenticate };
-  const door = openDoor({ log, role: `agent.${name}`, profile: 'transparent', logger, metrics, ...authenticate });
+  const door = openDoor({ log, role: `agent.${name}`, profile: 'transparent', logger, metrics, extensions, ...authenticate });
   registerA2A(app, door, { card });
   return {
     start: async (host, port) => {

@@ -20,8 +20,8 @@ export interface EventSink {
   /** Begins the response at once, before anything is known of the task (S0-2, S3-14). */
   open(): void;
   addEvent(entry: VisibleEntry, artifactIndex: ArtifactIndex): void;
-  /** The task as it is; `cursor` says what was seen with it. */
-  addSnapshot(task: Task, cursor: string): void;
+  /** The task as it is; `cursor` says what was seen with it, `generation` is that of the newest event in it. */
+  addSnapshot(task: Task, cursor: string, generation: number): void;
   addGap(missing: Gap): void;
   flush(): void;
   /** Flushes as fast as the client takes it. Resolves with false when it has gone, or took nothing for `stallMs`. */

@@ -5,7 +5,7 @@ import { Viewer } from './viewer.ts';
 
 /** Takes the response over as an event stream and flushes its head. From here on errors are frames. `onClose` runs once, however the stream ends. */
 export function openViewer(door: Door, ask: Ask, endsAtQuestion: boolean, onClose: () => void): Viewer {
-  const sink = ask.openSink(ask.dialect);
+  const sink = ask.openSink(ask.dialect, ask.extensions);
   const viewer = new Viewer({
     sink,
     facts: door.log.facts,

@@ -189,7 +189,8 @@ export class Viewer {
     if (view === undefined) return;
     this.#next = view.generation + 1;
     this.#hint = feed.seq;
-    this.#sink.addSnapshot(view.task, formatCursor({ generation: view.generation, seq: feed.seq }));
+    const { task, generation } = view;
+    this.#sink.addSnapshot(task, formatCursor({ generation, seq: feed.seq }), generation);
     const sent = await this.#flushAll();
     if (sent && this.#options.endsAtQuestion && view.task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end();
   }

@@ -63,6 +63,13 @@ const ANSWERS: Record<string, JsonObject> = {
     pageSize: { type: 'integer' },
     totalSize: { type: 'integer' },
   }),
+  AgentCard: object({
+    name: text,
+    description: text,
+    version: text,
+    capabilities: metadata,
+    skills: listOf(metadata, { minItems: 1 }),
+  }),
   Error: object({
     error: object({ code: { type: 'integer' }, status: text, message: text, details: listOf(object({ '@type': text })) }),
   }),

@@ -1,4 +1,6 @@
-import { A2A_JSON_TYPE, type AgentCard, type JsonObject, SSE_CONTENT_TYPE } from '@hopline/a2a';
+import { A2A_JSON_TYPE, type JsonObject, SSE_CONTENT_TYPE } from '@hopline/a2a';
+import type { AgentCard } from '@hopline/agent-card';
+import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance } from 'fastify';
 import { queryOf, SCHEMAS } from './openapi-schemas.ts';
 import { REST_ROUTES } from './routes.ts';
@@ -63,7 +65,10 @@ const OPERATIONS: Readonly<Record<string, Described>> = {
   GetTaskPushNotificationConfig: { summary: 'Refused: the card offers no push notifications.' },
   ListTaskPushNotificationConfigs: { summary: 'Refused: the card offers no push notifications.' },
   DeleteTaskPushNotificationConfig: { summary: 'Refused: the card offers no push notifications.' },
-  GetExtendedAgentCard: { summary: 'Refused: the card offers no extended card.' },
+  GetExtendedAgentCard: {
+    summary: 'What authenticated callers are told beyond the public card. Refused where that does not offer it.',
+    responses: answer('The card.', 'AgentCard'),
+  },
 };
 
 const ERRORS: Readonly<Record<string, string>> = {
@@ -128,11 +133,11 @@ function openApiDocument(card: AgentCard): JsonObject {
 }
 
 /** GET `/openapi.json`. */
-export function registerOpenApi(scope: FastifyInstance, card: () => AgentCard): void {
-  scope.get(OPENAPI_PATH, (_request, reply) =>
+export function registerOpenApi(scope: FastifyInstance, card: PublishedCard): void {
+  scope.get(OPENAPI_PATH, async (_request, reply) =>
     reply
       .header('cache-control', `public, max-age=${DOCUMENT_AGE_S}`)
       .type('application/json; charset=utf-8')
-      .send(JSON.stringify(openApiDocument(card()))),
+      .send(JSON.stringify(openApiDocument((await card.current()).card))),
   );
 }

@@ -1,6 +1,5 @@
-import { A2AError } from '../errors.ts';
-import { isObject, type JsonObject, list, object, present, text, texts } from '../json-value.ts';
-import type { DialectName } from '../version.ts';
+import { A2AError, type DialectName, type JsonObject } from '@hopline/a2a';
+import { isObject, list, object, present, text, texts } from '@hopline/a2a/json-value';
 import type { AgentSkill } from './agent-card.ts';
 
 /** What Hopline needs to know of somebody else's agent. */

@@ -1,0 +1,74 @@
+/** `required`: present even when empty. `optional`: present when it was set, whatever to. Absent: left out when it has its default. */
+type Presence = 'required' | 'optional';
+type Field = { presence?: Presence; of?: CardMessage; each?: CardMessage; values?: CardMessage };
+
+/** A message of a2a.proto by the JSON names of its fields. `of` is a message, `each` a list of them, `values` a map to them; everything else is a value to take as it is. */
+export type CardMessage = { readonly [field: string]: Field };
+
+const required = { presence: 'required' } as const;
+const optional = { presence: 'optional' } as const;
+const plain = {};
+
+const interfaceMessage: CardMessage = { url: required, protocolBinding: required, tenant: plain, protocolVersion: required };
+const extension: CardMessage = { uri: plain, description: plain, required: plain, params: plain };
+const scopes: CardMessage = { list: plain };
+const requirement: CardMessage = { schemes: { values: scopes } };
+
+const capabilities: CardMessage = {
+  streaming: optional,
+  pushNotifications: optional,
+  extensions: { each: extension },
+  extendedAgentCard: optional,
+};
+
+const skill: CardMessage = {
+  id: required,
+  name: required,
+  description: required,
+  tags: required,
+  examples: plain,
+  inputModes: plain,
+  outputModes: plain,
+  securityRequirements: { each: requirement },
+};
+
+const flow: CardMessage = {
+  authorizationUrl: plain,
+  deviceAuthorizationUrl: plain,
+  tokenUrl: plain,
+  refreshUrl: plain,
+  scopes: required,
+  pkceRequired: plain,
+};
+const flows: CardMessage = {
+  authorizationCode: { of: flow },
+  clientCredentials: { of: flow },
+  implicit: { of: flow },
+  password: { of: flow },
+  deviceCode: { of: flow },
+};
+
+const securityScheme: CardMessage = {
+  apiKeySecurityScheme: { of: { description: plain, location: required, name: required } },
+  httpAuthSecurityScheme: { of: { description: plain, scheme: required, bearerFormat: plain } },
+  oauth2SecurityScheme: { of: { description: plain, flows: { of: flows }, oauth2MetadataUrl: plain } },
+  openIdConnectSecurityScheme: { of: { description: plain, openIdConnectUrl: required } },
+  mtlsSecurityScheme: { of: { description: plain } },
+};
+
+/** AgentCard of A2A 1.0 without its signatures: the fields that a reader generated from a2a.proto sees, with what field_behavior and `optional` say of their presence. */
+export const CARD_MESSAGE: CardMessage = {
+  name: required,
+  description: required,
+  supportedInterfaces: { ...required, each: interfaceMessage },
+  provider: { of: { url: required, organization: required } },
+  version: required,
+  documentationUrl: optional,
+  capabilities: { of: capabilities },
+  securitySchemes: { values: securityScheme },
+  securityRequirements: { each: requirement },
+  defaultInputModes: required,
+  defaultOutputModes: required,
+  skills: { ...required, each: skill },
+  iconUrl: optional,
+};

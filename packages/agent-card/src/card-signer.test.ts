@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { test } from 'node:test';
+import { A2AError, type JsonObject } from '@hopline/a2a';
+import { calculateJwkThumbprint, decodeProtectedHeader, type JWK } from 'jose';
+import { agentCard } from './agent-card.ts';
+import { CardSigner } from './card-signer.ts';
+import { SIGNATURES_MAX, verifyAgentCard } from './verify-agent-card.ts';
+
+const card: JsonObject = agentCard({
+  name: 'Hopline',
+  description: 'd',
+  version: '1.2.3',
+  url: 'https://h.example/',
+  skills: [{ id: 's', name: 'S', description: 'd', tags: ['t'], examples: ['e'] }],
+  capabilities: { streaming: true },
+  security: {
+    securitySchemes: { bearer: { type: 'http', scheme: 'Bearer', httpAuthSecurityScheme: { scheme: 'Bearer' } } },
+    securityRequirements: [{ schemes: { bearer: { list: [] } } }],
+    security: [{ bearer: [] }],
+  },
+});
+
+const jwk = (key: KeyObject): JWK => key.export({ format: 'jwk' }) as JWK;
+const pem = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }) as string;
+const ec = (namedCurve: string) => generateKeyPairSync('ec', { namedCurve });
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+
+const KEYS = [
+  { alg: 'ES256', pair: ec('P-256') },
+  { alg: 'ES384', pair: ec('P-384') },
+  { alg: 'ES512', pair: ec('P-521') },
+  { alg: 'EdDSA', pair: generateKeyPairSync('ed25519') },
+  { alg: 'RS256', pair: rsa },
+];
+
+const refused = (error: unknown) => error instanceof A2AError && error.code === 'INVALID_AGENT_RESPONSE';
+
+test('S4-5 a card signed with any usual key, as PEM or JWK, is verified whole', async () => {
+  for (const { alg, pair } of KEYS) {
+    for (const key of [pem(pair.privateKey), JSON.stringify({ ...jwk(pair.privateKey), kid: 'own' })]) {
+      const signer = await CardSigner.open({ key, jku: 'https://h.example/jwks.json' });
+      const signatures = await signer.sign(card);
+      const header = decodeProtectedHeader(signatures[0]!);
+      const kid = key.startsWith('{') ? 'own' : await calculateJwkThumbprint(jwk(pair.publicKey));
+      assert.deepEqual(header, { alg, kid, typ: 'JOSE', jku: 'https://h.example/jwks.json' });
+      assert.deepEqual(Object.keys(signatures[0]!).sort(), ['protected', 'signature']);
+      const asked: unknown[] = [];
+      const verified = await verifyAgentCard({ ...card, signatures }, async (...names) => {
+        asked.push(names);
+        return jwk(pair.publicKey);
+      });
+      assert.deepEqual(verified, { signed: card, whole: true, kid });
+      assert.deepEqual(asked[0], [kid, 'https://h.example/jwks.json']);
+    }
+  }
+});
+
+test('S4-5 the configured key id wins; an RSA key may name its algorithm', async () => {
+  const key = JSON.stringify({ ...jwk(rsa.privateKey), kid: 'own', alg: 'PS512' });
+  const signer = await CardSigner.open({ key, keyId: 'configured' });
+  assert.deepEqual([signer.kid, signer.alg], ['configured', 'PS512']);
+});
+
+/** Every way to change one value of a document: a character of a text, a flag, a member that is gone, one that is new. */
+function* tampered(value: unknown): Generator<unknown> {
+  if (typeof value === 'string') yield `${value.slice(0, -1)}${value.endsWith('~') ? '-' : '~'}`;
+  else if (typeof value === 'boolean') yield !value;
+  else if (Array.isArray(value)) {
+    for (const [at, item] of value.entries()) {
+      for (const changed of tampered(item)) yield value.with(at, changed);
+    }
+    yield [...value, 'new'];
+  } else if (typeof value === 'object' && value !== null) {
+    for (const [name, item] of Object.entries(value)) {
+      for (const changed of tampered(item)) yield { ...value, [name]: changed };
+      const { [name]: _, ...others } = value as JsonObject;
+      yield others;
+    }
+    yield { ...value, new: 1 };
+  }
+}
+
+test('S4-5 whatever is changed is found, or is not in what was verified', async () => {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  const signer = await CardSigner.open({ key: pem(privateKey) });
+  const signatures = await signer.sign(card);
+  const keyOf = async () => jwk(publicKey);
+  let found = 0;
+  let outside = 0;
+  for (const changed of tampered(card)) {
+    const outcome = await verifyAgentCard({ ...(changed as JsonObject), signatures }, keyOf).catch(refused);
+    if (outcome === true) {
+      found += 1;
+      continue;
+    }
+    assert.ok(outcome !== false && !outcome.whole);
+    // Members of 0.3: a reader of 1.0 never sees them, and they are not passed on as signed.
+    for (const name of ['url', 'preferredTransport', 'protocolVersion', 'additionalInterfaces', 'security', 'new']) {
+      assert.ok(!(name in outcome.signed), name);
+    }
+    outside += 1;
+  }
+  assert.ok(found > 30 && outside > 5, `${found} found, ${outside} outside`);
+});
+
+test('S4-5 no signature, a foreign key, a shared secret, a broken one: refused', async () => {
+  const { privateKey, publicKey } = ec('P-256');
+  const signatures = await (await CardSigner.open({ key: pem(privateKey) })).sign(card);
+  const keyOf = async () => jwk(publicKey);
+  const header = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const good = signatures[0]!;
+  const junk = Array.from({ length: SIGNATURES_MAX }, () => ({ ...good, signature: 'AAAA' }));
+  const cards: [JsonObject, typeof keyOf | (() => Promise<undefined>)][] = [
+    [card, keyOf],
+    [{ ...card, signatures: [] }, keyOf],
+    [{ ...card, signatures: 'x' }, keyOf],
+    [{ ...card, signatures }, async () => jwk(ec('P-256').publicKey)],
+    [{ ...card, signatures }, async () => undefined],
+    [{ ...card, signatures: [{ ...good, signature: '!' }] }, keyOf],
+    [{ ...card, signatures: [{ ...good, protected: '?' }, null, {}] }, keyOf],
+    [{ ...card, signatures: [{ ...good, protected: header({ alg: 'none', kid: 'k' }) }] }, keyOf],
+    [
+      { ...card, signatures: [{ ...good, protected: header({ alg: 'HS256', kid: 'k' }) }] },
+      async () => ({ kty: 'oct', k: 'AAAA' }),
+    ],
+    [{ ...card, signatures: [...junk, good] }, keyOf],
+    [{ ...card, name: '\ud800', signatures }, keyOf],
+  ];
+  for (const [one, find] of cards) await assert.rejects(verifyAgentCard(one, find), refused);
+  assert.ok(await verifyAgentCard({ ...card, signatures: [...junk.slice(1), good] }, keyOf));
+});
+
+test('a key that cannot sign is refused in one sentence that does not show it', async () => {
+  const small = generateKeyPairSync('rsa', { modulusLength: 1024 });
+  const unfit = [
+    'PLANTED',
+    '{"PLANTED":',
+    JSON.stringify({ kty: 'oct', k: 'PLANTED' }),
+    JSON.stringify(jwk(ec('P-256').publicKey)),
+    pem(small.privateKey),
+    pem(ec('secp256k1').privateKey),
+    pem(generateKeyPairSync('x25519').privateKey),
+  ];
+  for (const key of unfit) {
+    await assert.rejects(CardSigner.open({ key }), (error: unknown) => {
+      assert.ok(error instanceof TypeError && error.cause === undefined);
+      assert.doesNotMatch(error.message, /PLANTED/);
+      return /^the key of the agent card/.test(error.message);
+    });
+  }
+});

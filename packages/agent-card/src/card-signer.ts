@@ -1,0 +1,99 @@
+import { createPrivateKey, type KeyObject } from 'node:crypto';
+import type { JsonObject } from '@hopline/a2a';
+import { isObject, text } from '@hopline/a2a/json-value';
+import { calculateJwkThumbprint, FlattenedSign, type JWK } from 'jose';
+import { signedForms } from './signed-forms.ts';
+
+/** One entry of `signatures` ([A2A 1.0] 8.4.2): a JWS without its payload, which is the card. */
+export type CardSignature = { protected: string; signature: string };
+
+export type CardSignerSettings = {
+  /** A private key: a JWK, or PEM. */
+  key: string;
+  /** What clients call the key; by default what the JWK says, else its RFC 7638 thumbprint. */
+  keyId?: string | undefined;
+  /** Where clients find the public key. */
+  jku?: string | undefined;
+};
+
+/** Bits of an RSA key that still count as safe (RFC 7518 3.3). */
+const RSA_BITS_MIN = 2048;
+const EC_ALGORITHMS: Readonly<Record<string, string>> = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' };
+const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
+
+/** Signs cards with one key. */
+export class CardSigner {
+  readonly kid: string;
+  readonly alg: string;
+  /** Differs where signatures say something else: another key, or another name or place for it. */
+  readonly identity: string;
+  readonly #key: KeyObject;
+  readonly #jku: string | undefined;
+
+  private constructor(key: KeyObject, names: { kid: string; alg: string; thumbprint: string; jku: string | undefined }) {
+    this.#key = key;
+    this.kid = names.kid;
+    this.alg = names.alg;
+    this.identity = JSON.stringify(names);
+    this.#jku = names.jku;
+  }
+
+  /** Throws TypeError with one sentence, and nothing of the key in it, for a key that cannot sign. */
+  static async open({ key: content, keyId, jku }: CardSignerSettings): Promise<CardSigner> {
+    const jwk = jwkOf(content);
+    const key = privateKeyOf(jwk ?? content);
+    const thumbprint = await calculateJwkThumbprint(key.export({ format: 'jwk' }) as JWK);
+    return new CardSigner(key, {
+      kid: keyId ?? text(jwk?.kid) ?? thumbprint,
+      alg: algorithmOf(key, text(jwk?.alg)),
+      thumbprint,
+      jku,
+    });
+  }
+
+  /** One signature for each form in which a client may verify the card: what differs between them is said in `SignedForm`. */
+  async sign(card: JsonObject): Promise<CardSignature[]> {
+    const { message, filled, whole } = signedForms(card);
+    // The form of the specification first: a client that tries one signature tries this.
+    const forms = [...new Set([message, filled, whole])];
+    return Promise.all(forms.map(form => this.#signed(form)));
+  }
+
+  async #signed(form: string): Promise<CardSignature> {
+    const header = { alg: this.alg, kid: this.kid, typ: 'JOSE', ...(this.#jku !== undefined && { jku: this.#jku }) };
+    const jws = await new FlattenedSign(new TextEncoder().encode(form)).setProtectedHeader(header).sign(this.#key);
+    return { protected: jws.protected!, signature: jws.signature };
+  }
+}
+
+function jwkOf(content: string): JsonObject | undefined {
+  if (!content.trimStart().startsWith('{')) return undefined;
+  try {
+    const parsed = JSON.parse(content) as unknown;
+    return isObject(parsed) ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function privateKeyOf(source: JsonObject | string): KeyObject {
+  try {
+    return typeof source === 'string' ? createPrivateKey(source) : createPrivateKey({ key: source, format: 'jwk' });
+  } catch {
+    // The error of the parser may quote the key.
+    throw new TypeError('the key of the agent card is no private key as JWK or PEM');
+  }
+}
+
+function algorithmOf(key: KeyObject, asked: string | undefined): string {
+  const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
+  const curve = EC_ALGORITHMS[details?.namedCurve ?? ''];
+  if (type === 'ec' && curve !== undefined) return curve;
+  if (type === 'ed25519') return 'EdDSA';
+  if (type === 'rsa' && (details?.modulusLength ?? 0) >= RSA_BITS_MIN) {
+    return asked !== undefined && RSA_ALGORITHMS.includes(asked) ? asked : 'RS256';
+  }
+  throw new TypeError(
+    `the key of the agent card must be EC P-256, P-384 or P-521, Ed25519, or RSA of at least ${RSA_BITS_MIN} bits`,
+  );
+}

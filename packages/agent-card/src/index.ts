@@ -1,0 +1,19 @@
+export type {
+  AgentCapabilities,
+  AgentCard,
+  AgentCardSettings,
+  AgentExtension,
+  AgentInterface,
+  AgentProvider,
+  AgentSkill,
+} from './agent-card.ts';
+export { AGENT_CARD_PATHS, agentCard, MODES } from './agent-card.ts';
+export type { ForeignAgent } from './decode-agent-card.ts';
+export { decodeAgentCard } from './decode-agent-card.ts';
+export type { ExtendedAgent } from './extended-card.ts';
+export { AGENTS_EXTENSION_URI, extendedAgentCard } from './extended-card.ts';
+export { activeExtensions, EXTENSIONS_HEADER, extensionUris, LEGACY_EXTENSIONS_HEADER } from './extensions.ts';
+export type { CardAgent } from './merged-skills.ts';
+export { mergedSkills } from './merged-skills.ts';
+export { RESUME_EXTENSION_URI, resumeExtension, taskWithGeneration, withGeneration } from './resume-extension.ts';
+export type { CardSecurity } from './security.ts';

@@ -1,0 +1,49 @@
+import { hash } from 'node:crypto';
+import type { JsonObject } from '@hopline/a2a';
+import type { AgentCard } from './agent-card.ts';
+import type { CardSignature, CardSigner } from './card-signer.ts';
+
+/** A card as it goes on the wire. */
+export type CardDocument = {
+  card: AgentCard & { signatures?: CardSignature[] };
+  /** The same as JSON text. */
+  json: string;
+  /** With its quotes. Weak where the card is signed: replicas serve the same content, each under a signature of its own. */
+  etag: string;
+};
+
+/** A card that changes with the agents behind it. It is made for each reader, which is cheap, and signed once for each content, which is not. */
+export class PublishedCard {
+  readonly #build: () => AgentCard;
+  readonly #signer: CardSigner | undefined;
+  #content = '';
+  #document: Promise<CardDocument> | undefined;
+
+  constructor(build: () => AgentCard, signer?: CardSigner) {
+    this.#build = build;
+    this.#signer = signer;
+  }
+
+  current(): Promise<CardDocument> {
+    const card = this.#build();
+    const content = JSON.stringify(card);
+    if (this.#document === undefined || content !== this.#content) {
+      this.#content = content;
+      this.#document = this.#published(card, content);
+    }
+    return this.#document.catch(thrown => {
+      // Not for ever: the next reader tries again.
+      this.#content = '';
+      throw thrown;
+    });
+  }
+
+  async #published(card: AgentCard, content: string): Promise<CardDocument> {
+    const signer = this.#signer;
+    const tag = hash('sha256', content + (signer?.identity ?? '')).slice(0, 32);
+    if (signer === undefined) return { card, json: content, etag: `"${tag}"` };
+    // What is served is signed: members that JSON leaves out are in neither.
+    const signed = { ...card, signatures: await signer.sign(JSON.parse(content) as JsonObject) };
+    return { card: signed, json: JSON.stringify(signed), etag: `W/"${tag}"` };
+  }
+}

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { ConfigError } from '@hopline/lifecycle';
+import { cardFromSettings } from './card-settings.ts';
+import { ingressConfig } from './config.ts';
+
+const load = (env: Record<string, string>) => ingressConfig.load(env);
+const cardOf = (env: Record<string, string>) => cardFromSettings(load(env), '9.9.9');
+
+async function fileWith(t: TestContext, content: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'card-'));
+  t.after(() => rm(folder, { recursive: true }));
+  await writeFile(join(folder, 'key'), content);
+  return join(folder, 'key');
+}
+
+test('S4-1 what is set stands on the card, and what is not does not', async () => {
+  assert.deepEqual(await cardOf({}), {
+    name: 'Hopline',
+    description: 'Agents behind Hopline: every event is logged, any stream can be resumed.',
+    version: '9.9.9',
+    inputModes: ['text/plain', 'application/json'],
+    outputModes: ['text/plain', 'application/json'],
+    skills: 'public',
+    extended: true,
+    streaming: true,
+  });
+  const card = await cardOf({
+    HOPLINE_CARD_VERSION: '2.0',
+    HOPLINE_CARD_ORGANIZATION: 'Acme',
+    HOPLINE_CARD_ORGANIZATION_URL: 'https://acme.example',
+    HOPLINE_CARD_DOCUMENTATION_URL: 'https://acme.example/docs',
+    HOPLINE_CARD_ICON_URL: 'https://acme.example/icon.png',
+    HOPLINE_CARD_OUTPUT_MODES: 'image/png, text/plain; charset=utf-8,',
+    HOPLINE_STREAMING: 'false',
+  });
+  assert.deepEqual([card.version, card.provider], ['2.0', { organization: 'Acme', url: 'https://acme.example' }]);
+  assert.deepEqual([card.documentationUrl, card.iconUrl], ['https://acme.example/docs', 'https://acme.example/icon.png']);
+  assert.deepEqual([card.outputModes, card.streaming], [['image/png', 'text/plain; charset=utf-8'], false]);
+});
+
+test('settings that do not go together are told, all at once', () => {
+  const cases: [Record<string, string>, number][] = [
+    [{ HOPLINE_CARD_ORGANIZATION: 'Acme' }, 1],
+    [{ HOPLINE_CARD_ORGANIZATION_URL: 'https://acme.example' }, 1],
+    [{ HOPLINE_CARD_KEY_ID: 'k', HOPLINE_CARD_JKU: 'https://acme.example/jwks' }, 2],
+    [{ HOPLINE_CARD_INPUT_MODES: 'text', HOPLINE_CARD_OUTPUT_MODES: ',,,' }, 2],
+    [{ HOPLINE_CARD_INPUT_MODES: Array.from({ length: 33 }, () => 'a/b').join(',') }, 1],
+  ];
+  for (const [env, count] of cases) {
+    assert.throws(
+      () => load(env),
+      (error: unknown) => error instanceof ConfigError && error.faults.length === count,
+      JSON.stringify(env),
+    );
+  }
+  assert.ok(load({ HOPLINE_CARD_INPUT_MODES: Array.from({ length: 32 }, () => 'a/b').join(',') }));
+});
+
+test('S4-5 the key file makes the signer; one that cannot be used is told without its content', async t => {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const good = await fileWith(t, privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);
+  const { signer } = await cardOf({ HOPLINE_CARD_KEY_FILE: good, HOPLINE_CARD_KEY_ID: 'k1' });
+  assert.deepEqual([signer?.kid, signer?.alg], ['k1', 'EdDSA']);
+  await assert.rejects(cardOf({ HOPLINE_CARD_KEY_FILE: '/nowhere/key' }), /HOPLINE_CARD_KEY_FILE cannot be read: ENOENT$/);
+  const bad = await fileWith(t, 'PLANTED');
+  await assert.rejects(cardOf({ HOPLINE_CARD_KEY_FILE: bad }), (error: Error) => !error.message.includes('PLANTED'));
+});

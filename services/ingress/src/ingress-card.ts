@@ -1,0 +1,59 @@
+import type { DoorOptions } from '@hopline/a2a-door';
+import {
+  type AgentCard,
+  type AgentCardSettings,
+  agentCard,
+  type CardSecurity,
+  type ExtendedAgent,
+  extendedAgentCard,
+  mergedSkills,
+  resumeExtension,
+} from '@hopline/agent-card';
+import { type CardSigner, PublishedCard } from '@hopline/agent-card/signing';
+
+type Told = 'name' | 'description' | 'version' | 'provider' | 'documentationUrl' | 'iconUrl' | 'inputModes' | 'outputModes';
+
+export type IngressCardOptions = Pick<AgentCardSettings, Told> & {
+  streaming: boolean;
+  /** Whether the public card has the skills of the agents, or the extended one alone. */
+  skills: 'public' | 'callers';
+  /** There is an extended card, where callers are asked who they are. */
+  extended: boolean;
+  signer?: CardSigner;
+};
+
+/** Tenants on one card: each has every interface for itself, and a card is read often. Others can be named as well. */
+export const CARD_TENANTS_MAX = 16;
+
+/** What the cards are made of that changes while the process runs, or is decided elsewhere. */
+export type CardSources = {
+  url: () => string;
+  agents: () => readonly ExtendedAgent[];
+  /** How callers prove who they are; undefined: nobody is asked. */
+  security: CardSecurity | undefined;
+  /** Named where nobody is asked, the first CARD_TENANTS_MAX. */
+  tenants: readonly string[];
+};
+
+/** What the card says that the door does. */
+type Offers = Pick<DoorOptions, 'streaming' | 'extensions' | 'extendedCard'>;
+
+/** The public card, and what the door behind it offers: of one making, so that neither says more than the other. */
+export function ingressCard(options: IngressCardOptions, sources: CardSources): { card: PublishedCard; offers: Offers } {
+  const { streaming, skills, extended, signer, ...told } = options;
+  const { url, agents, security, tenants } = sources;
+  const isExtended = extended && security !== undefined;
+  const extensions = streaming ? [resumeExtension] : [];
+  const capabilities = { streaming, extendedAgentCard: isExtended, ...(extensions.length > 0 && { extensions }) };
+  const build = (): AgentCard => {
+    const shown = skills === 'public' ? agents().filter(({ isLive }) => isLive) : [];
+    const who = security === undefined ? { tenants: tenants.slice(0, CARD_TENANTS_MAX) } : { security };
+    return agentCard({ ...told, url: url(), skills: mergedSkills(shown), capabilities, ...who });
+  };
+  const full = new PublishedCard(() => extendedAgentCard(build(), agents()), signer);
+  const extendedCard = async () => (await full.current()).card;
+  return {
+    card: new PublishedCard(build, signer),
+    offers: { streaming, extensions, ...(isExtended && { extendedCard }) },
+  };
+}

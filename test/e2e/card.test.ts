@@ -1,0 +1,316 @@
+import assert from 'node:assert/strict';
+import { generateKeyPairSync, hash, randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { type AgentCard as SdkCard, verifyAgentCardSignature } from '@a2a-js/sdk';
+import { ClientFactory, ClientFactoryOptions, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
+import { DIALECTS, foldEvents, type Message } from '@hopline/a2a';
+import { type AgentCard, RESUME_EXTENSION_URI } from '@hopline/agent-card';
+import { verifyAgentCard } from '@hopline/agent-card/verify';
+import { createClient } from '@hopline/client';
+import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { collect, type Frame, messageParams, rpc } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
+import { ServiceProcess } from '../cluster/service-process.ts';
+import { DRIVERS } from '../conformance/client-drivers.ts';
+import { freePort } from '../nats/nats-server.ts';
+
+/** An agent that is killed is silent for AGENT_SILENCE_MS_MAX before it is gone. */
+const GONE_MS_MAX = 60_000;
+const POLL_MS = 100;
+const PATH = '/.well-known/agent-card.json';
+
+const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const API_KEY = `key-${randomUUID()}`;
+const skill = (id: string) => ({ id, name: id, description: id, tags: ['t'] });
+
+let folder: string;
+let foreign: ForeignAgent;
+let cluster: Cluster;
+let silent: ServiceProcess;
+/** Asks its callers who they are, and tells its agents to them alone. */
+let asking: ServiceProcess;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'card-'));
+  await writeFile(join(folder, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  foreign = await startForeignAgent({
+    dialect: '0.3',
+    card: false,
+    script: [{ token: 'one ' }, { token: 'two ' }, { token: 'three' }, { complete: true }],
+  });
+  const entry = (name: string) => ({ name, adapter: 'a2a', url: foreign.url, skills: [skill('count'), skill(`only-${name}`)] });
+  cluster = await Cluster.start({
+    agents: [entry('alpha'), entry('beta')],
+    ingresses: 2,
+    env: { HOPLINE_CARD_KEY_FILE: join(folder, 'key.pem'), HOPLINE_CARD_KEY_ID: 'k1', HOPLINE_CARD_DESCRIPTION: 'Ägents 🎯' },
+  });
+  const keys = join(folder, 'keys.json');
+  await writeFile(keys, JSON.stringify([{ key_sha256: hash('sha256', API_KEY), subject: 'ann' }]));
+  silent = await another('ingress-silent', { HOPLINE_STREAMING: 'false' });
+  asking = await another('ingress-asking', {
+    HOPLINE_AUTH_API_KEYS_FILE: keys,
+    HOPLINE_CARD_SKILLS: 'callers',
+    HOPLINE_CARD_KEY_FILE: join(folder, 'key.pem'),
+    HOPLINE_CARD_KEY_ID: 'k1',
+  });
+  await until(async () => (await skillsOf(cluster.url)).length === 4, GONE_MS_MAX);
+});
+
+after(async () => {
+  await silent?.kill();
+  await asking?.kill();
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+  await rm(folder, { recursive: true });
+});
+
+async function another(instance: string, env: Record<string, string>): Promise<ServiceProcess> {
+  const started = new ServiceProcess(
+    { service: 'ingress', instance, env: { NATS_URL: cluster.nats.url, ...env } },
+    await freePort(),
+  );
+  await started.start();
+  return started;
+}
+
+async function until(condition: () => Promise<boolean>, withinMs: number): Promise<void> {
+  const end = performance.now() + withinMs;
+  while (!(await condition())) {
+    assert.ok(performance.now() < end, `not within ${withinMs} ms`);
+    await new Promise(resolve => setTimeout(resolve, POLL_MS));
+  }
+}
+
+const get = (url: string, headers: Record<string, string> = {}) => fetch(`${url}${PATH}`, { headers });
+const cardAt = async (url: string) => (await (await get(url)).json()) as AgentCard & { signatures?: unknown[] };
+const skillsOf = async (url: string) => (await cardAt(url)).skills.map(({ id }) => id);
+const keyOf = async (kid: string) => (kid === 'k1' ? publicKey.export({ format: 'jwk' }) : undefined);
+
+test('S3-1 S4-1 the card of a cluster: every field, at both paths, the same at every ingress', async () => {
+  const card = await cardAt(cluster.url);
+  assert.deepEqual([card.name, card.description, card.version], ['Hopline', 'Ägents 🎯', '0.1.0']);
+  assert.deepEqual(
+    card.supportedInterfaces.map(one => `${one.protocolBinding} ${one.protocolVersion} ${one.url}`),
+    [`JSONRPC 1.0 ${cluster.url}/`, `HTTP+JSON 1.0 ${cluster.url}`, `JSONRPC 0.3 ${cluster.url}/`],
+  );
+  assert.deepEqual([card.url, card.preferredTransport, card.protocolVersion], [`${cluster.url}/`, 'JSONRPC', '0.3.0']);
+  assert.deepEqual(await skillsOf(cluster.url), ['count', 'only-alpha', 'beta.count', 'only-beta']);
+  assert.equal(new Set(card.skills.map(({ name }) => name)).size, 4);
+  const { extensions = [], ...flags } = card.capabilities;
+  assert.deepEqual(flags, {
+    streaming: true,
+    pushNotifications: false,
+    stateTransitionHistory: false,
+    extendedAgentCard: false,
+  });
+  assert.deepEqual(
+    extensions.map(({ uri, required }) => [uri, required]),
+    [[RESUME_EXTENSION_URI, false]],
+  );
+  const older = (await (await fetch(`${cluster.url}/.well-known/agent.json`)).json()) as AgentCard;
+  assert.deepEqual(older, card);
+});
+
+test('S4-5 the card is signed: the SDK verifies it as its client got it, and so does ours; a changed byte is found by both', async () => {
+  const text = await (await get(cluster.url)).text();
+  const verify = verifyAgentCardSignature(async () => publicKey);
+  const resolved = (body: string): Promise<SdkCard> =>
+    new DefaultAgentCardResolver({ fetchImpl: async () => new Response(body) }).resolve(cluster.url);
+  await verify(await resolved(text));
+  const { signature, agent } = await createClient({ url: cluster.url }).card({ keyOf });
+  assert.deepEqual([signature, agent.name], [{ kid: 'k1', whole: true }, 'Hopline']);
+  // The first letter of each text outside of the signatures, changed.
+  const [unsigned = '', signatures = ''] = text.split(/(?=,"signatures":)/);
+  const places = [...unsigned.matchAll(/:"[a-z]/gi)].map(({ index }) => index + 2);
+  assert.ok(places.length > 20);
+  const { debug } = console;
+  console.debug = () => {};
+  try {
+    let found = 0;
+    for (const place of places) {
+      const changed = `${unsigned.slice(0, place)}~${unsigned.slice(place + 1)}${signatures}`;
+      const client = createClient({ url: cluster.url, fetch: async () => new Response(changed) });
+      const ours = await client.card({ keyOf }).catch(() => undefined);
+      assert.notEqual(ours?.signature?.whole, true, changed.slice(place - 20, place + 20));
+      if (ours === undefined) {
+        found += 1;
+        await assert.rejects(async () => verify(await resolved(changed)), /No valid signatures/);
+      }
+    }
+    // The others are members that 0.3 alone reads: ours leaves them out, the SDK does not see them.
+    assert.ok(found > 15, `${found} of ${places.length}`);
+  } finally {
+    console.debug = debug;
+  }
+});
+
+test('S3-1 an unchanged card is 304 at its ingress, whatever form the tag has', async () => {
+  const response = await get(cluster.url);
+  const etag = response.headers.get('etag')!;
+  assert.match(etag, /^W\/"/);
+  assert.match(response.headers.get('cache-control') ?? '', /^public, max-age=\d+$/);
+  assert.ok(response.headers.get('last-modified'));
+  for (const tag of [etag, etag.slice(2), `"other", ${etag}`, '*']) {
+    assert.equal((await get(cluster.url, { 'if-none-match': tag })).status, 304);
+  }
+  assert.equal((await get(cluster.url, { 'if-none-match': '"other"' })).status, 200);
+});
+
+test('S3-2 S4-2 the flag of streaming is flipped: the card says no, and every dialect is refused', async () => {
+  assert.equal((await cardAt(silent.url)).capabilities.streaming, false);
+  for (const [dialect, method, params] of [
+    ['1.0', 'SendStreamingMessage', DIALECTS['1.0'].encodeSend({ message: message(), blocking: true })],
+    ['0.3', 'message/stream', messageParams('count')],
+    ['0.3', 'tasks/sendSubscribe', { id: randomUUID(), message: { role: 'user', parts: [{ type: 'text', text: 'x' }] } }],
+    ['0.3', 'tasks/resubscribe', { id: 'x' }],
+    ['1.0', 'SubscribeToTask', { id: 'x' }],
+  ] as const) {
+    const response = await rpc(silent.url, { dialect, method, params });
+    const { error } = (await response.json()) as { error?: { code: number } };
+    assert.equal(error?.code, -32004, method);
+  }
+  const { task } = (await createClient({ url: silent.url }).send('count')) as { task: { status: { state: string } } };
+  assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
+});
+
+function message(): Message {
+  return { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'count' }] };
+}
+
+test('S4-2 what the card does not offer is refused: push notifications and the extended card', async () => {
+  const push = await rpc(cluster.url, {
+    dialect: '1.0',
+    method: 'CreateTaskPushNotificationConfig',
+    params: { taskId: 'x', url: 'https://hook.example' },
+  });
+  assert.equal(((await push.json()) as { error: { code: number } }).error.code, -32003);
+  const extended = await rpc(cluster.url, { dialect: '1.0', method: 'GetExtendedAgentCard', params: {} });
+  assert.equal(((await extended.json()) as { error: { code: number } }).error.code, -32004);
+});
+
+const known = { 'x-api-key': API_KEY };
+
+async function extendedCard(headers: Record<string, string>) {
+  const response = await rpc(asking.url, { dialect: '1.0', method: 'GetExtendedAgentCard', params: {}, headers });
+  return { status: response.status, ...((await response.json()) as { result?: AgentCard; error?: object }) };
+}
+
+/** What an extended card says of the agents: `alpha live`. */
+function agentsOf(card: AgentCard | undefined): string[] {
+  const params = card?.capabilities.extensions?.map(extension => extension.params as { agents?: Record<string, string>[] });
+  return params?.flatMap(({ agents = [] }) => agents.map(({ name, health }) => `${name} ${health}`)) ?? [];
+}
+
+test('S4-2 the extended card: nothing for strangers, every agent and skill for a caller who is known, and signed', async () => {
+  await until(async () => agentsOf((await extendedCard(known)).result).length === 2, GONE_MS_MAX);
+  const card = await cardAt(asking.url);
+  assert.equal(card.capabilities.extendedAgentCard, true);
+  assert.deepEqual(
+    card.skills.map(({ id }) => id),
+    ['chat'],
+  );
+  const stranger = await extendedCard({});
+  assert.deepEqual([stranger.status, stranger.result], [401, undefined]);
+  const { result } = await extendedCard(known);
+  assert.deepEqual(agentsOf(result), ['alpha live', 'beta live']);
+  assert.deepEqual(
+    result?.skills.map(({ id }) => id),
+    ['count', 'only-alpha', 'beta.count', 'only-beta'],
+  );
+  assert.equal((await verifyAgentCard({ ...result }, keyOf)).whole, true);
+  const rest = await fetch(`${asking.url}/extendedAgentCard`, { headers: { ...known, 'a2a-version': '1.0' } });
+  assert.deepEqual(await rest.json(), result);
+  const older = await rpc(asking.url, { method: 'agent/getAuthenticatedExtendedCard', params: {}, headers: known });
+  assert.deepEqual(((await older.json()) as { result: AgentCard }).result, result);
+  const fetchImpl: typeof fetch = (url, init) =>
+    fetch(url, { ...init, headers: { ...Object.fromEntries(new Headers(init?.headers)), ...known } });
+  const transports = [new JsonRpcTransportFactory({ fetchImpl })];
+  const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { transports });
+  const client = await new ClientFactory(options).createFromUrl(asking.url);
+  assert.equal((await client.getAgentCard()).skills.length, 4);
+});
+
+/** A frame without the generation that the extension puts into it. */
+function plain({ id, result }: Frame): unknown {
+  const copy = structuredClone(result) as Record<string, Record<string, unknown>>;
+  const shown = (copy.task ?? copy.statusUpdate ?? copy.artifactUpdate ?? copy) as { metadata?: Record<string, unknown> };
+  const { generation: _, ...others } = shown.metadata ?? {};
+  if (Object.keys(others).length > 0) shown.metadata = others;
+  else delete shown.metadata;
+  return { id, result: copy };
+}
+
+function generationOf({ event }: Frame): unknown {
+  if ('task' in event) return event.task.metadata?.generation;
+  if ('statusUpdate' in event) return event.statusUpdate.metadata?.generation;
+  return 'artifactUpdate' in event ? event.artifactUpdate.metadata?.generation : undefined;
+}
+
+test('S3-31 the resume extension, active or not, on any ingress: the same frames but for the generation', async () => {
+  const [first, second] = cluster.ingresses as [ServiceProcess, ServiceProcess];
+  const names = { '1.0': 'a2a-extensions', '0.3': 'x-a2a-extensions' } as const;
+  for (const dialect of ['1.0', '0.3'] as const) {
+    const { methods } = DIALECTS[dialect];
+    const headers = { [names[dialect]]: RESUME_EXTENSION_URI };
+    const params = DIALECTS[dialect].encodeSend({ message: message(), blocking: true });
+    const live = await collect(first.url, { dialect, method: methods.stream, params, headers });
+    assert.deepEqual(
+      live.map(generationOf),
+      live.map((_, index) => index + 1),
+    );
+    assert.match(foldEvents(live.map(({ event }) => event)).textOf('streaming_result') ?? '', /one two three/);
+    const [head] = live as [Frame];
+    assert.ok('task' in head.event);
+    const resumed = { dialect, method: methods.subscribe, params: { id: head.event.task.id }, lastEventId: head.id };
+    const without = await collect(second.url, resumed);
+    assert.ok(without.every(frame => generationOf(frame) === undefined));
+    assert.deepEqual(
+      without.map(({ id, result }) => ({ id, result })),
+      live.slice(1).map(plain),
+    );
+    const active = await collect(second.url, { ...resumed, headers });
+    assert.deepEqual(
+      active.map(({ id, result }) => ({ id, result })),
+      live.slice(1).map(({ id, result }) => ({ id, result })),
+    );
+    const answered = await rpc(second.url, { ...resumed, headers });
+    assert.equal(answered.headers.get(names[dialect]), RESUME_EXTENSION_URI);
+    await answered.body?.cancel();
+  }
+});
+
+for (const driver of DRIVERS) {
+  test(`S4-1 ${driver.name} reads the signed card and works as before`, async () => {
+    const client = await driver.open(cluster.url);
+    assert.equal(await client.agentName(), 'Hopline');
+    const task = await client.send(message());
+    assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
+  });
+}
+
+test('S3-1 S4-3 agents come and go: skills and ETag follow, and the new card is signed', { timeout: 120_000 }, async () => {
+  const before = (await get(cluster.url)).headers.get('etag');
+  const [, beta] = cluster.agents as [ServiceProcess, ServiceProcess];
+  await beta.kill('SIGTERM');
+  await until(async () => (await skillsOf(cluster.url)).length === 2, GONE_MS_MAX);
+  const gone = await get(cluster.url, { 'if-none-match': before! });
+  assert.equal(gone.status, 200);
+  assert.notEqual(gone.headers.get('etag'), before);
+  const { agent, signature } = await createClient({ url: cluster.url }).card({ keyOf });
+  assert.deepEqual(
+    agent.skills.map(({ id }) => id),
+    ['count', 'only-alpha'],
+  );
+  assert.equal(signature?.whole, true);
+  await beta.start();
+  await until(async () => (await skillsOf(cluster.url)).length === 4, GONE_MS_MAX);
+  // The same content again has the same tag.
+  assert.equal((await get(cluster.url)).headers.get('etag'), before);
+  // One that is killed says nothing: the extended card knows it still.
+  await beta.kill('SIGKILL');
+  await until(async () => (await skillsOf(cluster.url)).length === 2, GONE_MS_MAX);
+  await until(async () => agentsOf((await extendedCard(known)).result).join() === 'alpha live,beta silent', GONE_MS_MAX);
+});
