@@ -19,7 +19,20 @@ const OPERATE: Readonly<Record<Operation, Operate>> = {
   list: tasksList,
   cancel: tasksCancel,
   subscribe: tasksSubscribe,
+  createPush: refusePush,
+  getPush: refusePush,
+  listPush: refusePush,
+  deletePush: refusePush,
+  extendedCard: refuseExtendedCard,
 };
+
+async function refusePush(): Promise<Answer> {
+  throw new A2AError('PUSH_NOTIFICATION_NOT_SUPPORTED');
+}
+
+async function refuseExtendedCard(_door: Door, { dialect }: Ask): Promise<Answer> {
+  throw new A2AError(dialect.name === '1.0' ? 'UNSUPPORTED_OPERATION' : 'EXTENDED_AGENT_CARD_NOT_CONFIGURED');
+}
 
 const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
   send: A2A_METHOD.sendMessage,
@@ -28,6 +41,11 @@ const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
   list: A2A_METHOD.listTasks,
   cancel: A2A_METHOD.cancelTask,
   subscribe: A2A_METHOD.subscribeToTask,
+  createPush: A2A_METHOD.createPushConfig,
+  getPush: A2A_METHOD.getPushConfig,
+  listPush: A2A_METHOD.listPushConfigs,
+  deletePush: A2A_METHOD.deletePushConfig,
+  extendedCard: A2A_METHOD.getExtendedCard,
 };
 
 /** Runs an operation in a span of its own, whatever the binding. Throws what the operation throws. */
