@@ -2,8 +2,10 @@ import { A2AError, type Operation } from '@hopline/a2a';
 import { A2A_METHOD, type A2aMethod, ATTR, type Hop, startHop, type TraceCarrier } from '@hopline/telemetry';
 import { firstOf, type RequestHeaders } from './authenticate.ts';
 import type { Answer, Door, DoorRequest, Operate } from './door.ts';
+import { extendedCard } from './operations/extended-card.ts';
 import { messageSend } from './operations/message-send.ts';
 import { messageStream } from './operations/message-stream.ts';
+import { pushCreate, pushDelete, pushGet, pushList } from './operations/push-configs.ts';
 import { tasksCancel } from './operations/tasks-cancel.ts';
 import { tasksGet } from './operations/tasks-get.ts';
 import { tasksList } from './operations/tasks-list.ts';
@@ -19,20 +21,12 @@ const OPERATE: Readonly<Record<Operation, Operate>> = {
   list: tasksList,
   cancel: tasksCancel,
   subscribe: tasksSubscribe,
-  createPush: refusePush,
-  getPush: refusePush,
-  listPush: refusePush,
-  deletePush: refusePush,
-  extendedCard: refuseExtendedCard,
+  createPush: pushCreate,
+  getPush: pushGet,
+  listPush: pushList,
+  deletePush: pushDelete,
+  extendedCard,
 };
-
-async function refusePush(): Promise<Answer> {
-  throw new A2AError('PUSH_NOTIFICATION_NOT_SUPPORTED');
-}
-
-async function refuseExtendedCard(_door: Door, { dialect }: Ask): Promise<Answer> {
-  throw new A2AError(dialect.name === '1.0' ? 'UNSUPPORTED_OPERATION' : 'EXTENDED_AGENT_CARD_NOT_CONFIGURED');
-}
 
 const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
   send: A2A_METHOD.sendMessage,

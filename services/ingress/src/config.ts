@@ -15,6 +15,11 @@ const declared = defineServiceConfig({
     doc: 'Address under which clients reach this door, for the agent card. Without it: 127.0.0.1 and the port.',
   },
   HOPLINE_CARD_NAME: { type: 'string', default: 'Hopline', min: 1, max: 128, doc: 'Name on the agent card.' },
+  HOPLINE_PUSH: {
+    type: 'boolean',
+    default: false,
+    doc: 'Clients may name webhooks that are told about their tasks, and the card says so. Needs a notifier.',
+  },
   HOPLINE_BODY_BYTES_MAX: {
     type: 'integer',
     default: LIMITS.bodyBytesMax,

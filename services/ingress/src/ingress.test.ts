@@ -7,7 +7,7 @@ import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { ingressConfig } from './config.ts';
 import { createIngress } from './ingress.ts';
 
-async function openIngress(t: TestContext, publicUrl?: string) {
+async function openIngress(t: TestContext, publicUrl?: string, push = false) {
   const log = createMemoryLog();
   await log.agents.put('argocd', {
     name: 'argocd',
@@ -27,6 +27,7 @@ async function openIngress(t: TestContext, publicUrl?: string) {
     version: '1.2.3',
     publicUrl,
     limits: {},
+    push,
     probes: { health, metricsText: async () => '# none\n', loopLagMsMax: 60_000 },
     metrics,
     logger: createLogger({ service: 'ingress', instance: 'test', level: 'silent' }),
@@ -53,6 +54,26 @@ test('C-27 the card names the public address when there is one', async t => {
     supportedInterfaces: { url: string }[];
   };
   assert.deepEqual([card.url, card.supportedInterfaces[0]?.url], ['https://agents.example/a2a', 'https://agents.example/a2a']);
+});
+
+test('S4-2 S4-23 webhooks are on the card when they are taken, and only then', async t => {
+  for (const push of [false, true]) {
+    const { url } = await openIngress(t, undefined, push);
+    const card = (await (await fetch(`${url}/.well-known/agent-card.json`)).json()) as { capabilities: Record<string, boolean> };
+    assert.equal(card.capabilities.pushNotifications, push);
+    const response = await fetch(`${url}/tasks/x/pushNotificationConfigs`, { headers: { 'a2a-version': '1.0' } });
+    const { error } = (await response.json()) as { error: { details: { reason: string }[] } };
+    assert.equal(error.details[0]?.reason, push ? 'TASK_NOT_FOUND' : 'PUSH_NOTIFICATION_NOT_SUPPORTED');
+  }
+});
+
+test('S4-38 output modes that the card does not offer are refused', async t => {
+  const { url } = await openIngress(t);
+  const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
+  const body = { id: 1, method: 'SendMessage', params: { message, configuration: { acceptedOutputModes: ['video/mp4'] } } };
+  const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+  assert.equal(((await response.json()) as { error: { code: number } }).error.code, -32005);
 });
 
 test('one door for A2A and the probes, JSON for everything else', async t => {

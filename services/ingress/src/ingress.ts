@@ -1,4 +1,4 @@
-import { agentCard } from '@hopline/a2a';
+import { agentCard, outputModesOf } from '@hopline/a2a';
 import { LIMITS, type Limits, openDoor } from '@hopline/a2a-door';
 import { registerA2A, serverOptions } from '@hopline/a2a-http';
 import type { Authenticator, DoorTls } from '@hopline/auth';
@@ -21,6 +21,8 @@ export type IngressDeps = {
   tls?: DoorTls | undefined;
   /** Absent: nobody is asked who they are. */
   auth?: Authenticator | undefined;
+  /** Whether clients may name webhooks; the card says so. */
+  push: boolean;
   probes: ProbeOptions;
   metrics: HopMetrics;
   logger: Logger;
@@ -33,7 +35,7 @@ export type Ingress = {
 
 /** The public door: A2A over HTTP, and the probes. Keeps no state of tasks that is not in the log. */
 export async function createIngress(deps: IngressDeps): Promise<Ingress> {
-  const { log, logger, metrics, profile, cardName: name, version, auth } = deps;
+  const { log, logger, metrics, profile, cardName: name, version, auth, push } = deps;
   const limits = { ...LIMITS, ...deps.limits };
   const app = fastify({ ...serverOptions(limits), https: deps.tls?.options ?? null });
   deps.tls?.keepFresh(app.server);
@@ -42,10 +44,14 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   await agents.follow(log.agents, stop.signal, error => logger.warn({ err: error }, 'agent registry lost'));
   let url = deps.publicUrl ?? '';
   const description = 'Agents behind Hopline: every event is logged, any stream can be resumed.';
-  const card = () => agentCard({ name, description, version, url, skills: mergedSkills(agents.list()), security: auth?.card });
+  const card = () => {
+    const own = agentCard({ name, description, version, url, skills: mergedSkills(agents.list()), security: auth?.card });
+    return { ...own, capabilities: { ...own.capabilities, pushNotifications: push } };
+  };
+  const outputModes = () => outputModesOf(card());
   registerProbes(app, deps.probes);
   const authenticate = auth && { authenticate: auth.authenticate };
-  const door = openDoor({ log, role: 'supervisor', profile, logger, metrics, limits, ...authenticate });
+  const door = openDoor({ log, role: 'supervisor', profile, logger, metrics, limits, push, outputModes, ...authenticate });
   registerA2A(app, door, { card });
   return {
     listen: async (host, port) => {

@@ -27,6 +27,7 @@ await runService({
       },
       auth,
       tls,
+      push: settings.HOPLINE_PUSH,
       probes,
       metrics: telemetry.metrics,
       logger,

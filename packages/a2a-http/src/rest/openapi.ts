@@ -47,7 +47,11 @@ const OPERATIONS: Readonly<Record<string, Described>> = {
     bodyRequired: true,
     responses: stream,
   },
-  GetTask: { summary: 'A task as it is now.', parameters: queryOf('GetTaskRequest'), responses: answer('The task.', 'Task') },
+  GetTask: {
+    summary: 'A task as it is now.',
+    parameters: queryOf('GetTaskRequest', 'id'),
+    responses: answer('The task.', 'Task'),
+  },
   ListTasks: {
     summary: 'Tasks, the newest status first, page by page.',
     parameters: queryOf('ListTasksRequest'),
@@ -59,11 +63,30 @@ const OPERATIONS: Readonly<Record<string, Described>> = {
     parameters: cursors,
     responses: stream,
   },
-  CreateTaskPushNotificationConfig: { summary: 'Refused: the card offers no push notifications.' },
-  GetTaskPushNotificationConfig: { summary: 'Refused: the card offers no push notifications.' },
-  ListTaskPushNotificationConfigs: { summary: 'Refused: the card offers no push notifications.' },
-  DeleteTaskPushNotificationConfig: { summary: 'Refused: the card offers no push notifications.' },
-  GetExtendedAgentCard: { summary: 'Refused: the card offers no extended card.' },
+  CreateTaskPushNotificationConfig: {
+    summary:
+      'Names a webhook that is told about a task; one of the same id is replaced. Refused where the card offers no push notifications.',
+    body: 'TaskPushNotificationConfig',
+    bodyRequired: true,
+    responses: answer('The configuration, without its secrets.', 'ShownPushNotificationConfig'),
+  },
+  GetTaskPushNotificationConfig: {
+    summary: 'A webhook of a task, without its secrets.',
+    responses: answer('The configuration.', 'ShownPushNotificationConfig'),
+  },
+  ListTaskPushNotificationConfigs: {
+    summary: 'The webhooks of a task, in the order of their ids.',
+    parameters: queryOf('ListTaskPushNotificationConfigsRequest', 'taskId'),
+    responses: answer('A page.', 'ListTaskPushNotificationConfigsResponse'),
+  },
+  DeleteTaskPushNotificationConfig: {
+    summary: 'A webhook is told nothing more. Deleting what is not there is no error.',
+    responses: answer('It is gone.', 'Empty'),
+  },
+  GetExtendedAgentCard: {
+    summary: 'The card for a caller who is known. Refused where the card offers none.',
+    responses: answer('The card.', 'AgentCard'),
+  },
 };
 
 const ERRORS: Readonly<Record<string, string>> = {

@@ -4,7 +4,6 @@ import {
   DIALECTS,
   type DialectName,
   httpJsonFailure,
-  type JsonObject,
   namedDialect,
   operationOf,
   paramsOfBody,
@@ -99,7 +98,7 @@ function refuseMethod(request: FastifyRequest, reply: FastifyReply, allowed: str
   return sendRestError(request, reply.header('allow', allowed.join(', ')), error, 405);
 }
 
-function sendJson(request: FastifyRequest, reply: FastifyReply, body: JsonObject): FastifyReply {
+function sendJson(request: FastifyRequest, reply: FastifyReply, body: unknown): FastifyReply {
   const accepts = headerOf(request, 'accept') ?? '';
   const plain = accepts.includes(JSON_TYPE) && !accepts.includes(A2A_JSON_TYPE);
   // As bytes: the framework would add a charset, which neither type has.

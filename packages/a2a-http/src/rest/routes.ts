@@ -5,7 +5,7 @@ export type HttpMethod = (typeof HTTP_METHODS)[number];
 export type RestRoute = { readonly [method in HttpMethod]?: string };
 
 /**
- * The HTTP+JSON binding as data ([A2A 1.0] 5.3 and 11.3, annotations in a2a.proto). Each of them also exists under `/{tenant}`. The door and its OpenAPI document are made of it.
+ * The HTTP+JSON binding as data ([A2A 1.0] 5.3 and 11.3, annotations in a2a.proto, whose names the parameters have). Each of them also exists under `/{tenant}`. The door and its OpenAPI document are made of it.
  */
 export const REST_ROUTES: Readonly<Record<string, RestRoute>> = {
   '/message:send': { POST: 'SendMessage' },
@@ -15,11 +15,11 @@ export const REST_ROUTES: Readonly<Record<string, RestRoute>> = {
   '/tasks/{id}:cancel': { POST: 'CancelTask' },
   // The text of the specification says POST, its a2a.proto GET; clients of both kinds exist.
   '/tasks/{id}:subscribe': { GET: 'SubscribeToTask', POST: 'SubscribeToTask' },
-  '/tasks/{id}/pushNotificationConfigs': {
+  '/tasks/{taskId}/pushNotificationConfigs': {
     GET: 'ListTaskPushNotificationConfigs',
     POST: 'CreateTaskPushNotificationConfig',
   },
-  '/tasks/{id}/pushNotificationConfigs/{configId}': {
+  '/tasks/{taskId}/pushNotificationConfigs/{id}': {
     GET: 'GetTaskPushNotificationConfig',
     DELETE: 'DeleteTaskPushNotificationConfig',
   },
