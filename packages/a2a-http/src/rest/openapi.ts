@@ -8,6 +8,10 @@ const OPENAPI_PATH = '/openapi.json';
 /** How long a reader may keep the document; seconds. Its address may change with the card. */
 const DOCUMENT_AGE_S = 300;
 
+/** The document has one version, because a path has: the other one is ProtoJSON of another definition, which names, not schemas, describe. */
+const OTHER_VERSION =
+  'This is A2A 1.0. Below `/v1` clients of A2A 0.3 find the paths that its specification names, as that version writes them.';
+
 const ref = (name: string): JsonObject => ({ $ref: `#/components/schemas/${name}` });
 
 function json(schema: JsonObject): JsonObject {
@@ -136,7 +140,7 @@ function openApiDocument(card: AgentCard): JsonObject {
   const url = supportedInterfaces.find(one => one.protocolBinding === 'HTTP+JSON')?.url;
   return {
     openapi: '3.1.0',
-    info: { title: name, version, description },
+    info: { title: name, version, description: `${description}\n\n${OTHER_VERSION}` },
     servers: [{ url: url || '/' }],
     paths: Object.fromEntries(paths),
     components: {
