@@ -217,22 +217,43 @@ test('S4-22 a webhook that comes along with a message is stored before the messa
   assert.doesNotMatch(JSON.stringify(rig.lines), /SECRET|hooks/);
 });
 
-test('S4-22 with a further message only what follows is told; a message sent again moves nothing, another address does', async t => {
+test('S4-22 with a further message only what follows is told; the same again changes nothing, another address begins anew', async t => {
   const { rig, id } = await openAsking(t);
-  const afterOf = async () => (await rig.log.pushConfigs.under(id))[0]?.value.after;
+  const entryOf = async () => (await rig.log.pushConfigs.under(id))[0]!;
   const asked = rig.relay.control(id).generation;
   const params = (url: string, text = 'y') => ({
     message: userMessage(text, { taskId: id, messageId: text }),
     configuration: { taskPushNotificationConfig: { url } },
   });
   await call(rig, 'send', params(URL));
-  assert.equal(await afterOf(), asked);
+  const first = await entryOf();
+  assert.equal(first.value.after, asked);
   await call(rig, 'send', params(URL));
-  assert.equal(await afterOf(), asked);
+  await call(rig, 'createPush', { taskId: id, url: URL });
+  assert.deepEqual(await entryOf(), first, 'whoever tells it sees no change');
   const now = rig.relay.control(id).generation;
   assert(now > asked);
   await call(rig, 'send', params(`${URL}/other`, 'z'));
-  assert.equal(await afterOf(), now);
+  assert.equal((await entryOf()).value.after, now);
+});
+
+test('S3-22 the same webhook with another token, or given up before, goes on where telling it ended', async t => {
+  const { rig, id } = await openAsking(t);
+  const entryOf = async () => (await rig.log.pushConfigs.under(id))[0]!;
+  const set = (token: string) => call(rig, 'createPush', { taskId: id, url: URL, token });
+  await set('one');
+  const { key, value, revision } = await entryOf();
+  await set('two');
+  assert.deepEqual([(await entryOf()).value.after, (await entryOf()).value.token], [value.after, 'two']);
+  await rig.log.pushProgress.put(key, { generation: value.after + 5, failures: 0 });
+  await set('three');
+  assert.equal((await entryOf()).value.after, value.after + 5);
+  await rig.log.pushProgress.put(key, { generation: value.after + 7, failures: 9, over: 'given up' });
+  const before = await entryOf();
+  await set('three');
+  const again = await entryOf();
+  assert.equal(again.value.after, value.after + 7);
+  assert(again.revision > before.revision && before.revision > revision, 'a change is seen by whoever had given up');
 });
 
 test('S4-23 S4-36 S3-3 where webhooks are not offered every dialect says so, alone and along with a message, and nothing is stored', async t => {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { A2AError, type NewPushConfig, PUSH_CONFIGS_MAX, type PushConfig } from '@hopline/a2a';
 import { isSameOwner } from '@hopline/events';
 import type { PushConfigEntry } from '@hopline/log';
@@ -38,38 +39,51 @@ export async function pushConfigOf(door: Door, ask: Ask, place: PushPlace, id: s
 }
 
 /**
- * Stores a configuration; one of the same id is replaced. Without an id it gets its task's, as both official SDKs do it: so there is one of them, and a retry stores nothing twice.
- * Events after the task's generation are told; whoever was told before goes on where that ended. Throws UNSUPPORTED_OPERATION beyond PUSH_CONFIGS_MAX.
+ * Stores a configuration; one of the same id is replaced, and one that is the same is left alone. Without an id it gets its task's, as both official SDKs do it: so there is one of them, and
+ * a retry stores nothing twice. Events after the task's generation are told. Throws UNSUPPORTED_OPERATION beyond PUSH_CONFIGS_MAX.
  */
 export async function storePushConfig(door: Door, ask: Ask, place: PushPlace, config: NewPushConfig): Promise<PushConfig> {
   const { taskId, generation } = place;
-  const { pushConfigs } = door.log;
   const id = config.id ?? taskId;
   const key = keyOf(taskId, id);
-  const known = (await fromTheLog(pushConfigs.get(key), taskId))?.value;
-  const stays = known !== undefined && !isGone(known, generation !== undefined);
-  // Only before its task is there can an id have the configuration of somebody else.
-  if (stays && !isSameOwner(known.owner, ask.caller)) throw new A2AError('TASK_NOT_FOUND');
-  const after = generation ?? 0;
-  const entry: PushConfigEntry = {
+  const known = await knownAt(door, ask, place, key);
+  const { waitsUntil, after, ...before } = known ?? {};
+  const asked = {
     ...config,
     taskId,
     id,
     dialect: ask.dialect.name,
-    after: stays && known.url === config.url ? Math.min(known.after, after) : after,
     ...(!isSameOwner(ask.caller, undefined) && { owner: ask.caller }),
+  };
+  const told = known === undefined ? undefined : (await fromTheLog(door.log.pushProgress.get(key), taskId))?.value;
+  if (waitsUntil === undefined && told?.over === undefined && isDeepStrictEqual(before, asked)) return asked;
+  const goesOn = known?.url === config.url && after !== undefined;
+  const entry: PushConfigEntry = {
+    ...asked,
+    // The same webhook, with another token or given up before, goes on where telling it ended; another one begins now.
+    after: goesOn ? Math.max(after, told?.generation ?? 0) : (generation ?? 0),
     ...(generation === undefined && { waitsUntil: Date.now() + door.limits.pushWaitMsMax }),
   };
-  await fromTheLog(pushConfigs.put(key, entry), taskId);
-  // Counted afterwards: of requests that race none gets past the bound.
-  if (known === undefined && (await fromTheLog(pushConfigs.under(taskId), taskId)).length > PUSH_CONFIGS_MAX) {
-    await fromTheLog(pushConfigs.delete(key), taskId);
-    throw new A2AError('UNSUPPORTED_OPERATION', {
-      detail: `the task has ${PUSH_CONFIGS_MAX} push configurations already`,
-      taskId,
-    });
-  }
+  await fromTheLog(door.log.pushConfigs.put(key, entry), taskId);
+  if (known === undefined) await requireRoom(door, taskId, key);
   return entry;
+}
+
+/** The entry that is to be replaced. Throws TASK_NOT_FOUND when it is somebody else's, which it can be only before there is a task. */
+async function knownAt(door: Door, { caller }: Ask, place: PushPlace, key: string): Promise<PushConfigEntry | undefined> {
+  const known = (await fromTheLog(door.log.pushConfigs.get(key), place.taskId))?.value;
+  if (known === undefined || isGone(known, place.generation !== undefined)) return undefined;
+  if (!isSameOwner(known.owner, caller)) throw new A2AError('TASK_NOT_FOUND');
+  return known;
+}
+
+/** Counted after it was stored: of requests that race none gets past the bound. */
+async function requireRoom(door: Door, taskId: string, key: string): Promise<void> {
+  const { pushConfigs } = door.log;
+  if ((await fromTheLog(pushConfigs.under(taskId), taskId)).length <= PUSH_CONFIGS_MAX) return;
+  await fromTheLog(pushConfigs.delete(key), taskId);
+  const detail = `the task has ${PUSH_CONFIGS_MAX} push configurations already`;
+  throw new A2AError('UNSUPPORTED_OPERATION', { detail, taskId });
 }
 
 /** Nothing happens when there is none: deleting is idempotent ([A2A 1.0] 3.1.10). */
