@@ -27,14 +27,25 @@ after(async () => {
 
 const message = (): Message => ({ messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'ask' }] });
 
-/** What the log keeps for a task: it alone knows the secrets. */
+/** What the log keeps for a task beside everything that is shown: it alone has the secrets. */
 async function storedOf(taskId: string) {
+  await using log = await openLog();
+  return (await log.pushConfigs.under(taskId)).map(({ value }) => value);
+}
+
+async function openLog() {
   const log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
-  try {
-    return (await log.pushConfigs.under(taskId)).map(({ value }) => value);
-  } finally {
-    await log.close();
-  }
+  return { ...log, [Symbol.asyncDispose]: () => log.close() };
+}
+
+/** Everything that was said and stored of a task, and every line that a service has written. */
+async function everythingElseOf(taskId: string): Promise<string> {
+  await using log = await openLog();
+  const records: unknown[] = [];
+  for await (const { record } of log.inputs.read(taskId)) records.push(record);
+  for await (const { record } of log.facts.read(taskId, 1)) records.push(record);
+  assert(records.length > 1);
+  return JSON.stringify(records) + cluster.services.map(({ output }) => output).join('');
 }
 
 for (const driver of DRIVERS) suite(driver.name, () => names(driver));
@@ -77,10 +88,11 @@ function names({ open, dialect }: Driver): void {
     await assert.rejects(client.push.get('no-such-task', 'x'), error => errorName(error) === 'TaskNotFound');
   });
 
-  test('S4-22 names a webhook along with a message: it is told everything', async () => {
+  test('S4-22 S4-43 C-21 names a webhook along with a message: it is told everything, and nothing else knows its secrets', async () => {
     const { id, status } = await client.send(message(), WHOLE);
     assert.equal(status.state, 'TASK_STATE_INPUT_REQUIRED');
     assert.deepEqual(await storedOf(id), [{ taskId: id, id, ...WHOLE, dialect, after: 0 }]);
+    assert.doesNotMatch(await everythingElseOf(id), /SECRET|hooks\.example/);
   });
 }
 
