@@ -56,7 +56,7 @@ export async function storePushConfig(door: Door, ask: Ask, place: PushPlace, co
     ...(!isSameOwner(ask.caller, undefined) && { owner: ask.caller }),
   };
   const told = known === undefined ? undefined : (await fromTheLog(door.log.pushProgress.get(key), taskId))?.value;
-  if (waitsUntil === undefined && told?.over === undefined && isDeepStrictEqual(before, asked)) return asked;
+  if (waitsUntil === undefined && told?.over !== 'given up' && isDeepStrictEqual(before, asked)) return asked;
   const goesOn = known?.url === config.url && after !== undefined;
   const entry: PushConfigEntry = {
     ...asked,
