@@ -57,7 +57,7 @@ function names({ open, dialect }: Driver): void {
     [client, other] = await Promise.all([open(cluster.url), open(cluster.ingresses[1]!.url)]);
   });
 
-  test('S3-3 S3-22 C-6 C-21 names a webhook, gets it at the other replica without its secrets, replaces it', async () => {
+  test('S3-22 C-21 names a webhook, gets it at the other replica without its secrets, replaces it', async () => {
     const { id } = await client.send(message());
     const shown = { id, taskId: id, url: URL, authentication: { scheme: 'Bearer' } };
     assert.deepEqual(await client.push.set(id, WHOLE), shown);
@@ -96,14 +96,38 @@ function names({ open, dialect }: Driver): void {
   });
 }
 
-test('S3-3 S3-22 S3-23 S4-8 C-6 the form of April 2025: the webhook is set before the task, on another replica, and its task has it', async () => {
+async function post(url: string, method: string, params: object): Promise<Response> {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+  return fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+}
+
+async function call(url: string, method: string, params: object): Promise<unknown> {
+  const { result, error } = (await (await post(url, method, params)).json()) as { result?: unknown; error?: { code: number } };
+  return error ?? result;
+}
+
+const ask = (id: string) => ({ id, message: { role: 'user', parts: [{ type: 'text', text: 'ask' }] } });
+
+test('S3-3 C-6 all seven methods of April 2025 do what they say', async () => {
+  const { url } = cluster;
+  const [id, streamed] = [randomUUID(), randomUUID()];
+  const stateOf = (task: unknown) => (task as { status: { state: string } }).status.state;
+  assert.equal(stateOf(await call(url, 'tasks/send', ask(id))), 'input-required');
+  const stream = await (await post(url, 'tasks/sendSubscribe', ask(streamed))).text();
+  assert.match(stream, /"type":"taskStatusUpdate".*"state":"input-required"/);
+  assert.equal(stateOf(await call(url, 'tasks/get', { id })), 'input-required');
+  const followed = await post(url, 'tasks/resubscribe', { id: streamed });
+  const reader = followed.body!.getReader();
+  assert.match(Buffer.from((await reader.read()).value!).toString(), /"type":"taskStatusUpdate"/);
+  await reader.cancel();
+  const set = { id, pushNotificationConfig: { url: URL } };
+  assert.deepEqual(await call(url, 'tasks/pushNotification/set', set), set);
+  assert.deepEqual(await call(url, 'tasks/pushNotification/get', { id }), set);
+  assert.equal(stateOf(await call(url, 'tasks/cancel', { id })), 'canceled');
+});
+
+test('S3-22 S3-23 the form of April 2025: the webhook is set before the task, on another replica, and its task has it', async () => {
   const id = randomUUID();
-  const call = async (url: string, method: string, params: object) => {
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
-    const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
-    const { result, error } = (await response.json()) as { result?: unknown; error?: { code: number } };
-    return error ?? result;
-  };
   const [first, second] = cluster.ingresses.map(({ url }) => url) as [string, string];
   const unknown = await call(first, 'tasks/pushNotification/get', { id });
   assert.equal((unknown as { code: number }).code, -32001);
@@ -112,7 +136,7 @@ test('S3-3 S3-22 S3-23 S4-8 C-6 the form of April 2025: the webhook is set befor
   const shown = { id, pushNotificationConfig: { url: URL, authentication: { schemes: ['bearer'] } } };
   assert.deepEqual(await call(first, 'tasks/pushNotification/set', set), shown);
   assert.deepEqual(await call(second, 'tasks/pushNotification/get', { id }), shown);
-  const sent = await call(second, 'tasks/send', { id, message: { role: 'user', parts: [{ type: 'text', text: 'ask' }] } });
+  const sent = await call(second, 'tasks/send', ask(id));
   assert.equal((sent as { status: { state: string } }).status.state, 'input-required');
   assert.deepEqual(await call(first, 'tasks/pushNotification/get', { id }), shown);
   const [stored] = await storedOf(id);

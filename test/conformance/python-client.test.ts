@@ -21,7 +21,7 @@ type Report = Record<'sent' | 'answer' | 'named' | 'canceled' | 'read', Shown> &
 
 const python = pythonWith('0.3');
 
-test('S3-22 S3-26 S0-36 the Python SDK of 0.3 over HTTP+JSON: its parser, which refuses what it does not know, reads everything', {
+test('S3-22 the Python SDK of 0.3 over HTTP+JSON: its parser, which refuses what it does not know, reads everything', {
   skip: python === undefined && 'no Python with a2a-sdk 0.3 (A2A_PYTHON_0_3)',
 }, async t => {
   const script = ({ text }: { text: string }) => (text === 'ask' ? [{ inputRequired: 'Which one?' }] : answer(TOKENS));

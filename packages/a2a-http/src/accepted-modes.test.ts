@@ -21,7 +21,7 @@ const asking = {
 };
 const DIALECTS = ['1.0', '0.3', 'legacy'] as const;
 
-test('S4-38 C-12 modes that nothing of the card meets are -32005 in every dialect, alone and streamed, and no task begins', async t => {
+test('S4-38 modes that nothing of the card meets are -32005 in every dialect, alone and streamed, and no task begins', async t => {
   const rig = await openRig(t, { outputModes });
   const begun: string[] = [];
   rig.relay.onClient = taskId => {
