@@ -1,18 +1,27 @@
 import { StreamResponse as SdkStreamResponse, Task as SdkTask, SendMessageRequest } from '@a2a-js/sdk';
-import { ClientFactory, ClientFactoryOptions, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
-import { DIALECTS, type Dialect, type Message, type StreamResponse, type Task } from '@hopline/a2a';
+import {
+  ClientFactory,
+  ClientFactoryOptions,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+  RestTransportFactory,
+} from '@a2a-js/sdk/client';
+import { DIALECTS, type Dialect, type Message, type NewPushConfig, type StreamResponse, type Task } from '@hopline/a2a';
 import { A2AClient as Client025 } from 'a2a-sdk-0.2.5/client';
 import { A2AClient as Client034 } from 'a2a-sdk-0.3.4/client';
-import { ClientFactory as ClientFactory0314 } from 'a2a-sdk-0.3.14/client';
+import { DefaultAgentCardResolver as CardResolver0314, ClientFactory as ClientFactory0314 } from 'a2a-sdk-0.3.14/client';
+import { type DrivenPush, pushOf0314, pushOfOlder, pushOfSdk } from './push-drivers.ts';
 
 /** What any client can do, in the canonical form: what it was told, after its own parser. */
 export type Driven = {
   agentName(): Promise<string>;
-  send(message: Message): Promise<Task>;
+  /** `push`: a configuration that comes along. */
+  send(message: Message, push?: NewPushConfig): Promise<Task>;
   stream(message: Message): AsyncIterable<StreamResponse>;
   get(taskId: string): Promise<Task>;
   cancel(taskId: string): Promise<Task>;
   follow(taskId: string): AsyncIterable<StreamResponse>;
+  push: DrivenPush;
 };
 
 /** A client as people use it, from the address alone. */
@@ -40,48 +49,81 @@ async function* eventsOf(dialect: Dialect, results: AsyncIterable<unknown>): Asy
   for await (const result of results) yield decoded(dialect, result);
 }
 
+/**
+ * Over HTTP+JSON of 0.3 `@a2a-js/sdk` loses `append` on the way from its Protocol Buffers types (0.3.14, and the same lines in the compatibility layer of 1.3.0). Its reader can only take
+ * a chunk of an open artifact of the same name for its continuation, and so does this. What stands on the wire is proven by `rest-door-03.test.ts`.
+ */
+async function* withAppend(events: AsyncIterable<StreamResponse>): AsyncGenerator<StreamResponse> {
+  const opened = new Map<string, string | undefined>();
+  for await (const event of events) {
+    if ('task' in event) for (const { artifactId, name } of event.task.artifacts ?? []) opened.set(artifactId, name);
+    if (!('artifactUpdate' in event)) {
+      yield event;
+      continue;
+    }
+    const { artifactUpdate } = event;
+    const { artifactId, name } = artifactUpdate.artifact;
+    yield { artifactUpdate: { ...artifactUpdate, append: opened.has(artifactId) && opened.get(artifactId) === name } };
+    if (artifactUpdate.lastChunk) opened.delete(artifactId);
+    else opened.set(artifactId, name);
+  }
+}
+
 /** 1.3.0; `legacy`: its compatibility layer, which then sees only what a 0.3 agent's card has: of the whole card it takes the interface of 1.0. */
-async function openSdk(url: string, legacy: boolean): Promise<Driven> {
+async function openSdk(url: string, legacy: boolean, rest = false): Promise<Driven> {
   const legacyCompat = { enabled: legacy };
-  const transports = [new JsonRpcTransportFactory({ legacyCompat })];
+  const transports = [new (rest ? RestTransportFactory : JsonRpcTransportFactory)({ legacyCompat })];
   const fetchImpl: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
     const { supportedInterfaces: _newer, ...card } = (await response.json()) as Record<string, unknown>;
-    return Response.json(card);
+    return Response.json(rest ? preferringRest(card) : card);
   };
   const cardResolver = new DefaultAgentCardResolver({ legacyCompat, ...(legacy && { fetchImpl }) });
   const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { transports, cardResolver });
   const client = await new ClientFactory(options).createFromUrl(url);
   if (client.protocolVersion !== (legacy ? '0.3' : '1.0')) throw new Error(`the client speaks ${client.protocolVersion}`);
   const dialect = DIALECTS['1.0'];
-  const request = (message: Message) => SendMessageRequest.fromJSON(dialect.encodeSend({ message, blocking: true }));
+  const request = (message: Message, push?: NewPushConfig) =>
+    SendMessageRequest.fromJSON(dialect.encodeSend({ message, blocking: true, ...(push && { push }) }));
   const task = (value: SdkTask) => taskOf(decoded(dialect, { task: SdkTask.toJSON(value) }));
-  const events = async function* (stream: AsyncIterable<SdkStreamResponse>) {
+  const read = async function* (stream: AsyncIterable<SdkStreamResponse>) {
     for await (const event of stream) yield decoded(dialect, SdkStreamResponse.toJSON(event));
   };
+  const events = (stream: AsyncIterable<SdkStreamResponse>) => (legacy && rest ? withAppend(read(stream)) : read(stream));
   return {
     agentName: async () => (await client.getAgentCard()).name,
-    send: async message => task((await client.sendMessage(request(message))) as SdkTask),
+    send: async (message, push) => task((await client.sendMessage(request(message, push))) as SdkTask),
     stream: message => events(client.sendMessageStream(request(message))),
     get: async id => task(await client.getTask({ id, tenant: '' })),
     cancel: async id => task(await client.cancelTask({ id, tenant: '', metadata: undefined })),
     follow: id => events(client.resubscribeTask({ id, tenant: '' })),
+    push: pushOfSdk(client),
   };
 }
 
-async function open0314(url: string): Promise<Driven> {
-  const client = await new ClientFactory0314().createFromUrl(url);
+/** The card of an agent that prefers HTTP+JSON. */
+function preferringRest<T extends object>(card: T): T {
+  return { ...card, preferredTransport: 'HTTP+JSON' };
+}
+
+async function open0314(url: string, rest = false): Promise<Driven> {
+  const card = await new CardResolver0314().resolve(url);
+  const client = await new ClientFactory0314().createFromAgentCard(rest ? preferringRest(card) : card);
   const dialect = DIALECTS['0.3'];
   type Params = Parameters<typeof client.sendMessage>[0];
-  const params = (message: Message) => dialect.encodeSend({ message, blocking: true }) as unknown as Params;
+  const params = (message: Message, push?: NewPushConfig) =>
+    dialect.encodeSend({ message, blocking: true, ...(push && { push }) }) as unknown as Params;
   const task = (value: unknown) => taskOf(decoded(dialect, value));
+  const events = (results: AsyncIterable<unknown>) =>
+    rest ? withAppend(eventsOf(dialect, results)) : eventsOf(dialect, results);
   return {
     agentName: async () => (await client.getAgentCard()).name,
-    send: async message => task(await client.sendMessage(params(message))),
-    stream: message => eventsOf(dialect, client.sendMessageStream(params(message))),
+    send: async (message, push) => task(await client.sendMessage(params(message, push))),
+    stream: message => events(client.sendMessageStream(params(message))),
     get: async id => task(await client.getTask({ id })),
     cancel: async id => task(await client.cancelTask({ id })),
-    follow: id => eventsOf(dialect, client.resubscribeTask({ id })),
+    follow: id => events(client.resubscribeTask({ id })),
+    push: pushOf0314(client),
   };
 }
 
@@ -89,7 +131,8 @@ async function open0314(url: string): Promise<Driven> {
 function openOlder(client: Client025 | Client034): Driven {
   const dialect = DIALECTS['0.3'];
   type Params = Parameters<Client034['sendMessage']>[0];
-  const params = (message: Message) => dialect.encodeSend({ message, blocking: true }) as unknown as Params & never;
+  const params = (message: Message, push?: NewPushConfig) =>
+    dialect.encodeSend({ message, blocking: true, ...(push && { push }) }) as unknown as Params & never;
   const task = (response: object) => {
     const { result, error } = response as { result?: unknown; error?: { code: number; message: string } };
     if (error !== undefined)
@@ -98,18 +141,22 @@ function openOlder(client: Client025 | Client034): Driven {
   };
   return {
     agentName: async () => (await client.getAgentCard()).name,
-    send: async message => task(await client.sendMessage(params(message))),
+    send: async (message, push) => task(await client.sendMessage(params(message, push))),
     stream: message => eventsOf(dialect, client.sendMessageStream(params(message))),
     get: async id => task(await client.getTask({ id })),
     cancel: async id => task(await client.cancelTask({ id })),
     follow: id => eventsOf(dialect, client.resubscribeTask({ id })),
+    push: pushOfOlder(client),
   };
 }
 
 export const DRIVERS: readonly Driver[] = [
   { name: '@a2a-js/sdk 1.3.0', dialect: '1.0', open: url => openSdk(url, false) },
+  { name: '@a2a-js/sdk 1.3.0 over HTTP+JSON', dialect: '1.0', open: url => openSdk(url, false, true) },
   { name: '@a2a-js/sdk 1.3.0 as a 0.3 client', dialect: '0.3', open: url => openSdk(url, true) },
-  { name: '@a2a-js/sdk 0.3.14', dialect: '0.3', open: open0314 },
+  { name: '@a2a-js/sdk 1.3.0 as a 0.3 client over HTTP+JSON', dialect: '0.3', open: url => openSdk(url, true, true) },
+  { name: '@a2a-js/sdk 0.3.14', dialect: '0.3', open: url => open0314(url) },
+  { name: '@a2a-js/sdk 0.3.14 over HTTP+JSON', dialect: '0.3', open: url => open0314(url, true) },
   { name: '@a2a-js/sdk 0.3.4', dialect: '0.3', open: async url => openOlder(new Client034(url)) },
   { name: '@a2a-js/sdk 0.2.5', dialect: '0.3', open: async url => openOlder(new Client025(url)) },
 ];

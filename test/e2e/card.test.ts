@@ -94,7 +94,12 @@ test('S3-1 S4-1 the card of a cluster: every field, at both paths, the same at e
   assert.deepEqual([card.name, card.description, card.version], ['Hopline', 'Ägents 🎯', '0.1.0']);
   assert.deepEqual(
     card.supportedInterfaces.map(one => `${one.protocolBinding} ${one.protocolVersion} ${one.url}`),
-    [`JSONRPC 1.0 ${cluster.url}/`, `HTTP+JSON 1.0 ${cluster.url}`, `JSONRPC 0.3 ${cluster.url}/`],
+    [
+      `JSONRPC 1.0 ${cluster.url}/`,
+      `HTTP+JSON 1.0 ${cluster.url}`,
+      `JSONRPC 0.3 ${cluster.url}/`,
+      `HTTP+JSON 0.3 ${cluster.url}`,
+    ],
   );
   assert.deepEqual([card.url, card.preferredTransport, card.protocolVersion], [`${cluster.url}/`, 'JSONRPC', '0.3.0']);
   assert.deepEqual(await skillsOf(cluster.url), ['count', 'only-alpha', 'beta.count', 'only-beta']);

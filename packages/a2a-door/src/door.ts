@@ -23,6 +23,12 @@ export type Door = {
   streaming: boolean;
   /** Those of the card. */
   extensions: readonly AgentExtension[];
+  /** Whether webhooks can be set; the card must say the same (S4-23). */
+  push: boolean;
+  /** What is wrong with a webhook's URL, as the end of a sentence that never quotes it; undefined when it may be stored. */
+  webhookProblem(url: string): string | undefined;
+  /** Media types that the card offers as output; none: nobody knows. */
+  outputModes(): readonly string[];
   /** The card for a caller who is known; absent: there is none. */
   extendedCard: ((caller: Owner) => JsonObject | Promise<JsonObject>) | undefined;
   feeds: TaskFeeds;
@@ -66,5 +72,5 @@ export type Ask = Pick<DoorRequest, 'dialect' | 'ambiguous' | 'params' | 'cursor
 };
 
 /** The result to answer with, or `streamed` when the response was taken over. */
-export type Answer = JsonObject | 'streamed';
+export type Answer = JsonObject | JsonObject[] | null | 'streamed';
 export type Operate = (door: Door, ask: Ask) => Promise<Answer>;

@@ -19,12 +19,21 @@ export type DoorOptions = {
   limits?: Partial<Limits>;
   /** Absent: everybody may ask, and sees everything. */
   authenticate?: Authenticate;
-} & Partial<Pick<Door, 'streaming' | 'extensions' | 'extendedCard'>>;
+} & Partial<Pick<Door, 'streaming' | 'extensions' | 'push' | 'webhookProblem' | 'outputModes' | 'extendedCard'>>;
+
+/** No more than the wire needs: where a webhook may be is for whoever calls it to know. */
+function webhookSyntaxProblem(text: string): string | undefined {
+  const url = URL.parse(text);
+  if (url === null) return 'is not an absolute URL';
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'is neither https nor http';
+  return url.username === '' && url.password === '' ? undefined : 'holds a user name or a password';
+}
 
 /** A door for one or more bindings of one process. Keeps nothing of a task that is not in the log. */
 export function openDoor(options: DoorOptions): Door {
   const { log, role, profile, logger, metrics, authenticate = askNobody } = options;
-  const { streaming = true, extensions = [], extendedCard } = options;
+  const { streaming = true, extensions = [], push = false, extendedCard } = options;
+  const { webhookProblem = webhookSyntaxProblem, outputModes = () => [] } = options;
   const limits = { ...LIMITS, ...options.limits };
   const index = new TaskIndex({
     tasks: log.tasks,
@@ -45,6 +54,9 @@ export function openDoor(options: DoorOptions): Door {
     authenticate,
     streaming,
     extensions,
+    push,
+    webhookProblem,
+    outputModes,
     extendedCard,
     feeds,
     streams,

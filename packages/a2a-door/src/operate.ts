@@ -6,6 +6,7 @@ import { extensionsOf, refuseUnoffered } from './offers.ts';
 import { extendedCard } from './operations/extended-card.ts';
 import { messageSend } from './operations/message-send.ts';
 import { messageStream } from './operations/message-stream.ts';
+import { pushCreate, pushDelete, pushGet, pushList } from './operations/push-configs.ts';
 import { tasksCancel } from './operations/tasks-cancel.ts';
 import { tasksGet } from './operations/tasks-get.ts';
 import { tasksList } from './operations/tasks-list.ts';
@@ -21,6 +22,10 @@ const OPERATE: Readonly<Record<Operation, Operate>> = {
   list: tasksList,
   cancel: tasksCancel,
   subscribe: tasksSubscribe,
+  createPush: pushCreate,
+  getPush: pushGet,
+  listPush: pushList,
+  deletePush: pushDelete,
   extendedCard,
 };
 
@@ -31,6 +36,10 @@ const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
   list: A2A_METHOD.listTasks,
   cancel: A2A_METHOD.cancelTask,
   subscribe: A2A_METHOD.subscribeToTask,
+  createPush: A2A_METHOD.createPushConfig,
+  getPush: A2A_METHOD.getPushConfig,
+  listPush: A2A_METHOD.listPushConfigs,
+  deletePush: A2A_METHOD.deletePushConfig,
   extendedCard: A2A_METHOD.getExtendedCard,
 };
 

@@ -7,6 +7,7 @@ import {
   decodeSse,
   type JsonObject,
   type Message,
+  type Operation,
   type SseEvent,
 } from '@hopline/a2a';
 import { type DoorOptions, LIMITS, type Limits, openDoor } from '@hopline/a2a-door';
@@ -117,7 +118,7 @@ function recordingLogger(lines: Line[]): Logger {
   return { ...logger, child: () => recordingLogger(lines) } as Logger;
 }
 
-export type Method = 'send' | 'stream' | 'get' | 'cancel' | 'subscribe';
+export type Method = Operation;
 export type CallOptions = {
   dialect?: DialectName;
   id?: unknown;

@@ -4,7 +4,6 @@ import {
   DIALECTS,
   type Dialect,
   isAmbiguous,
-  type JsonObject,
   namedDialect,
   operationOf,
   parseRequest,
@@ -15,7 +14,7 @@ import {
   VERSION_HEADER,
   VERSION_QUERY,
 } from '@hopline/a2a';
-import { type Door, operate, report } from '@hopline/a2a-door';
+import { type Answer, type Door, operate, report } from '@hopline/a2a-door';
 import { isTaskId } from '@hopline/events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { doorRequest } from './door-request.ts';
@@ -62,7 +61,7 @@ function taskIdOf(params: unknown): string | undefined {
   return typeof id === 'string' && isTaskId(id) ? id : undefined;
 }
 
-function sendResult(reply: FastifyReply, id: RpcId, result: JsonObject): FastifyReply {
+function sendResult(reply: FastifyReply, id: RpcId, result: Exclude<Answer, 'streamed'>): FastifyReply {
   const { before, after } = rpcSuccessAround(id);
   return reply.type('application/json; charset=utf-8').send(`${before}${JSON.stringify(result)}${after}`);
 }

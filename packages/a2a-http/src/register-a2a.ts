@@ -6,6 +6,7 @@ import { registerAgentCard } from './agent-card-route.ts';
 import { answerJsonRpc, sendError } from './json-rpc-door.ts';
 import { registerOpenApi } from './rest/openapi.ts';
 import { registerRest, sendRestError } from './rest/rest-door.ts';
+import { registerRest03, sendRestError03 } from './rest/rest-door-03.ts';
 
 export type A2AHttpOptions = {
   card: PublishedCard;
@@ -15,7 +16,7 @@ const JSON_TYPES = ['application/json', 'application/a2a+json'];
 const PATHS = ['/', '/a2a'];
 
 /**
- * Opens the HTTP bindings of a door on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy (April 2025), HTTP+JSON, the agent card, JSON for
+ * Opens the HTTP bindings of a door on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, JSON for
  * everything else. Needs nothing of the app but `serverOptions`. Closing the app drains the door and closes it: streams are told to come back and end.
  */
 export function registerA2A(app: FastifyInstance, door: Door, options: A2AHttpOptions): void {
@@ -39,6 +40,13 @@ export function registerA2A(app: FastifyInstance, door: Door, options: A2AHttpOp
     );
     registerRest(scope, door);
     registerOpenApi(scope, options.card);
+  });
+  app.register(async scope => {
+    takeJsonBytes(scope, limits);
+    scope.setErrorHandler<{ statusCode?: number }>((error, _request, reply) =>
+      sendRestError03(reply, faultOf(door, error, reply)),
+    );
+    registerRest03(scope, door);
   });
   // Fastify waits for open responses before it closes: streams must end first, or it waits for ever.
   app.addHook('preClose', async () => door.drain());

@@ -122,7 +122,10 @@ test('S4-8 the params of S4 and of typed clients that write null', () => {
   });
   const push = { url: 'https://example.org/', token: 'x', authentication: { schemes: ['bearer'] } };
   const full = legacy.decodeSend({ id: 'task-1', sessionId: 's', message, historyLength: 2, pushNotification: push });
-  assert.deepEqual([full.message.contextId, full.historyLength, full.push], ['s', 2, push]);
+  assert.deepEqual(
+    [full.message.contextId, full.historyLength, full.push],
+    ['s', 2, { ...push, authentication: { scheme: 'bearer' } }],
+  );
 });
 
 test('S4-32 params of this form that are wrong are named, never quoted', () => {

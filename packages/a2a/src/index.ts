@@ -1,6 +1,6 @@
 export type { ForeignResponse } from './decode-event.ts';
 export { decodeForeignEvent, decodeForeignResponse } from './decode-event.ts';
-export type { DecodedEvent, Dialect, Operation, UnknownEvent } from './dialect.ts';
+export type { DecodedEvent, Dialect, Operation, PushForm, UnknownEvent } from './dialect.ts';
 export { frameResult, OPERATIONS, operationOf } from './dialect.ts';
 export { decodeListTasks } from './dialect-1.0/list-tasks.ts';
 export { REQUEST_SCHEMAS } from './dialect-1.0/request-schemas.ts';
@@ -15,9 +15,19 @@ export { A2A_JSON_TYPE, httpJsonFailure, paramsOfBody, paramsOfQuery } from './h
 export type { ParsedRequest, RpcFailure, RpcId, RpcRequest } from './json-rpc.ts';
 export { parseRequest, RPC_ID_CHARS_MAX, rpcFailure, rpcSuccessAround } from './json-rpc.ts';
 export type { JsonObject } from './json-value.ts';
-export { JSON_DEPTH_MAX } from './json-value.ts';
-export type { CancelRequest, GetTaskRequest, ListTasksRequest, SendRequest, SubscribeRequest } from './requests.ts';
-export { ID_CHARS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PARTS_MAX } from './schema/limits.ts';
+export { isObject, JSON_DEPTH_MAX, present } from './json-value.ts';
+export { fitsModes, outputModesOf } from './media-types.ts';
+export type {
+  CancelRequest,
+  GetTaskRequest,
+  ListPushRequest,
+  ListTasksRequest,
+  NewPushConfig,
+  PushConfig,
+  SendRequest,
+  SubscribeRequest,
+} from './requests.ts';
+export { ID_CHARS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PARTS_MAX, PUSH_CONFIGS_MAX } from './schema/limits.ts';
 export type { SseEvent, SseFrame } from './sse.ts';
 export { decodeSse, SSE_CONTENT_TYPE, SSE_EVENT_CHARS_MAX, sseComment, sseFrame } from './sse.ts';
 export type {

@@ -13,9 +13,39 @@ export type SendRequest = {
   /** Newest messages of the history to return; absent: all, 0: none. */
   historyLength?: number;
   acceptedOutputModes?: string[];
-  /** An inline push configuration came along. It may hold credentials, so it is kept out of everything that is stored with the message (C-21). */
-  push?: unknown;
+  /** A push configuration came along. It may hold credentials, so it is kept out of everything that is stored with the message (C-21). */
+  push?: NewPushConfig;
 };
+
+/** What a webhook is shown of itself: the scheme, and the credentials after it in the `Authorization` header. */
+export type PushAuthentication = { scheme: string; credentials?: string };
+
+/** Whom to tell about a task. `token` and `authentication.credentials` are secrets: no dialect writes them into an answer. */
+export type PushConfig = {
+  id: string;
+  taskId: string;
+  url: string;
+  token?: string;
+  authentication?: PushAuthentication;
+};
+
+/** A push configuration as a client asks for it: without the task, and without an id where the client leaves that to the door. */
+export type NewPushConfig = Omit<PushConfig, 'id' | 'taskId'> & { id?: string };
+
+export type CreatePushRequest = { taskId: string; config: NewPushConfig };
+
+/** `id` is absent in forms that have one configuration a task. */
+export type GetPushRequest = { taskId: string; id?: string };
+
+export type ListPushRequest = {
+  taskId: string;
+  /** Absent: all. */
+  pageSize?: number;
+  /** What an earlier answer gave as `nextPageToken`. */
+  pageToken?: string;
+};
+
+export type DeletePushRequest = { taskId: string; id: string };
 
 export type GetTaskRequest = { taskId: string; historyLength?: number };
 

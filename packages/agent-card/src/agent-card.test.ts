@@ -15,6 +15,7 @@ test('S4-1 C-13 one card serves 1.0 and 0.3 clients', () => {
     ['JSONRPC', '1.0', 'http://h:1/', undefined],
     ['HTTP+JSON', '1.0', 'http://h:1', undefined],
     ['JSONRPC', '0.3', 'http://h:1/', undefined],
+    ['HTTP+JSON', '0.3', 'http://h:1', undefined],
   ]);
   assert.deepEqual([card.url, card.preferredTransport, card.protocolVersion], ['http://h:1/', 'JSONRPC', '0.3.0']);
   assert.deepEqual([card.skills, card.defaultInputModes, card.defaultOutputModes], [[skill], MODES, MODES]);
@@ -37,8 +38,7 @@ test('S4-1 every field that is configured is on the card, and none that is not',
 });
 
 test('S4-1 one interface for each binding and version, 1.0 first; every tenant has those of 1.0 as well', () => {
-  const rest: AgentInterface = { url: 'http://h:1/v1', protocolBinding: 'HTTP+JSON', protocolVersion: '0.3' };
-  const card = agentCard({ ...settings, moreInterfaces: [rest, grpc('0.3'), grpc('1.0')], tenants: ['a', 'b'] });
+  const card = agentCard({ ...settings, moreInterfaces: [grpc('0.3'), grpc('1.0')], tenants: ['a', 'b'] });
   assert.deepEqual(
     card.supportedInterfaces.map(row).map(([binding, version, , tenant]) => `${binding} ${version} ${tenant ?? ''}`.trim()),
     [
@@ -48,7 +48,7 @@ test('S4-1 one interface for each binding and version, 1.0 first; every tenant h
   );
   assert.deepEqual(card.additionalInterfaces, [
     { url: 'http://h:1/', transport: 'JSONRPC' },
-    { url: 'http://h:1/v1', transport: 'HTTP+JSON' },
+    { url: 'http://h:1', transport: 'HTTP+JSON' },
     { url: 'h:2', transport: 'GRPC' },
   ]);
 });

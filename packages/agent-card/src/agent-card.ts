@@ -69,7 +69,7 @@ export type AgentCardSettings = {
   skills: readonly AgentSkill[];
   /** A flag that is absent is false. */
   capabilities: Partial<AgentCapabilities>;
-  /** Doors beside JSON-RPC of both versions and HTTP+JSON of 1.0: gRPC, and what else of 0.3 there is. */
+  /** Doors beside JSON-RPC and HTTP+JSON of both versions: gRPC. */
   moreInterfaces?: readonly AgentInterface[];
   /** Each gets every interface of 1.0 for itself, after those that name no tenant. */
   tenants?: readonly string[];
@@ -120,10 +120,12 @@ export function agentCard(settings: AgentCardSettings): AgentCard {
  * takes the last one of 1.0, so those without a tenant come again behind the tenants: nobody is in one by accident.
  */
 function interfacesOf({ url, moreInterfaces = [], tenants = [] }: AgentCardSettings): AgentInterface[] {
+  const base = url.replace(/\/+$/, '');
   const all: AgentInterface[] = [
     { url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
-    { url: url.replace(/\/+$/, ''), protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
+    { url: base, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
     { url, protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
+    { url: base, protocolBinding: 'HTTP+JSON', protocolVersion: '0.3' },
     ...moreInterfaces,
   ];
   const of = (version: string) => all.filter(({ protocolVersion }) => protocolVersion === version);

@@ -40,6 +40,17 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     return value === undefined ? undefined : { key, value, revision: newest.seq };
   }
 
+  async under(prefix: string): Promise<Entry<V>[]> {
+    requireKey(prefix);
+    const { jsm } = this.#connection;
+    const filter = `${this.#prefix}${prefix}.*`;
+    const info = await retry(this.#connection, this.#stream, () => jsm.streams.info(this.#stream, { subjects_filter: filter }));
+    // Of a deleted key the mark is still there: reading it tells.
+    const keys = Object.keys(info?.state.subjects ?? {}).map(subject => subject.slice(this.#prefix.length));
+    const entries = await Promise.all(keys.sort().map(key => this.get(key)));
+    return entries.filter(entry => entry !== undefined);
+  }
+
   async put(key: string, value: V): Promise<number> {
     return this.#write(key, encodePayload(value));
   }

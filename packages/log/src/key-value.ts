@@ -1,6 +1,8 @@
 /** A small bucket of named JSON values with revisions: shard leases, task index, agent registry, message ids. */
 export interface KeyValue<V> {
   get(key: string): Promise<Entry<V> | undefined>;
+  /** The entries whose keys are `<prefix>.` and one more part, as they are now, by key. Reads each of them: for prefixes of few. */
+  under(prefix: string): Promise<Entry<V>[]>;
   /** Writes unconditionally. */
   put(key: string, value: V): Promise<number>;
   /** Writes if the key does not exist (or was deleted); rejects with LogConflict otherwise. */

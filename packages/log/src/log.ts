@@ -80,9 +80,15 @@ export type PushConfigEntry = {
   authentication?: { scheme: string; credentials?: string };
   /** The form of the bodies: that of the client who asked. */
   dialect: DialectName;
+  /** Only the task of the same owner is told about: an entry may have been there before the task. */
   owner?: Owner;
   /** Events after this generation are told; 0: all of them. */
   after: number;
+  /**
+   * Set while no task had the id: a client of the legacy form owns it, and may name the webhook first (S3-23). If no task of the same `owner` has begun by then, the entry
+   * counts as absent; epoch milliseconds.
+   */
+  waitsUntil?: number;
 };
 
 /** Key: that of the configuration. Written by the notifier alone. */

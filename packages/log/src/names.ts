@@ -2,9 +2,9 @@ import { isRole, isTaskId, type Role } from '@hopline/events';
 
 /**
  * Names that become subject tokens. A bad one is a bug of the caller, not a fault of the log: TypeError, before anything is sent.
- * The characters of a key are those of a NATS key-value bucket (ADR-8), so that every bucket can be read with `nats kv`.
+ * The longest key is that of a push configuration: a task id, and its own id of 128 characters, in base64url of their UTF-8. The characters of a key are those of a NATS key-value bucket (ADR-8), so that every bucket can be read with `nats kv`.
  */
-export const KEY_CHARS_MAX = 256;
+export const KEY_CHARS_MAX = 1024;
 const KEY = /^[-/=\w]+(\.[-/=\w]+)*$/;
 
 export function requireTaskId(taskId: string): void {
@@ -17,6 +17,6 @@ export function requireRole(role: string): asserts role is Role {
 
 export function requireKey(key: string): void {
   if (key.length > KEY_CHARS_MAX || !KEY.test(key)) {
-    throw new TypeError('a key is 1 to 256 of letters, digits, "_", "-", "/", "=" and single "." between them');
+    throw new TypeError(`a key is 1 to ${KEY_CHARS_MAX} of letters, digits, "_", "-", "/", "=" and single "." between them`);
   }
 }

@@ -28,6 +28,7 @@ test('S4-1 what is set stands on the card, and what is not does not', async () =
     skills: 'public',
     extended: true,
     streaming: true,
+    push: false,
   });
   const card = await cardOf({
     HOPLINE_CARD_VERSION: '2.0',

@@ -71,6 +71,11 @@ export const CARD_SETTINGS = {
     default: true,
     doc: 'Streams are offered. false: the card says so, and asking for one is UnsupportedOperation.',
   },
+  HOPLINE_PUSH: {
+    type: 'boolean',
+    default: false,
+    doc: 'Clients may name webhooks that are told about their tasks, and the card says so. Needs a notifier.',
+  },
 } as const satisfies Record<string, Setting>;
 
 type CardSettings = Settings<typeof CARD_SETTINGS>;
@@ -128,6 +133,7 @@ export async function cardFromSettings(settings: CardSettings, version: string):
     skills: settings.HOPLINE_CARD_SKILLS,
     extended: settings.HOPLINE_CARD_EXTENDED,
     streaming: settings.HOPLINE_STREAMING,
+    push: settings.HOPLINE_PUSH,
     ...(signer !== undefined && { signer }),
   };
 }

@@ -6,7 +6,7 @@ import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { CARD_SETTINGS, withCardChecked } from './card-settings.ts';
 
 /** Those that ingress alone has. */
-export const INGRESS_SETTINGS = {
+const INGRESS_SETTINGS = {
   HOPLINE_PROFILE: { type: 'enum', values: PROFILES, default: 'caipe', doc: 'How the work of agents shows to clients.' },
   HOPLINE_PUBLIC_URL: {
     type: 'url',

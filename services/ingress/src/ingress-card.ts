@@ -1,3 +1,4 @@
+import { outputModesOf } from '@hopline/a2a';
 import type { DoorOptions } from '@hopline/a2a-door';
 import {
   type AgentCard,
@@ -15,6 +16,8 @@ type Told = 'name' | 'description' | 'version' | 'provider' | 'documentationUrl'
 
 export type IngressCardOptions = Pick<AgentCardSettings, Told> & {
   streaming: boolean;
+  /** Clients may name webhooks. */
+  push: boolean;
   /** Whether the public card has the skills of the agents, or the extended one alone. */
   skills: 'public' | 'callers';
   /** There is an extended card, where callers are asked who they are. */
@@ -36,15 +39,20 @@ export type CardSources = {
 };
 
 /** What the card says that the door does. */
-type Offers = Pick<DoorOptions, 'streaming' | 'extensions' | 'extendedCard'>;
+type Offers = Pick<DoorOptions, 'streaming' | 'extensions' | 'push' | 'outputModes' | 'extendedCard'>;
 
 /** The public card, and what the door behind it offers: of one making, so that neither says more than the other. */
 export function ingressCard(options: IngressCardOptions, sources: CardSources): { card: PublishedCard; offers: Offers } {
-  const { streaming, skills, extended, signer, ...told } = options;
+  const { streaming, push, skills, extended, signer, ...told } = options;
   const { url, agents, security, tenants } = sources;
   const isExtended = extended && security !== undefined;
   const extensions = streaming ? [resumeExtension] : [];
-  const capabilities = { streaming, extendedAgentCard: isExtended, ...(extensions.length > 0 && { extensions }) };
+  const capabilities = {
+    streaming,
+    pushNotifications: push,
+    extendedAgentCard: isExtended,
+    ...(extensions.length > 0 && { extensions }),
+  };
   const build = (): AgentCard => {
     const shown = skills === 'public' ? agents().filter(({ isLive }) => isLive) : [];
     const who = security === undefined ? { tenants: tenants.slice(0, CARD_TENANTS_MAX) } : { security };
@@ -54,6 +62,6 @@ export function ingressCard(options: IngressCardOptions, sources: CardSources): 
   const extendedCard = async () => (await full.current()).card;
   return {
     card: new PublishedCard(build, signer),
-    offers: { streaming, extensions, ...(isExtended && { extendedCard }) },
+    offers: { streaming, extensions, push, outputModes: () => outputModesOf(build()), ...(isExtended && { extendedCard }) },
   };
 }

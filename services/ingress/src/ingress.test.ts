@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { A2AError } from '@hopline/a2a';
-import { createHealth, defineConfig } from '@hopline/lifecycle';
+import { createHealth } from '@hopline/lifecycle';
 import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
-import { INGRESS_SETTINGS } from './config.ts';
 import { createIngress, type IngressDeps } from './ingress.ts';
 import { CARD_TENANTS_MAX, type IngressCardOptions } from './ingress-card.ts';
 
@@ -16,6 +14,7 @@ const CARD: IngressCardOptions = {
   skills: 'public',
   extended: true,
   streaming: true,
+  push: false,
 };
 
 async function openIngress(t: TestContext, { publicUrl, card, auth, tenants }: Partial<IngressDeps> = {}) {
@@ -97,7 +96,7 @@ test('S4-1 tenants stand on the card where nobody is asked, between interfaces t
   const { supportedInterfaces } = await cardAt(url);
   assert.deepEqual(
     supportedInterfaces.map(one => `${one.protocolVersion} ${one.tenant ?? ''}`),
-    ['1.0 ', '1.0 ', '1.0 acme', '1.0 acme', '1.0 ', '1.0 ', '0.3 '],
+    ['1.0 ', '1.0 ', '1.0 acme', '1.0 acme', '1.0 ', '1.0 ', '0.3 ', '0.3 '],
   );
   const many = await openIngress(t, { tenants: Array.from({ length: CARD_TENANTS_MAX + 1 }, (_, n) => `t${n}`) });
   const named = new Set((await cardAt(many.url)).supportedInterfaces.flatMap(({ tenant }) => tenant ?? []));
@@ -132,7 +131,7 @@ test('S4-2 the extended card: for authenticated callers, where callers are asked
   assert.deepEqual(card.security, [{ bearer: [] }]);
   assert.deepEqual(
     card.supportedInterfaces.map(one => one.tenant),
-    [undefined, undefined, undefined],
+    [undefined, undefined, undefined, undefined],
   );
   assert.ok((await ask(closed.url, 'GetExtendedAgentCard', {})).error);
   const { result } = await ask(closed.url, 'GetExtendedAgentCard', {}, good);
@@ -157,6 +156,26 @@ test('C-27 the card names the public address when there is one', async t => {
   assert.deepEqual([card.url, card.supportedInterfaces[0]?.url], ['https://agents.example/a2a', 'https://agents.example/a2a']);
 });
 
+test('S4-2 S4-23 webhooks are on the card when they are taken, and only then', async t => {
+  for (const push of [false, true]) {
+    const { url } = await openIngress(t, { card: { ...CARD, push } });
+    const card = (await (await fetch(`${url}/.well-known/agent-card.json`)).json()) as { capabilities: Record<string, boolean> };
+    assert.equal(card.capabilities.pushNotifications, push);
+    const response = await fetch(`${url}/tasks/x/pushNotificationConfigs`, { headers: { 'a2a-version': '1.0' } });
+    const { error } = (await response.json()) as { error: { details: { reason: string }[] } };
+    assert.equal(error.details[0]?.reason, push ? 'TASK_NOT_FOUND' : 'PUSH_NOTIFICATION_NOT_SUPPORTED');
+  }
+});
+
+test('S4-38 output modes that the card does not offer are refused', async t => {
+  const { url } = await openIngress(t);
+  const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
+  const body = { id: 1, method: 'SendMessage', params: { message, configuration: { acceptedOutputModes: ['video/mp4'] } } };
+  const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+  assert.equal(((await response.json()) as { error: { code: number } }).error.code, -32005);
+});
+
 test('one door for A2A and the probes, JSON for everything else', async t => {
   const { url } = await openIngress(t);
   const statuses = await Promise.all(
@@ -169,9 +188,4 @@ test('one door for A2A and the probes, JSON for everything else', async t => {
     body: '{"id":1,"method":"tasks/get","params":{"id":"x"}}',
   });
   assert.equal(((await response.json()) as { error: { code: number } }).error.code, -32001);
-});
-
-test('the README has the settings of ingress as they are', () => {
-  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
-  assert(readme.includes(defineConfig(INGRESS_SETTINGS).table()), defineConfig(INGRESS_SETTINGS).table());
 });

@@ -73,6 +73,17 @@ export class TaskFeeds {
     }
   }
 
+  /** What the newest record of a task says of it, without its history; undefined for an id that no task has. Throws TASK_NOT_FOUND for a task that is not the caller's. */
+  async control(taskId: string, caller: Owner): Promise<TaskControl | undefined> {
+    try {
+      const control = (await this.#log.facts.last(taskId))?.record.control;
+      if (control !== undefined) this.#requireShown(control, caller);
+      return control;
+    } catch (thrown) {
+      throw fromLog(thrown, taskId);
+    }
+  }
+
   close(): void {
     for (const held of this.#held.values()) this.#drop(held);
   }

@@ -1,4 +1,13 @@
-import { A2AError, isInterrupted, isTerminal, legacyOrigin, type Message, type Metadata, type SendRequest } from '@hopline/a2a';
+import {
+  A2AError,
+  fitsModes,
+  isInterrupted,
+  isTerminal,
+  legacyOrigin,
+  type Message,
+  type Metadata,
+  type SendRequest,
+} from '@hopline/a2a';
 import { isTaskId, TASK_ID_CHARS_MAX } from '@hopline/events';
 import { uuidv7 } from 'uuidv7';
 import type { Ask, Door } from '../door.ts';
@@ -6,20 +15,39 @@ import type { TaskFeed } from '../feed/task-feed.ts';
 import { fromLog } from '../log-faults.ts';
 import { type Admission, acquireTask, admitFirst, admitNext } from './admit-message.ts';
 import { claimTask, fingerprintOf } from './message-claim.ts';
+import { requireStorable, storeInline } from './push-configs.ts';
+import { dropStrayPushConfigs } from './push-store.ts';
 import { ownMessage, ownMetadata } from './reserved-metadata.ts';
 
-/** Decides which task a message belongs to, and refuses what does not fit. Nothing is said to the log yet. */
+/** Decides which task a message belongs to, refuses what does not fit, and stores the webhook that came along. Nothing is said to the log yet. */
 export async function admitRequest(door: Door, ask: Ask, request: SendRequest): Promise<Admission> {
-  if (request.push !== undefined) throw new A2AError('PUSH_NOTIFICATION_NOT_SUPPORTED');
-  const message = ownMessage(request.message);
-  const metadata = ownMetadata(request.metadata);
+  if (request.push !== undefined) requireStorable(door, request.push);
+  const { acceptedOutputModes: accepted } = request;
+  if (accepted !== undefined && !fitsModes(accepted, door.outputModes())) {
+    throw new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail: 'acceptedOutputModes names nothing that the card offers' });
+  }
   try {
-    if (request.ownTaskId !== undefined) return await admitOwned(door, ask, request.ownTaskId, message, metadata);
-    if (message.taskId !== undefined) return await admitNext(door, ask, message, message.taskId, metadata);
-    return await admitFirst(door, ask, message, metadata);
+    const admission = await admit(door, ask, request.ownTaskId, ownMessage(request.message), ownMetadata(request.metadata));
+    await storeInline(door, ask, admission, request.push).catch(thrown => {
+      if ('lease' in admission) admission.lease.release();
+      throw thrown;
+    });
+    return admission;
   } catch (thrown) {
     throw fromLog(thrown);
   }
+}
+
+function admit(
+  door: Door,
+  ask: Ask,
+  ownTaskId: string | undefined,
+  message: Message,
+  metadata: Metadata | undefined,
+): Promise<Admission> {
+  if (ownTaskId !== undefined) return admitOwned(door, ask, ownTaskId, message, metadata);
+  if (message.taskId !== undefined) return admitNext(door, ask, message, message.taskId, metadata);
+  return admitFirst(door, ask, message, metadata);
 }
 
 /**
@@ -48,13 +76,14 @@ async function admitOwned(
 /** The first message is known by its task's id: sent twice, on any replica, it begins one task. */
 async function admitFirstOwned(
   door: Door,
-  { caller }: Ask,
+  ask: Ask,
   taskId: string,
   said: Message,
   metadata: Metadata | undefined,
 ): Promise<Admission> {
   const message = { ...said, messageId: said.messageId || taskId };
-  await claimTask(door.log.messageIds, caller, message, taskId);
+  await claimTask(door.log.messageIds, ask.caller, message, taskId);
+  if (door.push) await dropStrayPushConfigs(door, ask, taskId);
   const { contextId = uuidv7() } = message;
   return { kind: 'again', taskId, contextId, message, metadata: { ...metadata, ...legacyOrigin(Date.now()) } };
 }

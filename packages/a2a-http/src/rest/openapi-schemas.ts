@@ -63,6 +63,12 @@ const ANSWERS: Record<string, JsonObject> = {
     pageSize: { type: 'integer' },
     totalSize: { type: 'integer' },
   }),
+  ShownPushNotificationConfig: object({ id: text, taskId: text, url: text }, { authentication: object({ scheme: text }) }),
+  ListTaskPushNotificationConfigsResponse: object({
+    configs: listOf(ref('ShownPushNotificationConfig')),
+    nextPageToken: text,
+  }),
+  Empty: object({}),
   AgentCard: object({
     name: text,
     description: text,
@@ -92,10 +98,12 @@ const requests = JSON.parse(JSON.stringify(REQUEST_SCHEMAS)) as Record<
   { properties: Record<string, JsonObject> }
 >;
 
+type Query = 'GetTaskRequest' | 'ListTasksRequest' | 'ListTaskPushNotificationConfigsRequest';
+
 /** Query parameters of a request: its members without the one that stands in the path. No query can say null. */
-export function queryOf(name: 'GetTaskRequest' | 'ListTasksRequest'): JsonObject[] {
-  const { id: _id, ...members } = requests[name].properties;
-  return Object.entries(members).map(([member, { nullable: _nullable, ...schema }]) => {
+export function queryOf(name: Query, inPath?: string): JsonObject[] {
+  const members = Object.entries(requests[name].properties).filter(([member]) => member !== inPath);
+  return members.map(([member, { nullable: _nullable, ...schema }]) => {
     const values = Array.isArray(schema.enum) ? { enum: schema.enum.filter(value => value !== null) } : {};
     const own = plain({ ...schema, ...values });
     return { name: member, in: 'query', schema: member === 'statusTimestampAfter' ? time : own };
@@ -103,14 +111,15 @@ export function queryOf(name: 'GetTaskRequest' | 'ListTasksRequest'): JsonObject
 }
 
 /** What stands in the path is no member of the body. */
-function withoutId(schema: unknown): unknown {
-  const { properties, required: _required, ...rest } = schema as { properties: JsonObject; required?: unknown };
-  const { id: _id, ...others } = properties;
-  return { ...rest, properties: others };
+function without(inPath: string, schema: unknown): unknown {
+  const { properties, required = [], ...rest } = schema as { properties: JsonObject; required?: string[] };
+  const { [inPath]: _inPath, ...others } = properties;
+  return { ...rest, properties: others, required: required.filter(member => member !== inPath) };
 }
 
 export const SCHEMAS: JsonObject = {
   ...ANSWERS,
   SendMessageRequest: plain(requests.SendMessageRequest),
-  CancelTaskRequest: withoutId(plain(requests.CancelTaskRequest)),
+  CancelTaskRequest: without('id', plain(requests.CancelTaskRequest)),
+  TaskPushNotificationConfig: without('taskId', plain(requests.TaskPushNotificationConfig)),
 };

@@ -38,7 +38,7 @@ function checker({ components }: Document): (name: string, value: unknown) => vo
 }
 
 async function openAnswering(t: TestContext): Promise<Rig> {
-  const rig = await openRig(t);
+  const rig = await openRig(t, { push: true });
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['Here', ' is']);
   return rig;
 }
@@ -95,6 +95,13 @@ test('what the door answers is what the document says', async t => {
   fits('ListTasksResponse', (await rest(rig, 'GET /tasks?includeArtifacts=true')).body);
   const frames = await restFrames(await restResponse(rig, 'POST /message:stream', { body: { message: userMessage('y') } }));
   for (const { json } of frames) fits('StreamResponse', json);
+  const path = `/tasks/${sent.body.task.id}/pushNotificationConfigs`;
+  const config = { id: 'c', url: 'https://example.org/', token: null, authentication: { scheme: 'Bearer', credentials: 'x' } };
+  fits('TaskPushNotificationConfig', config);
+  fits('ShownPushNotificationConfig', (await rest(rig, `POST ${path}`, { body: config })).body);
+  fits('ShownPushNotificationConfig', (await rest(rig, `GET ${path}/c`)).body);
+  fits('ListTaskPushNotificationConfigsResponse', (await rest(rig, `GET ${path}`)).body);
+  fits('Empty', (await rest(rig, `DELETE ${path}/c`)).body);
   for (const line of ['GET /tasks/x', 'GET /tasks?pageSize=0', 'PUT /tasks']) fits('Error', (await rest(rig, line)).body);
 });
 

@@ -10,6 +10,10 @@ const OPENAPI_PATH = '/openapi.json';
 /** How long a reader may keep the document; seconds. Its address may change with the card. */
 const DOCUMENT_AGE_S = 300;
 
+/** The document has one version, because a path has: the other one is ProtoJSON of another definition, which names, not schemas, describe. */
+const OTHER_VERSION =
+  'This is A2A 1.0. Below `/v1` clients of A2A 0.3 find the paths that its specification names, as that version writes them.';
+
 const ref = (name: string): JsonObject => ({ $ref: `#/components/schemas/${name}` });
 
 function json(schema: JsonObject): JsonObject {
@@ -49,7 +53,11 @@ const OPERATIONS: Readonly<Record<string, Described>> = {
     bodyRequired: true,
     responses: stream,
   },
-  GetTask: { summary: 'A task as it is now.', parameters: queryOf('GetTaskRequest'), responses: answer('The task.', 'Task') },
+  GetTask: {
+    summary: 'A task as it is now.',
+    parameters: queryOf('GetTaskRequest', 'id'),
+    responses: answer('The task.', 'Task'),
+  },
   ListTasks: {
     summary: 'Tasks, the newest status first, page by page.',
     parameters: queryOf('ListTasksRequest'),
@@ -61,10 +69,26 @@ const OPERATIONS: Readonly<Record<string, Described>> = {
     parameters: cursors,
     responses: stream,
   },
-  CreateTaskPushNotificationConfig: { summary: 'Refused: the card offers no push notifications.' },
-  GetTaskPushNotificationConfig: { summary: 'Refused: the card offers no push notifications.' },
-  ListTaskPushNotificationConfigs: { summary: 'Refused: the card offers no push notifications.' },
-  DeleteTaskPushNotificationConfig: { summary: 'Refused: the card offers no push notifications.' },
+  CreateTaskPushNotificationConfig: {
+    summary:
+      'Names a webhook that is told about a task; one of the same id is replaced. Refused where the card offers no push notifications.',
+    body: 'TaskPushNotificationConfig',
+    bodyRequired: true,
+    responses: answer('The configuration, without its secrets.', 'ShownPushNotificationConfig'),
+  },
+  GetTaskPushNotificationConfig: {
+    summary: 'A webhook of a task, without its secrets.',
+    responses: answer('The configuration.', 'ShownPushNotificationConfig'),
+  },
+  ListTaskPushNotificationConfigs: {
+    summary: 'The webhooks of a task, in the order of their ids.',
+    parameters: queryOf('ListTaskPushNotificationConfigsRequest', 'taskId'),
+    responses: answer('A page.', 'ListTaskPushNotificationConfigsResponse'),
+  },
+  DeleteTaskPushNotificationConfig: {
+    summary: 'A webhook is told nothing more. Deleting what is not there is no error.',
+    responses: answer('It is gone.', 'Empty'),
+  },
   GetExtendedAgentCard: {
     summary: 'What authenticated callers are told beyond the public card. Refused where that does not offer it.',
     responses: answer('The card.', 'AgentCard'),
@@ -118,7 +142,7 @@ function openApiDocument(card: AgentCard): JsonObject {
   const url = supportedInterfaces.find(one => one.protocolBinding === 'HTTP+JSON')?.url;
   return {
     openapi: '3.1.0',
-    info: { title: name, version, description },
+    info: { title: name, version, description: `${description}\n\n${OTHER_VERSION}` },
     servers: [{ url: url || '/' }],
     paths: Object.fromEntries(paths),
     components: {

@@ -1,13 +1,17 @@
+import type { Operation } from '@hopline/a2a';
+
 export const HTTP_METHODS = ['GET', 'POST', 'DELETE'] as const;
 export type HttpMethod = (typeof HTTP_METHODS)[number];
 
-/** What the methods of a path do, by the name that JSON-RPC has for the same. */
-export type RestRoute = { readonly [method in HttpMethod]?: string };
+/** What the methods of a path do. */
+export type RestRoute<T> = { readonly [method in HttpMethod]?: T };
+export type RestRoutes<T> = Readonly<Record<string, RestRoute<T>>>;
 
 /**
- * The HTTP+JSON binding as data ([A2A 1.0] 5.3 and 11.3, annotations in a2a.proto). Each of them also exists under `/{tenant}`. The door and its OpenAPI document are made of it.
+ * HTTP+JSON of 1.0 as data ([A2A 1.0] 5.3 and 11.3, annotations in a2a.proto, whose names the parameters have), by the name that JSON-RPC has for the same. Each of them also exists under
+ * `/{tenant}`. The door and its OpenAPI document are made of it.
  */
-export const REST_ROUTES: Readonly<Record<string, RestRoute>> = {
+export const REST_ROUTES: RestRoutes<string> = {
   '/message:send': { POST: 'SendMessage' },
   '/message:stream': { POST: 'SendStreamingMessage' },
   '/tasks': { GET: 'ListTasks' },
@@ -15,43 +19,57 @@ export const REST_ROUTES: Readonly<Record<string, RestRoute>> = {
   '/tasks/{id}:cancel': { POST: 'CancelTask' },
   // The text of the specification says POST, its a2a.proto GET; clients of both kinds exist.
   '/tasks/{id}:subscribe': { GET: 'SubscribeToTask', POST: 'SubscribeToTask' },
-  '/tasks/{id}/pushNotificationConfigs': {
+  '/tasks/{taskId}/pushNotificationConfigs': {
     GET: 'ListTaskPushNotificationConfigs',
     POST: 'CreateTaskPushNotificationConfig',
   },
-  '/tasks/{id}/pushNotificationConfigs/{configId}': {
+  '/tasks/{taskId}/pushNotificationConfigs/{id}': {
     GET: 'GetTaskPushNotificationConfig',
     DELETE: 'DeleteTaskPushNotificationConfig',
   },
   '/extendedAgentCard': { GET: 'GetExtendedAgentCard' },
 };
 
-/** A task id has no colon, so what follows one is the verb. The router cannot split them: to it `:` begins a parameter. */
-const TASK_PATH = '/tasks/{id}';
+/** HTTP+JSON of 0.3 ([A2A 0.3] 3.5.6 and 7). A list has no name in its JSON-RPC, so these are operations. */
+export const REST_ROUTES_03: RestRoutes<Operation> = {
+  '/v1/message:send': { POST: 'send' },
+  '/v1/message:stream': { POST: 'stream' },
+  '/v1/tasks': { GET: 'list' },
+  '/v1/tasks/{id}': { GET: 'get' },
+  '/v1/tasks/{id}:cancel': { POST: 'cancel' },
+  // JavaScript posts, as the text says; Python gets, as the proto says.
+  '/v1/tasks/{id}:subscribe': { GET: 'subscribe', POST: 'subscribe' },
+  '/v1/tasks/{taskId}/pushNotificationConfigs': { GET: 'listPush', POST: 'createPush' },
+  '/v1/tasks/{taskId}/pushNotificationConfigs/{id}': { GET: 'getPush', DELETE: 'deletePush' },
+  '/v1/card': { GET: 'extendedCard' },
+};
 
-/** Paths as the router knows them: those that differ by their verb alone are one. */
-export const ROUTER_PATHS: readonly string[] = [...new Set(Object.keys(REST_ROUTES).map(routerPath))];
+/** A task id has no colon, so what follows one is the verb. The router cannot split them: to it `:` begins a parameter. */
+const VERB = /\/\{id\}:\w+$/;
+
+/** Paths as the router knows them: those that differ by the verb of a task alone are one. */
+export function routerPaths(routes: RestRoutes<unknown>): string[] {
+  return [...new Set(Object.keys(routes).map(routerPath))];
+}
 
 function routerPath(path: string): string {
-  const plain = path.startsWith(`${TASK_PATH}:`) ? TASK_PATH : path;
-  return plain.replaceAll(':', '::').replaceAll(/\{(\w+)\}/g, ':$1');
+  return path
+    .replace(VERB, '/{id}')
+    .replaceAll(':', '::')
+    .replaceAll(/\{(\w+)\}/g, ':$1');
 }
 
-/** The route of a request, and its parameters in the path; undefined for a verb that is none. */
-export function routeOf(
+/** The route of a request that the router has found at `routed`, and its parameters in the path; undefined for a verb that is none. */
+export function routeOf<T>(
+  routes: RestRoutes<T>,
   routed: string,
   params: Readonly<Record<string, string>>,
-): { route: RestRoute; params: Record<string, string> } | undefined {
-  const { id, ...others } = params;
-  if (routed !== routerPath(TASK_PATH) || id === undefined) return { route: routeAt(routed)!, params: { ...params } };
+): { route: RestRoute<T>; params: Record<string, string> } | undefined {
+  const [path, verb] = Object.keys(routes).filter(one => routerPath(one) === routed);
+  if (path === undefined) return undefined;
+  const { id = '', ...others } = params;
   const colon = id.indexOf(':');
-  if (colon < 0) return { route: REST_ROUTES[TASK_PATH]!, params: { ...params } };
-  const path = TASK_PATH + id.slice(colon);
-  if (!Object.hasOwn(REST_ROUTES, path)) return undefined;
-  return { route: REST_ROUTES[path]!, params: { ...others, id: id.slice(0, colon) } };
-}
-
-function routeAt(routed: string): RestRoute | undefined {
-  const path = Object.keys(REST_ROUTES).find(one => routerPath(one) === routed);
-  return path === undefined ? undefined : REST_ROUTES[path];
+  if (verb === undefined || colon < 0) return { route: routes[path]!, params: { ...params } };
+  const spoken = path + id.slice(colon);
+  return Object.hasOwn(routes, spoken) ? { route: routes[spoken]!, params: { ...others, id: id.slice(0, colon) } } : undefined;
 }

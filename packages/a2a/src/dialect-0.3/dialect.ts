@@ -5,13 +5,14 @@ import { sendParams } from '../schema/send-params-0.3.ts';
 import { paramsCheck } from '../schema/validate.ts';
 import { decodeEvent, decodeMessage } from './decode.ts';
 import { encodeEvent, encodeMessage, encodeTask } from './encode.ts';
+import { decodePush, push03, pushOf } from './push.ts';
 
 const sendNotation = {
   check: paramsCheck(sendParams),
   message: decodeMessage,
   // The 0.3 specification leaves the default open; both official SDKs wait unless they are told not to.
   blocking: (configuration: { blocking?: unknown }) => configuration.blocking !== false,
-  push: (configuration: { pushNotificationConfig?: unknown }) => configuration.pushNotificationConfig,
+  push: (configuration: { pushNotificationConfig?: unknown }) => decodePush(configuration.pushNotificationConfig),
 };
 
 /** A2A 0.3, which 0.2 clients and agents also speak on these methods. */
@@ -23,14 +24,13 @@ export const dialect03: Dialect = {
     get: 'tasks/get',
     cancel: 'tasks/cancel',
     subscribe: 'tasks/resubscribe',
+    createPush: 'tasks/pushNotificationConfig/set',
+    getPush: 'tasks/pushNotificationConfig/get',
+    listPush: 'tasks/pushNotificationConfig/list',
+    deletePush: 'tasks/pushNotificationConfig/delete',
     extendedCard: 'agent/getAuthenticatedExtendedCard',
   },
-  refused: {
-    'tasks/pushNotificationConfig/set': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-    'tasks/pushNotificationConfig/get': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-    'tasks/pushNotificationConfig/list': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-    'tasks/pushNotificationConfig/delete': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-  },
+  push: push03,
   decodeSend: params => decodeSend(params, sendNotation),
   decodeGet,
   decodeCancel,
@@ -46,7 +46,7 @@ export const dialect03: Dialect = {
       blocking: request.blocking,
       historyLength: request.historyLength,
       acceptedOutputModes: request.acceptedOutputModes,
-      pushNotificationConfig: request.push,
+      pushNotificationConfig: request.push && pushOf(request.push),
     }),
     ...present({ metadata: request.metadata }),
   }),

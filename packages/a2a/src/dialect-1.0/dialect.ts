@@ -5,12 +5,13 @@ import { sendParams } from '../schema/send-params-1.0.ts';
 import { paramsCheck } from '../schema/validate.ts';
 import { decodeEvent, decodeMessage } from './decode.ts';
 import { withJsonNames } from './json-names.ts';
+import { decodePush, push10 } from './push.ts';
 
 const sendNotation = {
   check: paramsCheck(sendParams),
   message: decodeMessage,
   blocking: (configuration: { returnImmediately?: unknown }) => configuration.returnImmediately !== true,
-  push: (configuration: { taskPushNotificationConfig?: unknown }) => configuration.taskPushNotificationConfig,
+  push: (configuration: { taskPushNotificationConfig?: unknown }) => decodePush(configuration.taskPushNotificationConfig),
 };
 
 /** A2A 1.0. The canonical types are this dialect's JSON, so encoding is the identity. */
@@ -23,14 +24,13 @@ export const dialect10: Dialect = {
     list: 'ListTasks',
     cancel: 'CancelTask',
     subscribe: 'SubscribeToTask',
+    createPush: 'CreateTaskPushNotificationConfig',
+    getPush: 'GetTaskPushNotificationConfig',
+    listPush: 'ListTaskPushNotificationConfigs',
+    deletePush: 'DeleteTaskPushNotificationConfig',
     extendedCard: 'GetExtendedAgentCard',
   },
-  refused: {
-    CreateTaskPushNotificationConfig: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-    GetTaskPushNotificationConfig: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-    ListTaskPushNotificationConfigs: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-    DeleteTaskPushNotificationConfig: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-  },
+  push: push10,
   decodeSend: params => decodeSend(withJsonNames(params), sendNotation),
   decodeGet: params => decodeGet(withJsonNames(params)),
   decodeCancel: params => decodeCancel(withJsonNames(params)),

@@ -2,6 +2,7 @@ import type { TSchema } from 'typebox';
 import { cancelParams, getParams, subscribeParams } from '../schema/fields.ts';
 import { sendParams } from '../schema/send-params-1.0.ts';
 import { listParams } from './list-tasks.ts';
+import { createPushParams, listPushParams, onePushParams } from './push.ts';
 
 /** What a door checks requests of A2A 1.0 against, by the message's name in a2a.proto: for documents that describe the door. */
 export const REQUEST_SCHEMAS = {
@@ -10,4 +11,8 @@ export const REQUEST_SCHEMAS = {
   ListTasksRequest: listParams,
   CancelTaskRequest: cancelParams,
   SubscribeToTaskRequest: subscribeParams,
+  TaskPushNotificationConfig: createPushParams,
+  GetTaskPushNotificationConfigRequest: onePushParams,
+  ListTaskPushNotificationConfigsRequest: listPushParams,
+  DeleteTaskPushNotificationConfigRequest: onePushParams,
 } as const satisfies Record<string, TSchema>;

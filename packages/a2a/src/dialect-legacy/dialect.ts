@@ -1,8 +1,10 @@
 import type { Dialect } from '../dialect.ts';
+import { pushOf } from '../dialect-0.3/push.ts';
 import { present } from '../json-value.ts';
 import { decodeCancel, decodeGet, decodeSubscribe } from '../schema/decode-requests.ts';
 import { decodeEvent } from './decode.ts';
 import { besideResult, encodeEvent, encodeMessage, encodeSnapshot, encodeTask } from './encode.ts';
+import { pushLegacy } from './push.ts';
 import { decodeSend } from './send.ts';
 
 /** The form of April 2025, before 0.2: `tasks/*`, ids of tasks that clients make, sessions, `type` on parts. */
@@ -14,11 +16,10 @@ export const dialectLegacy: Dialect = {
     get: 'tasks/get',
     cancel: 'tasks/cancel',
     subscribe: 'tasks/resubscribe',
+    createPush: 'tasks/pushNotification/set',
+    getPush: 'tasks/pushNotification/get',
   },
-  refused: {
-    'tasks/pushNotification/set': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-    'tasks/pushNotification/get': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-  },
+  push: pushLegacy,
   decodeSend,
   decodeGet,
   decodeCancel,
@@ -38,7 +39,7 @@ export const dialectLegacy: Dialect = {
         sessionId: contextId,
         historyLength: request.historyLength,
         acceptedOutputModes: request.acceptedOutputModes,
-        pushNotification: request.push,
+        pushNotification: request.push && pushOf(request.push),
         metadata: request.metadata,
       }),
     };

@@ -3,6 +3,7 @@ import type { SendRequest } from '../requests.ts';
 import { sendParams } from '../schema/send-params-legacy.ts';
 import { paramsCheck } from '../schema/validate.ts';
 import { decodeMessage } from './decode.ts';
+import { decodeOnlyPush } from './push.ts';
 
 const check = paramsCheck(sendParams);
 
@@ -19,7 +20,7 @@ export function decodeSend(params: unknown): SendRequest {
       metadata: metadata(own),
       historyLength: typeof historyLength === 'number' ? historyLength : undefined,
       acceptedOutputModes: texts(acceptedOutputModes),
-      push: pushNotification ?? undefined,
+      push: decodeOnlyPush(pushNotification),
     }),
   };
 }

@@ -1,5 +1,5 @@
 import { type JsonObject, metadata, object, present, texts } from '../json-value.ts';
-import type { CancelRequest, GetTaskRequest, SendRequest, SubscribeRequest } from '../requests.ts';
+import type { CancelRequest, GetTaskRequest, NewPushConfig, SendRequest, SubscribeRequest } from '../requests.ts';
 import type { Message } from '../types.ts';
 import { cancelParams, getParams, subscribeParams } from './fields.ts';
 import { paramsCheck } from './validate.ts';
@@ -32,7 +32,7 @@ export type SendNotation = {
   check(params: unknown): void;
   message(value: JsonObject): Message;
   blocking(configuration: JsonObject): boolean;
-  push(configuration: JsonObject): unknown;
+  push(configuration: JsonObject): NewPushConfig | undefined;
 };
 
 export function decodeSend(params: unknown, notation: SendNotation): SendRequest {
@@ -46,7 +46,7 @@ export function decodeSend(params: unknown, notation: SendNotation): SendRequest
       metadata: metadata(own),
       historyLength: number(settings.historyLength),
       acceptedOutputModes: texts(settings.acceptedOutputModes),
-      push: notation.push(settings) ?? undefined,
+      push: notation.push(settings),
     }),
   };
 }

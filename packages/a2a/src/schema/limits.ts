@@ -15,3 +15,13 @@ export const PAGE_SIZE_MAX = 100;
 export const PAGE_SIZE_DEFAULT = 50;
 /** Characters of a page token. Ours have less than 256. */
 export const PAGE_TOKEN_CHARS_MAX = 512;
+/** Characters of a webhook's URL. */
+export const PUSH_URL_CHARS_MAX = 2048;
+/** Characters of a push configuration's id. */
+export const PUSH_CONFIG_ID_CHARS_MAX = 128;
+/** Characters of the token, and of the credentials, of a push configuration: each becomes an HTTP header, and servers take 8 KiB of them. */
+export const PUSH_SECRET_CHARS_MAX = 4096;
+/** Characters of the name of an authentication scheme. */
+export const PUSH_SCHEME_CHARS_MAX = 64;
+/** Push configurations of one task: each is told every event. */
+export const PUSH_CONFIGS_MAX = 16;

@@ -1,6 +1,7 @@
 import Type, { type TSchema } from 'typebox';
-import { anything, base64, flag, historyLength, id, metadata, name, names, optionalId, optionalObject } from './fields.ts';
+import { base64, flag, historyLength, id, metadata, name, names, optionalId, optionalObject } from './fields.ts';
 import { PARTS_MAX } from './limits.ts';
+import { authentication03, pushConfig } from './push-params.ts';
 
 const file = Type.Object(
   { bytes: base64, uri: Type.Optional(Type.String({ nullable: true })), name, mimeType: name },
@@ -50,7 +51,7 @@ export const sendParams = Type.Object({
     acceptedOutputModes: names,
     historyLength,
     blocking: flag,
-    pushNotificationConfig: anything,
+    pushNotificationConfig: optionalObject({ ...pushConfig, authentication: authentication03 }),
   }),
   metadata,
 });

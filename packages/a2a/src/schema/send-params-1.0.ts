@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import { anything, base64, flag, historyLength, id, metadata, name, names, optionalId, optionalObject } from './fields.ts';
 import { PARTS_MAX } from './limits.ts';
+import { authentication10, pushConfig } from './push-params.ts';
 
 const content = Type.Optional(Type.String());
 
@@ -30,7 +31,7 @@ export const sendParams = Type.Object({
     acceptedOutputModes: names,
     historyLength,
     returnImmediately: flag,
-    taskPushNotificationConfig: anything,
+    taskPushNotificationConfig: optionalObject({ ...pushConfig, authentication: authentication10 }),
   }),
   metadata,
 });

@@ -1,6 +1,7 @@
 import Type from 'typebox';
-import { anything, historyLength, id, metadata, names, optionalId } from './fields.ts';
+import { historyLength, id, metadata, names, optionalId, optionalObject } from './fields.ts';
 import { PARTS_MAX } from './limits.ts';
+import { authentication03, pushConfig } from './push-params.ts';
 import { part } from './send-params-0.3.ts';
 
 /** A message has no id of its own in this form; one that has is taken at its word. */
@@ -20,6 +21,6 @@ export const sendParams = Type.Object({
   message,
   acceptedOutputModes: names,
   historyLength,
-  pushNotification: anything,
+  pushNotification: optionalObject({ ...pushConfig, authentication: authentication03 }),
   metadata,
 });

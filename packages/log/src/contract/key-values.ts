@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { LogConflict, LogUnavailable } from '../errors.ts';
 import type { Change } from '../key-value.ts';
 import type { MessageIdEntry } from '../log.ts';
+import { KEY_CHARS_MAX } from '../names.ts';
 import { all, type Case, newTask, range, until, within } from './log-under-test.ts';
 
 const value = (taskId: string): MessageIdEntry => ({ taskId, fingerprint: 'f' });
@@ -31,6 +32,23 @@ export const keyValueCases: Case[] = [
       assert.deepEqual(await log.messageIds.get(key), { key, value: value('b'), revision: second });
       await log.messageIds.delete(key);
       assert.equal(await other.get(key), undefined);
+    },
+  },
+  {
+    name: 'the entries under a prefix: its own and no deeper ones, none of a prefix that begins alike, none that was deleted',
+    async run({ log, another }) {
+      const prefix = newTask();
+      const other = (await another()).messageIds;
+      assert.deepEqual(await log.messageIds.under(prefix), []);
+      for (const key of [prefix, `${prefix}x.a`, `${prefix}.b.c`, `${prefix}.gone`]) await log.messageIds.put(key, value('x'));
+      await log.messageIds.delete(`${prefix}.gone`);
+      const second = await other.put(`${prefix}.b`, value('2'));
+      const first = await other.put(`${prefix}.a`, value('1'));
+      assert.deepEqual(await log.messageIds.under(prefix), [
+        { key: `${prefix}.a`, value: value('1'), revision: first },
+        { key: `${prefix}.b`, value: value('2'), revision: second },
+      ]);
+      await assert.rejects(log.messageIds.under('>'), TypeError);
     },
   },
   {
@@ -143,11 +161,12 @@ export const keyValueCases: Case[] = [
   {
     name: 'a key that NATS would not take is refused',
     async run({ log }) {
-      for (const key of ['', '.a', 'a.', 'a..b', 'a b', 'a*', '>', 'ä', 'x'.repeat(257)]) {
+      for (const key of ['', '.a', 'a.', 'a..b', 'a b', 'a*', '>', 'ä', 'x'.repeat(KEY_CHARS_MAX + 1)]) {
         await assert.rejects(log.messageIds.get(key), TypeError);
         await assert.rejects(log.messageIds.put(key, value('a')), TypeError);
       }
       await log.messageIds.put('relay.a-b_C/1=2', value('a'));
+      await log.messageIds.put('x'.repeat(KEY_CHARS_MAX), value('a'));
     },
   },
   {

@@ -39,6 +39,13 @@ export class MemoryKeyValue<V> implements KeyValue<V> {
     return cell?.json === undefined ? undefined : { key, value: JSON.parse(cell.json) as V, revision: cell.revision };
   }
 
+  async under(prefix: string): Promise<Entry<V>[]> {
+    this.#cell(prefix);
+    const keys = [...this.#bucket.cells.keys()].filter(key => isUnder(key, prefix)).sort();
+    const entries = await Promise.all(keys.map(key => this.get(key)));
+    return entries.filter(entry => entry !== undefined);
+  }
+
   async put(key: string, value: V): Promise<number> {
     this.#cell(key);
     return this.#bucket.write(key, JSON.stringify(value));
@@ -94,6 +101,10 @@ export class MemoryKeyValue<V> implements KeyValue<V> {
     requireOpen(this.#closed);
     return this.#bucket.cells.get(key);
   }
+}
+
+function isUnder(key: string, prefix: string): boolean {
+  return key.startsWith(`${prefix}.`) && !key.includes('.', prefix.length + 1);
 }
 
 function toChange<V>(key: string, cell: Cell): Change<V> {

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { call, openRig } from './door.test-kit.ts';
+import { rest } from './rest.test-kit.ts';
+
+test('where there is an extended card every dialect that knows one gives it to its caller', async t => {
+  const rig = await openRig(t, {
+    authenticate: async ({ headers }) => ({ subject: String(headers['x-subject']) }),
+    extendedCard: ({ subject }) => ({ name: `for ${subject}` }),
+  });
+  const headers = { 'x-subject': 'anna' };
+  for (const dialect of ['1.0', '0.3'] as const) {
+    assert.deepEqual((await call(rig, 'extendedCard', {}, { dialect, headers })).result, { name: 'for anna' });
+  }
+  const { status, body } = await rest(rig, 'GET /extendedAgentCard', { headers });
+  assert.deepEqual([status, body], [200, { name: 'for anna' }]);
+});
+
+test('where there is none 1.0 and 0.3 have their own error', async t => {
+  const rig = await openRig(t);
+  assert.equal((await call(rig, 'extendedCard', {})).error?.code, -32004);
+  assert.equal((await call(rig, 'extendedCard', {}, { dialect: '0.3' })).error?.code, -32007);
+  assert.equal((await rest(rig, 'GET /extendedAgentCard')).body.error.details[0].reason, 'UNSUPPORTED_OPERATION');
+});

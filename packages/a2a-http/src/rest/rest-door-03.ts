@@ -1,0 +1,74 @@
+import { A2AError, type JsonObject, rpcFailure } from '@hopline/a2a';
+import { type Answer, type Door, operate, report } from '@hopline/a2a-door';
+import { dialect03Proto as dialect } from '@hopline/a2a-proto-03';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { doorRequest } from '../door-request.ts';
+import { setErrorHeaders } from '../error-headers.ts';
+import type { Framing } from '../sse-sink.ts';
+import { answerRest } from './rest-door.ts';
+import { bareJson, namedVersion, openRoutes, paramsOf } from './rest-request.ts';
+import { type HttpMethod, REST_ROUTES_03, routeOf, routerPaths } from './routes.ts';
+
+const PREFIXES = ['', '/a2a'];
+
+/** What all paths of 0.3 begin with, and to a request of 1.0 a tenant. */
+const V1 = 'v1';
+
+/** Frames are bare, and an error is an event of that name: so `@a2a-js/sdk` 0.3 reads them. */
+const FRAMING: Framing = { before: '', after: '', failure: failureOf, failureEvent: 'error' };
+
+/** Opens the HTTP+JSON binding of A2A 0.3 on a scope whose bodies are read as bytes. */
+export function registerRest03(scope: FastifyInstance, door: Door): void {
+  openRoutes(scope, door, PREFIXES, routerPaths(REST_ROUTES_03), (path, request, reply) => {
+    const params = request.params as Record<string, string>;
+    if (namedVersion(request) !== '1.0') return answerRest03(door, path, params, request, reply);
+    return answerRest(door, path.slice(`/${V1}`.length), { ...params, tenant: V1 }, request, reply);
+  });
+}
+
+/** One request in, one JSON answer or one event stream out. Never throws. */
+async function answerRest03(
+  door: Door,
+  path: string,
+  pathParams: Record<string, string>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply | undefined> {
+  try {
+    const version = namedVersion(request);
+    if (version !== undefined && version !== dialect.name)
+      throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'at this path it is 0.3' });
+    const routed = routeOf(REST_ROUTES_03, path, pathParams);
+    if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'there is no such verb of a task' });
+    const operation = routed.route[request.method as HttpMethod];
+    if (operation === undefined) return refuseMethod(reply, Object.keys(routed.route));
+    const params = paramsOf(request, routed.params);
+    const answer = await operate(door, operation, doorRequest(request, reply, { dialect, params, framing: FRAMING }));
+    if (answer === 'streamed') return undefined;
+    return bareJson(reply, 'application/json', operation === 'list' ? tasksOf(answer) : answer);
+  } catch (thrown) {
+    const error = A2AError.from(thrown);
+    report(door, error);
+    return reply.sent ? undefined : sendRestError03(reply, error);
+  }
+}
+
+/** 0.3 answers a list with the tasks alone, and knows no pages ([A2A 0.3] 7, `tasks/list`): it is the first one. */
+function tasksOf(answer: Exclude<Answer, 'streamed'>): unknown {
+  return (answer as JsonObject).tasks;
+}
+
+function refuseMethod(reply: FastifyReply, allowed: string[]): FastifyReply {
+  const error = new A2AError('METHOD_NOT_FOUND', { detail: `this path takes ${allowed.join(' and ')}` });
+  return sendRestError03(reply.header('allow', allowed.join(', ')), error, 405);
+}
+
+/** The error object of JSON-RPC, bare: `@a2a-js/sdk` 0.3 finds its kind of error by `code`; Python looks at the status alone. */
+function failureOf(error: A2AError): object {
+  return rpcFailure(null, error, dialect.name).error;
+}
+
+export function sendRestError03(reply: FastifyReply, error: A2AError, status = error.row.http): FastifyReply {
+  setErrorHeaders(reply, error);
+  return bareJson(reply.code(status), 'application/json', failureOf(error));
+}

@@ -1,0 +1,55 @@
+import { type DialectName, namedDialect, paramsOfBody, paramsOfQuery, VERSION_HEADER, VERSION_QUERY } from '@hopline/a2a';
+import type { Door } from '@hopline/a2a-door';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { headerOf, jsonOf, queryOf } from '../read-request.ts';
+import { HTTP_METHODS } from './routes.ts';
+
+/** What a path answers 405 to, instead of 404. */
+const OTHER_METHODS = ['HEAD', 'PUT', 'PATCH', 'TRACE'];
+
+type Answer = (path: string, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply | undefined>;
+
+/** Opens paths under each of the prefixes, for all methods. */
+export function openRoutes(scope: FastifyInstance, door: Door, prefixes: string[], paths: string[], answer: Answer): void {
+  for (const prefix of prefixes) {
+    for (const path of paths) {
+      scope.route({
+        method: [...HTTP_METHODS, ...OTHER_METHODS],
+        url: prefix + path,
+        // A HEAD of a subscription would hold a stream open that nobody can read.
+        exposeHeadRoute: false,
+        handler: (request, reply) => {
+          door.metrics?.bytesIn.add(Number(request.headers['content-length'] ?? 0));
+          return answer(path, request, reply);
+        },
+      });
+    }
+  }
+}
+
+/** What stands in the path counts more than the same in the body. */
+export function paramsOf(request: FastifyRequest, path: Record<string, string>): unknown {
+  if (request.method !== 'POST') return { ...paramsOfQuery(request.query), ...path };
+  const empty = !Buffer.isBuffer(request.body) || request.body.length === 0;
+  return paramsOfBody(empty ? undefined : jsonOf(request.body), path);
+}
+
+/** The version that a request names; undefined for none, `unknown` for one that is not known. */
+export function namedVersion(request: FastifyRequest): DialectName | 'unknown' | undefined {
+  try {
+    return namedDialect(headerOf(request, VERSION_HEADER), queryOf(request, VERSION_QUERY));
+  } catch {
+    return 'unknown';
+  }
+}
+
+/** As bytes: the framework would add a charset, which no JSON type has. */
+export function bareJson(reply: FastifyReply, type: string, body: unknown): FastifyReply {
+  return (
+    reply
+      .header('content-type', type)
+      // A cache in between knows no header for keys: it would give one caller's tasks to another.
+      .header('cache-control', 'no-store')
+      .send(Buffer.from(JSON.stringify(body)))
+  );
+}

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { fitsModes, outputModesOf } from './media-types.ts';
+
+const CARD = ['text/plain', 'application/json'];
+
+test('S4-38 what a client accepts fits when one of it can be answered with', () => {
+  const fitting = [
+    ['text/plain'],
+    ['TEXT/Plain; charset=utf-8'],
+    ['image/png', 'application/json;q=0.5'],
+    ['text/*'],
+    ['*/*'],
+    ['*'],
+    ['text'],
+    ['data'],
+    ['file'],
+    [' text/plain '],
+  ];
+  for (const accepted of fitting) assert.equal(fitsModes(accepted, CARD), true, String(accepted));
+  const unfitting = [['image/png'], ['text/html', 'audio/*'], ['application/jsonx'], ['/'], ['', 'textplain']];
+  for (const accepted of unfitting) assert.equal(fitsModes(accepted, CARD), false, String(accepted));
+  assert.equal(fitsModes(['image/png'], ['image/*']), true);
+  assert.equal(fitsModes(['image/png'], ['*/*']), true);
+});
+
+test('S4-38 nothing asked for is anything; nothing said of what there is fits whatever is asked for', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string()), modes => {
+      assert.equal(fitsModes(undefined, modes), true);
+      assert.equal(fitsModes([], modes), true);
+      assert.equal(fitsModes(['', ' '], modes), true);
+      assert.equal(fitsModes(modes, []), true);
+    }),
+  );
+});
+
+test('S4-38 fitting is the same both ways round, and every list fits itself', () => {
+  const mode = fc
+    .tuple(fc.constantFrom('text', 'image', '*'), fc.constantFrom('plain', 'png', '*'))
+    .map(parts => parts.join('/'));
+  const modes = fc.array(mode, { minLength: 1, maxLength: 4 });
+  fc.assert(
+    fc.property(modes, modes, (one, other) => {
+      assert.equal(fitsModes(one, other), fitsModes(other, one));
+      assert.equal(fitsModes(one, one), true);
+      assert.equal(fitsModes([...one, '*/*'], other), true);
+    }),
+  );
+});
+
+test('a card answers with what it says, and with what any of its skills says', () => {
+  const skills = [{}, { outputModes: ['image/png', 'text/plain'] }, { outputModes: [] }];
+  assert.deepEqual(outputModesOf({ defaultOutputModes: ['text/plain'], skills }), ['text/plain', 'image/png']);
+});

@@ -1,0 +1,66 @@
+import Type from 'typebox';
+import { A2AError } from '../errors.ts';
+import { present } from '../json-value.ts';
+import type { PushAuthentication } from '../requests.ts';
+import { optionalObject } from './fields.ts';
+import { PUSH_CONFIG_ID_CHARS_MAX, PUSH_SCHEME_CHARS_MAX, PUSH_SECRET_CHARS_MAX, PUSH_URL_CHARS_MAX } from './limits.ts';
+
+/** Members of push configurations. Each of them but the id becomes a line of an HTTP request, so none may hold what breaks one. Absent, null and empty are the same, as everywhere. */
+
+const nullable = { nullable: true } as const;
+
+/** A half of a surrogate pair has no UTF-8: two such ids would be one key of the log. */
+const CONFIG_ID = '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$';
+
+const configIdOptions = {
+  maxLength: PUSH_CONFIG_ID_CHARS_MAX,
+  pattern: CONFIG_ID,
+  reason: `must be at most ${PUSH_CONFIG_ID_CHARS_MAX} characters without control characters`,
+};
+
+export const configId = Type.String({ ...configIdOptions, minLength: 1 });
+export const optionalConfigId = Type.Optional(Type.String({ ...configIdOptions, ...nullable }));
+
+const url = Type.String({
+  minLength: 1,
+  maxLength: PUSH_URL_CHARS_MAX,
+  pattern: '^[^\\u0000-\\u0020\\u007f]*$',
+  reason: `must be a URL of at most ${PUSH_URL_CHARS_MAX} characters`,
+});
+
+const secret = Type.Optional(
+  Type.String({
+    maxLength: PUSH_SECRET_CHARS_MAX,
+    pattern: '^[\\u0020-\\u007e]*$',
+    reason: `must be at most ${PUSH_SECRET_CHARS_MAX} printable ASCII characters`,
+    ...nullable,
+  }),
+);
+
+/** Name of an HTTP authentication scheme: a token of RFC 9110, 5.6.2. */
+const scheme = Type.String({
+  maxLength: PUSH_SCHEME_CHARS_MAX,
+  pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]*$",
+  reason: 'must be the name of an HTTP authentication scheme',
+});
+
+/** Alternatives in one configuration. */
+const SCHEMES_MAX = 16;
+
+/** `authentication` of 1.0. */
+export const authentication10 = optionalObject({ scheme, credentials: secret });
+/** `authentication` of 0.3 and before: alternatives, of which the sender takes one. */
+export const authentication03 = optionalObject({
+  schemes: Type.Array(scheme, { maxItems: SCHEMES_MAX }),
+  credentials: secret,
+});
+
+/** Members that every dialect has by these names. */
+export const pushConfig = { id: optionalConfigId, url, token: secret };
+
+/** Throws INVALID_PARAMS for credentials that no scheme says how to show. */
+export function authenticationOf(name: string | undefined, credentials: string | undefined): PushAuthentication | undefined {
+  if (name !== undefined) return { scheme: name, ...present({ credentials }) };
+  if (credentials === undefined) return undefined;
+  throw new A2AError('INVALID_PARAMS', { detail: 'a push configuration has credentials without an authentication scheme' });
+}

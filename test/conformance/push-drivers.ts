@@ -1,0 +1,105 @@
+import { TaskPushNotificationConfig } from '@a2a-js/sdk';
+import type { Client } from '@a2a-js/sdk/client';
+import type { NewPushConfig, PushConfig } from '@hopline/a2a';
+import type { A2AClient as Client025 } from 'a2a-sdk-0.2.5/client';
+import type { A2AClient as Client034 } from 'a2a-sdk-0.3.4/client';
+import type { Client as Client0314 } from 'a2a-sdk-0.3.14/client';
+
+/** What any client can do with push configurations, in the canonical form: what it was told, after its own parser. */
+export type DrivenPush = {
+  set(taskId: string, config: NewPushConfig): Promise<PushConfig>;
+  get(taskId: string, id: string): Promise<PushConfig>;
+  /** 0.2.5 has neither of these. */
+  list?(taskId: string): Promise<PushConfig[]>;
+  delete?(taskId: string, id: string): Promise<void>;
+};
+
+export function pushOfSdk(client: Client): DrivenPush {
+  const shown = (config: TaskPushNotificationConfig) => withoutEmpty(TaskPushNotificationConfig.toJSON(config) as PushConfig);
+  return {
+    set: async (taskId, config) =>
+      shown(await client.createTaskPushNotificationConfig(TaskPushNotificationConfig.fromJSON({ ...config, taskId }))),
+    get: async (taskId, id) => shown(await client.getTaskPushNotificationConfig({ tenant: '', taskId, id })),
+    list: async taskId => {
+      const asked = { tenant: '', taskId, pageSize: 0, pageToken: '' };
+      return (await client.listTaskPushNotificationConfig(asked)).configs.map(shown);
+    },
+    delete: (taskId, id) => client.deleteTaskPushNotificationConfig({ tenant: '', taskId, id }),
+  };
+}
+
+type Shown03 = {
+  taskId: string;
+  pushNotificationConfig: {
+    id?: string;
+    url: string;
+    token?: string;
+    authentication?: { schemes: string[]; credentials?: string };
+  };
+};
+
+function params03(taskId: string, { authentication, ...config }: NewPushConfig): Shown03 {
+  const { scheme, credentials } = authentication ?? {};
+  const named = scheme === undefined ? {} : { authentication: { schemes: [scheme], ...(credentials && { credentials }) } };
+  return { taskId, pushNotificationConfig: { ...config, ...named } };
+}
+
+function shown03({ taskId, pushNotificationConfig }: Shown03): PushConfig {
+  const { id = '', url, token, authentication } = pushNotificationConfig;
+  const [scheme] = authentication?.schemes ?? [];
+  const { credentials } = authentication ?? {};
+  return withoutEmpty({
+    id,
+    taskId,
+    url,
+    ...(token && { token }),
+    ...(scheme !== undefined && { authentication: { scheme, ...(credentials && { credentials }) } }),
+  });
+}
+
+/** Of a client made from the Protocol Buffers definition an absent text is an empty one. */
+function withoutEmpty(config: PushConfig): PushConfig {
+  return JSON.parse(JSON.stringify(config), (_name, value) => (value === '' ? undefined : value)) as PushConfig;
+}
+
+/** The types of these clients know the task alone; they send what they are given. */
+function oneOf(id: string, pushNotificationConfigId: string): { id: string } {
+  const params = { id, pushNotificationConfigId };
+  return params;
+}
+
+export function pushOf0314(client: Client0314): DrivenPush {
+  return {
+    set: async (taskId, config) => shown03(await client.setTaskPushNotificationConfig(params03(taskId, config))),
+    get: async (id, pushNotificationConfigId) =>
+      shown03(await client.getTaskPushNotificationConfig(oneOf(id, pushNotificationConfigId))),
+    list: async id => (await client.listTaskPushNotificationConfig({ id })).map(shown03),
+    delete: (id, pushNotificationConfigId) => client.deleteTaskPushNotificationConfig({ id, pushNotificationConfigId }),
+  };
+}
+
+/** The form of 0.2 and early 0.3: it hands out JSON-RPC responses. */
+export function pushOfOlder(client: Client025 | Client034): DrivenPush {
+  const set = async (taskId: string, config: NewPushConfig) =>
+    shown03(resultOf(await client.setTaskPushNotificationConfig(params03(taskId, config))));
+  if (!('listTaskPushNotificationConfig' in client)) {
+    return { set, get: async id => shown03(resultOf(await client.getTaskPushNotificationConfig({ id }))) };
+  }
+  return {
+    set,
+    get: async (id, pushNotificationConfigId) =>
+      shown03(resultOf(await client.getTaskPushNotificationConfig(oneOf(id, pushNotificationConfigId)))),
+    list: async id => resultOf<Shown03[]>(await client.listTaskPushNotificationConfig({ id })).map(shown03),
+    delete: async (id, pushNotificationConfigId) => {
+      resultOf(await client.deleteTaskPushNotificationConfig({ id, pushNotificationConfigId }));
+    },
+  };
+}
+
+const NAMES: Readonly<Record<number, string>> = { [-32001]: 'TaskNotFound' };
+
+function resultOf<T = Shown03>(response: object): T {
+  const { result, error } = response as { result?: T; error?: { code: number; message: string } };
+  if (error === undefined) return result as T;
+  throw Object.assign(new Error(error.message), { name: NAMES[error.code] ?? `${error.code}` });
+}

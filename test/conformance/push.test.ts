@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, suite, test } from 'node:test';
+import type { Message } from '@hopline/a2a';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { Cluster } from '../cluster/cluster.ts';
+import { DRIVERS, type Driven, type Driver, errorName } from './client-drivers.ts';
+
+const URL = 'https://hooks.example.org/a2a?client=1';
+const SECRET = 'SECRET-of-the-test';
+const WHOLE = { url: URL, token: SECRET, authentication: { scheme: 'Bearer', credentials: SECRET } };
+
+let foreign: ForeignAgent;
+let cluster: Cluster;
+
+before(async () => {
+  foreign = await startForeignAgent({ dialect: '0.3', script: () => [{ inputRequired: 'Which one?' }] });
+  const agents = [{ name: 'foreign', adapter: 'a2a', url: foreign.url }];
+  cluster = await Cluster.start({ agents, ingresses: 2, env: { HOPLINE_PUSH: 'true' } });
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+});
+
+const message = (): Message => ({ messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'ask' }] });
+
+/** What the log keeps for a task beside everything that is shown: it alone has the secrets. */
+async function storedOf(taskId: string) {
+  await using log = await openLog();
+  return (await log.pushConfigs.under(taskId)).map(({ value }) => value);
+}
+
+async function openLog() {
+  const log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
+  return { ...log, [Symbol.asyncDispose]: () => log.close() };
+}
+
+/** Everything that was said and stored of a task, and every line that a service has written. */
+async function everythingElseOf(taskId: string): Promise<string> {
+  await using log = await openLog();
+  const records: unknown[] = [];
+  for await (const { record } of log.inputs.read(taskId)) records.push(record);
+  for await (const { record } of log.facts.read(taskId, 1)) records.push(record);
+  assert(records.length > 1);
+  return JSON.stringify(records) + cluster.services.map(({ output }) => output).join('');
+}
+
+for (const driver of DRIVERS) suite(driver.name, () => names(driver));
+
+function names({ open, dialect }: Driver): void {
+  let client: Driven;
+  let other: Driven;
+  before(async () => {
+    [client, other] = await Promise.all([open(cluster.url), open(cluster.ingresses[1]!.url)]);
+  });
+
+  test('S3-22 C-21 names a webhook, gets it at the other replica without its secrets, replaces it', async () => {
+    const { id } = await client.send(message());
+    const shown = { id, taskId: id, url: URL, authentication: { scheme: 'Bearer' } };
+    assert.deepEqual(await client.push.set(id, WHOLE), shown);
+    assert.deepEqual(await other.push.get(id, id), shown);
+    const [stored] = await storedOf(id);
+    assert.deepEqual([stored?.token, stored?.authentication?.credentials, stored?.dialect], [SECRET, SECRET, dialect]);
+    await other.push.set(id, { url: `${URL}&2` });
+    assert.deepEqual(await client.push.get(id, id), { id, taskId: id, url: `${URL}&2` });
+    assert.equal((await storedOf(id)).length, 1);
+  });
+
+  test('S3-22 lists them and deletes one, twice', async () => {
+    const { list, delete: remove } = client.push;
+    if (list === undefined || remove === undefined) return;
+    const { id } = await client.send(message());
+    for (const name of ['two', 'one']) await client.push.set(id, { ...WHOLE, id: name });
+    assert.deepEqual(
+      (await other.push.list!(id)).map(config => config.id),
+      ['one', 'two'],
+    );
+    for (const _ of [1, 2]) await remove(id, 'one');
+    assert.deepEqual(await list(id), [{ id: 'two', taskId: id, url: URL, authentication: { scheme: 'Bearer' } }]);
+    await assert.rejects(other.push.get(id, 'one'), error => errorName(error) === 'TaskNotFound');
+  });
+
+  test('S4-34 is told when there is no such task', async () => {
+    await assert.rejects(client.push.set('no-such-task', WHOLE), error => errorName(error) === 'TaskNotFound');
+    await assert.rejects(client.push.get('no-such-task', 'x'), error => errorName(error) === 'TaskNotFound');
+  });
+
+  test('S4-22 S4-43 C-21 names a webhook along with a message: it is told everything, and nothing else knows its secrets', async () => {
+    const { id, status } = await client.send(message(), WHOLE);
+    assert.equal(status.state, 'TASK_STATE_INPUT_REQUIRED');
+    assert.deepEqual(await storedOf(id), [{ taskId: id, id, ...WHOLE, dialect, after: 0 }]);
+    assert.doesNotMatch(await everythingElseOf(id), /SECRET|hooks\.example/);
+  });
+}
+
+async function post(url: string, method: string, params: object): Promise<Response> {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+  return fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+}
+
+async function call(url: string, method: string, params: object): Promise<unknown> {
+  const { result, error } = (await (await post(url, method, params)).json()) as { result?: unknown; error?: { code: number } };
+  return error ?? result;
+}
+
+const ask = (id: string) => ({ id, message: { role: 'user', parts: [{ type: 'text', text: 'ask' }] } });
+
+test('S3-3 C-6 all seven methods of April 2025 do what they say', async () => {
+  const { url } = cluster;
+  const [id, streamed] = [randomUUID(), randomUUID()];
+  const stateOf = (task: unknown) => (task as { status: { state: string } }).status.state;
+  assert.equal(stateOf(await call(url, 'tasks/send', ask(id))), 'input-required');
+  const stream = await (await post(url, 'tasks/sendSubscribe', ask(streamed))).text();
+  assert.match(stream, /"type":"taskStatusUpdate".*"state":"input-required"/);
+  assert.equal(stateOf(await call(url, 'tasks/get', { id })), 'input-required');
+  const followed = await post(url, 'tasks/resubscribe', { id: streamed });
+  const reader = followed.body!.getReader();
+  assert.match(Buffer.from((await reader.read()).value!).toString(), /"type":"taskStatusUpdate"/);
+  await reader.cancel();
+  const set = { id, pushNotificationConfig: { url: URL } };
+  assert.deepEqual(await call(url, 'tasks/pushNotification/set', set), set);
+  assert.deepEqual(await call(url, 'tasks/pushNotification/get', { id }), set);
+  assert.equal(stateOf(await call(url, 'tasks/cancel', { id })), 'canceled');
+});
+
+test('S3-22 S3-23 the form of April 2025: the webhook is set before the task, on another replica, and its task has it', async () => {
+  const id = randomUUID();
+  const [first, second] = cluster.ingresses.map(({ url }) => url) as [string, string];
+  const unknown = await call(first, 'tasks/pushNotification/get', { id });
+  assert.equal((unknown as { code: number }).code, -32001);
+  const authentication = { schemes: ['bearer'], credentials: SECRET };
+  const set = { id, pushNotificationConfig: { url: URL, token: SECRET, authentication } };
+  const shown = { id, pushNotificationConfig: { url: URL, authentication: { schemes: ['bearer'] } } };
+  assert.deepEqual(await call(first, 'tasks/pushNotification/set', set), shown);
+  assert.deepEqual(await call(second, 'tasks/pushNotification/get', { id }), shown);
+  const sent = await call(second, 'tasks/send', ask(id));
+  assert.equal((sent as { status: { state: string } }).status.state, 'input-required');
+  assert.deepEqual(await call(first, 'tasks/pushNotification/get', { id }), shown);
+  const [stored] = await storedOf(id);
+  assert.deepEqual([stored?.dialect, stored?.after], ['legacy', 0]);
+});
