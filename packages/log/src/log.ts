@@ -99,7 +99,7 @@ export type PushProgressEntry = {
   generation: number;
   /** Log sequence of the record that held it, 0 before the first: where to read on. */
   seq: number;
-  /** The next delivery holds all events up to this generation, as one. Absent: the next event alone. Whoever repeats it says the same again. */
+  /** The next delivery, begun or about to be, holds all events up to this generation as one: whoever repeats it says the same again. Absent: none was begun. */
   sending?: number;
   /** Deliveries of the next one that failed, and epoch milliseconds of the first of them. */
   failures: number;

@@ -84,6 +84,13 @@ export class ShardLeases {
     }
   }
 
+  /** Somebody else did work of this shard: lets it go if its lease says that it is theirs, which the view may not know yet. */
+  async confirm(shard: number): Promise<void> {
+    const { store, keys, instance, released } = this.#context;
+    const entry = await store.get(shardKey(keys, shard));
+    if (entry?.value.owner !== instance && this.#held.delete(shard)) await released(shard);
+  }
+
   async #loop(): Promise<void> {
     while (!this.#stop.signal.aborted) {
       await sleep(this.#context.beatMs, undefined, { signal: this.#stop.signal }).catch(() => {});
@@ -124,7 +131,9 @@ export class ShardLeases {
 
   async #renew(shard: number): Promise<void> {
     const { store, keys, instance, checkpointOf, released } = this.#context;
-    const held = this.#held.get(shard)!;
+    const held = this.#held.get(shard);
+    // Let go while the round was under way.
+    if (held === undefined) return;
     const seen = this.#view.shard(shard);
     const lost = seen !== undefined && seen.revision > held.revision && seen.value.owner !== instance;
     const checkpoint = Math.max(held.checkpoint, checkpointOf(shard));

@@ -64,9 +64,11 @@ export class Backlog {
     }
   }
 
-  /** The next delivery: up to generation `upTo` where that is given, else as much as may be told as one. Call it when `ready` says so. */
-  take(upTo: number | undefined): Pending {
-    let taken = this.#events[0]!;
+  /** The next delivery: up to generation `upTo` where that is given, else as much as may be told as one; undefined when nothing waits. */
+  take(upTo?: number): Pending | undefined {
+    const [oldest] = this.#events;
+    if (oldest === undefined) return undefined;
+    let taken: Pending = oldest;
     let count = 1;
     for (const next of this.#events.slice(1)) {
       const both = upTo !== undefined && next.generation > upTo ? undefined : merged(taken, next);

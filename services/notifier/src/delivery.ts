@@ -81,16 +81,16 @@ class Delivery {
     const { taskId, dialect } = config;
     const backlog = new Backlog(this.#context.log.facts, { taskId, dialect, generation, seq }, signal);
     try {
-      // What was told last, and perhaps not taken, is told again as it was: merged only as the progress says.
-      return await this.#drain(backlog, sending ?? generation + 1);
+      return await this.#drain(backlog, sending);
     } finally {
       reading.abort();
     }
   }
 
-  async #drain(backlog: Backlog, first: number): Promise<Verdict> {
+  /** `begun`: what was told last, and perhaps not taken, is told again as it was. */
+  async #drain(backlog: Backlog, begun: number | undefined): Promise<Verdict> {
     const { progress } = this.#webhook;
-    let upTo: number | undefined = first;
+    let upTo = begun;
     for (;;) {
       const state = await backlog.ready(upTo, this.#context.quietMs ?? QUIET_MS_MAX);
       if (state === 'stopped') return 'stopped';
@@ -102,15 +102,22 @@ class Delivery {
         if (this.#signals.crowded()) return 'parked';
         continue;
       }
-      const pending = backlog.take(upTo);
+      let pending = backlog.take(upTo);
       upTo = undefined;
-      if (pending.count > 1) await progress.begin(pending.generation);
-      const verdict = await this.#tell(pending);
-      if (verdict !== undefined) return verdict;
+      while (pending !== undefined) {
+        if (this.#signals.leaving.aborted) return 'stopped';
+        await progress.begin(pending.generation);
+        const verdict = await this.#tell(pending);
+        if (verdict !== undefined) return verdict;
+        const next = backlog.take();
+        await progress.delivered(pending, next);
+        if (pending.terminal) return 'over';
+        pending = next;
+      }
     }
   }
 
-  /** undefined: it was taken, and there may be more. */
+  /** undefined: it was taken. */
   async #tell(pending: Pending): Promise<Verdict | undefined> {
     const { progress, host, config } = this.#webhook;
     const { metrics, now, logger } = this.#context;
@@ -132,8 +139,7 @@ class Delivery {
     metrics.pushes.add(1, { reason: 'delivered' });
     metrics.logToWebhook.recordMs(now() - pending.at);
     if (failures > 0) logger.info({ task_id: config.taskId, host, attempt: failures + 1 }, 'the webhook answers again');
-    await progress.delivered(pending);
-    return pending.terminal ? 'over' : undefined;
+    return undefined;
   }
 
   async #post(pending: Pending, hop: Hop): Promise<Outcome | 'parked'> {

@@ -9,7 +9,7 @@ export type LanesOptions = {
   lanesMax: number;
   run: (key: string, signals: LaneSignals) => Promise<Verdict>;
   /** A lane ended with an error: when it may begin again, milliseconds from now. */
-  failed: (key: string, error: unknown) => number;
+  failed: (shard: number, error: unknown) => number;
   /** Epoch milliseconds. */
   now: () => number;
   /** A lane begins to work (+1) or stops (-1). */
@@ -125,7 +125,7 @@ export class Lanes {
     const crowded = () => this.#queue.size > 0;
     const again = await run(lane.key, { leaving: lane.leaving.signal, cut: lane.cut.signal, crowded }).then(
       verdict => this.#next(verdict),
-      error => (lane.leaving.signal.aborted ? undefined : now() + failed(lane.key, error)),
+      error => (lane.leaving.signal.aborted ? undefined : now() + failed(lane.shard, error)),
     );
     this.#working -= 1;
     working?.(-1);

@@ -48,11 +48,12 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
   const lanes = new Lanes({
     lanesMax: deps.limits.lanesMax,
     run: (key, signals) => deliver(key, context, signals),
-    failed: (_key, error) => {
+    failed: (shard, error) => {
       if (error instanceof LogConflict) {
         metrics.appendConflicts.add(1, { reason: 'other_notifier' });
-        logger.info('another notifier has told a webhook of this shard');
-      } else logger.warn({ err: error }, 'a lane failed');
+        logger.info({ shard }, 'another notifier has told a webhook of this shard');
+        leases.confirm(shard).catch(fault => logger.warn({ shard, err: fault }, 'the lease could not be read'));
+      } else logger.warn({ shard, err: error }, 'a lane failed');
       return backoffMs(1, RESTART_MS_MAX, RESTART_MS_MAX, RESTART_MS_MIN);
     },
     now,
@@ -66,7 +67,7 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
     retain: keys => lanes.retain(keys),
     fault: error => logger.warn({ err: error }, 'configurations could not be read'),
   });
-  const leases = leasesOf(deps, configs, lanes);
+  const leases: ShardLeases = leasesOf(deps, configs, lanes);
   await configs.start();
   await leases.start();
   return {

@@ -33,15 +33,23 @@ export class Progress {
     return this.#value;
   }
 
-  /** Several events are about to be told as one: written before, so that whoever repeats it after this process says the same again, and a receiver can drop it by its cursor. */
+  /**
+   * Everything up to this generation is about to be told as one. Written before it is sent: so whoever repeats it says the same again under the same cursor, and who has lost
+   * the shard is refused before it has said anything. Without it a notifier that had slept told one event that another one was telling merged with the next: text came twice.
+   */
   async begin(generation: number): Promise<void> {
     if (this.#value.sending === generation) return;
     await this.#write({ ...this.#value, sending: generation });
   }
 
-  async delivered({ generation, seq, terminal }: Pick<Pending, 'generation' | 'seq' | 'terminal'>): Promise<void> {
+  /** It was taken; `next` is told next. One write for both: under load a delivery costs one. */
+  async delivered(
+    { generation, seq, terminal }: Pick<Pending, 'generation' | 'seq' | 'terminal'>,
+    next?: Pending,
+  ): Promise<void> {
     const { config } = this.#value;
-    await this.#write({ config, generation, seq, failures: 0, ...(terminal && { over: 'delivered' }) });
+    const sending = next && { sending: next.generation };
+    await this.#write({ config, generation, seq, failures: 0, ...sending, ...(terminal && { over: 'delivered' }) });
   }
 
   /** Nothing is left to tell. */
