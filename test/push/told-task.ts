@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Log, PushConfigEntry } from '@hopline/log';
 
 /** The key of a configuration. PROTOCOL.md section 7. */
-export const configKey = (taskId: string, id: string): string => `${taskId}.${Buffer.from(id).toString('base64url')}`;
+const configKey = (taskId: string, id: string): string => `${taskId}.${Buffer.from(id).toString('base64url')}`;
 
 export type Told = { taskId: string; key: string };
 

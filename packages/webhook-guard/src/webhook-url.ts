@@ -4,7 +4,7 @@ import { permits, type WebhookRules } from './webhook-rules.ts';
 /** Longest URL of a webhook, characters. */
 export const WEBHOOK_URL_CHARS_MAX = 2048;
 /** Below it only the ports of http and https: a POST must not speak to a mail or SSH server, not even to a public one. */
-export const UNPRIVILEGED_PORT_MIN = 1024;
+const UNPRIVILEGED_PORT_MIN = 1024;
 const PORTS = new Set(['', '80', '443']);
 
 const NOT_PUBLIC = 'points to a place that is not on the public internet';

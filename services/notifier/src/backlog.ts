@@ -5,9 +5,8 @@ import { projectRecord, type TaskView } from '@hopline/task';
 import { merged, type Pending } from './pending.ts';
 import { FORMS } from './webhook-body.ts';
 
-/** Events that wait for one slow webhook, bytes and count: beyond either the log is read no further. More than one merged delivery, so that the next one is there when it is wanted. */
+/** Events that wait for one slow webhook, bytes: beyond it the log is read no further. More than one merged delivery, so that the next one is there when it is wanted. */
 export const BACKLOG_BYTES_MAX = 256 * 1024;
-export const BACKLOG_EVENTS_MAX = 1_024;
 /** Counted for an event beside its content, bytes. */
 const EVENT_BYTES = 512;
 
@@ -82,7 +81,7 @@ export class Backlog {
   }
 
   get #full(): boolean {
-    return this.#bytes >= BACKLOG_BYTES_MAX || this.#events.length >= BACKLOG_EVENTS_MAX;
+    return this.#bytes >= BACKLOG_BYTES_MAX;
   }
 
   async #read(): Promise<void> {

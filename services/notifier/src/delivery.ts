@@ -10,7 +10,7 @@ import { bodyOf, CURSOR_HEADER, headersOf } from './webhook-body.ts';
 import type { Outcome, WebhookClient } from './webhook-client.ts';
 
 /** A lane that had nothing to do for this long gives its place to one that waits; milliseconds. */
-export const QUIET_MS_MAX = 5_000;
+const QUIET_MS_MAX = 5_000;
 
 export type DeliveryContext = {
   log: { facts: FactLog; pushConfigs: KeyValue<PushConfigEntry>; pushProgress: KeyValue<PushProgressEntry> };

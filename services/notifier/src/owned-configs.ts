@@ -2,7 +2,7 @@ import { isTaskId, shardOf } from '@hopline/events';
 import { type Change, followBucket, type KeyValue, type Log } from '@hopline/log';
 
 /** The shard a configuration belongs to: that of its task; undefined for a key that is none. */
-export function shardOfConfig(key: string, shards: number): number | undefined {
+function shardOfConfig(key: string, shards: number): number | undefined {
   const [taskId = '', id, more] = key.split('.');
   return id !== undefined && more === undefined && isTaskId(taskId) ? shardOf(taskId, shards) : undefined;
 }

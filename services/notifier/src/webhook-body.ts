@@ -16,7 +16,7 @@ export const FORMS: Readonly<Record<DialectName, { tells: 'event' | 'task'; type
 
 /** Name of the header that says which events a body holds: everything after the cursor before, up to this one. A repeated delivery has the same cursor and the same body. */
 export const CURSOR_HEADER = 'x-hopline-cursor';
-export const TOKEN_HEADER = 'x-a2a-notification-token';
+const TOKEN_HEADER = 'x-a2a-notification-token';
 
 /** JSON text of a notification. */
 export function bodyOf(dialect: DialectName, { event, task, artifactIndex }: Pending): string {

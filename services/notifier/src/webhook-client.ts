@@ -4,7 +4,7 @@ import { Gate, HostGates } from './gate.ts';
 import { webhookAgent } from './webhook-connector.ts';
 
 /** An answer's body is read up to here and thrown away, so that its connection can be used again; bytes. */
-export const ANSWER_BYTES_MAX = 16 * 1024;
+const ANSWER_BYTES_MAX = 16 * 1024;
 
 export type WebhookLimits = {
   /** One attempt, from connecting to the end of the answer; milliseconds. */
@@ -24,7 +24,7 @@ export type Outcome =
   | { kind: 'busy' }
   | { kind: 'aborted' };
 
-export type FailureReason =
+type FailureReason =
   | 'http_3xx'
   | 'http_4xx'
   | 'http_5xx'

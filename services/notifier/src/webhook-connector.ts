@@ -3,7 +3,7 @@ import { ForbiddenAddress, guardedLookup, hostOf, permits, type Resolve, type We
 import { Agent, buildConnector } from 'undici';
 
 /** A TCP and TLS connection takes at most this long, milliseconds. */
-export const CONNECT_MS_MAX = 5_000;
+const CONNECT_MS_MAX = 5_000;
 /** Headers of an answer, bytes: nothing of it is used. */
 const ANSWER_HEADERS_BYTES_MAX = 16 * 1024;
 /** An idle connection is kept this long, milliseconds: the next chunk of the same task is seldom further away. */
