@@ -1,5 +1,5 @@
 import { type DialectName, isTerminal } from '@hopline/a2a';
-import { eventOf, type Fact, isVisible, type VisibleFact } from '@hopline/events';
+import { eventOf, type Fact, isSameOwner, isVisible, type Owner, type VisibleFact } from '@hopline/events';
 import type { FactLog, StoredFacts } from '@hopline/log';
 import { projectRecord, type TaskView } from '@hopline/task';
 import { merged, type Pending } from './pending.ts';
@@ -16,6 +16,8 @@ export type BacklogStart = {
   /** What was delivered: up to this generation, which stood in the record of this sequence (0: not known). */
   generation: number;
   seq: number;
+  /** Whose webhook it is: absent, nobody's. */
+  owner?: Owner | undefined;
 };
 
 /** What a task has to tell one webhook: read ahead of it from the log, bounded, in order. */
@@ -28,6 +30,7 @@ export class Backlog {
   #bytes = 0;
   #view: TaskView | undefined;
   #ended = false;
+  #foreign = false;
   #fault: unknown;
   #changed = Promise.withResolvers<void>();
 
@@ -47,13 +50,14 @@ export class Backlog {
 
   /**
    * Resolves when there is something to take: everything up to generation `upTo`, where that is given. `ended`: the task is over, and everything was taken.
-   * `quiet`: nothing came for `quietMs`. `stopped`: the signal aborted. Rejects with LogUnavailable.
+   * `foreign`: the task is somebody else's. `quiet`: nothing came for `quietMs`. `stopped`: the signal aborted. Rejects with LogUnavailable.
    */
-  async ready(upTo: number | undefined, quietMs: number): Promise<'ready' | 'ended' | 'quiet' | 'stopped'> {
+  async ready(upTo: number | undefined, quietMs: number): Promise<'ready' | 'ended' | 'foreign' | 'quiet' | 'stopped'> {
     const until = performance.now() + quietMs;
     for (;;) {
       if (this.#fault !== undefined) throw this.#fault;
       if (this.#signal.aborted) return 'stopped';
+      if (this.#foreign) return 'foreign';
       const newest = this.#events.at(-1)?.generation ?? 0;
       if (this.#events.length > 0 && (upTo === undefined || newest >= upTo || this.#full || this.#ended)) return 'ready';
       if (this.#ended) return 'ended';
@@ -90,6 +94,9 @@ export class Backlog {
     const before = last === undefined ? 0 : (last.record.first || last.seq) - 1;
     const after = FORMS[dialect].needsHistory ? before : Math.max(before, seq - 1);
     for await (const stored of await this.#facts.follow(taskId, after, this.#signal)) {
+      // A client that makes its own task ids may have asked before there was a task (S3-23), and the task become another client's.
+      this.#foreign = !isSameOwner(this.#start.owner, stored.record.control.owner);
+      if (this.#foreign) return;
       this.#add(stored);
       this.#ended = isTerminal(stored.record.control.state);
       this.#notify();

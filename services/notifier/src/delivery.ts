@@ -78,8 +78,8 @@ class Delivery {
     const { generation, seq, sending } = progress.value;
     const reading = new AbortController();
     const signal = AbortSignal.any([reading.signal, this.#signals.leaving]);
-    const { taskId, dialect } = config;
-    const backlog = new Backlog(this.#context.log.facts, { taskId, dialect, generation, seq }, signal);
+    const { taskId, dialect, owner } = config;
+    const backlog = new Backlog(this.#context.log.facts, { taskId, dialect, generation, seq, owner }, signal);
     try {
       return await this.#drain(backlog, sending);
     } finally {
@@ -95,7 +95,12 @@ class Delivery {
       const state = await backlog.ready(upTo, this.#context.quietMs ?? QUIET_MS_MAX);
       if (state === 'stopped') return 'stopped';
       if (state === 'ended') {
-        await progress.finish();
+        await progress.finish('delivered');
+        return 'over';
+      }
+      if (state === 'foreign') {
+        await progress.finish('given up');
+        this.#context.logger.warn({ task_id: this.#webhook.config.taskId, reason: 'other_owner' }, 'a webhook is given up');
         return 'over';
       }
       if (state === 'quiet') {

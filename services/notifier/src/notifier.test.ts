@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
+import type { Owner } from '@hopline/events';
 import type { PushConfigEntry, PushProgressEntry } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
@@ -73,8 +74,8 @@ const overOf = (log: MemoryLog, key = KEY): Promise<PushProgressEntry> =>
     return value?.over === undefined ? undefined : value;
   });
 
-async function finished(log: MemoryLog, taskId = 't1'): Promise<void> {
-  const facts = new TaskFacts(log, taskId);
+async function finished(log: MemoryLog, taskId = 't1', owner?: Owner): Promise<void> {
+  const facts = new TaskFacts(log, taskId, owner);
   await facts.create();
   await facts.status('TASK_STATE_WORKING');
   await facts.text('one ');
@@ -177,6 +178,27 @@ test('of a delivery that waits, the configuration is deleted: it is cut, and not
   await finished(log, 't2');
   await overOf(log, 't2.eA');
   assert.equal((await log.pushProgress.get(KEY))!.revision, revision);
+  await notifier.stop();
+});
+
+test("a task that became somebody else's is told to nobody who asked before: owners are compared with each record", {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  await using hook = await webhook();
+  const notifier = await notifierOn(log);
+  const [mine, theirs] = [
+    { tenant: 'a', subject: 'me' },
+    { tenant: 'a', subject: 'you' },
+  ];
+  await log.pushConfigs.put(KEY, config(hook.url, { owner: mine }));
+  await log.pushConfigs.put('t1.bm9ib2R5', config(`${hook.url}/nobody`, { id: 'nobody' }));
+  await log.pushConfigs.put('t1.dGhlaXJz', config(`${hook.url}/theirs`, { id: 'theirs', owner: theirs }));
+  await finished(log, 't1', theirs);
+  assert.equal((await overOf(log)).over, 'given up');
+  assert.equal((await overOf(log, 't1.bm9ib2R5')).over, 'given up');
+  assert.equal((await overOf(log, 't1.dGhlaXJz')).over, 'delivered');
+  assert.deepEqual([...new Set(hook.got.map(({ path }) => path))], ['/theirs']);
   await notifier.stop();
 });
 

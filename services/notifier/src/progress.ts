@@ -52,9 +52,9 @@ export class Progress {
     await this.#write({ config, generation, seq, failures: 0, ...sending, ...(terminal && { over: 'delivered' }) });
   }
 
-  /** Nothing is left to tell. */
-  async finish(): Promise<void> {
-    await this.#write({ ...this.#value, over: 'delivered' });
+  /** Nothing is left to tell, or nothing may be told. */
+  async finish(over: 'delivered' | 'given up'): Promise<void> {
+    await this.#write({ ...this.#value, over });
   }
 
   async failed(failure: { failures: number; failingSince: number; retryAt: number | undefined }): Promise<void> {

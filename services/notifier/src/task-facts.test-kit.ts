@@ -1,5 +1,5 @@
 import type { StreamResponse, TaskState } from '@hopline/a2a';
-import type { Fact, TaskControl } from '@hopline/events';
+import type { Fact, Owner, TaskControl } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { evolve } from '@hopline/task';
 
@@ -7,12 +7,14 @@ import { evolve } from '@hopline/task';
 export class TaskFacts {
   readonly taskId: string;
   readonly #log: Log;
+  readonly #owner: Owner | undefined;
   #control: TaskControl | undefined;
   #seq = 0;
   #first = 0;
 
-  constructor(log: Log, taskId: string) {
+  constructor(log: Log, taskId: string, owner?: Owner) {
     this.#log = log;
+    this.#owner = owner;
     this.taskId = taskId;
   }
 
@@ -30,6 +32,7 @@ export class TaskFacts {
       event: { task },
       role: 'agent.a',
       profile: 'transparent',
+      ...(this.#owner && { owner: this.#owner }),
     });
   }
 
