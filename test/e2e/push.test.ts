@@ -7,6 +7,7 @@ import { openJetStreamLog } from '@hopline/log-jetstream';
 import { countingTokens, startCountingAgent } from '../agents/counting-agent.ts';
 import type { ForeignAgent } from '../agents/foreign-agent.ts';
 import { Cluster } from '../cluster/cluster.ts';
+import { rpc } from '../cluster/legacy-client.ts';
 import { beginTask, endOf, overOf, tell } from '../push/told-task.ts';
 import { generationOf, type Notification, received, startWebhook } from '../push/webhook.ts';
 import { OtlpReceiver } from '../telemetry/otlp-receiver.ts';
@@ -28,6 +29,7 @@ before(async () => {
     profile: 'transparent',
     notifiers: 1,
     env: {
+      HOPLINE_PUSH: 'true',
       HOPLINE_WEBHOOK_ALLOW: '127.0.0.1',
       HOPLINE_WEBHOOK_HTTP: 'true',
       HOPLINE_WEBHOOK_ATTEMPTS_MAX: String(ATTEMPTS_MAX),
@@ -208,6 +210,21 @@ test('a configuration that is deleted is told nothing more, and its neighbour ev
   assert.equal(await overOf(log, stays), 'delivered');
   assert.ok(webhook.taken('/gone').length < webhook.taken('/stays').length);
   assert.equal((await log.pushProgress.get(gone.key))?.value.over, undefined);
+});
+
+test('S4-22 a webhook named when the task is sent, as the document shows it, is told to the end', {
+  timeout: 60_000,
+}, async () => {
+  await using webhook = await startWebhook();
+  const taskId = randomUUID();
+  const message = { role: 'user', parts: [{ type: 'text', text: 'count' }] };
+  const pushNotification = { url: `${webhook.url}/inline`, token: 'PLANTED-inline', authentication: { schemes: ['bearer'] } };
+  const answer = await rpc(cluster.url, 'tasks/send', { id: taskId, message, pushNotification });
+  assert.equal(answer.result.id, taskId);
+  await webhook.until(() => webhook.taken().some(({ body }) => body.status?.state === 'completed'));
+  const { kept } = received(webhook.taken());
+  assert.equal(foldOf(kept, 'legacy').textOf('response'), TEXT);
+  assert.ok(kept.every(({ headers }) => headers.authorization === 'bearer PLANTED-inline'));
 });
 
 test('C-21 no token, credential, path or query of a webhook is in a span, a metric or a log line; each delivery is a span of its task', async () => {
