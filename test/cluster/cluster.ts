@@ -5,6 +5,8 @@ export type ClusterOptions = {
   ingresses?: number;
   relays?: number;
   supervisors?: number;
+  /** None by default: most tests have no webhooks. */
+  notifiers?: number;
   profile?: 'caipe' | 'transparent';
   /** Entries of an agents file. */
   agents: Record<string, unknown>[];
@@ -21,6 +23,7 @@ export class Cluster implements AsyncDisposable {
   readonly relays: ServiceProcess[] = [];
   readonly supervisors: ServiceProcess[] = [];
   readonly agents: ServiceProcess[] = [];
+  readonly notifiers: ServiceProcess[] = [];
 
   private constructor(nats: Awaited<ReturnType<typeof startNats>>) {
     this.nats = nats;
@@ -42,7 +45,7 @@ export class Cluster implements AsyncDisposable {
   }
 
   get services(): ServiceProcess[] {
-    return [...this.ingresses, ...this.supervisors, ...this.agents, ...this.relays];
+    return [...this.ingresses, ...this.supervisors, ...this.agents, ...this.relays, ...this.notifiers];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -54,6 +57,7 @@ export class Cluster implements AsyncDisposable {
     ingresses = 1,
     relays = 1,
     supervisors = 1,
+    notifiers = 0,
     profile = 'caipe',
     agents,
     env = {},
@@ -62,6 +66,7 @@ export class Cluster implements AsyncDisposable {
     const base = { NATS_URL: this.nats.url, ...env };
     await this.#add(this.relays, 'relay', relays, base);
     await this.#add(this.supervisors, 'supervisor', supervisors, base);
+    await this.#add(this.notifiers, 'notifier', notifiers, base);
     for (const entry of agents) {
       const settings = { ...base, HOPLINE_AGENT: JSON.stringify(entry), HOPLINE_AGENTS_DIR: agentsFolder };
       const process = new ServiceProcess(

@@ -1,4 +1,5 @@
 import { ingressConfig } from '../../services/ingress/src/config.ts';
+import { notifierConfig } from '../../services/notifier/src/config.ts';
 import { relayConfig } from '../../services/relay/src/config.ts';
 import { subAgentConfig } from '../../services/sub-agent/src/config.ts';
 import { supervisorConfig } from '../../services/supervisor/src/config.ts';
@@ -14,7 +15,13 @@ The standard \`OTEL_*\` names work as usual; without \`OTEL_EXPORTER_OTLP_ENDPOI
 
 /** The text of infra/SETTINGS.md. */
 export function settingsDocument(): string {
-  const services = { ingress: ingressConfig, supervisor: supervisorConfig, 'sub-agent': subAgentConfig, relay: relayConfig };
+  const services = {
+    ingress: ingressConfig,
+    supervisor: supervisorConfig,
+    'sub-agent': subAgentConfig,
+    relay: relayConfig,
+    notifier: notifierConfig,
+  };
   const sections = Object.entries(services).map(([name, config]) => `## ${name}\n\n${config.table().trim()}\n`);
   return [INTRO, ...sections].join('\n');
 }

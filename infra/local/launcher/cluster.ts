@@ -7,8 +7,8 @@ import { type ProcessEvents, type ProcessSpec, SupervisedProcess } from './super
 const ENDINGS_BEFORE_READY_MAX = 3;
 /** How long a process may drain before it is killed. */
 const DRAIN_MS_MAX = 8000;
-/** Streams are cut first, then no new work, then the running agents, then the writer of facts, then its store. */
-const DRAIN_ORDER = ['ingress', 'supervisor', 'sub-agent', 'relay', 'nats'];
+/** Streams are cut first, then no new work, then the running agents, then the writer of facts, then who tells webhooks of them, then their store. */
+const DRAIN_ORDER = ['ingress', 'supervisor', 'sub-agent', 'relay', 'notifier', 'nats'];
 
 /** The processes of one local cluster: started, kept alive, drained in order. */
 export class Cluster {

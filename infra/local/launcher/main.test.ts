@@ -43,7 +43,7 @@ function checkout(t: TestContext): string {
     cpSync(fileURLToPath(new URL(`../${part}`, import.meta.url)), join(root, 'infra/local', part), { recursive: true });
   }
   writeFileSync(join(root, 'package.json'), '{"type":"module"}');
-  for (const service of ['ingress', 'supervisor', 'sub-agent', 'relay']) {
+  for (const service of ['ingress', 'supervisor', 'sub-agent', 'relay', 'notifier']) {
     mkdirSync(join(root, 'services', service, 'src'), { recursive: true });
     writeFileSync(join(root, 'services', service, 'src/main.ts'), FAKE_SERVICE);
   }
@@ -114,7 +114,7 @@ test('the cluster starts, answers the demo question, restarts what dies, drains 
 
   const runFile = join(root, '.hopline/run.json');
   const processes = readRunFile(runFile);
-  const instances = ['ingress-1', 'supervisor-1', 'sub-agent-files', 'sub-agent-guide', 'relay-1', 'relay-2'];
+  const instances = ['ingress-1', 'supervisor-1', 'sub-agent-files', 'sub-agent-guide', 'relay-1', 'relay-2', 'notifier-1'];
   assert.deepEqual(
     processes.map(({ instance }) => instance),
     instances,
@@ -138,7 +138,7 @@ test('the cluster starts, answers the demo question, restarts what dies, drains 
     .trimEnd()
     .split('\n')
     .map(line => line.replace(/-(\w+) drained$/, ''));
-  assert.deepEqual(order, ['ingress', 'supervisor', 'sub-agent', 'sub-agent', 'relay', 'relay']);
+  assert.deepEqual(order, ['ingress', 'supervisor', 'sub-agent', 'sub-agent', 'relay', 'relay', 'notifier']);
   for (const name of ['run.json', 'lock']) assert.ok(!existsSync(join(root, '.hopline', name)));
   assert.deepEqual(again.filter(isRunning), []);
 });
@@ -165,7 +165,7 @@ test('a second start on a home, a port in use and an old data folder are one sen
   const fourth = start(t, root, [], { HOPLINE_HOME: 'other' });
   assert.equal(await fourth.exit(), 1);
   assert.match(fourth.output(), /hopline: The data in \S+other has format "99"/);
-  assert.equal(readRunFile(join(root, '.hopline/run.json')).length, 5, 'the first one is untouched');
+  assert.equal(readRunFile(join(root, '.hopline/run.json')).length, 6, 'the first one is untouched');
 });
 
 test('when the launcher is killed the services end, and the next start on the home cleans up and works', async t => {

@@ -38,7 +38,7 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
     cwd: plan.agents.folder,
     env: { HOPLINE_AGENT: JSON.stringify(entry), HOPLINE_AGENTS_DIR: plan.agents.folder },
   }));
-  const services = [one('ingress', plan.ingressPort), one('supervisor'), ...agents, ...relays];
+  const services = [one('ingress', plan.ingressPort), one('supervisor'), ...agents, ...relays, one('notifier')];
   return services.map(service => serviceProcess(service, plan));
 }
 

@@ -122,11 +122,11 @@ test('a process that ignores SIGTERM is killed when its time is over', async t =
   assert.equal(child.pid, null);
 });
 
-test('a cluster drains ingress, supervisor, sub-agents, relay, nats, one after the other', async t => {
+test('a cluster drains ingress, supervisor, sub-agents, relay, notifier, nats, one after the other', async t => {
   const folder = scratch(t);
   const cluster = new Cluster(recorder().events);
   t.after(() => cluster.kill());
-  for (const service of ['nats', 'relay', 'sub-agent', 'supervisor', 'ingress']) {
+  for (const service of ['nats', 'notifier', 'relay', 'sub-agent', 'supervisor', 'ingress']) {
     const { spec: started } = await cluster.run(spec(folder, service, TELLS(service)));
     await printedSomething(started.logPath);
   }
@@ -135,9 +135,9 @@ test('a cluster drains ingress, supervisor, sub-agents, relay, nats, one after t
       .running()
       .map(({ instance }) => instance)
       .sort(),
-    ['ingress-1', 'nats-1', 'relay-1', 'sub-agent-1', 'supervisor-1'],
+    ['ingress-1', 'nats-1', 'notifier-1', 'relay-1', 'sub-agent-1', 'supervisor-1'],
   );
   await cluster.drain(instance => assert.fail(`${instance} was killed`));
-  assert.equal(readFileSync(join(folder, 'order'), 'utf8'), 'ingress supervisor sub-agent relay nats ');
+  assert.equal(readFileSync(join(folder, 'order'), 'utf8'), 'ingress supervisor sub-agent relay notifier nats ');
   assert.deepEqual(cluster.running(), []);
 });

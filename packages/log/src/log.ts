@@ -27,10 +27,10 @@ export interface Log {
   close(): Promise<void>;
 }
 
-/** Keys: `relay.<instance>` (heartbeat) and `shard.<nn>` (ownership). A hint only: the fence is the append's expected sequence. */
+/** Keys: `relay.<instance>` (heartbeat) and `shard.<n>` (ownership), `notifier.…` and `notifier-shard.…`. A hint only: the fence is what a write expects. */
 export type LeaseValue = {
   owner: string;
-  /** Changes with every heartbeat of a relay. */
+  /** Changes with every heartbeat of a process. */
   beat?: number;
   /** Of a shard: every raw record up to this sequence is folded in. */
   checkpoint?: number;
@@ -91,12 +91,21 @@ export type PushConfigEntry = {
   waitsUntil?: number;
 };
 
-/** Key: that of the configuration. Written by the notifier alone. */
+/** Key: that of the configuration. Written by the notifier alone, each time on the revision it knows: who lost the shard without noticing is refused, and stops. */
 export type PushProgressEntry = {
+  /** Revision of the configuration that was followed: one that is written again is another one, and begins at its own `after`. */
+  config: number;
   /** Every event up to this generation was delivered. */
   generation: number;
-  /** Deliveries of the next one that failed. */
+  /** Log sequence of the record that held it, 0 before the first: where to read on. */
+  seq: number;
+  /** The next delivery, begun or about to be, holds all events up to this generation as one: whoever repeats it says the same again. Absent: none was begun. */
+  sending?: number;
+  /** Deliveries of the next one that failed, and epoch milliseconds of the first of them. */
   failures: number;
+  failingSince?: number;
+  /** Not before this, epoch milliseconds. */
+  retryAt?: number;
   /** Nothing more will be delivered: the task's end was, or the webhook was given up. */
   over?: 'delivered' | 'given up';
 };

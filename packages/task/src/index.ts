@@ -9,4 +9,5 @@ export { DROP_REASONS } from './items.ts';
 export { CALLS_MAX, LANES_MAX, TURNS_MAX } from './limits.ts';
 export type { TaskView } from './project.ts';
 export { project } from './project.ts';
+export { projectRecord } from './project-record.ts';
 export { allows, pathTo } from './transitions.ts';

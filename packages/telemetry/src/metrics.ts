@@ -54,11 +54,15 @@ export interface HopMetrics {
   readonly tasksEnded: CounterOf<Agent & Reason>;
   /** Push notifications; `reason` is the outcome. */
   readonly pushes: CounterOf<Reason>;
+  /** Push notifications that had failed before and were sent again. */
+  readonly pushRetries: CounterOf<Reason>;
+  /** Webhooks that are told nothing more: `reason` is the last failure. */
+  readonly pushesGivenUp: CounterOf<Reason>;
   /** SSE streams open now. */
   readonly openStreams: GaugeOf<Reason>;
   /** Tasks worked on now. */
   readonly activeTasks: GaugeOf<Agent>;
-  /** Shards this relay owns now. */
+  /** Shards this process owns now. */
   readonly ownedShards: GaugeOf<Reason>;
   /** Request received at ingress → supervisor takes the work. */
   readonly ingressToSupervisor: LatencyOf<Agent>;
@@ -70,6 +74,8 @@ export interface HopMetrics {
   readonly relayHold: LatencyOf<Agent>;
   /** Fact appended → written to a client's socket. */
   readonly logToSocket: LatencyOf<Agent>;
+  /** Fact appended → a webhook has taken it. */
+  readonly logToWebhook: LatencyOf<Agent>;
   /** Agent said the first token of a chunk → written to a client's socket. */
   readonly endToEnd: LatencyOf<Agent>;
   /** Request received → first text on a client's socket. */
@@ -112,6 +118,8 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     viewersCut: counter(METRIC.viewersCut, '{stream}', 'Streams cut by the server'),
     tasksEnded: counter(METRIC.tasksEnded, '{task}', 'Tasks by terminal state'),
     pushes: counter(METRIC.pushes, '{notification}', 'Push notifications by outcome'),
+    pushRetries: counter(METRIC.pushRetries, '{notification}', 'Push notifications tried again'),
+    pushesGivenUp: counter(METRIC.pushesGivenUp, '{webhook}', 'Webhooks given up'),
     openStreams: gauge(METRIC.openStreams, '{stream}', 'SSE streams open now'),
     activeTasks: gauge(METRIC.activeTasks, '{task}', 'Tasks worked on now'),
     ownedShards: gauge(METRIC.ownedShards, '{shard}', 'Shards owned now'),
@@ -120,6 +128,7 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     agentToLog: latency(METRIC.agentToLog, 'Token said to token read by the relay'),
     relayHold: latency(METRIC.relayHold, 'Oldest token of a chunk read to chunk appended'),
     logToSocket: latency(METRIC.logToSocket, 'Fact appended to written to a socket'),
+    logToWebhook: latency(METRIC.logToWebhook, 'Fact appended to taken by a webhook'),
     endToEnd: latency(METRIC.endToEnd, 'First token of a chunk said to written to a socket'),
     timeToFirstToken: latency(METRIC.timeToFirstToken, 'Request received to first text on a socket'),
   };

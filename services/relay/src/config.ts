@@ -1,7 +1,7 @@
 import { DEFAULT_SETTINGS, EVENT_COST_MS_MAX, HOLD_MS_MAX } from '@hopline/coalesce';
 import { defineServiceConfig } from '@hopline/lifecycle';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
-import { BEAT_MS, LEASE_MS } from './shard-leases.ts';
+import { BEAT_MS, LEASE_MS } from '@hopline/shard-leases';
 
 /** Settings of the relay. */
 export const relayConfig = defineServiceConfig({

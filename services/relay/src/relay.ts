@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import { isVisible } from '@hopline/events';
 import { type Log, LogConflict } from '@hopline/log';
+import { BEAT_MS, LEASE_MS, ShardLeases } from '@hopline/shard-leases';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { Shard, type ShardContext } from './shard.ts';
-import { BEAT_MS, LEASE_MS, ShardLeases } from './shard-leases.ts';
 import { sideEffects } from './side-effects.ts';
 
 export type RelayDeps = {
@@ -37,6 +37,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
 
   const leases = new ShardLeases({
     store: log.leases,
+    keys: { member: 'relay', shard: 'shard' },
     shards: log.shards,
     instance: identity,
     beatMs: deps.beatMs ?? BEAT_MS,

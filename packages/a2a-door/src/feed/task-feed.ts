@@ -1,11 +1,10 @@
 import { A2AError, isTerminal } from '@hopline/a2a';
 import { type Fact, isVisible, type TaskControl } from '@hopline/events';
 import type { Log, StoredFacts } from '@hopline/log';
-import type { TaskView } from '@hopline/task';
+import { projectRecord, type TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import { FactRing } from './fact-ring.ts';
-import { foldRecord } from './fold-record.ts';
 import { VisibleEntry } from './visible-entry.ts';
 
 /** Called while the feed takes a record, in this order, nothing in between: what a listener reads of the feed belongs to what it is told. */
@@ -118,7 +117,7 @@ export class TaskFeed {
     if (this.first === 0) this.first = firstOf(stored);
     this.seq = stored.seq;
     this.control = stored.record.control;
-    this.view = foldRecord(this.view, stored, (view, fact) => {
+    this.view = projectRecord(this.view, stored.record, (view, fact) => {
       this.view = view;
       if (fact.kind === 'artifact.updated') this.artifactIndex(fact.event.artifactUpdate.artifact.artifactId);
       if (isVisible(fact)) this.ring.push(new VisibleEntry(fact, stored.seq, this.#live));

@@ -1,11 +1,10 @@
 import { A2AError } from '@hopline/a2a';
 import { type Fact, isSameOwner, type Owner, type Role, type TaskControl } from '@hopline/events';
 import type { Log } from '@hopline/log';
-import type { TaskView } from '@hopline/task';
+import { projectRecord, type TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import type { TaskIndex } from '../task-index.ts';
-import { foldRecord } from './fold-record.ts';
 import { firstOf, type OpenMode, TaskFeed } from './task-feed.ts';
 
 /** The right to use a feed. Give it back once. */
@@ -66,8 +65,8 @@ export class TaskFeeds {
       if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
       this.#requireShown(last.record.control, caller);
       let view: TaskView | undefined;
-      for await (const stored of this.#log.facts.read(taskId, firstOf(last))) view = foldRecord(view, stored);
-      return view ?? foldRecord(undefined, last);
+      for await (const { record } of this.#log.facts.read(taskId, firstOf(last))) view = projectRecord(view, record);
+      return view ?? projectRecord(undefined, last.record);
     } catch (thrown) {
       throw fromLog(thrown, taskId);
     }

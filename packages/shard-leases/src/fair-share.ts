@@ -1,12 +1,12 @@
-/** What a relay knows of the leases: who lives, and who owns which shard (undefined: nobody, or a dead relay). */
+/** What a process knows of the leases: who lives, and who owns which shard (undefined: nobody). */
 export type Leases = { shards: number; live: ReadonlySet<string>; owners: ReadonlyMap<number, string> };
 
-/** What this relay should do now to hold its fair share and no more. */
+/** What this process should do now to hold its fair share and no more. */
 export type SharePlan = { take: number[]; release: number[] };
 
 /**
- * Fair share without a coordinator: nobody holds more than ceil(shards / live relays); a relay that holds more lets the excess go, one that holds less
- * takes what is free. Two relays may want the same free shard: the lease's revision lets one of them have it.
+ * Fair share without a coordinator: nobody holds more than ceil(shards / live processes); one that holds more lets the excess go, one that holds less
+ * takes what is free. Two processes may want the same free shard: the lease's revision lets one of them have it.
  */
 export function planShare(leases: Leases, me: string): SharePlan {
   const mine: number[] = [];

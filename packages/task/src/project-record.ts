@@ -1,14 +1,12 @@
-import { type Fact, isVisible, type TaskControl } from '@hopline/events';
-import type { StoredFacts } from '@hopline/log';
-import { project, type TaskView } from '@hopline/task';
+import { type Fact, type FactRecord, isVisible, type TaskControl } from '@hopline/events';
+import { project, type TaskView } from './project.ts';
 
 /** Folds one record. A log whose beginning retention has removed is folded from what its oldest record says of the task. */
-export function foldRecord(
+export function projectRecord(
   view: TaskView | undefined,
-  stored: StoredFacts,
+  { facts, control }: FactRecord,
   onFact: (view: TaskView, fact: Fact) => void = () => {},
 ): TaskView {
-  const { facts, control } = stored.record;
   let folded = view ?? (facts[0]?.kind === 'task.created' ? undefined : seedView(control, facts));
   for (const fact of facts) {
     folded = project(folded, fact);

@@ -1,24 +1,26 @@
 import type { Change, LeaseValue } from '@hopline/log';
 import type { Leases } from './fair-share.ts';
 
-const RELAY = 'relay.';
-const SHARD = 'shard.';
+/** What stands before the dot in a service's keys: `<member>.<instance>` is a heartbeat, `<shard>.<number>` says who owns a shard. Two services never share one. */
+export type LeaseKeys = { readonly member: string; readonly shard: string };
 
-export const relayKey = (instance: string): string => `${RELAY}${instance}`;
-export const shardKey = (shard: number): string => `${SHARD}${shard}`;
+export const memberKey = (keys: LeaseKeys, instance: string): string => `${keys.member}.${instance}`;
+export const shardKey = (keys: LeaseKeys, shard: number): string => `${keys.shard}.${shard}`;
 
 type Seen = { value: LeaseValue; revision: number; changedAtMs: number };
 
 /**
- * The lease bucket as this relay sees it. A relay lives while its heartbeat keeps changing, judged by the observer's own monotonic clock:
+ * The lease bucket as this process sees it. Another one lives while its heartbeat keeps changing, judged by the observer's own monotonic clock:
  * clocks of two machines are never compared, and nothing depends on the server's expiry timer.
  */
 export class LeaseView {
   readonly #entries = new Map<string, Seen>();
+  readonly #keys: LeaseKeys;
   readonly #leaseMs: number;
 
-  /** A relay whose heartbeat stood still for `leaseMs` is taken for dead. */
-  constructor(leaseMs: number) {
+  /** A process whose heartbeat stood still for `leaseMs` is taken for dead. */
+  constructor(keys: LeaseKeys, leaseMs: number) {
+    this.#keys = keys;
     this.#leaseMs = leaseMs;
   }
 
@@ -38,13 +40,14 @@ export class LeaseView {
   }
 
   shard(shard: number): { value: LeaseValue; revision: number } | undefined {
-    return this.#entries.get(shardKey(shard));
+    return this.#entries.get(shardKey(this.#keys, shard));
   }
 
   leases(shards: number, nowMs: number): Leases {
     const live = new Set<string>();
+    const members = memberKey(this.#keys, '');
     for (const [key, { value, changedAtMs }] of this.#entries) {
-      if (key.startsWith(RELAY) && nowMs - changedAtMs <= this.#leaseMs) live.add(value.owner);
+      if (key.startsWith(members) && nowMs - changedAtMs <= this.#leaseMs) live.add(value.owner);
     }
     const owners = new Map<number, string>();
     for (let shard = 0; shard < shards; shard++) {

@@ -1,15 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { followBucket, type KeyValue, type LeaseValue, LogConflict } from '@hopline/log';
 import { planShare } from './fair-share.ts';
-import { LeaseView, relayKey, shardKey } from './lease-view.ts';
+import { type LeaseKeys, LeaseView, memberKey, shardKey } from './lease-view.ts';
 
-/** A relay says that it lives this often, milliseconds. */
+/** A process says that it lives this often, milliseconds. */
 export const BEAT_MS = 300;
-/** A relay that was silent for this long is taken for dead: the bound on how long text stands still after a SIGKILL, plus one beat. Milliseconds. */
+/** A process that was silent for this long is taken for dead: the bound on how long its shards stand still after a SIGKILL, plus one beat. Milliseconds. */
 export const LEASE_MS = 1_500;
 
 export type LeaseContext = {
   store: KeyValue<LeaseValue>;
+  keys: LeaseKeys;
   shards: number;
   /** Unique to this life of the process. */
   instance: string;
@@ -17,7 +18,7 @@ export type LeaseContext = {
   leaseMs: number;
   /** Monotonic milliseconds. */
   now: () => number;
-  /** The shard is ours: fold from this raw sequence on. */
+  /** The shard is ours: work from this checkpoint on. */
   acquired: (shard: number, checkpoint: number) => void;
   /** The shard is to be let go: resolves with its checkpoint when nothing of it runs here any more. */
   released: (shard: number) => Promise<number>;
@@ -26,8 +27,8 @@ export type LeaseContext = {
 };
 
 /**
- * Which shards this relay folds. A hint for efficiency only: two owners of a shard do no harm, because the log lets one of them append.
- * DESIGN order rule: a shard is stopped before its lease is given up, and started after it is held.
+ * Which shards this process works on. A hint for efficiency only: two owners of a shard do no harm, because the log lets one of them write.
+ * Order rule: a shard is stopped before its lease is given up, and started after it is held.
  */
 export class ShardLeases {
   readonly #context: LeaseContext;
@@ -40,7 +41,7 @@ export class ShardLeases {
 
   constructor(context: LeaseContext) {
     this.#context = context;
-    this.#view = new LeaseView(context.leaseMs);
+    this.#view = new LeaseView(context.keys, context.leaseMs);
   }
 
   get held(): ReadonlySet<number> {
@@ -54,7 +55,7 @@ export class ShardLeases {
       begin: () => this.#view.clear(),
       change: change => this.#view.apply(change, now()),
       ready: () => {},
-      // Until the bucket can be read again nobody is known to live but this relay itself: it keeps what it holds and takes nothing.
+      // Until the bucket can be read again nobody is known to live but this process itself: it keeps what it holds and takes nothing.
       lost: fault,
     });
     await this.#round();
@@ -66,21 +67,28 @@ export class ShardLeases {
     this.#stop.abort();
     await this.#running;
     for (const shard of [...this.#held.keys()]) await this.#release(shard);
-    await this.#context.store.delete(relayKey(this.#context.instance));
+    await this.#context.store.delete(memberKey(this.#context.keys, this.#context.instance));
   }
 
   /** The shard failed here (somebody else appended, or the log was away): stop it and begin again from its checkpoint if it is still ours. */
   async restart(shard: number): Promise<void> {
     const held = this.#held.get(shard);
     if (held === undefined) return;
-    const { store, instance, acquired, released } = this.#context;
+    const { store, keys, instance, acquired, released } = this.#context;
     const checkpoint = Math.max(held.checkpoint, await released(shard));
-    const entry = await store.get(shardKey(shard));
+    const entry = await store.get(shardKey(keys, shard));
     if (entry?.value.owner === instance && !this.#stop.signal.aborted) {
       acquired(shard, Math.max(checkpoint, entry.value.checkpoint ?? 0));
     } else {
       this.#held.delete(shard);
     }
+  }
+
+  /** Somebody else did work of this shard: lets it go if its lease says that it is theirs, which the view may not know yet. */
+  async confirm(shard: number): Promise<void> {
+    const { store, keys, instance, released } = this.#context;
+    const entry = await store.get(shardKey(keys, shard));
+    if (entry?.value.owner !== instance && this.#held.delete(shard)) await released(shard);
   }
 
   async #loop(): Promise<void> {
@@ -96,8 +104,8 @@ export class ShardLeases {
   }
 
   async #round(): Promise<void> {
-    const { store, instance, now, shards } = this.#context;
-    await store.put(relayKey(instance), { owner: instance, beat: ++this.#beat });
+    const { store, keys, instance, now, shards } = this.#context;
+    await store.put(memberKey(keys, instance), { owner: instance, beat: ++this.#beat });
     // A process that slept, or that the log did not answer, has missed everybody's heartbeat: it may not call the others dead.
     const slept = this.#lastBeatAt > 0 && now() - this.#lastBeatAt > this.#context.leaseMs;
     this.#lastBeatAt = now();
@@ -109,12 +117,12 @@ export class ShardLeases {
   }
 
   async #take(shard: number): Promise<void> {
-    const { store, instance, acquired } = this.#context;
+    const { store, keys, instance, acquired } = this.#context;
+    const key = shardKey(keys, shard);
     const known = this.#view.shard(shard);
     const checkpoint = known?.value.checkpoint ?? 0;
     const value = { owner: instance, checkpoint };
-    const write =
-      known === undefined ? store.create(shardKey(shard), value) : store.update(shardKey(shard), value, known.revision);
+    const write = known === undefined ? store.create(key, value) : store.update(key, value, known.revision);
     const revision = await unlessConflict(write);
     if (revision === undefined) return;
     this.#held.set(shard, { revision, checkpoint });
@@ -122,15 +130,17 @@ export class ShardLeases {
   }
 
   async #renew(shard: number): Promise<void> {
-    const { store, instance, checkpointOf, released } = this.#context;
-    const held = this.#held.get(shard)!;
+    const { store, keys, instance, checkpointOf, released } = this.#context;
+    const held = this.#held.get(shard);
+    // Let go while the round was under way.
+    if (held === undefined) return;
     const seen = this.#view.shard(shard);
     const lost = seen !== undefined && seen.revision > held.revision && seen.value.owner !== instance;
     const checkpoint = Math.max(held.checkpoint, checkpointOf(shard));
     if (!lost && checkpoint === held.checkpoint) return;
     const revision = lost
       ? undefined
-      : await unlessConflict(store.update(shardKey(shard), { owner: instance, checkpoint }, held.revision));
+      : await unlessConflict(store.update(shardKey(keys, shard), { owner: instance, checkpoint }, held.revision));
     if (revision !== undefined) {
       this.#held.set(shard, { revision, checkpoint });
       return;
@@ -140,11 +150,11 @@ export class ShardLeases {
   }
 
   async #release(shard: number): Promise<void> {
-    const { store, released } = this.#context;
+    const { store, keys, released } = this.#context;
     const held = this.#held.get(shard)!;
     this.#held.delete(shard);
     const checkpoint = Math.max(held.checkpoint, await released(shard));
-    await unlessConflict(store.update(shardKey(shard), { owner: '', checkpoint }, held.revision));
+    await unlessConflict(store.update(shardKey(keys, shard), { owner: '', checkpoint }, held.revision));
   }
 }
 

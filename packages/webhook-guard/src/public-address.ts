@@ -1,0 +1,63 @@
+import { BlockList, isIP } from 'node:net';
+
+/**
+ * IPv4 that is no place on the public internet: the IANA special-purpose registry (https://www.iana.org/assignments/iana-ipv4-special-registry), and what lies in
+ * it that cloud providers answer metadata and credentials on (169.254.169.254, 100.100.100.200).
+ */
+const IPV4_NOT_PUBLIC = [
+  '0.0.0.0/8', // this network, unspecified
+  '10.0.0.0/8', // private
+  '100.64.0.0/10', // carrier-grade NAT
+  '127.0.0.0/8', // loopback
+  '169.254.0.0/16', // link-local, metadata
+  '172.16.0.0/12', // private
+  '192.0.0.0/24', // protocol assignments
+  '192.0.2.0/24', // documentation
+  '192.88.99.0/24', // 6to4 relays
+  '192.168.0.0/16', // private
+  '198.18.0.0/15', // benchmarks
+  '198.51.100.0/24', // documentation
+  '203.0.113.0/24', // documentation
+  '224.0.0.0/4', // multicast
+  '240.0.0.0/4', // reserved, broadcast
+] as const;
+
+/**
+ * IPv6 is judged the other way round: only global unicast is public. So everything that carries an IPv4 address (mapped, compatible, NAT64 64:ff9b::/96 and 64:ff9b:1::/48),
+ * unique-local, link-local, site-local, multicast and what is not assigned yet is refused without being listed.
+ */
+const IPV6_PUBLIC = ['2000::/3'] as const;
+const IPV6_NOT_PUBLIC = [
+  '2001::/23', // protocol assignments: Teredo (carries IPv4), ORCHID, benchmarks
+  '2001:db8::/32', // documentation
+  '2002::/16', // 6to4: carries IPv4
+  '3fff::/20', // documentation
+] as const;
+
+/** A list of addresses from CIDR blocks. Throws on a block that is none. */
+export function addressList(blocks: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const block of blocks) {
+    const [address = '', prefix] = block.split('/');
+    list.addSubnet(address, Number(prefix), familyOf(address));
+  }
+  return list;
+}
+
+export const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
+
+const ipv4NotPublic = addressList(IPV4_NOT_PUBLIC);
+const ipv6Public = addressList(IPV6_PUBLIC);
+const ipv6NotPublic = addressList(IPV6_NOT_PUBLIC);
+
+/** True for an address of the public internet. Anything that is no address is not public. */
+export function isPublicAddress(address: string): boolean {
+  switch (isIP(address)) {
+    case 4:
+      return !ipv4NotPublic.check(address, 'ipv4');
+    case 6:
+      return ipv6Public.check(address, 'ipv6') && !ipv6NotPublic.check(address, 'ipv6');
+    default:
+      return false;
+  }
+}

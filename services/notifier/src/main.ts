@@ -1,0 +1,44 @@
+import { runService } from '@hopline/lifecycle';
+import { openFromSettings } from '@hopline/log-jetstream';
+import { webhookRules } from '@hopline/webhook-guard';
+import { notifierConfig } from './config.ts';
+import { createNotifier } from './notifier.ts';
+
+await runService({
+  name: 'notifier',
+  env: process.env,
+  config: notifierConfig,
+  probes: 'own',
+  start: async ({ settings, instance, log: logger, telemetry }) => {
+    const rules = webhookRules(settings);
+    const log = await openFromSettings(settings, { name: instance, logger });
+    const notifier = await createNotifier({
+      log,
+      instance,
+      rules,
+      limits: {
+        timeoutMs: settings.HOPLINE_WEBHOOK_TIMEOUT_MS,
+        requestsMax: settings.HOPLINE_WEBHOOK_REQUESTS_MAX,
+        hostRequestsMax: settings.HOPLINE_WEBHOOK_HOST_REQUESTS_MAX,
+        lanesMax: settings.HOPLINE_WEBHOOK_LANES_MAX,
+      },
+      retry: {
+        attemptsMax: settings.HOPLINE_WEBHOOK_ATTEMPTS_MAX,
+        retryMsBase: settings.HOPLINE_WEBHOOK_RETRY_MS_BASE,
+        retryMsMax: settings.HOPLINE_WEBHOOK_RETRY_MS_MAX,
+        giveUpMs: settings.HOPLINE_WEBHOOK_GIVE_UP_MS,
+      },
+      metrics: telemetry.metrics,
+      logger,
+      leaseMs: settings.HOPLINE_LEASE_MS,
+      beatMs: settings.HOPLINE_BEAT_MS,
+    });
+    return {
+      checks: [{ name: 'log', check: () => log.check() }],
+      close: async () => {
+        await notifier.stop();
+        await log.close();
+      },
+    };
+  },
+});

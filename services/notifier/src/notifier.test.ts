@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import type { Owner } from '@hopline/events';
+import type { PushConfigEntry, PushProgressEntry } from '@hopline/log';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { AllowList } from '@hopline/webhook-guard';
+import { createNotifier, type Notifier, type NotifierDeps } from './notifier.ts';
+import { TaskFacts } from './task-facts.test-kit.ts';
+
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const logger = createLogger({ service: 'notifier', instance: 'test', level: 'fatal' });
+const KEY = `t1.${Buffer.from('cfg').toString('base64url')}`;
+
+type Options = { allow?: string; lanesMax?: number; retry?: Partial<NotifierDeps['retry']> };
+
+const notifierOn = (log: MemoryLog, { allow = '127.0.0.1', lanesMax = 100, retry = {} }: Options = {}): Promise<Notifier> =>
+  createNotifier({
+    log,
+    instance: 'n',
+    rules: { http: true, allow: new AllowList(allow) },
+    limits: { timeoutMs: 5_000, requestsMax: 16, hostRequestsMax: 8, lanesMax },
+    retry: { attemptsMax: 3, retryMsBase: 5, retryMsMax: 20, giveUpMs: 60_000, ...retry },
+    metrics,
+    logger,
+    leaseMs: 200,
+    beatMs: 20,
+  });
+
+type Got = { path: string; generation: number; body: string };
+
+async function webhook(answer: (n: number, path: string) => number | Promise<number> = () => 200) {
+  const got: Got[] = [];
+  const server = createServer(async (request, response) => {
+    let body = '';
+    for await (const chunk of request.setEncoding('utf8')) body += chunk;
+    const path = request.url!;
+    got.push({ path, generation: Number.parseInt(String(request.headers['x-hopline-cursor']), 10), body });
+    const status = await answer(got.length, path);
+    response.writeHead(status).end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const close = async () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, got, [Symbol.asyncDispose]: close };
+}
+
+const config = (url: string, more: Partial<PushConfigEntry> = {}): PushConfigEntry => ({
+  taskId: 't1',
+  id: 'cfg',
+  url,
+  dialect: '1.0',
+  after: 0,
+  ...more,
+});
+
+async function until<T>(look: () => T | Promise<T>): Promise<NonNullable<T>> {
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    await new Promise(resolve => setTimeout(resolve, 5));
+  }
+}
+
+const overOf = (log: MemoryLog, key = KEY): Promise<PushProgressEntry> =>
+  until(async () => {
+    const value = (await log.pushProgress.get(key))?.value;
+    return value?.over === undefined ? undefined : value;
+  });
+
+async function finished(log: MemoryLog, taskId = 't1', owner?: Owner): Promise<void> {
+  const facts = new TaskFacts(log, taskId, owner);
+  await facts.create();
+  await facts.status('TASK_STATE_WORKING');
+  await facts.text('one ');
+  await facts.text('two', true);
+  await facts.status('TASK_STATE_COMPLETED');
+}
+
+test('a configuration that was there before the notifier, on a task that is over, is told what comes after its generation', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  await using hook = await webhook();
+  await finished(log);
+  await log.pushConfigs.put(KEY, config(hook.url, { after: 2 }));
+  const notifier = await notifierOn(log);
+  const { generation, failures } = await overOf(log);
+  assert.deepEqual([generation, failures], [5, 0]);
+  assert.ok(hook.got[0]!.generation > 2 && hook.got.at(-1)!.generation === 5);
+  await notifier.stop();
+});
+
+test('a task that was over before it was asked about has nothing to tell, and that is the end of it', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  await using hook = await webhook();
+  await finished(log);
+  await log.pushConfigs.put(KEY, config(hook.url, { after: 5 }));
+  const notifier = await notifierOn(log);
+  assert.equal((await overOf(log)).over, 'delivered');
+  assert.equal(hook.got.length, 0);
+  await notifier.stop();
+});
+
+test('by default nothing on this machine is told anything, and the webhook is given up at once', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  await using hook = await webhook();
+  await finished(log);
+  await log.pushConfigs.put(KEY, config(hook.url));
+  const notifier = await notifierOn(log, { allow: '' });
+  const { over, failures, generation } = await overOf(log);
+  assert.deepEqual([over, failures, generation], ['given up', 1, 0]);
+  assert.equal(hook.got.length, 0);
+  await notifier.stop();
+});
+
+test('S3-25 failures outlive the notifier: the next one goes on counting where it stopped', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  await using hook = await webhook(() => 500);
+  await finished(log);
+  await log.pushConfigs.put(KEY, config(hook.url));
+  const first = await notifierOn(log, { retry: { attemptsMax: 1_000 } });
+  await until(async () => ((await log.pushProgress.get(KEY))?.value.failures ?? 0) >= 2);
+  const before = hook.got.length;
+  await first.stop();
+  const { failures = 0 } = (await log.pushProgress.get(KEY))?.value ?? {};
+  const second = await notifierOn(log, { retry: { attemptsMax: failures + 2 } });
+  const end = await overOf(log);
+  assert.deepEqual([end.over, end.failures, end.generation], ['given up', failures + 2, 0]);
+  assert.ok(hook.got.length >= before + 2);
+  assert.equal(new Set(hook.got.map(({ body }) => body)).size, 1);
+  await second.stop();
+});
+
+test('a webhook that was given up, configured again, is told from where the new configuration says', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  let status = 410;
+  await using hook = await webhook(() => status);
+  await finished(log);
+  await log.pushConfigs.put(KEY, config(hook.url));
+  const notifier = await notifierOn(log);
+  assert.equal((await overOf(log)).over, 'given up');
+  assert.equal(hook.got.length, 1, '410 is not asked again');
+  status = 200;
+  await log.pushConfigs.put(KEY, config(hook.url, { after: 1 }));
+  await until(() => hook.got.at(-1)?.generation === 5);
+  assert.ok(hook.got[1]!.generation >= 2);
+  await until(async () => (await log.pushProgress.get(KEY))?.value.over === 'delivered');
+  await notifier.stop();
+});
+
+test('of a delivery that waits, the configuration is deleted: it is cut, and nothing is told or stored after', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const held = Promise.withResolvers<number>();
+  await using hook = await webhook(() => held.promise);
+  const notifier = await notifierOn(log);
+  await log.pushConfigs.put(KEY, config(hook.url));
+  await finished(log);
+  await until(() => hook.got.length === 1);
+  const { revision } = (await log.pushProgress.get(KEY))!;
+  await log.pushConfigs.delete(KEY);
+  held.resolve(200);
+  await log.pushConfigs.put('t2.eA', config(hook.url, { taskId: 't2', id: 'x' }));
+  await finished(log, 't2');
+  await overOf(log, 't2.eA');
+  assert.equal((await log.pushProgress.get(KEY))!.revision, revision);
+  await notifier.stop();
+});
+
+test("a task that became somebody else's is told to nobody who asked before: owners are compared with each record", {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  await using hook = await webhook();
+  const notifier = await notifierOn(log);
+  const [mine, theirs] = [
+    { tenant: 'a', subject: 'me' },
+    { tenant: 'a', subject: 'you' },
+  ];
+  await log.pushConfigs.put(KEY, config(hook.url, { owner: mine }));
+  await log.pushConfigs.put('t1.bm9ib2R5', config(`${hook.url}/nobody`, { id: 'nobody' }));
+  await log.pushConfigs.put('t1.dGhlaXJz', config(`${hook.url}/theirs`, { id: 'theirs', owner: theirs }));
+  await finished(log, 't1', theirs);
+  assert.equal((await overOf(log)).over, 'given up');
+  assert.equal((await overOf(log, 't1.bm9ib2R5')).over, 'given up');
+  assert.equal((await overOf(log, 't1.dGhlaXJz')).over, 'delivered');
+  assert.deepEqual([...new Set(hook.got.map(({ path }) => path))], ['/theirs']);
+  await notifier.stop();
+});
+
+test('more webhooks than lanes take turns: one whose task is silent keeps nobody from being told', {
+  timeout: 60_000,
+}, async () => {
+  const log = createMemoryLog();
+  await using hook = await webhook();
+  const notifier = await notifierOn(log, { lanesMax: 1 });
+  const silent = new TaskFacts(log, 't1');
+  await silent.create();
+  await log.pushConfigs.put(KEY, config(hook.url));
+  await until(() => hook.got.length === 1);
+  await log.pushConfigs.put('t2.eA', config(hook.url, { taskId: 't2', id: 'x' }));
+  await finished(log, 't2');
+  assert.equal((await overOf(log, 't2.eA')).over, 'delivered');
+  await silent.status('TASK_STATE_CANCELED');
+  assert.equal((await overOf(log)).over, 'delivered');
+  await notifier.stop();
+});
+
+test('two notifiers that both believe they own a shard: a receiver that drops by cursor has every event once', {
+  timeout: 30_000,
+}, async () => {
+  const log = createMemoryLog();
+  await using hook = await webhook(async () => {
+    await new Promise(resolve => setTimeout(resolve, 2));
+    return 200;
+  });
+  // Each sees leases of its own, so each owns every shard for the whole test: worse than any takeover.
+  const other = createMemoryLog();
+  const twin: MemoryLog = Object.assign(log.another(), { leases: other.leases });
+  const notifiers = [await notifierOn(log.another()), await notifierOn(twin)];
+  const facts = new TaskFacts(log, 't1');
+  await facts.create();
+  await log.pushConfigs.put(KEY, config(hook.url));
+  // Longer than it takes a notifier that was refused to try again, twice.
+  for (let n = 0; n < 150; n += 1) {
+    await facts.text(`${n} `);
+    await new Promise(resolve => setTimeout(resolve, 10));
+  }
+  await facts.status('TASK_STATE_COMPLETED');
+  await overOf(log);
+  let last = 0;
+  let text = '';
+  const told = new Map<number, string>();
+  for (const { generation, body } of hook.got) {
+    assert.equal(told.get(generation) ?? body, body, `generation ${generation} came in two shapes`);
+    told.set(generation, body);
+    if (generation <= last) continue;
+    last = generation;
+    text += JSON.parse(body).artifactUpdate?.artifact.parts[0].text ?? '';
+  }
+  assert.equal(text, Array.from({ length: 150 }, (_, n) => `${n} `).join(''));
+  await Promise.all(notifiers.map(notifier => notifier.stop()));
+});

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { REFUSALS_MAX, RETRY_AFTER_MS_MAX, type RetryLimits, retryAt } from './retry-policy.ts';
+
+const limits: RetryLimits = { attemptsMax: 10, retryMsBase: 1_000, retryMsMax: 60_000, giveUpMs: 3_600_000 };
+const NOW = 1_000_000;
+const failed = (failures: number, more: Partial<Parameters<typeof retryAt>[0]> = {}) =>
+  retryAt({ failures, failingSince: NOW, chance: 'later', ...more }, limits, NOW);
+
+test('S3-25 the wait is random, doubles, and has an upper edge', () => {
+  for (const [failures, edgeMs] of [
+    [1, 1_000],
+    [2, 2_000],
+    [6, 32_000],
+    [7, 60_000],
+    [9, 60_000],
+  ] as const) {
+    const waits = Array.from({ length: 300 }, () => failed(failures)! - NOW);
+    assert.ok(Math.max(...waits) <= edgeMs + 1 && Math.min(...waits) >= 0, `${failures}`);
+    // Full jitter: both halves of the range are drawn. 300 draws miss one of them once in 10^90.
+    assert.ok(Math.max(...waits) > edgeMs / 2 && Math.min(...waits) < edgeMs / 2, `${failures}`);
+  }
+});
+
+test('S3-25 attempts end: the last allowed one that fails gives up', () => {
+  assert.notEqual(failed(limits.attemptsMax - 1), undefined);
+  assert.equal(failed(limits.attemptsMax), undefined);
+});
+
+test('a refusal has fewer attempts, and a webhook that says it is gone has none', () => {
+  assert.notEqual(failed(REFUSALS_MAX - 1, { chance: 'little' }), undefined);
+  assert.equal(failed(REFUSALS_MAX, { chance: 'little' }), undefined);
+  assert.equal(retryAt({ failures: 2, failingSince: NOW, chance: 'little' }, { ...limits, attemptsMax: 2 }, NOW), undefined);
+  assert.equal(failed(1, { chance: 'none' }), undefined);
+});
+
+test('Retry-After is kept, up to an hour', () => {
+  assert.equal(failed(1, { retryAfterMs: 30_000 }), NOW + 30_000);
+  assert.equal(failed(1, { retryAfterMs: 999 * RETRY_AFTER_MS_MAX }), NOW + RETRY_AFTER_MS_MAX);
+});
+
+test('a webhook that failed for too long is given up, however few attempts were made', () => {
+  assert.notEqual(failed(1, { failingSince: NOW - limits.giveUpMs + 1_000 }), undefined);
+  assert.equal(failed(1, { failingSince: NOW - limits.giveUpMs - 1 }), undefined);
+  assert.equal(failed(1, { failingSince: NOW - 1, retryAfterMs: limits.giveUpMs }), undefined);
+});

@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { DIALECTS, Fold } from '@hopline/a2a';
+import type { Log } from '@hopline/log';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { countingTokens, startCountingAgent } from '../agents/counting-agent.ts';
+import type { ForeignAgent } from '../agents/foreign-agent.ts';
+import { Cluster } from '../cluster/cluster.ts';
+import { rpc } from '../cluster/legacy-client.ts';
+import { beginTask, endOf, overOf, tell } from '../push/told-task.ts';
+import { generationOf, type Notification, received, startWebhook } from '../push/webhook.ts';
+import { OtlpReceiver } from '../telemetry/otlp-receiver.ts';
+
+const TOKENS = countingTokens(120);
+const TEXT = TOKENS.join('');
+const ATTEMPTS_MAX = 4;
+
+const receiver = new OtlpReceiver();
+let foreign: ForeignAgent;
+let cluster: Cluster;
+let log: Log;
+
+before(async () => {
+  const endpoint = await receiver.start();
+  foreign = await startCountingAgent(TOKENS, 8);
+  cluster = await Cluster.start({
+    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    profile: 'transparent',
+    notifiers: 1,
+    env: {
+      HOPLINE_PUSH: 'true',
+      HOPLINE_WEBHOOK_ALLOW: '127.0.0.1',
+      HOPLINE_WEBHOOK_HTTP: 'true',
+      HOPLINE_WEBHOOK_ATTEMPTS_MAX: String(ATTEMPTS_MAX),
+      HOPLINE_WEBHOOK_RETRY_MS_BASE: '60',
+      OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+      OTEL_BSP_SCHEDULE_DELAY: '200',
+    },
+  });
+  log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
+});
+
+after(async () => {
+  await log?.close();
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+  await receiver.stop();
+});
+
+function foldOf(list: readonly Notification[], dialect: '1.0' | 'legacy'): Fold {
+  const fold = new Fold();
+  for (const { body } of list) {
+    const decoded = DIALECTS[dialect].decodeEvent(body);
+    assert.ok('event' in decoded, JSON.stringify(body));
+    fold.add(decoded.event);
+  }
+  return fold;
+}
+
+const states = (list: readonly Notification[]): unknown[] =>
+  list
+    .map(({ body }) => (body.statusUpdate ?? body.task ?? body).status?.state)
+    .filter((state, index, all) => state !== undefined && state !== all[index - 1]);
+
+test('S3-24 S4-24 parallel tasks: every status and artifact is posted, in order per task, once, and the text is whole', {
+  timeout: 60_000,
+}, async () => {
+  await using webhook = await startWebhook();
+  const tasks = Array.from({ length: 4 }, () => randomUUID());
+  const told = await Promise.all(
+    tasks.map(taskId =>
+      tell(log, {
+        taskId,
+        url: `${webhook.url}/${taskId}`,
+        dialect: 'legacy',
+        token: 'tok',
+        authentication: { scheme: 'bearer' },
+      }),
+    ),
+  );
+  await Promise.all(tasks.map(taskId => beginTask(cluster.url, taskId)));
+  for (const one of told) assert.equal(await overOf(log, one), 'delivered');
+  for (const taskId of tasks) {
+    const list = webhook.notifications.filter(({ path }) => path === `/${taskId}`);
+    const { kept, repeats } = received(list);
+    assert.equal(repeats, 0);
+    assert.equal(generationOf(kept.at(-1)!), (await log.facts.last(taskId))!.record.control.generation);
+    assert.deepEqual(states(kept), ['submitted', 'working', 'completed']);
+    const artifacts = kept.filter(({ body }) => body.type === 'taskArtifactUpdate');
+    assert.equal(
+      artifacts.map(({ body }) => body.artifact.parts.map((part: { text: string }) => part.text).join('')).join(''),
+      TEXT,
+    );
+    assert.ok(artifacts.every(({ body }) => body.artifact.index === 0 && body.taskId === taskId));
+    assert.ok(artifacts.length < TOKENS.length, 'content is posted after coalescing');
+    for (const { headers } of kept) {
+      assert.equal(headers['x-a2a-notification-token'], 'tok');
+      assert.equal(headers.authorization, 'bearer tok');
+      assert.equal(headers['content-type'], 'application/json');
+      assert.match(String(headers.traceparent), /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
+    }
+  }
+});
+
+test('1.0 is told StreamResponses, 0.3 whole tasks; an event that comes late is told from the beginning', {
+  timeout: 60_000,
+}, async () => {
+  await using webhook = await startWebhook();
+  const taskId = await beginTask(cluster.url);
+  const told = [
+    await tell(log, { taskId, id: 'a', url: `${webhook.url}/1.0`, authentication: { scheme: 'Bearer', credentials: 'cred' } }),
+    await tell(log, { taskId, id: 'b', url: `${webhook.url}/0.3`, dialect: '0.3' }),
+  ];
+  for (const one of told) assert.equal(await overOf(log, one), 'delivered');
+
+  const events = received(webhook.taken('/1.0')).kept;
+  const fold = foldOf(events, '1.0');
+  assert.deepEqual(fold.violations, []);
+  assert.equal(fold.textOf('response'), TEXT);
+  assert.ok('task' in events[0]!.body);
+  assert.ok(events.every(({ headers }) => headers['content-type'] === 'application/a2a+json'));
+  assert.ok(events.every(({ headers }) => headers.authorization === 'Bearer cred' && !('x-a2a-notification-token' in headers)));
+
+  const tasks = received(webhook.taken('/0.3')).kept;
+  const texts = tasks.map(({ body }) => {
+    assert.deepEqual([body.kind, body.id], ['task', taskId]);
+    return (body.artifacts ?? [])
+      .flatMap((one: { parts: { text: string }[] }) => one.parts.map(part => part.text))
+      .join('') as string;
+  });
+  for (const [index, text] of texts.entries())
+    assert.ok(text.startsWith(texts[index - 1] ?? ''), 'a later task holds the earlier one');
+  assert.equal(texts.at(-1), TEXT);
+  assert.deepEqual(states(tasks), ['submitted', 'working', 'completed']);
+});
+
+test('S3-25 a webhook that answers 500, 503 and 429 before 200 gets each event at least once, in order, repeated word for word', {
+  timeout: 60_000,
+}, async () => {
+  const failing = [500, 503, 429];
+  // Every third notification is refused first, and comes again until it is taken.
+  await using webhook = await startWebhook(n => ({
+    status: n % 4 === 0 ? 200 : n < 12 ? (failing[n % 3] ?? 500) : 200,
+    headers: { 'retry-after': '0' },
+  }));
+  const taskId = await beginTask(cluster.url);
+  const told = await tell(log, { taskId, url: webhook.url });
+  assert.equal(await overOf(log, told), 'delivered');
+  const { repeats } = received(webhook.notifications);
+  assert.ok(repeats >= 6, `${repeats} repeats`);
+  const fold = foldOf(received(webhook.taken()).kept, '1.0');
+  assert.deepEqual(fold.violations, []);
+  assert.equal(fold.textOf('response'), TEXT);
+});
+
+test('S3-25 C-21 a webhook that is dead is given up after its attempts, with a log line and a counter, and its task is not touched', {
+  timeout: 60_000,
+}, async () => {
+  await using webhook = await startWebhook(() => ({ status: 500 }));
+  const taskId = randomUUID();
+  const told = await tell(log, {
+    taskId,
+    url: `${webhook.url}/PLANTED-path?PLANTED-query`,
+    token: 'PLANTED-token',
+    authentication: { scheme: 'Bearer', credentials: 'PLANTED-credentials' },
+  });
+  await beginTask(cluster.url, taskId);
+  assert.equal(await overOf(log, told), 'given up');
+  assert.equal(await endOf(log, taskId), 'TASK_STATE_COMPLETED');
+  assert.equal(webhook.notifications.length, ATTEMPTS_MAX);
+  assert.equal(new Set(webhook.notifications.map(({ text }) => text)).size, 1, 'the first event, again and again');
+  assert.ok(await log.pushConfigs.get(told.key), 'the configuration can still be read');
+  const [notifier] = cluster.notifiers;
+  const lines = notifier!.output.split('\n').filter(line => line.includes('given up') && line.includes(taskId));
+  assert.equal(lines.length, 1);
+  assert.equal(JSON.parse(lines[0]!).host, new URL(webhook.url).host);
+  const metrics = await (await fetch(`${notifier!.url}/metrics`)).text();
+  assert.match(metrics, /hopline_pushes_given_up_total\{service="notifier",reason="http_5xx"\} 1/);
+  assert.match(metrics, /hopline_push_retries_total\{service="notifier"\} [1-9]/);
+  assert.match(metrics, /hopline_hop_log_to_webhook_seconds_count\{service="notifier"\} [1-9]/);
+});
+
+test('a webhook that is slow slows neither its task nor another webhook of the same task, and is told no less', {
+  timeout: 60_000,
+}, async () => {
+  await using slow = await startWebhook(() => ({ afterMs: 700 }));
+  await using quick = await startWebhook();
+  const taskId = randomUUID();
+  const toldSlow = await tell(log, { taskId, id: 'slow', url: slow.url });
+  const toldQuick = await tell(log, { taskId, id: 'quick', url: quick.url });
+  await beginTask(cluster.url, taskId);
+  assert.equal(await endOf(log, taskId), 'TASK_STATE_COMPLETED');
+  assert.equal(await overOf(log, toldQuick), 'delivered');
+  assert.equal((await log.pushProgress.get(toldSlow.key))?.value.over, undefined, 'the slow one is still being told');
+  assert.equal(await overOf(log, toldSlow), 'delivered');
+  const lists = [slow, quick].map(webhook => received(webhook.taken()).kept);
+  for (const list of lists) assert.equal(foldOf(list, '1.0').textOf('response'), TEXT);
+  assert.ok(lists[0]!.length < lists[1]!.length, 'what waited was put together');
+});
+
+test('a configuration that is deleted is told nothing more, and its neighbour everything', { timeout: 60_000 }, async () => {
+  await using webhook = await startWebhook();
+  const taskId = randomUUID();
+  const gone = await tell(log, { taskId, id: 'gone', url: `${webhook.url}/gone` });
+  const stays = await tell(log, { taskId, id: 'stays', url: `${webhook.url}/stays` });
+  await beginTask(cluster.url, taskId);
+  await webhook.until(() => webhook.taken('/gone').length >= 3);
+  await log.pushConfigs.delete(gone.key);
+  assert.equal(await overOf(log, stays), 'delivered');
+  assert.ok(webhook.taken('/gone').length < webhook.taken('/stays').length);
+  assert.equal((await log.pushProgress.get(gone.key))?.value.over, undefined);
+});
+
+test('S4-22 a webhook named when the task is sent, as the document shows it, is told to the end', {
+  timeout: 60_000,
+}, async () => {
+  await using webhook = await startWebhook();
+  const taskId = randomUUID();
+  const message = { role: 'user', parts: [{ type: 'text', text: 'count' }] };
+  const pushNotification = { url: `${webhook.url}/inline`, token: 'PLANTED-inline', authentication: { schemes: ['bearer'] } };
+  const answer = await rpc(cluster.url, 'tasks/send', { id: taskId, message, pushNotification });
+  assert.equal(answer.result.id, taskId);
+  await webhook.until(() => webhook.taken().some(({ body }) => body.status?.state === 'completed'));
+  const { kept } = received(webhook.taken());
+  assert.equal(foldOf(kept, 'legacy').textOf('response'), TEXT);
+  assert.ok(kept.every(({ headers }) => headers.authorization === 'bearer PLANTED-inline'));
+});
+
+test('C-21 no token, credential, path or query of a webhook is in a span, a metric or a log line; each delivery is a span of its task', async () => {
+  const pushes = () => receiver.spans.filter(({ name }) => name === 'send_push_notification');
+  const strangers = () => {
+    const byId = new Map(receiver.spans.map(span => [span.spanId, span]));
+    return pushes().filter(span => span.service !== 'notifier' || byId.get(span.parentId)?.service !== 'relay');
+  };
+  const end = performance.now() + 10_000;
+  while ((pushes().length === 0 || strangers().length > 0) && performance.now() < end)
+    await new Promise(resolve => setTimeout(resolve, 50));
+  assert.ok(pushes().length > 0);
+  assert.deepEqual(strangers(), []);
+  for (const body of receiver.bodies) assert.ok(!body.includes('PLANTED'));
+  for (const service of cluster.services) {
+    assert.ok(!service.output.includes('PLANTED'), service.spec.instance);
+    assert.ok(!(await (await fetch(`${service.url}/metrics`)).text()).includes('PLANTED'), service.spec.instance);
+  }
+});

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { DIALECTS, Fold } from '@hopline/a2a';
+import type { Log } from '@hopline/log';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { countingTokens, startCountingAgent } from '../agents/counting-agent.ts';
+import type { ForeignAgent } from '../agents/foreign-agent.ts';
+import { Cluster } from '../cluster/cluster.ts';
+import { beginTask, endOf, overOf, tell } from '../push/told-task.ts';
+import { type Notification, received, startWebhook, type Webhook } from '../push/webhook.ts';
+
+/** Six seconds of text: long enough for a notifier to die in it and another to take over. */
+const TOKENS = countingTokens(300);
+const TASKS = 6;
+/** A takeover repeats one delivery of a task at most. More than one of them happen where the machine is so loaded that a heartbeat is late. */
+const REPEATS_MAX = 3;
+
+let foreign: ForeignAgent;
+let cluster: Cluster;
+let log: Log;
+
+before(async () => {
+  foreign = await startCountingAgent(TOKENS, 18);
+  cluster = await Cluster.start({
+    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    profile: 'transparent',
+    notifiers: 2,
+    env: { HOPLINE_WEBHOOK_ALLOW: '127.0.0.1', HOPLINE_WEBHOOK_HTTP: 'true', HOPLINE_WEBHOOK_RETRY_MS_BASE: '100' },
+  });
+  log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
+});
+
+after(async () => {
+  await log?.close();
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+});
+
+/** Runs tasks whose webhooks are told meanwhile, does something to a notifier when they are in mid-stream, and returns what each webhook was told. */
+async function tellThrough(webhook: Webhook, disturb: () => Promise<void>): Promise<Notification[][]> {
+  const tasks = Array.from({ length: TASKS }, () => randomUUID());
+  const told = await Promise.all(tasks.map(taskId => tell(log, { taskId, url: `${webhook.url}/${taskId}` })));
+  await Promise.all(tasks.map(taskId => beginTask(cluster.url, taskId)));
+  await webhook.until(() => tasks.every(taskId => webhook.taken(`/${taskId}`).length >= 4));
+  await disturb();
+  for (const taskId of tasks) assert.equal(await endOf(log, taskId), 'TASK_STATE_COMPLETED');
+  for (const one of told) assert.equal(await overOf(log, one), 'delivered');
+  return tasks.map(taskId => webhook.taken(`/${taskId}`));
+}
+
+function assertWhole(list: Notification[]): number {
+  const { kept, repeats } = received(list);
+  const fold = new Fold();
+  for (const { body } of kept) {
+    const decoded = DIALECTS['1.0'].decodeEvent(body);
+    assert.ok('event' in decoded);
+    fold.add(decoded.event);
+  }
+  assert.deepEqual(fold.violations, []);
+  assert.equal(fold.textOf('response'), TOKENS.join(''));
+  assert.ok(fold.ended);
+  return repeats;
+}
+
+test('S3-24 S3-25 a notifier killed in mid-stream: the other goes on, nothing is missing, order is kept, repeats are bounded', {
+  timeout: 90_000,
+}, async t => {
+  await using webhook = await startWebhook(() => ({ afterMs: 15 }));
+  const lists = await tellThrough(webhook, async () => {
+    await cluster.notifiers[0]!.kill();
+  });
+  const repeats = lists.map(assertWhole);
+  t.diagnostic(`repeats per task: ${repeats}`);
+  assert.ok(Math.max(...repeats) <= REPEATS_MAX, `${repeats}`);
+  await cluster.notifiers[0]!.start();
+});
+
+test('a notifier that was paused and comes back tells nothing of its own: what it repeats is word for word what was told', {
+  timeout: 90_000,
+}, async t => {
+  await using webhook = await startWebhook(() => ({ afterMs: 15 }));
+  const lists = await tellThrough(webhook, async () => {
+    const [, paused] = cluster.notifiers;
+    const before = webhook.notifications.length;
+    paused!.pause();
+    try {
+      // The other one has taken over when every task is told again.
+      await webhook.until(() => new Set(webhook.notifications.slice(before).map(({ path }) => path)).size === TASKS);
+    } finally {
+      paused!.resume();
+    }
+  });
+  const repeats = lists.map(assertWhole);
+  t.diagnostic(`repeats per task: ${repeats}`);
+  assert.ok(Math.max(...repeats) <= REPEATS_MAX, `${repeats}`);
+});
+
+test('nats-server restarted in mid-stream: webhooks are told everything, in order', { timeout: 90_000 }, async () => {
+  await using webhook = await startWebhook();
+  const lists = await tellThrough(webhook, () => cluster.nats.restart());
+  for (const list of lists) assertWhole(list);
+});
+
+test('a notifier that drains hands its webhooks over, and nothing is missing', { timeout: 90_000 }, async t => {
+  await using webhook = await startWebhook();
+  const lists = await tellThrough(webhook, () => cluster.notifiers[0]!.kill('SIGTERM'));
+  const repeats = lists.map(assertWhole);
+  t.diagnostic(`repeats per task: ${repeats}`);
+  assert.ok(Math.max(...repeats) <= REPEATS_MAX, `${repeats}`);
+  await cluster.notifiers[0]!.start();
+});
