@@ -6,6 +6,8 @@ export type ClusterOptions = {
   relays?: number;
   supervisors?: number;
   profile?: 'caipe' | 'transparent';
+  /** Ingress speaks gRPC as well; the card tells where. */
+  grpc?: boolean;
   /** Entries of an agents file. */
   agents: Record<string, unknown>[];
   /** Settings of every service. */
@@ -55,6 +57,7 @@ export class Cluster implements AsyncDisposable {
     relays = 1,
     supervisors = 1,
     profile = 'caipe',
+    grpc = false,
     agents,
     env = {},
     agentsFolder = '.',
@@ -70,7 +73,11 @@ export class Cluster implements AsyncDisposable {
       );
       this.agents.push(process);
     }
-    await this.#add(this.ingresses, 'ingress', ingresses, { ...base, HOPLINE_PROFILE: profile });
+    await this.#add(this.ingresses, 'ingress', ingresses, {
+      ...base,
+      HOPLINE_PROFILE: profile,
+      ...(grpc && { HOPLINE_GRPC_PORT: '0' }),
+    });
     await Promise.all(this.services.map(service => service.start()));
   }
 

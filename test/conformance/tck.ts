@@ -47,7 +47,7 @@ async function runAgainstCluster(kit: Kit, transports: string): Promise<Run> {
   const agent = await startTckAgent();
   try {
     const agents = [{ name: 'tck', adapter: 'a2a', url: agent.url }];
-    await using cluster = await Cluster.start({ profile: 'transparent', agents, env: { HOPLINE_PUSH: 'true' } });
+    await using cluster = await Cluster.start({ profile: 'transparent', grpc: true, agents, env: { HOPLINE_PUSH: 'true' } });
     const offered = await bindingsOf(cluster.url, transports);
     return { ...(await runKit(kit, cluster.url, transports)), offered };
   } finally {

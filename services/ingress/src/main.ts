@@ -17,12 +17,14 @@ await runService({
     const tls = await tlsFromSettings(settings, { logger });
     const card = await cardFromSettings(settings, VERSION);
     const log = await openFromSettings(settings, { name: instance, logger });
+    const { HOPLINE_GRPC_PORT: port, HOPLINE_GRPC_PUBLIC_URL: publicUrl } = settings;
     const ingress = await createIngress({
       log,
       profile: settings.HOPLINE_PROFILE,
       card,
       tenants: listOf(settings.HOPLINE_TENANTS ?? ''),
       publicUrl: settings.HOPLINE_PUBLIC_URL,
+      grpc: port === undefined ? undefined : { port, publicUrl },
       limits: {
         bodyBytesMax: settings.HOPLINE_BODY_BYTES_MAX,
         streamsMax: settings.HOPLINE_STREAMS_MAX,
