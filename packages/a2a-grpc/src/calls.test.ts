@@ -3,8 +3,9 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
 import { A2AError } from '@hopline/a2a';
+import { RESUME_EXTENSION_URI, resumeExtension } from '@hopline/agent-card';
 import { type CallFailed, shape, userMessage } from './grpc-client.test-kit.ts';
-import { openRig, type Rig, until } from './rig.test-kit.ts';
+import { CARD, openRig, type Rig, until } from './rig.test-kit.ts';
 
 const ANSWER = ['task submitted', 'working', '=a', '+b', '+', 'completed'];
 
@@ -152,6 +153,43 @@ test('S3-31 the metadata of a stream tells where to go on, and a subscription go
   assert.equal(refused.details[0].reason, 'UNSUPPORTED_OPERATION');
   const bad = await client.stream('SubscribeToTask', { id }, { metadata: { 'last-event-id': '99.0' } }).failure();
   assert.equal(bad.details[0].reason, 'INVALID_PARAMS');
+});
+
+test('S3-31 where the resume extension is active events name their generation, and nobody else pays for it', async t => {
+  const rig = await openRig(t, { extensions: [resumeExtension] });
+  const id = await started(rig);
+  const client = rig.client();
+  for (const [version, name, request, header] of [
+    ['1.0', 'SubscribeToTask', { id }, 'a2a-extensions'],
+    ['0.3', 'TaskSubscription', { name: `tasks/${id}` }, 'x-a2a-extensions'],
+  ] as const) {
+    const metadata = { [header]: `urn:unknown, ${RESUME_EXTENSION_URI}` };
+    const counting = client.stream(name, request, { version, metadata });
+    const plain = client.stream(name, request, { version });
+    const [[first], [same]] = [await counting.take(1), await plain.take(1)];
+    assert.deepEqual((await counting.headers).get(header), [RESUME_EXTENSION_URI]);
+    assert.deepEqual((await plain.headers).get(header), []);
+    const { generation } = first.task.metadata;
+    assert.deepEqual(first, { task: { ...same.task, metadata: { ...same.task.metadata, generation } } });
+    await rig.relay.says(id, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    const [[next], [nextPlain]] = [await counting.take(1), await plain.take(1)];
+    assert.equal(next.statusUpdate.metadata.generation, generation + 1);
+    assert.equal(nextPlain.statusUpdate.metadata?.generation, undefined);
+    await rig.relay.ends(id, 'INPUT_REQUIRED');
+    counting.call.cancel();
+    plain.call.cancel();
+  }
+});
+
+test('S4-2 the card for a caller who is known is answered where there is one, and refused where not', async t => {
+  const told = { ...CARD, name: 'for you' };
+  const rig = await openRig(t, { extendedCard: () => told });
+  assert.equal((await rig.client().call('GetExtendedAgentCard', {})).name, 'for you');
+  assert.equal((await rig.client().call('GetAgentCard', {}, { version: '0.3' })).name, 'for you');
+  const other = await openRig(t);
+  assert.equal((await other.client().call('GetAgentCard', {}, { version: '0.3' })).name, CARD.name);
+  const refused = await failed(other.client().call('GetExtendedAgentCard', {}));
+  assert.deepEqual([refused.code, refused.details[0].reason], [status.FAILED_PRECONDITION, 'UNSUPPORTED_OPERATION']);
 });
 
 test('retention has removed what comes next: the headers name the gap, then comes the task as it is, then what follows', async t => {

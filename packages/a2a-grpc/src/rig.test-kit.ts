@@ -23,6 +23,15 @@ export type Rig = {
   another(): Promise<Rig>;
 };
 
+export const CARD = agentCard({
+  name: 'test',
+  description: 'test',
+  version: '0',
+  url: 'http://127.0.0.1/',
+  skills: [],
+  capabilities: {},
+});
+
 type RigOptions = Partial<DoorOptions> & { grpc?: Pick<A2AGrpcOptions, 'limits'> };
 
 export async function openRig(t: TestContext, options: RigOptions = {}): Promise<Rig> {
@@ -45,9 +54,7 @@ async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, opt
   const metrics = new Proxy({}, { get: (_target, name) => instrument(String(name)) }) as HopMetrics;
   const { grpc, ...own } = options;
   const door = openDoor({ log, role: 'supervisor', profile: 'caipe', logger: recordingLogger(lines), metrics, ...own });
-  const card = () =>
-    agentCard({ name: 'test', description: 'test', version: '0', url: 'http://127.0.0.1/', skills: [], capabilities: {} });
-  const server = openGrpc(door, { card, ...grpc });
+  const server = openGrpc(door, { card: () => CARD, ...grpc });
   const port = await server.listen('127.0.0.1', 0);
   const address = `127.0.0.1:${port}`;
   t.after(async () => {
