@@ -27,7 +27,7 @@ async function started(rig: Rig): Promise<string> {
   return (await rig.client().call('SendMessage', { message: userMessage('x'), configuration })).task.id;
 }
 
-test('S1-1 S1-2 1.0: a send waits for the end, and a stream shows the same', async t => {
+test('S1-2 1.0: a send waits for the end, and a stream shows the same', async t => {
   const rig = await answering(t);
   const client = rig.client();
   const { task } = await client.call('SendMessage', { message: userMessage('x') });
@@ -42,7 +42,7 @@ test('S1-1 S1-2 1.0: a send waits for the end, and a stream shows the same', asy
   assert.deepEqual([tasks.length, totalSize, pageSize], [1, 2, 1]);
 });
 
-test('S1-1 0.3: the same service of before, on the same port', async t => {
+test('S1-2 0.3: the service of before, on the same port', async t => {
   const rig = await answering(t);
   const client = rig.client();
   const version = '0.3' as const;
@@ -132,6 +132,7 @@ test('S2-35 a deadline or a client that goes ends the wait and not the task', as
   await until(() => rig.open() === 0);
   await rig.relay.answers(taskId, ['a']);
   assert.equal((await client.call('GetTask', { id: taskId })).status.state, 'TASK_STATE_COMPLETED');
+  assert.deepEqual(rig.lines, [], 'nothing went wrong here');
 });
 
 test('S3-31 the metadata of a stream tells where to go on, and a subscription goes on there', async t => {
@@ -155,7 +156,7 @@ test('S3-31 the metadata of a stream tells where to go on, and a subscription go
   assert.equal(bad.details[0].reason, 'INVALID_PARAMS');
 });
 
-test('S3-31 where the resume extension is active events name their generation, and nobody else pays for it', async t => {
+test('where the resume extension is active events name their generation, and nobody else pays for it', async t => {
   const rig = await openRig(t, { extensions: [resumeExtension] });
   const id = await started(rig);
   const client = rig.client();

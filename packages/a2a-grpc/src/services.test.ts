@@ -75,7 +75,7 @@ test('S1-5 a 0.3 request is the one that JSON-RPC has for the same', () => {
   });
 });
 
-test('S1-2 S1-3 a 0.3 send without a configuration waits, and a history length of 0 is one that was not set', () => {
+test('a 0.3 send without a configuration waits, and a history length of 0 is one that was not set', () => {
   const { procedure, write } = clientOf(SERVICE_0_3, 'SendMessage');
   const message = { messageId: 'm', role: 'ROLE_USER', content: [{ text: 'x' }] };
   const requestOf = (json: object) => DIALECTS['0.3'].decodeSend(procedure.params(write({ message, ...json })));
