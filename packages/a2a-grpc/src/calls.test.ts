@@ -121,7 +121,7 @@ test('S2-35 a deadline or a client that goes ends the wait and not the task', as
   const begun = Promise.withResolvers<string>();
   rig.relay.onClient = taskId => begun.resolve(taskId);
   const client = rig.client();
-  const late = failed(client.call('SendMessage', { message: userMessage('x') }, { deadline: 1_000 }));
+  const late = failed(client.call('SendMessage', { message: userMessage('x') }, { deadline: 2_000 }));
   const taskId = await begun.promise;
   assert.equal((await late).code, status.DEADLINE_EXCEEDED);
   await until(() => rig.open() === 0);
