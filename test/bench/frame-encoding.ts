@@ -1,4 +1,5 @@
 import { DIALECTS, frameResult, type StreamResponse } from '@hopline/a2a';
+import { frameEncoder } from '@hopline/a2a-grpc';
 import { interleave } from './measure/rounds.ts';
 import { spreadOf } from './measure/spread.ts';
 import { figure, SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
@@ -12,10 +13,16 @@ const TEXT_CHARS = [40, 4_000] as const;
 
 type Form = { name: string; encode(event: StreamResponse): string | Uint8Array };
 
-const FORMS: Form[] = Object.values(DIALECTS).map(dialect => ({
-  name: `JSON ${dialect.name}`,
-  encode: event => frameResult(dialect, dialect.encodeEvent(event, 0)),
-}));
+const FORMS: Form[] = [
+  ...Object.values(DIALECTS).map(dialect => ({
+    name: `JSON ${dialect.name}`,
+    encode: (event: StreamResponse) => frameResult(dialect, dialect.encodeEvent(event, 0)),
+  })),
+  ...[DIALECTS['1.0'], DIALECTS['0.3']].map(dialect => ({
+    name: `gRPC ${dialect.name}`,
+    encode: (event: StreamResponse) => frameEncoder(dialect).encode(event, 0, 1),
+  })),
+];
 
 /** What it costs to encode one artifact chunk for the wire: once per fact and form, however many clients watch. */
 export const frameEncoding: Question = {

@@ -8,6 +8,8 @@ export type ClusterOptions = {
   /** None by default: most tests have no webhooks. */
   notifiers?: number;
   profile?: 'caipe' | 'transparent';
+  /** Ingress speaks gRPC as well; the card tells where. */
+  grpc?: boolean;
   /** Entries of an agents file. */
   agents: Record<string, unknown>[];
   /** Settings of every service. */
@@ -59,6 +61,7 @@ export class Cluster implements AsyncDisposable {
     supervisors = 1,
     notifiers = 0,
     profile = 'caipe',
+    grpc = false,
     agents,
     env = {},
     agentsFolder = '.',
@@ -75,7 +78,11 @@ export class Cluster implements AsyncDisposable {
       );
       this.agents.push(process);
     }
-    await this.#add(this.ingresses, 'ingress', ingresses, { ...base, HOPLINE_PROFILE: profile });
+    await this.#add(this.ingresses, 'ingress', ingresses, {
+      ...base,
+      HOPLINE_PROFILE: profile,
+      ...(grpc && { HOPLINE_GRPC_PORT: '0' }),
+    });
     await Promise.all(this.services.map(service => service.start()));
   }
 

@@ -6,10 +6,16 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from '@a2a-js/sdk/client';
+import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
 import { DIALECTS, type Dialect, type Message, type NewPushConfig, type StreamResponse, type Task } from '@hopline/a2a';
 import { A2AClient as Client025 } from 'a2a-sdk-0.2.5/client';
 import { A2AClient as Client034 } from 'a2a-sdk-0.3.4/client';
-import { DefaultAgentCardResolver as CardResolver0314, ClientFactory as ClientFactory0314 } from 'a2a-sdk-0.3.14/client';
+import {
+  DefaultAgentCardResolver as CardResolver0314,
+  ClientFactory as ClientFactory0314,
+  ClientFactoryOptions as ClientFactoryOptions0314,
+} from 'a2a-sdk-0.3.14/client';
+import { GrpcTransportFactory as GrpcTransportFactory0314 } from 'a2a-sdk-0.3.14/client/grpc';
 import { type DrivenPush, pushOf0314, pushOfOlder, pushOfSdk } from './push-drivers.ts';
 
 /** What any client can do, in the canonical form: what it was told, after its own parser. */
@@ -50,8 +56,8 @@ async function* eventsOf(dialect: Dialect, results: AsyncIterable<unknown>): Asy
 }
 
 /**
- * Over HTTP+JSON of 0.3 `@a2a-js/sdk` loses `append` on the way from its Protocol Buffers types (0.3.14, and the same lines in the compatibility layer of 1.3.0). Its reader can only take
- * a chunk of an open artifact of the same name for its continuation, and so does this. What stands on the wire is proven by `rest-door-03.test.ts`.
+ * Over HTTP+JSON and gRPC of 0.3 `@a2a-js/sdk` loses `append` on the way from its Protocol Buffers types (0.3.14, and the same lines in the compatibility layer of 1.3.0). Its reader can only take
+ * a chunk of an open artifact of the same name for its continuation, and so does this. What stands on the wire is proven by `rest-door-03.test.ts` and `packages/a2a-grpc`.
  */
 async function* withAppend(events: AsyncIterable<StreamResponse>): AsyncGenerator<StreamResponse> {
   const opened = new Map<string, string | undefined>();
@@ -69,17 +75,21 @@ async function* withAppend(events: AsyncIterable<StreamResponse>): AsyncGenerato
   }
 }
 
+type Binding = 'JSONRPC' | 'HTTP+JSON' | 'GRPC';
+const TRANSPORTS = { JSONRPC: JsonRpcTransportFactory, 'HTTP+JSON': RestTransportFactory, GRPC: GrpcTransportFactory };
+
 /** 1.3.0; `legacy`: its compatibility layer, which then sees only what a 0.3 agent's card has: of the whole card it takes the interface of 1.0. */
-async function openSdk(url: string, legacy: boolean, rest = false): Promise<Driven> {
+async function openSdk(url: string, legacy: boolean, binding: Binding = 'JSONRPC'): Promise<Driven> {
   const legacyCompat = { enabled: legacy };
-  const transports = [new (rest ? RestTransportFactory : JsonRpcTransportFactory)({ legacyCompat })];
+  const transports = [new TRANSPORTS[binding]({ legacyCompat })];
   const fetchImpl: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
     const { supportedInterfaces: _newer, ...card } = (await response.json()) as Record<string, unknown>;
-    return Response.json(rest ? preferringRest(card) : card);
+    return Response.json(binding === 'HTTP+JSON' ? preferringRest(card) : card);
   };
   const cardResolver = new DefaultAgentCardResolver({ legacyCompat, ...(legacy && { fetchImpl }) });
-  const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { transports, cardResolver });
+  // Only this one: `createFrom` would keep those of the default beside it.
+  const options = { ...ClientFactoryOptions.default, transports, cardResolver };
   const client = await new ClientFactory(options).createFromUrl(url);
   if (client.protocolVersion !== (legacy ? '0.3' : '1.0')) throw new Error(`the client speaks ${client.protocolVersion}`);
   const dialect = DIALECTS['1.0'];
@@ -89,7 +99,8 @@ async function openSdk(url: string, legacy: boolean, rest = false): Promise<Driv
   const read = async function* (stream: AsyncIterable<SdkStreamResponse>) {
     for await (const event of stream) yield decoded(dialect, SdkStreamResponse.toJSON(event));
   };
-  const events = (stream: AsyncIterable<SdkStreamResponse>) => (legacy && rest ? withAppend(read(stream)) : read(stream));
+  const events = (stream: AsyncIterable<SdkStreamResponse>) =>
+    legacy && binding !== 'JSONRPC' ? withAppend(read(stream)) : read(stream);
   return {
     agentName: async () => (await client.getAgentCard()).name,
     send: async (message, push) => task((await client.sendMessage(request(message, push))) as SdkTask),
@@ -106,16 +117,20 @@ function preferringRest<T extends object>(card: T): T {
   return { ...card, preferredTransport: 'HTTP+JSON' };
 }
 
-async function open0314(url: string, rest = false): Promise<Driven> {
+async function open0314(url: string, binding: Binding = 'JSONRPC'): Promise<Driven> {
   const card = await new CardResolver0314().resolve(url);
-  const client = await new ClientFactory0314().createFromAgentCard(rest ? preferringRest(card) : card);
+  const own = {
+    ...ClientFactoryOptions0314.default,
+    ...(binding === 'GRPC' && { transports: [new GrpcTransportFactory0314()] }),
+  };
+  const client = await new ClientFactory0314(own).createFromAgentCard(binding === 'HTTP+JSON' ? preferringRest(card) : card);
   const dialect = DIALECTS['0.3'];
   type Params = Parameters<typeof client.sendMessage>[0];
   const params = (message: Message, push?: NewPushConfig) =>
     dialect.encodeSend({ message, blocking: true, ...(push && { push }) }) as unknown as Params;
   const task = (value: unknown) => taskOf(decoded(dialect, value));
   const events = (results: AsyncIterable<unknown>) =>
-    rest ? withAppend(eventsOf(dialect, results)) : eventsOf(dialect, results);
+    binding === 'JSONRPC' ? eventsOf(dialect, results) : withAppend(eventsOf(dialect, results));
   return {
     agentName: async () => (await client.getAgentCard()).name,
     send: async (message, push) => task(await client.sendMessage(params(message, push))),
@@ -152,11 +167,18 @@ function openOlder(client: Client025 | Client034): Driven {
 
 export const DRIVERS: readonly Driver[] = [
   { name: '@a2a-js/sdk 1.3.0', dialect: '1.0', open: url => openSdk(url, false) },
-  { name: '@a2a-js/sdk 1.3.0 over HTTP+JSON', dialect: '1.0', open: url => openSdk(url, false, true) },
+  { name: '@a2a-js/sdk 1.3.0 over HTTP+JSON', dialect: '1.0', open: url => openSdk(url, false, 'HTTP+JSON') },
   { name: '@a2a-js/sdk 1.3.0 as a 0.3 client', dialect: '0.3', open: url => openSdk(url, true) },
-  { name: '@a2a-js/sdk 1.3.0 as a 0.3 client over HTTP+JSON', dialect: '0.3', open: url => openSdk(url, true, true) },
+  { name: '@a2a-js/sdk 1.3.0 as a 0.3 client over HTTP+JSON', dialect: '0.3', open: url => openSdk(url, true, 'HTTP+JSON') },
   { name: '@a2a-js/sdk 0.3.14', dialect: '0.3', open: url => open0314(url) },
-  { name: '@a2a-js/sdk 0.3.14 over HTTP+JSON', dialect: '0.3', open: url => open0314(url, true) },
+  { name: '@a2a-js/sdk 0.3.14 over HTTP+JSON', dialect: '0.3', open: url => open0314(url, 'HTTP+JSON') },
   { name: '@a2a-js/sdk 0.3.4', dialect: '0.3', open: async url => openOlder(new Client034(url)) },
   { name: '@a2a-js/sdk 0.2.5', dialect: '0.3', open: async url => openOlder(new Client025(url)) },
+];
+
+/** For a card that offers gRPC. */
+export const GRPC_DRIVERS: readonly Driver[] = [
+  { name: '@a2a-js/sdk 1.3.0 over gRPC', dialect: '1.0', open: url => openSdk(url, false, 'GRPC') },
+  { name: '@a2a-js/sdk 1.3.0 as a 0.3 client over gRPC', dialect: '0.3', open: url => openSdk(url, true, 'GRPC') },
+  { name: '@a2a-js/sdk 0.3.14 over gRPC', dialect: '0.3', open: url => open0314(url, 'GRPC') },
 ];

@@ -4,7 +4,7 @@ import { after, before, suite, test } from 'node:test';
 import { Fold, type Message, type StreamResponse, type Task } from '@hopline/a2a';
 import { answer, type ForeignAgent, type Step, startForeignAgent } from '../agents/foreign-agent.ts';
 import { Cluster } from '../cluster/cluster.ts';
-import { DRIVERS, type Driven, type Driver, errorName } from './client-drivers.ts';
+import { DRIVERS, type Driven, type Driver, errorName, GRPC_DRIVERS } from './client-drivers.ts';
 
 const TOKENS = ['Grüße ', 'ha', 'ha', ' 👩‍🚀', '\n', '  done ✅'];
 const TEXT = TOKENS.join('');
@@ -34,7 +34,7 @@ function script({ text, turn }: { text: string; turn: number }): Iterable<Step> 
 
 before(async () => {
   foreign = await startForeignAgent({ dialect: '0.3', script });
-  cluster = await Cluster.start({ agents: [{ name: 'foreign', adapter: 'a2a', url: foreign.url }] });
+  cluster = await Cluster.start({ grpc: true, agents: [{ name: 'foreign', adapter: 'a2a', url: foreign.url }] });
 });
 
 after(async () => {
@@ -83,7 +83,7 @@ function stateOf(event: StreamResponse | undefined): string | undefined {
 
 const isText = (event: StreamResponse) => 'artifactUpdate' in event && event.artifactUpdate.artifact.name === NAME;
 
-for (const driver of DRIVERS) suite(driver.name, () => uses(driver));
+for (const driver of [...DRIVERS, ...GRPC_DRIVERS]) suite(driver.name, () => uses(driver));
 
 function uses({ open, dialect }: Driver): void {
   let client: Driven;

@@ -5,7 +5,7 @@ import type { Message } from '@hopline/a2a';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
 import { Cluster } from '../cluster/cluster.ts';
-import { DRIVERS, type Driven, type Driver, errorName } from './client-drivers.ts';
+import { DRIVERS, type Driven, type Driver, errorName, GRPC_DRIVERS } from './client-drivers.ts';
 
 const URL = 'https://hooks.example.org/a2a?client=1';
 const SECRET = 'SECRET-of-the-test';
@@ -17,7 +17,7 @@ let cluster: Cluster;
 before(async () => {
   foreign = await startForeignAgent({ dialect: '0.3', script: () => [{ inputRequired: 'Which one?' }] });
   const agents = [{ name: 'foreign', adapter: 'a2a', url: foreign.url }];
-  cluster = await Cluster.start({ agents, ingresses: 2, env: { HOPLINE_PUSH: 'true' } });
+  cluster = await Cluster.start({ grpc: true, agents, ingresses: 2, env: { HOPLINE_PUSH: 'true' } });
 });
 
 after(async () => {
@@ -48,7 +48,10 @@ async function everythingElseOf(taskId: string): Promise<string> {
   return JSON.stringify(records) + cluster.services.map(({ output }) => output).join('');
 }
 
-for (const driver of DRIVERS) suite(driver.name, () => names(driver));
+// 0.3.14 writes the text `undefined` on the wire of gRPC for a configuration that has no id.
+const overGrpc = GRPC_DRIVERS.filter(({ name }) => !name.startsWith('@a2a-js/sdk 0.3.14'));
+
+for (const driver of [...DRIVERS, ...overGrpc]) suite(driver.name, () => names(driver));
 
 function names({ open, dialect }: Driver): void {
   let client: Driven;

@@ -47,7 +47,10 @@ export async function launch(options: Options, place: Place, screen: Screen, sig
     await requireFreePort(port);
     const natsUrl = options.natsUrl ?? (await startNats(cluster, home, place, signals.stop));
     const { profile, relays } = options;
-    const plan = { home, natsUrl, servicesFolder: place.servicesFolder, ingressPort: port, agents, profile, relays };
+    // Chosen here and not by ingress, so that it stays the same when ingress is started again.
+    const grpcPort = options.grpcPort || (await freePort());
+    const { servicesFolder } = place;
+    const plan = { home, natsUrl, servicesFolder, ingressPort: port, grpcPort, agents, profile, relays };
     await startServices(cluster, serviceProcesses(plan), screen, signals.stop);
   } catch (error) {
     await close();

@@ -7,6 +7,7 @@ const parse = (argv: string[], env: NodeJS.ProcessEnv = {}) => parseOptions(argv
 test('without anything: port 8000, the demo, the home in the checkout', () => {
   assert.deepEqual(parse([]), {
     port: 8000,
+    grpcPort: 0,
     agentsFile: null,
     asksDemo: true,
     profile: 'caipe',
@@ -20,16 +21,17 @@ test('without anything: port 8000, the demo, the home in the checkout', () => {
 test('the environment is read, the command line wins over it, relative paths start where the reader stands', () => {
   const env = {
     HOPLINE_PORT: '9000',
+    HOPLINE_GRPC_PORT: '9001',
     HOPLINE_AGENTS: 'env.json',
     HOPLINE_HOME: 'home',
     HOPLINE_PROFILE: 'transparent',
     HOPLINE_RELAYS: '2',
     NATS_URL: 'nats://n',
   };
-  const { port, agentsFile, home, profile, relays, natsUrl } = parse(['--agents', 'mine.json', '--no-demo'], env);
+  const { port, grpcPort, agentsFile, home, profile, relays, natsUrl } = parse(['--agents', 'mine.json', '--no-demo'], env);
   assert.deepEqual(
-    [port, agentsFile, home, profile, relays, natsUrl],
-    [9000, '/here/mine.json', '/here/home', 'transparent', 2, 'nats://n'],
+    [port, grpcPort, agentsFile, home, profile, relays, natsUrl],
+    [9000, 9001, '/here/mine.json', '/here/home', 'transparent', 2, 'nats://n'],
   );
   assert.equal(parse(['--port', '0'], env).port, 0);
   assert.equal(parse([], env).agentsFile, '/here/env.json');
@@ -42,6 +44,7 @@ test('ports and relays have bounds, named in the sentence', () => {
     message: '--port must be a whole number from 0 to 65535, not "65536".',
   });
   assert.throws(() => parse([], { HOPLINE_PORT: '80x' }), /HOPLINE_PORT must be/);
+  assert.throws(() => parse([], { HOPLINE_GRPC_PORT: '65536' }), /HOPLINE_GRPC_PORT must be/);
   assert.equal(parse([], { HOPLINE_RELAYS: '16' }).relays, 16);
   assert.throws(() => parse([], { HOPLINE_RELAYS: '17' }), /HOPLINE_RELAYS must be a whole number from 1 to 16/);
   assert.throws(() => parse([], { HOPLINE_RELAYS: '0' }), /from 1 to 16/);

@@ -9,6 +9,8 @@ const RELAYS_MAX = 16;
 export type Options = {
   /** Port of ingress; 0 asks for a free one. */
   port: number;
+  /** Port of its gRPC; 0 asks for a free one. */
+  grpcPort: number;
   /** Full path, or null for the demo's agents. */
   agentsFile: string | null;
   asksDemo: boolean;
@@ -31,6 +33,7 @@ export function parseOptions(argv: string[], env: NodeJS.ProcessEnv, base: strin
       0,
       PORT_MAX,
     ),
+    grpcPort: wholeNumber('HOPLINE_GRPC_PORT', env.HOPLINE_GRPC_PORT || '0', 0, PORT_MAX),
     agentsFile: agentsFile === null ? null : resolve(base, agentsFile),
     asksDemo: !noDemo,
     profile: env.HOPLINE_PROFILE || 'caipe',

@@ -10,6 +10,8 @@ export type ServicesPlan = {
   servicesFolder: string;
   natsUrl: string;
   ingressPort: number;
+  /** Of ingress as well. */
+  grpcPort: number;
   profile: string;
   relays: number;
   agents: AgentsFile;
@@ -38,7 +40,9 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
     cwd: plan.agents.folder,
     env: { HOPLINE_AGENT: JSON.stringify(entry), HOPLINE_AGENTS_DIR: plan.agents.folder },
   }));
-  const services = [one('ingress', plan.ingressPort), one('supervisor'), ...agents, ...relays, one('notifier')];
+  const offers = { HOPLINE_GRPC_PORT: String(plan.grpcPort), HOPLINE_PUSH: 'true' };
+  const ingress = { ...one('ingress', plan.ingressPort), env: offers };
+  const services = [ingress, one('supervisor'), ...agents, ...relays, one('notifier')];
   return services.map(service => serviceProcess(service, plan));
 }
 

@@ -8,3 +8,4 @@ export type { DoorOptions } from './open-door.ts';
 export { openDoor } from './open-door.ts';
 export { operate, RETRY_AFTER_S, report } from './operate.ts';
 export type { ArtifactIndex, EventSink, Gap } from './stream/event-sink.ts';
+export { PacedWriter } from './stream/paced-writer.ts';

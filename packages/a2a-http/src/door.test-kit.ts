@@ -11,6 +11,7 @@ import {
   type SseEvent,
 } from '@hopline/a2a';
 import { type DoorOptions, LIMITS, type Limits, openDoor } from '@hopline/a2a-door';
+import { TinyRelay } from '@hopline/a2a-door/tiny-relay';
 import { agentCard } from '@hopline/agent-card';
 import { PublishedCard } from '@hopline/agent-card/signing';
 import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
@@ -18,7 +19,6 @@ import type { HopMetrics, LogFields, Logger } from '@hopline/telemetry';
 import fastify from 'fastify';
 import { registerA2A } from './register-a2a.ts';
 import { serverOptions } from './server-options.ts';
-import { TinyRelay } from './tiny-relay.test-kit.ts';
 
 type Line = { level: string; fields: LogFields; message: string };
 

@@ -7,7 +7,7 @@ export { REQUEST_SCHEMAS } from './dialect-1.0/request-schemas.ts';
 export { isLegacyTask, legacyOrigin } from './dialect-legacy/origin.ts';
 export { DIALECTS, isAmbiguous, unversionedDialect } from './dialects.ts';
 export type { A2AErrorCode, A2AErrorOptions, A2AErrorRow } from './errors.ts';
-export { A2A_ERRORS, A2AError } from './errors.ts';
+export { A2A_ERRORS, A2AError, errorInfos } from './errors.ts';
 export type { FoldedArtifact, Violation, ViolationRule } from './fold.ts';
 export { Fold, foldEvents, textOf, VIOLATIONS } from './fold.ts';
 export type { HttpJsonFailure } from './http-json.ts';

@@ -3,6 +3,7 @@ import { DOOR_SETTINGS, withDoorChecked } from '@hopline/auth';
 import { PROFILES } from '@hopline/events';
 import { type Config, defineServiceConfig, type Setting } from '@hopline/lifecycle';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
+import { WEBHOOK_SETTINGS } from '@hopline/webhook-guard';
 import { CARD_SETTINGS, withCardChecked } from './card-settings.ts';
 
 /** Those that ingress alone has. */
@@ -14,7 +15,22 @@ const INGRESS_SETTINGS = {
     schemes: ['http', 'https'],
     doc: 'Address under which clients reach this door, for the agent card. Without it: 127.0.0.1 and the port.',
   },
+  HOPLINE_GRPC_PORT: {
+    type: 'integer',
+    optional: true,
+    min: 0,
+    max: 65_535,
+    doc: 'Port for gRPC of 1.0 and 0.3, at HOPLINE_HOST. 0 takes a free one. Without it there is no gRPC, and the card offers none.',
+  },
+  HOPLINE_GRPC_PUBLIC_URL: {
+    type: 'string',
+    optional: true,
+    min: 3,
+    max: 512,
+    doc: 'Address under which clients reach gRPC, `host:port`, for the agent card. Without it: 127.0.0.1 and the port.',
+  },
   ...CARD_SETTINGS,
+  ...WEBHOOK_SETTINGS,
   HOPLINE_BODY_BYTES_MAX: {
     type: 'integer',
     default: LIMITS.bodyBytesMax,

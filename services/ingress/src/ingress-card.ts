@@ -3,6 +3,7 @@ import type { DoorOptions } from '@hopline/a2a-door';
 import {
   type AgentCard,
   type AgentCardSettings,
+  type AgentInterface,
   agentCard,
   type CardSecurity,
   type ExtendedAgent,
@@ -31,6 +32,8 @@ export const CARD_TENANTS_MAX = 16;
 /** What the cards are made of that changes while the process runs, or is decided elsewhere. */
 export type CardSources = {
   url: () => string;
+  /** Doors beside HTTP. */
+  moreInterfaces: () => readonly AgentInterface[];
   agents: () => readonly ExtendedAgent[];
   /** How callers prove who they are; undefined: nobody is asked. */
   security: CardSecurity | undefined;
@@ -44,7 +47,7 @@ type Offers = Pick<DoorOptions, 'streaming' | 'extensions' | 'push' | 'outputMod
 /** The public card, and what the door behind it offers: of one making, so that neither says more than the other. */
 export function ingressCard(options: IngressCardOptions, sources: CardSources): { card: PublishedCard; offers: Offers } {
   const { streaming, push, skills, extended, signer, ...told } = options;
-  const { url, agents, security, tenants } = sources;
+  const { url, moreInterfaces, agents, security, tenants } = sources;
   const isExtended = extended && security !== undefined;
   const extensions = streaming ? [resumeExtension] : [];
   const capabilities = {
@@ -56,7 +59,8 @@ export function ingressCard(options: IngressCardOptions, sources: CardSources): 
   const build = (): AgentCard => {
     const shown = skills === 'public' ? agents().filter(({ isLive }) => isLive) : [];
     const who = security === undefined ? { tenants: tenants.slice(0, CARD_TENANTS_MAX) } : { security };
-    return agentCard({ ...told, url: url(), skills: mergedSkills(shown), capabilities, ...who });
+    const doors = { url: url(), moreInterfaces: moreInterfaces() };
+    return agentCard({ ...told, ...doors, skills: mergedSkills(shown), capabilities, ...who });
   };
   const full = new PublishedCard(() => extendedAgentCard(build(), agents()), signer);
   const extendedCard = async () => (await full.current()).card;

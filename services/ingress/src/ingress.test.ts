@@ -4,6 +4,7 @@ import { A2AError } from '@hopline/a2a';
 import { createHealth } from '@hopline/lifecycle';
 import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { webhookRules } from '@hopline/webhook-guard';
 import { createIngress, type IngressDeps } from './ingress.ts';
 import { CARD_TENANTS_MAX, type IngressCardOptions } from './ingress-card.ts';
 
@@ -17,7 +18,7 @@ const CARD: IngressCardOptions = {
   push: false,
 };
 
-async function openIngress(t: TestContext, { publicUrl, card, auth, tenants }: Partial<IngressDeps> = {}) {
+async function openIngress(t: TestContext, { publicUrl, card, auth, tenants, grpc }: Partial<IngressDeps> = {}) {
   const log = createMemoryLog();
   await log.agents.put('argocd', {
     name: 'argocd',
@@ -37,6 +38,8 @@ async function openIngress(t: TestContext, { publicUrl, card, auth, tenants }: P
     ...(auth && { auth }),
     ...(tenants && { tenants }),
     publicUrl,
+    grpc,
+    webhooks: webhookRules({ HOPLINE_WEBHOOK_ALLOW: undefined, HOPLINE_WEBHOOK_HTTP: false }),
     limits: {},
     probes: { health, metricsText: async () => '# none\n', loopLagMsMax: 60_000 },
     metrics,
@@ -174,6 +177,20 @@ test('S4-38 output modes that the card does not offer are refused', async t => {
   const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
   const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
   assert.equal(((await response.json()) as { error: { code: number } }).error.code, -32005);
+});
+
+test('S4-2 the card offers gRPC when there is a port for it, at the address that clients can use', async t => {
+  type Card = { supportedInterfaces: { url: string; protocolBinding: string }[] };
+  const offeredAt = async (url: string) => {
+    const card = (await (await fetch(`${url}/.well-known/agent-card.json`)).json()) as Card;
+    return card.supportedInterfaces.filter(one => one.protocolBinding === 'GRPC').map(one => one.url);
+  };
+  assert.deepEqual(await offeredAt((await openIngress(t)).url), []);
+  const [own = ''] = await offeredAt((await openIngress(t, { grpc: { port: 0, publicUrl: undefined } })).url);
+  const port = Number(/^127\.0\.0\.1:(\d+)$/.exec(own)?.[1]);
+  await assert.rejects(openIngress(t, { grpc: { port, publicUrl: undefined } }), { code: 'EADDRINUSE' });
+  const grpc = { port: 0, publicUrl: 'agents.example:443' };
+  assert.deepEqual(await offeredAt((await openIngress(t, { grpc })).url), [grpc.publicUrl, grpc.publicUrl]);
 });
 
 test('one door for A2A and the probes, JSON for everything else', async t => {

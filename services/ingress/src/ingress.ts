@@ -1,10 +1,12 @@
 import { LIMITS, type Limits, openDoor } from '@hopline/a2a-door';
 import { registerA2A, serverOptions } from '@hopline/a2a-http';
+import type { AgentInterface } from '@hopline/agent-card';
 import type { Authenticator, DoorTls } from '@hopline/auth';
 import type { Profile } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import { LiveAgents, type Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
+import { type WebhookRules, webhookUrlProblem } from '@hopline/webhook-guard';
 import fastify from 'fastify';
 import { type IngressCardOptions, ingressCard } from './ingress-card.ts';
 
@@ -16,6 +18,10 @@ export type IngressDeps = {
   tenants?: readonly string[];
   /** Where clients reach the door; absent: the address it listens on. */
   publicUrl: string | undefined;
+  /** Absent: no gRPC. Its `publicUrl`, `host:port`, is absent where clients reach it at the address it listens on. */
+  grpc?: { port: number; publicUrl: string | undefined } | undefined;
+  /** Where webhooks may be: the same as the notifier's, so that what it would never call is refused at once. */
+  webhooks: WebhookRules;
   limits: Partial<Limits>;
   /** Absent: HTTP. */
   tls?: DoorTls | undefined;
@@ -31,7 +37,7 @@ export type Ingress = {
   close(): Promise<void>;
 };
 
-/** The public door: A2A over HTTP, and the probes. Keeps no state of tasks that is not in the log. */
+/** The public door: A2A over HTTP and gRPC, and the probes. Keeps no state of tasks that is not in the log. */
 export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const { log, logger, metrics, profile, auth, tenants = [] } = deps;
   const limits = { ...LIMITS, ...deps.limits };
@@ -41,18 +47,29 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const agents = new LiveAgents(() => performance.now());
   await agents.follow(log.agents, stop.signal, error => logger.warn({ err: error }, 'agent registry lost'));
   let url = deps.publicUrl ?? '';
+  let grpcUrl = deps.grpc?.publicUrl ?? '';
   const { card, offers } = ingressCard(deps.card, {
     url: () => url,
+    moreInterfaces: () => (deps.grpc === undefined ? [] : grpcInterfaces(grpcUrl)),
     agents: () => agents.all(),
     security: auth?.card,
     tenants,
   });
   registerProbes(app, deps.probes);
   const authenticate = auth && { authenticate: auth.authenticate };
-  const door = openDoor({ log, role: 'supervisor', profile, logger, metrics, limits, ...offers, ...authenticate });
+  const webhookProblem = (webhook: string) => webhookUrlProblem(webhook, deps.webhooks);
+  const own = { log, role: 'supervisor', profile, logger, metrics, limits } as const;
+  const door = openDoor({ ...own, ...offers, webhookProblem, ...authenticate });
   registerA2A(app, door, { card });
+  const publicCard = async () => (await card.current()).card;
+  // Loaded where it is used: its library takes 20 MB and 60 ms.
+  const grpc = deps.grpc && (await import('@hopline/a2a-grpc')).openGrpc(door, { card: publicCard, tls: deps.tls });
   return {
     listen: async (host, port) => {
+      if (grpc !== undefined && deps.grpc !== undefined) {
+        const bound = await grpc.listen(host, deps.grpc.port);
+        if (deps.grpc.publicUrl === undefined) grpcUrl = `127.0.0.1:${bound}`;
+      }
       const address = await app.listen({ host, port });
       // 0.0.0.0 is no address a client can use.
       const { protocol, port: bound } = new URL(address);
@@ -61,8 +78,13 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
     },
     close: async () => {
       stop.abort();
-      await app.close();
+      await Promise.all([grpc?.close(), app.close()]);
       auth?.close();
     },
   };
+}
+
+/** Of gRPC a card names the host and the port, which is what its clients take. */
+function grpcInterfaces(url: string): AgentInterface[] {
+  return (['1.0', '0.3'] as const).map(protocolVersion => ({ url, protocolBinding: 'GRPC', protocolVersion }));
 }

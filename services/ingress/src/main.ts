@@ -1,6 +1,7 @@
 import { authFromSettings, tlsFromSettings } from '@hopline/auth';
 import { runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
+import { webhookRules } from '@hopline/webhook-guard';
 import { cardFromSettings, listOf } from './card-settings.ts';
 import { ingressConfig } from './config.ts';
 import { createIngress } from './ingress.ts';
@@ -17,18 +18,21 @@ await runService({
     const tls = await tlsFromSettings(settings, { logger });
     const card = await cardFromSettings(settings, VERSION);
     const log = await openFromSettings(settings, { name: instance, logger });
+    const { HOPLINE_GRPC_PORT: port, HOPLINE_GRPC_PUBLIC_URL: publicUrl } = settings;
     const ingress = await createIngress({
       log,
       profile: settings.HOPLINE_PROFILE,
       card,
       tenants: listOf(settings.HOPLINE_TENANTS ?? ''),
       publicUrl: settings.HOPLINE_PUBLIC_URL,
+      grpc: port === undefined ? undefined : { port, publicUrl },
       limits: {
         bodyBytesMax: settings.HOPLINE_BODY_BYTES_MAX,
         streamsMax: settings.HOPLINE_STREAMS_MAX,
         viewerBufferBytesMax: settings.HOPLINE_VIEWER_BUFFER_BYTES_MAX,
         heartbeatMs: settings.HOPLINE_HEARTBEAT_MS,
       },
+      webhooks: webhookRules(settings),
       auth,
       tls,
       probes,

@@ -1,0 +1,79 @@
+import type { ServerUnaryCall, sendUnaryData } from '@grpc/grpc-js';
+import { A2AError, type Dialect, type DialectName, namedDialect, operationOf, VERSION_HEADER } from '@hopline/a2a';
+import { type Answer, type Door, type DoorRequest, operate, RETRY_AFTER_S, type RequestHeaders, report } from '@hopline/a2a-door';
+import { CallStream, type StreamingCall } from './call-stream.ts';
+import { GrpcSink } from './grpc-sink.ts';
+import { extensionHeaders, failure, headersOf, metadataOf } from './metadata.ts';
+import type { Procedure } from './services.ts';
+
+type Call = Pick<ServerUnaryCall<Buffer, Buffer>, 'request' | 'metadata' | 'once'>;
+type Opened = Pick<DoorRequest, 'openSink' | 'nameExtensions'>;
+
+/** One message in, one message or a status out. Never throws. */
+export function answerUnary(door: Door, procedure: Procedure, card: () => object | Promise<object>) {
+  return async (call: ServerUnaryCall<Buffer, Buffer>, callback: sendUnaryData<Buffer>): Promise<void> => {
+    try {
+      const nameExtensions = (uris: readonly string[]) => call.sendMetadata(metadataOf(extensionHeaders(procedure, uris)));
+      const isPublic = procedure.isCard && door.extendedCard === undefined;
+      const opened = { openSink: noStream, nameExtensions };
+      const answer = isPublic ? await card() : await operated(door, procedure, call, opened);
+      const bytes = procedure.response(answer);
+      door.metrics?.bytesOut.add(bytes.length);
+      callback(null, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+    } catch (thrown) {
+      callback(refusal(door, thrown));
+    }
+  };
+}
+
+/** One message in, a stream of messages out, or a status. Never throws. */
+export function answerStreaming(door: Door, procedure: Procedure) {
+  return async (call: StreamingCall): Promise<void> => {
+    let sink: GrpcSink | undefined;
+    try {
+      const openSink = (_dialect: Dialect, extensions: readonly string[]) => {
+        sink = new GrpcSink(new CallStream(call), procedure, extensions);
+        return sink;
+      };
+      await operated(door, procedure, call, { openSink });
+    } catch (thrown) {
+      // A stream that was open has been told already.
+      const status = refusal(door, thrown);
+      if (sink === undefined) call.emit('error', status);
+    }
+  };
+}
+
+async function operated(door: Door, procedure: Procedure, call: Call, opened: Opened): Promise<Answer> {
+  const { dialect, method } = procedure;
+  door.metrics?.bytesIn.add(call.request.length);
+  const headers = headersOf(call.metadata);
+  if (dialect.name === '1.0') requireVersion(headers);
+  const params = procedure.params(call.request);
+  const gone = new AbortController();
+  // Said by the library when the client has gone, when its deadline has passed, and after the status was sent.
+  call.once('cancelled', () => gone.abort());
+  return operate(door, operationOf(dialect, method, [dialect]), { dialect, params, headers, gone: gone.signal, ...opened });
+}
+
+/** No version means 0.3 ([A2A 1.0] 3.6.2), which has a service of its own. There it is not looked at: the service says it. */
+function requireVersion(headers: RequestHeaders): void {
+  let named: DialectName | undefined;
+  try {
+    named = namedDialect([headers[VERSION_HEADER]].flat()[0], undefined);
+  } catch {
+    named = undefined;
+  }
+  if (named !== '1.0')
+    throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'of this service it is 1.0: send a2a-version: 1.0' });
+}
+
+function refusal(door: Door, thrown: unknown): ReturnType<typeof failure> {
+  const error = A2AError.from(thrown);
+  report(door, error);
+  return failure(error, RETRY_AFTER_S * 1_000);
+}
+
+function noStream(): never {
+  throw new A2AError('INTERNAL_ERROR');
+}

@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict';
+import { type ClientHttp2Session, connect, constants } from 'node:http2';
+import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { status } from '@grpc/grpc-js';
+import { CallFailed, shape, userMessage } from './grpc-client.test-kit.ts';
+import { openRig, type Rig, until } from './rig.test-kit.ts';
+import { PROCEDURES, SERVICE_1_0 } from './services.ts';
+
+const KIB = 1024;
+
+async function started(rig: Rig): Promise<string> {
+  const configuration = { returnImmediately: true };
+  return (await rig.client().call('SendMessage', { message: userMessage('x'), configuration })).task.id;
+}
+
+/** A connection below the client library, for what no client library does. */
+function session(t: TestContext, rig: Rig): ClientHttp2Session {
+  const made = connect(`http://${rig.address}`);
+  made.on('error', () => {});
+  t.after(() => made.destroy());
+  return made;
+}
+
+/** A wire that can stop to carry anything, as to a machine that has lost its power. */
+async function freezable(t: TestContext, port: number): Promise<{ port: number; freeze(): void }> {
+  const sockets: Socket[] = [];
+  const proxy = createServer(near => {
+    const far = createConnection(port, '127.0.0.1');
+    for (const socket of [near, far]) sockets.push(socket.on('error', () => {}));
+    near.pipe(far).pipe(near);
+  });
+  await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    proxy.close();
+  });
+  const freeze = () => {
+    for (const socket of sockets) socket.unpipe().pause();
+  };
+  return { port: (proxy.address() as AddressInfo).port, freeze };
+}
+
+const HEAD = {
+  ':method': 'POST',
+  ':path': `/${SERVICE_1_0}/GetTask`,
+  'content-type': 'application/grpc',
+  te: 'trailers',
+  'a2a-version': '1.0',
+};
+
+test('a stream that takes nothing is cut at its bound; others of its connection get everything, and it comes back', async t => {
+  const rig = await openRig(t, { limits: { viewerBufferBytesMax: 128 * KIB, ringBytesMax: 64 * KIB } });
+  const id = await started(rig);
+  const client = rig.client({ 'grpc.max_receive_message_length': -1 });
+  const deaf = client.stream('SubscribeToTask', { id });
+  await deaf.take(1);
+  const reader = client.stream('SubscribeToTask', { id });
+  const events = await reader.take(1);
+  await rig.relay.opens(id, 'l');
+  const piece = 'x'.repeat(32 * KIB);
+  while (rig.open() === 2 && events.length < 2_000) {
+    await rig.relay.text(id, 'l', piece);
+    events.push(await reader.next());
+  }
+  assert.equal(rig.open(), 1);
+  await rig.relay.ends(id);
+  events.push(...(await reader.rest()));
+  assert.deepEqual(shape(events.slice(-3)), ['+', 'working', 'completed']);
+  const cut = rig.lines.filter(({ message, fields }) => message === 'stream cut' && fields.reason === 'slow_viewer');
+  assert.equal(cut.length, 1);
+  assert.equal((await deaf.failure()).code, status.CANCELLED);
+  const back = client.stream('SubscribeToTask', { id }, { metadata: { 'last-event-id': '1.0' } });
+  assert.deepEqual(await back.rest(), events.slice(1));
+});
+
+test('a large task goes out in slices, and a client that takes none of them in time is cut', async t => {
+  // Both ends share one event loop: less would cut the healthy one on a busy machine.
+  const rig = await openRig(t, { limits: { viewerStallMsMax: 4_000 } });
+  const id = await started(rig);
+  await rig.relay.opens(id, 'l');
+  for (let said = 0; said < 8; said += 1) await rig.relay.text(id, 'l', 'x'.repeat(256 * KIB));
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const raw = session(t, rig).request({ ...HEAD, ':path': `/${SERVICE_1_0}/SubscribeToTask` });
+  raw.on('error', () => {}).once('close', () => resolve(raw.rstCode));
+  const request = Buffer.concat([Buffer.from([0x12, id.length]), Buffer.from(id)]);
+  raw.end(Buffer.concat([Buffer.from([0, 0, 0, 0, request.length]), request]));
+  await until(() => rig.open() === 1);
+  // Nobody reads `raw`: its window fills, and stays full.
+  assert.equal(await promise, constants.NGHTTP2_CANCEL);
+  await until(() => rig.open() === 0);
+  const [event] = await rig.client().stream('SubscribeToTask', { id }).take(1);
+  const parts = event.task.artifacts[0].parts as { text: string }[];
+  assert.equal(
+    parts.reduce((sum, part) => sum + part.text.length, 0),
+    2 * 1024 * KIB,
+  );
+});
+
+test('a request of the largest size is read, one byte more is refused', async t => {
+  const bodyBytesMax = 4 * KIB;
+  const rig = await openRig(t, { limits: { bodyBytesMax } });
+  const call = async (bytes: number) => {
+    // A field, its length in two bytes, and the id.
+    const error = await rig
+      .client()
+      .call('GetTask', { id: 'x'.repeat(bytes - 3) })
+      .catch(thrown => thrown as CallFailed);
+    assert.ok(error instanceof CallFailed);
+    return error.code;
+  };
+  assert.equal(await call(bodyBytesMax), status.INVALID_ARGUMENT);
+  assert.equal(await call(bodyBytesMax + 1), status.RESOURCE_EXHAUSTED);
+});
+
+test('as many streams as the limit, one more is refused with the time to come back', async t => {
+  const rig = await openRig(t, { limits: { streamsMax: 2 } });
+  const id = await started(rig);
+  const client = rig.client();
+  const streams = [client.stream('SubscribeToTask', { id }), client.stream('SubscribeToTask', { id })];
+  for (const stream of streams) await stream.take(1);
+  const refused = await client.stream('SubscribeToTask', { id }).failure();
+  assert.equal(refused.code, status.UNAVAILABLE);
+  assert.equal(refused.details[1].retryDelay, '1s');
+  assert.equal((await client.call('GetTask', { id })).id, id, 'reading needs no place');
+  streams[0]!.call.cancel();
+  await until(() => rig.open() === 1);
+  assert.equal((await client.stream('SubscribeToTask', { id }).take(1)).length, 1);
+});
+
+test('as many calls on one connection as the limit, another waits until one ends', async t => {
+  const rig = await openRig(t, { grpc: { limits: { callsPerConnectionMax: 2 } } });
+  const [id, ending] = [await started(rig), await started(rig)];
+  const client = rig.client();
+  const streams = [client.stream('SubscribeToTask', { id }), client.stream('SubscribeToTask', { id: ending })];
+  for (const stream of streams) await stream.take(1);
+  const third = client.stream('SubscribeToTask', { id }).take(1);
+  assert.equal(await Promise.race([third, sleep(300, 'waits')]), 'waits');
+  assert.equal(rig.open(), 2);
+  await rig.relay.answers(ending, ['a']);
+  await streams[1]!.rest();
+  assert.equal((await third).length, 1);
+});
+
+test('as many connections as the limit, one more is dropped, and the others are not touched', async t => {
+  const rig = await openRig(t, { limits: { connectionsMax: 1 } });
+  const client = rig.client();
+  await client.call('ListTasks', {});
+  const dropped = createConnection(rig.port, '127.0.0.1')
+    .on('error', () => {})
+    .resume();
+  await new Promise(resolve => dropped.once('close', resolve));
+  await client.call('ListTasks', {});
+});
+
+test('a request that does not come to its end is refused after its time', async t => {
+  const rig = await openRig(t, { limits: { requestMsMax: 200 } });
+  const raw = session(t, rig).request(HEAD);
+  const { promise, resolve } = Promise.withResolvers<unknown>();
+  raw
+    .once('response', headers => resolve(headers['grpc-status']))
+    .on('error', () => {})
+    .resume();
+  raw.write(Buffer.from([0, 0, 0, 0, 9, 0x12]));
+  assert.equal(Number(await promise), status.DEADLINE_EXCEEDED);
+});
+
+test('a connection that answers no ping is dropped, and its streams with it', async t => {
+  const rig = await openRig(t, { limits: { heartbeatMs: 100 }, grpc: { limits: { pingMsMax: 2_000 } } });
+  const id = await started(rig);
+  const wire = await freezable(t, rig.port);
+  const stream = rig.client({}, `127.0.0.1:${wire.port}`).stream('SubscribeToTask', { id });
+  await stream.take(1);
+  await sleep(3_000);
+  assert.equal(rig.open(), 1, 'it answers pings, and stays');
+  wire.freeze();
+  await until(() => rig.open() === 0);
+});
+
+test('what is no gRPC, and a procedure that is none, are refused', async t => {
+  const rig = await openRig(t);
+  const connection = session(t, rig);
+  const ask = async (headers: object): Promise<Record<string, unknown>> => {
+    const { promise, resolve } = Promise.withResolvers<Record<string, unknown>>();
+    connection
+      .request({ ...HEAD, ...headers })
+      .once('response', resolve)
+      .on('error', () => {})
+      .end();
+    return promise;
+  };
+  assert.equal((await ask({ 'content-type': 'application/json' }))[':status'], 415);
+  assert.equal(Number((await ask({ ':path': `/${SERVICE_1_0}/Nothing` }))['grpc-status']), status.UNIMPLEMENTED);
+  assert.equal(PROCEDURES.length, 21);
+});
+
+test('an event is encoded once, whatever the number of its viewers', async t => {
+  const rig = await openRig(t);
+  const id = await started(rig);
+  const { dialect } = PROCEDURES.find(({ path }) => path === `/${SERVICE_1_0}/SubscribeToTask`)!;
+  const encode = t.mock.method(dialect, 'encodeEvent');
+  const client = rig.client();
+  const streams = Array.from({ length: 5 }, () => client.stream('SubscribeToTask', { id }));
+  for (const stream of streams) await stream.take(1);
+  await rig.relay.answers(id, ['a', 'b', 'c']);
+  const seen = await Promise.all(streams.map(stream => stream.rest()));
+  for (const events of seen) assert.deepEqual(events, seen[0]);
+  assert.equal(encode.mock.callCount(), seen[0]?.length);
+});

@@ -1,0 +1,108 @@
+import { constants, type ServerHttp2Stream } from 'node:http2';
+import type { Metadata, ServerWritableStream } from '@grpc/grpc-js';
+import { PacedWriter } from '@hopline/a2a-door';
+import type { failure } from './metadata.ts';
+
+export type StreamingCall = ServerWritableStream<Buffer, Buffer>;
+
+/** Bytes before each message: a flag and the length (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md, Length-Prefixed-Message). */
+const PREFIX_BYTES = 5;
+
+/** A message as it stands on the wire, so that it is made once for all of its readers. */
+export function lengthPrefixed(message: Uint8Array): Buffer {
+  const framed = Buffer.allocUnsafe(PREFIX_BYTES + message.length);
+  framed.writeUInt8(0, 0);
+  framed.writeUInt32BE(message.length, 1);
+  framed.set(message, PREFIX_BYTES);
+  return framed;
+}
+
+/** One open server stream. The library begins and ends it; messages go to the HTTP/2 stream below, many in one write, where it can be seen how much the client has not taken. */
+export class CallStream {
+  readonly #call: StreamingCall;
+  readonly #http2: ServerHttp2Stream;
+  readonly #writer: PacedWriter;
+  #written = 0;
+  #begun = false;
+
+  constructor(call: StreamingCall) {
+    this.#call = call;
+    this.#http2 = http2StreamOf(call);
+    this.#writer = new PacedWriter(this.#http2);
+  }
+
+  get closed(): boolean {
+    return this.#writer.closed || this.#call.writableEnded;
+  }
+
+  get backlog(): number {
+    return this.#writer.backlog;
+  }
+
+  /** Bytes sent so far. */
+  get written(): number {
+    return this.#written;
+  }
+
+  /** False until the headers are sent. */
+  get begun(): boolean {
+    return this.#begun;
+  }
+
+  begin(headers: Metadata): void {
+    if (this.closed) return;
+    this.#begun = true;
+    this.#call.sendMetadata(headers);
+  }
+
+  /** Whole messages. Left out while a larger one is on its way. */
+  send(messages: Buffer): void {
+    if (!this.closed && this.#writer.send(messages)) this.#written += messages.length;
+  }
+
+  /** As fast as the client takes them. Resolves with false when it has gone, or took nothing for `stallMs`. */
+  async sendAll(messages: Buffer, stallMs: number): Promise<boolean> {
+    if (this.closed) return false;
+    this.#written += messages.length;
+    return this.#writer.sendAll(messages, stallMs);
+  }
+
+  end(trailers: Metadata): void {
+    if (this.#endsUncleanly()) return;
+    this.#call.end(trailers);
+  }
+
+  fail(status: ReturnType<typeof failure>): void {
+    if (this.#endsUncleanly()) return;
+    this.#call.emit('error', status);
+  }
+
+  /** Drops this stream with everything that waits for it; others of the connection go on. */
+  cut(): void {
+    this.#http2.close(constants.NGHTTP2_CANCEL);
+    this.#http2.destroy();
+  }
+
+  onClose(listener: () => void): void {
+    this.#writer.onClose(listener);
+  }
+
+  /** In the middle of a large message there is no clean end. */
+  #endsUncleanly(): boolean {
+    if (!this.closed && this.#writer.slicing) this.cut();
+    return this.closed;
+  }
+}
+
+type Layer = { nextCall?: Layer; stream?: ServerHttp2Stream };
+
+/**
+ * The HTTP/2 stream of a call. The library keeps it to itself, and with it what this door cannot do without: to see the bytes that a slow client has not taken, and to reset one stream of a connection.
+ * Its version is pinned, and every test of a stream goes through here. Throws when it has moved.
+ */
+function http2StreamOf(call: StreamingCall): ServerHttp2Stream {
+  let layer: Layer | undefined = (call as unknown as { call: Layer }).call;
+  while (layer?.nextCall !== undefined) layer = layer.nextCall;
+  if (layer?.stream === undefined) throw new Error('@grpc/grpc-js has no stream where it was');
+  return layer.stream;
+}

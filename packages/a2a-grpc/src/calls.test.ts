@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { status } from '@grpc/grpc-js';
+import { A2AError } from '@hopline/a2a';
+import { RESUME_EXTENSION_URI, resumeExtension } from '@hopline/agent-card';
+import { type CallFailed, shape, userMessage } from './grpc-client.test-kit.ts';
+import { CARD, openRig, type Rig, until } from './rig.test-kit.ts';
+
+const ANSWER = ['task submitted', 'working', '=a', '+b', '+', 'completed'];
+
+async function answering(t: TestContext, options: Parameters<typeof openRig>[1] = {}): Promise<Rig> {
+  const rig = await openRig(t, options);
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a', 'b']);
+  return rig;
+}
+
+async function failed(promise: Promise<unknown>): Promise<CallFailed> {
+  return promise.then(
+    () => assert.fail('did not fail'),
+    error => error as CallFailed,
+  );
+}
+
+async function started(rig: Rig): Promise<string> {
+  const configuration = { returnImmediately: true };
+  return (await rig.client().call('SendMessage', { message: userMessage('x'), configuration })).task.id;
+}
+
+test('S1-2 1.0: a send waits for the end, and a stream shows the same', async t => {
+  const rig = await answering(t);
+  const client = rig.client();
+  const { task } = await client.call('SendMessage', { message: userMessage('x') });
+  assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
+  assert.equal(task.artifacts[0].parts.map((part: { text: string }) => part.text).join(''), 'ab');
+  const { history, ...rest } = task;
+  assert.deepEqual(shape([{ message: history[0] }]), ['message']);
+  assert.deepEqual(await client.call('GetTask', { id: task.id, historyLength: 0 }), rest);
+  const events = await client.stream('SendStreamingMessage', { message: userMessage('x') }).rest();
+  assert.deepEqual(shape(events), ANSWER);
+  const { tasks, totalSize, pageSize } = await client.call('ListTasks', { pageSize: 1 });
+  assert.deepEqual([tasks.length, totalSize, pageSize], [1, 2, 1]);
+});
+
+test('S1-2 0.3: the service of before, on the same port', async t => {
+  const rig = await answering(t);
+  const client = rig.client();
+  const version = '0.3' as const;
+  const message = { messageId: 'm', role: 'ROLE_USER', content: [{ text: 'x' }] };
+  const { task } = await client.call('SendMessage', { message }, { version });
+  assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
+  assert.equal(task.history[0].content[0].text, 'x');
+  assert.equal((await client.call('GetTask', { name: `tasks/${task.id}` }, { version })).id, task.id);
+  const request = { message: { ...message, messageId: 'm2' } };
+  const events = await client.stream('SendStreamingMessage', request, { version }).rest();
+  assert.deepEqual(shape(events), ANSWER);
+  assert.equal(events.at(-1).statusUpdate.final, true);
+  const again = await client.stream('TaskSubscription', { name: `tasks/${task.id}` }, { version }).rest();
+  assert.deepEqual(shape(again), ['task completed']);
+  assert.equal((await client.call('GetAgentCard', {}, { version })).name, 'test');
+  const refused = await failed(client.call('CancelTask', { name: `tasks/${task.id}` }, { version }));
+  assert.deepEqual([refused.code, refused.details[0].reason], [status.FAILED_PRECONDITION, 'TASK_NOT_CANCELABLE']);
+});
+
+test('S3-21 what is wrong with a request is a status with its reason, and nothing is stored', async t => {
+  const rig = await openRig(t);
+  const client = rig.client();
+  const cases = [
+    ['GetTask', { id: 'nobody' }, status.NOT_FOUND, 'TASK_NOT_FOUND'],
+    ['CancelTask', { id: 'nobody' }, status.NOT_FOUND, 'TASK_NOT_FOUND'],
+    ['GetTask', {}, status.INVALID_ARGUMENT, 'INVALID_PARAMS'],
+    ['SendMessage', {}, status.INVALID_ARGUMENT, 'INVALID_PARAMS'],
+    ['SendMessage', { message: userMessage('x', { parts: [] }) }, status.INVALID_ARGUMENT, 'INVALID_PARAMS'],
+    ['SendMessage', { message: userMessage('x'), tenant: 'acme' }, status.NOT_FOUND, 'TASK_NOT_FOUND'],
+    ['ListTasks', { pageSize: 101 }, status.INVALID_ARGUMENT, 'INVALID_PARAMS'],
+  ] as const;
+  for (const [name, request, code, reason] of cases) {
+    const error = await failed(client.call(name, request));
+    assert.deepEqual([error.code, error.details[0].reason], [code, reason], `${name} ${JSON.stringify(request)}`);
+    assert.equal(error.details[0].domain, 'a2a-protocol.org');
+  }
+  for (const name of ['SendStreamingMessage', 'SubscribeToTask']) {
+    const error = await client.stream(name, {}).failure();
+    assert.deepEqual([error.code, error.details[0].reason], [status.INVALID_ARGUMENT, 'INVALID_PARAMS']);
+  }
+  assert.equal((await client.call('ListTasks', {})).totalSize, undefined);
+  assert.equal(rig.open(), 0);
+});
+
+test('C-6 the 1.0 service takes 1.0 and its patches, and nothing else', async t => {
+  const rig = await openRig(t);
+  const client = rig.client();
+  for (const version of ['1.0', '1.0.1']) {
+    const error = await failed(client.call('GetTask', { id: 'x' }, { metadata: { 'a2a-version': version } }));
+    assert.equal(error.details[0].reason, 'TASK_NOT_FOUND');
+  }
+  for (const version of ['', '0.3', '1.1', '99.0', 'one']) {
+    const error = await failed(client.call('GetTask', { id: 'x' }, { metadata: { 'a2a-version': version } }));
+    assert.deepEqual([error.code, error.details[0].reason], [status.FAILED_PRECONDITION, 'VERSION_NOT_SUPPORTED'], version);
+  }
+  const old = await failed(client.call('GetTask', { name: 'tasks/x' }, { version: '0.3', metadata: { 'a2a-version': '0.3' } }));
+  assert.equal(old.details[0].reason, 'TASK_NOT_FOUND');
+});
+
+test('credentials and trace context in metadata reach the door as headers do', async t => {
+  const seen: unknown[] = [];
+  const rig = await openRig(t, {
+    authenticate: async ({ headers, tenant }) => {
+      seen.push([headers.authorization, headers.traceparent, tenant]);
+      throw new A2AError('TASK_NOT_FOUND');
+    },
+  });
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  const metadata = { authorization: 'Bearer k', traceparent };
+  await failed(rig.client().call('GetTask', { id: 'x', tenant: 'acme' }, { metadata }));
+  assert.deepEqual(seen, [[['Bearer k'], [traceparent], 'acme']]);
+});
+
+test('S2-35 a deadline or a client that goes ends the wait and not the task', async t => {
+  const rig = await openRig(t);
+  const begun = Promise.withResolvers<string>();
+  rig.relay.onClient = taskId => begun.resolve(taskId);
+  const client = rig.client();
+  const late = failed(client.call('SendMessage', { message: userMessage('x') }, { deadline: 2_000 }));
+  const taskId = await begun.promise;
+  assert.equal((await late).code, status.DEADLINE_EXCEEDED);
+  await until(() => rig.open() === 0);
+  const stream = client.stream('SubscribeToTask', { id: taskId });
+  await stream.take(1);
+  assert.equal(rig.open(), 1);
+  stream.call.cancel();
+  await until(() => rig.open() === 0);
+  await rig.relay.answers(taskId, ['a']);
+  assert.equal((await client.call('GetTask', { id: taskId })).status.state, 'TASK_STATE_COMPLETED');
+  assert.deepEqual(rig.lines, [], 'nothing went wrong here');
+});
+
+test('S3-31 the metadata of a stream tells where to go on, and a subscription goes on there', async t => {
+  const rig = await answering(t);
+  const client = rig.client();
+  const stream = client.stream('SendStreamingMessage', { message: userMessage('x') });
+  const events = await stream.rest();
+  const [first] = (await stream.headers).get('first-event-id');
+  const [last] = (await stream.trailers).get('last-event-id');
+  assert.match(String(first), /^1\.\d+$/);
+  assert.match(String(last), new RegExp(`^${events.length}\\.\\d+$`));
+  const id = events[0].task.id;
+  for (let seen = 1; seen <= events.length; seen += 1) {
+    // Counting is enough: the generation decides, the rest of a cursor is a hint.
+    const back = client.stream('SubscribeToTask', { id }, { metadata: { 'last-event-id': `${seen}.0` } });
+    assert.deepEqual(await back.rest(), events.slice(seen));
+  }
+  const refused = await client.stream('SubscribeToTask', { id }).failure();
+  assert.equal(refused.details[0].reason, 'UNSUPPORTED_OPERATION');
+  const bad = await client.stream('SubscribeToTask', { id }, { metadata: { 'last-event-id': '99.0' } }).failure();
+  assert.equal(bad.details[0].reason, 'INVALID_PARAMS');
+});
+
+test('where the resume extension is active events name their generation, and nobody else pays for it', async t => {
+  const rig = await openRig(t, { extensions: [resumeExtension] });
+  const id = await started(rig);
+  const client = rig.client();
+  for (const [version, name, request, header] of [
+    ['1.0', 'SubscribeToTask', { id }, 'a2a-extensions'],
+    ['0.3', 'TaskSubscription', { name: `tasks/${id}` }, 'x-a2a-extensions'],
+  ] as const) {
+    const metadata = { [header]: `urn:unknown, ${RESUME_EXTENSION_URI}` };
+    const counting = client.stream(name, request, { version, metadata });
+    const plain = client.stream(name, request, { version });
+    const [[first], [same]] = [await counting.take(1), await plain.take(1)];
+    assert.deepEqual((await counting.headers).get(header), [RESUME_EXTENSION_URI]);
+    assert.deepEqual((await plain.headers).get(header), []);
+    const { generation } = first.task.metadata;
+    assert.deepEqual(first, { task: { ...same.task, metadata: { ...same.task.metadata, generation } } });
+    await rig.relay.says(id, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    const [[next], [nextPlain]] = [await counting.take(1), await plain.take(1)];
+    assert.equal(next.statusUpdate.metadata.generation, generation + 1);
+    assert.equal(nextPlain.statusUpdate.metadata?.generation, undefined);
+    await rig.relay.ends(id, 'INPUT_REQUIRED');
+    counting.call.cancel();
+    plain.call.cancel();
+  }
+});
+
+test('S4-2 the card for a caller who is known is answered where there is one, and refused where not', async t => {
+  const told = { ...CARD, name: 'for you' };
+  const rig = await openRig(t, { extendedCard: () => told });
+  assert.equal((await rig.client().call('GetExtendedAgentCard', {})).name, 'for you');
+  assert.equal((await rig.client().call('GetAgentCard', {}, { version: '0.3' })).name, 'for you');
+  const other = await openRig(t);
+  assert.equal((await other.client().call('GetAgentCard', {}, { version: '0.3' })).name, CARD.name);
+  const refused = await failed(other.client().call('GetExtendedAgentCard', {}));
+  assert.deepEqual([refused.code, refused.details[0].reason], [status.FAILED_PRECONDITION, 'UNSUPPORTED_OPERATION']);
+});
+
+test('retention has removed what comes next: the headers name the gap, then comes the task as it is, then what follows', async t => {
+  const rig = await openRig(t, { limits: { ringFactsMax: 1 } });
+  const id = await started(rig);
+  await rig.relay.opens(id, 'l');
+  for (const text of ['a', 'b', 'c', 'd']) await rig.relay.text(id, 'l', text);
+  rig.log.expire('facts', id, 5);
+  const client = (await rig.another()).client();
+  const stream = client.stream('SubscribeToTask', { id }, { metadata: { 'last-event-id': '1.1' } });
+  assert.deepEqual(shape(await stream.take(1)), ['task submitted']);
+  const headers = await stream.headers;
+  const [now] = headers.get('first-event-id');
+  assert.deepEqual(headers.get('missing-events'), ['2-3']);
+  assert.match(String(now), /^5\./);
+  await rig.relay.ends(id);
+  assert.deepEqual(shape(await stream.rest()), ['+', 'working', 'completed']);
+});
+
+test('what an agent sent and gRPC cannot carry ends the stream with a status, after what came before', async t => {
+  const rig = await openRig(t);
+  const taskId = await started(rig);
+  const stream = rig.client().stream('SubscribeToTask', { id: taskId });
+  assert.deepEqual(shape(await stream.take(1)), ['task submitted']);
+  const deep = Array.from({ length: 200 }).reduce<unknown>(inner => [inner], 1);
+  await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+  await rig.relay.says(taskId, {
+    kind: 'status',
+    state: 'TASK_STATE_INPUT_REQUIRED',
+    message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ data: deep }] },
+  });
+  assert.deepEqual(shape(await stream.take(1)), ['working']);
+  const error = await stream.failure();
+  assert.deepEqual([error.code, error.details[0].reason], [status.INTERNAL, 'INVALID_AGENT_RESPONSE']);
+  await until(() => rig.open() === 0);
+});
+
+test('an end of the process tells every stream to come back, with the cursor and when', async t => {
+  const rig = await openRig(t);
+  const taskId = await started(rig);
+  const client = rig.client();
+  const stream = client.stream('SubscribeToTask', { id: taskId });
+  await stream.take(1);
+  const waiting = client.call('SendMessage', { message: userMessage('x') });
+  await until(() => rig.open() === 2);
+  await rig.server.close();
+  const error = await stream.failure();
+  assert.equal(error.code, status.UNAVAILABLE);
+  assert.deepEqual(
+    error.details.map(detail => detail['@type'].split('.').at(-1)),
+    ['ErrorInfo', 'RetryInfo'],
+  );
+  assert.match(String(error.trailers.get('last-event-id')[0]), /^1\.\d+$/);
+  assert.equal((await waiting).task.status.state, 'TASK_STATE_SUBMITTED');
+  await sleep(0);
+  assert.equal(rig.open(), 0);
+});

@@ -1,0 +1,53 @@
+import { isObject, type JsonObject, present } from '@hopline/a2a';
+
+/** Security is a list of maps to scopes in JSON, and the proto has messages for both; everything else has the same name. */
+export function protoCard(card: JsonObject): JsonObject {
+  const { security, securitySchemes, skills, ...same } = card;
+  return {
+    ...same,
+    ...present({ security: protoSecurity(security), securitySchemes: protoSchemes(securitySchemes) }),
+    skills: (Array.isArray(skills) ? skills : []).map(skill => ({
+      ...skill,
+      ...present({ security: protoSecurity(skill.security) }),
+    })),
+  };
+}
+
+function protoSecurity(security: unknown): JsonObject[] | undefined {
+  if (!Array.isArray(security)) return undefined;
+  return security.filter(isObject).map(one => ({
+    schemes: Object.fromEntries(
+      Object.entries(one).map(([name, scopes]) => [name, { list: Array.isArray(scopes) ? scopes : [] }]),
+    ),
+  }));
+}
+
+function protoSchemes(schemes: unknown): JsonObject | undefined {
+  if (!isObject(schemes)) return undefined;
+  return Object.fromEntries(Object.entries(schemes).map(([name, scheme]) => [name, protoScheme(scheme as JsonObject)]));
+}
+
+/** A card for clients of all versions may have a scheme in the form of 1.0 already, which the proto of 0.3 shares. */
+function protoScheme(scheme: JsonObject): JsonObject {
+  const { type, in: location, flows, ...rest } = scheme;
+  switch (type) {
+    case 'apiKey':
+      return { apiKeySecurityScheme: { ...rest, location } };
+    case 'http':
+      return { httpAuthSecurityScheme: rest };
+    case 'oauth2':
+      return { oauth2SecurityScheme: { ...rest, flows: protoFlow(flows) } };
+    case 'openIdConnect':
+      return { openIdConnectSecurityScheme: rest };
+    case 'mutualTLS':
+      return { mtlsSecurityScheme: rest };
+    default:
+      return scheme;
+  }
+}
+
+/** The proto has room for one flow; the first is taken. */
+function protoFlow(flows: unknown): JsonObject {
+  const [first] = Object.entries(isObject(flows) ? flows : {});
+  return first === undefined ? {} : { [first[0]]: first[1] };
+}

@@ -1,0 +1,5 @@
+export { frameEncoder } from './frame-encoder.ts';
+export type { GrpcLimits } from './limits.ts';
+export { GRPC_LIMITS } from './limits.ts';
+export type { A2AGrpcOptions, GrpcServer, GrpcTls } from './open-grpc.ts';
+export { openGrpc } from './open-grpc.ts';

@@ -1,0 +1,38 @@
+import { Metadata } from '@grpc/grpc-js';
+import type { A2AError } from '@hopline/a2a';
+import type { RequestHeaders } from '@hopline/a2a-door';
+import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
+import type { Procedure } from './services.ts';
+import { type GrpcStatus, grpcStatus } from './status.ts';
+
+const DETAILS = 'grpc-status-details-bin';
+
+/** Metadata of a call as headers. What is binary is none of ours. */
+export function headersOf(metadata: Metadata): RequestHeaders {
+  const names = Object.keys(metadata.getMap());
+  return Object.fromEntries(names.map(name => [name, metadata.get(name).filter(value => typeof value === 'string')]));
+}
+
+export function metadataOf(entries: Readonly<Record<string, string>>): Metadata {
+  const metadata = new Metadata();
+  for (const [name, value] of Object.entries(entries)) metadata.set(name, value);
+  return metadata;
+}
+
+/** What the headers of a response say of the extensions that are active for its request. */
+export function extensionHeaders({ dialect }: Procedure, uris: readonly string[]): Record<string, string> {
+  if (uris.length === 0) return {};
+  return { [dialect.name === '1.0' ? EXTENSIONS_HEADER : LEGACY_EXTENSIONS_HEADER]: uris.join(', ') };
+}
+
+/** How a call ends that fails. `entries`: more trailers. */
+export function failure(
+  error: A2AError,
+  retryAfterMs: number,
+  entries: Readonly<Record<string, string>> = {},
+): Pick<GrpcStatus, 'code'> & { details: string; metadata: Metadata } {
+  const { code, message, details } = grpcStatus(error, retryAfterMs);
+  const metadata = metadataOf(entries);
+  metadata.set(DETAILS, Buffer.from(details));
+  return { code, details: message, metadata };
+}

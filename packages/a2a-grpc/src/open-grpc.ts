@@ -1,0 +1,79 @@
+import { type AddressInfo, createServer, type Server as NetServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createServer as createTlsServer, type TlsOptions, type Server as TlsServer } from 'node:tls';
+import { Server, ServerCredentials } from '@grpc/grpc-js';
+import type { Door } from '@hopline/a2a-door';
+import { answerStreaming, answerUnary } from './answer-call.ts';
+import { GRPC_LIMITS, type GrpcLimits } from './limits.ts';
+import { requestDeadline } from './request-deadline.ts';
+import { PROCEDURES } from './services.ts';
+
+/** Certificate and key, and what follows them when they change. */
+export type GrpcTls = { readonly options: TlsOptions; keepFresh(server: TlsServer): void };
+
+export type A2AGrpcOptions = {
+  /** What GetAgentCard of 0.3 answers. */
+  card: () => object | Promise<object>;
+  /** Instead of GRPC_LIMITS. */
+  limits?: Partial<GrpcLimits>;
+  /** Absent: no TLS, for loopback or behind a proxy that ends it. */
+  tls?: GrpcTls | undefined;
+};
+
+export type GrpcServer = {
+  /** Resolves with the port; 0 takes a free one. Rejects when it cannot listen. */
+  listen(host: string, port: number): Promise<number>;
+  /** Drains the door, tells connections to go, and cuts what is open after `closeMsMax`. */
+  close(): Promise<void>;
+};
+
+const unchanged = (bytes: Buffer): Buffer => bytes;
+
+/** Both gRPC services of a door on one port. */
+export function openGrpc(door: Door, options: A2AGrpcOptions): GrpcServer {
+  const limits = { ...GRPC_LIMITS, ...options.limits };
+  const server = new Server({
+    interceptors: [requestDeadline(door.limits.requestMsMax)],
+    'grpc.max_receive_message_length': door.limits.bodyBytesMax,
+    'grpc.max_concurrent_streams': limits.callsPerConnectionMax,
+    'grpc-node.max_session_memory': limits.connectionMegabytesMax,
+    'grpc.keepalive_time_ms': door.limits.heartbeatMs,
+    'grpc.keepalive_timeout_ms': limits.pingMsMax,
+    'grpc.max_connection_idle_ms': limits.idleConnectionMs,
+    'grpc.enable_channelz': 0,
+  });
+  for (const procedure of PROCEDURES) {
+    const { path, streams } = procedure;
+    if (streams) server.register(path, answerStreaming(door, procedure), unchanged, unchanged, 'serverStream');
+    else server.register(path, answerUnary(door, procedure, options.card), unchanged, unchanged, 'unary');
+  }
+  const listener = createListener(server, options.tls);
+  listener.maxConnections = door.limits.connectionsMax;
+  return {
+    listen: (host, port) => {
+      const { promise, resolve, reject } = Promise.withResolvers<number>();
+      listener.once('error', reject);
+      listener.listen({ host, port }, () => resolve((listener.address() as AddressInfo).port));
+      return promise;
+    },
+    close: async () => {
+      door.drain();
+      listener.close();
+      const ended = new Promise<void>(resolve => {
+        server.tryShutdown(() => resolve());
+      });
+      await Promise.race([ended, sleep(limits.closeMsMax, undefined, { ref: false })]);
+      server.forceShutdown();
+    },
+  };
+}
+
+/** The library's own listener has no bound of connections, and cannot take another certificate. */
+function createListener(server: Server, tls: GrpcTls | undefined): NetServer {
+  // Insecure: of what comes to it TLS has been taken off.
+  const { injectConnection } = server.createConnectionInjector(ServerCredentials.createInsecure());
+  if (tls === undefined) return createServer(injectConnection);
+  const listener = createTlsServer({ ...tls.options, ALPNProtocols: ['h2'] }, injectConnection);
+  tls.keepFresh(listener);
+  return listener;
+}

@@ -1,0 +1,25 @@
+import { fromJson, toBinary } from '@bufbuild/protobuf';
+import { status } from '@grpc/grpc-js';
+import { type A2AError, errorInfos } from '@hopline/a2a';
+import { messageType, registry } from './messages.ts';
+
+const STATUS = messageType('google.rpc.Status');
+const RETRY_INFO = 'type.googleapis.com/google.rpc.RetryInfo';
+
+/** An error as gRPC says it ([A2A 1.0] 10.6). */
+export type GrpcStatus = {
+  code: status;
+  /** One sentence, for `grpc-message`. */
+  message: string;
+  /** google.rpc.Status, for `grpc-status-details-bin`: the same with a google.rpc.ErrorInfo, and with a google.rpc.RetryInfo where HTTP would say Retry-After. */
+  details: Uint8Array;
+};
+
+/** `retryAfterMs`: time after which a client that is refused for now may come back. */
+export function grpcStatus(error: A2AError, retryAfterMs: number): GrpcStatus {
+  const { message } = error;
+  const code = status[error.row.grpc as keyof typeof status];
+  const retry = error.code === 'UNAVAILABLE' ? [{ '@type': RETRY_INFO, retryDelay: `${retryAfterMs / 1000}s` }] : [];
+  const details = [...errorInfos(error), ...retry];
+  return { code, message, details: toBinary(STATUS, fromJson(STATUS, { code, message, details }, { registry })) };
+}

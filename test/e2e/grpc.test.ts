@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import type { StreamResponse } from '@hopline/a2a';
+import { CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
+import { type ForeignAgent, type Step, startForeignAgent } from '../agents/foreign-agent.ts';
+import { rpc } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
+
+/** Two code units, a joiner, white space alone, a line break: what a careless frame would break. */
+const WORDS = Array.from({ length: 60 }, (_, index) => `${index} 👩‍🚀 Grüße\n \t`);
+const TEXT = WORDS.join('');
+const NOT_FOUND = 5;
+const FAILED_PRECONDITION = 9;
+
+let agent: ForeignAgent;
+let cluster: Cluster;
+const clients: GrpcClient[] = [];
+
+function* play(text: string, turn: number): Generator<Step> {
+  if (text === 'ask' && turn === 1) return yield { inputRequired: 'Which one?' };
+  if (text === 'hang') return yield* [{ token: 'thinking' }, { hang: true }] as Step[];
+  for (const word of WORDS) yield* [{ token: word }, { pause: 4 }] as Step[];
+  yield { complete: true };
+}
+
+type Card = {
+  supportedInterfaces: { url: string; protocolBinding: string; protocolVersion: string }[];
+  additionalInterfaces: object[];
+};
+
+async function cardOf(replica: number): Promise<Card> {
+  return (await (await fetch(`${cluster.ingresses[replica]!.url}/.well-known/agent-card.json`)).json()) as Card;
+}
+
+before(async () => {
+  agent = await startForeignAgent({ dialect: '1.0', script: ({ text, turn }) => play(text, turn) });
+  cluster = await Cluster.start({ grpc: true, ingresses: 2, agents: [{ name: 'counter', adapter: 'a2a', url: agent.url }] });
+  for (const replica of [0, 1]) {
+    const { supportedInterfaces } = await cardOf(replica);
+    clients.push(new GrpcClient(supportedInterfaces.find(one => one.protocolBinding === 'GRPC')!.url));
+  }
+});
+
+after(async () => {
+  for (const client of clients) client.close();
+  await cluster?.[Symbol.asyncDispose]();
+  await agent?.close();
+});
+
+const message = (text: string, more: object = {}) => ({
+  message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...more },
+});
+
+function textOf(events: StreamResponse[]): string {
+  return events
+    .flatMap(event => ('artifactUpdate' in event ? [event.artifactUpdate.artifact] : []))
+    .filter(({ name }) => name === 'streaming_result')
+    .flatMap(({ parts }) => parts.map(part => part.text))
+    .join('');
+}
+
+async function failed(promise: Promise<unknown>): Promise<CallFailed> {
+  const error = await promise.then(
+    () => assert.fail('did not fail'),
+    (thrown: unknown) => thrown,
+  );
+  assert.ok(error instanceof CallFailed, String(error));
+  return error;
+}
+
+test('S4-2 the card offers gRPC of both versions, as host and port', async () => {
+  const { supportedInterfaces, additionalInterfaces } = await cardOf(0);
+  const offered = supportedInterfaces.filter(one => one.protocolBinding === 'GRPC');
+  assert.deepEqual(
+    offered.map(one => one.protocolVersion),
+    ['1.0', '0.3'],
+  );
+  for (const { url } of offered) assert.match(url, /^127\.0\.0\.1:\d+$/);
+  assert.deepEqual(additionalInterfaces.at(-1), { url: offered[0]!.url, transport: 'GRPC' });
+});
+
+test('S0-3 S0-36 a stream of both versions has the text as the agent said it, and one end', async () => {
+  const events = await clients[0]!.stream('SendStreamingMessage', message('say')).rest();
+  assert.equal(textOf(events), TEXT);
+  assert.equal(events.at(-1).statusUpdate.status.state, 'TASK_STATE_COMPLETED');
+  const { message: said } = message('say');
+  const old = { message: { messageId: said.messageId, role: said.role, content: said.parts } };
+  const before = await clients[0]!.stream('SendStreamingMessage', old, { version: '0.3' }).rest();
+  assert.equal(textOf(before), TEXT);
+  assert.equal(before.filter(event => event.statusUpdate?.final === true).length, 1);
+  assert.equal(before.at(-1).statusUpdate.final, true);
+});
+
+test('S3-31 a stream that broke goes on at the other replica, after any event, also when the task has ended', async () => {
+  const stream = clients[0]!.stream('SendStreamingMessage', message('say'));
+  const seen = await stream.take(8);
+  const { id } = seen[0].task;
+  const [first] = (await stream.headers).get('first-event-id');
+  assert.match(String(first), /^1\./);
+  stream.call.cancel();
+  const back = clients[1]!.stream('SubscribeToTask', { id }, { metadata: { 'last-event-id': '8.0' } });
+  const events = [...seen, ...(await back.rest())];
+  assert.equal(textOf(events), TEXT);
+  const [last] = (await back.trailers).get('last-event-id');
+  assert.equal(String(last).split('.')[0], String(events.length));
+  for (const cut of [1, 5, events.length - 1]) {
+    const rest = await clients[1]!.stream('SubscribeToTask', { id }, { metadata: { 'last-event-id': `${cut}.0` } }).rest();
+    assert.deepEqual(rest, events.slice(cut));
+  }
+});
+
+test('S3-11 a question is answered on the same task, and a subscription stays open through it', async () => {
+  const { task } = await clients[0]!.call('SendMessage', message('ask'));
+  assert.equal(task.status.state, 'TASK_STATE_INPUT_REQUIRED');
+  const following = clients[1]!.stream('SubscribeToTask', { id: task.id });
+  assert.equal((await following.take(1))[0].task.id, task.id);
+  const answered = await clients[0]!.call('SendMessage', message('the second', { taskId: task.id, contextId: task.contextId }));
+  assert.equal(answered.task.status.state, 'TASK_STATE_COMPLETED');
+  assert.equal((await following.rest()).at(-1).statusUpdate.status.state, 'TASK_STATE_COMPLETED');
+});
+
+test('one task, four doors: begun over gRPC, followed in 0.3, listed over REST, canceled in the legacy form', async () => {
+  const contextId = randomUUID();
+  const stream = clients[0]!.stream('SendStreamingMessage', message('hang', { contextId }));
+  const [begun] = await stream.take(1);
+  const { id } = begun.task;
+  const following = clients[1]!.stream('TaskSubscription', { name: `tasks/${id}` }, { version: '0.3' });
+  assert.equal((await following.take(1))[0].task.id, id);
+  const url = `${cluster.ingresses[1]!.url}/tasks?contextId=${contextId}`;
+  const listed = (await (await fetch(url, { headers: { 'a2a-version': '1.0' } })).json()) as { tasks: { id: string }[] };
+  assert.deepEqual(
+    listed.tasks.map(task => task.id),
+    [id],
+  );
+  const headers = { 'a2a-version': '0.1' };
+  const answer = await rpc(cluster.ingresses[1]!.url, { method: 'tasks/cancel', params: { id }, headers });
+  const { result } = (await answer.json()) as { result: { id: string; status: { state: string } } };
+  assert.deepEqual([result.id, result.status.state], [id, 'canceled']);
+  assert.equal((await stream.rest()).at(-1).statusUpdate.status.state, 'TASK_STATE_CANCELED');
+  assert.equal((await following.rest()).at(-1).statusUpdate.status.state, 'TASK_STATE_CANCELLED');
+  const { tasks } = await clients[0]!.call('ListTasks', { contextId, status: 'TASK_STATE_CANCELED' });
+  assert.deepEqual([tasks.length, tasks[0].id], [1, id]);
+  const again = await failed(clients[1]!.call('CancelTask', { id }));
+  assert.deepEqual([again.code, again.details[0].reason], [FAILED_PRECONDITION, 'TASK_NOT_CANCELABLE']);
+});
+
+test('S3-20 S3-21 errors have a status of gRPC and its details', async () => {
+  const unknown = await failed(clients[0]!.call('GetTask', { id: randomUUID() }));
+  assert.deepEqual([unknown.code, unknown.details[0].reason], [NOT_FOUND, 'TASK_NOT_FOUND']);
+  const version = await failed(clients[0]!.call('ListTasks', {}, { metadata: { 'a2a-version': '2.0' } }));
+  assert.deepEqual([version.code, version.details[0].reason], [FAILED_PRECONDITION, 'VERSION_NOT_SUPPORTED']);
+  const { task } = await clients[0]!.call('SendMessage', message('say'));
+  const ended = await clients[0]!.stream('SubscribeToTask', { id: task.id }).failure();
+  assert.equal(ended.details[0].reason, 'UNSUPPORTED_OPERATION');
+});
+
+test('an ingress that drains tells a stream where to go on, and the other replica has the rest', async () => {
+  const stream = clients[0]!.stream('SendStreamingMessage', message('say'));
+  const seen = await stream.take(3);
+  const gone = cluster.ingresses[0]!.kill('SIGTERM');
+  let error: CallFailed | undefined;
+  try {
+    for (;;) seen.push(await stream.next());
+  } catch (thrown) {
+    error = thrown as CallFailed;
+  }
+  await gone;
+  const [cursor] = error!.trailers.get('last-event-id');
+  const { id } = seen[0].task;
+  const back = clients[1]!.stream('SubscribeToTask', { id }, { metadata: { 'last-event-id': String(cursor) } });
+  assert.equal(textOf([...seen, ...(await back.rest())]), TEXT);
+});
