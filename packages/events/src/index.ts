@@ -12,6 +12,7 @@ export type {
   LaneState,
   MessageReceived,
   ProducerState,
+  Question,
   StatusChanged,
   TaskControl,
   TaskCreated,
@@ -34,8 +35,10 @@ export type {
   OpenInput,
   Producer,
   Profile,
+  RelayRecord,
   StatusInput,
   TextInput,
+  TimeoutInput,
 } from './inputs.ts';
 export { ordinalsOf, PROFILES } from './inputs.ts';
 export type { Owner } from './owner.ts';

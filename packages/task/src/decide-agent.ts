@@ -4,6 +4,7 @@ import { refusal } from './decide-run.ts';
 import { artifactFact, changeState, closeLanes, type Decision, drop, Facts, failTask } from './decision.ts';
 import type { AgentItem } from './items.ts';
 import { CALLS_MAX, LANES_MAX } from './limits.ts';
+import { pathTo } from './transitions.ts';
 
 /** Producer id of an agent that was addressed directly; one that a supervisor called has its call id. */
 export const ROOT_AGENT = 'agent';
@@ -75,6 +76,7 @@ function status(control: TaskControl, from: Producer, input: StatusInput, at: nu
   if (from.id !== rootProducer(control) && !passesThrough(control, from, input)) return drop('not root');
   // working -> working is legal and says nothing new unless it brings a message (S0-23).
   if (input.state === control.state && input.message === undefined) return drop('no change');
+  if (pathTo(control.state, input.state).length === 0) return drop('illegal transition');
   const facts = new Facts(control);
   if (isTerminal(input.state)) closeLanes(facts, at);
   changeState(facts, input.state, at, input);
