@@ -112,7 +112,7 @@ function codePoints(text: string): number {
 function saidBy(inputs: readonly StoredInput[], startMs: number): Said[] {
   const all = new Map<string, Speaker>();
   for (const { record, storedAt } of inputs) {
-    if (record.from === 'client') continue;
+    if ('input' in record) continue;
     const { id, turn, attempt } = record.from;
     const key = `${turn}/${attempt}/${id}`;
     const speaker = all.get(key) ?? new Speaker(record.from);

@@ -135,8 +135,8 @@ export type LaneState = {
 
 export type CallState = { agent: string; state?: TerminalState | InterruptedState };
 
-/** Generation of the status that asks, and when it was stored, epoch milliseconds. */
-export type Question = { generation: number; at: number };
+/** Which question of the task it is, 1-based, and when it was stored, epoch milliseconds. */
+export type Question = { n: number; at: number };
 
 /** Newest attempt of a producer, and its last ordinal before which everything is folded, whatever the lane: non-text inputs move it. */
 export type ProducerState = { attempt: number; n: number };
@@ -157,7 +157,7 @@ export type TaskControl = {
   owner?: Owner;
   /** `task.created` names earlier tasks of the conversation. */
   follows?: true;
-  /** The question that waits for an answer: there while the state is input-required. */
+  /** The newest question: it waits for an answer while the state is input-required. */
   asked?: Question;
   /** 1-based; +1 for each message the client adds. */
   turn: number;

@@ -36,7 +36,11 @@ export type ClientInput = MessageInput | CancelInput;
  * A question of the task has waited too long. Only the relay says it, and only to the inputs: their order decides, so an answer that was stored before it wins, also where
  * nobody has folded the answer yet.
  */
-export type TimeoutInput = { kind: 'timeout' /** Generation of the status that asks. */; generation: number };
+export type TimeoutInput = {
+  kind: 'timeout';
+  /** Which question of the task, `Question.n`. */
+  question: number;
+};
 
 /** What the client sees of a lane: repeated on every chunk (S0-8). */
 export type LaneArtifact = {

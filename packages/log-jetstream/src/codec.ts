@@ -101,5 +101,5 @@ function isKinded(value: unknown): value is Parsed {
 }
 
 function isTimeout(value: unknown): boolean {
-  return isKinded(value) && value.kind === 'timeout' && Number.isInteger(value.generation);
+  return isKinded(value) && value.kind === 'timeout' && Number.isInteger(value.question);
 }

@@ -42,6 +42,6 @@ export const INPUT_TIMEOUT = 'input timeout';
 function decideTimeout(control: TaskControl | undefined, item: TimeoutInput, at: number): Decision {
   if (control === undefined) return drop('unknown task');
   if (isTerminal(control.state)) return drop('terminal');
-  if (control.asked?.generation !== item.generation) return drop('not waiting');
+  if (control.state !== 'TASK_STATE_INPUT_REQUIRED' || control.asked?.n !== item.question) return drop('not waiting');
   return failTask(control, INPUT_TIMEOUT, at, true);
 }

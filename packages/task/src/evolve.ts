@@ -51,9 +51,10 @@ function created(fact: TaskCreated): TaskControl {
   };
 }
 
-function statusChanged({ asked: _answered, ...control }: TaskControl, { event, generation, at }: StatusChanged): TaskControl {
+function statusChanged(control: TaskControl, { event, generation, at }: StatusChanged): TaskControl {
   const { state } = event.statusUpdate.status;
-  return { ...control, generation, state, ...(state === 'TASK_STATE_INPUT_REQUIRED' && { asked: { generation, at } }) };
+  const asked = state === 'TASK_STATE_INPUT_REQUIRED' && { asked: { n: (control.asked?.n ?? 0) + 1, at } };
+  return { ...control, generation, state, ...asked };
 }
 
 /** Nobody has spoken in a new turn. What belongs to an earlier one is dropped by its turn, so nothing of it need be remembered. */

@@ -94,13 +94,13 @@ export class InputTimeouts {
     return next;
   }
 
-  async #tell(taskId: string, { generation }: Question): Promise<void> {
+  async #tell(taskId: string, { n }: Question): Promise<void> {
     const { log, now, logger } = this.#options;
-    if (this.#waiting.get(taskId)?.generation !== generation || this.#stop.signal.aborted) return;
+    if (this.#waiting.get(taskId)?.n !== n || this.#stop.signal.aborted) return;
     try {
-      const record = { v: 1, at: Math.round(now()), from: 'relay', input: { kind: 'timeout', generation } } as const;
-      await log.inputs.say(taskId, record, { id: `${taskId}:timeout:${generation}` });
-      if (this.#waiting.get(taskId)?.generation === generation) this.#waiting.delete(taskId);
+      const record = { v: 1, at: Math.round(now()), from: 'relay', input: { kind: 'timeout', question: n } } as const;
+      await log.inputs.say(taskId, record, { id: `${taskId}:timeout:${n}` });
+      if (this.#waiting.get(taskId)?.n === n) this.#waiting.delete(taskId);
     } catch (error) {
       taskLogger(logger, taskId).warn({ err: error }, 'input timeout could not be told');
     }

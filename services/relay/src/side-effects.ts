@@ -28,7 +28,8 @@ export function sideEffects(log: Pick<Log, 'work' | 'tasks'>, step: StoredStep, 
 
 function indexEntry(control: TaskControl, first: number, at: number): TaskIndexEntry {
   const { contextId, role, state, generation, owner, asked } = control;
-  return { contextId, role, state, first, generation, at, ...(owner && { owner }), ...(asked && { asked }) };
+  const waits = state === 'TASK_STATE_INPUT_REQUIRED' && asked !== undefined;
+  return { contextId, role, state, first, generation, at, ...(owner && { owner }), ...(waits && { asked }) };
 }
 
 async function requestWork(
