@@ -317,3 +317,29 @@ test('a cancelled turn stops at once, and the agent hears of it', async t => {
     ['stream', 'cancel'],
   );
 });
+
+test('S3-17 an agent that names its contexts itself is called back in its own, for as long as the conversation goes on', async t => {
+  const { foreign, agent } = await pair(t, { script: answer(['x']), ownContexts: true });
+  const contexts = () => foreign.requests.map(({ params }) => (params.message as { contextId?: string }).contextId);
+  let resume: unknown;
+  for (const text of ['2+2', '3+3', 'add them']) {
+    const events = await eventsOf(agent, text, resume === undefined ? {} : { resume });
+    const done = lastOf(events, 'done');
+    // As it comes back from the log.
+    resume = JSON.parse(JSON.stringify(done.resume));
+  }
+  const [first, second, third] = contexts();
+  assert.notEqual(first, second);
+  assert.equal(second, third);
+  assert.deepEqual(resume, { contextId: second });
+  assert.ok(
+    foreign.requests.every(({ params }) => !('taskId' in (params.message as object))),
+    'each turn is a task of its own',
+  );
+});
+
+test('a turn that begins with a question is no repetition, though the conversation has gone on before', async t => {
+  const { agent } = await pair(t, { script: [{ inputRequired: 'which?' }] });
+  const events = await eventsOf(agent, 'deploy', { resume: { contextId: 'context-of-theirs' } });
+  assert.equal(lastOf(events, 'interrupted').message.parts[0]?.text, 'which?');
+});

@@ -35,6 +35,8 @@ export type ForeignAgentOptions = {
   port?: number;
   /** tasks/get and tasks/resubscribe are answered, default true. */
   recoverable?: boolean;
+  /** Takes no context that it has not named itself. */
+  ownContexts?: boolean;
   /** Answers every POST with this HTTP status and no body. */
   httpStatus?: number;
 };
@@ -82,7 +84,7 @@ export async function startForeignAgent(options: ForeignAgentOptions): Promise<F
     const known = taskId === undefined ? undefined : tasks.get(taskId);
     if ((taskId !== undefined && known === undefined) || (known !== undefined && refuses(method)))
       return fail(response, body.id, -32001);
-    const task = known ?? new ForeignTask(SHAPES[options.dialect], contextOf(body.params));
+    const task = known ?? new ForeignTask(SHAPES[options.dialect], contextFor(body.params));
     tasks.set(task.ids.taskId, task);
     const asked: ForeignRequest = {
       method,
@@ -106,6 +108,14 @@ export async function startForeignAgent(options: ForeignAgentOptions): Promise<F
     await task.ended();
     reply(response, body.id, task.sendResult());
   }
+
+  const contexts = new Set<string>();
+  const contextFor = (params: Json) => {
+    const named = contextOf(params);
+    const contextId = options.ownContexts === true && !contexts.has(named) ? randomUUID() : named;
+    contexts.add(contextId);
+    return contextId;
+  };
 
   const refuses = (method: Method) => options.recoverable === false && (method === 'get' || method === 'subscribe');
 

@@ -120,6 +120,7 @@ export class EventReader {
 
   *#message(message: Message): Generator<AgentEvent> {
     this.ended = true;
+    this.remember('', message.contextId ?? '');
     const direct = this.#events === 1 && { direct: true as const };
     yield { type: 'done', message: ownMessage(message), ...direct };
   }

@@ -22,9 +22,18 @@ export type ForeignTurnOptions = {
   client: ForeignClient;
   turn: Turn;
   params: (agent: ForeignAgent) => JsonObject;
+  /** The context we gave the agent, of our own making. */
+  context: string;
   reader: ReaderOptions;
   totalMsMax: number;
 };
+
+/** What a turn leaves for the agent's next one: the task that asked, and the context where the agent has named it itself. */
+type Resume = { taskId?: string; contextId?: string };
+
+export function resumeOf({ resume }: Turn): Resume {
+  return (resume ?? {}) as Resume;
+}
 
 /** One turn with a foreign agent: streams if it can, waits if not, and finds out what became of a task whose stream broke. */
 export class ForeignTurn {
@@ -44,6 +53,15 @@ export class ForeignTurn {
   }
 
   async *run(): AsyncGenerator<AgentEvent> {
+    for await (const event of this.#events()) {
+      const { contextId } = this.#reader.ids;
+      // An agent that names its contexts itself knows the conversation by its own name only.
+      const own = event.type === 'done' && contextId !== undefined && contextId !== this.#options.context;
+      yield own ? { ...event, resume: { contextId } satisfies Resume } : event;
+    }
+  }
+
+  async *#events(): AsyncGenerator<AgentEvent> {
     try {
       const agent = await this.#client.agent();
       const params = this.#options.params(agent);
@@ -61,7 +79,7 @@ export class ForeignTurn {
 
   /** Returns false when the agent turned out not to stream: nothing was begun then. */
   async *#stream(params: JsonObject): AsyncGenerator<AgentEvent, boolean> {
-    let first = this.#turn.resume !== undefined;
+    let first = resumeOf(this.#turn).taskId !== undefined;
     for await (const said of this.#client.stream('stream', params, this.#context())) {
       if ('error' in said && CANNOT_STREAM.includes(said.error.code) && this.#reader.ids.taskId === undefined) return false;
       // An agent that is resumed may begin with its task as it was: still asking (seen with @a2a-js/sdk 1.3).

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
+import { isVisible } from '@hopline/events';
 import type { Agent, AgentEvent } from './agent.ts';
 import { runTurn } from './run-turn.ts';
 import { ANSWER, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
@@ -273,7 +274,9 @@ test('S4-26 input required: the question and what the adapter needs to go on', a
   assert.equal(fold.task?.status.message?.parts[0]?.text, 'which one?');
   assert.equal([...fold.artifacts.values()][0]?.closed, true);
   assert.deepEqual(outcome?.resume, { taskId: 'f1' });
-  assert.ok(!JSON.stringify(direct.facts).includes('f1'), 'never shown');
+  const shown = direct.facts.filter(isVisible).map(fact => fact.event);
+  assert.ok(!JSON.stringify(shown).includes('f1'), 'never shown');
+  assert.deepEqual(direct.facts.find(fact => 'resume' in fact)?.kind, 'status.changed', 'kept in the log');
 });
 
 test('S0-26 a failure keeps its reason, its word on retries, and its message', async () => {

@@ -98,12 +98,13 @@ export class TurnInputs {
     // Who began a task with us knows it by its id: only the first turn can be answered without one.
     const direct = message !== undefined && end.direct && work.turn === 1 && { direct: end.direct };
     const said = { state, ...(message && { message }), ...direct };
+    const left = resume !== undefined && { resume };
     if (work.call === undefined) {
-      sink.add({ kind: 'status', ...said, ...(reason !== undefined && { metadata: { reason, retryable } }) });
+      sink.add({ kind: 'status', ...said, ...left, ...(reason !== undefined && { metadata: { reason, retryable } }) });
       return;
     }
     const why = reason !== undefined && { reason, retryable };
-    sink.add({ kind: 'ended', call: work.call.id, ...said, ...why, ...(resume !== undefined && { resume }) });
+    sink.add({ kind: 'ended', call: work.call.id, ...said, ...why, ...left });
   }
 
   #endMessage({ state, direct }: TurnEnd, message: Message): Message | undefined {
