@@ -60,8 +60,9 @@ test('another owner’s tasks of the same context, and another context’s, are 
   await answered(log, 'bobs', 'secret of bob', 'yes', { owner: { tenant: 't', subject: 'bob' } });
   await answered(log, 'nobodys', 'secret of nobody', 'yes');
   await answered(log, 'elsewhere', 'another context', 'yes', { owner: ann, contextId: 'c2' });
+  await answered(log, 'other-door', 'asked elsewhere', 'yes', { owner: ann, role: 'agent.echo' });
   await answered(log, 'own', 'mine', 'yes', { owner: ann });
-  const earlier = ['bobs', 'nobodys', 'elsewhere', 'own'];
+  const earlier = ['bobs', 'nobodys', 'elsewhere', 'other-door', 'own'];
   const { newest } = await ToldTask.begin(log, 't2', { text: 'x', owner: ann, earlier });
   assert.deepEqual(brief(await readConversation(log, newest, 1)), ['user: mine', 'agent: yes']);
 });

@@ -37,11 +37,11 @@ export async function readConversation(
 }
 
 /** Nothing of a task that is gone, or that is somebody else's whatever the list says. */
-async function readEarlier(log: Facts, taskId: string, { owner, contextId }: TaskControl): Promise<SaidTurn[]> {
+async function readEarlier(log: Facts, taskId: string, control: TaskControl): Promise<SaidTurn[]> {
   const newest = await log.facts.last(taskId);
   if (newest === undefined) return [];
   const turns = await readTurns(log, newest);
-  return !turns.headless && turns.isOf(owner, contextId) ? turns.before() : [];
+  return !turns.headless && turns.isOf(control) ? turns.before() : [];
 }
 
 async function readTurns(log: Facts, newest: StoredFacts): Promise<SaidTurns> {

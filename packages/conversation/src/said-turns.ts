@@ -1,5 +1,5 @@
 import { isInterrupted, isTerminal, type Message, type TaskState } from '@hopline/a2a';
-import { type Fact, isSameOwner, type Owner } from '@hopline/events';
+import { type Fact, isSameOwner, type Owner, type Role, type TaskControl } from '@hopline/events';
 import { project, type TaskView } from '@hopline/task';
 import { answerOf } from './answer.ts';
 
@@ -20,11 +20,11 @@ export type SaidTurn = {
 export class SaidTurns {
   /** Of `task.created`, oldest first. */
   earlier: readonly string[] = [];
-  owner: Owner | undefined;
   /** Retention has removed the beginning: nothing can be told. */
   headless = false;
   #view: TaskView | undefined;
-  #agent = '';
+  #owner: Owner | undefined;
+  #role: Role | undefined;
   readonly #turns: Turn[] = [];
 
   take(fact: Fact): void {
@@ -33,8 +33,8 @@ export class SaidTurns {
     this.#view = project(this.#view, fact);
     if (fact.kind === 'task.created') {
       this.earlier = fact.earlier ?? [];
-      this.owner = fact.owner;
-      this.#agent = fact.role.replace(/^agent\./, '');
+      this.#owner = fact.owner;
+      this.#role = fact.role;
       const asked = fact.event.task.history?.at(-1);
       if (asked !== undefined) this.#begin(asked);
     } else if (fact.kind === 'message.received') this.#begin(fact.message);
@@ -50,8 +50,9 @@ export class SaidTurns {
     }));
   }
 
-  isOf(owner: Owner | undefined, contextId: string): boolean {
-    return isSameOwner(this.owner, owner) && this.#view?.task.contextId === contextId;
+  /** The door of one role shows nothing of another's tasks, not even to their owner. */
+  isOf({ owner, contextId, role }: Pick<TaskControl, 'owner' | 'contextId' | 'role'>): boolean {
+    return isSameOwner(this.#owner, owner) && this.#view?.task.contextId === contextId && this.#role === role;
   }
 
   #begin(asked: Message): void {
@@ -71,7 +72,7 @@ export class SaidTurns {
     turn.state = state;
     // Lines about progress are no answer (S4-21): the last status tells it.
     turn.message = message;
-    if (fact.resume !== undefined) turn.resumes.push({ agent: this.#agent, state, resume: fact.resume });
+    if (fact.resume !== undefined) turn.resumes.push({ agent: this.#role!.replace(/^agent\./, ''), state, resume: fact.resume });
   }
 
   #answer(turn: Turn, index: number): Message | undefined {
