@@ -15,6 +15,8 @@ type ForeignRequest = {
   headers: IncomingHttpHeaders;
   /** Id of the agent's own task; 'cancel', 'get' and 'subscribe' name it, a new message gets one. */
   taskId: string;
+  /** Of that task, as the agent names it. */
+  contextId: string;
   /** 1 for the message that made the task, 2 for the next one… */
   turn: number;
   /** Text parts of the message, joined. */
@@ -91,6 +93,7 @@ export async function startForeignAgent(options: ForeignAgentOptions): Promise<F
       params: body.params,
       headers: request.headers,
       taskId: task.ids.taskId,
+      contextId: task.ids.contextId,
       turn: task.turn,
       text: textOfMessage(body.params),
     };
