@@ -10,6 +10,8 @@ export { answer } from './foreign-task.ts';
 
 /** One call the agent got, as it came. */
 type ForeignRequest = {
+  /** Of the JSON-RPC request. */
+  id: unknown;
   method: Method;
   params: Json;
   headers: IncomingHttpHeaders;
@@ -89,6 +91,7 @@ export async function startForeignAgent(options: ForeignAgentOptions): Promise<F
     const task = known ?? new ForeignTask(SHAPES[options.dialect], contextFor(body.params));
     tasks.set(task.ids.taskId, task);
     const asked: ForeignRequest = {
+      id: body.id,
       method,
       params: body.params,
       headers: request.headers,

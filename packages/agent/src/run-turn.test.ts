@@ -67,6 +67,21 @@ test('S2-1 S2-7 tool calls stand between the texts, in the order they came, and 
   assert.equal(fold.textOf('streaming_result'), 'ab');
 });
 
+test('S2-31 a tool’s start, the model’s tokens and the tool’s end each have their artifact', async () => {
+  const task = await TaskLog.create('caipe');
+  const tool = { type: 'tool', callId: '1', tool: 'version_service__version' } as const;
+  await run(task, scripted([{ ...tool, phase: 'start' }, text('tok'), text('en'), { ...tool, phase: 'end' }, done]));
+  const fold = await task.fold();
+  assert.deepEqual(
+    [...fold.artifacts.values()].map(artifact => [artifact.name, artifact.text]),
+    [
+      ['tool_notification_start', '🔧 Argocd: Calling tool: Version_Service__Version\n'],
+      ['streaming_result', 'token'],
+      ['tool_notification_end', '✅ Argocd: Tool Version_Service__Version completed\n'],
+    ],
+  );
+});
+
 test('S0-15 a call that the agent leaves open is ended with its turn', async () => {
   for (const [last, glyph] of [
     [done, '✅'],

@@ -1,5 +1,5 @@
-import { type Conversation, readConversation } from '@hopline/conversation';
-import type { Work } from '@hopline/events';
+import { type Conversation, keyOfConversation, readConversation } from '@hopline/conversation';
+import { codePoints, type Work } from '@hopline/events';
 import { createInputWriter, type InputWriter, type Job, type Log, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { ATTR, COUNT, type Hop, invokeAgentSpan, type Logger, startHop } from '@hopline/telemetry';
@@ -209,7 +209,7 @@ class Pulse {
     this.#hop.count(COUNT.events);
     if (event.type !== 'text') return;
     this.#hop.count(COUNT.tokens);
-    this.#hop.count(COUNT.characters, event.text.length);
+    this.#hop.count(COUNT.characters, codePoints(event.text));
     if (this.#lastMs === undefined) this.#hop.max(COUNT.firstTokenMs, Math.round(now - this.#startedMs));
     else this.#hop.max(COUNT.gapMsMax, Math.round(now - this.#lastMs));
     this.#lastMs = now;

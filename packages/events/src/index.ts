@@ -1,3 +1,4 @@
+export { codePoints } from './code-points.ts';
 export type { Cursor } from './cursor.ts';
 export { formatCursor, parseCursor } from './cursor.ts';
 export type {

@@ -1,5 +1,5 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
-import type { AgentRecord, Fact, MessageInput, TaskControl, TraceCarrier } from '@hopline/events';
+import { type AgentRecord, codePoints, type Fact, type MessageInput, type TaskControl, type TraceCarrier } from '@hopline/events';
 import { type FactLog, RecordTooLarge, type StoredFacts, type StoredInput } from '@hopline/log';
 import { type DropReason, decide, evolve, failTask } from '@hopline/task';
 import { Admission, knownOf } from './admission.ts';
@@ -66,7 +66,7 @@ export class TaskPipeline {
     this.#hop = new TaskHop(taskId);
     this.#admission = new Admission(this.#control);
     this.#text = new TaskText(context.coalesce, (run, chunk) => {
-      this.#hop.chunk(chunk.count, chunk.text.length, chunk.heldMs);
+      this.#hop.chunk(chunk.count, codePoints(chunk.text), chunk.heldMs);
       context.chunked(chunk, run.from.agent);
       this.#queue.pushRun(run, RECORD_TEXT_UNITS_MAX);
     });
