@@ -1,4 +1,4 @@
-import { type Conversation, keyOfConversation, readConversation } from '@hopline/conversation';
+import { type Conversation, readConversation } from '@hopline/conversation';
 import { codePoints, type Work } from '@hopline/events';
 import { createInputWriter, type InputWriter, type Job, type Log, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
@@ -52,9 +52,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
   const stop = new AbortController();
   const watching = watchTask(log, job, newest.seq, stop.signal);
   try {
-    const outcome = await hop.run(() =>
-      speak(deps, job, { hop, conversation, earlier, watching }),
-    );
+    const outcome = await hop.run(() => speak(deps, job, { hop, conversation, earlier, watching }));
     hop.set({ [ATTR.outcome]: outcome?.state ?? 'over' });
     if (outcome?.state === 'TASK_STATE_FAILED') hop.fail('agent_failed');
     return outcome;
