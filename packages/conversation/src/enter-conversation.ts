@@ -7,7 +7,7 @@ const TRIES_MAX = 50;
 
 export type Place = { owner: Owner | undefined; contextId: string; taskId: string };
 
-/** Contexts of two owners are two conversations, though they have one name. Safe as a key, and as a name to outsiders: it tells neither. */
+/** Contexts of two owners are two conversations, though they have one name. A hash, because names of clients are no keys. */
 export function keyOfConversation(owner: Owner | undefined, contextId: string): string {
   return hash('sha256', JSON.stringify([owner?.tenant ?? null, owner?.subject ?? null, contextId]));
 }
