@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { collect, type Frame, messageParams, shapeOf, textOf } from '../cluster/a2a-stream.ts';
+import { collect, type Frame, frames, messageParams, shapeOf, textOf } from '../cluster/a2a-stream.ts';
 import { Cluster } from '../cluster/cluster.ts';
 
 /** Line breaks before and after, glyphs of notices, and text that looks like one and is none (S2-10, S2-20). */
@@ -15,16 +15,22 @@ before(async () => {
   // The six events of S2: the task as submitted, a call's start and end, the whole answer as one status, the empty marker, an end without message.
   child = await startForeignAgent({
     dialect: '0.3',
-    script: ({ text }) =>
-      text.includes('newlines')
-        ? answer(TEXT)
+    script: ({ text, turn }) => {
+      if (text.includes('newlines')) return answer(TEXT);
+      if (text.includes('login')) {
+        return [{ status: 'auth-required', text: 'log in there' }, { pause: 500 }, { token: 'welcome' }, { complete: true }];
+      }
+      if (text.includes('password') && turn === 1) return [{ status: 'auth-required', text: 'which?' }, { hang: true }];
+      return turn === 2
+        ? answer(['that one'])
         : [
             { notice: 'start', tool: 'version_service__version' },
             { notice: 'end', tool: 'version_service__version' },
             { status: 'working', text: `The version is v3.1.8. ${'All is well. '.repeat(40)}` },
             { marker: true },
             { complete: true },
-          ],
+          ];
+    },
   });
   cluster = await Cluster.start({ agents: [{ name: 'argocd', adapter: 'a2a', url: child.url }] });
   list = await collect(cluster.url, { params: messageParams('show version', { messageId: 'unique-msg-id' }) });
@@ -77,4 +83,28 @@ test('S2-20 line breaks before and after a text, and around it, arrive byte for 
   const said = await collect(cluster.url, { text: 'newlines' });
   for (const name of ['streaming_result', 'partial_result']) assert.equal(textOf(said, name), TEXT.join(''));
   assert.equal(textOf(said, 'tool_notification_start'), '🔧 Supervisor: Calling Agent Argocd...\n', 'and of a notice too');
+});
+
+test('S3-5 an agent gets its credentials another way: the stream stays open, and shows how it goes on', async () => {
+  const seen = await collect(cluster.url, { text: 'login' });
+  assert.deepEqual(
+    seen.map(shapeOf).filter(shape => shape.startsWith('status')),
+    ['status:working', 'status:auth_required', 'status:working', 'status:completed'],
+  );
+  assert.equal(textOf(seen, 'partial_result'), 'welcome');
+});
+
+test('S3-5 an answer in a message goes to the agent’s task that waits, and the first stream shows that too', async () => {
+  let answered: Promise<Frame[]> | undefined;
+  const seen: Frame[] = [];
+  for await (const frame of frames(cluster.url, { text: 'password' })) {
+    seen.push(frame);
+    const taskId = (seen[0]!.result as { id: string }).id;
+    if (shapeOf(frame) === 'status:auth_required') answered = collect(cluster.url, { params: messageParams('this', { taskId }) });
+  }
+  assert.equal(shapeOf(seen.at(-1)!), 'status:completed');
+  for (const list of [seen, await answered!]) assert.equal(textOf(list, 'partial_result'), 'that one');
+  const tasks = child.requests.filter(({ text }) => text === 'password' || text === 'this').map(({ taskId }) => taskId);
+  assert.deepEqual([tasks.length, new Set(tasks).size], [2, 1]);
+  assert.ok(!child.requests.some(({ method }) => method === 'cancel'));
 });

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ForeignResponse, isInterrupted, isTerminal, type JsonObject, type Task, type TaskState } from '@hopline/a2a';
-import type { AgentEvent, Turn } from '@hopline/agent';
+import { type AgentEvent, TASK_ENDED, type Turn } from '@hopline/agent';
 import type { ForeignAgent } from '@hopline/agent-card';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
 import { CALL_MS_MAX, type ForeignClient } from './foreign-client.ts';
@@ -12,6 +12,8 @@ const GET_RETRY_MS = 200;
 /** Pause between tasks/get while the agent works and does not stream, milliseconds; grows to the second. */
 const POLL_MS = 250;
 const POLL_MS_MAX = 2_000;
+/** Timers may be early by this, milliseconds. */
+const CLOCK_MS = 5;
 /** The agent gets this long to hear of a cancel, milliseconds. */
 const CANCEL_MS_MAX = 2_000;
 
@@ -71,7 +73,11 @@ export class ForeignTurn {
     } catch (error) {
       if (this.#turn.signal.aborted) return;
       if (!(error instanceof AgentFault)) throw error;
-      yield { type: 'failed', reason: error.message, retryable: error.retryable };
+      const { waiting } = this.#reader;
+      // Nobody watches for ever, but who has to answer may take as long as it takes.
+      if (waiting !== undefined && performance.now() >= this.#endsAtMs - CLOCK_MS)
+        yield { type: 'interrupted', state: 'TASK_STATE_AUTH_REQUIRED', ...waiting };
+      else yield { type: 'failed', reason: error.message, retryable: error.retryable };
     } finally {
       await this.#cancel();
     }
@@ -113,6 +119,7 @@ export class ForeignTurn {
         if (!whole) throw new AgentFault(NO_TERMINAL_STATE, true);
         return yield* this.#reader.status(task.status, task.metadata);
       }
+      if (isInterrupted(task.status.state)) yield* this.#reader.status(task.status, task.metadata);
       if (agent.streaming && !this.#resubscribed) yield* this.#resubscribe(task.id);
       else await delay(pauseMs, undefined, { signal: this.#turn.signal });
       if (performance.now() > this.#endsAtMs) throw new AgentFault('the turn took too long', false);
@@ -157,6 +164,8 @@ export class ForeignTurn {
   async #cancel(): Promise<void> {
     const { taskId } = this.#reader.ids;
     if (this.#reader.ended || taskId === undefined) return;
+    // The next turn goes on with the task that waits for credentials.
+    if (this.#reader.waiting !== undefined && this.#turn.signal.reason !== TASK_ENDED) return;
     const signal = AbortSignal.timeout(CANCEL_MS_MAX);
     await this.#client
       .call('cancel', { id: taskId }, { signal, trace: this.#turn.trace, totalMsMax: CANCEL_MS_MAX })
@@ -165,7 +174,8 @@ export class ForeignTurn {
 
   #context(msMax = Number.POSITIVE_INFINITY) {
     const totalMsMax = Math.min(msMax, this.#endsAtMs - performance.now());
-    return { signal: this.#turn.signal, trace: this.#turn.trace, totalMsMax };
+    const mayBeSilent = () => this.#reader.waiting !== undefined;
+    return { signal: this.#turn.signal, trace: this.#turn.trace, totalMsMax, mayBeSilent };
   }
 }
 
@@ -173,6 +183,7 @@ function isAsking(said: ForeignResponse): said is { event: { task: Task } } {
   return 'event' in said && 'task' in said.event && isInterrupted(said.event.task.status.state);
 }
 
+/** An agent that waits for credentials goes on by itself. */
 function isSettled(state: TaskState): boolean {
-  return isTerminal(state) || isInterrupted(state);
+  return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED';
 }

@@ -305,3 +305,38 @@ test('S0-26 a failure keeps its reason, its word on retries, and its message', a
     { state: 'TASK_STATE_FAILED', reason: 'agent down', retryable: true, said: 'sorry' },
   );
 });
+
+const authRequired: AgentEvent = { type: 'auth-required', message: message('log in first'), resume: { taskId: 'f1' } };
+const statesOf = (task: TaskLog) =>
+  task.facts.flatMap(fact =>
+    fact.kind === 'status.changed' ? [fact.event.statusUpdate.status.state.slice('TASK_STATE_'.length)] : [],
+  );
+
+test('S3-5 an agent that needs credentials goes on by itself when it has them, called or addressed directly', async () => {
+  for (const mode of ['caipe', 'direct'] as const) {
+    const task = await TaskLog.create(mode);
+    await run(task, scripted([text('a'), authRequired, text('b'), done]));
+    const fold = await task.fold();
+    assert.deepEqual(fold.violations, []);
+    assert.deepEqual(statesOf(task).slice(0, 3), ['WORKING', 'AUTH_REQUIRED', 'WORKING'], mode);
+    assert.equal([...fold.artifacts.values()].map(artifact => artifact.text).join(''), 'ab');
+  }
+});
+
+test('S3-5 a process that stops leaves the wait for credentials to the next turn', async () => {
+  for (const mode of ['caipe', 'direct'] as const) {
+    const task = await TaskLog.create(mode);
+    const stop = new AbortController();
+    const agent = scripted(async function* () {
+      yield authRequired;
+      stop.abort();
+      await new Promise(() => {});
+    });
+    const outcome = await runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal: stop.signal }, task.job());
+    await task.fold();
+    assert.equal(outcome?.state, 'TASK_STATE_AUTH_REQUIRED');
+    assert.deepEqual(statesOf(task), ['WORKING', 'AUTH_REQUIRED']);
+    const left = task.facts.findLast(fact => 'resume' in fact);
+    assert.deepEqual(left?.kind, mode === 'caipe' ? 'call.ended' : 'status.changed');
+  }
+});

@@ -46,13 +46,14 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
   const over = overBecause(newest.record.control, work, attempt);
   if (over === 'superseded') throw new Superseded();
   if (over !== undefined) return undefined;
+  const authorizing = newest.record.control.state === 'TASK_STATE_AUTH_REQUIRED';
   const conversation = await readConversation(log, newest, work.turn);
   const earlier = attempt > 1 ? await readEarlier(log, newest, work.call?.id ?? ROOT_AGENT) : NOTHING_EARLIER;
   const hop = startHop(invokeAgentSpan(name), { kind: 'client', parent: job.trace, attributes: attributesOf(name, job) });
   const stop = new AbortController();
   const watching = watchTask(log, job, newest.seq, stop.signal);
   try {
-    const outcome = await hop.run(() => speak(deps, job, { hop, conversation, earlier, watching }));
+    const outcome = await hop.run(() => speak(deps, job, { hop, conversation, authorizing, earlier, watching }));
     hop.set({ [ATTR.outcome]: outcome?.state ?? 'over' });
     if (outcome?.state === 'TASK_STATE_FAILED') hop.fail('agent_failed');
     return outcome;
@@ -70,24 +71,25 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
 type Around = {
   hop: Hop;
   conversation: Conversation;
+  authorizing: boolean;
   earlier: Earlier;
   watching: Promise<Over | undefined>;
 };
 
 async function speak(deps: RunTurnDeps, job: Job, around: Around): Promise<TurnOutcome> {
   const { log, name: agent } = deps;
-  const { hop, earlier, watching } = around;
+  const { hop, authorizing, earlier, watching } = around;
   const { work, attempt } = job;
   const producer = { id: work.call?.id ?? ROOT_AGENT, agent, turn: work.turn, attempt };
   const writing = { taskId: work.taskId, producer, trace: hop.carrier(), waitingBytesMax: WAITING_BYTES_MAX };
   const writer = createInputWriter(log.inputs, writing);
   const eventBytesMax = Math.floor(log.recordBytesMax * EVENT_SHARE);
-  const inputs = new TurnInputs({ work, agent, attempt, sink: writer, eventBytesMax, earlier });
+  const inputs = new TurnInputs({ work, agent, attempt, sink: writer, eventBytesMax, earlier, authorizing });
   const gone = new AbortController();
   let over: Over | 'lost' | undefined;
   const leave = (why: Over | 'lost') => {
     over ??= why;
-    gone.abort();
+    gone.abort(why);
   };
   watching.then(
     why => why !== undefined && leave(why),
@@ -99,6 +101,8 @@ async function speak(deps: RunTurnDeps, job: Job, around: Around): Promise<TurnO
   if (over === 'superseded') throw new Superseded();
   if (over === 'lost') throw new HandedBack('the log was lost');
   if (over !== undefined) return undefined;
+  // Whoever has to answer may take longer than any process lives: the next turn asks for what became of it.
+  if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settle(inputs, writer, inputs.waitsFor);
   if (deps.signal.aborted) throw new HandedBack('shutdown');
   if (isRetried(deps, job, end)) throw new HandedBack('the agent failed, and may be asked again');
   return await settle(inputs, writer, end);

@@ -72,7 +72,8 @@ export class SaidTurns {
     turn.state = state;
     // Lines about progress are no answer (S4-21): the last status tells it.
     turn.message = message;
-    if (fact.resume !== undefined) turn.resumes.push({ agent: this.#role!.replace(/^agent\./, ''), state, resume: fact.resume });
+    if (fact.resume !== undefined && fact.call === undefined)
+      turn.resumes.push({ agent: this.#role!.replace(/^agent\./, ''), state, resume: fact.resume });
   }
 
   #answer(turn: Turn, index: number): Message | undefined {

@@ -71,7 +71,9 @@ export type StatusChanged = Visible & {
   event: { statusUpdate: TaskStatusUpdateEvent };
   /** The task was made for one message of the agent, that of this status: who waits for the answer gets that message. */
   direct?: true;
-  /** What the directly addressed agent wants back in its next turn, as `CallEnded.resume`. Never shown to clients. */
+  /** The call whose agent says it, where it is not the root producer. */
+  call?: string;
+  /** What the directly addressed agent wants back in its next turn, as `CallEnded.resume`, or the agent of `call`. Never shown to clients. */
   resume?: unknown;
 };
 

@@ -75,7 +75,7 @@ export function closeLanes(facts: Facts, at: number, only: (lane: LaneState, nam
   }
 }
 
-type Said = Pick<StatusInput, 'message' | 'direct' | 'metadata' | 'resume'>;
+type Said = Pick<StatusInput, 'message' | 'direct' | 'metadata' | 'resume'> & Pick<StatusChanged, 'call'>;
 
 /**
  * Moves the task to a state over every state between (`transitions.ts`); adds nothing where no legal life leads there. The only place where a change of state becomes a fact.
@@ -103,6 +103,7 @@ function statusFact(control: TaskControl, state: TaskState, at: number, said: Sa
       },
     },
     ...(message && said.direct && { direct: true }),
+    ...(said.call !== undefined && { call: said.call }),
     ...(said.resume !== undefined && { resume: said.resume }),
   };
 }

@@ -136,3 +136,18 @@ test('S3-8 an answer that came before wins, also where the agent has asked anew 
   assert.deepEqual(story.events(), ['task', 'working', 'input_required', 'working', 'input_required']);
   assert.deepEqual(story.dropped, ['not waiting', 'not waiting']);
 });
+
+test('S3-5 C-14 a called agent may need credentials and go on by itself; what else it says of the task is not its business', () => {
+  const story = new Scenario().message('hello').says(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
+  story.says(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
+  story.says(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' });
+  story.says(agent(), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message, resume: { taskId: 'theirs' } });
+  const asked = story.facts.at(-1);
+  assert.deepEqual(asked?.kind === 'status.changed' && [asked.call, asked.resume], ['call-1-1', { taskId: 'theirs' }]);
+  assert.ok(!JSON.stringify(asked?.kind === 'status.changed' && asked.event).includes('theirs'));
+  story.says(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' });
+  story.says(agent(), { kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  story.says(agent('call-9'), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message });
+  assert.deepEqual(story.events(), ['task', 'working', 'auth_required', 'working']);
+  assert.deepEqual(story.dropped, ['not root', 'not root', 'not root']);
+});

@@ -70,7 +70,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
 function isOver(view: TurnView, turn: number): boolean {
   const control = view.control;
   if (control === undefined || control.turn < turn) return false;
-  return control.turn > turn || isTerminal(control.state) || (isInterrupted(control.state) && view.calls.length > 0);
+  return control.turn > turn || isTerminal(control.state) || (isInterrupted(control.state) && view.haveEnded);
 }
 
 /** The last delivery of work that nobody could finish: the task ends with a reason instead of hanging. */
