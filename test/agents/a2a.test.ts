@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type { Agent } from '@hopline/agent';
+import { type Agent, TASK_ENDED } from '@hopline/agent';
 import { type A2AOptions, createA2AAgent } from '@hopline/agent-a2a';
 import { answer, type ForeignAgent, type ForeignAgentOptions, type Step, startForeignAgent } from './foreign-agent.ts';
 import { eventsOf, lastOf, textOf, turnOf } from './turn.ts';
@@ -316,4 +316,71 @@ test('a cancelled turn stops at once, and the agent hears of it', async t => {
     foreign.requests.map(request => request.method),
     ['stream', 'cancel'],
   );
+});
+
+test('S3-17 an agent that names its contexts itself is called back in its own, for as long as the conversation goes on', async t => {
+  const { foreign, agent } = await pair(t, { script: answer(['x']), ownContexts: true });
+  const contexts = () => foreign.requests.map(({ params }) => (params.message as { contextId?: string }).contextId);
+  let resume: unknown;
+  for (const text of ['2+2', '3+3', 'add them']) {
+    const events = await eventsOf(agent, text, resume === undefined ? {} : { resume });
+    const done = lastOf(events, 'done');
+    // As it comes back from the log.
+    resume = JSON.parse(JSON.stringify(done.resume));
+  }
+  const [first, second, third] = contexts();
+  assert.notEqual(first, second);
+  assert.equal(second, third);
+  assert.deepEqual(resume, { contextId: second });
+  assert.ok(
+    foreign.requests.every(({ params }) => !('taskId' in (params.message as object))),
+    'each turn is a task of its own',
+  );
+});
+
+test('a turn that begins with a question is no repetition, though the conversation has gone on before', async t => {
+  const { agent } = await pair(t, { script: [{ inputRequired: 'which?' }] });
+  const events = await eventsOf(agent, 'deploy', { resume: { contextId: 'context-of-theirs' } });
+  assert.equal(lastOf(events, 'interrupted').message.parts[0]?.text, 'which?');
+});
+
+for (const how of ['stays open', 'breaks'] as const) {
+  test(`S3-5 an agent that needs credentials is waited for, however silent, and goes on: its stream ${how}`, async t => {
+    const between: Step[] = how === 'breaks' ? [{ cut: true }, { pause: 300 }] : [{ pause: 300 }];
+    const script: Step[] = [{ status: 'auth-required', text: 'log in first' }, ...between, { token: 'here' }, { complete: true }];
+    const { foreign, agent } = await pair(t, { dialect: '1.0', script }, { silenceMsMax: 100 });
+    const events = await eventsOf(agent, 'x');
+    const [asked] = events;
+    assert.equal(asked?.type === 'auth-required' && asked.message.parts[0]?.text, 'log in first');
+    assert.equal(events.filter(({ type }) => type === 'auth-required').length, 1);
+    assert.equal(textOf(events), 'here');
+    lastOf(events, 'done');
+    assert.ok(!foreign.requests.some(({ method }) => method === 'cancel'));
+  });
+}
+
+test('S3-5 who waits for credentials is given up when the task is over, and left to the next turn otherwise', async t => {
+  const { foreign, agent } = await pair(t, { script: [{ status: 'auth-required', text: 'log in first' }, { hang: true }] });
+  for (const reason of [undefined, 'later turn', TASK_ENDED]) {
+    const stop = new AbortController();
+    for await (const event of agent.run(turnOf('x', { signal: stop.signal }))) {
+      assert.equal(event.type, 'auth-required');
+      stop.abort(reason);
+    }
+  }
+  assert.deepEqual(
+    foreign.requests.map(({ method }) => method),
+    ['stream', 'stream', 'stream', 'cancel'],
+  );
+});
+
+test('S3-5 nobody watches for ever: at the turn’s time limit the question stands, and the answer goes to the same task', async t => {
+  const script: ForeignAgentOptions['script'] = ({ turn }) =>
+    turn === 1 ? [{ status: 'auth-required', text: 'log in first' }, { hang: true }] : answer(['thanks']);
+  const { foreign, agent } = await pair(t, { script }, { totalMsMax: 300 });
+  const asked = lastOf(await eventsOf(agent, 'x'), 'interrupted');
+  assert.deepEqual([asked.state, asked.message.parts[0]?.text], ['TASK_STATE_AUTH_REQUIRED', 'log in first']);
+  const taskId = foreign.requests[0]?.taskId;
+  assert.deepEqual((asked.resume as { taskId: string }).taskId, taskId);
+  assert.ok(!foreign.requests.some(({ method }) => method === 'cancel'));
 });

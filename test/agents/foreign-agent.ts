@@ -10,11 +10,15 @@ export { answer } from './foreign-task.ts';
 
 /** One call the agent got, as it came. */
 type ForeignRequest = {
+  /** Of the JSON-RPC request. */
+  id: unknown;
   method: Method;
   params: Json;
   headers: IncomingHttpHeaders;
   /** Id of the agent's own task; 'cancel', 'get' and 'subscribe' name it, a new message gets one. */
   taskId: string;
+  /** Of that task, as the agent names it. */
+  contextId: string;
   /** 1 for the message that made the task, 2 for the next one… */
   turn: number;
   /** Text parts of the message, joined. */
@@ -35,6 +39,8 @@ export type ForeignAgentOptions = {
   port?: number;
   /** tasks/get and tasks/resubscribe are answered, default true. */
   recoverable?: boolean;
+  /** Takes no context that it has not named itself. */
+  ownContexts?: boolean;
   /** Answers every POST with this HTTP status and no body. */
   httpStatus?: number;
 };
@@ -82,13 +88,15 @@ export async function startForeignAgent(options: ForeignAgentOptions): Promise<F
     const known = taskId === undefined ? undefined : tasks.get(taskId);
     if ((taskId !== undefined && known === undefined) || (known !== undefined && refuses(method)))
       return fail(response, body.id, -32001);
-    const task = known ?? new ForeignTask(SHAPES[options.dialect], contextOf(body.params));
+    const task = known ?? new ForeignTask(SHAPES[options.dialect], contextFor(body.params));
     tasks.set(task.ids.taskId, task);
     const asked: ForeignRequest = {
+      id: body.id,
       method,
       params: body.params,
       headers: request.headers,
       taskId: task.ids.taskId,
+      contextId: task.ids.contextId,
       turn: task.turn,
       text: textOfMessage(body.params),
     };
@@ -106,6 +114,14 @@ export async function startForeignAgent(options: ForeignAgentOptions): Promise<F
     await task.ended();
     reply(response, body.id, task.sendResult());
   }
+
+  const contexts = new Set<string>();
+  const contextFor = (params: Json) => {
+    const named = contextOf(params);
+    const contextId = options.ownContexts === true && !contexts.has(named) ? randomUUID() : named;
+    contexts.add(contextId);
+    return contextId;
+  };
 
   const refuses = (method: Method) => options.recoverable === false && (method === 'get' || method === 'subscribe');
 

@@ -6,6 +6,7 @@ export function turnOf(parts: string | Part[], options: Partial<Turn> = {}): Tur
   return {
     taskId: 'task-1',
     contextId: 'context-1',
+    history: [],
     message: { messageId: 'message-1', role: 'ROLE_USER', parts: typeof parts === 'string' ? [{ text: parts }] : parts },
     metadata: {},
     attempt: 1,

@@ -54,7 +54,7 @@ export async function saidAtMs(servers: string, { agent, taskIds, tokens }: Said
   const readShard = async (shard: number) => {
     for await (const { taskId, record } of log.inputs.readShard(shard, 0, done.signal)) {
       const task = said.get(taskId);
-      if (task === undefined || record.from === 'client' || record.from.agent !== agent) continue;
+      if (task === undefined || record.from === 'client' || record.from === 'relay' || record.from.agent !== agent) continue;
       if (record.from.attempt > task.attempt) {
         missing += task.times.length;
         said.set(taskId, { attempt: record.from.attempt, times: [] });

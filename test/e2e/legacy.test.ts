@@ -222,6 +222,15 @@ test('S3-12 S3-13 S4-39 a failed task is a task, with why and whether to retry; 
   assert.deepEqual([refused.result, refused.error.code], [undefined, -32602]);
 });
 
+test('S3-7 a task that nobody can work on fails as it was submitted, and says why', async () => {
+  const id = randomUUID();
+  const frames = await stream(cluster.url, 'tasks/sendSubscribe', ask(id, 'hello', { metadata: { agent: 'nobody' } }));
+  assert.deepEqual(states(frames), ['submitted', 'failed']);
+  const { result } = await rpc(cluster.ingresses[1]!.url, 'tasks/get', { id });
+  assert.deepEqual([result.status.state, result.metadata.retryable], ['failed', false]);
+  assert.match(result.metadata.reason, /not available/);
+});
+
 test('S3-3 S3-20 S3-21 S4-7 S4-29 S4-30 S4-31 S4-32 S4-34 S4-37 the seven methods are known, and each mistake has its code', async () => {
   const raw = async (body: string): Promise<number> => {
     const response = await fetch(`${cluster.url}/a2a`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type { JsonObject, Task } from '@hopline/a2a';
+import type { JsonObject, Message, Task } from '@hopline/a2a';
 import type { Authenticate } from '@hopline/a2a-door';
+import { keyOfConversation } from '@hopline/conversation';
+import { LogUnavailable } from '@hopline/log';
 import { call, open, openRig, type Rig, sendParams, userMessage } from './door.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
 
@@ -84,4 +86,51 @@ test('a stream of one caller goes on while another is refused at the same task',
   assert.equal((await call(rig, 'subscribe', { id }, { headers: OTHERS[0]! })).error?.code, NOT_FOUND);
   await rig.relay.answers(id, ['ok']);
   assert((await stream.rest()).length > 0);
+});
+
+test('S3-17 C-17 tasks of one context and caller know those before them: named by the client, named here, under a client’s own id', async t => {
+  const rig = await openOwned(t);
+  const earlierOf = async (taskId: string) => {
+    for await (const { record } of rig.log.facts.read(taskId, 1))
+      for (const fact of record.facts) if (fact.kind === 'task.created') return fact.earlier;
+    return assert.fail('no such task');
+  };
+  const send = async (more: Partial<Message>, headers = ANNA) => {
+    const { id, contextId } = taskOf(await call(rig, 'send', sendParams(userMessage('x', more)), { headers }));
+    return { id, contextId };
+  };
+  const first = await send({});
+  assert.equal(await earlierOf(first.id), undefined);
+  const { contextId } = first;
+  const second = await send({ contextId });
+  const legacy = { id: 'own-id', sessionId: contextId, message: { role: 'user', parts: [{ type: 'text', text: 'x' }] } };
+  await call(rig, 'send', legacy, { dialect: 'legacy', headers: ANNA });
+  const again = { contextId, messageId: 'sent-twice' };
+  const [fourth, twice] = [await send(again), await send(again)];
+  const fifth = await send({ contextId });
+  assert.equal(fourth.id, twice.id);
+  assert.deepEqual(await earlierOf(second.id), [first.id]);
+  assert.deepEqual(await earlierOf('own-id'), [first.id, second.id]);
+  assert.deepEqual(await earlierOf(fifth.id), [first.id, second.id, 'own-id', fourth.id]);
+  for (const headers of OTHERS) {
+    const other = await send({ contextId }, headers);
+    assert.equal(await earlierOf(other.id), undefined, 'of another caller it knows nothing');
+  }
+});
+
+test('S3-17 a message that a dying replica had claimed and not said names the same earlier tasks', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  const [one, two] = [userMessage('one', { contextId: 'c' }), userMessage('two', { contextId: 'c' })];
+  const first = taskOf(await call(rig, 'send', sendParams(one)));
+  const say = rig.log.inputs.say.bind(rig.log.inputs);
+  rig.log.inputs.say = async () => {
+    throw new LogUnavailable('gone');
+  };
+  assert.equal((await call(rig, 'send', sendParams(two))).error?.code, -32603);
+  rig.log.inputs.say = say;
+  const other = await rig.another();
+  const second = taskOf(await call(other, 'send', sendParams(two)));
+  const { value } = (await rig.log.contexts.get(keyOfConversation(undefined, 'c')))!;
+  assert.deepEqual(value.tasks, [first.id, second.id]);
 });

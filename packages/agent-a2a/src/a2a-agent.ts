@@ -3,7 +3,7 @@ import { DIALECTS, type Message } from '@hopline/a2a';
 import type { Agent, Turn } from '@hopline/agent';
 import type { ForeignAgent } from '@hopline/agent-card';
 import { ForeignClient } from './foreign-client.ts';
-import { ForeignTurn } from './foreign-turn.ts';
+import { ForeignTurn, resumeOf } from './foreign-turn.ts';
 import { A2A_LIMITS, type A2AOptions } from './options.ts';
 
 /** Skills of one agent that are passed on. */
@@ -25,19 +25,20 @@ export function createA2AAgent(options: A2AOptions): Agent {
       return found.skills.slice(0, SKILLS_MAX).map(({ inputModes: _in, outputModes: _out, ...skill }) => skill);
     },
     run: turn => {
-      const params = (agent: ForeignAgent) => DIALECTS[agent.dialect].encodeSend(requestOf(url, turn));
-      return new ForeignTurn({ client, turn, params, reader: { deltas, text, onSkipped }, totalMsMax: limits.totalMsMax }).run();
+      const ours = foreignContext(url, turn);
+      const request = requestOf(turn, ours);
+      const params = (agent: ForeignAgent) => DIALECTS[agent.dialect].encodeSend(request);
+      const { totalMsMax } = limits;
+      return new ForeignTurn({ client, turn, params, context: ours, reader: { deltas, text, onSkipped }, totalMsMax }).run();
     },
     close: () => client.close(),
   };
 }
 
-type Resume = { taskId?: string; contextId?: string };
-
-function requestOf(url: string, turn: Turn) {
-  const resume = (turn.resume ?? {}) as Resume;
+function requestOf(turn: Turn, ours: string) {
+  const resume = resumeOf(turn);
   const { taskId: _task, contextId: _context, referenceTaskIds: _references, ...said } = turn.message;
-  const contextId = resume.contextId ?? foreignContext(url, turn);
+  const contextId = resume.contextId ?? ours;
   const message: Message = { ...said, contextId, ...(resume.taskId !== undefined && { taskId: resume.taskId }) };
   const metadata = Object.keys(turn.metadata).length > 0 && { metadata: turn.metadata };
   return { message, blocking: true, ...metadata };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Message, StreamResponse, Task } from '@hopline/a2a';
+import type { Message, StreamResponse, Task, TaskState } from '@hopline/a2a';
 import { EventReader, RECENT_MESSAGES_MAX, type ReaderOptions } from './event-reader.ts';
 import { OPEN_CALLS_MAX, OpenCalls } from './open-calls.ts';
 import { RecentIds } from './recent-ids.ts';
@@ -108,8 +108,19 @@ test('S1-11 a message is the whole answer only where nothing came before it', ()
 
 test('a message without parts that ends a turn, or asks, still does', () => {
   const one = reader();
-  const [asked] = one.read({ statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_AUTH_REQUIRED' } } });
+  const [asked] = one.read({ statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_INPUT_REQUIRED' } } });
   assert.equal(asked?.type === 'interrupted' && asked.message.parts.length, 1);
   assert.deepEqual(asked?.type === 'interrupted' && asked.resume, { taskId: 't', contextId: 'c' });
   assert.equal(one.ended, true);
+});
+
+test('S3-5 credentials are asked for once, and are no end', () => {
+  const one = reader();
+  const status = (state: TaskState) => ({ statusUpdate: { taskId: 't', contextId: 'c', status: { state } } });
+  const [asked, ...more] = [...one.read(status('TASK_STATE_AUTH_REQUIRED')), ...one.read(status('TASK_STATE_AUTH_REQUIRED'))];
+  assert.equal(asked?.type === 'auth-required' && asked.message.parts.length, 1);
+  assert.deepEqual(asked?.type === 'auth-required' && asked.resume, { taskId: 't', contextId: 'c' });
+  assert.deepEqual([more, one.ended], [[], false]);
+  assert.deepEqual([...one.read(status('TASK_STATE_WORKING'))], []);
+  assert.equal(one.waiting, undefined);
 });

@@ -23,6 +23,8 @@ const ARTIFACTS_MAX = 1024;
 /** S0-27: an agent's empty artifact of this name marks the end of its answer and is no content. */
 const END_MARKER = 'current_result';
 
+type Waiting = Omit<Extract<AgentEvent, { type: 'auth-required' }>, 'type'>;
+
 export type ReaderOptions = { deltas: Deltas; text: StatusText; onSkipped: (what: Skipped) => void };
 
 /** Turns what a foreign agent says in one turn into agent events. Knows the wire's meaning, not the wire. */
@@ -31,6 +33,8 @@ export class EventReader {
   ids: { taskId?: string; contextId?: string } = {};
   /** A terminal or interrupted event was yielded. */
   ended = false;
+  /** What the agent waits for: credentials. */
+  waiting: Waiting | undefined;
   readonly #options: ReaderOptions;
   readonly #recent = new RecentIds(RECENT_MESSAGES_MAX);
   readonly #calls = new OpenCalls();
@@ -58,6 +62,11 @@ export class EventReader {
 
   *status(status: TaskStatus, metadata?: Metadata): Generator<AgentEvent> {
     const { state, message } = status;
+    if (state === 'TASK_STATE_AUTH_REQUIRED') {
+      yield* this.#authorize(message);
+      return;
+    }
+    this.waiting = undefined;
     if (isInterrupted(state)) {
       this.ended = true;
       const asked = message ? ownMessage(message) : textMessage('The agent waits for an answer.');
@@ -66,6 +75,14 @@ export class EventReader {
       this.ended = true;
       yield ending(state, message && ownMessage(message), metadata);
     } else if (message !== undefined) yield* this.#working(message, metadata);
+  }
+
+  /** Said once, however often the agent is asked: the credentials may reach it without us, and it goes on by itself. */
+  *#authorize(message: Message | undefined): Generator<AgentEvent> {
+    if (this.waiting !== undefined) return;
+    const asked = message ? ownMessage(message) : textMessage('The agent needs credentials.');
+    this.waiting = { message: asked, resume: { ...this.ids } };
+    yield { type: 'auth-required', ...this.waiting };
   }
 
   /**
@@ -120,6 +137,7 @@ export class EventReader {
 
   *#message(message: Message): Generator<AgentEvent> {
     this.ended = true;
+    this.remember('', message.contextId ?? '');
     const direct = this.#events === 1 && { direct: true as const };
     yield { type: 'done', message: ownMessage(message), ...direct };
   }

@@ -38,7 +38,13 @@ export type ForeignClientOptions = {
   onSkipped: (what: Skipped) => void;
 };
 
-type Context = { signal: AbortSignal; trace: Turn['trace']; totalMsMax: number };
+type Context = {
+  signal: AbortSignal;
+  trace: Turn['trace'];
+  totalMsMax: number;
+  /** Whether the agent's silence is no fault now: it waits for somebody. */
+  mayBeSilent?: () => boolean;
+};
 
 /** Speaks JSON-RPC to one foreign agent. Every failure is an AgentFault; a connection that breaks in mid-stream just ends the stream. */
 export class ForeignClient {
@@ -75,7 +81,7 @@ export class ForeignClient {
         began = true;
         watch.pause();
         yield said;
-        watch.resume();
+        if (context.mayBeSilent?.() !== true) watch.resume();
       }
     } catch (error) {
       const fault = faultOf(error, watch, context.signal);

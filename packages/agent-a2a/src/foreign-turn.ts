@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ForeignResponse, isInterrupted, isTerminal, type JsonObject, type Task, type TaskState } from '@hopline/a2a';
-import type { AgentEvent, Turn } from '@hopline/agent';
+import { type AgentEvent, TASK_ENDED, type Turn } from '@hopline/agent';
 import type { ForeignAgent } from '@hopline/agent-card';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
 import { CALL_MS_MAX, type ForeignClient } from './foreign-client.ts';
@@ -12,6 +12,8 @@ const GET_RETRY_MS = 200;
 /** Pause between tasks/get while the agent works and does not stream, milliseconds; grows to the second. */
 const POLL_MS = 250;
 const POLL_MS_MAX = 2_000;
+/** Timers may be early by this, milliseconds. */
+const CLOCK_MS = 5;
 /** The agent gets this long to hear of a cancel, milliseconds. */
 const CANCEL_MS_MAX = 2_000;
 
@@ -22,9 +24,18 @@ export type ForeignTurnOptions = {
   client: ForeignClient;
   turn: Turn;
   params: (agent: ForeignAgent) => JsonObject;
+  /** The context we gave the agent, of our own making. */
+  context: string;
   reader: ReaderOptions;
   totalMsMax: number;
 };
+
+/** What a turn leaves for the agent's next one: the task that asked, and the context where the agent has named it itself. */
+type Resume = { taskId?: string; contextId?: string };
+
+export function resumeOf({ resume }: Turn): Resume {
+  return (resume ?? {}) as Resume;
+}
 
 /** One turn with a foreign agent: streams if it can, waits if not, and finds out what became of a task whose stream broke. */
 export class ForeignTurn {
@@ -44,6 +55,15 @@ export class ForeignTurn {
   }
 
   async *run(): AsyncGenerator<AgentEvent> {
+    for await (const event of this.#events()) {
+      const { contextId } = this.#reader.ids;
+      // An agent that names its contexts itself knows the conversation by its own name only.
+      const own = event.type === 'done' && contextId !== undefined && contextId !== this.#options.context;
+      yield own ? { ...event, resume: { contextId } satisfies Resume } : event;
+    }
+  }
+
+  async *#events(): AsyncGenerator<AgentEvent> {
     try {
       const agent = await this.#client.agent();
       const params = this.#options.params(agent);
@@ -53,7 +73,11 @@ export class ForeignTurn {
     } catch (error) {
       if (this.#turn.signal.aborted) return;
       if (!(error instanceof AgentFault)) throw error;
-      yield { type: 'failed', reason: error.message, retryable: error.retryable };
+      const { waiting } = this.#reader;
+      // Nobody watches for ever, but who has to answer may take as long as it takes.
+      if (waiting !== undefined && performance.now() >= this.#endsAtMs - CLOCK_MS)
+        yield { type: 'interrupted', state: 'TASK_STATE_AUTH_REQUIRED', ...waiting };
+      else yield { type: 'failed', reason: error.message, retryable: error.retryable };
     } finally {
       await this.#cancel();
     }
@@ -61,7 +85,7 @@ export class ForeignTurn {
 
   /** Returns false when the agent turned out not to stream: nothing was begun then. */
   async *#stream(params: JsonObject): AsyncGenerator<AgentEvent, boolean> {
-    let first = this.#turn.resume !== undefined;
+    let first = resumeOf(this.#turn).taskId !== undefined;
     for await (const said of this.#client.stream('stream', params, this.#context())) {
       if ('error' in said && CANNOT_STREAM.includes(said.error.code) && this.#reader.ids.taskId === undefined) return false;
       // An agent that is resumed may begin with its task as it was: still asking (seen with @a2a-js/sdk 1.3).
@@ -95,6 +119,7 @@ export class ForeignTurn {
         if (!whole) throw new AgentFault(NO_TERMINAL_STATE, true);
         return yield* this.#reader.status(task.status, task.metadata);
       }
+      if (isInterrupted(task.status.state)) yield* this.#reader.status(task.status, task.metadata);
       if (agent.streaming && !this.#resubscribed) yield* this.#resubscribe(task.id);
       else await delay(pauseMs, undefined, { signal: this.#turn.signal });
       if (performance.now() > this.#endsAtMs) throw new AgentFault('the turn took too long', false);
@@ -139,6 +164,8 @@ export class ForeignTurn {
   async #cancel(): Promise<void> {
     const { taskId } = this.#reader.ids;
     if (this.#reader.ended || taskId === undefined) return;
+    // The next turn goes on with the task that waits for credentials.
+    if (this.#reader.waiting !== undefined && this.#turn.signal.reason !== TASK_ENDED) return;
     const signal = AbortSignal.timeout(CANCEL_MS_MAX);
     await this.#client
       .call('cancel', { id: taskId }, { signal, trace: this.#turn.trace, totalMsMax: CANCEL_MS_MAX })
@@ -147,7 +174,8 @@ export class ForeignTurn {
 
   #context(msMax = Number.POSITIVE_INFINITY) {
     const totalMsMax = Math.min(msMax, this.#endsAtMs - performance.now());
-    return { signal: this.#turn.signal, trace: this.#turn.trace, totalMsMax };
+    const mayBeSilent = () => this.#reader.waiting !== undefined;
+    return { signal: this.#turn.signal, trace: this.#turn.trace, totalMsMax, mayBeSilent };
   }
 }
 
@@ -155,6 +183,7 @@ function isAsking(said: ForeignResponse): said is { event: { task: Task } } {
   return 'event' in said && 'task' in said.event && isInterrupted(said.event.task.status.state);
 }
 
+/** An agent that waits for credentials goes on by itself. */
 function isSettled(state: TaskState): boolean {
-  return isTerminal(state) || isInterrupted(state);
+  return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED';
 }

@@ -11,6 +11,7 @@ import { createRecordingAgent } from './recording-agent.ts';
 const turn = (signal: AbortSignal, attempt = 1): Turn => ({
   taskId: 't',
   contextId: 'c',
+  history: [],
   message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'play' }] },
   metadata: {},
   attempt,

@@ -20,14 +20,22 @@ export type Turn = {
   owner?: Owner;
   message: Message;
   metadata: Metadata;
+  /** What was said in the context before, oldest first: of the same owner's earlier tasks and of this task's earlier turns. Bounded (`CONVERSATION_LIMITS`); the newest are there. */
+  history: readonly Message[];
   /** 1-based; a redelivered job is a new attempt, and its text replaces what the dead attempt had said. */
   attempt: number;
-  /** What the interrupted event of the turn before left (`AgentEvent` input-required, auth-required). */
+  /**
+   * What this agent left: with the interrupted event that this turn answers; else with its newest `done` in the conversation. JSON that went through the log, so it outlives
+   * every process.
+   */
   resume?: unknown;
   /** W3C trace context to hand on to whatever the agent calls. */
   trace: { traceparent?: string; tracestate?: string };
   signal: AbortSignal;
 };
+
+/** The reason of `Turn.signal` when the task is over: an agent that waits for credentials gives its own task up only then. */
+export const TASK_ENDED = 'ended';
 
 /**
  * What an agent says in a turn. Nothing is assumed of an agent that ends without `done`, `failed`, or an interrupted event: running off the end of the iterable is `done`.
@@ -43,9 +51,14 @@ export type AgentEvent =
   | { type: 'progress'; message: Message }
   /** An artifact of the agent's own, whole or a chunk of it. Its id pairs chunks within the turn and is never shown. */
   | { type: 'artifact'; artifact: Artifact; append: boolean; lastChunk: boolean }
+  /**
+   * The agent needs credentials that may reach it another way than by a message. Not an end: the turn waits, and goes on with whatever the agent says next. Should the client answer
+   * with a message instead, this turn is over, and the next one gets `resume`.
+   */
+  | { type: 'auth-required'; message: Message; resume?: unknown }
   | { type: 'interrupted'; state: 'TASK_STATE_INPUT_REQUIRED' | 'TASK_STATE_AUTH_REQUIRED'; message: Message; resume?: unknown }
   /** `direct`: the message is the whole answer, and nothing was said before it: the agent made no task of the turn ([A2A 1.0] 3.1.1). */
-  | { type: 'done'; message?: Message; direct?: true }
+  | { type: 'done'; message?: Message; direct?: true; resume?: unknown }
   | {
       type: 'failed';
       reason: string;

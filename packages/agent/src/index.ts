@@ -1,4 +1,5 @@
 export type { Agent, AgentEvent, AgentSkill, Turn } from './agent.ts';
+export { TASK_ENDED } from './agent.ts';
 export { BEAT_MS } from './announce.ts';
 export { RETRIES_DEFAULT, RETRIES_MAX, STOP_MS_MAX, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
 export type { RunTurnDeps, TurnOutcome } from './run-turn.ts';

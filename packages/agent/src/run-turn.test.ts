@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
+import { isVisible } from '@hopline/events';
 import type { Agent, AgentEvent } from './agent.ts';
 import { runTurn } from './run-turn.ts';
 import { ANSWER, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
@@ -64,6 +65,21 @@ test('S2-1 S2-7 tool calls stand between the texts, in the order they came, and 
   const fold = await task.fold();
   assert.deepEqual(fold.violations, []);
   assert.equal(fold.textOf('streaming_result'), 'ab');
+});
+
+test('S2-31 a tool’s start, the model’s tokens and the tool’s end each have their artifact', async () => {
+  const task = await TaskLog.create('caipe');
+  const tool = { type: 'tool', callId: '1', tool: 'version_service__version' } as const;
+  await run(task, scripted([{ ...tool, phase: 'start' }, text('tok'), text('en'), { ...tool, phase: 'end' }, done]));
+  const fold = await task.fold();
+  assert.deepEqual(
+    [...fold.artifacts.values()].map(artifact => [artifact.name, artifact.text]),
+    [
+      ['tool_notification_start', '🔧 Argocd: Calling tool: Version_Service__Version\n'],
+      ['streaming_result', 'token'],
+      ['tool_notification_end', '✅ Argocd: Tool Version_Service__Version completed\n'],
+    ],
+  );
 });
 
 test('S0-15 a call that the agent leaves open is ended with its turn', async () => {
@@ -273,7 +289,9 @@ test('S4-26 input required: the question and what the adapter needs to go on', a
   assert.equal(fold.task?.status.message?.parts[0]?.text, 'which one?');
   assert.equal([...fold.artifacts.values()][0]?.closed, true);
   assert.deepEqual(outcome?.resume, { taskId: 'f1' });
-  assert.ok(!JSON.stringify(direct.facts).includes('f1'), 'never shown');
+  const shown = direct.facts.filter(isVisible).map(fact => fact.event);
+  assert.ok(!JSON.stringify(shown).includes('f1'), 'never shown');
+  assert.deepEqual(direct.facts.find(fact => 'resume' in fact)?.kind, 'status.changed', 'kept in the log');
 });
 
 test('S0-26 a failure keeps its reason, its word on retries, and its message', async () => {
@@ -286,4 +304,39 @@ test('S0-26 a failure keeps its reason, its word on retries, and its message', a
     { state, reason, retryable, said: told?.parts[0]?.text },
     { state: 'TASK_STATE_FAILED', reason: 'agent down', retryable: true, said: 'sorry' },
   );
+});
+
+const authRequired: AgentEvent = { type: 'auth-required', message: message('log in first'), resume: { taskId: 'f1' } };
+const statesOf = (task: TaskLog) =>
+  task.facts.flatMap(fact =>
+    fact.kind === 'status.changed' ? [fact.event.statusUpdate.status.state.slice('TASK_STATE_'.length)] : [],
+  );
+
+test('S3-5 an agent that needs credentials goes on by itself when it has them, called or addressed directly', async () => {
+  for (const mode of ['caipe', 'direct'] as const) {
+    const task = await TaskLog.create(mode);
+    await run(task, scripted([text('a'), authRequired, text('b'), done]));
+    const fold = await task.fold();
+    assert.deepEqual(fold.violations, []);
+    assert.deepEqual(statesOf(task).slice(0, 3), ['WORKING', 'AUTH_REQUIRED', 'WORKING'], mode);
+    assert.equal([...fold.artifacts.values()].map(artifact => artifact.text).join(''), 'ab');
+  }
+});
+
+test('S3-5 a process that stops leaves the wait for credentials to the next turn', async () => {
+  for (const mode of ['caipe', 'direct'] as const) {
+    const task = await TaskLog.create(mode);
+    const stop = new AbortController();
+    const agent = scripted(async function* () {
+      yield authRequired;
+      stop.abort();
+      await new Promise(() => {});
+    });
+    const outcome = await runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal: stop.signal }, task.job());
+    await task.fold();
+    assert.equal(outcome?.state, 'TASK_STATE_AUTH_REQUIRED');
+    assert.deepEqual(statesOf(task), ['WORKING', 'AUTH_REQUIRED']);
+    const left = task.facts.findLast(fact => 'resume' in fact);
+    assert.deepEqual(left?.kind, mode === 'caipe' ? 'call.ended' : 'status.changed');
+  }
 });

@@ -1,4 +1,5 @@
-import type { Work } from '@hopline/events';
+import { type Conversation, readConversation } from '@hopline/conversation';
+import { codePoints, type Work } from '@hopline/events';
 import { createInputWriter, type InputWriter, type Job, type Log, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { ATTR, COUNT, type Hop, invokeAgentSpan, type Logger, startHop } from '@hopline/telemetry';
@@ -18,8 +19,6 @@ export type RunTurnDeps = {
   logger: Logger;
   /** Aborts when the process must let go of the turn: it is handed back, and a new attempt replaces what was said. */
   signal: AbortSignal;
-  /** What the task's turn before left for a directly addressed agent. */
-  resume?: unknown;
   /** How often a call that failed as retryable is made again; 0 to RETRIES_MAX, 0 by default. */
   retries?: number;
 };
@@ -47,12 +46,14 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
   const over = overBecause(newest.record.control, work, attempt);
   if (over === 'superseded') throw new Superseded();
   if (over !== undefined) return undefined;
+  const authorizing = newest.record.control.state === 'TASK_STATE_AUTH_REQUIRED';
+  const conversation = await readConversation(log, newest, work.turn);
   const earlier = attempt > 1 ? await readEarlier(log, newest, work.call?.id ?? ROOT_AGENT) : NOTHING_EARLIER;
   const hop = startHop(invokeAgentSpan(name), { kind: 'client', parent: job.trace, attributes: attributesOf(name, job) });
   const stop = new AbortController();
   const watching = watchTask(log, job, newest.seq, stop.signal);
   try {
-    const outcome = await hop.run(() => speak(deps, job, { hop, earlier, watching }));
+    const outcome = await hop.run(() => speak(deps, job, { hop, conversation, authorizing, earlier, watching }));
     hop.set({ [ATTR.outcome]: outcome?.state ?? 'over' });
     if (outcome?.state === 'TASK_STATE_FAILED') hop.fail('agent_failed');
     return outcome;
@@ -67,21 +68,28 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
   }
 }
 
-type Around = { hop: Hop; earlier: Earlier; watching: Promise<Over | undefined> };
+type Around = {
+  hop: Hop;
+  conversation: Conversation;
+  authorizing: boolean;
+  earlier: Earlier;
+  watching: Promise<Over | undefined>;
+};
 
-async function speak(deps: RunTurnDeps, job: Job, { hop, earlier, watching }: Around): Promise<TurnOutcome> {
+async function speak(deps: RunTurnDeps, job: Job, around: Around): Promise<TurnOutcome> {
   const { log, name: agent } = deps;
+  const { hop, authorizing, earlier, watching } = around;
   const { work, attempt } = job;
   const producer = { id: work.call?.id ?? ROOT_AGENT, agent, turn: work.turn, attempt };
   const writing = { taskId: work.taskId, producer, trace: hop.carrier(), waitingBytesMax: WAITING_BYTES_MAX };
   const writer = createInputWriter(log.inputs, writing);
   const eventBytesMax = Math.floor(log.recordBytesMax * EVENT_SHARE);
-  const inputs = new TurnInputs({ work, agent, attempt, sink: writer, eventBytesMax, earlier });
+  const inputs = new TurnInputs({ work, agent, attempt, sink: writer, eventBytesMax, earlier, authorizing });
   const gone = new AbortController();
   let over: Over | 'lost' | undefined;
   const leave = (why: Over | 'lost') => {
     over ??= why;
-    gone.abort();
+    gone.abort(why);
   };
   watching.then(
     why => why !== undefined && leave(why),
@@ -89,10 +97,12 @@ async function speak(deps: RunTurnDeps, job: Job, { hop, earlier, watching }: Ar
   );
   if (job.exhausted) return await settle(inputs, writer, failed('attempts exhausted', true));
   const signal = AbortSignal.any([deps.signal, gone.signal]);
-  const end = await play(deps, turnOf(deps, job, hop, signal), { inputs, writer, hop });
+  const end = await play(deps, turnOf(deps, job, around, signal), { inputs, writer, hop });
   if (over === 'superseded') throw new Superseded();
   if (over === 'lost') throw new HandedBack('the log was lost');
   if (over !== undefined) return undefined;
+  // Whoever has to answer may take longer than any process lives: the next turn asks for what became of it.
+  if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settle(inputs, writer, inputs.waitsFor);
   if (deps.signal.aborted) throw new HandedBack('shutdown');
   if (isRetried(deps, job, end)) throw new HandedBack('the agent failed, and may be asked again');
   return await settle(inputs, writer, end);
@@ -155,9 +165,9 @@ const failed = (reason: string, retryable: boolean): TurnEnd => ({ state: 'TASK_
 
 function endOf(event: Extract<AgentEvent, { type: 'done' | 'failed' | 'interrupted' }>): TurnEnd {
   const said = event.message && { message: event.message };
-  if (event.type === 'done') return { ...DONE, ...said, ...(event.direct && { direct: event.direct }) };
-  if (event.type === 'interrupted')
-    return { state: event.state, ...said, ...(event.resume !== undefined && { resume: event.resume }) };
+  const left = event.type !== 'failed' && event.resume !== undefined && { resume: event.resume };
+  if (event.type === 'done') return { ...DONE, ...said, ...left, ...(event.direct && { direct: event.direct }) };
+  if (event.type === 'interrupted') return { state: event.state, ...said, ...left };
   return { state: event.state ?? 'TASK_STATE_FAILED', reason: event.reason, retryable: event.retryable, ...said };
 }
 
@@ -166,11 +176,12 @@ function thrownBy({ logger, name }: RunTurnDeps, error: unknown): TurnEnd {
   return failed('the agent failed', false);
 }
 
-function turnOf(deps: RunTurnDeps, { work, attempt }: Job, hop: Hop, signal: AbortSignal): Turn {
+function turnOf({ name }: RunTurnDeps, { work, attempt }: Job, { hop, conversation }: Around, signal: AbortSignal): Turn {
   const { taskId, contextId, message, owner, metadata = {} } = work;
-  const resume = work.call === undefined ? deps.resume : work.call.resume;
+  const { messages: history, resumes } = conversation;
+  const resume = work.call?.resume ?? resumes.get(name);
   const asked = { taskId, contextId, message, metadata, ...(owner && { owner }), ...(resume !== undefined && { resume }) };
-  return { ...asked, attempt, trace: hop.carrier(), signal };
+  return { ...asked, history, attempt, trace: hop.carrier(), signal };
 }
 
 function attributesOf(name: string, { work, attempt }: { work: Work; attempt: number }) {
@@ -200,7 +211,7 @@ class Pulse {
     this.#hop.count(COUNT.events);
     if (event.type !== 'text') return;
     this.#hop.count(COUNT.tokens);
-    this.#hop.count(COUNT.characters, event.text.length);
+    this.#hop.count(COUNT.characters, codePoints(event.text));
     if (this.#lastMs === undefined) this.#hop.max(COUNT.firstTokenMs, Math.round(now - this.#startedMs));
     else this.#hop.max(COUNT.gapMsMax, Math.round(now - this.#lastMs));
     this.#lastMs = now;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HopMetrics } from '@hopline/telemetry';
-import type { Agent, AgentSkill } from './agent.ts';
+import type { Agent, AgentSkill, Turn } from './agent.ts';
 import { DESCRIPTION_CHARS_MAX, SKILLS_MAX } from './announce.ts';
 import { type ServeAgentOptions, serveAgent } from './serve-agent.ts';
 import { ANSWER, CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
@@ -165,12 +165,12 @@ test('a stop lets the turn in hand end, then hands back what does not', async ()
   assert.equal((await other.fold()).textOf(ANSWER.name), 'by another');
 });
 
-test('a directly addressed agent that asked for input gets the answer where it asked', async () => {
+test('S4-13 a directly addressed agent that asked gets the answer where it asked, and what was said before, though its process is another one', async () => {
   const task = await TaskLog.create('direct');
-  const resumes: unknown[] = [];
-  const agent = scripted(async function* (turn) {
-    resumes.push(turn.resume);
-    if (resumes.length > 1) return;
+  const turns: Pick<Turn, 'resume' | 'history'>[] = [];
+  const agent = scripted(async function* ({ resume, history }) {
+    turns.push({ resume, history });
+    if (turns.length > 1) return;
     yield {
       type: 'interrupted',
       state: 'TASK_STATE_INPUT_REQUIRED',
@@ -178,23 +178,39 @@ test('a directly addressed agent that asked for input gets the answer where it a
       resume: { taskId: 'f1' },
     };
   });
-  const { stop, served } = serve(task, agent);
+  const asking = serve(task, agent);
   await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
   await eventually(async () =>
     (await task.inputs()).some(input => input.kind === 'status' && input.state === 'TASK_STATE_INPUT_REQUIRED'),
   );
   await task.fold();
+  asking.stop();
+  await asking.served;
   const message = { messageId: 'm2', role: 'ROLE_USER' as const, parts: [{ text: 'that one' }] };
   await task.decide({
     kind: 'client',
     taskId: task.taskId,
     input: { kind: 'message', message, contextId: 'c1', role: 'agent.argocd', profile: 'transparent' },
   });
+  const answered = serve(task, agent);
   await task.log.work.request('agent.argocd', task.job(1, { turn: 2, message }).work, { id: 'w2' });
-  await eventually(() => resumes.length === 2);
-  stop();
-  await served;
-  assert.deepEqual(resumes, [undefined, { taskId: 'f1' }]);
+  await eventually(() => turns.length === 2);
+  answered.stop();
+  await answered.served;
+  assert.deepEqual(
+    turns.map(({ resume }) => resume),
+    [undefined, { taskId: 'f1' }],
+  );
+  assert.deepEqual(
+    turns.map(({ history }) => history.map(({ role, parts }) => [role, parts[0]?.text])),
+    [
+      [],
+      [
+        ['ROLE_USER', 'hello'],
+        ['ROLE_AGENT', 'which?'],
+      ],
+    ],
+  );
 });
 
 test('S4-40 C-5 a call that failed as retryable is made again, a bounded number of times, and replaces what the first one said', async () => {

@@ -7,8 +7,6 @@ import { HandedBack, runTurn } from './run-turn.ts';
 
 /** Turns in hand get this long to end when the agent stops serving, milliseconds; then they are handed back. */
 const DRAIN_MS = 10_000;
-/** Tasks whose interrupted turn is remembered for a directly addressed agent. */
-const RESUMES_MAX = 1_000;
 
 export type ServeAgentOptions = {
   log: Log;
@@ -42,15 +40,14 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
   };
   if (signal.aborted) onStop();
   else signal.addEventListener('abort', onStop, { once: true });
-  const resumes = new Resumes();
   const entry = { name, agent, url, skills, ...(beatMs !== undefined && { beatMs }), ...(announced && { announced }) };
   const announcing = announce({ log, ...entry, logger, signal });
-  await log.work.take(`agent.${name}`, { slots, signal }, job => runJob(options, job, letGo.signal, resumes));
+  await log.work.take(`agent.${name}`, { slots, signal }, job => runJob(options, job, letGo.signal));
   clearTimeout(timer);
   await announcing;
 }
 
-async function runJob(options: ServeAgentOptions, job: Job, letGo: AbortSignal, resumes: Resumes): Promise<void> {
+async function runJob(options: ServeAgentOptions, job: Job, letGo: AbortSignal): Promise<void> {
   const { log, name, agent, metrics, retries = RETRIES_DEFAULT } = options;
   const { work, attempt, exhausted } = job;
   const logger = taskLogger(options.logger, work.taskId);
@@ -59,10 +56,7 @@ async function runJob(options: ServeAgentOptions, job: Job, letGo: AbortSignal, 
   metrics.activeTasks.add(1, { agent: name });
   const startedMs = performance.now();
   try {
-    const resume = resumes.take(work.taskId);
-    const deps = { log, agent, name, logger, retries, signal: letGo };
-    const outcome = await runTurn({ ...deps, ...(resume !== undefined && { resume }) }, job);
-    if (work.call === undefined && outcome?.resume !== undefined) resumes.keep(work.taskId, outcome.resume);
+    const outcome = await runTurn({ log, agent, name, logger, retries, signal: letGo }, job);
     const told = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
     logger.info({ ...told, state: outcome?.state ?? 'over', reason: outcome?.reason }, 'turn ended');
   } catch (error) {
@@ -73,27 +67,5 @@ async function runJob(options: ServeAgentOptions, job: Job, letGo: AbortSignal, 
     throw error;
   } finally {
     metrics.activeTasks.add(-1, { agent: name });
-  }
-}
-
-/**
- * What an interrupted turn left, for tasks that are addressed to this agent alone: a supervisor keeps it in the log. In this process only: after a restart the agent
- * begins anew in the same context.
- */
-class Resumes {
-  readonly #kept = new Map<string, unknown>();
-
-  keep(taskId: string, resume: unknown): void {
-    this.#kept.delete(taskId);
-    this.#kept.set(taskId, resume);
-    if (this.#kept.size <= RESUMES_MAX) return;
-    for (const oldest of this.#kept.keys()) {
-      this.#kept.delete(oldest);
-      return;
-    }
-  }
-
-  take(taskId: string): unknown {
-    return this.#kept.get(taskId);
   }
 }

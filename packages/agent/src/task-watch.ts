@@ -1,16 +1,19 @@
-import { isInterrupted, isTerminal } from '@hopline/a2a';
+import { isTerminal } from '@hopline/a2a';
 import type { TaskControl, Work } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
+import { TASK_ENDED } from './agent.ts';
 
 /** Why a turn is nobody's business any more. `superseded`: a newer attempt of the same work is running. */
-export type Over = 'ended' | 'later turn' | 'superseded';
+export type Over = typeof TASK_ENDED | 'later turn' | 'superseded';
 
 export function overBecause(control: TaskControl, work: Work, attempt: number): Over | undefined {
-  if (isTerminal(control.state)) return 'ended';
+  if (isTerminal(control.state)) return TASK_ENDED;
   if (control.turn > work.turn) return 'later turn';
   const { call } = work;
-  if (call !== undefined ? control.calls[call.id]?.state !== undefined : isInterrupted(control.state)) return 'ended';
+  // An agent that needs credentials is still at it.
+  const asks = control.state === 'TASK_STATE_INPUT_REQUIRED';
+  if (call !== undefined ? control.calls[call.id]?.state !== undefined : asks) return TASK_ENDED;
   const producer = control.producers[call?.id ?? ROOT_AGENT];
   return producer !== undefined && producer.attempt > attempt ? 'superseded' : undefined;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { titleCase } from '@hopline/events';
+import { codePoints, titleCase } from '@hopline/events';
 import { toolNotice } from './tool-notice.ts';
 
 test('S2-1 S2-4 S2-5 S2-6 S2-37 a tool call as the client sees it', () => {
@@ -35,4 +35,13 @@ test('S2-5 title case changes first letters only', () => {
   assert.equal(titleCase('version_service__version'), 'Version_Service__Version');
   assert.equal(titleCase('weather-eu'), 'Weather-Eu');
   assert.equal(titleCase('getURL'), 'GetURL');
+});
+
+test('S2-38 S2-39 a notice is as long as its names make it, in code points', () => {
+  const lengthOf = (tool: string, phase: 'start' | 'end') =>
+    codePoints(toolNotice('l', 'argocd', tool, 'c', phase).parts[0]?.text ?? '');
+  const tool = 'version_service__version';
+  // Titled, and with the line break: the 48 and 49 that the strings have, not the 47 and 49 of the diagram.
+  assert.deepEqual([lengthOf(tool, 'start'), lengthOf(tool, 'end')], [48 + 1, 49 + 1]);
+  assert.deepEqual([lengthOf(`${tool}_2`, 'start'), lengthOf(`${tool}_2`, 'end')], [48 + 3, 49 + 3]);
 });

@@ -29,6 +29,8 @@ export type TurnInputsOptions = {
   /** JSON bytes of one event that is not text. */
   eventBytesMax: number;
   earlier: Earlier;
+  /** The attempt before this one was waiting for credentials. */
+  authorizing?: boolean;
 };
 
 /** `shownId`: the call id that clients see. */
@@ -46,10 +48,14 @@ export class TurnInputs {
   #artifacts = 0;
   #notices = 0;
   #orphansEnded = false;
+  /** The task shows that the agent waits for credentials. */
+  #authorizing: boolean;
+  #waitsFor: TurnEnd | undefined;
 
   constructor(options: TurnInputsOptions) {
     const { work, agent, attempt, sink, eventBytesMax, earlier } = options;
     this.#options = options;
+    this.#authorizing = options.authorizing === true;
     // Call ids are new in every turn; the root agent's lanes are told apart by the turn.
     this.#prefix = work.call?.id ?? `${ROOT_AGENT}/${work.turn}`;
     this.#lanes = new Lanes(sink, attempt);
@@ -75,10 +81,20 @@ export class TurnInputs {
     this.#endOrphans();
   }
 
+  /** How the turn ends if nobody can wait on for the credentials that its agent needs. */
+  get waitsFor(): TurnEnd | undefined {
+    return this.#waitsFor;
+  }
+
   /** Takes an event that does not end the turn. Throws BoundExceeded. */
   take(event: Exclude<AgentEvent, { type: 'interrupted' | 'done' | 'failed' }>): void {
     this.#events += 1;
     if (this.#events > TURN_EVENTS_MAX) throw new BoundExceeded(`the agent sent more than ${TURN_EVENTS_MAX} events in one turn`);
+    if (event.type === 'auth-required') {
+      this.#authorize(event);
+      return;
+    }
+    this.#goOn();
     if (event.type === 'text') this.#mapping.text(event.text, event.id);
     else if (event.type === 'snapshot') this.#mapping.snapshot(event.text);
     else if (event.type === 'artifact') this.#mapping.artifact(event.artifact, event.append, event.lastChunk);
@@ -89,6 +105,8 @@ export class TurnInputs {
   /** Says how the turn ended: open tool calls end, lanes close, then the state. */
   end(end: TurnEnd): void {
     const { work, sink } = this.#options;
+    const waitsOn = this.#authorizing && end.state === 'TASK_STATE_AUTH_REQUIRED';
+    if (!waitsOn) this.#goOn();
     const failed =
       end.state === 'TASK_STATE_FAILED' || end.state === 'TASK_STATE_CANCELED' || end.state === 'TASK_STATE_REJECTED';
     for (const callId of this.#tools.keys()) this.#toolEnds(callId, failed);
@@ -98,12 +116,30 @@ export class TurnInputs {
     // Who began a task with us knows it by its id: only the first turn can be answered without one.
     const direct = message !== undefined && end.direct && work.turn === 1 && { direct: end.direct };
     const said = { state, ...(message && { message }), ...direct };
+    const left = resume !== undefined && { resume };
     if (work.call === undefined) {
-      sink.add({ kind: 'status', ...said, ...(reason !== undefined && { metadata: { reason, retryable } }) });
+      // The task shows it already.
+      if (waitsOn) return;
+      sink.add({ kind: 'status', ...said, ...left, ...(reason !== undefined && { metadata: { reason, retryable } }) });
       return;
     }
     const why = reason !== undefined && { reason, retryable };
-    sink.add({ kind: 'ended', call: work.call.id, ...said, ...why, ...(resume !== undefined && { resume }) });
+    sink.add({ kind: 'ended', call: work.call.id, ...said, ...why, ...left });
+  }
+
+  #authorize(event: Extract<AgentEvent, { type: 'auth-required' }>): void {
+    const { message, resume } = event;
+    this.#checkSize(message);
+    this.#authorizing = true;
+    this.#waitsFor = { state: 'TASK_STATE_AUTH_REQUIRED', message, ...(resume !== undefined && { resume }) };
+    this.#options.sink.add({ kind: 'status', ...this.#waitsFor, state: 'TASK_STATE_AUTH_REQUIRED' });
+  }
+
+  #goOn(): void {
+    this.#waitsFor = undefined;
+    if (!this.#authorizing) return;
+    this.#authorizing = false;
+    this.#options.sink.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
   }
 
   #endMessage({ state, direct }: TurnEnd, message: Message): Message | undefined {

@@ -57,9 +57,9 @@ function conclude(taskId: string, { tallies, view, hasHole }: Replay, stored: St
 }
 
 function wait(tallies: Tallies, { record }: StoredInput): void {
-  const inputs = record.from === 'client' ? [record.input] : record.inputs;
+  const inputs = 'input' in record ? [record.input] : record.inputs;
   for (const input of inputs) {
-    const isAgents = input.kind !== 'message' && input.kind !== 'cancel';
+    const isAgents = input.kind !== 'message' && input.kind !== 'cancel' && input.kind !== 'timeout';
     const count = isAgents ? ordinalsOf(input) : 1;
     tallies[input.kind].said += count;
     tallies[input.kind].waiting += count;

@@ -17,10 +17,13 @@ export class Replay {
   readonly #seen = new Map<string, Seen>();
 
   take({ taskId, record }: StoredInput): void {
-    if (record.from === 'client') {
-      this.tallies[record.input.kind].said += 1;
-      this.#decide({ kind: 'client', taskId, input: record.input }, record.input.kind, 1, record.at);
-    } else this.#takeAgent(record);
+    if (!('input' in record)) {
+      this.#takeAgent(record);
+      return;
+    }
+    const { input } = record;
+    this.tallies[input.kind].said += 1;
+    this.#decide(input.kind === 'timeout' ? input : { kind: 'client', taskId, input }, input.kind, 1, record.at);
   }
 
   #takeAgent(record: AgentRecord): void {

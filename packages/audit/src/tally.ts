@@ -1,12 +1,13 @@
-import type { AgentInput, ClientInput } from '@hopline/events';
+import type { AgentInput, ClientInput, TimeoutInput } from '@hopline/events';
 import type { DropReason } from '@hopline/task';
 
-export type InputKind = (ClientInput | AgentInput)['kind'];
+export type InputKind = (ClientInput | TimeoutInput | AgentInput)['kind'];
 
 /** Every kind of input, tokens counted one by one: none may be left out of the books (S2-13, S2-32). */
 export const INPUT_KINDS = [
   'message',
   'cancel',
+  'timeout',
   'open',
   'text',
   'close',

@@ -1,4 +1,4 @@
-import type { AgentRecord, Fact, Producer } from '@hopline/events';
+import { type AgentRecord, codePoints, type Fact, type Producer } from '@hopline/events';
 import type { Log, StoredInput } from '@hopline/log';
 import { type Percentiles, percentilesOf } from './percentiles.ts';
 
@@ -103,16 +103,10 @@ function charactersOf(parts: readonly { text?: string }[]): number {
   return parts.reduce((sum, { text = '' }) => sum + codePoints(text), 0);
 }
 
-function codePoints(text: string): number {
-  let count = 0;
-  for (const _point of text) count += 1;
-  return count;
-}
-
 function saidBy(inputs: readonly StoredInput[], startMs: number): Said[] {
   const all = new Map<string, Speaker>();
   for (const { record, storedAt } of inputs) {
-    if (record.from === 'client') continue;
+    if ('input' in record) continue;
     const { id, turn, attempt } = record.from;
     const key = `${turn}/${attempt}/${id}`;
     const speaker = all.get(key) ?? new Speaker(record.from);

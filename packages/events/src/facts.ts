@@ -71,6 +71,10 @@ export type StatusChanged = Visible & {
   event: { statusUpdate: TaskStatusUpdateEvent };
   /** The task was made for one message of the agent, that of this status: who waits for the answer gets that message. */
   direct?: true;
+  /** The call whose agent says it, where it is not the root producer. */
+  call?: string;
+  /** What the directly addressed agent wants back in its next turn, as `CallEnded.resume`, or the agent of `call`. Never shown to clients. */
+  resume?: unknown;
 };
 
 /** A lane was opened, or opened again by a later attempt or a snapshot: its next chunk has `append:false`. */
@@ -133,6 +137,9 @@ export type LaneState = {
 
 export type CallState = { agent: string; state?: TerminalState | InterruptedState };
 
+/** Which question of the task it is, 1-based, and when it was stored, epoch milliseconds. */
+export type Question = { n: number; at: number };
+
 /** Newest attempt of a producer, and its last ordinal before which everything is folded, whatever the lane: non-text inputs move it. */
 export type ProducerState = { attempt: number; n: number };
 
@@ -150,6 +157,10 @@ export type TaskControl = {
   role: Role;
   profile: Profile;
   owner?: Owner;
+  /** `task.created` names earlier tasks of the conversation. */
+  follows?: true;
+  /** The newest question: it waits for an answer while the state is input-required. */
+  asked?: Question;
   /** 1-based; +1 for each message the client adds. */
   turn: number;
   /** Message ids of the client already taken into the history (S1-9). Bounded by TURNS_MAX. */

@@ -1,3 +1,4 @@
+export { codePoints } from './code-points.ts';
 export type { Cursor } from './cursor.ts';
 export { formatCursor, parseCursor } from './cursor.ts';
 export type {
@@ -12,6 +13,7 @@ export type {
   LaneState,
   MessageReceived,
   ProducerState,
+  Question,
   StatusChanged,
   TaskControl,
   TaskCreated,
@@ -34,8 +36,10 @@ export type {
   OpenInput,
   Producer,
   Profile,
+  RelayRecord,
   StatusInput,
   TextInput,
+  TimeoutInput,
 } from './inputs.ts';
 export { ordinalsOf, PROFILES } from './inputs.ts';
 export type { Owner } from './owner.ts';

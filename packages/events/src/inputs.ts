@@ -32,6 +32,16 @@ export type CancelInput = { kind: 'cancel'; metadata?: Metadata };
 
 export type ClientInput = MessageInput | CancelInput;
 
+/**
+ * A question of the task has waited too long. Only the relay says it, and only to the inputs: their order decides, so an answer that was stored before it wins, also where
+ * nobody has folded the answer yet.
+ */
+export type TimeoutInput = {
+  kind: 'timeout';
+  /** Which question of the task, `Question.n`. */
+  question: number;
+};
+
 /** What the client sees of a lane: repeated on every chunk (S0-8). */
 export type LaneArtifact = {
   name?: string;
@@ -81,6 +91,8 @@ export type StatusInput = {
   /** The message is all there is: the agent answered with it and made no task ([A2A 1.0] 3.1.1). */
   direct?: true;
   metadata?: Metadata;
+  /** As of an ended call, of the agent that was addressed directly. */
+  resume?: unknown;
 };
 
 /** The supervisor hands a part of the task to an agent. Recorded before the work is sent. */
@@ -97,7 +109,7 @@ export type EndedInput = {
   /** Why it failed, for people; never contains message content. */
   reason?: string;
   retryable?: boolean;
-  /** What the adapter needs to continue an interrupted call (the foreign task's ids). Opaque to everybody else, never shown to clients. */
+  /** What the adapter needs to go on in its next turn (the foreign task's or context's ids). Opaque to everybody else, never shown to clients. */
   resume?: unknown;
 };
 
@@ -129,7 +141,10 @@ export type AgentRecord = {
   inputs: AgentInput[];
 };
 
-export type InputRecord = ClientRecord | AgentRecord;
+/** One message on the raw subject, said by a relay. */
+export type RelayRecord = { v: 1; at: number; from: 'relay'; input: TimeoutInput };
+
+export type InputRecord = ClientRecord | AgentRecord | RelayRecord;
 
 /** How many ordinals an input takes. */
 export function ordinalsOf(input: AgentInput): number {

@@ -40,6 +40,10 @@ test('what a reader leans on is there, or the payload is no record', () => {
   patches.push({ inputs: [null] } as never, { inputs: [{ kind: 'text', lane: 'l' }] } as never);
   for (const patch of patches) assert.equal(decodeInput(broken(agentRecord, patch)), undefined, JSON.stringify(patch));
   assert.equal(decodeInput(broken(clientRecord, { input: undefined })), undefined);
+  const timeout = { v: 1, at: 1, from: 'relay', input: { kind: 'timeout', question: 1 } } as const;
+  assert.deepEqual(decodeInput(encodePayload(timeout)), timeout);
+  for (const input of [undefined, { kind: 'cancel' }, { kind: 'timeout' }])
+    assert.equal(decodeInput(encodePayload({ ...timeout, input })), undefined);
   for (const patch of [
     { v: 2 },
     { facts: {} },

@@ -48,6 +48,7 @@ export function decodeTrace(found: MsgHdrs | undefined): { trace?: TraceCarrier 
 export function decodeInput(payload: Uint8Array): InputRecord | undefined {
   const record = parse(payload);
   if (record?.v !== 1 || !Number.isFinite(record.at)) return undefined;
+  if (record.from === 'relay') return isTimeout(record.input) ? (record as InputRecord) : undefined;
   if (record.from === 'client') return isKinded(record.input) ? (record as InputRecord) : undefined;
   const from = record.from;
   const fits =
@@ -97,4 +98,8 @@ function isObject(value: unknown): value is Parsed {
 
 function isKinded(value: unknown): value is Parsed {
   return isObject(value) && typeof value.kind === 'string';
+}
+
+function isTimeout(value: unknown): boolean {
+  return isKinded(value) && value.kind === 'timeout' && Number.isInteger(value.question);
 }

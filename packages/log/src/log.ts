@@ -1,5 +1,5 @@
 import type { DialectName, TaskState } from '@hopline/a2a';
-import type { Owner, Role } from '@hopline/events';
+import type { Owner, Question, Role } from '@hopline/events';
 import type { FactLog } from './fact-log.ts';
 import type { InputLog } from './input-log.ts';
 import type { KeyValue } from './key-value.ts';
@@ -48,6 +48,8 @@ export type TaskIndexEntry = {
   generation: number;
   /** Epoch milliseconds of the state's change. */
   at: number;
+  /** The question that waits for an answer. */
+  asked?: Question;
 };
 
 /** Key: the agent's name. Renewed by heartbeats; an entry whose `beat` stands still is a dead agent. */

@@ -4,6 +4,7 @@ import { refusal } from './decide-run.ts';
 import { artifactFact, changeState, closeLanes, type Decision, drop, Facts, failTask } from './decision.ts';
 import type { AgentItem } from './items.ts';
 import { CALLS_MAX, LANES_MAX } from './limits.ts';
+import { pathTo } from './transitions.ts';
 
 /** Producer id of an agent that was addressed directly; one that a supervisor called has its call id. */
 export const ROOT_AGENT = 'agent';
@@ -72,19 +73,27 @@ function artifact(control: TaskControl, from: Producer, input: ArtifactInput, at
 }
 
 function status(control: TaskControl, from: Producer, input: StatusInput, at: number): Decision {
-  if (from.id !== rootProducer(control) && !passesThrough(control, from, input)) return drop('not root');
+  const isRoot = from.id === rootProducer(control);
+  if (!isRoot && !passesThrough(control, from, input)) return drop('not root');
   // working -> working is legal and says nothing new unless it brings a message (S0-23).
   if (input.state === control.state && input.message === undefined) return drop('no change');
+  if (pathTo(control.state, input.state).length === 0) return drop('illegal transition');
   const facts = new Facts(control);
   if (isTerminal(input.state)) closeLanes(facts, at);
-  changeState(facts, input.state, at, input);
+  changeState(facts, input.state, at, { ...input, ...(!isRoot && { call: from.id }) });
   return facts.decision();
 }
 
-/** In profile `transparent` what the called agent says of its progress is the task's own (the agent's states and messages pass). */
-function passesThrough(control: TaskControl, from: Producer, input: StatusInput): boolean {
-  const running = control.calls[from.id] !== undefined && control.calls[from.id]?.state === undefined;
-  return control.profile === 'transparent' && running && input.state === 'TASK_STATE_WORKING' && input.message !== undefined;
+/**
+ * What a called agent may say for the task: its progress in profile `transparent` (the agent's states and messages pass), and in every profile that it needs credentials, and that it
+ * goes on: they may reach it another way than by us, so its call does not end ([A2A 1.0] 7.6.1).
+ */
+function passesThrough(control: TaskControl, from: Producer, { state, message }: StatusInput): boolean {
+  const called = control.calls[from.id];
+  if (called === undefined || called.state !== undefined) return false;
+  if (state === 'TASK_STATE_AUTH_REQUIRED') return message !== undefined;
+  if (state !== 'TASK_STATE_WORKING') return false;
+  return control.state === 'TASK_STATE_AUTH_REQUIRED' || (control.profile === 'transparent' && message !== undefined);
 }
 
 function call(control: TaskControl, from: Producer, input: CallInput, at: number): Decision {

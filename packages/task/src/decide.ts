@@ -1,5 +1,5 @@
 import { isTerminal } from '@hopline/a2a';
-import type { TaskControl } from '@hopline/events';
+import type { TaskControl, TimeoutInput } from '@hopline/events';
 import { decideAgent } from './decide-agent.ts';
 import { decideClient } from './decide-client.ts';
 import { decideRun } from './decide-run.ts';
@@ -22,6 +22,8 @@ export function decide(control: TaskControl | undefined, item: Item, atMs: numbe
       return decideRun(control, item, at);
     case 'lost':
       return decideLost(control, item, at);
+    case 'timeout':
+      return decideTimeout(control, item, at);
   }
 }
 
@@ -31,4 +33,15 @@ function decideLost(control: TaskControl | undefined, item: LostInputs, at: numb
   if (isTerminal(control.state)) return drop('terminal');
   if (item.from.turn !== control.turn) return drop('stale turn');
   return failTask(control, 'inputs were removed from the log before a relay could read them', at);
+}
+
+/** Why a task failed whose client did not answer (S3-8). Nothing was wrong with what it asked: it may ask anew. */
+export const INPUT_TIMEOUT = 'input timeout';
+
+/** Only the very question that waited is ended: one that was answered, or asked again since, is not. */
+function decideTimeout(control: TaskControl | undefined, item: TimeoutInput, at: number): Decision {
+  if (control === undefined) return drop('unknown task');
+  if (isTerminal(control.state)) return drop('terminal');
+  if (control.state !== 'TASK_STATE_INPUT_REQUIRED' || control.asked?.n !== item.question) return drop('not waiting');
+  return failTask(control, INPUT_TIMEOUT, at, true);
 }

@@ -75,11 +75,14 @@ export function closeLanes(facts: Facts, at: number, only: (lane: LaneState, nam
   }
 }
 
-type Said = Pick<StatusInput, 'message' | 'direct' | 'metadata'>;
+type Said = Pick<StatusInput, 'message' | 'direct' | 'metadata' | 'resume'> & Pick<StatusChanged, 'call'>;
 
-/** Moves the task to a state over every state between (`transitions.ts`). Only the last step carries the message and metadata. */
+/**
+ * Moves the task to a state over every state between (`transitions.ts`); adds nothing where no legal life leads there. The only place where a change of state becomes a fact.
+ * Only the last step carries what was said.
+ */
 export function changeState(facts: Facts, to: TaskState, at: number, said: Said = {}): void {
-  const path = to === facts.control.state ? [to] : pathTo(facts.control.state, to);
+  const path = pathTo(facts.control.state, to);
   for (const [index, state] of path.entries()) {
     facts.add(statusFact(facts.control, state, at, index === path.length - 1 ? said : {}));
   }
@@ -100,14 +103,16 @@ function statusFact(control: TaskControl, state: TaskState, at: number, said: Sa
       },
     },
     ...(message && said.direct && { direct: true }),
+    ...(said.call !== undefined && { call: said.call }),
+    ...(said.resume !== undefined && { resume: said.resume }),
   };
 }
 
-/** Ends the task because a bound was exceeded: visible, with a reason, never a silent loss. */
-export function failTask(control: TaskControl, reason: string, at: number): Decision {
+/** Ends the task because a bound was exceeded: visible, with a reason, never a silent loss. `retryable`: the same request may well succeed. */
+export function failTask(control: TaskControl, reason: string, at: number, retryable = false): Decision {
   const facts = new Facts(control);
   closeLanes(facts, at);
-  const metadata: Metadata = { reason, retryable: false };
+  const metadata: Metadata = { reason, retryable };
   changeState(facts, 'TASK_STATE_FAILED', at, { metadata });
   return facts.decision();
 }

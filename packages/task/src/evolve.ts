@@ -1,4 +1,13 @@
-import type { ArtifactUpdated, Fact, LaneOpened, LaneState, MessageReceived, TaskControl, TaskCreated } from '@hopline/events';
+import type {
+  ArtifactUpdated,
+  Fact,
+  LaneOpened,
+  LaneState,
+  MessageReceived,
+  StatusChanged,
+  TaskControl,
+  TaskCreated,
+} from '@hopline/events';
 
 /** What a fact makes of the control state. Pure and total: every fact in the log was decided, so none is refused here. */
 export function evolve(control: TaskControl | undefined, fact: Fact): TaskControl {
@@ -9,7 +18,7 @@ export function evolve(control: TaskControl | undefined, fact: Fact): TaskContro
     case 'message.received':
       return nextTurn(base, fact);
     case 'status.changed':
-      return { ...base, generation: fact.generation, state: fact.event.statusUpdate.status.state };
+      return statusChanged(base, fact);
     case 'lane.opened':
       return { ...base, lanes: { ...control.lanes, [fact.lane]: opened(control.lanes[fact.lane], fact) } };
     case 'artifact.updated':
@@ -32,6 +41,7 @@ function created(fact: TaskCreated): TaskControl {
     role: fact.role,
     profile: fact.profile,
     ...(fact.owner && { owner: fact.owner }),
+    ...(fact.earlier !== undefined && fact.earlier.length > 0 && { follows: true }),
     turn: 1,
     messageIds: (task.history ?? []).map(message => message.messageId),
     lanes: {},
@@ -39,6 +49,12 @@ function created(fact: TaskCreated): TaskControl {
     producers: {},
     raw: 0,
   };
+}
+
+function statusChanged(control: TaskControl, { event, generation, at }: StatusChanged): TaskControl {
+  const { state } = event.statusUpdate.status;
+  const asked = state === 'TASK_STATE_INPUT_REQUIRED' && { asked: { n: (control.asked?.n ?? 0) + 1, at } };
+  return { ...control, generation, state, ...asked };
 }
 
 /** Nobody has spoken in a new turn. What belongs to an earlier one is dropped by its turn, so nothing of it need be remembered. */

@@ -1,7 +1,7 @@
-import type { AgentInput, ChunkProvenance, ClientInput, Producer, TextInput } from '@hopline/events';
+import type { AgentInput, ChunkProvenance, ClientInput, Producer, TextInput, TimeoutInput } from '@hopline/events';
 
 /** What the relay hands the decider: an input, or a run of tokens that the coalescer made of several text inputs. */
-export type Item = ClientItem | AgentItem | TextRun | LostInputs;
+export type Item = ClientItem | AgentItem | TextRun | LostInputs | TimeoutInput;
 
 export type ClientItem = { kind: 'client'; taskId: string; input: ClientInput };
 
@@ -38,5 +38,7 @@ export const DROP_REASONS = [
   'ended call',
   'duplicate call',
   'no change',
+  'illegal transition',
+  'not waiting',
 ] as const;
 export type DropReason = (typeof DROP_REASONS)[number];

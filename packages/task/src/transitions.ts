@@ -1,27 +1,36 @@
 import { isInterrupted, isTerminal, type TaskState } from '@hopline/a2a';
 
+const ENDS_EARLY = ['TASK_STATE_FAILED', 'TASK_STATE_CANCELED', 'TASK_STATE_REJECTED'] as const;
+
 /**
- * The life of a task (S3-5, with `rejected` and `auth-required` added, C-15). Nothing leaves a terminal state.
- * Only `working` leads to `completed` and to the interrupted states; a source that skips it is bridged, never refused (see `pathTo`).
+ * The life of a task (S3-5, C-15): what may follow each state. `rejected` is one more way to end early, `auth-required` one more way to wait ([A2A 1.0] 4.1.3).
+ * Working may follow itself: it brings a message (S0-23).
  */
+const NEXT: Readonly<Record<TaskState, readonly TaskState[]>> = {
+  TASK_STATE_SUBMITTED: ['TASK_STATE_WORKING', ...ENDS_EARLY],
+  TASK_STATE_WORKING: [
+    'TASK_STATE_WORKING',
+    'TASK_STATE_INPUT_REQUIRED',
+    'TASK_STATE_AUTH_REQUIRED',
+    'TASK_STATE_COMPLETED',
+    ...ENDS_EARLY,
+  ],
+  TASK_STATE_INPUT_REQUIRED: ['TASK_STATE_WORKING', ...ENDS_EARLY],
+  TASK_STATE_AUTH_REQUIRED: ['TASK_STATE_WORKING', ...ENDS_EARLY],
+  TASK_STATE_COMPLETED: [],
+  TASK_STATE_FAILED: [],
+  TASK_STATE_CANCELED: [],
+  TASK_STATE_REJECTED: [],
+};
+
 export function allows(from: TaskState, to: TaskState): boolean {
-  if (isTerminal(from)) return false;
-  switch (to) {
-    case 'TASK_STATE_SUBMITTED':
-      return false;
-    case 'TASK_STATE_WORKING':
-    case 'TASK_STATE_FAILED':
-    case 'TASK_STATE_CANCELED':
-    case 'TASK_STATE_REJECTED':
-      return true;
-    case 'TASK_STATE_COMPLETED':
-    case 'TASK_STATE_INPUT_REQUIRED':
-    case 'TASK_STATE_AUTH_REQUIRED':
-      return from === 'TASK_STATE_WORKING';
-  }
+  return NEXT[from].includes(to);
 }
 
-/** The states to pass through, `to` last. Agents in the field complete a task they never called working: the log still shows a legal life. */
+/**
+ * The states to pass through, `to` last; none when no legal life leads there. Only `working` leads to `completed` and to the interrupted states: a source that skips it is
+ * bridged, because agents in the field complete a task they never called working, and ask again without having gone on.
+ */
 export function pathTo(from: TaskState, to: TaskState): TaskState[] {
   if (allows(from, to)) return [to];
   if (isTerminal(from)) return [];

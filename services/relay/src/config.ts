@@ -46,4 +46,12 @@ export const relayConfig = defineServiceConfig({
     unit: 'ms',
     doc: 'A relay says that it lives this often.',
   },
+  HOPLINE_INPUT_TIMEOUT_MS: {
+    type: 'integer',
+    optional: true,
+    min: 100,
+    max: 365 * 24 * 60 * 60_000,
+    unit: 'ms',
+    doc: 'A task that waits for its client to answer fails after this. Without it a task waits for as long as tasks are kept.',
+  },
 });

@@ -22,6 +22,7 @@ await runService({
       logger,
       leaseMs: settings.HOPLINE_LEASE_MS,
       beatMs: settings.HOPLINE_BEAT_MS,
+      inputTimeoutMs: settings.HOPLINE_INPUT_TIMEOUT_MS,
     });
     return {
       checks: [{ name: 'log', check: () => log.check() }],

@@ -113,6 +113,46 @@ test('S1-27 with an event cost of 0 every token is a frame of its own', async ()
   await relay.stop();
 });
 
+test('S2-27 a notice does not wait behind a window of text, nor overtake the text before it', async () => {
+  // Text alone would be held for half a minute.
+  const holdMsMax = 30_000;
+  const log = createMemoryLog();
+  const relay = await relayOn(log, { ...coalesce, eventCostMs: 60_000, holdMsMax });
+  await ask(log, 't1');
+  const out = writer(log, 't1');
+  out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
+  const notice = (lane: string) => ({
+    ...{ kind: 'artifact' as const, lane, artifact: { name: lane } },
+    ...{ parts: [{ text: '🔧' }], append: false, last: true },
+  });
+  const saidAt: number[] = [];
+  for (const step of ['before', 'tool_notification_start', 'between', 'tool_notification_end']) {
+    saidAt.push(Date.now());
+    if (step.startsWith('tool')) out.add(notice(step));
+    else for (const token of [step, ' ', 'text']) out.token('a', token);
+    await out.flush();
+    await new Promise(resolve => setTimeout(resolve, 20));
+  }
+  out.token('a', 'held');
+  await out.flush();
+  const stop = new AbortController();
+  const seen: [string, number][] = [];
+  for await (const { record } of await log.facts.follow('t1', 0, stop.signal)) {
+    for (const fact of record.facts) {
+      if (fact.kind !== 'artifact.updated') continue;
+      const { name, parts } = fact.event.artifactUpdate.artifact;
+      seen.push([name === 'response' ? parts[0]!.text! : name!, fact.at]);
+    }
+    if (seen.length >= 4) stop.abort();
+  }
+  assert.deepEqual(
+    seen.map(([what]) => what),
+    ['before text', 'tool_notification_start', 'between text', 'tool_notification_end'],
+  );
+  for (const index of [1, 3]) assert.ok(seen[index]![1] - saidAt[index]! < holdMsMax / 3, 'the notice came at once');
+  await relay.stop();
+});
+
 const token = fc.oneof(fc.constantFrom('ha', ' ', '\n', '✅', '👩‍👩‍👧', '\ud83d', '\ude00', ''), fc.string({ maxLength: 5 }));
 
 test('promise 1: relays that die anywhere, conflicts and lost acks change no character', { timeout: 120_000 }, async () => {

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { isTerminal } from '@hopline/a2a';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import { isVisible } from '@hopline/events';
 import { type Log, LogConflict } from '@hopline/log';
 import { BEAT_MS, LEASE_MS, ShardLeases } from '@hopline/shard-leases';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
+import { InputTimeouts } from './input-timeouts.ts';
 import { Shard, type ShardContext } from './shard.ts';
 import { sideEffects } from './side-effects.ts';
 
@@ -16,6 +18,8 @@ export type RelayDeps = {
   logger: Logger;
   leaseMs?: number;
   beatMs?: number;
+  /** How long a task may wait for its client's answer, milliseconds; absent: for ever. */
+  inputTimeoutMs?: number | undefined;
 };
 
 export type Relay = {
@@ -73,11 +77,18 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   }
 
   await leases.start();
+  const timeouts =
+    deps.inputTimeoutMs === undefined
+      ? undefined
+      : new InputTimeouts({ log, timeoutMs: deps.inputTimeoutMs, owns: shard => running.has(shard), now, logger });
   return {
     get shards() {
       return leases.held;
     },
-    stop: () => leases.stop(),
+    stop: async () => {
+      timeouts?.stop();
+      await leases.stop();
+    },
   };
 }
 
@@ -94,10 +105,12 @@ function shardContext(deps: RelayDeps, identity: string, now: () => number): Sha
       for (const fact of step.facts) {
         if (isVisible(fact)) metrics.chunksOut.add(1);
         if (fact.kind === 'artifact.updated' && fact.chunk) metrics.agentToLog.recordMs(now() - fact.chunk.lastAt);
+        const ended = fact.kind === 'status.changed' && fact.event.statusUpdate.status.state;
+        if (ended && isTerminal(ended)) metrics.tasksEnded.add(1, { reason: ended });
       }
       return sideEffects(log, step, trace);
     },
-    dropped: (reason, count) => metrics.inputsDropped.add(count, { reason }),
+    dropped: (reason, count) => metrics.inputsDropped.add(count, { reason: reason.replaceAll(' ', '_') }),
     chunked: (chunk, agent) => {
       metrics.tokensIn.add(chunk.count, { agent });
       metrics.flushes.add(1, { agent, reason: chunk.reason });

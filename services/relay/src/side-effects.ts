@@ -1,6 +1,6 @@
 import { isTerminal, type Message, type Metadata } from '@hopline/a2a';
 import type { TaskControl, TraceCarrier, Work } from '@hopline/events';
-import type { Log } from '@hopline/log';
+import type { Log, TaskIndexEntry } from '@hopline/log';
 import type { StoredStep } from './task-pipeline.ts';
 
 /**
@@ -15,16 +15,21 @@ export function sideEffects(log: Pick<Log, 'work' | 'tasks'>, step: StoredStep, 
       effects.push(requestWork(log, control, 1, fact.event.task.history!.at(-1)!, fact.request, trace));
     if (fact.kind === 'message.received') effects.push(requestWork(log, control, fact.turn, fact.message, fact.request, trace));
   }
-  const newest = again !== undefined && control.messageIds.at(-1) === again.message.messageId;
+  const message = again?.message;
+  const newest = message !== undefined && control.messageIds.at(-1) === message.message.messageId;
   if (newest && !isTerminal(control.state))
-    effects.push(requestWork(log, control, control.turn, again.message, again.metadata, trace));
+    effects.push(requestWork(log, control, control.turn, message.message, message.metadata, trace));
   const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
   if (again !== undefined || status !== undefined) {
-    const { contextId, role, state, generation, owner } = control;
-    const at = status?.at ?? control.at;
-    effects.push(log.tasks.put(control.taskId, { contextId, role, state, first, generation, at, ...(owner && { owner }) }));
+    effects.push(log.tasks.put(control.taskId, indexEntry(control, first, status?.at ?? control.at)));
   }
   return effects.length === 0 ? undefined : Promise.all(effects).then(() => undefined);
+}
+
+function indexEntry(control: TaskControl, first: number, at: number): TaskIndexEntry {
+  const { contextId, role, state, generation, owner, asked } = control;
+  const waits = state === 'TASK_STATE_INPUT_REQUIRED' && asked !== undefined;
+  return { contextId, role, state, first, generation, at, ...(owner && { owner }), ...(waits && { asked }) };
 }
 
 async function requestWork(

@@ -1,5 +1,5 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
-import type { AgentRecord, Fact, MessageInput, TaskControl, TraceCarrier } from '@hopline/events';
+import { type AgentRecord, codePoints, type Fact, type MessageInput, type TaskControl, type TraceCarrier } from '@hopline/events';
 import { type FactLog, RecordTooLarge, type StoredFacts, type StoredInput } from '@hopline/log';
 import { type DropReason, decide, evolve, failTask } from '@hopline/task';
 import { Admission, knownOf } from './admission.ts';
@@ -10,8 +10,8 @@ import { type Chunk, TaskText } from './task-text.ts';
 /** Text of one record, UTF-16 units: large enough that a burst is one append, far below the log's record limit. */
 const RECORD_TEXT_UNITS_MAX = 128 * 1024;
 
-/** Facts that were just stored; or none, and the message whose side effects may not have happened before a takeover. */
-export type StoredStep = { facts: Fact[]; control: TaskControl; first: number; again?: MessageInput };
+/** Facts that were just stored; or none, and an input whose side effects may not have happened before a takeover: a client's message, or what an agent said. */
+export type StoredStep = { facts: Fact[]; control: TaskControl; first: number; again?: { message?: MessageInput } };
 
 type Step = { facts: Fact[]; control: TaskControl | undefined };
 
@@ -49,6 +49,7 @@ export class TaskPipeline {
   #newest: number;
   #first: number;
   #lastSeq: number;
+  #indexed = false;
   #appending = false;
   #stopped = false;
   #timer: NodeJS.Timeout | undefined;
@@ -65,7 +66,7 @@ export class TaskPipeline {
     this.#hop = new TaskHop(taskId);
     this.#admission = new Admission(this.#control);
     this.#text = new TaskText(context.coalesce, (run, chunk) => {
-      this.#hop.chunk(chunk.count, chunk.text.length, chunk.heldMs);
+      this.#hop.chunk(chunk.count, codePoints(chunk.text), chunk.heldMs);
       context.chunked(chunk, run.from.agent);
       this.#queue.pushRun(run, RECORD_TEXT_UNITS_MAX);
     });
@@ -106,11 +107,13 @@ export class TaskPipeline {
       return;
     }
     this.#lastSeq = input.seq;
-    if (input.record.from === 'client') {
+    const { record } = input;
+    if (record.from === 'client' || record.from === 'relay') {
       this.#text.closeAll(this.#context.now());
-      this.#queue.push({ kind: 'client', taskId: this.taskId, input: input.record.input }, input.seq);
+      const item = record.from === 'relay' ? record.input : { kind: 'client' as const, taskId: this.taskId, input: record.input };
+      this.#queue.push(item, input.seq);
     } else {
-      this.#acceptAgent(input.record, input);
+      this.#acceptAgent(record, input);
     }
     this.#due();
   }
@@ -121,14 +124,15 @@ export class TaskPipeline {
     this.#pump();
   }
 
-  /** An input that is folded in already is read again after a takeover: its side effects may not have happened. */
-  #again(input: StoredInput): void {
+  /** An input that is folded in already is read again after a takeover: its side effects may not have happened. The task index is written once for all of them. */
+  #again({ record, seq }: StoredInput): void {
     const control = this.#control;
-    if (control === undefined || input.record.from !== 'client' || input.record.input.kind !== 'message') return;
-    this.#effect(
-      input.seq,
-      this.#context.stored({ facts: [], control, first: this.#first, again: input.record.input }, this.#hop.carrier()),
-    );
+    if (control === undefined) return;
+    const message = record.from === 'client' && record.input.kind === 'message' ? record.input : undefined;
+    if (message === undefined && this.#indexed) return;
+    this.#indexed = true;
+    const step = { facts: [], control, first: this.#first, again: { ...(message && { message }) } };
+    this.#effect(seq, this.#context.stored(step, this.#hop.carrier()));
   }
 
   #acceptAgent(record: AgentRecord, stored: StoredInput): void {

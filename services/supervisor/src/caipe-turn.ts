@@ -54,10 +54,11 @@ export class CaipeTurn implements TurnRunner {
   }
 
   async #plan(): Promise<Plan | undefined> {
-    const { work, planner, agents, signal, writer } = this.#context;
+    const { work, planner, agents, history, signal, writer } = this.#context;
+    const { message, metadata = {} } = work;
     let plan: Plan;
     try {
-      plan = await planner.plan({ message: work.message, metadata: work.metadata ?? {}, agents: await agents(), signal });
+      plan = await planner.plan({ message, metadata, history: await history(), agents: await agents(), signal });
     } catch (error) {
       if (!(error instanceof NoAgentFits)) throw error;
       this.#fail(error.message);

@@ -7,7 +7,14 @@ export interface Planner {
   plan(request: PlanRequest): Promise<Plan>;
 }
 
-export type PlanRequest = { message: Message; metadata: Metadata; agents: AgentEntry[]; signal: AbortSignal };
+export type PlanRequest = {
+  message: Message;
+  metadata: Metadata;
+  /** What was said in the context before, oldest first. */
+  history: readonly Message[];
+  agents: AgentEntry[];
+  signal: AbortSignal;
+};
 
 export type Plan = {
   /** The plan in words, as tokens of 1 to 10 characters, without the ⟦ ⟧ markers. */

@@ -16,7 +16,13 @@ const agents = [entry('argocd', 'deploy'), entry('weather', 'rain'), entry('file
 
 async function plan(text: string, metadata = {}, available = agents) {
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text }] };
-  const made = await new SkillPlanner().plan({ message, metadata, agents: available, signal: new AbortController().signal });
+  const made = await new SkillPlanner().plan({
+    message,
+    metadata,
+    history: [],
+    agents: available,
+    signal: new AbortController().signal,
+  });
   const tokens: string[] = [];
   for await (const token of made.text) tokens.push(token);
   return { agents: made.agents, tokens };

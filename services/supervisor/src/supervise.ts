@@ -1,5 +1,6 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
-import { createInputWriter, type Job, type LiveAgents, type Log } from '@hopline/log';
+import { readConversation } from '@hopline/conversation';
+import { createInputWriter, type Job, type LiveAgents, type Log, type StoredFacts } from '@hopline/log';
 import { SUPERVISOR } from '@hopline/task';
 import { ATTR, type Hop, type HopMetrics, type Logger, SPAN, startHop } from '@hopline/telemetry';
 import { atLeastOneAgent } from './at-least-one-agent.ts';
@@ -45,7 +46,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     const first = newest.record.first || newest.seq;
     const records = await log.facts.follow(work.taskId, first - 1, signal);
     const view = new TurnView();
-    const context = turnContext(deps, job, view, hop, signal);
+    const context = turnContext(deps, job, { view, newest, hop, signal });
     const turn = work.profile === 'transparent' ? new TransparentTurn(context) : new CaipeTurn(context);
     for await (const record of records) {
       view.apply(record);
@@ -69,7 +70,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
 function isOver(view: TurnView, turn: number): boolean {
   const control = view.control;
   if (control === undefined || control.turn < turn) return false;
-  return control.turn > turn || isTerminal(control.state) || (isInterrupted(control.state) && view.calls.length > 0);
+  return control.turn > turn || isTerminal(control.state) || (isInterrupted(control.state) && view.haveEnded);
 }
 
 /** The last delivery of work that nobody could finish: the task ends with a reason instead of hanging. */
@@ -81,7 +82,9 @@ function giveUp({ writer }: TurnContext): void {
   });
 }
 
-function turnContext(deps: SuperviseDeps, job: Job, view: TurnView, hop: Hop, signal: AbortSignal): TurnContext {
+type Around = { view: TurnView; newest: StoredFacts; hop: Hop; signal: AbortSignal };
+
+function turnContext(deps: SuperviseDeps, job: Job, { view, newest, hop, signal }: Around): TurnContext {
   const { log, planner, agents, displayName } = deps;
   const { work, attempt } = job;
   const { taskId, contextId, turn, profile, message, owner, metadata } = work;
@@ -93,6 +96,7 @@ function turnContext(deps: SuperviseDeps, job: Job, view: TurnView, hop: Hop, si
     writer: createInputWriter(log.inputs, { taskId, producer, trace: hop.carrier() }),
     planner,
     agents: () => atLeastOneAgent(agents, signal),
+    history: async () => (await readConversation(log, newest, turn)).messages,
     delegate: ({ id, agent, answer, resume }) => {
       const call = { id, ...(answer && { answer }), ...(resume !== undefined && { resume }) };
       const item = { v: 1 as const, taskId, contextId, turn, profile, call, ...asked };

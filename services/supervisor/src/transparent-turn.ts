@@ -46,9 +46,10 @@ export class TransparentTurn implements TurnRunner {
   }
 
   async #choose(): Promise<string | undefined> {
-    const { planner, work, agents, signal, writer } = this.#context;
+    const { planner, work, agents, history, signal, writer } = this.#context;
+    const { message, metadata = {} } = work;
     try {
-      const plan = await planner.plan({ message: work.message, metadata: work.metadata ?? {}, agents: await agents(), signal });
+      const plan = await planner.plan({ message, metadata, history: await history(), agents: await agents(), signal });
       return plan.agents[0];
     } catch (error) {
       if (!(error instanceof NoAgentFits)) throw error;

@@ -1,3 +1,4 @@
+import type { Message } from '@hopline/a2a';
 import type { Work } from '@hopline/events';
 import type { AgentEntry, InputWriter } from '@hopline/log';
 import type { Planner } from './planner.ts';
@@ -15,6 +16,8 @@ export type TurnContext = {
   writer: InputWriter;
   planner: Planner;
   agents: () => Promise<AgentEntry[]>;
+  /** What was said in the context before this turn, oldest first: read from the log. */
+  history: () => Promise<readonly Message[]>;
   /** Queues a call for an agent. The same call is queued once, whoever asks again. */
   delegate: (call: {
     id: string;

@@ -1,5 +1,5 @@
 import { type Artifact, isInterrupted } from '@hopline/a2a';
-import type { CallEnded, Fact, TaskControl } from '@hopline/events';
+import type { CallEnded, Fact, StatusChanged, TaskControl } from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
 import { project, type TaskView } from '@hopline/task';
 
@@ -18,6 +18,8 @@ export class TurnView {
   #started: string[] = [];
   #ended = new Map<string, CallEnded>();
   #waiting: WaitingCall[] = [];
+  /** Calls whose agents wait for credentials. */
+  readonly #credentials = new Map<string, WaitingCall>();
 
   apply({ record }: StoredFacts): void {
     for (const fact of record.facts) this.#fold(fact);
@@ -51,6 +53,11 @@ export class TurnView {
     return this.#ended.get(call);
   }
 
+  /** There are calls, and every one has ended or asks: an agent that waits for credentials still works. */
+  get haveEnded(): boolean {
+    return this.#started.length > 0 && this.#started.every(call => this.#ended.has(call));
+  }
+
   /** The text that agents streamed to the client in this turn: every segment in order of opening, nothing inserted (C-28). */
   answerText(): string {
     const artifacts = this.#task?.task.artifacts ?? [];
@@ -60,6 +67,7 @@ export class TurnView {
   #fold(fact: Fact): void {
     this.#task = project(this.#task, fact);
     if (fact.kind === 'message.received') this.#nextTurn();
+    if (fact.kind === 'status.changed' && fact.call !== undefined) this.#authorizing(fact.call, fact);
     if (fact.kind === 'call.started') this.#started.push(fact.call);
     if (fact.kind === 'call.ended') this.#ended.set(fact.call, fact);
     if (fact.kind === 'artifact.updated') {
@@ -69,10 +77,17 @@ export class TurnView {
     }
   }
 
+  #authorizing(call: string, { event, resume }: StatusChanged): void {
+    const waits = event.statusUpdate.status.state === 'TASK_STATE_AUTH_REQUIRED';
+    if (waits) this.#credentials.set(call, { agent: this.agentOf(call), resume });
+    else this.#credentials.delete(call);
+  }
+
   #nextTurn(): void {
-    this.#waiting = [...this.#ended.values()]
-      .filter(ended => isInterrupted(ended.state))
-      .map(({ agent, resume }) => ({ agent, resume }));
+    const asked = [...this.#ended.values()].filter(ended => isInterrupted(ended.state));
+    const authorizing = [...this.#credentials].filter(([call]) => !this.#ended.has(call)).map(([, waiting]) => waiting);
+    this.#waiting = [...asked.map(({ agent, resume }) => ({ agent, resume })), ...authorizing];
+    this.#credentials.clear();
     this.#shown = new Set();
     this.#answers = [];
     this.#started = [];

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { enterConversation } from '@hopline/conversation';
 import { type CancelInput, isSameOwner, type MessageInput } from '@hopline/events';
 import type { Ask, Door } from '../door.ts';
 import { fromLog } from '../log-faults.ts';
@@ -7,12 +8,33 @@ import type { Admission } from './admit-message.ts';
 /** A message id that can stand in a header as it is: visible ASCII. Others are hashed. */
 const HEADER_SAFE = /^[\x21-\x7e]{1,200}$/;
 
+/**
+ * Stores the message that begins a task, and enters the task into its conversation. Resolves when the log has acknowledged both; a retry with the same message id is stored once,
+ * and names the same earlier tasks.
+ */
+export async function sayFirst(door: Door, ask: Ask, admission: Admission): Promise<void> {
+  const { taskId, contextId, message } = admission;
+  const enter = () =>
+    enterConversation(door.log.contexts, { owner: ask.caller, contextId, taskId }).catch(thrown => {
+      throw fromLog(thrown, taskId);
+    });
+  if (message.contextId !== undefined) {
+    await sayMessage(door, ask, admission, await enter());
+    return;
+  }
+  // Nobody knows the name of this context yet: nothing can stand before the task, and nothing need wait.
+  await Promise.all([enter(), sayMessage(door, ask, admission)]);
+}
+
 /** Stores what a client said. Resolves when the log has acknowledged it; a retry with the same message id is stored once. */
-export async function sayMessage(door: Door, ask: Ask, admission: Admission): Promise<void> {
+export async function sayMessage(door: Door, ask: Ask, admission: Admission, earlier: string[] = []): Promise<void> {
   const { taskId, contextId, message, metadata } = admission;
   const { role, profile } = door;
-  const owner = isSameOwner(ask.caller, undefined) ? {} : { owner: ask.caller };
-  const input: MessageInput = { kind: 'message', message, contextId, role, profile, ...owner, ...(metadata && { metadata }) };
+  const belongs = {
+    ...(isSameOwner(ask.caller, undefined) ? {} : { owner: ask.caller }),
+    ...(earlier.length > 0 && { earlier }),
+  };
+  const input: MessageInput = { kind: 'message', message, contextId, role, profile, ...belongs, ...(metadata && { metadata }) };
   const { messageId } = message;
   await say(door, ask, taskId, input, `${taskId}:msg:${HEADER_SAFE.test(messageId) ? messageId : hash('sha256', messageId)}`);
 }

@@ -32,8 +32,9 @@ export async function acceptTurn(door: Door, ask: Ask, turn: Turn, admission: Ad
  */
 export async function settleTurn(door: Door, ask: Ask, turn: Turn, admission: Admission): Promise<TaskView> {
   const { feed } = turn.lease;
-  const { task } = await acceptTurn(door, ask, turn, admission);
-  if (!isSettled(task.status.state)) {
+  await acceptTurn(door, ask, turn, admission);
+  // As it is now, not as it was when the message was taken: what settled it in between is not waited for again.
+  if (!isSettled(feed.view!.task.status.state)) {
     const settles = (fact: Fact) => fact.kind === 'status.changed' && isSettled(fact.event.statusUpdate.status.state);
     await waitFor(feed, settles, { timeoutMs: door.limits.blockingWaitMsMax, signal: ask.leaving });
   }

@@ -4,7 +4,7 @@ import type { Ask, Door } from '../door.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { type Admission, hasEnded, isTaken } from './admit-message.ts';
-import { sayMessage } from './say.ts';
+import { sayFirst, sayMessage } from './say.ts';
 
 /**
  * One message on its way into its task. The feed is followed before the message is said, so that nothing of the answer can be missed.
@@ -21,10 +21,11 @@ export type Turn = {
 };
 
 export async function beginTurn(door: Door, ask: Ask, admission: Admission): Promise<Turn> {
+  const first = () => sayFirst(door, ask, admission);
   const say = () => sayMessage(door, ask, admission);
   switch (admission.kind) {
     case 'new':
-      return { lease: await door.feeds.acquire(admission.taskId, 'new', ask.caller), start: 'beginning', say };
+      return { lease: await door.feeds.acquire(admission.taskId, 'new', ask.caller), start: 'beginning', say: first };
     case 'next':
       return { lease: admission.lease, start: 'message', say };
     case 'taken':
@@ -36,7 +37,7 @@ export async function beginTurn(door: Door, ask: Ask, admission: Admission): Pro
     case 'again': {
       const lease = await door.feeds.acquire(admission.taskId, 'awaited', ask.caller);
       try {
-        return againOn(lease, admission, say);
+        return againOn(lease, admission, first, say);
       } catch (thrown) {
         lease.release();
         throw thrown;
@@ -45,9 +46,9 @@ export async function beginTurn(door: Door, ask: Ask, admission: Admission): Pro
   }
 }
 
-function againOn(lease: FeedLease, admission: Admission, say: () => Promise<void>): Turn {
+function againOn(lease: FeedLease, admission: Admission, first: () => Promise<void>, say: () => Promise<void>): Turn {
   const { feed } = lease;
-  if (feed.view === undefined) return { lease, start: 'beginning', say };
+  if (feed.view === undefined) return { lease, start: 'beginning', say: first };
   if (isTaken(feed, admission.message))
     return { lease, start: isFirst(feed, admission) ? 'beginning' : 'now', say: async () => {} };
   if (feed.ended) throw hasEnded(admission.taskId);

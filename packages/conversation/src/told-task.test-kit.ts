@@ -1,0 +1,87 @@
+import type { Message } from '@hopline/a2a';
+import type { AgentInput, Owner, Producer, Profile, Role } from '@hopline/events';
+import type { StoredFacts } from '@hopline/log';
+import type { MemoryLog } from '@hopline/log/memory';
+import { decide, evolve, type Item, ROOT_AGENT, SUPERVISOR } from '@hopline/task';
+
+export type Begin = {
+  text: string;
+  contextId?: string;
+  role?: Role;
+  profile?: Profile;
+  owner?: Owner;
+  earlier?: string[];
+};
+
+export const user = (text: string, messageId: string): Message => ({ messageId, role: 'ROLE_USER', parts: [{ text }] });
+
+/** A task told into a log: the rules are the real ones, each item is a record of its own. */
+export class ToldTask {
+  readonly taskId: string;
+  readonly #log: MemoryLog;
+  readonly #root: string;
+  #newest: StoredFacts | undefined;
+  #turn = 1;
+
+  private constructor(log: MemoryLog, taskId: string, root: string) {
+    this.#log = log;
+    this.taskId = taskId;
+    this.#root = root;
+  }
+
+  static async begin(log: MemoryLog, taskId: string, begin: Begin): Promise<ToldTask> {
+    const { text, contextId = 'c1', role = 'supervisor', profile = 'caipe', ...more } = begin;
+    const task = new ToldTask(log, taskId, role === 'supervisor' ? SUPERVISOR : ROOT_AGENT);
+    const message = user(text, `${taskId}-m1`);
+    await task.#store({ kind: 'client', taskId, input: { kind: 'message', message, contextId, role, profile, ...more } });
+    return task;
+  }
+
+  get newest(): StoredFacts {
+    return this.#newest!;
+  }
+
+  /** What the root producer says, or the producer of a call. */
+  async says(input: Exclude<AgentInput, { kind: 'text' }>, producer = this.#root): Promise<this> {
+    return this.#store({ kind: 'agent', from: this.#from(producer), input });
+  }
+
+  /** A whole artifact, as one run of text in a lane of its own. */
+  async shows(name: string, text: string, lane = name): Promise<this> {
+    const from = this.#from(this.#root);
+    const chunk = { first: 1, last: 1, count: 1, n: 1, why: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
+    const open = { kind: 'open', lane: `${this.#turn}/${lane}`, artifact: { name } } as const;
+    await this.#store({ kind: 'agent', from, input: open });
+    return this.#store({ kind: 'run', from, lane: open.lane, text, last: true, n: 1, chunk });
+  }
+
+  async ends(state: 'COMPLETED' | 'FAILED' | 'CANCELED' | 'INPUT_REQUIRED', text?: string, resume?: unknown): Promise<this> {
+    const message: Message = { messageId: `${this.taskId}-end-${this.#turn}`, role: 'ROLE_AGENT', parts: [{ text: text ?? '' }] };
+    const said = { ...(text !== undefined && { message }), ...(resume !== undefined && { resume }) };
+    return this.says({ kind: 'status', state: `TASK_STATE_${state}`, ...said });
+  }
+
+  async message(text: string): Promise<this> {
+    const { contextId, role, profile } = this.newest.record.control;
+    this.#turn += 1;
+    const message = user(text, `${this.taskId}-m${this.#turn}`);
+    const input = { kind: 'message', message, contextId, role, profile } as const;
+    return this.#store({ kind: 'client', taskId: this.taskId, input });
+  }
+
+  #from(id: string): Producer {
+    return { id, agent: 'echo', turn: this.#turn, attempt: 1 };
+  }
+
+  async #store(item: Item): Promise<this> {
+    const known = this.#newest?.record.control;
+    const { facts, dropped } = decide(known, item, Date.now());
+    if (dropped !== undefined) throw new Error(`dropped: ${dropped}`);
+    const control = facts.reduce(evolve, known)!;
+    const record = { v: 1 as const, facts, control, first: this.#newest?.record.first || (this.#newest?.seq ?? 0) };
+    const id = `${this.taskId}:${control.generation}:${Math.random()}`;
+    const { seq } = await this.#log.facts.append(record, { expected: this.#newest?.seq ?? 0, id });
+    this.#newest = { seq, record };
+    return this;
+  }
+}

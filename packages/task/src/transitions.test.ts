@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { TASK_STATES, type TaskState } from '@hopline/a2a';
+import fc from 'fast-check';
+import { INPUT_TIMEOUT } from './decide.ts';
+import { agent, Scenario, supervisor } from './scenario.ts';
+import { allows, pathTo } from './transitions.ts';
+
+/** S3-5 as it is written, and what C-15 adds. Not made from the code. */
+const LEGAL = [
+  'submitted>working',
+  'submitted>failed',
+  'submitted>canceled',
+  'submitted>rejected',
+  'working>working',
+  'working>input_required',
+  'working>auth_required',
+  'working>completed',
+  'working>failed',
+  'working>canceled',
+  'working>rejected',
+  'input_required>working',
+  'input_required>failed',
+  'input_required>canceled',
+  'input_required>rejected',
+  'auth_required>working',
+  'auth_required>failed',
+  'auth_required>canceled',
+  'auth_required>rejected',
+];
+
+const short = (state: TaskState) => state.replace('TASK_STATE_', '').toLowerCase();
+type Said = Exclude<TaskState, 'TASK_STATE_SUBMITTED'>;
+
+test('S3-5 C-15 the table is the contract’s, with rejected and auth-required', () => {
+  const allowed = TASK_STATES.flatMap(from =>
+    TASK_STATES.filter(to => allows(from, to)).map(to => `${short(from)}>${short(to)}`),
+  );
+  assert.deepEqual(allowed.toSorted(), LEGAL.toSorted());
+});
+
+test('S3-5 a path only has legal steps, and none leads out of an end or back to submitted', () => {
+  for (const from of TASK_STATES)
+    for (const to of TASK_STATES) {
+      const path = pathTo(from, to);
+      for (const [index, step] of path.entries())
+        assert.ok(LEGAL.includes(`${short(index === 0 ? from : path[index - 1]!)}>${short(step)}`));
+    }
+  assert.deepEqual(pathTo('TASK_STATE_COMPLETED', 'TASK_STATE_WORKING'), []);
+  assert.deepEqual(pathTo('TASK_STATE_WORKING', 'TASK_STATE_SUBMITTED'), []);
+});
+
+const root = fc.record({ attempt: fc.integer({ min: 1, max: 2 }), turn: fc.integer({ min: 1, max: 3 }) });
+const state = fc.constantFrom<TaskState | 'TASK_STATE_UNKNOWN' | ''>(...TASK_STATES, 'TASK_STATE_UNKNOWN', '');
+const message = { messageId: 'a', role: 'ROLE_AGENT' as const, parts: [{ text: 'said' }] };
+const step = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.tuple(root, state, fc.boolean()).map(([{ attempt, turn }, to, says]) => statusOf(attempt, turn, to, says)),
+  },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 3 }).map(id => (story: Scenario) => story.message('more', `m${id}`)) },
+  { weight: 1, arbitrary: fc.constant((story: Scenario) => story.cancel()) },
+  { weight: 1, arbitrary: fc.constant((story: Scenario) => story.text(agent(), 'a', 'x')) },
+  {
+    weight: 1,
+    arbitrary: fc.integer({ min: 0, max: 9 }).map(question => (story: Scenario) => story.when({ kind: 'timeout', question })),
+  },
+  { weight: 1, arbitrary: fc.constant((story: Scenario) => story.when({ kind: 'lost', from: supervisor() })) },
+);
+
+function statusOf(attempt: number, turn: number, to: string, says: boolean) {
+  // Whatever stands on a subject: states that are none come from agents of other versions.
+  const input = { kind: 'status' as const, state: to as Said, ...(says && { message }) };
+  return (story: Scenario) => story.says(supervisor(attempt, turn), input);
+}
+
+/** Lives at random; each of their transitions must be legal. */
+function lives(reached: Set<string>) {
+  return fc.property(fc.array(step, { maxLength: 30 }), steps => {
+    const story = new Scenario().message('hello');
+    for (const next of steps) next(story);
+    let before = 'submitted';
+    for (const now of story.events().filter(event => event !== 'task')) {
+      if (/^[=+]/.test(now)) continue;
+      assert.ok(LEGAL.includes(`${before}>${now}`), `${before}>${now}`);
+      reached.add(`${before}>${now}`);
+      before = now;
+    }
+  });
+}
+
+test('S3-5 S3-6 C-14 whatever is said, only legal transitions become facts, and nothing leaves an end', () => {
+  fc.assert(lives(new Set()), { numRuns: 1_000 });
+});
+
+test('S3-5 the lives that are tried have every legal transition', () => {
+  const reached = new Set<string>();
+  fc.assert(lives(reached), { numRuns: 3_000, seed: 1 });
+  assert.deepEqual(
+    LEGAL.filter(transition => !reached.has(transition)),
+    [],
+  );
+});
+
+test('S3-5 what no legal life leads to is dropped with its reason', () => {
+  const story = new Scenario()
+    .message('hello')
+    .says(supervisor(), { kind: 'status', state: 'TASK_STATE_SUBMITTED' as Said, message });
+  assert.deepEqual([story.events(), story.dropped], [['task'], ['illegal transition']]);
+});
+
+test('S3-7 a task fails without ever having worked', () => {
+  const story = new Scenario().message('hello').says(supervisor(), { kind: 'status', state: 'TASK_STATE_FAILED' });
+  assert.deepEqual(story.events(), ['task', 'failed']);
+});
+
+test('S3-5 an agent that asks again without having gone on is shown at work in between', () => {
+  const asks = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message } as const;
+  const story = new Scenario().message('hello').says(supervisor(), asks).says(supervisor(), asks);
+  assert.deepEqual(story.events(), ['task', 'working', 'input_required', 'working', 'input_required']);
+});
+
+const waiting = () =>
+  new Scenario().message('hello').says(supervisor(), { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message });
+
+test('S3-8 a question that waited too long fails its task, retryably and with the reason', () => {
+  const story = waiting();
+  const question = story.control!.asked!.n;
+  story.when({ kind: 'timeout', question });
+  assert.deepEqual(story.events(), ['task', 'working', 'input_required', 'failed']);
+  assert.deepEqual(story.view?.task.metadata, { reason: INPUT_TIMEOUT, retryable: true });
+  story.message('too late', 'm2');
+  assert.deepEqual(story.dropped, ['terminal']);
+});
+
+test('S3-8 an answer that came before wins, also where the agent has asked anew since', () => {
+  const story = waiting();
+  const timeout = { kind: 'timeout', question: story.control!.asked!.n } as const;
+  story.message('that one', 'm2').when(timeout);
+  story.says(supervisor(1, 2), { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message }).when(timeout);
+  assert.deepEqual(story.events(), ['task', 'working', 'input_required', 'working', 'input_required']);
+  assert.deepEqual(story.dropped, ['not waiting', 'not waiting']);
+});
+
+test('S3-5 C-14 a called agent may need credentials and go on by itself; what else it says of the task is not its business', () => {
+  const story = new Scenario().message('hello').says(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
+  story.says(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
+  story.says(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' });
+  story.says(agent(), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message, resume: { taskId: 'theirs' } });
+  const asked = story.facts.at(-1);
+  assert.deepEqual(asked?.kind === 'status.changed' && [asked.call, asked.resume], ['call-1-1', { taskId: 'theirs' }]);
+  assert.ok(!JSON.stringify(asked?.kind === 'status.changed' && asked.event).includes('theirs'));
+  story.says(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' });
+  story.says(agent(), { kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  story.says(agent('call-9'), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message });
+  assert.deepEqual(story.events(), ['task', 'working', 'auth_required', 'working']);
+  assert.deepEqual(story.dropped, ['not root', 'not root', 'not root']);
+});

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isTerminal } from '@hopline/a2a';
+import type { AgentInput, FactRecord } from '@hopline/events';
+import { createInputWriter } from '@hopline/log';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createRelay, type Relay } from './relay.ts';
+
+const TIMEOUT_MS = 400;
+const QUESTION = { messageId: 'q', role: 'ROLE_AGENT' as const, parts: [{ text: 'Which one?' }] };
+const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
+
+type Count = { name: string; n: number; reason: string | undefined };
+
+function countingMetrics(counts: Count[]): HopMetrics {
+  const add =
+    (name: string) =>
+    (n: number, labels: { reason?: string } = {}) =>
+      counts.push({ name, n, reason: labels.reason });
+  return new Proxy({}, { get: (_target, name) => ({ add: add(String(name)), recordMs() {} }) }) as HopMetrics;
+}
+
+function relayOn(log: MemoryLog, inputTimeoutMs: number | undefined, counts: Count[] = []): Promise<Relay> {
+  const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
+  const times = { leaseMs: 120, beatMs: 30, inputTimeoutMs };
+  return createRelay({ log, instance: 'relay', coalesce, metrics: countingMetrics(counts), logger, ...times });
+}
+
+async function message(log: MemoryLog, taskId: string, messageId: string): Promise<void> {
+  const said = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
+  const input = { kind: 'message', message: said, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
+  await log.inputs.say(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:msg:${messageId}` });
+}
+
+async function agentSays(log: MemoryLog, taskId: string, turn: number, ...inputs: AgentInput[]): Promise<void> {
+  const writer = createInputWriter(log.inputs, { taskId, producer: { id: 'agent', agent: 'echo', turn, attempt: 1 } });
+  for (const input of inputs) writer.add(input);
+  await writer.flush();
+}
+
+/** Begins a task that asks, and resolves when the question stands in the log. */
+async function ask(log: MemoryLog, taskId: string): Promise<FactRecord> {
+  await message(log, taskId, 'm1');
+  await agentSays(log, taskId, 1, { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message: QUESTION });
+  return until(log, taskId, ({ control }) => control.state === 'TASK_STATE_INPUT_REQUIRED');
+}
+
+async function until(log: MemoryLog, taskId: string, met: (record: FactRecord) => boolean): Promise<FactRecord> {
+  for await (const { record } of await log.facts.follow(taskId, 0, new AbortController().signal)) if (met(record)) return record;
+  throw new Error('the log ended');
+}
+
+/** The relay's connection is gone in the midst of what it does; its timers must not outlive the test. */
+async function kill(own: MemoryLog, relay: Relay): Promise<void> {
+  await own.close();
+  void relay.stop().catch(() => {});
+}
+
+const ended = (log: MemoryLog, taskId: string) => until(log, taskId, ({ control }) => control.state === 'TASK_STATE_FAILED');
+
+async function indexed(log: MemoryLog, taskId: string): Promise<void> {
+  while ((await log.tasks.get(taskId))?.value.asked === undefined) await new Promise(resolve => setTimeout(resolve, 5));
+}
+
+test('S3-8 a task whose client does not answer fails when the time is over, not before', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const relay = await relayOn(log, TIMEOUT_MS);
+  const { control } = await ask(log, 't1');
+  const { facts } = await ended(log, 't1');
+  const [end] = facts;
+  assert.ok(end?.kind === 'status.changed' && end.at - control.asked!.at >= TIMEOUT_MS);
+  assert.deepEqual(end.event.statusUpdate.metadata, { reason: 'input timeout', retryable: true });
+  assert.equal((await log.tasks.get('t1'))?.value.state, 'TASK_STATE_FAILED');
+  await relay.stop();
+});
+
+test('S3-8 the deadline outlives every relay: another one, started after it, ends the task', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const own = log.another();
+  const dead = await relayOn(own, TIMEOUT_MS);
+  const { control } = await ask(log, 't1');
+  await indexed(log, 't1');
+  await kill(own, dead);
+  await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS));
+  assert.equal((await log.facts.last('t1'))?.record.control.state, 'TASK_STATE_INPUT_REQUIRED');
+  const relay = await relayOn(log.another(), TIMEOUT_MS);
+  const { facts } = await ended(log, 't1');
+  assert.ok(facts[0]!.at - control.asked!.at >= TIMEOUT_MS);
+  await relay.stop();
+});
+
+test('S3-8 an answer stored before the deadline wins, though every relay was away until after it', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const first = await relayOn(log.another(), TIMEOUT_MS);
+  await ask(log, 't1');
+  await indexed(log, 't1');
+  await first.stop();
+  await message(log, 't1', 'm2');
+  await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS));
+  const relay = await relayOn(log.another(), TIMEOUT_MS);
+  await until(log, 't1', ({ control }) => control.turn === 2);
+  await agentSays(log, 't1', 2, { kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  const { control } = await until(log, 't1', record => isTerminal(record.control.state));
+  assert.equal(control.state, 'TASK_STATE_COMPLETED');
+  await relay.stop();
+});
+
+test('S4-13 without the setting a task waits, also across relays', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const first = await relayOn(log.another(), undefined);
+  await ask(log, 't1');
+  await first.stop();
+  const second = await relayOn(log.another(), undefined);
+  await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS * 2));
+  assert.equal((await log.facts.last('t1'))?.record.control.state, 'TASK_STATE_INPUT_REQUIRED');
+  await message(log, 't1', 'm2');
+  await until(log, 't1', ({ control }) => control.turn === 2 && control.state === 'TASK_STATE_WORKING');
+  await second.stop();
+});
+
+test('the index learns of a question whose relay died before it could tell', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const own = log.another();
+  own.tasks.put = () => new Promise(() => {});
+  const dead = await relayOn(own, undefined);
+  await ask(log, 't1');
+  await kill(own, dead);
+  assert.equal(await log.tasks.get('t1'), undefined);
+  const relay = await relayOn(log.another(), TIMEOUT_MS);
+  await ended(log, 't1');
+  await relay.stop();
+});
+
+test('S3-6 what comes after the end is dropped and counted, with its reason', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const counts: Count[] = [];
+  const relay = await relayOn(log, undefined, counts);
+  await message(log, 't1', 'm1');
+  await agentSays(log, 't1', 1, { kind: 'open', lane: 'a', artifact: {} }, { kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  await until(log, 't1', ({ control }) => control.state === 'TASK_STATE_COMPLETED');
+  const before = await log.facts.last('t1');
+  const from = { id: 'agent', agent: 'echo', turn: 1, attempt: 2 };
+  const late: AgentInput[] = [
+    { kind: 'open', lane: 'a', artifact: {} },
+    { kind: 'text', lane: 'a', tokens: ['too', ' late'] },
+    { kind: 'status', state: 'TASK_STATE_FAILED' },
+  ];
+  await log.inputs.say('t1', { v: 1, at: Date.now(), from, n: 1, inputs: late }, { id: 'late' });
+  await message(log, 't1', 'm2');
+  const dropped = () => counts.filter(({ name, reason }) => name === 'inputsDropped' && reason === 'terminal');
+  while (dropped().reduce((sum, { n }) => sum + n, 0) < 5) await new Promise(resolve => setTimeout(resolve, 5));
+  assert.equal(
+    dropped().reduce((sum, { n }) => sum + n, 0),
+    5,
+    'an opening, two tokens, a state, a message',
+  );
+  assert.equal((await log.facts.last('t1'))?.seq, before?.seq);
+  assert.deepEqual(
+    counts.filter(({ name }) => name === 'tasksEnded').map(({ reason }) => reason),
+    ['TASK_STATE_COMPLETED'],
+  );
+  await relay.stop();
+});

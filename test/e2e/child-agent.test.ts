@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { collect, type Frame, frames, messageParams, shapeOf, textOf } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
+
+/** Line breaks before and after, glyphs of notices, and text that looks like one and is none (S2-10, S2-20). */
+const TEXT = ['\n🔧 Calling argocd...\n', '\n\n', ' \t', 'v3.1.8', '\r\n', '\n'];
+
+let child: ForeignAgent;
+let cluster: Cluster;
+let list: Frame[];
+
+before(async () => {
+  // The six events of S2: the task as submitted, a call's start and end, the whole answer as one status, the empty marker, an end without message.
+  child = await startForeignAgent({
+    dialect: '0.3',
+    script: ({ text, turn }) => {
+      if (text.includes('newlines')) return answer(TEXT);
+      if (text.includes('login')) {
+        return [{ status: 'auth-required', text: 'log in there' }, { pause: 500 }, { token: 'welcome' }, { complete: true }];
+      }
+      if (text.includes('password') && turn === 1) return [{ status: 'auth-required', text: 'which?' }, { hang: true }];
+      return turn === 2
+        ? answer(['that one'])
+        : [
+            { notice: 'start', tool: 'version_service__version' },
+            { notice: 'end', tool: 'version_service__version' },
+            { status: 'working', text: `The version is v3.1.8. ${'All is well. '.repeat(40)}` },
+            { marker: true },
+            { complete: true },
+          ];
+    },
+  });
+  cluster = await Cluster.start({ agents: [{ name: 'argocd', adapter: 'a2a', url: child.url }] });
+  list = await collect(cluster.url, { params: messageParams('show version', { messageId: 'unique-msg-id' }) });
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await child?.close();
+});
+
+test('S2-15 the child’s task is no second task of ours, and none of its ids reaches the client', () => {
+  const tasks = list.filter(({ event }) => 'task' in event);
+  assert.equal(tasks.length, 1);
+  const shown = JSON.stringify(list.map(({ result }) => result));
+  const [request] = child.requests;
+  for (const id of [request!.taskId, request!.contextId]) assert.ok(id.length > 0 && !shown.includes(id));
+  const ids = new Set(list.map(({ result }) => (result.kind === 'task' ? result.id : result.taskId)));
+  assert.deepEqual([...ids], [(tasks[0]!.result as { id: string }).id]);
+});
+
+test('S2-16 the states are submitted, working, completed, in this order, each once', () => {
+  const states = list.flatMap(({ event }) => {
+    if ('task' in event) return [event.task.status.state];
+    return 'statusUpdate' in event ? [event.statusUpdate.status.state] : [];
+  });
+  assert.deepEqual(states, ['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', 'TASK_STATE_COMPLETED']);
+  assert.equal(shapeOf(list.at(-1)!), 'status:completed');
+});
+
+test('S2-25 the child is asked by message/stream, with an id, and the message’s role, parts and a message id', () => {
+  const [request] = child.requests;
+  assert.equal(child.requests.length, 1);
+  assert.equal(request!.method, 'stream');
+  assert.ok(typeof request!.id === 'string' || typeof request!.id === 'number');
+  const { role, parts, messageId } = request!.params.message as { role: string; parts: object[]; messageId: string };
+  assert.equal(role, 'user');
+  assert.deepEqual(parts, [{ kind: 'text', text: 'show version' }]);
+  assert.ok(messageId.length > 0);
+});
+
+test('S2-24 supervisor and agents share no memory: every service is a process of its own, and either may be another one each time', async () => {
+  const pids = cluster.services.map(({ pid }) => pid);
+  assert.equal(new Set(pids).size, pids.length);
+  await Promise.all([cluster.supervisors[0]!, cluster.agents[0]!].map(service => service.kill().then(() => service.start())));
+  const again = await collect(cluster.url, { text: 'show version' });
+  assert.deepEqual(textOf(again, 'partial_result'), textOf(list, 'partial_result'));
+});
+
+test('S2-20 line breaks before and after a text, and around it, arrive byte for byte', async () => {
+  const said = await collect(cluster.url, { text: 'newlines' });
+  for (const name of ['streaming_result', 'partial_result']) assert.equal(textOf(said, name), TEXT.join(''));
+  assert.equal(textOf(said, 'tool_notification_start'), '🔧 Supervisor: Calling Agent Argocd...\n', 'and of a notice too');
+});
+
+test('S3-5 an agent gets its credentials another way: the stream stays open, and shows how it goes on', async () => {
+  const seen = await collect(cluster.url, { text: 'login' });
+  assert.deepEqual(
+    seen.map(shapeOf).filter(shape => shape.startsWith('status')),
+    ['status:working', 'status:auth_required', 'status:working', 'status:completed'],
+  );
+  assert.equal(textOf(seen, 'partial_result'), 'welcome');
+});
+
+test('S3-5 an answer in a message goes to the agent’s task that waits, and the first stream shows that too', async () => {
+  let answered: Promise<Frame[]> | undefined;
+  const seen: Frame[] = [];
+  for await (const frame of frames(cluster.url, { text: 'password' })) {
+    seen.push(frame);
+    const taskId = (seen[0]!.result as { id: string }).id;
+    if (shapeOf(frame) === 'status:auth_required') answered = collect(cluster.url, { params: messageParams('this', { taskId }) });
+  }
+  assert.equal(shapeOf(seen.at(-1)!), 'status:completed');
+  for (const list of [seen, await answered!]) assert.equal(textOf(list, 'partial_result'), 'that one');
+  const tasks = child.requests.filter(({ text }) => text === 'password' || text === 'this').map(({ taskId }) => taskId);
+  assert.deepEqual([tasks.length, new Set(tasks).size], [2, 1]);
+  assert.ok(!child.requests.some(({ method }) => method === 'cancel'));
+});

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Message, Task } from '@hopline/a2a';
+import { type Agent, serveAgent } from '@hopline/agent';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { createHopMetrics, createLogger } from '@hopline/telemetry';
+import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { rpc } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
+
+/** S3's example: 4, 6, and what is known of a conversation added up. */
+const TURNS = ['2+2', '3+3', 'Add them together'];
+const ANSWERS = ['2 + 2 = 4', '3 + 3 = 6', '4 + 6 = 10'];
+
+/** What a foreign agent remembers of a context of its own naming. */
+const sums = new Map<string, number[]>();
+
+function answerTo(text: string, known: readonly number[]): string {
+  const [a = 0, b = 0] = text.includes('+') ? text.split('+').map(Number) : known;
+  return `${a} + ${b} = ${a + b}`;
+}
+
+const resultIn = (text: string) => Number(/= (\d+)$/.exec(text)?.[1]);
+const textIn = (message: Pick<Message, 'parts'>) => message.parts.map(part => part.text ?? '').join('');
+
+/** Knows nothing but what its turn tells it. */
+const forgetful: Agent = {
+  description: 'Adds numbers and remembers nothing.',
+  skills: async () => [],
+  async *run({ message, history }) {
+    const known = history.filter(({ role }) => role === 'ROLE_AGENT').map(said => resultIn(textIn(said)));
+    yield { type: 'text', text: answerTo(textIn(message), known) };
+  },
+  close: async () => {},
+};
+
+let foreign: ForeignAgent;
+let cluster: Cluster;
+let leave: () => Promise<void>;
+
+/** Serves the agent as a process of its own would: with its own connection, and nothing of the one before it. */
+async function serveForgetful(): Promise<void> {
+  const log = await openJetStreamLog({ servers: cluster.nats.url, name: 'sums' });
+  const logger = createLogger({ service: 'sub-agent', instance: 'sums', level: 'silent' });
+  const stop = new AbortController();
+  const announced = Promise.withResolvers<void>();
+  const served = serveAgent({
+    log,
+    name: 'sums',
+    agent: { ...forgetful },
+    url: 'http://127.0.0.1:9/',
+    slots: 4,
+    signal: stop.signal,
+    logger,
+    metrics: createHopMetrics('test'),
+    announced: () => announced.resolve(),
+  });
+  await Promise.race([announced.promise, served]);
+  leave = async () => {
+    stop.abort();
+    await served;
+    await log.close();
+  };
+}
+
+before(async () => {
+  foreign = await startForeignAgent({
+    dialect: '1.0',
+    ownContexts: true,
+    script: ({ text, contextId, turn }) => {
+      if (text === 'deploy' && turn === 1) return [{ inputRequired: 'where to?' }];
+      const known = sums.get(contextId) ?? [];
+      const answer = turn === 1 ? answerTo(text, known) : `deployed to ${text}`;
+      sums.set(contextId, [...known, resultIn(answer)]);
+      return [{ token: answer }, { complete: true }];
+    },
+  });
+  cluster = await Cluster.start({ agents: [{ name: 'remembers', adapter: 'a2a', url: foreign.url }], ingresses: 2 });
+  await serveForgetful();
+});
+
+after(async () => {
+  await leave?.();
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+});
+
+let messages = 0;
+
+async function say(agent: string, text: string, more: Partial<Message> = {}): Promise<Task> {
+  messages += 1;
+  const message = { messageId: `m${messages}`, role: 'ROLE_USER', parts: [{ text }], ...more };
+  const { url } = cluster.ingresses[messages % 2]!;
+  const request = { dialect: '1.0', method: 'SendMessage', params: { message, metadata: { agent } } } as const;
+  const { result, error } = (await (await rpc(url, request)).json()) as { result: { task: Task }; error?: unknown };
+  assert.equal(error, undefined);
+  return result.task;
+}
+
+const answerIn = ({ artifacts = [] }: Task) => textIn(artifacts.find(({ name }) => name === 'partial_result') ?? { parts: [] });
+
+async function restartWorkers(): Promise<void> {
+  const restart = async (service: (typeof cluster.services)[number]) => {
+    await service.kill();
+    await service.start();
+  };
+  await leave();
+  await Promise.all([restart(cluster.supervisors[0]!), restart(cluster.agents[0]!), serveForgetful()]);
+}
+
+for (const [agent, how] of [
+  ['sums', 'that remembers nothing is told what was said'],
+  ['remembers', 'that names its contexts itself is called in its own'],
+] as const) {
+  test(`S3-17 S3-18 three tasks of one context, supervisor and agents new for each: an agent ${how}`, {
+    timeout: 120_000,
+  }, async () => {
+    const answers: string[] = [];
+    let contextId: string | undefined;
+    for (const text of TURNS) {
+      if (contextId !== undefined) await restartWorkers();
+      const task = await say(agent, text, contextId === undefined ? {} : { contextId });
+      assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
+      answers.push(answerIn(task));
+      // Named by us with the first task, by the client from then on.
+      contextId = task.contextId;
+    }
+    assert.deepEqual(answers, ANSWERS);
+    const elsewhere = await say(agent, 'Add them together', { contextId: 'another context' });
+    assert.equal(answerIn(elsewhere), '0 + 0 = 0');
+  });
+}
+
+test('S0-4 S4-13 a question waits while every process is replaced, and its answer goes where it was asked', {
+  timeout: 120_000,
+}, async () => {
+  const asked = await say('remembers', 'deploy');
+  assert.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED');
+  assert.equal(textIn(asked.status.message!), 'where to?');
+  await leave();
+  await Promise.all(cluster.services.map(service => service.kill()));
+  await cluster.nats.kill();
+  await cluster.nats.restart();
+  await Promise.all(cluster.services.map(service => service.start()));
+  await serveForgetful();
+  const done = await say('remembers', 'prod', { taskId: asked.id });
+  assert.deepEqual([done.id, done.status.state, answerIn(done)], [asked.id, 'TASK_STATE_COMPLETED', 'deployed to prod']);
+  const deploys = foreign.requests.filter(({ text }) => text === 'deploy' || text === 'prod');
+  assert.equal(new Set(deploys.map(({ taskId }) => taskId)).size, 1, 'one task of the agent');
+  assert.deepEqual(
+    done.history?.map(message => [message.role, textIn(message)]),
+    [
+      ['ROLE_USER', 'deploy'],
+      ['ROLE_AGENT', 'where to?'],
+      ['ROLE_USER', 'prod'],
+    ],
+  );
+});

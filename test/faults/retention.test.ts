@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { decodeSse, Fold } from '@hopline/a2a';
+import { isVisible } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import { FACTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { nanos } from '@nats-io/nats-core';
+import { connect } from '@nats-io/transport-node';
+import { countingTokens, startCountingAgent } from '../agents/counting-agent.ts';
+import type { ForeignAgent } from '../agents/foreign-agent.ts';
+import { frames, rpc } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
+
+/** Some ten seconds of text, of which the log keeps two. */
+const TOKENS = countingTokens(500);
+const MAX_AGE_MS = 2_000;
+
+let foreign: ForeignAgent;
+let cluster: Cluster;
+let log: Log;
+
+before(async () => {
+  foreign = await startCountingAgent(TOKENS, 20);
+  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }], ingresses: 2 });
+  log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
+  const nc = await connect({ servers: cluster.nats.url });
+  const jsm = await jetstreamManager(nc);
+  // The setting's least value is ten minutes.
+  await jsm.streams.update(FACTS_STREAM, { max_age: nanos(MAX_AGE_MS), duplicate_window: nanos(MAX_AGE_MS) });
+  await nc.close();
+});
+
+after(async () => {
+  await log?.close();
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+});
+
+/** Generation of the oldest event that the log still has of a task. */
+async function oldestOf(taskId: string): Promise<number> {
+  for await (const { record } of log.facts.read(taskId, 1)) {
+    const event = record.facts.find(isVisible);
+    if (event !== undefined) return event.generation;
+  }
+  return 0;
+}
+
+test('S4-44 a task that outlives its retention goes on; who stayed misses nothing, and who comes back is told what is gone', {
+  timeout: 90_000,
+}, async () => {
+  const [here, there] = cluster.ingresses;
+  const whole = new Fold();
+  let taskId = '';
+  let cursor = '';
+  const begun = Promise.withResolvers<void>();
+  const staying = (async () => {
+    for await (const frame of frames(here!.url, { text: 'count' })) {
+      whole.add(frame.event);
+      taskId ||= (frame.result as { id: string }).id;
+      if (cursor === '' && whole.textOf('streaming_result') !== '') {
+        cursor = frame.id;
+        begun.resolve();
+      }
+    }
+  })();
+  await begun.promise;
+  const seen = Number(cursor.split('.')[0]);
+  while ((await oldestOf(taskId)) <= seen + 1) await sleep(100);
+
+  const request = { method: 'tasks/resubscribe', params: { id: taskId }, lastEventId: cursor };
+  const events: { id: string | undefined; event: string | undefined; data: string }[] = [];
+  for await (const { id, event, data } of decodeSse((await rpc(there!.url, request)).body!)) events.push({ id, event, data });
+  const [gap, snapshot, ...rest] = events;
+  assert.equal(gap?.event, 'gap');
+  const { missing } = JSON.parse(gap!.data) as { missing: { from: number; to: number } };
+  assert.equal(missing.from, seen + 1);
+  assert.ok(missing.to >= missing.from);
+  const { result } = JSON.parse(snapshot!.data) as { result: { kind: string; id: string; status: { state: string } } };
+  assert.deepEqual([result.kind, result.id, result.status.state], ['task', taskId, 'working']);
+  const generations = [snapshot!, ...rest].map(({ id }) => Number(id!.split('.')[0]));
+  assert.ok(generations[0]! >= missing.to, 'the snapshot holds what the gap names');
+  assert.deepEqual(
+    generations,
+    generations.map((_generation, index) => generations[0]! + index),
+  );
+  assert.equal(JSON.parse(rest.at(-1)!.data).result.status.state, 'completed');
+
+  await staying;
+  assert.deepEqual(whole.violations, []);
+  assert.equal(whole.task?.status.state, 'TASK_STATE_COMPLETED');
+  for (const name of ['streaming_result', 'partial_result']) assert.equal(whole.textOf(name), TOKENS.join(''));
+});
+
+test('S4-44 what retention has removed is not found, and said so', { timeout: 60_000 }, async () => {
+  let taskId = '';
+  for await (const { result } of frames(cluster.url, { text: 'count' })) {
+    taskId ||= (result as { id: string }).id;
+    break;
+  }
+  assert.ok(taskId !== '');
+  await rpc(cluster.url, { method: 'tasks/cancel', params: { id: taskId } });
+  while ((await log.facts.last(taskId)) !== undefined) await sleep(100);
+  for (const method of ['tasks/get', 'tasks/resubscribe']) {
+    const response = await rpc(cluster.ingresses[1]!.url, { method, params: { id: taskId } });
+    assert.equal(((await response.json()) as { error: { code: number } }).error.code, -32001, method);
+  }
+});

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isTerminal, type Message, type Task, type TaskState } from '@hopline/a2a';
+import type { Fact } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { collect, frames, rpc, shapeOf } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
+
+/** Long enough for a relay to die and come back on a loaded machine before it is over. */
+const TIMEOUT_MS = 6_000;
+
+let stock: ForeignAgent;
+let shop: ForeignAgent;
+let cluster: Cluster;
+let log: Log;
+
+before(async () => {
+  stock = await startForeignAgent({
+    dialect: '0.3',
+    script: ({ text, turn }) => (turn === 1 ? [{ inputRequired: 'How many?' }] : answer([`reserved ${text}`])),
+  });
+  shop = await startForeignAgent({ dialect: '1.0', script: ({ text }) => answer([`sold: ${text}`]) });
+  const entry = (name: string, url: string) => ({
+    name,
+    adapter: 'a2a',
+    url,
+    skills: [{ id: `${name}_skill`, name, description: name, tags: [name] }],
+  });
+  cluster = await Cluster.start({
+    agents: [entry('stock', stock.url), entry('shop', shop.url)],
+    env: { HOPLINE_INPUT_TIMEOUT_MS: String(TIMEOUT_MS), HOPLINE_ACK_WAIT_MS: '1500' },
+  });
+  log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
+});
+
+after(async () => {
+  await log?.close();
+  await cluster?.[Symbol.asyncDispose]();
+  await stock?.close();
+  await shop?.close();
+});
+
+let messages = 0;
+
+const textIn = (message: Pick<Message, 'parts'> | undefined) => (message?.parts ?? []).map(part => part.text ?? '').join('');
+
+function paramsOf(text: string, message: Partial<Message> = {}, more: object = {}): Record<string, unknown> {
+  messages += 1;
+  return { message: { messageId: `m${messages}`, role: 'ROLE_USER', parts: [{ text }], ...message }, ...more };
+}
+
+async function call<T>(method: string, params: Record<string, unknown>): Promise<T> {
+  const response = await rpc(cluster.url, { dialect: '1.0', method, params });
+  const { result, error } = (await response.json()) as { result: T; error?: object };
+  assert.equal(error, undefined, JSON.stringify(error));
+  return result;
+}
+
+const get = (id: string) => call<Task>('GetTask', { id });
+
+async function send(text: string, message: Partial<Message> = {}, more: object = {}): Promise<Task> {
+  return (await call<{ task: Task }>('SendMessage', paramsOf(text, message, more))).task;
+}
+
+async function reached(id: string, met: (state: TaskState) => boolean): Promise<Task> {
+  for (;;) {
+    const task = await get(id);
+    if (met(task.status.state)) return task;
+    await sleep(50);
+  }
+}
+
+async function factsOf(taskId: string): Promise<Fact[]> {
+  const newest = (await log.facts.last(taskId))!;
+  const facts: Fact[] = [];
+  for await (const { record } of log.facts.read(taskId, newest.record.first || newest.seq)) facts.push(...record.facts);
+  return facts;
+}
+
+/** The states of a task as the log tells them, each with when. */
+async function transitionsOf(taskId: string): Promise<[state: string, at: number][]> {
+  const said = (await factsOf(taskId)).flatMap((fact): [string, number][] => {
+    if (fact.kind === 'task.created') return [[fact.event.task.status.state, fact.at]];
+    return fact.kind === 'status.changed' ? [[fact.event.statusUpdate.status.state, fact.at]] : [];
+  });
+  return said
+    .map(([state, at]): [string, number] => [state.replace('TASK_STATE_', ''), at])
+    .filter(([state], index, all) => state !== all[index - 1]?.[0]);
+}
+
+test('S4-41 one agent asks, the answer goes back to it and to no other, and the other’s part stands', {
+  timeout: 60_000,
+}, async () => {
+  const asked = await send('stock and shop: 3 widgets');
+  assert.deepEqual([asked.status.state, textIn(asked.status.message)], ['TASK_STATE_INPUT_REQUIRED', 'How many?']);
+  const texts = (task: Task) => task.artifacts?.filter(({ name }) => name === 'streaming_result').map(textIn);
+  assert.deepEqual(texts(asked), ['sold: stock and shop: 3 widgets']);
+  const done = await send('250', { taskId: asked.id });
+  assert.deepEqual([done.id, done.status.state], [asked.id, 'TASK_STATE_COMPLETED']);
+  assert.deepEqual(texts(done), ['sold: stock and shop: 3 widgets', 'reserved 250']);
+  const calls = stock.requests.map(({ text, taskId }) => [text, taskId]);
+  assert.deepEqual(calls, [
+    ['stock and shop: 3 widgets', calls[0]![1]],
+    ['250', calls[0]![1]],
+  ]);
+  assert.equal(shop.requests.length, 1);
+});
+
+test('S3-8 S4-28 a question that nobody answers fails its task in time, though the relay died in between', {
+  timeout: 60_000,
+}, async () => {
+  const { id } = await send('stock');
+  const relay = cluster.relays[0]!;
+  await relay.kill();
+  await relay.start();
+  assert.equal((await get(id)).status.state, 'TASK_STATE_INPUT_REQUIRED');
+  const failed = await reached(id, isTerminal);
+  assert.equal(failed.status.state, 'TASK_STATE_FAILED');
+  assert.deepEqual([failed.metadata?.reason, failed.metadata?.retryable], ['input timeout', true]);
+  const life = await transitionsOf(id);
+  assert.deepEqual(
+    life.map(([state]) => state),
+    ['SUBMITTED', 'WORKING', 'INPUT_REQUIRED', 'FAILED'],
+  );
+  assert.ok(life[3]![1] - life[2]![1] >= TIMEOUT_MS, 'not before its time');
+});
+
+test('S3-8 an answer stored just before the deadline wins, though no relay lived to see both', { timeout: 60_000 }, async () => {
+  const { id } = await send('stock');
+  const askedAt = (await transitionsOf(id)).at(-1)![1];
+  await cluster.relays[0]!.kill();
+  const params = paramsOf('7', { taskId: id }, { configuration: { returnImmediately: true } });
+  const answered = rpc(cluster.url, { dialect: '1.0', method: 'SendMessage', params });
+  await sleep(Math.max(0, askedAt + TIMEOUT_MS + 500 - Date.now()));
+  await cluster.relays[0]!.start();
+  await answered;
+  const done = await reached(id, isTerminal);
+  assert.equal(done.status.state, 'TASK_STATE_COMPLETED');
+  assert.equal(textIn(done.artifacts?.find(({ name }) => name === 'partial_result')), 'reserved 7');
+});
+
+test('S3-9 what was acknowledged exists: every service dies right after the answer, before anybody took the work', {
+  timeout: 60_000,
+}, async () => {
+  // Nobody takes the work: the answer can only come from what is stored.
+  await cluster.supervisors[0]!.kill();
+  const task = await send('shop', {}, { configuration: { returnImmediately: true } });
+  await Promise.all(cluster.services.map(service => service.kill()));
+  const created = await factsOf(task.id);
+  assert.deepEqual(
+    created.map(({ kind }) => kind),
+    ['task.created'],
+  );
+  await Promise.all(cluster.services.map(service => service.start()));
+  const known = await get(task.id);
+  assert.deepEqual([known.id, known.contextId, known.history?.[0]], [task.id, task.contextId, task.history?.[0]]);
+  assert.equal((await reached(task.id, isTerminal)).status.state, 'TASK_STATE_COMPLETED');
+});
+
+test('S3-9 a stream shows nothing that is not stored: at its first frame the task stands in the log', {
+  timeout: 60_000,
+}, async () => {
+  for await (const frame of frames(cluster.url, { text: 'shop' })) {
+    assert.equal(shapeOf(frame), 'task');
+    const { id } = frame.result as { id: string };
+    await cluster.relays[0]!.kill();
+    assert.equal((await factsOf(id))[0]?.kind, 'task.created');
+    await cluster.relays[0]!.start();
+    assert.equal((await reached(id, isTerminal)).status.state, 'TASK_STATE_COMPLETED');
+    break;
+  }
+});
+
+test('S2-16 the states of a task only go forward', { timeout: 60_000 }, async () => {
+  const list = await collect(cluster.url, { text: 'shop' });
+  const id = (list[0]!.result as { id: string }).id;
+  const life = await transitionsOf(id);
+  assert.deepEqual(
+    life.map(([state]) => state),
+    ['SUBMITTED', 'WORKING', 'COMPLETED'],
+  );
+  assert.deepEqual(
+    life.map(([, at]) => at),
+    life.map(([, at]) => at).toSorted((a, b) => a - b),
+  );
+  assert.deepEqual(
+    list.map(shapeOf).filter(shape => !shape.startsWith('artifact')),
+    ['task', 'status:working', 'status:completed'],
+  );
+});
