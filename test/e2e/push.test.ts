@@ -199,6 +199,20 @@ test('a webhook that is slow slows neither its task nor another webhook of the s
   assert.ok(lists[0]!.length < lists[1]!.length, 'what waited was put together');
 });
 
+test('a webhook whose task is silent for longer than a lane waits costs nothing and is told in the end', {
+  timeout: 60_000,
+}, async () => {
+  await using webhook = await startWebhook();
+  const taskId = randomUUID();
+  const told = await tell(log, { taskId, url: webhook.url });
+  // The silence is what is tested: a lane looks around after QUIET_MS_MAX, 5 s.
+  await new Promise(resolve => setTimeout(resolve, 6_000));
+  assert.equal((await fetch(`${cluster.notifiers[0]!.url}/livez`, { signal: AbortSignal.timeout(5_000) })).status, 200);
+  await beginTask(cluster.url, taskId);
+  assert.equal(await overOf(log, told), 'delivered');
+  assert.equal(foldOf(received(webhook.taken()).kept, '1.0').textOf('response'), TEXT);
+});
+
 test('a configuration that is deleted is told nothing more, and its neighbour everything', { timeout: 60_000 }, async () => {
   await using webhook = await startWebhook();
   const taskId = randomUUID();

@@ -102,6 +102,22 @@ test('it waits for all that was begun, says when it is quiet, and when its signa
   assert.equal(await waiting, 'stopped');
 });
 
+test('a backlog that was quiet once waits again, and does not hold up the process meanwhile', async () => {
+  const log = createMemoryLog();
+  await task(log, [], false);
+  const stop = new AbortController();
+  const backlog = backlogOf(log, stop, { generation: 1 });
+  const order: string[] = [];
+  for (let round = 0; round < 3; round += 1) {
+    await Promise.all([
+      backlog.ready(undefined, 10 * QUIET_MS).then(state => order.push(state)),
+      new Promise(resolve => setTimeout(resolve, QUIET_MS)).then(() => order.push('timer')),
+    ]);
+  }
+  stop.abort();
+  assert.deepEqual(order, ['timer', 'quiet', 'timer', 'quiet', 'timer', 'quiet']);
+});
+
 test('a slow webhook does not fill memory: the log is read no further than the limit, and all of it in the end', async () => {
   const log = createMemoryLog();
   const piece = 'x'.repeat(8 * 1024);

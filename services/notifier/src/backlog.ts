@@ -136,8 +136,9 @@ export class Backlog {
   }
 
   async #changeWithin(ms: number): Promise<void> {
-    const { promise, resolve } = this.#changed;
-    const timer = setTimeout(resolve, ms);
+    const { promise } = this.#changed;
+    // Through #notify: a promise that was resolved must not be waited for again, or the loop that does never lets a timer run.
+    const timer = setTimeout(() => this.#notify(), ms);
     await promise;
     clearTimeout(timer);
   }
