@@ -1,8 +1,11 @@
 import type { Artifact, Message, Metadata } from '@hopline/a2a';
 import type { Owner } from '@hopline/events';
+import type { TurnLog } from './turn-log.ts';
 
 /** An agent: a name, skills, and a turn it can run. It never sees the broker, ids of the log, or coalescing. */
 export interface Agent {
+  /** What it calls itself; the name in the agents file counts more. */
+  readonly name?: string;
   readonly description: string;
   /** Asked again every 30 s: an adapter may learn its skills from what it stands for. Rejects when they cannot be told now. */
   skills(): Promise<AgentSkill[]>;
@@ -20,6 +23,8 @@ export type Turn = {
   owner?: Owner;
   message: Message;
   metadata: Metadata;
+  /** Earlier messages of the context, oldest first; absent where the log does not tell them. */
+  history?: readonly Message[];
   /** 1-based; a redelivered job is a new attempt, and its text replaces what the dead attempt had said. */
   attempt: number;
   /** What the interrupted event of the turn before left (`AgentEvent` input-required, auth-required). */
@@ -27,6 +32,7 @@ export type Turn = {
   /** W3C trace context to hand on to whatever the agent calls. */
   trace: { traceparent?: string; tracestate?: string };
   signal: AbortSignal;
+  log?: TurnLog;
 };
 
 /**
@@ -41,8 +47,11 @@ export type AgentEvent =
   | { type: 'tool'; phase: 'start' | 'end'; callId: string; tool: string; failed?: boolean }
   /** A line about progress that is not part of the answer (S4-21). */
   | { type: 'progress'; message: Message }
-  /** An artifact of the agent's own, whole or a chunk of it. Its id pairs chunks within the turn and is never shown. */
-  | { type: 'artifact'; artifact: Artifact; append: boolean; lastChunk: boolean }
+  /**
+   * An artifact of the agent's own, whole or a chunk of it. Its id pairs chunks within the turn and is never shown. `apart`: it stands beside the answer also where its parts are text; without it a
+   * supervisor with one answer takes that text for the answer, as foreign agents mean it.
+   */
+  | { type: 'artifact'; artifact: Artifact; append: boolean; lastChunk: boolean; apart?: true }
   | { type: 'interrupted'; state: 'TASK_STATE_INPUT_REQUIRED' | 'TASK_STATE_AUTH_REQUIRED'; message: Message; resume?: unknown }
   /** `direct`: the message is the whole answer, and nothing was said before it: the agent made no task of the turn ([A2A 1.0] 3.1.1). */
   | { type: 'done'; message?: Message; direct?: true }

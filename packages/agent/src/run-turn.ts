@@ -7,7 +7,9 @@ import type { Agent, AgentEvent, Turn } from './agent.ts';
 import { type Earlier, NOTHING_EARLIER, readEarlier } from './earlier-attempts.ts';
 import { BoundExceeded, WAITING_BYTES_MAX } from './limits.ts';
 import { type Over, overBecause, watchTask } from './task-watch.ts';
+import { DONE, endOf, failed, isEnd, placeOf, thrownBy } from './turn-end.ts';
 import { type TurnEnd, TurnInputs } from './turn-inputs.ts';
+import { turnLog } from './turn-log.ts';
 
 export type RunTurnDeps = {
   log: Log;
@@ -115,10 +117,10 @@ async function play(deps: RunTurnDeps, turn: Turn, to: { inputs: TurnInputs; wri
   try {
     for (;;) {
       const step = await events.next().catch(error => ({ thrown: error as unknown }));
-      if ('thrown' in step) return turn.signal.aborted ? DONE : thrownBy(deps, step.thrown);
+      if ('thrown' in step) return turn.signal.aborted ? DONE : threw(deps, step.thrown);
       if (step.done === true) return DONE;
       const event = step.value;
-      if (event.type === 'done' || event.type === 'failed' || event.type === 'interrupted') return endOf(event);
+      if (isEnd(event)) return endOf(event);
       pulse.beat(event);
       inputs.take(event);
       await writer.ready();
@@ -149,28 +151,17 @@ async function settle(inputs: TurnInputs, writer: InputWriter, end: TurnEnd): Pr
   return said;
 }
 
-const DONE: TurnEnd = { state: 'TASK_STATE_COMPLETED' };
-
-const failed = (reason: string, retryable: boolean): TurnEnd => ({ state: 'TASK_STATE_FAILED', reason, retryable });
-
-function endOf(event: Extract<AgentEvent, { type: 'done' | 'failed' | 'interrupted' }>): TurnEnd {
-  const said = event.message && { message: event.message };
-  if (event.type === 'done') return { ...DONE, ...said, ...(event.direct && { direct: event.direct }) };
-  if (event.type === 'interrupted')
-    return { state: event.state, ...said, ...(event.resume !== undefined && { resume: event.resume }) };
-  return { state: event.state ?? 'TASK_STATE_FAILED', reason: event.reason, retryable: event.retryable, ...said };
-}
-
-function thrownBy({ logger, name }: RunTurnDeps, error: unknown): TurnEnd {
-  logger.warn({ agent: name, reason: error instanceof Error ? error.name : typeof error }, 'agent threw');
-  return failed('the agent failed', false);
+function threw({ logger, name }: RunTurnDeps, error: unknown): TurnEnd {
+  const reason = error instanceof Error ? error.name : typeof error;
+  logger.warn({ agent: name, reason, path: placeOf(error) }, 'agent threw');
+  return thrownBy(error);
 }
 
 function turnOf(deps: RunTurnDeps, { work, attempt }: Job, hop: Hop, signal: AbortSignal): Turn {
   const { taskId, contextId, message, owner, metadata = {} } = work;
   const resume = work.call === undefined ? deps.resume : work.call.resume;
   const asked = { taskId, contextId, message, metadata, ...(owner && { owner }), ...(resume !== undefined && { resume }) };
-  return { ...asked, attempt, trace: hop.carrier(), signal };
+  return { ...asked, attempt, trace: hop.carrier(), signal, log: turnLog(deps.logger, deps.name) };
 }
 
 function attributesOf(name: string, { work, attempt }: { work: Work; attempt: number }) {

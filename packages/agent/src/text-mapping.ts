@@ -1,15 +1,18 @@
-import type { Artifact, Message, Part } from '@hopline/a2a';
+import type { Message, Part } from '@hopline/a2a';
 import type { LaneArtifact } from '@hopline/events';
+import type { AgentEvent } from './agent.ts';
 import { Answer } from './answer.ts';
 import type { ArtifactLanes } from './artifact-lanes.ts';
 import type { Lanes } from './lanes.ts';
 import { SaidText } from './said-text.ts';
 
+export type ArtifactChunk = Omit<Extract<AgentEvent, { type: 'artifact' }>, 'type'>;
+
 /** How the text and the artifacts of an agent show to the client. */
 export interface TextMapping {
   text(text: string, id: string | undefined): void;
   snapshot(text: string): void;
-  artifact(artifact: Artifact, append: boolean, last: boolean): void;
+  artifact(chunk: ArtifactChunk): void;
   /** The message a turn ended well with; returns it if it is still to be shown. */
   ending(message: Message): Message | undefined;
   /** The one message that is the whole answer; returns it if it is still to be shown. */
@@ -37,12 +40,13 @@ export class AnswerMapping implements TextMapping {
     lanes.say(lane, header, this.#answer.snapshot(text));
   }
 
-  artifact(artifact: Artifact, append: boolean, last: boolean): void {
+  artifact({ artifact, append, lastChunk: last, apart }: ArtifactChunk): void {
     const { lanes, lane, header, artifacts } = this.#where;
     // Another supervisor's plan is a plan, not its answer.
     const isPlan = artifact.name !== undefined && PLANS.has(artifact.name);
+    const isApart = isPlan || apart === true;
     const { artifactId: id, name, parts } = artifact;
-    const others = isPlan ? parts : parts.filter(part => part.text === undefined);
+    const others = isApart ? parts : parts.filter(part => part.text === undefined);
     const saying = others.length < parts.length && this.#answer.artifact({ id, name, text: textOf(parts), append, last });
     if (saying) lanes.say(lane, header, saying);
     if (others.length > 0) artifacts.take({ ...artifact, ...(isPlan && { name: NESTED_PLAN }), parts: others }, append, last);
@@ -58,7 +62,7 @@ export class AnswerMapping implements TextMapping {
   }
 
   whole({ messageId, parts }: Message): undefined {
-    this.artifact({ artifactId: messageId, parts }, false, true);
+    this.artifact({ artifact: { artifactId: messageId, parts }, append: false, lastChunk: true });
   }
 }
 
@@ -81,8 +85,8 @@ export class OwnMapping implements TextMapping {
     lanes.say(lane, header, this.#said.snapshot(text));
   }
 
-  artifact(artifact: Artifact, append: boolean, last: boolean): void {
-    this.#where.artifacts.take(artifact, append, last);
+  artifact({ artifact, append, lastChunk }: ArtifactChunk): void {
+    this.#where.artifacts.take(artifact, append, lastChunk);
   }
 
   ending(message: Message): Message {

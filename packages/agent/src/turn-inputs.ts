@@ -81,7 +81,7 @@ export class TurnInputs {
     if (this.#events > TURN_EVENTS_MAX) throw new BoundExceeded(`the agent sent more than ${TURN_EVENTS_MAX} events in one turn`);
     if (event.type === 'text') this.#mapping.text(event.text, event.id);
     else if (event.type === 'snapshot') this.#mapping.snapshot(event.text);
-    else if (event.type === 'artifact') this.#mapping.artifact(event.artifact, event.append, event.lastChunk);
+    else if (event.type === 'artifact') this.#mapping.artifact(event);
     else if (event.type === 'tool') this.#tool(event);
     else this.#progress(event.message);
   }

@@ -71,11 +71,18 @@ const recording = entry('recording', {
   ),
 });
 
+const module = entry('module', {
+  // Its definition has one.
+  name: Type.Optional(Type.String()),
+  path: text(4_096),
+  export: Type.Optional(text(128)),
+});
+
 export type McpEntry = Static<typeof mcp>;
-export type AgentEntry = Static<typeof a2a> | McpEntry | Static<typeof recording>;
+export type AgentEntry = Static<typeof a2a> | McpEntry | Static<typeof recording> | Static<typeof module>;
 
 const ajv = new Ajv({ strict: false, verbose: true });
-const SCHEMAS = { a2a, mcp, recording } as const;
+const SCHEMAS = { a2a, mcp, module, recording } as const;
 const CHECKS = new Map(Object.entries(SCHEMAS).map(([adapter, schema]) => [adapter, ajv.compile<AgentEntry>(schema)]));
 
 /** Reads an entry. Throws an Error of one sentence that names the agent and the field, and never a value: it may be a credential. */
@@ -88,7 +95,8 @@ export function parseAgentEntry(json: string): AgentEntry {
   if (!check(value)) throw new Error(`${who}: ${reasonOf(check.errors ?? [], Object.keys(schemaOf(value.adapter).properties))}`);
   const entry: AgentEntry = value;
   // The name is a token of subjects.
-  if (!isAgentName(entry.name)) throw new Error(`${who}: name must be 1 to 32 of a-z, 0-9 and - (not first)`);
+  if (entry.name !== undefined && !isAgentName(entry.name))
+    throw new Error(`${who}: name must be 1 to 32 of a-z, 0-9 and - (not first)`);
   if (entry.adapter === 'mcp') checkMcp(who, entry);
   return entry;
 }

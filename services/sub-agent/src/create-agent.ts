@@ -3,6 +3,7 @@ import type { Agent } from '@hopline/agent';
 import type { Skipped } from '@hopline/agent-a2a';
 import type { McpOptions } from '@hopline/agent-mcp';
 import type { AgentEntry, McpEntry } from './agent-entry.ts';
+import { loadModuleAgent } from './module-agent.ts';
 
 export type CreateAgentOptions = {
   /** Relative paths of the entry, and an MCP server's working directory, begin here. */
@@ -25,6 +26,11 @@ export async function createAgent(entry: AgentEntry, { folder, onSkipped }: Crea
     case 'mcp': {
       const { createMcpAgent } = await import('@hopline/agent-mcp');
       return createMcpAgent(mcpOptions(options, folder));
+    }
+    case 'module': {
+      const { adapter: _adapter, description, ...rest } = options;
+      const agent = await loadModuleAgent({ ...rest, folder });
+      return description === undefined ? agent : { ...agent, description };
     }
     case 'recording': {
       const { adapter: _adapter, path, ...rest } = options;
