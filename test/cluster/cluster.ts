@@ -7,7 +7,7 @@ export type ClusterOptions = {
   supervisors?: number;
   /** None by default: most tests have no webhooks. */
   notifiers?: number;
-  profile?: 'caipe' | 'transparent';
+  profile?: 'caipe' | 'transparent' | 'aion';
   /** Entries of an agents file. */
   agents: Record<string, unknown>[];
   /** Settings of every service. */

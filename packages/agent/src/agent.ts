@@ -1,5 +1,5 @@
 import type { Artifact, Message, Metadata } from '@hopline/a2a';
-import type { Owner } from '@hopline/events';
+import type { InputSource, Owner } from '@hopline/events';
 import type { TurnLog } from './turn-log.ts';
 
 /** An agent: a name, skills, and a turn it can run. It never sees the broker, ids of the log, or coalescing. */
@@ -39,22 +39,39 @@ export type Turn = {
  * What an agent says in a turn. Nothing is assumed of an agent that ends without `done`, `failed`, or an interrupted event: running off the end of the iterable is `done`.
  */
 export type AgentEvent =
-  /** A token of the answer, of any size, byte for byte. `id` is the source's message id, used to drop a repeated delivery, never the text (S0-22). */
-  | { type: 'text'; text: string; id?: string }
+  /**
+   * A token of the answer, of any size, byte for byte. `id` is the source's message id, used to drop a repeated delivery, never the text (S0-22). `stream`: which of several texts it belongs to, where
+   * an agent says more than one, perhaps at once (one for each invocation of a model); texts of two streams are never mixed (S1-25).
+   */
+  | { type: 'text'; text: string; id?: string; stream?: string; source?: InputSource }
+  /** The stream says no more. One that does speak again later is a new text. */
+  | { type: 'text-end'; stream: string }
+  /** The step of its own plan the agent is in, e.g. a node of a graph: a name of its source, for the span of the turn, shown to nobody (S1-31). */
+  | { type: 'step'; step: string }
   /** The whole answer so far: nothing is added if it equals what was said, the rest is added if it goes on from it, else it replaces it. */
   | { type: 'snapshot'; text: string }
   /** A tool call of the agent begins or ends; `callId` pairs them (names cannot: two calls of one tool may run at once). A call left open ends with the turn. */
   | { type: 'tool'; phase: 'start' | 'end'; callId: string; tool: string; failed?: boolean }
   /** A line about progress that is not part of the answer (S4-21). */
-  | { type: 'progress'; message: Message }
+  | { type: 'progress'; message: Message; source?: InputSource }
   /**
    * An artifact of the agent's own, whole or a chunk of it. Its id pairs chunks within the turn and is never shown. `apart`: it stands beside the answer also where its parts are text; without it a
    * supervisor with one answer takes that text for the answer, as foreign agents mean it.
    */
-  | { type: 'artifact'; artifact: Artifact; append: boolean; lastChunk: boolean; apart?: true }
+  | { type: 'artifact'; artifact: Artifact; append: boolean; lastChunk: boolean; apart?: true; source?: InputSource }
   | { type: 'interrupted'; state: 'TASK_STATE_INPUT_REQUIRED' | 'TASK_STATE_AUTH_REQUIRED'; message: Message; resume?: unknown }
-  /** `direct`: the message is the whole answer, and nothing was said before it: the agent made no task of the turn ([A2A 1.0] 3.1.1). */
-  | { type: 'done'; message?: Message; direct?: true }
+  /**
+   * `direct`: the message is the whole answer, and nothing was said before it: the agent made no task of the turn ([A2A 1.0] 3.1.1). `standing`: how the message stands to the text said before it, where
+   * the agent knows: it `repeats` one of its streams, or it is the answer and what was said `replaces`. `history` joins the task's history, each message once by its id; `metadata` the task's (S1-16, S1-17).
+   */
+  | {
+      type: 'done';
+      message?: Message;
+      direct?: true;
+      standing?: 'repeats' | 'replaces';
+      history?: Message[];
+      metadata?: Metadata;
+    }
   | {
       type: 'failed';
       reason: string;

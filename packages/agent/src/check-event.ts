@@ -3,6 +3,8 @@ import { AgentMisuse, kindOf } from './misuse.ts';
 
 const KINDS: ReadonlySet<unknown> = new Set<AgentEvent['type']>([
   'text',
+  'text-end',
+  'step',
   'snapshot',
   'tool',
   'progress',

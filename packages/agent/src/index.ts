@@ -1,3 +1,4 @@
+export { abortableEvents } from './abortable-events.ts';
 export type { Agent, AgentEvent, AgentSkill, Turn } from './agent.ts';
 export { BEAT_MS } from './announce.ts';
 export type { AgentDefinition, AgentTurn, DefinedAgent, SkillDefinition } from './define-agent.ts';

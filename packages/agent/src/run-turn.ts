@@ -121,6 +121,7 @@ async function play(deps: RunTurnDeps, turn: Turn, to: { inputs: TurnInputs; wri
       if (step.done === true) return DONE;
       const event = step.value;
       if (isEnd(event)) return endOf(event);
+      if (event.type === 'step') hop.step({ [ATTR.graphNode]: event.step });
       pulse.beat(event);
       inputs.take(event);
       await writer.ready();

@@ -16,7 +16,10 @@ export function isEnd(event: AgentEvent): event is EndEvent {
 
 export function endOf(event: EndEvent): TurnEnd {
   const said = event.message && { message: event.message };
-  if (event.type === 'done') return { ...DONE, ...said, ...(event.direct && { direct: event.direct }) };
+  if (event.type === 'done') {
+    const { type: _type, message: _message, ...more } = event;
+    return { ...DONE, ...said, ...more };
+  }
   if (event.type === 'interrupted')
     return { state: event.state, ...said, ...(event.resume !== undefined && { resume: event.resume }) };
   return { state: event.state ?? 'TASK_STATE_FAILED', reason: event.reason, retryable: event.retryable, ...said };

@@ -9,7 +9,7 @@ import type {
   TaskStatusUpdateEvent,
   TerminalState,
 } from '@hopline/a2a';
-import type { LaneArtifact, Profile } from './inputs.ts';
+import type { InputSource, LaneArtifact, Profile } from './inputs.ts';
 import type { Owner } from './owner.ts';
 import type { Role } from './subjects.ts';
 
@@ -71,6 +71,9 @@ export type StatusChanged = Visible & {
   event: { statusUpdate: TaskStatusUpdateEvent };
   /** The task was made for one message of the agent, that of this status: who waits for the answer gets that message. */
   direct?: true;
+  /** Messages of the agent that join the history with this status. */
+  history?: Message[];
+  source?: InputSource;
 };
 
 /** A lane was opened, or opened again by a later attempt or a snapshot: its next chunk has `append:false`. */
@@ -80,6 +83,7 @@ export type LaneOpened = FactBase & {
   producer: string;
   attempt: number;
   artifact: LaneArtifact;
+  source?: InputSource;
 };
 
 export type ArtifactUpdated = Visible & {
@@ -90,6 +94,9 @@ export type ArtifactUpdated = Visible & {
   attempt: number;
   /** Present on chunks that the coalescer made. */
   chunk?: ChunkProvenance;
+  /** The artifact leaves the task when the task has ended. */
+  transitory?: true;
+  source?: InputSource;
 };
 
 export type CallStarted = FactBase & { kind: 'call.started'; call: string; agent: string };
@@ -101,6 +108,8 @@ export type CallEnded = FactBase & {
   state: TerminalState | InterruptedState;
   message?: Message;
   direct?: true;
+  metadata?: Metadata;
+  history?: Message[];
   reason?: string;
   retryable?: boolean;
   resume?: unknown;

@@ -29,6 +29,7 @@ export type {
   CloseInput,
   EndedInput,
   InputRecord,
+  InputSource,
   LaneArtifact,
   MessageInput,
   OpenInput,

@@ -46,8 +46,9 @@ function open(control: TaskControl, from: Producer, input: OpenInput, at: number
   if (lane === undefined && Object.keys(control.lanes).length >= LANES_MAX) {
     return failTask(control, `more than ${LANES_MAX} streamed artifacts`, at);
   }
-  const { artifact } = input;
-  return { facts: [{ kind: 'lane.opened', at, lane: input.lane, producer: from.id, attempt: from.attempt, artifact }] };
+  const { artifact, source } = input;
+  const opened = { at, lane: input.lane, producer: from.id, attempt: from.attempt, artifact, ...(source && { source }) };
+  return { facts: [{ kind: 'lane.opened', ...opened }] };
 }
 
 function close(control: TaskControl, from: Producer, name: string, at: number): Decision {
@@ -68,7 +69,8 @@ function artifact(control: TaskControl, from: Producer, input: ArtifactInput, at
   // An append to an artifact that is not open would be lost by some clients and doubled by others: it opens or replaces instead (S0-13).
   const append = input.append && lane?.phase === 'open';
   const owner = { producer: from.id, attempt: from.attempt, artifact: input.artifact };
-  return { facts: [artifactFact(control, input.lane, owner, { parts: input.parts, append, lastChunk: input.last }, at)] };
+  const fact = artifactFact(control, input.lane, owner, { parts: input.parts, append, lastChunk: input.last }, at);
+  return { facts: [input.source === undefined ? fact : { ...fact, source: input.source }] };
 }
 
 function status(control: TaskControl, from: Producer, input: StatusInput, at: number): Decision {
@@ -81,10 +83,10 @@ function status(control: TaskControl, from: Producer, input: StatusInput, at: nu
   return facts.decision();
 }
 
-/** In profile `transparent` what the called agent says of its progress is the task's own (the agent's states and messages pass). */
+/** Where the agent's states and messages pass, what the called agent says of its progress is the task's own. */
 function passesThrough(control: TaskControl, from: Producer, input: StatusInput): boolean {
   const running = control.calls[from.id] !== undefined && control.calls[from.id]?.state === undefined;
-  return control.profile === 'transparent' && running && input.state === 'TASK_STATE_WORKING' && input.message !== undefined;
+  return control.profile !== 'caipe' && running && input.state === 'TASK_STATE_WORKING' && input.message !== undefined;
 }
 
 function call(control: TaskControl, from: Producer, input: CallInput, at: number): Decision {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { playTurn } from '@hopline/agent/test-kit';
-import { loadModuleAgent } from './module-agent.ts';
+import { importAs, loadModuleAgent } from './module-agent.ts';
 
 /** An empty folder: nothing is installed there. */
 async function folderWith(t: TestContext, files: Record<string, string>): Promise<string> {
@@ -42,4 +42,14 @@ test('a module that is none, or exports none, is told in one sentence', async t 
   await refuses('other.ts', /^other\.ts exports no default; it has a, b$/);
   await refuses('other.ts', /^other\.ts: export a is no agent: the definition is a number$/, 'a');
   await refuses('wrong.ts', /^wrong\.ts: export default is no agent: run is undefined; write async \*run/);
+});
+
+test('a package is imported as the module would import it', async t => {
+  const folder = await folderWith(t, { 'graph.ts': '' });
+  const own = join(folder, 'node_modules', 'only-there');
+  await mkdir(own, { recursive: true });
+  await writeFile(join(own, 'package.json'), '{"name":"only-there","exports":{"./part":"./part.mjs"}}');
+  await writeFile(join(own, 'part.mjs'), 'export const mine = 7;');
+  assert.equal((await importAs('only-there/part', { path: './graph.ts', folder }))?.mine, 7);
+  assert.equal(await importAs('only-there/part', { path: './graph.ts', folder: '/' }), undefined);
 });

@@ -40,6 +40,24 @@ function isAgent(value: unknown): value is Agent {
   return typeof run === 'function' && typeof skills === 'function' && typeof close === 'function';
 }
 
+/** A package as the module at `path` would import it; undefined where it is not installed for that module. */
+export async function importAs(
+  specifier: string,
+  { path, folder }: { path: string; folder: string },
+): Promise<Record<string, unknown> | undefined> {
+  const parentURL = pathToFileURL(resolve(folder, path)).href;
+  const as = registerHooks({
+    resolve: (asked, context, next) => (asked === specifier ? next(asked, { ...context, parentURL }) : next(asked, context)),
+  });
+  try {
+    return await import(specifier);
+  } catch {
+    return undefined;
+  } finally {
+    as.deregister();
+  }
+}
+
 const KIT: ReadonlyMap<string, string> = new Map(
   ['@hopline/agent', '@hopline/agent/test-kit'].map(module => [module, import.meta.resolve(module)]),
 );
