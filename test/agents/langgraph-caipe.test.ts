@@ -8,7 +8,7 @@ import { Fold } from '@hopline/a2a';
 import { type Frame, frames, messageParams, type StreamRequest, shapeOf, textOf } from '../cluster/a2a-stream.ts';
 import { Cluster } from '../cluster/cluster.ts';
 
-/** A graph whose process dies, in profile `caipe`: its thread is in a file, its turn in the log. */
+/** Graphs in profile `caipe`, also one whose process dies: its thread is in a file, its turn in the log. */
 
 const COUNTED = Array.from({ length: 150 }, (_, index) => `${index} `).join('');
 let folder: string;
@@ -17,7 +17,10 @@ let cluster: Cluster;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'langgraph-death-'));
   cluster = await Cluster.start({
-    agents: [{ name: 'graph', adapter: 'langgraph', module: 'graphs/durable.ts', export: 'slow', checkpointer: 'saver' }],
+    agents: [
+      { name: 'graph', adapter: 'langgraph', module: 'graphs/durable.ts', export: 'slow', checkpointer: 'saver' },
+      { name: 'routed', adapter: 'langgraph', module: 'graphs/graphs.ts', export: 'routed' },
+    ],
     agentsFolder: fileURLToPath(new URL('.', import.meta.url)),
     env: { HOPLINE_ACK_WAIT_MS: '1500', THREADS_FILE: join(folder, 'threads.json') },
   });
@@ -46,7 +49,7 @@ test('S2-2 C-5 a graph that dies in mid-stream goes on from its checkpoint in an
   timeout: 60_000,
 }, async () => {
   let death: Promise<void> | undefined;
-  const list = await follow({ text: 'count' }, ({ event }) => {
+  const list = await follow({ params: messageParams('count', { metadata: { agent: 'graph' } }) }, ({ event }) => {
     if (death === undefined && JSON.stringify(event).includes('20 ')) death = restartAgent();
   });
   await death;
@@ -64,4 +67,30 @@ test('S2-2 C-5 a graph that dies in mid-stream goes on from its checkpoint in an
   assert.equal(textOf(answered, 'streaming_result'), 'painted blue');
   assert.equal(textOf(answered, 'partial_result'), 'painted blue');
   assert.equal(shapeOf(answered.at(-1)!), 'status:completed');
+});
+
+const ask = (graph: string) => follow({ params: messageParams(graph, { metadata: { agent: 'routed' } }) });
+const segments = (list: Frame[]) => {
+  const fold = new Fold();
+  for (const { event } of list) fold.add(event);
+  assert.deepEqual(fold.violations, []);
+  return [...fold.artifacts.values()].filter(({ name }) => name === 'streaming_result').map(({ text }) => text);
+};
+
+test('S1-25 S2-2 in caipe each model call is a segment of the answer, which is said once', async () => {
+  const parallel = await ask('parallel');
+  assert.deepEqual(segments(parallel).toSorted(), ['alpha', 'beta', 'both']);
+  assert.equal(textOf(parallel, 'partial_result'), segments(parallel).join(''));
+  const react = await ask('react');
+  assert.deepEqual(segments(react), ['I look it up. ', 'Found value of a and value of b']);
+  assert.equal(
+    react.filter(frame => shapeOf(frame) === 'artifact:tool_notification_start').length,
+    1 + 2,
+    'ours, and two of the graph',
+  );
+});
+
+test('S1-12 in caipe the outbox replaces what was streamed before it', async () => {
+  const list = await ask('outbox');
+  assert.equal(textOf(list, 'partial_result'), 'the outbox');
 });
