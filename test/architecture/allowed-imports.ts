@@ -26,6 +26,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'a2a-http': ['a2a', 'a2a-door', 'a2a-proto-03', 'agent-card', 'events'],
   'a2a-grpc': ['a2a', 'a2a-door', 'a2a-proto-03', 'agent-card'],
   'agent-a2a': ['a2a', 'agent', 'agent-card'],
+  'agent-langgraph': ['a2a', 'agent'],
   'agent-mcp': ['a2a', 'agent'],
   'agent-recording': ['agent'],
   ingress: [
@@ -51,6 +52,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'agent',
     'agent-a2a',
     'agent-card',
+    'agent-langgraph',
     'agent-mcp',
     'agent-recording',
     'auth',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { adapters } from './adapters.ts';
 import { frameEncoding } from './frame-encoding.ts';
 import { load } from './load.ts';
 import { runBench, verdictLines } from './run-bench.ts';
@@ -9,7 +10,7 @@ import { throughput } from './throughput.ts';
 /** The figures of so small a run mean nothing; that every text arrived whole does: a question whose text did not is failed. */
 test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, async () => {
   const lines: string[] = [];
-  const report = await runBench([throughput, sdkPeer, load, frameEncoding], 'tiny', line => lines.push(line));
+  const report = await runBench([throughput, sdkPeer, load, frameEncoding, adapters], 'tiny', line => lines.push(line));
   assert.deepEqual(
     report.answers.filter(({ failed }) => failed !== undefined),
     [],

@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs';
+import { adapters } from './adapters.ts';
 import { helpText, readOptions } from './bench-options.ts';
 import { coalescerTable } from './coalescer-table.ts';
 import { fanOut } from './fan-out.ts';
@@ -11,7 +12,17 @@ import { sdkPeer } from './sdk-peer.ts';
 import { taskLength } from './task-length.ts';
 import { throughput } from './throughput.ts';
 
-const QUESTIONS: Question[] = [throughput, sdkPeer, fanOut, taskLength, idleMemory, load, coalescerTable, frameEncoding];
+const QUESTIONS: Question[] = [
+  throughput,
+  sdkPeer,
+  fanOut,
+  taskLength,
+  idleMemory,
+  load,
+  coalescerTable,
+  frameEncoding,
+  adapters,
+];
 /** A run that takes longer measures a machine that is busy with something else, or waits for a process that hangs. */
 const RUN_MS_MAX = 8 * 60_000;
 const QUICK_RUN_MS_MAX = 4 * 60_000;

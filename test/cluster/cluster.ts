@@ -7,7 +7,7 @@ export type ClusterOptions = {
   supervisors?: number;
   /** None by default: most tests have no webhooks. */
   notifiers?: number;
-  profile?: 'caipe' | 'transparent';
+  profile?: 'caipe' | 'transparent' | 'aion';
   /** Ingress speaks gRPC as well; the card tells where. */
   grpc?: boolean;
   /** Entries of an agents file. */

@@ -10,6 +10,8 @@ export type ReceivedSpan = {
   spanId: string;
   parentId: string;
   links: string[];
+  /** Of each event its name and the values of its attributes. */
+  events: string[][];
   status: number;
 };
 
@@ -61,8 +63,14 @@ function spanOf(service: string, span: Buffer): ReceivedSpan {
     spanId: hex(2),
     parentId: hex(4),
     links,
+    events: messages(span, 11).map(eventOf),
     status: Number(code ?? 0),
   };
+}
+
+function eventOf(event: Buffer): string[] {
+  const name = messages(event, 2)[0]?.toString() ?? '';
+  return [name, ...messages(event, 3).map(attribute => messages(messages(attribute, 2)[0]!, 1)[0]?.toString() ?? '')];
 }
 
 function serviceOf(resourceSpans: Buffer): string {

@@ -1,5 +1,5 @@
 import type { Artifact, Metadata, Part } from '@hopline/a2a';
-import type { LaneArtifact } from '@hopline/events';
+import type { ArtifactInput, InputSource, LaneArtifact } from '@hopline/events';
 import type { Lanes } from './lanes.ts';
 import { BoundExceeded } from './limits.ts';
 import { SaidText } from './said-text.ts';
@@ -32,15 +32,16 @@ export class ArtifactLanes {
     this.#options = options;
   }
 
-  take(artifact: Artifact, append: boolean, last: boolean): void {
+  take(artifact: Artifact, append: boolean, last: boolean, source?: InputSource): void {
     const { lanes } = this.#options;
     const shown = this.#shown.get(artifact.artifactId) ?? this.#begin(artifact);
     if (shown.closed) return;
     const text = plainText(artifact.parts);
-    if (text === undefined) this.#pass(shown, artifact.parts, append, last);
+    const said = source && { source };
+    if (text === undefined) this.#pass(shown, { parts: artifact.parts, append, last, ...said });
     else if (text !== '' || shown.said.length > 0 || lanes.isOpen(shown.lane)) {
-      lanes.say(shown.lane, shown.artifact, append ? shown.said.token(text) : shown.said.snapshot(text));
-    } else if (last) this.#pass(shown, artifact.parts, append, last);
+      lanes.say(shown.lane, shown.artifact, append ? shown.said.token(text) : shown.said.snapshot(text), said);
+    } else if (last) this.#pass(shown, { parts: artifact.parts, append, last, ...said });
     if (!last) return;
     lanes.close(shown.lane);
     shown.closed = true;
@@ -56,11 +57,11 @@ export class ArtifactLanes {
     return shown;
   }
 
-  #pass({ lane, artifact }: Shown, parts: Part[], append: boolean, last: boolean): void {
+  #pass({ lane, artifact }: Shown, update: Pick<ArtifactInput, 'parts' | 'append' | 'last' | 'source'>): void {
     const { lanes, bytesMax } = this.#options;
-    const bytes = Buffer.byteLength(JSON.stringify(parts));
+    const bytes = Buffer.byteLength(JSON.stringify(update.parts));
     if (bytes > bytesMax) throw new BoundExceeded(`an artifact of the agent has more than ${bytesMax} bytes`);
-    lanes.artifact({ kind: 'artifact', lane, artifact, parts, append, last });
+    lanes.artifact({ kind: 'artifact', lane, artifact, ...update });
   }
 }
 

@@ -8,26 +8,32 @@ type OrphanTool = { lane: string; tool: string; callId: string };
 export type Earlier = {
   /** Lanes that are closed: what they show is complete and stands (S4-19). */
   closed: ReadonlySet<string>;
+  /** Lanes that a client has seen and that are still open. */
+  shown: ReadonlySet<string>;
   orphans: readonly OrphanTool[];
 };
 
-export const NOTHING_EARLIER: Earlier = { closed: new Set(), orphans: [] };
+export const NOTHING_EARLIER: Earlier = { closed: new Set(), shown: new Set(), orphans: [] };
 
 /** Reads the task's facts once. Only a second attempt needs it. */
 export async function readEarlier(log: Log, newest: StoredFacts, producer: string): Promise<Earlier> {
   const closed = new Set<string>();
+  const shown = new Set<string>();
   const orphans = new Map<string, OrphanTool>();
   const { control, first } = newest.record;
   for await (const { record } of log.facts.read(control.taskId, first || newest.seq)) {
     for (const fact of record.facts)
-      if (fact.kind === 'artifact.updated' && fact.producer === producer) note(fact, closed, orphans);
+      if (fact.kind === 'artifact.updated' && fact.producer === producer) note(fact, { closed, shown, orphans });
   }
-  return { closed, orphans: [...orphans.values()] };
+  return { closed, shown, orphans: [...orphans.values()] };
 }
 
-function note(fact: Extract<Fact, { kind: 'artifact.updated' }>, closed: Set<string>, orphans: Map<string, OrphanTool>): void {
+type Seen = { closed: Set<string>; shown: Set<string>; orphans: Map<string, OrphanTool> };
+
+function note(fact: Extract<Fact, { kind: 'artifact.updated' }>, { closed, shown, orphans }: Seen): void {
   const { lastChunk, artifact } = fact.event.artifactUpdate;
   if (lastChunk === true) closed.add(fact.lane);
+  else shown.add(fact.lane);
   const { tool, toolCallId } = artifact.metadata ?? {};
   if (typeof tool !== 'string' || typeof toolCallId !== 'string') return;
   const lane = /^(.*)\/start$/.exec(fact.lane)?.[1];

@@ -1,9 +1,16 @@
+export { abortableEvents } from './abortable-events.ts';
 export type { Agent, AgentEvent, AgentSkill, Turn } from './agent.ts';
 export { TASK_ENDED } from './agent.ts';
 export { BEAT_MS } from './announce.ts';
+export type { AgentDefinition, AgentTurn, DefinedAgent, SkillDefinition } from './define-agent.ts';
+export { defineAgent } from './define-agent.ts';
 export { RETRIES_DEFAULT, RETRIES_MAX, STOP_MS_MAX, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
+export { AgentMisuse } from './misuse.ts';
 export type { RunTurnDeps, TurnOutcome } from './run-turn.ts';
 export { HandedBack, runTurn } from './run-turn.ts';
+export type { ArtifactSpec } from './say.ts';
+export { artifact, data, done, failed, needsInput, notice } from './say.ts';
 export type { ServeAgentOptions } from './serve-agent.ts';
 export { serveAgent } from './serve-agent.ts';
 export type { TurnEnd } from './turn-inputs.ts';
+export type { Loggable, TurnLog } from './turn-log.ts';

@@ -1,4 +1,4 @@
-import type { AgentInput, ArtifactInput, LaneArtifact } from '@hopline/events';
+import type { AgentInput, ArtifactInput, InputSource, LaneArtifact } from '@hopline/events';
 import { BoundExceeded, TURN_TEXT_BYTES_MAX } from './limits.ts';
 import type { Saying } from './said-text.ts';
 
@@ -24,18 +24,23 @@ export class Lanes {
   }
 
   /** Throws BoundExceeded after TURN_TEXT_BYTES_MAX. */
-  say(lane: string, artifact: LaneArtifact, saying: Saying | undefined, id?: string): void {
+  say(
+    lane: string,
+    artifact: LaneArtifact,
+    saying: Saying | undefined,
+    { id, source }: { id?: string; source?: InputSource } = {},
+  ): void {
     if (saying === undefined) return;
     this.#bytes += Buffer.byteLength(saying.text);
     if (this.#bytes > TURN_TEXT_BYTES_MAX) {
       throw new BoundExceeded(`the agent said more than ${TURN_TEXT_BYTES_MAX} bytes in one turn`);
     }
-    if (saying.replace || !this.#open.has(lane)) this.open(lane, artifact);
+    if (saying.replace || !this.#open.has(lane)) this.open(lane, artifact, source);
     if (saying.text !== '') this.#sink.token(lane, saying.text, Date.now(), id);
   }
 
-  open(lane: string, artifact: LaneArtifact): void {
-    this.#sink.add({ kind: 'open', lane, artifact });
+  open(lane: string, artifact: LaneArtifact, source?: InputSource): void {
+    this.#sink.add({ kind: 'open', lane, artifact, ...(source && { source }) });
     this.#open.add(lane);
   }
 

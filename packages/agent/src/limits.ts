@@ -2,6 +2,8 @@
 export const TURN_TEXT_BYTES_MAX = 16 * 1024 * 1024;
 /** Events of one turn. */
 export const TURN_EVENTS_MAX = 2_000_000;
+/** Texts of one turn that have an artifact each: half of the lanes a task may have (LANES_MAX of packages/task). */
+export const TURN_TEXTS_MAX = 64;
 /** Artifacts and notices of one turn: each is one more thing in the task that every client reads. */
 export const TURN_ARTIFACTS_MAX = 1_000;
 /**

@@ -8,7 +8,9 @@ import type { Agent, AgentEvent, Turn } from './agent.ts';
 import { type Earlier, NOTHING_EARLIER, readEarlier } from './earlier-attempts.ts';
 import { BoundExceeded, WAITING_BYTES_MAX } from './limits.ts';
 import { type Over, overBecause, watchTask } from './task-watch.ts';
+import { DONE, endOf, failed, isEnd, placeOf, thrownBy } from './turn-end.ts';
 import { type TurnEnd, TurnInputs } from './turn-inputs.ts';
+import { turnLog } from './turn-log.ts';
 
 export type RunTurnDeps = {
   log: Log;
@@ -125,10 +127,11 @@ async function play(deps: RunTurnDeps, turn: Turn, to: { inputs: TurnInputs; wri
   try {
     for (;;) {
       const step = await events.next().catch(error => ({ thrown: error as unknown }));
-      if ('thrown' in step) return turn.signal.aborted ? DONE : thrownBy(deps, step.thrown);
+      if ('thrown' in step) return turn.signal.aborted ? DONE : threw(deps, step.thrown);
       if (step.done === true) return DONE;
       const event = step.value;
-      if (event.type === 'done' || event.type === 'failed' || event.type === 'interrupted') return endOf(event);
+      if (isEnd(event)) return endOf(event);
+      if (event.type === 'step') hop.step({ [ATTR.graphNode]: event.step });
       pulse.beat(event);
       inputs.take(event);
       await writer.ready();
@@ -159,29 +162,18 @@ async function settle(inputs: TurnInputs, writer: InputWriter, end: TurnEnd): Pr
   return said;
 }
 
-const DONE: TurnEnd = { state: 'TASK_STATE_COMPLETED' };
-
-const failed = (reason: string, retryable: boolean): TurnEnd => ({ state: 'TASK_STATE_FAILED', reason, retryable });
-
-function endOf(event: Extract<AgentEvent, { type: 'done' | 'failed' | 'interrupted' }>): TurnEnd {
-  const said = event.message && { message: event.message };
-  const left = event.type !== 'failed' && event.resume !== undefined && { resume: event.resume };
-  if (event.type === 'done') return { ...DONE, ...said, ...left, ...(event.direct && { direct: event.direct }) };
-  if (event.type === 'interrupted') return { state: event.state, ...said, ...left };
-  return { state: event.state ?? 'TASK_STATE_FAILED', reason: event.reason, retryable: event.retryable, ...said };
+function threw({ logger, name }: RunTurnDeps, error: unknown): TurnEnd {
+  const reason = error instanceof Error ? error.name : typeof error;
+  logger.warn({ agent: name, reason, path: placeOf(error) }, 'agent threw');
+  return thrownBy(error);
 }
 
-function thrownBy({ logger, name }: RunTurnDeps, error: unknown): TurnEnd {
-  logger.warn({ agent: name, reason: error instanceof Error ? error.name : typeof error }, 'agent threw');
-  return failed('the agent failed', false);
-}
-
-function turnOf({ name }: RunTurnDeps, { work, attempt }: Job, { hop, conversation }: Around, signal: AbortSignal): Turn {
+function turnOf({ name, logger }: RunTurnDeps, { work, attempt }: Job, { hop, conversation }: Around, signal: AbortSignal): Turn {
   const { taskId, contextId, message, owner, metadata = {} } = work;
   const { messages: history, resumes } = conversation;
   const resume = work.call?.resume ?? resumes.get(name);
   const asked = { taskId, contextId, message, metadata, ...(owner && { owner }), ...(resume !== undefined && { resume }) };
-  return { ...asked, history, attempt, trace: hop.carrier(), signal };
+  return { ...asked, history, attempt, trace: hop.carrier(), signal, log: turnLog(logger, name) };
 }
 
 function attributesOf(name: string, { work, attempt }: { work: Work; attempt: number }) {

@@ -22,7 +22,9 @@ export const CALL = 'call-1-1';
 
 export const quiet = createLogger({ service: 'test', instance: 'test', level: 'silent' });
 
-type Mode = 'caipe' | 'transparent' | 'direct';
+type Mode = 'caipe' | 'transparent' | 'aion' | 'direct';
+
+const profileOf = (mode: Mode) => (mode === 'direct' ? 'transparent' : mode);
 
 /** One task in the memory twin, with its relay in miniature: the decider folds what was said. */
 export class TaskLog {
@@ -42,7 +44,7 @@ export class TaskLog {
     const task = new TaskLog(mode, options);
     const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
     const role = mode === 'direct' ? ('agent.argocd' as const) : ('supervisor' as const);
-    const profile = mode === 'caipe' ? ('caipe' as const) : ('transparent' as const);
+    const profile = profileOf(mode);
     await task.decide({
       kind: 'client',
       taskId: task.taskId,
@@ -61,7 +63,7 @@ export class TaskLog {
     const call = this.#mode === 'caipe' ? { id: CALL, answer: ANSWER } : { id: CALL };
     const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
     const { taskId } = this;
-    const profile = this.#mode === 'caipe' ? 'caipe' : 'transparent';
+    const profile = profileOf(this.#mode);
     const base: Work = { v: 1, taskId, contextId: 'c1', turn: 1, profile, message, ...(this.#mode !== 'direct' && { call }) };
     return { work: { ...base, ...work }, attempt, exhausted, ...(trace && { trace }) };
   }

@@ -1,12 +1,13 @@
-import type { InterruptedState, Message, TerminalState } from '@hopline/a2a';
+import type { InterruptedState, Message, Metadata, TerminalState } from '@hopline/a2a';
 import type { Work } from '@hopline/events';
-import { ROOT_AGENT } from '@hopline/task';
+import { artifactIdOf, ROOT_AGENT } from '@hopline/task';
 import type { AgentEvent } from './agent.ts';
+import { AionMapping } from './aion-mapping.ts';
 import { ArtifactLanes } from './artifact-lanes.ts';
 import type { Earlier } from './earlier-attempts.ts';
 import { type InputSink, Lanes } from './lanes.ts';
 import { BoundExceeded, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX } from './limits.ts';
-import { AnswerMapping, type AnswerPlace, OwnMapping, type TextMapping } from './text-mapping.ts';
+import { AnswerMapping, type AnswerPlace, OwnMapping, type Standing, type TextMapping } from './text-mapping.ts';
 import { toolNotice } from './tool-notice.ts';
 
 /** How a turn ended. */
@@ -15,6 +16,9 @@ export type TurnEnd = {
   message?: Message;
   /** The message is the whole answer. */
   direct?: true;
+  standing?: Standing;
+  history?: Message[];
+  metadata?: Metadata;
   reason?: string;
   retryable?: boolean;
   resume?: unknown;
@@ -70,14 +74,14 @@ export class TurnInputs {
       onNew: () => this.#countArtifact(),
     });
     this.#where = { lanes: this.#lanes, lane, header: answer ?? { name: 'response' }, artifacts };
-    this.#mapping = answer ? new AnswerMapping(this.#where) : new OwnMapping(this.#where);
+    this.#mapping = mappingOf(work, this.#where);
   }
 
   begin(): void {
     const { work, attempt, sink } = this.#options;
     if (work.call === undefined) sink.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
     // What a dead attempt had streamed must not stand, even if this one says nothing.
-    if (attempt > 1) this.#lanes.open(this.#where.lane, this.#where.header);
+    if (attempt > 1) this.#mapping.slots.replace(this.#options.earlier.shown);
     this.#endOrphans();
   }
 
@@ -95,11 +99,12 @@ export class TurnInputs {
       return;
     }
     this.#goOn();
-    if (event.type === 'text') this.#mapping.text(event.text, event.id);
+    if (event.type === 'text') this.#mapping.text(event.text, event);
+    else if (event.type === 'text-end') this.#mapping.slots.end(event.stream);
     else if (event.type === 'snapshot') this.#mapping.snapshot(event.text);
-    else if (event.type === 'artifact') this.#mapping.artifact(event.artifact, event.append, event.lastChunk);
+    else if (event.type === 'artifact') this.#mapping.artifact(event);
     else if (event.type === 'tool') this.#tool(event);
-    else this.#progress(event.message);
+    else if (event.type === 'progress') this.#progress(event);
   }
 
   /** Says how the turn ended: open tool calls end, lanes close, then the state. */
@@ -110,20 +115,22 @@ export class TurnInputs {
     const failed =
       end.state === 'TASK_STATE_FAILED' || end.state === 'TASK_STATE_CANCELED' || end.state === 'TASK_STATE_REJECTED';
     for (const callId of this.#tools.keys()) this.#toolEnds(callId, failed);
-    const message = end.message && this.#endMessage(end, end.message);
+    const message = this.#endMessage(end);
     this.#lanes.closeAll();
-    const { state, reason, retryable = false, resume } = end;
+    const { state, history, reason, retryable = false, resume } = end;
+    for (const added of history ?? []) this.#checkSize(added);
     // Who began a task with us knows it by its id: only the first turn can be answered without one.
     const direct = message !== undefined && end.direct && work.turn === 1 && { direct: end.direct };
-    const said = { state, ...(message && { message }), ...direct };
+    const said = { state, ...(message && { message }), ...direct, ...(history && { history }) };
     const left = resume !== undefined && { resume };
     if (work.call === undefined) {
       // The task shows it already.
       if (waitsOn) return;
-      sink.add({ kind: 'status', ...said, ...left, ...(reason !== undefined && { metadata: { reason, retryable } }) });
+      const metadata = { ...end.metadata, ...(reason !== undefined && { reason, retryable }) };
+      sink.add({ kind: 'status', ...said, ...left, ...(Object.keys(metadata).length > 0 && { metadata }) });
       return;
     }
-    const why = reason !== undefined && { reason, retryable };
+    const why = { ...(end.metadata && { metadata: end.metadata }), ...(reason !== undefined && { reason, retryable }) };
     sink.add({ kind: 'ended', call: work.call.id, ...said, ...why, ...left });
   }
 
@@ -142,9 +149,9 @@ export class TurnInputs {
     this.#options.sink.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
   }
 
-  #endMessage({ state, direct }: TurnEnd, message: Message): Message | undefined {
-    const ending = (said: Message) => (direct ? this.#mapping.whole(said) : this.#mapping.ending(said));
-    const left = state === 'TASK_STATE_COMPLETED' ? ending(message) : message;
+  #endMessage({ state, direct, standing, message }: TurnEnd): Message | undefined {
+    const ending = () => (direct && message ? this.#mapping.whole(message) : this.#mapping.ending(message, standing));
+    const left = state === 'TASK_STATE_COMPLETED' ? ending() : message;
     if (left !== undefined) this.#checkSize(left);
     return left;
   }
@@ -189,19 +196,20 @@ export class TurnInputs {
   }
 
   /**
-   * Progress is a state with a message where the agent speaks for the task, or where its own states pass (profile `transparent`). Else its progress is one artifact that always holds the newest line,
+   * Progress is a state with a message where the agent speaks for the task, or where its own states pass (profiles `transparent`, `aion`). Else its progress is one artifact that always holds the newest line,
    * so that it is seen and stays out of the answer (S4-21, S2-33).
    */
-  #progress(message: Message): void {
+  #progress({ message, source }: Extract<AgentEvent, { type: 'progress' }>): void {
     this.#checkSize(message);
     const { work, sink } = this.#options;
-    if (work.call === undefined || work.profile === 'transparent') {
-      sink.add({ kind: 'status', state: 'TASK_STATE_WORKING', message });
+    const from = source && { source };
+    if (work.call === undefined || work.profile !== 'caipe') {
+      sink.add({ kind: 'status', state: 'TASK_STATE_WORKING', message, ...from });
       return;
     }
     const artifact = { name: 'progress', metadata: { sourceAgent: this.#options.agent } };
     const lane = `${this.#prefix}/progress`;
-    this.#lanes.artifact({ kind: 'artifact', lane, artifact, parts: message.parts, append: false, last: false });
+    this.#lanes.artifact({ kind: 'artifact', lane, artifact, parts: message.parts, append: false, last: false, ...from });
   }
 
   #countArtifact(): void {
@@ -217,4 +225,9 @@ export class TurnInputs {
       throw new BoundExceeded(`a message of the agent has more than ${eventBytesMax} bytes`);
     }
   }
+}
+
+function mappingOf({ taskId, profile, call }: Work, where: AnswerPlace): TextMapping {
+  if (call?.answer) return new AnswerMapping(where);
+  return profile === 'aion' ? new AionMapping(where, artifactIdOf(taskId, `${where.lane}/message`)) : new OwnMapping(where);
 }

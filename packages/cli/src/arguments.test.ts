@@ -11,6 +11,8 @@ const NOTHING = {
   context: undefined,
   task: undefined,
   cursor: undefined,
+  name: undefined,
+  export: undefined,
   state: undefined,
   limit: 20,
   json: false,
@@ -27,6 +29,10 @@ test('each command takes its subject and its options, in any order', () => {
   assert.deepEqual(parseArguments(['follow', 't', '--cursor', '3.7'], ''), {
     ...NOTHING,
     ...{ command: 'follow', subject: 't', cursor: '3.7' },
+  });
+  assert.deepEqual(parseArguments(['agent', './a.ts', '--name', 'n', '--export', 'e'], ''), {
+    ...NOTHING,
+    ...{ command: 'agent', subject: './a.ts', name: 'n', export: 'e' },
   });
   assert.deepEqual(parseArguments(['card'], ''), { ...NOTHING, command: 'card', subject: undefined });
   assert.deepEqual(parseArguments(['list', '--state', 'input-required', '--limit', '10000', '--context', 'c'], ''), {
@@ -50,6 +56,8 @@ test('what cannot be understood is a usage error that says where to look', () =>
     ['toString'],
     ['ask', 'two', 'texts'],
     ['get'],
+    ['agent'],
+    ['agent', 'a.ts', 'b.ts'],
     ['cancel', ''],
     ['follow', 'a', 'b'],
     ['card', 'x'],
@@ -77,6 +85,7 @@ test('help names every option a command takes, and every exit code', () => {
     get: [],
     cancel: [],
     card: [],
+    agent: ['name', 'export'],
   };
   for (const [command, own] of Object.entries(options)) {
     assert.deepEqual(parseArguments([command, '--help'], undefined), { help: command });

@@ -13,7 +13,7 @@ export type Invocation =
   | { help: keyof typeof HELP }
   | {
       command: CommandName;
-      /** The text of `ask`, the task of the others. */
+      /** The text of `ask`, the file of `agent`, the task of the others. */
       subject: string | undefined;
       url: string;
       json: boolean;
@@ -24,6 +24,8 @@ export type Invocation =
       state: TaskState | undefined;
       /** 1 to LIST_LIMIT_MAX. */
       limit: number;
+      name: string | undefined;
+      export: string | undefined;
     };
 
 const text = { type: 'string' } as const;
@@ -38,6 +40,7 @@ const COMMANDS = {
   get: { options: {}, subjects: 'one' },
   cancel: { options: {}, subjects: 'one' },
   card: { options: {}, subjects: 'none' },
+  agent: { options: { name: text, export: text }, subjects: 'one' },
 } as const satisfies Record<CommandName, { options: ParseArgsConfig['options']; subjects: string }>;
 
 /** Reads the command line. Throws UsageError. `urlOfEnvironment` counts where the line names no URL. */
@@ -50,8 +53,22 @@ export function parseArguments(argv: readonly string[], urlOfEnvironment: string
   if (values.help === true) return { help: first };
   const [subject, ...more] = positionals;
   if (more.length > 0 || (subjects === 'none' && subject !== undefined)) throw new UsageError(tooMany(first));
-  if (subjects === 'one' && !subject) throw new UsageError(`${first} needs the id of a task; see hopline ${first} --help`);
-  const { agent, context, task, cursor, state, limit, url, json } = values as Partial<Record<string, string>>;
+  if (subjects === 'one' && !subject)
+    throw new UsageError(
+      `${first} needs ${first === 'agent' ? 'the file of an agent' : 'the id of a task'}; see hopline ${first} --help`,
+    );
+  const {
+    agent,
+    context,
+    task,
+    cursor,
+    state,
+    limit,
+    name,
+    export: exported,
+    url,
+    json,
+  } = values as Partial<Record<string, string>>;
   return {
     command: first,
     subject,
@@ -63,6 +80,8 @@ export function parseArguments(argv: readonly string[], urlOfEnvironment: string
     cursor,
     state: stateFrom(state),
     limit: limitFrom(limit),
+    name,
+    export: exported,
   };
 }
 
@@ -82,7 +101,13 @@ function read(command: CommandName, args: string[], options: NonNullable<ParseAr
 
 function tooMany(command: CommandName): string {
   const wanted =
-    command === 'ask' ? 'one text: put it in quotes' : COMMANDS[command].subjects === 'none' ? 'nothing' : 'one task';
+    command === 'ask'
+      ? 'one text: put it in quotes'
+      : command === 'agent'
+        ? 'one file'
+        : COMMANDS[command].subjects === 'none'
+          ? 'nothing'
+          : 'one task';
   return `${command} takes ${wanted}; see hopline ${command} --help`;
 }
 

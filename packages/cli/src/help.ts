@@ -17,6 +17,7 @@ const OVERVIEW = `hopline COMMAND [options]     asks agents over A2A, and comes 
   get TASK        prints a task as it is now
   cancel TASK     cancels a task
   card            prints who the server is and what it can do
+  agent FILE      runs an agent of your own in the cluster on this machine
 
 hopline COMMAND --help says more. The answer goes to standard output, everything else to standard error; states and notices only on a terminal.
 
@@ -41,5 +42,11 @@ export const HELP = {
   get: `hopline get TASK [options]     prints what a task has answered so far; --json prints the whole task\n${COMMON}`,
   cancel: `hopline cancel TASK [options]     cancels a task\n${COMMON}`,
   card: `hopline card [options]     prints who the server is and what it can do; --json prints the card itself\n${COMMON}`,
+  agent: `hopline agent FILE [options]     runs the agent that a module exports, as a process of the cluster on this machine, until Ctrl-C
+
+  --name NAME     its name in the cluster; else the one of its definition
+  --export NAME   the export that is the agent (default: default)${COMMON}
+The cluster is the one of NATS_URL, else the one that \`npm start\` runs (HOPLINE_HOME).
+`,
 };
 export type CommandName = Exclude<keyof typeof HELP, ''>;

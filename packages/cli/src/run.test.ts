@@ -221,3 +221,20 @@ test('who is asked for credentials is told how to give them, and what was sent i
   assert.match(err, /^hopline: Authentication required: the credentials are not valid\n.*set HOPLINE_TOKEN/);
   assert.doesNotMatch(err, /SECRET/);
 });
+
+test('agent says what is missing before it starts anything', async () => {
+  const noFile = await hopline({}, ['agent', './nowhere.ts']);
+  assert.deepEqual([noFile.code, noFile.err], [2, 'hopline: there is no file ./nowhere.ts\n']);
+  const noCluster = await hopline({}, ['agent', import.meta.filename], { environment: { HOPLINE_HOME: '/nowhere' } });
+  assert.equal(noCluster.code, 2);
+  assert.match(noCluster.err, /no cluster runs here/);
+});
+
+test('agent that cannot start ends with the reason, and not with a stream of logs', { timeout: 30_000 }, async () => {
+  const { code, err, out } = await hopline({}, ['agent', `${import.meta.dirname}/exit-code.ts`, '--export', 'missing'], {
+    environment: { NATS_URL: 'nats://127.0.0.1:1' },
+  });
+  assert.deepEqual([code, out], [1, '']);
+  assert.match(err, /start failed: .*exit-code\.ts exports no missing/);
+  assert.match(err, /the agent ended with code 1/);
+});

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import { A2AError } from '@hopline/a2a';
 import { createClient } from '@hopline/client';
+import { agent } from './agent.ts';
 import { type Invocation, parseArguments, URL_DEFAULT } from './arguments.ts';
 import { ask } from './ask.ts';
 import { cancel } from './cancel.ts';
@@ -51,8 +52,10 @@ type Asked = Exclude<Invocation, { help: unknown }>;
 async function runCommand(asked: Asked, output: Output, surroundings: Surroundings): Promise<ExitCode> {
   const { environment, signal } = surroundings;
   const { command, subject = '', url, json } = asked;
+  const urlOption = url === URL_DEFAULT ? '' : ` --url ${url}`;
+  if (command === 'agent') return agent({ ...asked, file: subject, output, environment, signal, urlOption });
   const client = createClient({ url, headers: credentials(environment) });
-  const context: CommandContext = { client, output, json, signal, urlOption: url === URL_DEFAULT ? '' : ` --url ${url}` };
+  const context: CommandContext = { client, output, json, signal, urlOption };
   switch (command) {
     case 'ask':
       return ask(context, { ...asked, text: await questionOf(asked, surroundings) });

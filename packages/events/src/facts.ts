@@ -9,7 +9,7 @@ import type {
   TaskStatusUpdateEvent,
   TerminalState,
 } from '@hopline/a2a';
-import type { LaneArtifact, Profile } from './inputs.ts';
+import type { InputSource, LaneArtifact, Profile } from './inputs.ts';
 import type { Owner } from './owner.ts';
 import type { Role } from './subjects.ts';
 
@@ -75,6 +75,9 @@ export type StatusChanged = Visible & {
   call?: string;
   /** What the directly addressed agent wants back in its next turn, as `CallEnded.resume`, or the agent of `call`. Never shown to clients. */
   resume?: unknown;
+  /** Messages of the agent that join the history with this status. */
+  history?: Message[];
+  source?: InputSource;
 };
 
 /** A lane was opened, or opened again by a later attempt or a snapshot: its next chunk has `append:false`. */
@@ -84,6 +87,7 @@ export type LaneOpened = FactBase & {
   producer: string;
   attempt: number;
   artifact: LaneArtifact;
+  source?: InputSource;
 };
 
 export type ArtifactUpdated = Visible & {
@@ -94,6 +98,9 @@ export type ArtifactUpdated = Visible & {
   attempt: number;
   /** Present on chunks that the coalescer made. */
   chunk?: ChunkProvenance;
+  /** The artifact leaves the task when the task has ended. */
+  transitory?: true;
+  source?: InputSource;
 };
 
 export type CallStarted = FactBase & { kind: 'call.started'; call: string; agent: string };
@@ -105,6 +112,8 @@ export type CallEnded = FactBase & {
   state: TerminalState | InterruptedState;
   message?: Message;
   direct?: true;
+  metadata?: Metadata;
+  history?: Message[];
   reason?: string;
   retryable?: boolean;
   resume?: unknown;

@@ -31,6 +31,7 @@ export type {
   CloseInput,
   EndedInput,
   InputRecord,
+  InputSource,
   LaneArtifact,
   MessageInput,
   OpenInput,

@@ -7,8 +7,11 @@ import type { Role } from './subjects.ts';
  * They are never the order of truth for clients; the relay folds them into facts. PROTOCOL.md section 3.
  */
 
-/** How the supervisor shows its agents' work. `transparent`: the agent's own events pass; only ids, coalescing and hops are ours. */
-export const PROFILES = ['caipe', 'transparent'] as const;
+/**
+ * How the supervisor shows its agents' work. `transparent`: the agent's own events pass; only ids, coalescing and hops are ours. `aion`: they pass too, and text that streams is the transitory
+ * artifact `aion:stream-delta`; what lasts is the message at the end (S1-26, S1-28).
+ */
+export const PROFILES = ['caipe', 'transparent', 'aion'] as const;
 export type Profile = (typeof PROFILES)[number];
 
 /** A client sends a message: the first one creates the task, a later one continues it. */
@@ -44,17 +47,29 @@ export type TimeoutInput = {
 
 /** What the client sees of a lane: repeated on every chunk (S0-8). */
 export type LaneArtifact = {
+  /** Id of the artifact where a profile fixes it; else it is made of the lane. Never an agent's. */
+  id?: string;
+  /** Leaves the task when the task has ended: for those who follow the stream, not for those who read the task later (S1-28, C-19). */
+  transitory?: true;
   name?: string;
   description?: string;
   metadata?: Metadata;
   extensions?: string[];
 };
 
+/** Where in the agent an input comes from: for the log, never shown to clients (S1-21, S1-31). */
+export type InputSource = {
+  /** The agent's own name of the stream, e.g. `messages` or `custom` of a LangGraph graph. */
+  mode: string;
+  /** The step of its own plan, e.g. a node of a graph. */
+  node?: string;
+};
+
 /**
  * Opens a lane: a run of text that becomes one artifact. Lane names are unique in a task; only the producer that opened a lane writes to it.
  * Opening it again (a new attempt, or a snapshot that replaces) makes the next chunk replace what was streamed (`append:false`, C-5).
  */
-export type OpenInput = { kind: 'open'; lane: string; artifact: LaneArtifact };
+export type OpenInput = { kind: 'open'; lane: string; artifact: LaneArtifact; source?: InputSource };
 
 /** Tokens of one lane, as the source said them: boundaries, times and message ids are kept. Each token is one ordinal. */
 export type TextInput = {
@@ -81,6 +96,7 @@ export type ArtifactInput = {
   parts: Part[];
   append: boolean;
   last: boolean;
+  source?: InputSource;
 };
 
 /** The task's state as its root producer (the supervisor, or the agent that is called directly) says it. */
@@ -93,6 +109,9 @@ export type StatusInput = {
   metadata?: Metadata;
   /** As of an ended call, of the agent that was addressed directly. */
   resume?: unknown;
+  /** Messages of the agent that join the history of the task, each once by its id (S1-16, S1-17). */
+  history?: Message[];
+  source?: InputSource;
 };
 
 /** The supervisor hands a part of the task to an agent. Recorded before the work is sent. */
@@ -106,6 +125,10 @@ export type EndedInput = {
   message?: Message;
   /** As of a status. */
   direct?: true;
+  /** As of a status. */
+  metadata?: Metadata;
+  /** As of a status. */
+  history?: Message[];
   /** Why it failed, for people; never contains message content. */
   reason?: string;
   retryable?: boolean;

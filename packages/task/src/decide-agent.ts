@@ -47,8 +47,9 @@ function open(control: TaskControl, from: Producer, input: OpenInput, at: number
   if (lane === undefined && Object.keys(control.lanes).length >= LANES_MAX) {
     return failTask(control, `more than ${LANES_MAX} streamed artifacts`, at);
   }
-  const { artifact } = input;
-  return { facts: [{ kind: 'lane.opened', at, lane: input.lane, producer: from.id, attempt: from.attempt, artifact }] };
+  const { artifact, source } = input;
+  const opened = { at, lane: input.lane, producer: from.id, attempt: from.attempt, artifact, ...(source && { source }) };
+  return { facts: [{ kind: 'lane.opened', ...opened }] };
 }
 
 function close(control: TaskControl, from: Producer, name: string, at: number): Decision {
@@ -69,7 +70,8 @@ function artifact(control: TaskControl, from: Producer, input: ArtifactInput, at
   // An append to an artifact that is not open would be lost by some clients and doubled by others: it opens or replaces instead (S0-13).
   const append = input.append && lane?.phase === 'open';
   const owner = { producer: from.id, attempt: from.attempt, artifact: input.artifact };
-  return { facts: [artifactFact(control, input.lane, owner, { parts: input.parts, append, lastChunk: input.last }, at)] };
+  const fact = artifactFact(control, input.lane, owner, { parts: input.parts, append, lastChunk: input.last }, at);
+  return { facts: [input.source === undefined ? fact : { ...fact, source: input.source }] };
 }
 
 function status(control: TaskControl, from: Producer, input: StatusInput, at: number): Decision {
@@ -85,7 +87,7 @@ function status(control: TaskControl, from: Producer, input: StatusInput, at: nu
 }
 
 /**
- * What a called agent may say for the task: its progress in profile `transparent` (the agent's states and messages pass), and in every profile that it needs credentials, and that it
+ * What a called agent may say for the task: its progress in profiles where its states and messages pass, and in every profile that it needs credentials, and that it
  * goes on: they may reach it another way than by us, so its call does not end ([A2A 1.0] 7.6.1).
  */
 function passesThrough(control: TaskControl, from: Producer, { state, message }: StatusInput): boolean {
@@ -93,7 +95,7 @@ function passesThrough(control: TaskControl, from: Producer, { state, message }:
   if (called === undefined || called.state !== undefined) return false;
   if (state === 'TASK_STATE_AUTH_REQUIRED') return message !== undefined;
   if (state !== 'TASK_STATE_WORKING') return false;
-  return control.state === 'TASK_STATE_AUTH_REQUIRED' || (control.profile === 'transparent' && message !== undefined);
+  return control.state === 'TASK_STATE_AUTH_REQUIRED' || (control.profile !== 'caipe' && message !== undefined);
 }
 
 function call(control: TaskControl, from: Producer, input: CallInput, at: number): Decision {

@@ -43,6 +43,7 @@ export function artifactFact(
     Pick<ArtifactUpdated['event']['artifactUpdate']['artifact'], 'parts'>,
   at: number,
 ): ArtifactUpdated {
+  const { id = artifactIdOf(control.taskId, lane), transitory, ...shown } = state.artifact ?? {};
   return {
     kind: 'artifact.updated',
     at,
@@ -51,7 +52,7 @@ export function artifactFact(
       artifactUpdate: {
         taskId: control.taskId,
         contextId: control.contextId,
-        artifact: { artifactId: artifactIdOf(control.taskId, lane), ...state.artifact, parts: update.parts },
+        artifact: { artifactId: id, ...shown, parts: update.parts },
         append: update.append === true,
         lastChunk: update.lastChunk === true,
       },
@@ -59,6 +60,7 @@ export function artifactFact(
     lane,
     producer: state.producer,
     attempt: state.attempt,
+    ...(transitory && { transitory }),
   };
 }
 
@@ -75,7 +77,7 @@ export function closeLanes(facts: Facts, at: number, only: (lane: LaneState, nam
   }
 }
 
-type Said = Pick<StatusInput, 'message' | 'direct' | 'metadata' | 'resume'> & Pick<StatusChanged, 'call'>;
+type Said = Pick<StatusInput, 'message' | 'direct' | 'metadata' | 'resume' | 'history' | 'source'> & Pick<StatusChanged, 'call'>;
 
 /**
  * Moves the task to a state over every state between (`transitions.ts`); adds nothing where no legal life leads there. The only place where a change of state becomes a fact.
@@ -89,7 +91,9 @@ export function changeState(facts: Facts, to: TaskState, at: number, said: Said 
 }
 
 function statusFact(control: TaskControl, state: TaskState, at: number, said: Said): StatusChanged {
-  const message = said.message && { ...said.message, taskId: control.taskId, contextId: control.contextId };
+  const { taskId, contextId } = control;
+  const message = said.message && { ...said.message, taskId, contextId };
+  const history = said.history?.map(added => ({ ...added, taskId, contextId }));
   return {
     kind: 'status.changed',
     at,
@@ -105,6 +109,8 @@ function statusFact(control: TaskControl, state: TaskState, at: number, said: Sa
     ...(message && said.direct && { direct: true }),
     ...(said.call !== undefined && { call: said.call }),
     ...(said.resume !== undefined && { resume: said.resume }),
+    ...(history && { history }),
+    ...(said.source && { source: said.source }),
   };
 }
 

@@ -1,5 +1,5 @@
-import type { Artifact, Message, Part, Task, TaskArtifactUpdateEvent } from '@hopline/a2a';
-import type { Fact } from '@hopline/events';
+import { type Artifact, isTerminal, type Message, type Part, type Task, type TaskArtifactUpdateEvent } from '@hopline/a2a';
+import type { Fact, StatusChanged } from '@hopline/events';
 
 /** The task as a client knows it after some fact: what `tasks/get` answers and what a snapshot frame holds. */
 export type TaskView = {
@@ -8,6 +8,8 @@ export type TaskView = {
   generation: number;
   /** The message of the status is the whole answer: the agent made no task. */
   direct?: true;
+  /** Ids of artifacts that leave the task when it has ended. */
+  transitory?: readonly string[];
 };
 
 /**
@@ -21,25 +23,46 @@ export function project(view: TaskView | undefined, fact: Fact): TaskView {
     case 'message.received':
       return { ...view, task: { ...view.task, history: [...withStatusMessage(view.task), fact.message] } };
     case 'status.changed': {
-      const { status, metadata } = fact.event.statusUpdate;
-      const merged = metadata && { metadata: { ...view.task.metadata, ...metadata } };
-      const direct = fact.direct && { direct: fact.direct };
-      return { task: { ...view.task, status, ...merged }, generation: fact.generation, ...direct };
+      const { generation, direct } = fact;
+      return { ...kept(view), task: withStatus(view, fact), generation, ...(direct && { direct }) };
     }
     case 'artifact.updated': {
-      const artifacts = withUpdate(view.task.artifacts ?? [], fact.event.artifactUpdate);
-      return { task: { ...view.task, artifacts }, generation: fact.generation };
+      const { generation, event, transitory } = fact;
+      const artifacts = withUpdate(view.task.artifacts ?? [], event.artifactUpdate);
+      const next = { ...kept(view), task: { ...view.task, artifacts }, generation };
+      return transitory ? { ...next, transitory: withId(view.transitory, event.artifactUpdate.artifact.artifactId) } : next;
     }
     default:
       return view;
   }
 }
 
+function kept({ transitory }: TaskView): Pick<TaskView, 'transitory'> {
+  return transitory === undefined ? {} : { transitory };
+}
+
+function withStatus({ task, transitory = [] }: TaskView, { event, history = [] }: StatusChanged): Task {
+  const { status, metadata } = event.statusUpdate;
+  const next = { ...task, status, ...(metadata && { metadata: { ...task.metadata, ...metadata } }) };
+  if (history.length > 0) next.history = history.reduce(withMessage, task.history ?? []);
+  if (transitory.length > 0 && isTerminal(status.state) && next.artifacts)
+    next.artifacts = next.artifacts.filter(({ artifactId }) => !transitory.includes(artifactId));
+  return next;
+}
+
+function withMessage(history: Message[], message: Message): Message[] {
+  return history.some(({ messageId }) => messageId === message.messageId) ? history : [...history, message];
+}
+
+function withId(ids: readonly string[] = [], id: string): readonly string[] {
+  return ids.includes(id) ? ids : [...ids, id];
+}
+
 /** What an agent asked stands in the history before what the user answered. */
 function withStatusMessage(task: Task): Message[] {
   const history = task.history ?? [];
   const said = task.status.message;
-  return said === undefined || history.some(message => message.messageId === said.messageId) ? history : [...history, said];
+  return said === undefined ? history : withMessage(history, said);
 }
 
 function withUpdate(artifacts: Artifact[], update: TaskArtifactUpdateEvent): Artifact[] {

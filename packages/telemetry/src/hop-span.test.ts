@@ -3,7 +3,7 @@ import { afterEach, beforeEach, mock, test } from 'node:test';
 import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
-import { HOP_COUNTS_MAX, HOP_LINKS_MAX, SEGMENT_MS_MAX, startHop } from './hop-span.ts';
+import { HOP_COUNTS_MAX, HOP_LINKS_MAX, HOP_STEPS_MAX, SEGMENT_MS_MAX, startHop } from './hop-span.ts';
 import { ATTR, COUNT, flushCount, invokeAgentSpan, SPAN } from './names.ts';
 import { currentTrace, spanContextFrom } from './propagation.ts';
 
@@ -54,6 +54,17 @@ test('S2-30 a hop is one span with numbers, not one per token', () => {
   assert.equal(span.kind, SpanKind.CONSUMER);
   assert.equal(span.parentSpanContext?.spanId, spanContextFrom(cause(1))?.spanId);
   assert.equal(span.status.code, SpanStatusCode.UNSET);
+});
+
+test('S1-31 the steps of a hop are events of its span, bounded, and the last one is its attribute', () => {
+  record();
+  const hop = startHop(invokeAgentSpan('graph'), { kind: 'client' });
+  for (let n = 0; n <= HOP_STEPS_MAX; n++) hop.step({ [ATTR.graphNode]: `node-${n}` });
+  hop.end();
+  const { events, attributes } = only();
+  assert.equal(events.length, HOP_STEPS_MAX);
+  assert.deepEqual([events[0]?.name, events[0]?.attributes], ['hopline.step', { 'hopline.graph.node': 'node-0' }]);
+  assert.equal(attributes['hopline.graph.node'], `node-${HOP_STEPS_MAX}`);
 });
 
 test('the carrier of a hop is the parent of the next hop, in the same trace', () => {

@@ -102,6 +102,9 @@ export const ATTR = {
 } as const;
 export type AttributeKey = (typeof ATTR)[keyof typeof ATTR];
 
+/** Name of the span event of a hop's step. */
+export const EVENT_STEP = 'hopline.step';
+
 /** Numbers a hop adds up and sets on its span when a segment ends: instead of a span per token. */
 export const COUNT = {
   tokens: 'hopline.tokens',

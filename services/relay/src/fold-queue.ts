@@ -12,12 +12,15 @@ export type Queued = {
   size: number;
 };
 
+/** Reason of chunks that are one token each (packages/coalesce). */
+const PASS_THROUGH = 'each';
+
 /** Rough size of an item without its text: names, ids, JSON around it. Only bounds use it. */
 const ITEM_OVERHEAD_UNITS = 512;
 
 /**
  * Items in the order in which they must become facts. While an append is in flight, runs of the same lane that meet here become one:
- * load makes chunks larger by itself.
+ * load makes chunks larger by itself. In pass-through (event cost 0) they stay apart: a frame for each token is what was asked for (S1-27).
  */
 export class FoldQueue {
   #items: Queued[] = [];
@@ -50,6 +53,7 @@ export class FoldQueue {
   pushRun(run: TextRun, unitsMax: number): void {
     const last = this.#items.at(-1);
     if (
+      run.chunk.why !== PASS_THROUGH &&
       last?.item.kind === 'run' &&
       sameLane(last.item, run) &&
       !last.item.last &&

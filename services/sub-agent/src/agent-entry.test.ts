@@ -29,6 +29,10 @@ test('the entries of the README are taken as they are', () => {
     RECORDING,
     { ...RECORDING, pace: 'burst' },
     { ...RECORDING, pace: 0.5 },
+    { adapter: 'module', path: './a.ts' },
+    { name: 'g', adapter: 'langgraph', module: './g.ts', export: 'graph', checkpointer: 'saver', silenceMsMax: 1, totalMsMax: 1 },
+    { name: 'g', adapter: 'langgraph', url: 'http://x/', assistant: 'a', headers: { 'x-api-key': 'k' } },
+    { name: 'own', adapter: 'module', path: './a.ts', export: 'agent', description: 'd', skills },
   ]) {
     assert.deepEqual(parse(entry), entry);
   }
@@ -37,8 +41,8 @@ test('the entries of the README are taken as they are', () => {
 test('each fault is one sentence that names agent and field, and no value', () => {
   refuses('{', 'HOPLINE_AGENT is not JSON');
   refuses([], 'HOPLINE_AGENT is not an object');
-  refuses({}, 'the agent: adapter must be one of a2a, mcp, recording');
-  refuses({ name: 'x', adapter: 'langgraph' }, 'agent "x": adapter must be one of a2a, mcp, recording');
+  refuses({}, 'the agent: adapter must be one of a2a, langgraph, mcp, module, recording');
+  refuses({ name: 'x', adapter: 'nothing' }, 'agent "x": adapter must be one of a2a, langgraph, mcp, module, recording');
   refuses({ name: 'x', adapter: 'toString' }, /adapter must be one of/);
   refuses(
     { ...A2A, urls: 1 },
@@ -59,6 +63,14 @@ test('each fault is one sentence that names agent and field, and no value', () =
   refuses({ name: 'm', adapter: 'mcp' }, 'agent "m": give either a command or a url');
   refuses({ ...MCP, url: 'http://x/' }, 'agent "files": give either a command or a url');
   refuses({ name: 'm', adapter: 'mcp', url: 'http://x/', args: [] }, 'agent "m": args and env belong to a command, not to a url');
+  refuses({ name: 'm', adapter: 'module' }, 'agent "m": path is missing');
+  refuses({ name: 'No', adapter: 'module', path: 'a.ts' }, 'agent "No": name must be 1 to 32 of a-z, 0-9 and - (not first)');
+  const graph = { name: 'g', adapter: 'langgraph' };
+  refuses(graph, 'agent "g": give either a module or the url of a server');
+  refuses({ ...graph, module: 'g.ts', url: 'http://x/' }, 'agent "g": give either a module or the url of a server');
+  refuses({ ...graph, url: 'http://x/' }, 'agent "g": assistant is missing: which graph of the server');
+  refuses({ ...graph, module: 'g.ts', assistant: 'a' }, 'agent "g": assistant and headers belong to a url, not to a module');
+  refuses({ ...graph, url: 'http://x/', assistant: 'a', checkpointer: 'c' }, /export and checkpointer belong to a module/);
   refuses({ ...MCP, headers: {} }, 'agent "files": headers belong to a url, not to a command');
 });
 

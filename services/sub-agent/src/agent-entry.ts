@@ -71,11 +71,30 @@ const recording = entry('recording', {
   ),
 });
 
+const langgraph = entry('langgraph', {
+  module: Type.Optional(text(4_096)),
+  export: Type.Optional(text(128)),
+  checkpointer: Type.Optional(text(128)),
+  url: Type.Optional(httpUrl),
+  assistant: Type.Optional(text(128)),
+  headers: Type.Optional(strings),
+  silenceMsMax: ms,
+  totalMsMax: ms,
+});
+
+const module = entry('module', {
+  // Its definition has one.
+  name: Type.Optional(Type.String()),
+  path: text(4_096),
+  export: Type.Optional(text(128)),
+});
+
 export type McpEntry = Static<typeof mcp>;
-export type AgentEntry = Static<typeof a2a> | McpEntry | Static<typeof recording>;
+export type LangGraphEntry = Static<typeof langgraph>;
+export type AgentEntry = Static<typeof a2a> | LangGraphEntry | McpEntry | Static<typeof module> | Static<typeof recording>;
 
 const ajv = new Ajv({ strict: false, verbose: true });
-const SCHEMAS = { a2a, mcp, recording } as const;
+const SCHEMAS = { a2a, langgraph, mcp, module, recording } as const;
 const CHECKS = new Map(Object.entries(SCHEMAS).map(([adapter, schema]) => [adapter, ajv.compile<AgentEntry>(schema)]));
 
 /** Reads an entry. Throws an Error of one sentence that names the agent and the field, and never a value: it may be a credential. */
@@ -88,8 +107,10 @@ export function parseAgentEntry(json: string): AgentEntry {
   if (!check(value)) throw new Error(`${who}: ${reasonOf(check.errors ?? [], Object.keys(schemaOf(value.adapter).properties))}`);
   const entry: AgentEntry = value;
   // The name is a token of subjects.
-  if (!isAgentName(entry.name)) throw new Error(`${who}: name must be 1 to 32 of a-z, 0-9 and - (not first)`);
+  if (entry.name !== undefined && !isAgentName(entry.name))
+    throw new Error(`${who}: name must be 1 to 32 of a-z, 0-9 and - (not first)`);
   if (entry.adapter === 'mcp') checkMcp(who, entry);
+  if (entry.adapter === 'langgraph') checkLangGraph(who, entry);
   return entry;
 }
 
@@ -100,6 +121,16 @@ function checkMcp(who: string, { command, url, args, env, headers }: McpEntry): 
   if (url !== undefined && (args !== undefined || env !== undefined))
     throw new Error(`${who}: args and env belong to a command, not to a url`);
   if (command !== undefined && headers !== undefined) throw new Error(`${who}: headers belong to a url, not to a command`);
+}
+
+function checkLangGraph(who: string, { module, export: exported, checkpointer, url, assistant, headers }: LangGraphEntry): void {
+  if ((module === undefined) === (url === undefined)) throw new Error(`${who}: give either a module or the url of a server`);
+  if (module !== undefined && (assistant !== undefined || headers !== undefined))
+    throw new Error(`${who}: assistant and headers belong to a url, not to a module`);
+  if (url === undefined) return;
+  if (assistant === undefined) throw new Error(`${who}: assistant is missing: which graph of the server`);
+  if (exported !== undefined || checkpointer !== undefined)
+    throw new Error(`${who}: export and checkpointer belong to a module, not to a url`);
 }
 
 function parseObject(json: string): Record<string, unknown> {

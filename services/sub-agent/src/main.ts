@@ -15,11 +15,12 @@ await runService({
   start: async ({ settings, instance, log: logger, telemetry, probes }) => {
     const { metrics } = telemetry;
     const entry = parseAgentEntry(settings.HOPLINE_AGENT);
-    const { name, skills = [], retries } = entry;
     const agent = await createAgent(entry, {
       folder: resolve(settings.HOPLINE_AGENTS_DIR),
-      onSkipped: what => metrics.inputsDropped.add(1, { agent: name, reason: what.replaceAll(' ', '_') }),
+      onSkipped: what => metrics.inputsDropped.add(1, { agent: entry.name ?? '', reason: what.replaceAll(' ', '_') }),
     });
+    const { name = agent.name, skills = [], retries } = entry;
+    if (name === undefined) throw new Error('the agent has no name: give it one in its entry or its definition');
     const auth = await authFromSettings(settings, { logger });
     const tls = await tlsFromSettings(settings, { logger });
     const log = await openFromSettings(settings, { name: instance, logger });

@@ -47,7 +47,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     const records = await log.facts.follow(work.taskId, first - 1, signal);
     const view = new TurnView();
     const context = turnContext(deps, job, { view, newest, hop, signal });
-    const turn = work.profile === 'transparent' ? new TransparentTurn(context) : new CaipeTurn(context);
+    const turn = work.profile === 'caipe' ? new CaipeTurn(context) : new TransparentTurn(context);
     for await (const record of records) {
       view.apply(record);
       if (isOver(view, work.turn)) return;

@@ -2,7 +2,7 @@ import { NoAgentFits } from './planner.ts';
 import type { TurnContext, TurnRunner } from './turn-runner.ts';
 
 /**
- * Profile `transparent`: Hopline in front of somebody's existing agent. One agent takes the message; its artifacts, states and messages pass
+ * Profiles `transparent` and `aion`: Hopline in front of somebody's existing agent. One agent takes the message; its artifacts, states and messages pass
  * as they are, and only ids, coalescing and hops are ours.
  */
 export class TransparentTurn implements TurnRunner {
@@ -23,9 +23,11 @@ export class TransparentTurn implements TurnRunner {
     const ended = view.calls.length > 0 ? view.ended(view.calls.at(-1)!) : undefined;
     if (ended === undefined || this.#ended) return;
     this.#ended = true;
-    const { state, message, direct, reason, retryable } = ended;
-    const metadata = reason === undefined ? undefined : { reason, retryable: retryable === true };
-    writer.add({ kind: 'status', state, ...(message && { message }), ...(direct && { direct }), ...(metadata && { metadata }) });
+    const { state, message, direct, history, reason, retryable } = ended;
+    const why = reason === undefined ? undefined : { reason, retryable: retryable === true };
+    const metadata = (ended.metadata ?? why) && { metadata: { ...ended.metadata, ...why } };
+    const said = { ...(message && { message }), ...(direct && { direct }), ...(history && { history }) };
+    writer.add({ kind: 'status', state, ...said, ...metadata });
   }
 
   async #begin(): Promise<void> {

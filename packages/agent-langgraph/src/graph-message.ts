@@ -1,0 +1,72 @@
+import { isObject, listOf, stringOf } from './json.ts';
+
+/** A LangChain message, whether an object of this process or the JSON of a server. */
+export type GraphMessage = {
+  id: string | undefined;
+  type: 'ai' | 'human' | 'tool' | 'other';
+  /** A piece of a message that is still being said. */
+  isChunk: boolean;
+  /** Its last piece, where the source tells (Python does). */
+  isLast: boolean;
+  text: string;
+  toolCalls: readonly { id: string; name: string }[];
+  /** Of a tool's answer. */
+  toolCallId: string | undefined;
+  toolFailed: boolean;
+};
+
+const TYPES: Readonly<Record<string, GraphMessage['type']>> = {
+  ai: 'ai',
+  AIMessageChunk: 'ai',
+  assistant: 'ai',
+  human: 'human',
+  HumanMessageChunk: 'human',
+  user: 'human',
+  tool: 'tool',
+  ToolMessageChunk: 'tool',
+};
+
+/** undefined for what is no message. */
+export function readMessage(value: unknown): GraphMessage | undefined {
+  if (!isObject(value) || !('content' in value)) return undefined;
+  const type = stringOf(value.type) ?? typeName(value) ?? stringOf(value.role) ?? '';
+  return {
+    id: stringOf(value.id),
+    type: TYPES[type] ?? 'other',
+    // Chunks of this process can be added up; those of a server say it in their type.
+    isChunk: type.endsWith('Chunk') || typeof value.concat === 'function',
+    isLast: value.chunk_position === 'last',
+    text: textOf(value.content),
+    toolCalls: listOf(value.tool_calls).flatMap(callOf),
+    toolCallId: stringOf(value.tool_call_id),
+    toolFailed: value.status === 'error',
+  };
+}
+
+/** Messages in a value of the state: one, a list, or none. */
+export function readMessages(value: unknown): GraphMessage[] {
+  return listOf(value).flatMap(entry => readMessage(entry) ?? []);
+}
+
+function typeName(value: Readonly<Record<string, unknown>>): string | undefined {
+  const getType = value.getType ?? value._getType;
+  return typeof getType === 'function' ? stringOf(getType.call(value)) : undefined;
+}
+
+function callOf(call: unknown): { id: string; name: string }[] {
+  if (!isObject(call)) return [];
+  const id = stringOf(call.id);
+  const name = stringOf(call.name);
+  return id === undefined || name === undefined ? [] : [{ id, name }];
+}
+
+/** Text blocks in order, nothing between them; reasoning, tool input and pictures are no text of the answer. */
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content;
+  let text = '';
+  for (const block of listOf(content)) {
+    if (typeof block === 'string') text += block;
+    else if (isObject(block) && block.type === 'text' && typeof block.text === 'string') text += block.text;
+  }
+  return text;
+}

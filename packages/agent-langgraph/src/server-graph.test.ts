@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import type { AgentEvent, Turn } from '@hopline/agent';
+import { createLangGraphAgent } from './langgraph-agent.ts';
+import { ANSWER_BYTES_MAX, UNREACHABLE } from './server-client.ts';
+
+type Answer = (response: ServerResponse, request: IncomingMessage) => void;
+
+const json =
+  (value: unknown): Answer =>
+  response => {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+  };
+const status =
+  (code: number): Answer =>
+  response => {
+    response.writeHead(code).end('a secret');
+  };
+const events =
+  (...said: [event: string, data: unknown][]): Answer =>
+  response => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    for (const [event, data] of said)
+      response.write(`event: ${event}\ndata: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`);
+    response.end();
+  };
+
+/** A server that does what a LangGraph server would not: `run` answers the run, the rest is in order unless it says otherwise. */
+async function serve(t: TestContext, run: Answer, others: Record<string, Answer> = {}) {
+  const asked: string[] = [];
+  const answers: Record<string, Answer> = {
+    search: json([{ assistant_id: 'an-id', name: 'g' }]),
+    schemas: json({ state_schema: { properties: { messages: {} } } }),
+    state: status(404),
+    threads: json({}),
+    stream: run,
+    cancel: json({}),
+    ...others,
+  };
+  const server = createServer((request, response) => {
+    const path = request.url ?? '';
+    asked.push(path);
+    request.resume().on('end', () => (answers[path.split('/').at(-1)!] ?? status(404))(response, request));
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, asked };
+}
+
+const turn = (more: Partial<Turn> = {}): Turn => ({
+  taskId: 't',
+  contextId: 'c',
+  message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hi' }] },
+  metadata: {},
+  history: [],
+  attempt: 1,
+  trace: {},
+  signal: new AbortController().signal,
+  ...more,
+});
+
+async function play(url: string, more: Partial<Turn> = {}): Promise<AgentEvent[]> {
+  const agent = await createLangGraphAgent({ url, assistant: 'g', headers: { 'x-api-key': 'a-secret-key' } });
+  const said: AgentEvent[] = [];
+  for await (const event of agent.run(turn(more))) said.push(event);
+  return said;
+}
+
+async function failure(url: string): Promise<[string, boolean]> {
+  const last = (await play(url)).at(-1);
+  assert.ok(last?.type === 'failed', `the turn ended with ${last?.type}`);
+  assert.doesNotMatch(last.reason, /secret/);
+  return [last.reason, last.retryable];
+}
+
+test('a server that is not there, or refuses, is a failed turn that says whether it is worth another try', async t => {
+  assert.deepEqual(await failure('http://127.0.0.1:1/'), [UNREACHABLE, true]);
+  const refusing = async (code: number) => failure((await serve(t, status(code))).url);
+  assert.deepEqual(await refusing(500), ['the LangGraph server answered with status 500', true]);
+  assert.deepEqual(await refusing(429), ['the LangGraph server answered with status 429', true]);
+  assert.deepEqual(await refusing(401), ['the LangGraph server answered with status 401', false]);
+  const unknown = await serve(t, events(), { search: json([]) });
+  assert.deepEqual(await failure(unknown.url), ['the LangGraph server has no such assistant', false]);
+});
+
+test('answers that are no answers of a LangGraph server fail the turn and quote nothing', async t => {
+  const reason = async (run: Answer, others: Record<string, Answer> = {}) =>
+    (await failure((await serve(t, run, others)).url))[0];
+  assert.equal(await reason(json({ a: 'secret' })), 'the LangGraph server answered with no stream');
+  const garbage: Answer = response => response.writeHead(200).end('<html>secret');
+  assert.equal(await reason(garbage, { search: garbage }), 'the LangGraph server answered with no JSON');
+  assert.equal(await reason(events(['values', '{secret'])), 'an event of the LangGraph server is no JSON');
+  assert.equal(await reason(events(['metadata', { run_id: 'r' }])), 'the graph ended without a state');
+  assert.equal(await reason(events(['error', { error: 'a secret of the user', message: 'secret' }])), 'the graph failed');
+  const flood: Answer = response => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    const chunk = 'x'.repeat(1024 * 1024);
+    for (let bytes = 0; bytes <= ANSWER_BYTES_MAX; bytes += chunk.length) response.write(chunk);
+    response.end();
+  };
+  assert.equal(await reason(events(), { state: flood }), 'an answer of the LangGraph server is too large');
+});
+
+test('a stream that is cut is a failure worth another try', async t => {
+  const { url } = await serve(t, response => {
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'content-location': '/threads/x/runs/run-1' });
+    response.write('event: values\ndata: {"messages":[]}\n\n');
+    setTimeout(() => response.destroy(), 20);
+  });
+  assert.deepEqual(await failure(url), ['the stream of the LangGraph server broke', true]);
+});
+
+test('an event of more than its bound ends the turn with a reason', async t => {
+  const { url } = await serve(t, response => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write('event: values\ndata: "');
+    const chunk = 'x'.repeat(1024 * 1024);
+    for (let sent = 0; sent < 18; sent++) response.write(chunk);
+  });
+  assert.deepEqual(await failure(url), ['an event of the LangGraph server is too large', false]);
+});
+
+test('a turn that is over cancels its run, once, and says nothing more', async t => {
+  const stop = new AbortController();
+  const { url, asked } = await serve(t, response => {
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'content-location': '/threads/x/runs/run-1' });
+    response.write('event: values\ndata: {"messages":[]}\n\n');
+    setTimeout(() => stop.abort(), 20);
+  });
+  assert.deepEqual(await play(url, { signal: stop.signal }), []);
+  assert.equal(asked.filter(path => path.endsWith('/runs/run-1/cancel')).length, 1);
+});
+
+test('events that are not known yet are skipped', async t => {
+  const ai = {
+    type: 'ai',
+    id: 'a',
+    content: [
+      { type: 'text', text: 'an ' },
+      { type: 'reasoning', text: 'no' },
+      { type: 'text', text: 'answer' },
+    ],
+  };
+  const { url } = await serve(t, events(['heartbeat', ''], ['tasks', { a: 1 }], ['values', { messages: [ai] }]));
+  const last = (await play(url)).at(-1);
+  assert.deepEqual(last, { type: 'done', message: { messageId: 'a', role: 'ROLE_AGENT', parts: [{ text: 'an answer' }] } });
+});

@@ -1,0 +1,160 @@
+import {
+  failureOf,
+  type Graph,
+  type GraphEvent,
+  GraphFault,
+  type GraphRun,
+  MODES,
+  type RunInput,
+  type ThreadState,
+} from './graph.ts';
+import { readInterrupts } from './graph-reader.ts';
+import { isObject, type JsonObject, listOf, stringOf } from './json.ts';
+import { ServerClient } from './server-client.ts';
+import { uuidOf } from './thread.ts';
+
+export type ServerGraphOptions = {
+  /** Of a LangGraph server: `langgraph dev`, `langgraph up`, or the platform. Serves graphs in Python and JavaScript. */
+  url: string;
+  /** A name of the server's `langgraph.json`, or the id of an assistant. */
+  assistant: string;
+  /** Sent with every request, e.g. `x-api-key`. */
+  headers?: Readonly<Record<string, string>>;
+};
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** A turn is over; the server gets this long to hear of it, milliseconds. Less than an agent gets to stop (STOP_MS_MAX). */
+const CANCEL_MS_MAX = 2_000;
+/** Modes as a server names them. */
+const SERVER_MODES = MODES.map(mode => (mode === 'messages' ? 'messages-tuple' : mode));
+
+/** A graph behind a LangGraph server. Its threads are the contexts; what is asked for twice is asked on. */
+export class ServerGraph implements Graph {
+  readonly #client: ServerClient;
+  readonly #assistant: string;
+  #keys: ReadonlySet<string> | undefined;
+
+  constructor({ url, assistant, headers }: ServerGraphOptions) {
+    this.#client = new ServerClient(url, headers);
+    this.#assistant = assistant;
+  }
+
+  async stateKeys(signal: AbortSignal): Promise<ReadonlySet<string>> {
+    if (this.#keys !== undefined) return this.#keys;
+    const { assistant_id: id } = await this.#assistantOf(signal);
+    const schemas = await this.#client.json(`/assistants/${encodeURIComponent(String(id))}/schemas`, { signal, method: 'GET' });
+    const { state_schema: state } = isObject(schemas) ? schemas : {};
+    const properties = isObject(state) && isObject(state.properties) ? state.properties : {};
+    this.#keys = new Set(Object.keys(properties));
+    return this.#keys;
+  }
+
+  async threadState(thread: string, signal: AbortSignal): Promise<ThreadState | undefined> {
+    const state = await this.#client.json(`/threads/${threadIdOf(thread)}/state`, { signal, method: 'GET' });
+    if (!isObject(state)) return undefined;
+    const { values, next, tasks, metadata } = state;
+    const { a2a_task_id: task, a2a_message_id: message } = isObject(metadata) ? metadata : {};
+    const taskId = stringOf(task);
+    const messageId = stringOf(message);
+    return {
+      values: isObject(values) ? values : {},
+      unfinished: listOf(next).length > 0,
+      interrupts: listOf(tasks).flatMap(entry => (isObject(entry) ? readInterrupts(entry.interrupts) : [])),
+      ...(taskId !== undefined && { taskId }),
+      ...(messageId !== undefined && { messageId }),
+    };
+  }
+
+  async *stream(run: GraphRun): AsyncGenerator<GraphEvent> {
+    const { thread, signal, trace } = run;
+    const path = `/threads/${threadIdOf(thread)}`;
+    await this.#client.json('/threads', { signal, body: { thread_id: threadIdOf(thread), if_exists: 'do_nothing' } });
+    const headers = { ...trace };
+    const { location, events } = await this.#client.stream(`${path}/runs/stream`, { signal, headers, body: this.#body(run) });
+    const runId = location?.split('/').at(-1);
+    let ended = false;
+    try {
+      for await (const { event = '', data } of events) {
+        if (event === 'error') throw failureIn(data);
+        const said = readServerEvent(event, data);
+        if (said !== undefined) yield said;
+      }
+      ended = true;
+    } finally {
+      // The server also stops a run whose stream is cut (`on_disconnect`), where nothing between us keeps the connection.
+      if (!ended && runId !== undefined) await this.#cancel(`${path}/runs/${encodeURIComponent(runId)}/cancel`);
+    }
+  }
+
+  humanMessage(text: string, id: string): unknown {
+    return { type: 'human', content: text, id };
+  }
+
+  async describe(signal: AbortSignal) {
+    const { name, description } = await this.#assistantOf(signal);
+    const told = stringOf(name) ?? this.#assistant;
+    return { id: this.#assistant, name: told, description: stringOf(description) ?? `Graph ${told} of a LangGraph server` };
+  }
+
+  async close(): Promise<void> {}
+
+  async #assistantOf(signal: AbortSignal): Promise<JsonObject> {
+    const found = UUID.test(this.#assistant)
+      ? await this.#client.json(`/assistants/${this.#assistant}`, { signal, method: 'GET' })
+      : listOf(await this.#client.json('/assistants/search', { signal, body: { graph_id: this.#assistant, limit: 1 } }))[0];
+    if (!isObject(found)) throw new GraphFault('the LangGraph server has no such assistant');
+    return found;
+  }
+
+  #body({ input, taskId, messageId }: GraphRun): JsonObject {
+    return {
+      assistant_id: this.#assistant,
+      ...inputOf(input),
+      stream_mode: SERVER_MODES,
+      stream_subgraphs: true,
+      on_disconnect: 'cancel',
+      // Another task of the same context waits for its turn.
+      multitask_strategy: 'enqueue',
+      config: { configurable: { a2a_task_id: taskId, a2a_message_id: messageId } },
+    };
+  }
+
+  async #cancel(path: string): Promise<void> {
+    const signal = AbortSignal.timeout(CANCEL_MS_MAX);
+    // A run that has ended cannot be cancelled, and a server that is gone has nothing to cancel.
+    await this.#client.json(path, { signal, body: {} }).catch(() => undefined);
+  }
+}
+
+function inputOf(input: RunInput): JsonObject {
+  if (input.kind === 'state') return { input: input.update };
+  if (input.kind === 'continue') return { input: null };
+  const { answer: resume, update } = input;
+  return { command: { resume, ...(Object.keys(update).length > 0 && { update }) } };
+}
+
+/** Threads of a server have UUIDs; a context may be named as its client likes. */
+function threadIdOf(context: string): string {
+  return UUID.test(context) ? context.toLowerCase() : uuidOf(context);
+}
+
+/** `messages|inner:uuid` → mode and path. Other events (`metadata`, heartbeats, what is new) say nothing about the graph. */
+function readServerEvent(event: string, data: string): GraphEvent | undefined {
+  const [name = '', ...path] = event.split('|');
+  const mode = MODES.find(known => known === name);
+  if (mode === undefined) return undefined;
+  return { mode, path, chunk: parse(data) };
+}
+
+function failureIn(data: string): GraphFault {
+  const said = parse(data);
+  return failureOf(isObject(said) ? said.error : undefined);
+}
+
+function parse(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch (cause) {
+    throw new GraphFault('an event of the LangGraph server is no JSON', false, { cause });
+  }
+}

@@ -1,0 +1,16 @@
+import { hash } from 'node:crypto';
+import type { Turn } from '@hopline/agent';
+
+/** The thread of a turn is its context. Contexts of callers who are known are theirs alone: another one may have chosen the same name. */
+export function threadOf({ contextId, owner }: Pick<Turn, 'contextId' | 'owner'>): string {
+  const { tenant, subject } = owner ?? {};
+  return tenant === undefined && subject === undefined
+    ? contextId
+    : uuidOf(JSON.stringify([tenant ?? null, subject ?? null, contextId]));
+}
+
+/** A UUID (version 8, RFC 9562) that is always the same for a text: threads of a LangGraph server are named by UUIDs. */
+export function uuidOf(text: string): string {
+  const hex = hash('sha256', text);
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type AgentDefinition, artifact, data, defineAgent, done, failed, needsInput, notice } from './index.ts';
+import { playTurn } from './test-kit.ts';
+
+const define = (run: AgentDefinition['run'], more: Partial<AgentDefinition> = {}) =>
+  defineAgent({ name: 'greeter', description: 'Greets', run, ...more });
+
+test('strings are the answer byte for byte, and everything else has its own place', async () => {
+  const agent = define(async function* (turn) {
+    yield notice('looking');
+    yield 'Hello';
+    yield ' ';
+    yield `${turn.text}\n`;
+    yield artifact({ name: 'report.md', description: 'A report', text: '# One\n', last: false });
+    yield artifact({ name: 'report.md', text: 'two', append: true });
+    yield data({ rows: 3 }, { name: 'rows' });
+    yield { type: 'tool', phase: 'start', callId: 'c', tool: 'look_up' };
+    yield done();
+    yield 'never';
+  });
+  const { text, artifacts, notices, end, events } = await playTurn(agent, 'you');
+  assert.equal(text, 'Hello you\n');
+  assert.deepEqual(notices, ['looking']);
+  assert.deepEqual(
+    artifacts.map(({ name, text: said, parts }) => [name, said, parts.find(part => part.data !== undefined)?.data]),
+    [
+      ['report.md', '# One\ntwo', undefined],
+      ['rows', '', { rows: 3 }],
+    ],
+  );
+  assert.equal(end.state, 'TASK_STATE_COMPLETED');
+  assert.equal(events.at(-1)?.type, 'done');
+});
+
+test('S1-6 the turn has all text parts joined by nothing, the message itself, the history and its attempt', async () => {
+  const seen: unknown[] = [];
+  const agent = define(async function* (turn) {
+    seen.push(turn.text, turn.message.parts.length, turn.history.length, turn.attempt, turn.metadata.who, turn.resume);
+    yield '';
+  });
+  const earlier = { messageId: 'm0', role: 'ROLE_USER' as const, parts: [{ text: 'before' }] };
+  const message = {
+    messageId: 'm1',
+    role: 'ROLE_USER' as const,
+    parts: [{ text: 'a' }, { data: { x: 1 } }, { text: ' b' }, { text: 'c' }],
+  };
+  const { end } = await playTurn(agent, message, { history: [earlier], attempt: 3, metadata: { who: 'me' }, resume: { at: 2 } });
+  assert.deepEqual(seen, ['a bc', 4, 1, 3, 'me', { at: 2 }]);
+  assert.equal(end.state, 'TASK_STATE_COMPLETED');
+});
+
+test('a question interrupts the turn, and what it leaves comes back', async () => {
+  const agent = define(async function* (turn) {
+    if (turn.resume === undefined) yield needsInput('Which one?', { resume: { step: 1 } });
+    else yield `took ${turn.text} at ${JSON.stringify(turn.resume)}`;
+  });
+  const first = await playTurn(agent, 'deploy');
+  assert.equal(first.end.state, 'TASK_STATE_INPUT_REQUIRED');
+  assert.equal(first.end.message?.parts[0]?.text, 'Which one?');
+  const second = await playTurn(agent, 'prod', { resume: first.end.resume });
+  assert.equal(second.text, 'took prod at {"step":1}');
+});
+
+test('an abort ends the turn, also of an agent that does not listen', async () => {
+  const stop = new AbortController();
+  const agent = define(async function* () {
+    yield 'a';
+    stop.abort();
+    await new Promise(() => {});
+  });
+  const { text } = await playTurn(agent, 'x', { signal: stop.signal });
+  assert.equal(text, 'a');
+});
+
+test('what an agent throws is a failed turn without its words; what it says of its failure is shown', async () => {
+  const thrown = await playTurn(
+    define(async function* () {
+      yield 'a';
+      throw new Error('the secret of the user');
+    }),
+    'x',
+  );
+  assert.deepEqual(thrown.end, { state: 'TASK_STATE_FAILED', reason: 'the agent failed', retryable: false });
+  assert.match(String(thrown.cause), /the secret/);
+  const told = await playTurn(
+    define(async function* () {
+      yield failed('the index is down', { retryable: true });
+    }),
+    'x',
+  );
+  assert.deepEqual(told.end, { state: 'TASK_STATE_FAILED', reason: 'the index is down', retryable: true });
+});
+
+test('the log takes numbers and the words of the source, and no text', async () => {
+  const agent = define(async function* (turn) {
+    turn.log.info`looked up ${3} rows, all ${true}`;
+    turn.log.warn`it was ${turn.text as unknown as number}`;
+    yield '';
+    (turn.log.info as (words: unknown) => void)(turn.text);
+  });
+  const { log, end } = await playTurn(agent, 'a secret');
+  assert.deepEqual(log, ['looked up 3 rows, all true', 'it was [text]']);
+  assert.match(end.reason ?? '', /^turn\.log\.info is written as a template literal/);
+});
+
+test('a definition that cannot work is refused with the member that is wrong', () => {
+  const run: AgentDefinition['run'] = async function* () {};
+  const good = { name: 'a', description: 'd', run };
+  const refuses = (definition: unknown, sentence: RegExp) =>
+    assert.throws(() => defineAgent(definition as AgentDefinition), { name: 'AgentMisuse', message: sentence });
+  refuses(undefined, /^the definition is undefined$/);
+  refuses({ ...good, name: 'My Agent' }, /^name must be 1 to 32 of a-z/);
+  refuses({ ...good, name: 'a'.repeat(33) }, /^name must be/);
+  assert.equal(defineAgent({ ...good, name: 'a'.repeat(32) }).name.length, 32);
+  refuses({ ...good, description: '' }, /^description must say/);
+  refuses({ ...good, run: 'x' }, /^run is a string; write async \*run\(turn\)/);
+  refuses({ ...good, skills: 'x' }, /^skills is a string, not an array$/);
+  refuses({ ...good, skills: ['x', {}] }, /^skills\[1\] needs a name$/);
+  refuses({ ...good, skills: [{ name: 'x', tags: 'y' }] }, /^skills\[0\]\.tags must be a list of strings$/);
+});
+
+test('skills may be written short', async () => {
+  const agent = define(async function* () {}, {
+    skills: ['Say hello', { name: 'Wave', id: 'w', description: 'Waves', tags: ['hand'] }],
+  });
+  assert.deepEqual(await agent.skills(), [
+    { id: 'say-hello', name: 'Say hello', description: 'Say hello', tags: [] },
+    { id: 'w', name: 'Wave', description: 'Waves', tags: ['hand'] },
+  ]);
+});
+
+test('a run that breaks the rules fails its turn with a sentence that says which, and quotes nothing', async () => {
+  const failsWith = async (run: unknown, sentence: RegExp) => {
+    const { end } = await playTurn(define(run as AgentDefinition['run']), 'x');
+    assert.equal(end.state, 'TASK_STATE_FAILED');
+    assert.match(end.reason ?? '', sentence);
+    assert.doesNotMatch(end.reason ?? '', /secret/);
+  };
+  const yields = (value: unknown) =>
+    async function* () {
+      yield value;
+    };
+  await failsWith(async () => 'secret', /^run returned a promise \(is an await missing\?\); write it as a generator/);
+  await failsWith(() => 'secret', /^run returned a string; write it as a generator/);
+  await failsWith(yields(undefined), /^run yielded undefined; yield a string/);
+  await failsWith(yields(7), /^run yielded a number;/);
+  await failsWith(yields({ text: 'secret' }), /^run yielded an object;/);
+  await failsWith(yields(['secret']), /^run yielded an array;/);
+  await failsWith(yields({ type: 'text', text: 7 }), /^run yielded text that is a number$/);
+  await failsWith(yields({ type: 'artifact', artifact: {} }), /^run yielded an artifact without parts/);
+  await failsWith(yields({ type: 'progress', text: 'secret' }), /^run yielded a progress event without a message/);
+  await failsWith(yields({ type: 'tool', tool: 'x' }), /^run yielded a tool event without phase/);
+  await failsWith(async function* () {
+    yield notice('');
+  }, /^notice is empty$/);
+  await failsWith(async function* () {
+    yield artifact({ name: 'x' });
+  }, /^artifact: give exactly one of text and parts$/);
+  await failsWith(async function* () {
+    yield data(() => 'secret');
+  }, /^data: a function cannot be written as JSON$/);
+});

@@ -1,0 +1,84 @@
+import { randomUUID } from 'node:crypto';
+import type { Message, Metadata, Part } from '@hopline/a2a';
+import type { AgentEvent } from './agent.ts';
+import { AgentMisuse, kindOf } from './misuse.ts';
+
+/** What a defined agent may yield beside plain strings: small constructors, so that nobody writes message ids or states by hand. All throw AgentMisuse. */
+
+export type ArtifactSpec = {
+  /** What clients see. Also pairs the chunks of one artifact within the turn, unless `id` does. */
+  name: string;
+  id?: string;
+  description?: string;
+  /** Exactly one of text and parts. */
+  text?: string;
+  parts?: Part[];
+  metadata?: Metadata;
+  /** Adds to the artifact of this name. Default false: begins or replaces it. */
+  append?: boolean;
+  /** No later chunk follows. Default true. */
+  last?: boolean;
+};
+
+/** A line about progress: seen by the client, never part of the answer. */
+export function notice(line: string): AgentEvent {
+  return { type: 'progress', message: messageOf(nonEmpty('notice', line)) };
+}
+
+/** A file, a report, data: a thing of its own beside the answer, whole or in chunks (`append`, `last`). */
+export function artifact(spec: ArtifactSpec): AgentEvent {
+  const { name, id = name, description, text, parts, metadata, append = false, last = true } = spec ?? {};
+  nonEmpty('artifact: name', name);
+  if ((text === undefined) === (parts === undefined)) throw new AgentMisuse('artifact: give exactly one of text and parts');
+  if (text !== undefined && typeof text !== 'string') throw new AgentMisuse(`artifact: text is ${kindOf(text)}, not a string`);
+  if (parts !== undefined && !Array.isArray(parts)) throw new AgentMisuse(`artifact: parts is ${kindOf(parts)}, not an array`);
+  const shown = { artifactId: id, name, ...(description !== undefined && { description }), ...(metadata && { metadata }) };
+  return {
+    type: 'artifact',
+    artifact: { ...shown, parts: parts ?? [{ text: text ?? '' }] },
+    append,
+    lastChunk: last,
+    apart: true,
+  };
+}
+
+/** One JSON value as an artifact. */
+export function data(value: unknown, { name = 'data', description }: { name?: string; description?: string } = {}): AgentEvent {
+  if (!isJson(value)) throw new AgentMisuse(`data: ${kindOf(value)} cannot be written as JSON`);
+  return artifact({ name, parts: [{ data: value }], ...(description !== undefined && { description }) });
+}
+
+/** The turn ends and the task waits for the user. `resume` comes back as `turn.resume` with the answer; JSON. */
+export function needsInput(question: string, { resume }: { resume?: unknown } = {}): AgentEvent {
+  if (resume !== undefined && !isJson(resume)) throw new AgentMisuse('needsInput: resume cannot be written as JSON');
+  const message = messageOf(nonEmpty('needsInput', question));
+  return { type: 'interrupted', state: 'TASK_STATE_INPUT_REQUIRED', message, ...(resume !== undefined && { resume }) };
+}
+
+/** The turn is over; running off the end of `run` says the same. */
+export function done(): AgentEvent {
+  return { type: 'done' };
+}
+
+/** The turn failed. `reason` is shown to clients: no secrets, nothing of what the user wrote. */
+export function failed(reason: string, { retryable = false }: { retryable?: boolean } = {}): AgentEvent {
+  return { type: 'failed', reason: nonEmpty('failed', reason), retryable };
+}
+
+function messageOf(text: string): Message {
+  return { messageId: randomUUID(), role: 'ROLE_AGENT', parts: [{ text }] };
+}
+
+function nonEmpty(what: string, text: unknown): string {
+  if (typeof text !== 'string') throw new AgentMisuse(`${what} is ${kindOf(text)}, not a string`);
+  if (text === '') throw new AgentMisuse(`${what} is empty`);
+  return text;
+}
+
+function isJson(value: unknown): boolean {
+  try {
+    return JSON.stringify(value) !== undefined;
+  } catch {
+    return false;
+  }
+}

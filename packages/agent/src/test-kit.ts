@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import { Fold, type FoldedArtifact, type Message } from '@hopline/a2a';
+import { type AgentInput, isVisible, type Producer, type TaskControl, type Work } from '@hopline/events';
+import { decide, evolve, type Item, ROOT_AGENT } from '@hopline/task';
+import { abortableEvents } from './abortable-events.ts';
+import type { Agent, AgentEvent, Turn } from './agent.ts';
+import { NOTHING_EARLIER } from './earlier-attempts.ts';
+import type { InputSink } from './lanes.ts';
+import { BoundExceeded } from './limits.ts';
+import { DONE, endOf, failed, isEnd, thrownBy } from './turn-end.ts';
+import { type TurnEnd, TurnInputs } from './turn-inputs.ts';
+import { turnLog } from './turn-log.ts';
+
+/** What a turn is played with, beside its message. */
+export type PlayOptions = Partial<Pick<Turn, 'attempt' | 'history' | 'metadata' | 'resume' | 'signal'>>;
+
+export type PlayedTurn = {
+  /** The answer as a client folds it. */
+  readonly text: string;
+  /** The agent's own artifacts, tool calls left out, in order of opening. */
+  readonly artifacts: readonly FoldedArtifact[];
+  /** Progress lines, in order. */
+  readonly notices: readonly string[];
+  readonly end: TurnEnd;
+  /** Every event as the agent said it. */
+  readonly events: readonly AgentEvent[];
+  /** What the turn logged, one line each. */
+  readonly log: readonly string[];
+};
+
+const TASK = 'task-1';
+const CONTEXT = 'context-1';
+/** JSON bytes of one event that is not text: half the largest record of a cluster with the default settings. */
+const EVENT_BYTES_MAX = 512 * 1024;
+
+/**
+ * Plays one turn without a cluster: the agent's events go through the rules that run them in one, and come back as a client folds them. What the agent throws is a failed turn
+ * here as there; the error itself is `cause`.
+ */
+export async function playTurn(
+  agent: Agent,
+  said: string | Message,
+  options: PlayOptions = {},
+): Promise<PlayedTurn & { cause?: unknown }> {
+  const message: Message =
+    typeof said === 'string' ? { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: said }] } : said;
+  const { attempt = 1, history = [], metadata = {}, resume, signal = new AbortController().signal } = options;
+  const log: string[] = [];
+  const turn: Turn = {
+    ...{ taskId: TASK, contextId: CONTEXT, message, metadata, attempt, history, trace: {}, signal },
+    ...(resume !== undefined && { resume }),
+    log: turnLog(collecting(log), 'agent'),
+  };
+  const work: Work = { v: 1, taskId: TASK, contextId: CONTEXT, turn: 1, profile: 'transparent', message };
+  const sink = new Collected();
+  const inputs = new TurnInputs({
+    work,
+    agent: 'agent',
+    attempt,
+    sink,
+    eventBytesMax: EVENT_BYTES_MAX,
+    earlier: NOTHING_EARLIER,
+  });
+  inputs.begin();
+  const events: AgentEvent[] = [];
+  const { end, cause } = await play(agent, turn, event => {
+    events.push(event);
+    if (!isEnd(event)) inputs.take(event);
+  });
+  inputs.end(end);
+  const fold = foldInputs(work, attempt, sink.inputs);
+  return { ...readFold(fold), notices: noticesOf(events), end, events, log, ...(cause !== undefined && { cause }) };
+}
+
+async function play(agent: Agent, turn: Turn, take: (event: AgentEvent) => void): Promise<{ end: TurnEnd; cause?: unknown }> {
+  try {
+    for await (const event of abortableEvents(agent.run(turn), turn.signal)) {
+      take(event);
+      if (isEnd(event)) return { end: endOf(event) };
+    }
+    return { end: DONE };
+  } catch (cause) {
+    return { end: cause instanceof BoundExceeded ? failed(cause.message, false) : thrownBy(cause), cause };
+  }
+}
+
+/** Inputs of one turn, tokens as they came. */
+class Collected implements InputSink {
+  readonly inputs: AgentInput[] = [];
+
+  add(input: AgentInput): void {
+    this.inputs.push(input);
+  }
+
+  token(lane: string, text: string): void {
+    this.inputs.push({ kind: 'text', lane, tokens: [text] });
+  }
+}
+
+function foldInputs(work: Work, attempt: number, inputs: readonly AgentInput[]): Fold {
+  const from: Producer = { id: ROOT_AGENT, agent: 'agent', turn: work.turn, attempt };
+  const { taskId, contextId, profile, message } = work;
+  const input = { kind: 'message', message, contextId, role: 'agent.agent', profile } as const;
+  const items: Item[] = [{ kind: 'client', taskId, input }];
+  for (const [index, said] of inputs.entries()) {
+    if (said.kind !== 'text') items.push({ kind: 'agent', from, input: said });
+    else {
+      const n = index + 1;
+      const chunk = { first: n, last: n, count: 1, n, why: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
+      items.push({ kind: 'run', from, lane: said.lane, text: said.tokens.join(''), last: false, n, chunk });
+    }
+  }
+  const fold = new Fold();
+  let control: TaskControl | undefined;
+  for (const item of items) {
+    for (const fact of decide(control, item, 0).facts) {
+      control = evolve(control, fact);
+      if (isVisible(fact)) fold.add(fact.event);
+    }
+  }
+  return fold;
+}
+
+function readFold(fold: Fold): Pick<PlayedTurn, 'text' | 'artifacts'> {
+  const isNotice = ({ name }: FoldedArtifact) => name?.startsWith('tool_notification_');
+  const shown = [...fold.artifacts.values()].filter(artifact => !isNotice(artifact));
+  return { text: fold.textOf('response'), artifacts: shown.filter(({ name }) => name !== 'response') };
+}
+
+function noticesOf(events: readonly AgentEvent[]): string[] {
+  return events.flatMap(event => (event.type === 'progress' ? [event.message.parts.map(part => part.text ?? '').join('')] : []));
+}
+
+function collecting(lines: string[]): Parameters<typeof turnLog>[0] {
+  const method = (...args: unknown[]) => void lines.push(String(args.at(-1)));
+  const logger = { trace: method, debug: method, info: method, warn: method, error: method, fatal: method, child: () => logger };
+  return logger;
+}

@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isVisible } from '@hopline/events';
+import { project, type TaskView } from '@hopline/task';
+import type { AgentEvent } from './agent.ts';
+import { TURN_TEXTS_MAX } from './limits.ts';
+import { runTurn } from './run-turn.ts';
+import { quiet, scripted, TaskLog } from './task-log.test-kit.ts';
+
+const text = (stream: string, said: string): AgentEvent => ({ type: 'text', stream, text: said });
+const message = (said: string, messageId = 'ai-1') => ({ messageId, role: 'ROLE_AGENT' as const, parts: [{ text: said }] });
+type Mode = 'caipe' | 'transparent' | 'aion' | 'direct';
+
+async function play(mode: Mode, script: AgentEvent[]) {
+  const task = await TaskLog.create(mode);
+  const outcome = await runTurn(
+    { log: task.log, agent: scripted(script), name: 'argocd', logger: quiet, signal: new AbortController().signal },
+    task.job(),
+  );
+  const fold = await task.fold();
+  assert.deepEqual(fold.violations, []);
+  const texts = [...fold.artifacts.values()].map(artifact => artifact.text);
+  let view: TaskView | undefined;
+  for (const fact of task.facts) view = project(view, fact);
+  return { task, fold, texts, outcome, view };
+}
+
+const TWO_AT_ONCE = [
+  text('a', 'al'),
+  text('b', 'be'),
+  text('a', 'pha'),
+  text('b', 'ta'),
+  { type: 'text-end', stream: 'a' },
+  text('b', '!'),
+] satisfies AgentEvent[];
+
+for (const mode of ['caipe', 'transparent', 'aion', 'direct'] as const) {
+  test(`S1-25 ${mode}: two streams at once are two texts, whatever the order of their tokens`, async () => {
+    const { texts } = await play(mode, TWO_AT_ONCE);
+    assert.deepEqual(texts, ['alpha', 'beta!']);
+  });
+}
+
+test('S1-25 streams one after the other: an artifact each; in aion they go on in the one that clients know', async () => {
+  const script: AgentEvent[] = [text('a', 'one '), { type: 'text-end', stream: 'a' }, text('b', 'two')];
+  assert.deepEqual((await play('transparent', script)).texts, ['one ', 'two']);
+  assert.deepEqual((await play('caipe', script)).texts, ['one ', 'two']);
+  const { texts, fold } = await play('aion', script);
+  assert.deepEqual(texts, ['one two']);
+  assert.deepEqual([...fold.artifacts.keys()], ['aion:stream-delta']);
+});
+
+test('S1-25 a stream that speaks again after its end begins a text of its own where another one is speaking', async () => {
+  const script: AgentEvent[] = [
+    text('a', 'one'),
+    { type: 'text-end', stream: 'a' },
+    text('b', 'two'),
+    text('a', 'late'),
+    text('b', '!'),
+  ];
+  assert.deepEqual((await play('aion', script)).texts, ['onetwo!', 'late']);
+});
+
+test('a turn has so many texts at once and no more; those that have ended make room', async () => {
+  const many = Array.from({ length: TURN_TEXTS_MAX }, (_, index) => text(`s${index}`, `${index};`));
+  const full = await play('direct', [...many, { type: 'text-end', stream: 's3' }, text('more', 'x')]);
+  assert.equal(full.texts[3], '3;x');
+  assert.equal(full.outcome?.state, 'TASK_STATE_COMPLETED');
+  const over = await play('direct', [...many, text('more', 'x')]);
+  assert.equal(over.outcome?.state, 'TASK_STATE_FAILED');
+  assert.equal(over.outcome?.reason, `the agent said more than ${TURN_TEXTS_MAX} texts at once`);
+});
+
+test('S2-2 a last message that repeats a stream is not said again; what replaces the text replaces all of it', async () => {
+  const done = (said: string, standing?: 'repeats' | 'replaces'): AgentEvent => ({
+    type: 'done',
+    message: message(said),
+    ...(standing && { standing }),
+  });
+  const script = [text('a', 'look '), text('b', 'found')];
+  const repeated = await play('caipe', [...script, done('found', 'repeats')]);
+  assert.deepEqual([repeated.texts, repeated.outcome?.message?.messageId], [['look ', 'found'], 'ai-1']);
+  assert.equal(repeated.task.ended()?.message, undefined);
+  assert.equal((await play('transparent', [...script, done('found', 'repeats')])).task.ended()?.message, undefined);
+  assert.deepEqual((await play('transparent', [...script, done('else', 'replaces')])).task.ended()?.message, message('else'));
+  const replaced = await play('caipe', [...script, done('another answer', 'replaces')]);
+  assert.deepEqual([replaced.texts, replaced.task.ended()?.message], [['another answer', ''], undefined]);
+});
+
+test('S1-26 S1-28 C-18 C-19 aion: one transitory Stream Delta, closed once, gone from the task when it has ended; the message stays', async () => {
+  const { fold, view, task } = await play('aion', [
+    { type: 'text', text: 'Hel' },
+    { type: 'text', text: 'lo' },
+    { type: 'artifact', artifact: { artifactId: 'x', name: 'report', parts: [{ text: 'R' }] }, append: false, lastChunk: true },
+  ]);
+  const deltas = task.facts.flatMap(fact =>
+    fact.kind === 'artifact.updated' && fact.transitory ? [fact.event.artifactUpdate] : [],
+  );
+  assert.deepEqual(
+    new Set(deltas.map(({ artifact }) => `${artifact.artifactId} ${artifact.name}`)),
+    new Set(['aion:stream-delta Stream Delta']),
+  );
+  assert.deepEqual([deltas[0]?.append, deltas.slice(1).every(({ append }) => append)], [false, true]);
+  assert.equal(deltas.filter(({ lastChunk }) => lastChunk).length, 1);
+  assert.equal(fold.textOf('Stream Delta'), 'Hello');
+  const ended = task.ended();
+  assert.equal(ended?.message?.parts[0]?.text, 'Hello', 'S1-24: without a message of the agent, what was streamed');
+  assert.ok(!JSON.stringify(task.facts.filter(isVisible).map(fact => fact.event)).includes('transitory'));
+  // What the supervisor says then.
+  const from = { id: 'supervisor', agent: 'supervisor', turn: 1, attempt: 1 };
+  const input = { kind: 'status', state: 'TASK_STATE_COMPLETED', message: message('Hello') } as const;
+  assert.ok(
+    view?.task.artifacts?.some(({ artifactId }) => artifactId === 'aion:stream-delta'),
+    'there while it works',
+  );
+  await task.decide({ kind: 'agent', from, input });
+  const after = project(view, task.facts.at(-1)!);
+  assert.deepEqual(
+    after.task.artifacts?.map(({ name }) => name),
+    ['report'],
+  );
+  assert.equal(after.task.status.message?.parts[0]?.text, 'Hello');
+});
+
+test('S1-16 S1-17 messages join the history once by their id, and metadata the metadata of the task', async () => {
+  const history = [message('one', 'h-1'), message('one again', 'h-1'), message('two', 'h-2')];
+  const { view } = await play('direct', [{ type: 'done', history, metadata: { a: 1 } }]);
+  assert.deepEqual(
+    view?.task.history?.map(({ messageId }) => messageId),
+    ['m1', 'h-1', 'h-2'],
+  );
+  assert.deepEqual(view?.task.history?.[1], { ...message('one', 'h-1'), taskId: 'task-1', contextId: 'c1' }, 'S1-14');
+  assert.deepEqual(view?.task.metadata, { a: 1 });
+});
+
+test('S1-21 the mode and the step an input comes from are kept in the log, and shown to nobody', async () => {
+  const source = { mode: 'messages', node: 'left' };
+  const { task, fold } = await play('transparent', [
+    { type: 'text', stream: 'a', text: 'x', source },
+    { type: 'step', step: 'left' },
+    { type: 'progress', message: message('p'), source: { mode: 'custom' } },
+    {
+      type: 'artifact',
+      artifact: { artifactId: 'x', parts: [{ data: 1 }] },
+      append: false,
+      lastChunk: true,
+      source: { mode: 'custom' },
+    },
+  ]);
+  const sources = task.facts.flatMap(fact => ('source' in fact ? [[fact.kind, fact.source]] : []));
+  assert.deepEqual(sources, [
+    ['lane.opened', source],
+    ['status.changed', { mode: 'custom' }],
+    ['artifact.updated', { mode: 'custom' }],
+  ]);
+  assert.ok(!JSON.stringify([...fold.artifacts.values(), fold.task]).includes('messages'));
+});
+
+test('C-5 a second attempt replaces every text of the dead one, also those it does not say again', async () => {
+  const task = await TaskLog.create('caipe');
+  const dead = scripted(async function* () {
+    yield* TWO_AT_ONCE;
+    await new Promise(() => {});
+  });
+  const stop = new AbortController();
+  const first = runTurn({ log: task.log, agent: dead, name: 'argocd', logger: quiet, signal: stop.signal }, task.job());
+  setTimeout(() => stop.abort(), 50);
+  await assert.rejects(first);
+  await task.fold();
+  const again = scripted([text('c', 'new'), { type: 'done' }]);
+  await runTurn(
+    { log: task.log, agent: again, name: 'argocd', logger: quiet, signal: new AbortController().signal },
+    task.job(2),
+  );
+  const fold = await task.fold();
+  assert.deepEqual(
+    [...fold.artifacts.values()].map(artifact => artifact.text),
+    ['new', ''],
+  );
+});

@@ -1,0 +1,112 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import type { Output } from './output.ts';
+import { natsUrlOf } from './running-cluster.ts';
+import { UsageError } from './usage-error.ts';
+
+const SUB_AGENT = fileURLToPath(new URL('../../../services/sub-agent/src/main.ts', import.meta.url));
+
+export type AgentRun = {
+  file: string;
+  name: string | undefined;
+  export: string | undefined;
+  json: boolean;
+  urlOption: string;
+  output: Output;
+  environment: Readonly<Record<string, string | undefined>>;
+  /** Aborts when the person wants it to end: turns in hand are drained first. */
+  signal: AbortSignal;
+};
+
+/** `hopline agent`: runs the agent of a file as a sub-agent process of the cluster, until it is told to leave. */
+export async function agent(run: AgentRun): Promise<ExitCode> {
+  const { file, environment, output, signal } = run;
+  if (!existsSync(file)) throw new UsageError(`there is no file ${file}`);
+  const child = startSubAgent(run, natsUrlOf(environment));
+  const exited = once(child, 'exit') as Promise<[number | null]>;
+  // The end of its standard input tells it to drain; its own process group keeps the Ctrl-C of the terminal from it.
+  const leave = () => child.stdin?.end();
+  if (signal.aborted) leave();
+  else signal.addEventListener('abort', leave, { once: true });
+  for (const stream of [child.stdout, child.stderr]) void print(stream as Readable, run);
+  const [code] = await exited;
+  if (signal.aborted) return EXIT.interrupted;
+  output.warn(`the agent ended${code === null ? '' : ` with code ${code}`}`);
+  return EXIT.failed;
+}
+
+function startSubAgent({ file, name, export: exported, environment }: AgentRun, natsUrl: string): ChildProcess {
+  const path = resolve(file);
+  const entry = {
+    adapter: 'module',
+    path,
+    ...(name !== undefined && { name }),
+    ...(exported !== undefined && { export: exported }),
+  };
+  const settings = {
+    NATS_URL: natsUrl,
+    HOPLINE_AGENT: JSON.stringify(entry),
+    HOPLINE_PORT: environment.HOPLINE_PORT || '0',
+    HOPLINE_STDIN_LIFELINE: '1',
+  };
+  // A single file has no package.json that says it is a module, and needs none.
+  const args = ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', SUB_AGENT];
+  return spawn(process.execPath, args, { detached: true, stdio: 'pipe', env: { ...environment, ...settings } });
+}
+
+type Line = {
+  level?: string;
+  msg?: string;
+  agent?: string;
+  url?: string;
+  state?: string;
+  reason?: string;
+  path?: string;
+  err?: Fault;
+};
+type Fault = { message?: string; stack?: string; cause?: Fault };
+
+async function print(stream: Readable, run: AgentRun): Promise<void> {
+  for await (const line of createInterface({ input: stream })) {
+    if (run.json) run.output.line(line);
+    else show(line, run);
+  }
+}
+
+function show(text: string, { output, urlOption }: AgentRun): void {
+  const line = parse(text);
+  if (line === undefined) {
+    output.warn(text);
+    return;
+  }
+  const { level = '', msg = '', agent: name, url, state, reason, path, err } = line;
+  if (msg === 'agent serves') {
+    output.line(`${name} serves (${url}); ask it: hopline ask --agent ${name}${urlOption} TEXT`);
+    return;
+  }
+  const told = [msg, state?.replace('TASK_STATE_', '').toLowerCase(), reason, path].filter(Boolean).join(' · ');
+  if (level === 'warn' || level === 'error' || level === 'fatal') output.warn(`${told}${faultOf(err)}`);
+  else if (name !== undefined) output.line(told);
+}
+
+/** What went wrong and, where the fault lies in a file of the author, where. */
+function faultOf(fault: Fault | undefined): string {
+  if (fault?.message === undefined) return '';
+  const cause = fault.cause;
+  return cause === undefined ? `: ${fault.message}` : `: ${fault.message}: ${cause.stack ?? cause.message ?? ''}`;
+}
+
+function parse(text: string): Line | undefined {
+  try {
+    const line: unknown = JSON.parse(text);
+    return typeof line === 'object' && line !== null ? line : undefined;
+  } catch {
+    return undefined;
+  }
+}

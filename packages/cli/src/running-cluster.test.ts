@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { natsUrlOf } from './running-cluster.ts';
+
+test('the cluster is the one of NATS_URL, else the one noted in the home; else a sentence says what to do', async t => {
+  const home = await mkdtemp(join(tmpdir(), 'hopline-home-'));
+  t.after(() => rm(home, { recursive: true }));
+  const refuses = () =>
+    assert.throws(() => natsUrlOf({ HOPLINE_HOME: home }), { name: 'UsageError', message: /no cluster runs here .* npm start/ });
+  refuses();
+  for (const text of ['not json', '{}', '{"processes":[{"service":"relay","url":"x"}]}', '{"processes":[{"service":"nats"}]}']) {
+    await writeFile(join(home, 'run.json'), text);
+    refuses();
+  }
+  const processes = [
+    { service: 'relay', url: 'http://127.0.0.1:1' },
+    { service: 'nats', url: 'nats://127.0.0.1:4222' },
+  ];
+  await writeFile(join(home, 'run.json'), JSON.stringify({ processes }));
+  assert.equal(natsUrlOf({ HOPLINE_HOME: home }), 'nats://127.0.0.1:4222');
+  assert.equal(natsUrlOf({ HOPLINE_HOME: home, NATS_URL: 'nats://elsewhere:4222' }), 'nats://elsewhere:4222');
+});

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { playTurn } from '@hopline/agent/test-kit';
+import { importAs, loadModuleAgent } from './module-agent.ts';
+
+/** An empty folder: nothing is installed there. */
+async function folderWith(t: TestContext, files: Record<string, string>): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'module-agent-'));
+  t.after(() => rm(folder, { recursive: true }));
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+  return folder;
+}
+
+test('a module needs nothing installed: the kit is lent, and a plain definition will do', async t => {
+  const folder = await folderWith(t, {
+    'made.ts': `import { defineAgent, type AgentTurn } from '@hopline/agent';
+      export const one = defineAgent({ name: 'one', description: 'd', async *run(turn: AgentTurn) { yield 'one ' + turn.text; } });`,
+    'plain.mjs': `export default { name: 'plain', description: 'd', async *run(turn) { yield 'plain ' + turn.text; } };`,
+  });
+  const made = await loadModuleAgent({ path: './made.ts', export: 'one', folder });
+  assert.equal((await playTurn(made, 'x')).text, 'one x');
+  const plain = await loadModuleAgent({ path: join(folder, 'plain.mjs'), folder: '/nowhere' });
+  assert.equal(plain.name, 'plain');
+  assert.equal((await playTurn(plain, 'x')).text, 'plain x');
+});
+
+test('a module that is none, or exports none, is told in one sentence', async t => {
+  const folder = await folderWith(t, {
+    'broken.ts': 'export default {',
+    'imports.ts': `import 'not-installed-anywhere';`,
+    'other.ts': 'export const a = 1, b = 2;',
+    'wrong.ts': `export default { name: 'x', description: 'd' };`,
+  });
+  const refuses = (path: string, sentence: RegExp, name?: string) =>
+    assert.rejects(loadModuleAgent({ path, folder, ...(name && { export: name }) }), { message: sentence });
+  await refuses('missing.ts', /^missing\.ts cannot be loaded$/);
+  await refuses('broken.ts', /^broken\.ts cannot be loaded$/);
+  await refuses('imports.ts', /^imports\.ts cannot be loaded$/);
+  await refuses('other.ts', /^other\.ts exports no default; it has a, b$/);
+  await refuses('other.ts', /^other\.ts: export a is no agent: the definition is a number$/, 'a');
+  await refuses('wrong.ts', /^wrong\.ts: export default is no agent: run is undefined; write async \*run/);
+});
+
+test('a package is imported as the module would import it', async t => {
+  const folder = await folderWith(t, { 'graph.ts': '' });
+  const own = join(folder, 'node_modules', 'only-there');
+  await mkdir(own, { recursive: true });
+  await writeFile(join(own, 'package.json'), '{"name":"only-there","exports":{"./part":"./part.mjs"}}');
+  await writeFile(join(own, 'part.mjs'), 'export const mine = 7;');
+  assert.equal((await importAs('only-there/part', { path: './graph.ts', folder }))?.mine, 7);
+  assert.equal(await importAs('only-there/part', { path: './graph.ts', folder: '/' }), undefined);
+});

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { createLangGraphAgent } from '@hopline/agent-langgraph';
+import { END, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
+import { PlayedModel } from '../agents/graphs/played-model.ts';
+import { turnOf } from '../agents/turn.ts';
+import { spreadOf } from './measure/spread.ts';
+import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
+import type { Question, Size } from './question.ts';
+
+type Plan = { rounds: number; lengths: number[] };
+const PLANS: Record<Size, Plan> = {
+  full: { rounds: 5, lengths: [1_000, 10_000, 100_000] },
+  quick: { rounds: 3, lengths: [1_000, 100_000] },
+  tiny: { rounds: 1, lengths: [100, 1_000] },
+};
+/** As many tokens for each length in a round, so that a short run is not all start-up. */
+const RUNS_MAX = 20;
+
+type Round = { bareUs: number; agentUs: number };
+
+/** What an adapter adds to the stream it reads: microseconds of CPU a token, beside the same stream read bare. */
+export const adapters: Question = {
+  name: 'adapters',
+  async ask(size) {
+    const { rounds, lengths } = PLANS[size];
+    const measured = new Map(lengths.map(length => [length, [] as Round[]]));
+    await oneRound(lengths[0]!);
+    for (let round = 0; round < rounds; round++) for (const [length, list] of measured) list.push(await oneRound(length));
+    const rows = [...measured].flatMap(([length, list]) => [
+      [`langgraph, ${length} tokens: graph read bare`, ...spreadCells(spreadOf(list.map(({ bareUs }) => bareUs)))],
+      [`langgraph, ${length} tokens: with the adapter`, ...spreadCells(spreadOf(list.map(({ agentUs }) => agentUs)))],
+      [
+        `langgraph, ${length} tokens: the adapter's own`,
+        ...spreadCells(spreadOf(list.map(({ bareUs, agentUs }) => agentUs - bareUs))),
+      ],
+    ]);
+    const [short, long] = [lengths[0]!, lengths.at(-1)!].map(
+      length => spreadOf(measured.get(length)!.map(({ agentUs }) => agentUs)).median,
+    );
+    return [
+      {
+        title: `adapters: microseconds of CPU a token, ${rounds} rounds`,
+        table: { columns: ['µs a token', ...SPREAD_COLUMNS], rows },
+        notes: [
+          'a played model in a real graph, all four stream modes; the graph and its model take part in every figure but "own"',
+        ],
+        targets: [
+          {
+            name: `langgraph: a token of ${lengths.at(-1)} over one of ${lengths[0]}`,
+            // A tenth is what two medians of one figure differ by here.
+            wanted: { atMost: 1.1 },
+            found: long! / short!,
+          },
+        ],
+      },
+    ];
+  },
+};
+
+function graphOf(length: number) {
+  const tokens = Array.from({ length }, (_, index) => `${index} `);
+  const model = new PlayedModel(() => ({ tokens }));
+  const graph = new StateGraph(MessagesAnnotation)
+    .addNode('n', async ({ messages }, config) => ({ messages: [await model.invoke(messages, config)] }))
+    .addEdge(START, 'n')
+    .addEdge('n', END)
+    .compile();
+  return { graph, text: tokens.join('') };
+}
+
+async function oneRound(length: number): Promise<Round> {
+  const { graph, text } = graphOf(length);
+  const runs = Math.max(1, Math.min(RUNS_MAX, Math.floor(20_000 / length)));
+  const agent = await createLangGraphAgent({ graph });
+  const bareUs = await cpuUsOf(runs * length, async () => {
+    for (let run = 0; run < runs; run++) assert.equal(await readBare(graph), text);
+  });
+  const agentUs = await cpuUsOf(runs * length, async () => {
+    for (let run = 0; run < runs; run++) {
+      let said = '';
+      for await (const event of agent.run(turnOf('hi'))) if (event.type === 'text') said += event.text;
+      assert.equal(said, text);
+    }
+  });
+  return { bareUs, agentUs };
+}
+
+async function readBare(graph: ReturnType<typeof graphOf>['graph']): Promise<string> {
+  const streamMode = ['values', 'messages', 'custom', 'updates'] as const;
+  let said = '';
+  const input = { messages: [{ role: 'user', content: 'hi', id: 'm' }] };
+  for await (const event of await graph.stream(input, { streamMode: [...streamMode], subgraphs: true })) {
+    const [, mode, chunk] = event as unknown as [string[], string, [{ content: string }]];
+    if (mode === 'messages') said += chunk[0].content;
+  }
+  return said;
+}
+
+async function cpuUsOf(tokens: number, run: () => Promise<void>): Promise<number> {
+  const before = process.cpuUsage();
+  await run();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / tokens;
+}
