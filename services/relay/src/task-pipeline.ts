@@ -153,7 +153,7 @@ export class TaskPipeline {
         n += input.tokens.length;
         continue;
       }
-      if (n > admitted) {
+      if (n > admitted.n) {
         this.#text.flushFor(record.from, input, this.#context.now());
         const mark = { from: record.from, n };
         const closed = input.kind === 'close' && this.#queue.closeWithRun(record.from, input.lane, mark);
@@ -161,7 +161,7 @@ export class TaskPipeline {
       }
       n++;
     }
-    this.#admission.admit(record, Math.max(admitted, n - 1));
+    this.#admission.admit(record, n - 1, admitted);
   }
 
   /** A real timer runs whenever text is held: a stalled source never hides its tail. */
