@@ -12,7 +12,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'agent-card': ['a2a'],
   auth: ['a2a', 'agent-card', 'lifecycle', 'telemetry'],
   client: ['a2a', 'agent-card'],
-  cli: ['a2a', 'client'],
+  cli: ['a2a', 'audit', 'client', 'lifecycle', 'log-jetstream', 'telemetry'],
   'a2a-proto-03': ['a2a'],
   events: ['a2a'],
   task: ['a2a', 'events'],
