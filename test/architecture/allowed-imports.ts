@@ -12,6 +12,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'agent-card': ['a2a'],
   auth: ['a2a', 'agent-card', 'lifecycle', 'telemetry'],
   client: ['a2a', 'agent-card'],
+  'chat-model': ['telemetry'],
   cli: ['a2a', 'client'],
   'a2a-proto-03': ['a2a'],
   events: ['a2a'],
@@ -26,6 +27,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'a2a-grpc': ['a2a', 'a2a-door', 'a2a-proto-03', 'agent-card'],
   'agent-a2a': ['a2a', 'agent', 'agent-card'],
   'agent-mcp': ['a2a', 'agent'],
+  'agent-model': ['a2a', 'agent', 'agent-mcp', 'chat-model'],
   'agent-recording': ['agent'],
   ingress: [
     'a2a',
@@ -51,6 +53,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'agent-a2a',
     'agent-card',
     'agent-mcp',
+    'agent-model',
     'agent-recording',
     'auth',
     'events',

@@ -20,6 +20,8 @@ export type Turn = {
   owner?: Owner;
   message: Message;
   metadata: Metadata;
+  /** What was said before in this context, oldest first. */
+  history?: readonly Message[];
   /** 1-based; a redelivered job is a new attempt, and its text replaces what the dead attempt had said. */
   attempt: number;
   /** What the interrupted event of the turn before left (`AgentEvent` input-required, auth-required). */

@@ -42,7 +42,8 @@ export class AnswerMapping implements TextMapping {
     // Another supervisor's plan is a plan, not its answer.
     const isPlan = artifact.name !== undefined && PLANS.has(artifact.name);
     const { artifactId: id, name, parts } = artifact;
-    const others = isPlan ? parts : parts.filter(part => part.text === undefined);
+    // Nor is what a model thinks.
+    const others = isPlan || artifact.name === REASONING ? parts : parts.filter(part => part.text === undefined);
     const saying = others.length < parts.length && this.#answer.artifact({ id, name, text: textOf(parts), append, last });
     if (saying) lanes.say(lane, header, saying);
     if (others.length > 0) artifacts.take({ ...artifact, ...(isPlan && { name: NESTED_PLAN }), parts: others }, append, last);
@@ -97,6 +98,7 @@ export class OwnMapping implements TextMapping {
 const PLANS: ReadonlySet<string> = new Set(['execution_plan_streaming', 'execution_plan_update']);
 /** Clients know the plan of a task by its name, and a task has one (S0-9). */
 const NESTED_PLAN = 'agent_execution_plan';
+const REASONING = 'reasoning';
 
 function textOf(parts: readonly Part[]): string {
   let text = '';

@@ -37,6 +37,20 @@ const settings = defineServiceConfig({
     schemes: ['http', 'https'],
     doc: 'Address under which clients reach the endpoint, for the agent card. Without it: the address it listens on.',
   },
+  OPENAI_BASE_URL: {
+    type: 'url',
+    default: 'https://api.openai.com/v1',
+    schemes: ['http', 'https'],
+    doc: 'Address of the model for entries of adapter `model` that name none.',
+  },
+  OPENAI_API_KEY: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 4_096,
+    secret: true,
+    doc: 'Key for that address. An entry with another address names its own variable in `apiKeyEnv`.',
+  },
 });
 
 type SubAgentSettings = (typeof settings)['settings'];

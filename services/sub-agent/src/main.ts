@@ -18,6 +18,8 @@ await runService({
     const { name, skills = [], retries } = entry;
     const agent = await createAgent(entry, {
       folder: resolve(settings.HOPLINE_AGENTS_DIR),
+      model: { baseUrl: settings.OPENAI_BASE_URL, apiKey: settings.OPENAI_API_KEY },
+      secret: variable => process.env[variable],
       onSkipped: what => metrics.inputsDropped.add(1, { agent: name, reason: what.replaceAll(' ', '_') }),
     });
     const auth = await authFromSettings(settings, { logger });
