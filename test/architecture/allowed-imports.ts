@@ -45,7 +45,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   ],
   relay: ['a2a', 'coalesce', 'events', 'lifecycle', 'log', 'log-jetstream', 'shard-leases', 'task', 'telemetry'],
   notifier: ['a2a', 'events', 'lifecycle', 'log', 'log-jetstream', 'shard-leases', 'task', 'telemetry', 'webhook-guard'],
-  supervisor: ['a2a', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
+  supervisor: ['a2a', 'chat-model', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
   'sub-agent': [
     'a2a-door',
     'a2a-http',

@@ -1,7 +1,8 @@
 import type { LanguageModelV3FinishReason, LanguageModelV3StreamPart } from '@ai-sdk/provider';
 import type { Step, StepEvent, ToolCall } from './chat.ts';
 import { STEP_CALLS_MAX } from './limits.ts';
-import { ModelError, modelErrorOf } from './model-error.ts';
+import { ModelError } from './model-error.ts';
+import { modelErrorOf } from './provider-error.ts';
 
 /** Numbers of a step, as the provider counts them. */
 export type Usage = { input: number | undefined; output: number | undefined };

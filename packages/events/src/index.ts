@@ -13,6 +13,7 @@ export type {
   MessageReceived,
   ProducerState,
   StatusChanged,
+  StepRecorded,
   TaskControl,
   TaskCreated,
   VisibleFact,
@@ -35,6 +36,7 @@ export type {
   Producer,
   Profile,
   StatusInput,
+  StepInput,
   TextInput,
 } from './inputs.ts';
 export { ordinalsOf, PROFILES } from './inputs.ts';
