@@ -18,6 +18,7 @@ let model: ModelServer;
 let argocd: ForeignAgent;
 let github: ForeignAgent;
 let jira: ForeignAgent;
+let quiet: ForeignAgent;
 let cluster: Cluster;
 let log: Log;
 /** Tasks of all tests: their books are looked at in the end. */
@@ -61,11 +62,13 @@ before(async () => {
         : answer(words('kept', 10));
     },
   });
+  quiet = await startForeignAgent({ dialect: '1.0', script: answer(['between', ' us ', '✅']) });
   cluster = await Cluster.start({
     agents: [
       { name: 'argocd', adapter: 'a2a', url: argocd.url },
       { name: 'github', adapter: 'a2a', url: github.url },
       { name: 'jira', adapter: 'a2a', url: jira.url },
+      { name: 'quiet', adapter: 'a2a', url: quiet.url, forwardText: false },
     ],
     env: {
       HOPLINE_PLANNER: 'model',
@@ -83,7 +86,7 @@ before(async () => {
 after(async () => {
   await log?.close();
   await cluster?.[Symbol.asyncDispose]();
-  for (const agent of [argocd, github, jira]) await agent?.close();
+  for (const agent of [argocd, github, jira, quiet]) await agent?.close();
   await model?.[Symbol.asyncDispose]();
 });
 
@@ -151,7 +154,7 @@ async function follow(text: string, at: (list: readonly Frame[]) => boolean, act
   return list;
 }
 
-test('S2-1 S2-4 S2-5 S2-6 S2-7 S2-9 S2-22 S2-23 C-24 the seven items, in their order, of a turn that a model plans', async () => {
+test('S2-1 S2-4 S2-5 S2-6 S2-7 S2-23 S2-37 C-24 the seven items, in their order, of a turn that a model plans', async () => {
   const summary = ['ArgoCD runs', ' v3.1.8', '.'];
   script([{ tokens: PLAN }, call('argocd', 'show the version')], [{ tokens: summary }]);
   const list = await collect(cluster.url, { text: 'show argocd version' });
@@ -201,6 +204,90 @@ test('S2-1 S2-4 S2-5 S2-6 S2-7 S2-9 S2-22 S2-23 C-24 the seven items, in their o
     if (name === 'tool_notification_end') assert.equal(open.pop(), metadata?.toolCallId);
   }
   assert.deepEqual(open, []);
+  const forwarded = list.filter(
+    ({ event }) => 'artifactUpdate' in event && event.artifactUpdate.artifact.metadata?.sourceAgent === 'argocd',
+  );
+  assert.ok(
+    forwarded.length >= 3 &&
+      forwarded.every(({ event }) => 'artifactUpdate' in event && event.artifactUpdate.artifact.metadata?.toolCallId),
+  );
+});
+
+test('S2-9 C-5 text that policy does not forward is read by the model, and by no client', async () => {
+  script([call('quiet', 'go'), call('argocd', 'show')], asked => [
+    { text: `It said ${toolResults(asked)[0]?.length} characters.` },
+  ]);
+  const list = await collect(cluster.url, { text: 'try' });
+  const said = '[the user has not seen this answer]\nbetween us ✅';
+  assert.deepEqual(toolResults(model.asked[1]!), [said, VERSION.join('')]);
+  assert.deepEqual(sourcesOf(list), { argocd: VERSION.join(''), supervisor: `It said ${said.length} characters.` });
+  assert.ok(!JSON.stringify(list.map(frame => frame.result)).includes('between'));
+  // Without a word of the model, and without a model at all, the client is not left without an answer: it gets the text once, in the end.
+  script([call('quiet', 'go')], [{ call: '_finish', args: {} }]);
+  const params = messageParams('try', { metadata: { agent: 'quiet' } });
+  for (const request of [{ text: 'try' }, { params }]) {
+    const silent = await collect(cluster.url, request);
+    assert.deepEqual([sourcesOf(silent), textOf(silent, 'partial_result')], [{}, 'between us ✅']);
+  }
+});
+
+test('S2-12 S2-22 S2-33 every event in the log says whose it is, and all that is not a record of ours is shown, under its name', async () => {
+  script([{ tokens: PLAN }, call('argocd', 'show the version')], [{ text: 'So it is.' }]);
+  const list = await collect(cluster.url, { text: 'show argocd version' });
+  const [taskId] = fold(list).taskIds;
+  const newest = await log.facts.last(taskId!);
+  const visible: unknown[] = [];
+  const names: Record<string, Set<string | undefined>> = {};
+  for await (const { record } of log.facts.read(taskId!, newest!.record.first || newest!.seq)) {
+    for (const fact of record.facts) {
+      if ('event' in fact) visible.push(fact.event);
+      if (fact.kind !== 'artifact.updated') continue;
+      assert.ok(fact.lane !== '' && fact.attempt >= 1);
+      names[fact.producer] = (names[fact.producer] ?? new Set()).add(fact.event.artifactUpdate.artifact.name);
+    }
+  }
+  assert.deepEqual(
+    list.map(({ event }) => event),
+    visible,
+  );
+  // The foreign agent speaks of `current_result`; ours are these.
+  assert.deepEqual(Object.fromEntries(Object.entries(names).map(([producer, of]) => [producer, [...of].sort()])), {
+    supervisor: [
+      'execution_plan_streaming',
+      'execution_plan_update',
+      'partial_result',
+      'streaming_result',
+      'tool_notification_end',
+      'tool_notification_start',
+    ],
+    'call-1-1-1': ['streaming_result', 'tool_notification_end', 'tool_notification_start'],
+  });
+  for await (const { record } of log.inputs.read(taskId!)) {
+    if (record.from === 'client') continue;
+    assert.ok(record.from.id !== '' && record.from.turn === 1 && record.from.attempt >= 1 && record.n >= 1);
+  }
+});
+
+test('S2-14 a step that fails in mid-stream and is asked again comes to the same as one that did not', async () => {
+  const step: Say[] = [{ tokens: PLAN }, { text: 'I ask. ' }, call('argocd', 'show')];
+  const run = async (...first: Reply[]) => {
+    let tries = 0;
+    script(() => first[tries++] ?? step, [{ text: 'So.' }]);
+    const list = await collect(cluster.url, { text: 'show argocd version' });
+    const folded = fold(list);
+    const names = [
+      'execution_plan_update',
+      'streaming_result',
+      'tool_notification_start',
+      'tool_notification_end',
+      'partial_result',
+    ];
+    return { tries, state: shapeOf(list.at(-1)!), texts: names.map(name => folded.textOf(name)) };
+  };
+  const whole = await run();
+  const cut = await run([{ tokens: ['⟦half', ' a plan⟧', 'I sh'] }, { pause: 100 }, { cut: true }], { status: 503 });
+  assert.deepEqual({ ...cut, tries: 1 }, { ...whole, tries: 1 });
+  assert.deepEqual([whole.tries, cut.tries], [1, 3]);
 });
 
 test('S2-2 S2-11 S2-34 the answer is delivered once; the model reads the same text, whole and once, and adds nothing', async () => {
@@ -217,7 +304,7 @@ test('S2-2 S2-11 S2-34 the answer is delivered once; the model reads the same te
   assert.equal(argocd.requests.at(-1)?.text, 'show the version');
   assert.deepEqual(
     model.asked[0]!.tools.map(tool => tool.function.name),
-    ['argocd', 'github', 'jira'],
+    ['argocd', 'github', 'jira', 'quiet'],
   );
 });
 
@@ -340,7 +427,7 @@ test("an agent's question is the task's, and the answer goes back to it; then th
   assert.equal(textOf(second, 'partial_result'), `On blue: v3Read: ${read}`);
 });
 
-test('S2-14 a failed agent is what the model makes of it; when it says nothing, the task has failed with the reason', async () => {
+test('a failed agent is what the model makes of it; when it says nothing, the task has failed with the reason', async () => {
   script([call('argocd', 'broken'), call('telepathy', 'x')], [{ text: 'It is out of order.' }]);
   const told = await collect(cluster.url, { text: 'try' });
   const final = told.at(-1)!.result as { status: { state: string }; metadata: { failedAgents: { agent: string }[] } };
@@ -385,7 +472,7 @@ test('agents vanish and appear at run time: the planner sees it within seconds, 
     await collect(cluster.url, { text: 'who is there' });
     return model.asked[0]!.tools.map(tool => tool.function.name);
   };
-  assert.deepEqual(await offered(), ['github', 'jira']);
+  assert.deepEqual(await offered(), ['github', 'jira', 'quiet']);
   await agent!.start();
   const start = performance.now();
   while (!(await offered()).includes('argocd')) assert.ok(performance.now() - start < 5_000, 'the agent was not seen');

@@ -11,6 +11,8 @@ export type ReceivedSpan = {
   parentId: string;
   links: string[];
   status: number;
+  /** Texts and whole numbers. */
+  attributes: Record<string, string | number>;
 };
 
 type Field = { number: number; value: bigint | Buffer };
@@ -62,7 +64,14 @@ function spanOf(service: string, span: Buffer): ReceivedSpan {
     parentId: hex(4),
     links,
     status: Number(code ?? 0),
+    attributes: Object.fromEntries(messages(span, 9).map(attributeOf)),
   };
+}
+
+function attributeOf(attribute: Buffer): [string, string | number] {
+  const [value] = fields(messages(attribute, 2)[0] ?? Buffer.alloc(0));
+  const read = Buffer.isBuffer(value?.value) ? value.value.toString() : Number(value?.value ?? 0);
+  return [messages(attribute, 1)[0]?.toString() ?? '', read];
 }
 
 function serviceOf(resourceSpans: Buffer): string {

@@ -22,6 +22,8 @@ export type RunTurnDeps = {
   resume?: unknown;
   /** How often a call that failed as retryable is made again; 0 to RETRIES_MAX, 0 by default. */
   retries?: number;
+  /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
+  forwardText?: boolean;
 };
 
 /** `undefined`: the turn was somebody else's or over already, nothing was said. */
@@ -76,7 +78,15 @@ async function speak(deps: RunTurnDeps, job: Job, { hop, earlier, watching }: Ar
   const writing = { taskId: work.taskId, producer, trace: hop.carrier(), waitingBytesMax: WAITING_BYTES_MAX };
   const writer = createInputWriter(log.inputs, writing);
   const eventBytesMax = Math.floor(log.recordBytesMax * EVENT_SHARE);
-  const inputs = new TurnInputs({ work, agent, attempt, sink: writer, eventBytesMax, earlier });
+  const inputs = new TurnInputs({
+    work,
+    agent,
+    attempt,
+    sink: writer,
+    eventBytesMax,
+    earlier,
+    forwardText: deps.forwardText ?? true,
+  });
   const gone = new AbortController();
   let over: Over | 'lost' | undefined;
   const leave = (why: Over | 'lost') => {

@@ -27,6 +27,8 @@ export type ServeAgentOptions = {
   drainMs?: number;
   /** How often a call that failed as retryable is made again; 0 to RETRIES_MAX, RETRIES_DEFAULT by default. */
   retries?: number;
+  /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
+  forwardText?: boolean;
   beatMs?: number;
   /** Told of every announcement: the agent's skills as they are known now. */
   announced?: (entry: AgentEntry) => void;
@@ -51,7 +53,7 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
 }
 
 async function runJob(options: ServeAgentOptions, job: Job, letGo: AbortSignal, resumes: Resumes): Promise<void> {
-  const { log, name, agent, metrics, retries = RETRIES_DEFAULT } = options;
+  const { log, name, agent, metrics, retries = RETRIES_DEFAULT, forwardText = true } = options;
   const { work, attempt, exhausted } = job;
   const logger = taskLogger(options.logger, work.taskId);
   if (attempt > 1) metrics.redeliveries.add(1, { agent: name });
@@ -60,7 +62,7 @@ async function runJob(options: ServeAgentOptions, job: Job, letGo: AbortSignal, 
   const startedMs = performance.now();
   try {
     const resume = resumes.take(work.taskId);
-    const deps = { log, agent, name, logger, retries, signal: letGo };
+    const deps = { log, agent, name, logger, retries, forwardText, signal: letGo };
     const outcome = await runTurn({ ...deps, ...(resume !== undefined && { resume }) }, job);
     if (work.call === undefined && outcome?.resume !== undefined) resumes.keep(work.taskId, outcome.resume);
     const told = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };

@@ -29,6 +29,8 @@ export type TurnInputsOptions = {
   /** JSON bytes of one event that is not text. */
   eventBytesMax: number;
   earlier: Earlier;
+  /** False: a supervisor's client does not see the agent's text; the supervisor reads it with the end of the call (C-5). */
+  forwardText: boolean;
 };
 
 /** `shownId`: the call id that clients see. */
@@ -48,7 +50,7 @@ export class TurnInputs {
   #orphansEnded = false;
 
   constructor(options: TurnInputsOptions) {
-    const { work, agent, attempt, sink, eventBytesMax, earlier } = options;
+    const { work, agent, attempt, sink, eventBytesMax, earlier, forwardText } = options;
     this.#options = options;
     // Call ids are new in every turn; the root agent's lanes are told apart by the turn.
     this.#prefix = work.call?.id ?? `${ROOT_AGENT}/${work.turn}`;
@@ -64,7 +66,9 @@ export class TurnInputs {
       onNew: () => this.#countArtifact(),
     });
     this.#where = { lanes: this.#lanes, lane, header: answer ?? { name: 'response' }, artifacts };
-    this.#mapping = answer ? new AnswerMapping(this.#where) : new OwnMapping(this.#where);
+    // In JSON a unit of text takes 6 bytes at most, and the end of a call is one event.
+    const heldUnitsMax = forwardText ? undefined : Math.floor(eventBytesMax / 6);
+    this.#mapping = answer ? new AnswerMapping(this.#where, heldUnitsMax) : new OwnMapping(this.#where);
   }
 
   begin(): void {
@@ -103,7 +107,9 @@ export class TurnInputs {
       return;
     }
     const why = reason !== undefined && { reason, retryable };
-    sink.add({ kind: 'ended', call: work.call.id, ...said, ...why, ...(resume !== undefined && { resume }) });
+    const { held } = this.#mapping;
+    const kept = held !== undefined && { held };
+    sink.add({ kind: 'ended', call: work.call.id, ...said, ...kept, ...why, ...(resume !== undefined && { resume }) });
   }
 
   #endMessage({ state, direct }: TurnEnd, message: Message): Message | undefined {

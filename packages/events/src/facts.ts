@@ -101,6 +101,7 @@ export type CallEnded = FactBase & {
   state: TerminalState | InterruptedState;
   message?: Message;
   direct?: true;
+  held?: string;
   reason?: string;
   retryable?: boolean;
   resume?: unknown;

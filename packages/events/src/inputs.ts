@@ -94,6 +94,8 @@ export type EndedInput = {
   message?: Message;
   /** As of a status. */
   direct?: true;
+  /** The agent's text where policy keeps it from the client (C-5): for the supervisor alone. */
+  held?: string;
   /** Why it failed, for people; never contains message content. */
   reason?: string;
   retryable?: boolean;

@@ -54,7 +54,7 @@ test('each fault is one sentence that names agent and field, and no value', () =
   refuses({ name: 'x', adapter: 'toString' }, /adapter must be one of/);
   refuses(
     { ...A2A, urls: 1 },
-    /^agent "argo": unknown field urls; there are name, adapter, description, skills, retries, url, deltas, text, headers, /,
+    /^agent "argo": unknown field urls; there are name, adapter, description, skills, retries, forwardText, url, deltas, text, headers, /,
   );
   refuses({ name: 'argo', adapter: 'a2a' }, 'agent "argo": url is missing');
   refuses({ ...A2A, name: 'Argo CD' }, 'agent "Argo CD": name must be 1 to 32 of a-z, 0-9 and - (not first)');

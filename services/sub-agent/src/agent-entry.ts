@@ -37,6 +37,8 @@ function entry<const A extends string, P extends TProperties>(adapter: A, proper
     skills: Type.Optional(Type.Array(skill, { maxItems: 128 })),
     /** How often a call that failed as retryable is made again. */
     retries: Type.Optional(Type.Integer({ minimum: 0, maximum: RETRIES_MAX })),
+    /** False: a supervisor reads the agent's text, and its client does not see it (C-5). */
+    forwardText: Type.Optional(Type.Boolean()),
   };
   return Type.Object({ ...common, ...properties }, { additionalProperties: false });
 }

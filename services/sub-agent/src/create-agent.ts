@@ -23,7 +23,7 @@ export type CreateAgentOptions = {
  */
 export async function createAgent(entry: AgentEntry, around: CreateAgentOptions): Promise<Agent> {
   const { folder, onSkipped } = around;
-  const { name: _name, skills: _skills, retries: _retries, ...options } = entry;
+  const { name: _name, skills: _skills, retries: _retries, forwardText: _forwardText, ...options } = entry;
   switch (options.adapter) {
     case 'a2a': {
       const { adapter: _adapter, ...rest } = options;
@@ -47,7 +47,7 @@ export async function createAgent(entry: AgentEntry, around: CreateAgentOptions)
 }
 
 /** Without what serves the agent and does not make it. */
-type Own<E> = Omit<E, 'name' | 'skills' | 'retries'>;
+type Own<E> = Omit<E, 'name' | 'skills' | 'retries' | 'forwardText'>;
 
 function mcpOptions(entry: Own<McpEntry>, folder: string): McpOptions {
   const { description, connectMsMax, silenceMsMax, totalMsMax } = entry;

@@ -15,7 +15,7 @@ await runService({
   start: async ({ settings, instance, log: logger, telemetry, probes }) => {
     const { metrics } = telemetry;
     const entry = parseAgentEntry(settings.HOPLINE_AGENT);
-    const { name, skills = [], retries } = entry;
+    const { name, skills = [], retries, forwardText } = entry;
     const agent = await createAgent(entry, {
       folder: resolve(settings.HOPLINE_AGENTS_DIR),
       model: { baseUrl: settings.OPENAI_BASE_URL, apiKey: settings.OPENAI_API_KEY },
@@ -32,6 +32,7 @@ await runService({
       skills,
       slots: settings.HOPLINE_SLOTS,
       retries,
+      forwardText,
       drainMs: settings.HOPLINE_DRAIN_TURNS_MS,
       version: '0.1.0',
       publicUrl: settings.HOPLINE_PUBLIC_URL,

@@ -97,7 +97,8 @@ export class CaipeTurn implements TurnRunner {
       return;
     }
     const lane = this.#lane('result');
-    if (!view.isShown(lane)) for (const piece of resultArtifact(lane, displayName, view.answerText())) writer.add(piece);
+    if (!view.isShown(lane))
+      for (const piece of resultArtifact(lane, displayName, view.answerText() + view.heldText())) writer.add(piece);
     writer.add(outcomeOf(ends, this.#failureId()));
   }
 

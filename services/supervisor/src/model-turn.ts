@@ -201,7 +201,9 @@ export class ModelTurn implements TurnRunner {
     // What the supervisor itself has said last must be in the log, to be part of the result.
     await this.#record(`said-${work.turn}-${this.#context.attempt}`, null);
     const lane = `${work.turn}/result`;
-    if (!view.isShown(lane)) for (const piece of resultArtifact(lane, displayName, view.answerText())) writer.add(piece);
+    // What is not forwarded is for the model; a model that makes nothing of it must not leave the client without an answer.
+    const text = view.answerText() || view.heldText();
+    if (!view.isShown(lane)) for (const piece of resultArtifact(lane, displayName, text)) writer.add(piece);
     writer.add(this.#outcome());
   }
 

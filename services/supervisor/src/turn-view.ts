@@ -87,6 +87,11 @@ export class TurnView {
     return this.#textOf(producer => producer === SUPERVISOR);
   }
 
+  /** What agents have said in this turn and clients do not see, by policy. */
+  heldText(): string {
+    return this.#started.map(call => this.#ended.get(call)?.held ?? '').join('');
+  }
+
   /** All artifacts of one call, in order of opening. */
   artifactsOf(call: string): Artifact[] {
     return [...(this.#artifacts.get(call) ?? [])].flatMap(id => this.#artifact(id) ?? []);
