@@ -43,6 +43,8 @@ export type Reply = readonly Say[] | Refusal;
 /** A stand-in for a model server: the OpenAI chat-completions streaming wire, played as a test says. */
 export class ModelServer implements AsyncDisposable {
   readonly asked: Asked[] = [];
+  /** Responses whose connection is open and that have not ended. */
+  open = 0;
   readonly #server;
   /** Answers the nth request (1-based). */
   reply: (asked: Asked, nth: number) => Reply;
@@ -56,6 +58,10 @@ export class ModelServer implements AsyncDisposable {
         const body = JSON.parse(Buffer.concat(chunks).toString('utf8'));
         const asked = { model: body.model, messages: body.messages, tools: body.tools ?? [], headers: request.headers };
         this.asked.push(asked);
+        this.open += 1;
+        response.on('close', () => {
+          this.open -= 1;
+        });
         await play(response, this.reply(asked, this.asked.length));
       })().catch(() => response.destroy());
     });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Asked, newest, type Reply, type Say } from '../agents/model-server.ts';
 import { collect, messageParams, shapeOf, textOf } from '../cluster/a2a-stream.ts';
+import { Cluster } from '../cluster/cluster.ts';
 import {
   artifactsOf,
   call,
@@ -258,3 +259,24 @@ test('it sums up only when asked to: the setting is the default, metadata.summar
 });
 
 test('S2-32 S2-13 the books of every task above balance, steps included', () => hopline.assertBooks());
+
+const { OPENAI_BASE_URL, OPENAI_API_KEY = '', OPENAI_MODEL = 'gpt-5-mini' } = process.env;
+const absent = OPENAI_BASE_URL === undefined && 'OPENAI_BASE_URL is not set';
+test('the same with a real model', { skip: absent, timeout: 300_000 }, async t => {
+  const { agents } = hopline;
+  const real = await Cluster.start({
+    agents: [{ name: 'argocd', adapter: 'a2a', url: agents.argocd.url, description: 'Tells the version of ArgoCD.' }],
+    env: {
+      HOPLINE_PLANNER: 'model',
+      HOPLINE_MODEL: OPENAI_MODEL,
+      OPENAI_BASE_URL: OPENAI_BASE_URL!,
+      ...(OPENAI_API_KEY !== '' && { OPENAI_API_KEY }),
+    },
+  });
+  t.after(() => real[Symbol.asyncDispose]());
+  const list = await collect(real.url, { text: 'Which version of ArgoCD runs? Ask the argocd agent once.' });
+  assert.equal(shapeOf(list.at(-1)!), 'status:completed');
+  assert.equal(sourcesOf(list).argocd, VERSION.join(''));
+  assert.match(textOf(list, 'execution_plan_update'), /^⟦[^⟦⟧]+⟧$/);
+  assert.equal(textOf(list, 'partial_result').split(VERSION.join('')).length, 2);
+});

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { newest, type Reply } from '../agents/model-server.ts';
-import { collect, type Frame, frames, shapeOf, textOf } from '../cluster/a2a-stream.ts';
+import { collect, type Frame, frames, messageParams, rpc, shapeOf, textOf } from '../cluster/a2a-stream.ts';
 import { artifactsOf, call, ModelCluster, PLAN, sourcesOf, stepOf, toolResults, words } from '../cluster/model-cluster.ts';
 import { ServiceProcess } from '../cluster/service-process.ts';
 import { freePort } from '../nats/nats-server.ts';
@@ -108,6 +108,44 @@ test('a supervisor that is paused and comes back finds that another has conducte
     artifactsOf(list, 'tool_notification_start').map(({ artifact }) => artifact.metadata?.tool),
     ['github'],
   );
+});
+
+test('cancel ends the task, and the request of the model that speaks', { timeout: 30_000 }, async () => {
+  hopline.model.reply = () => [{ tokens: words('own', 5) }, { stall: true }];
+  const isSpeaking = (list: readonly Frame[]) => artifactsOf(list, 'streaming_result').length > 0;
+  const list: Frame[] = [];
+  for await (const frame of frames(hopline.url, { text: 'talk' })) {
+    list.push(frame);
+    const { id } = list[0]!.result as { id: string };
+    if (isSpeaking(list) && hopline.model.open > 0) await rpc(hopline.url, { method: 'tasks/cancel', params: { id } });
+  }
+  assert.equal(shapeOf(list.at(-1)!), 'status:canceled');
+  const until = performance.now() + 5_000;
+  while (hopline.model.open > 0 && performance.now() < until) await new Promise(resolve => setTimeout(resolve, 20));
+  assert.equal(hopline.model.open, 0);
+  assert.deepEqual(sourcesOf(list), { supervisor: words('own', 5).join('') });
+});
+
+test('a message that comes while the model speaks begins a new turn: it knows what was asked, and its result is its own', {
+  timeout: 30_000,
+}, async () => {
+  hopline.model.reply = asked =>
+    newest(asked, 'user') === 'stop' ? [{ text: 'Stopped.' }] : [{ tokens: words('own', 5) }, { stall: true }];
+  hopline.asked.length = 0;
+  let second: Promise<Frame[]> | undefined;
+  for await (const { event } of frames(hopline.url, { text: 'talk' })) {
+    if (!('artifactUpdate' in event) || second !== undefined) continue;
+    const { taskId, contextId } = event.artifactUpdate;
+    second = collect(hopline.url, { params: messageParams('stop', { taskId, contextId }) });
+  }
+  const list = await second!;
+  assert.equal(shapeOf(list.at(-1)!), 'status:completed');
+  assert.equal(textOf(list, 'partial_result'), 'Stopped.');
+  const users = hopline.asked
+    .at(-1)!
+    .messages.filter(({ role }) => role === 'user')
+    .map(({ content }) => content);
+  assert.deepEqual(users, ['talk', 'stop']);
 });
 
 test('an agent process is killed in mid-stream: its text is replaced, the model reads it once', { timeout: 60_000 }, async () => {

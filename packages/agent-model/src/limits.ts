@@ -1,3 +1,5 @@
+export { MODEL_MS_MAX, OPENAI_BASE_URL_DEFAULT } from '@hopline/chat-model/limits';
+
 /** Bounds of one turn that an operator may set. */
 export const MODEL_AGENT_LIMITS = {
   /** Times the model is asked; each but the last ends in tool calls. */

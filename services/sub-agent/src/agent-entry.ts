@@ -1,6 +1,6 @@
 import { RETRIES_MAX } from '@hopline/agent';
 import type { Deltas, StatusText } from '@hopline/agent-a2a';
-import { SERVERS_MAX, STEPS_MAX } from '@hopline/agent-model/limits';
+import { MODEL_MS_MAX, SERVERS_MAX, STEPS_MAX } from '@hopline/agent-model/limits';
 import { PACE_MAX } from '@hopline/agent-recording';
 import { isAgentName } from '@hopline/events';
 import { Ajv, type ErrorObject } from 'ajv';
@@ -78,8 +78,7 @@ const recording = entry('recording', {
   ),
 });
 
-/** Node's fetch ends a silent response after 300 s by itself. */
-const modelMs = Type.Optional(Type.Integer({ minimum: 1, maximum: 280_000 }));
+const modelMs = Type.Optional(Type.Integer({ minimum: 1, maximum: MODEL_MS_MAX }));
 
 const model = entry('model', {
   model: text(256),

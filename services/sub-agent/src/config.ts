@@ -1,3 +1,4 @@
+import { OPENAI_BASE_URL_DEFAULT } from '@hopline/agent-model/limits';
 import { DOOR_SETTINGS, withDoorChecked } from '@hopline/auth';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
@@ -39,7 +40,7 @@ const settings = defineServiceConfig({
   },
   OPENAI_BASE_URL: {
     type: 'url',
-    default: 'https://api.openai.com/v1',
+    default: OPENAI_BASE_URL_DEFAULT,
     schemes: ['http', 'https'],
     doc: 'Address of the model for entries of adapter `model` that name none.',
   },

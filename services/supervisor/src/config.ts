@@ -1,3 +1,4 @@
+import { MODEL_LIMITS, MODEL_MS_MAX, OPENAI_BASE_URL_DEFAULT } from '@hopline/chat-model/limits';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 
@@ -20,7 +21,7 @@ const declared = defineServiceConfig({
   HOPLINE_MODEL: { type: 'string', optional: true, min: 1, max: 256, doc: 'Name of the model that plans.' },
   OPENAI_BASE_URL: {
     type: 'url',
-    default: 'https://api.openai.com/v1',
+    default: OPENAI_BASE_URL_DEFAULT,
     schemes: ['http', 'https'],
     doc: 'OpenAI-compatible address of that model.',
   },
@@ -33,13 +34,20 @@ const declared = defineServiceConfig({
   },
   HOPLINE_MODEL_FIRST_TOKEN_MS: {
     type: 'integer',
-    default: 120_000,
+    default: MODEL_LIMITS.firstTokenMsMax,
     min: 10,
-    max: 280_000,
+    max: MODEL_MS_MAX,
     unit: 'ms',
     doc: 'Until the first token of a step.',
   },
-  HOPLINE_MODEL_SILENCE_MS: { type: 'integer', default: 60_000, min: 10, max: 280_000, unit: 'ms', doc: 'Between two tokens.' },
+  HOPLINE_MODEL_SILENCE_MS: {
+    type: 'integer',
+    default: MODEL_LIMITS.silenceMsMax,
+    min: 10,
+    max: MODEL_MS_MAX,
+    unit: 'ms',
+    doc: 'Between two tokens.',
+  },
   HOPLINE_AGENT_GONE_MS: {
     type: 'integer',
     default: 30_000,

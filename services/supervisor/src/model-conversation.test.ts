@@ -50,11 +50,13 @@ const step = (...calls: string[]): ModelStep => ({
   read: [],
 });
 const results = (told: Told, ...steps: ModelStep[]) =>
-  conversation('orders', told.view, steps).flatMap(message => (message.role === 'tool' ? [message.text] : []));
+  conversation('orders', told.view.before(told.view.begunIn), told.view, steps).flatMap(message =>
+    message.role === 'tool' ? [message.text] : [],
+  );
 
 test('orders, the question, its own steps, and what came of its calls', () => {
   const told = new Told().message('version?').answers('call-1-1-1', ' v3 \n');
-  const messages = conversation('orders', told.view, [step('call-1-1-1')]);
+  const messages = conversation('orders', told.view.before(told.view.begunIn), told.view, [step('call-1-1-1')]);
   assert.deepEqual(
     messages.map(({ role, text }) => [role, text]),
     [
@@ -103,10 +105,7 @@ test('a call that asked goes on under another id in the next turn: one result fo
     readOf(step('call-1-1-1'), told.view).map(({ call }) => call),
     ['call-1-1-1', 'call-2-1'],
   );
-  assert.deepEqual(
-    told.view.prompt.map(({ messageId }) => messageId),
-    ['version?'],
-  );
+  assert.deepEqual([told.view.begunIn, told.view.messageOf(1)?.messageId, told.view.before(1)], [1, 'version?', []]);
 });
 
 test('a message that answers nobody begins anew: no step of before, and all that was said as its history', () => {
@@ -115,7 +114,7 @@ test('a message that answers nobody begins anew: no step of before, and all that
   told.message('two', 'm2');
   assert.equal(told.view.steps.size, 0);
   assert.deepEqual(
-    conversation('orders', told.view, []).map(({ text }) => text),
+    conversation('orders', told.view.before(told.view.begunIn), told.view, []).map(({ text }) => text),
     ['orders', 'one', 'two'],
   );
 });

@@ -10,8 +10,14 @@ const HISTORY_UNITS_MAX = 64 * 1024;
 export const RESULT_UNITS_MAX = 512 * 1024;
 
 /** What the model reads: its orders, what was said before, its own steps, and what came of its calls. The same from the same log, whoever asks. */
-export function conversation(system: string, view: TurnView, steps: readonly ModelStep[]): ChatMessage[] {
-  const messages: ChatMessage[] = [{ role: 'system', text: system }, ...history(view.prompt)];
+export function conversation(
+  system: string,
+  said: readonly Message[],
+  view: TurnView,
+  steps: readonly ModelStep[],
+): ChatMessage[] {
+  const question = view.messageOf(view.begunIn);
+  const messages: ChatMessage[] = [{ role: 'system', text: system }, ...history(question ? [...said, question] : said)];
   for (const { text, calls } of steps) {
     messages.push({ role: 'assistant', text, calls });
     for (const call of calls) messages.push({ role: 'tool', call, text: resultOf(call, view) });
@@ -19,10 +25,10 @@ export function conversation(system: string, view: TurnView, steps: readonly Mod
   return messages;
 }
 
-function history(prompt: readonly Message[]): ChatMessage[] {
+function history(said: readonly Message[]): ChatMessage[] {
   const messages: ChatMessage[] = [];
   let units = 0;
-  for (const [back, { role, parts }] of prompt.toReversed().entries()) {
+  for (const [back, { role, parts }] of said.toReversed().entries()) {
     const text = parts.map(wordsOf).join('');
     units += text.length;
     // The newest is the question itself: ingress has bounded it.

@@ -107,7 +107,7 @@ export class ModelTurn implements TurnRunner {
     const system = supervisorPrompt(displayName, this.#sumsUp());
     const lanes = new StepLanes(this.#context, String(number));
     const asked = this.#settings.model.step({
-      messages: conversation(system, view, steps),
+      messages: conversation(system, await this.#context.history(view.begunIn), view, steps),
       tools: [...agentTools(agents), ...(hasCalled ? [finishTool] : [])],
       unitsMax: STEP_UNITS_MAX,
       trace: trace(),

@@ -115,6 +115,7 @@ function turnContext(deps: SuperviseDeps, job: Job, { view, hop, signal, fail }:
     writer: createInputWriter(log.inputs, { taskId, producer, trace: hop.carrier() }),
     planner,
     agents: () => atLeastOneAgent(agents, signal),
+    history: async beforeTurn => view.before(beforeTurn),
     isLive: agent => agents.list().some(({ name }) => name === agent),
     delegate: ({ agent, message = work.message, ...call }) => {
       const item = { v: 1 as const, taskId, contextId, turn, profile, call, message, ...asked };

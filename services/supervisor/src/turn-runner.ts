@@ -30,6 +30,8 @@ export type TurnContext = {
   planner: Planner;
   /** The agents that live now; waits for one to appear when there is none. */
   agents: () => Promise<AgentEntry[]>;
+  /** What was said in the context before the message of a turn, oldest first. */
+  history: (beforeTurn: number) => Promise<readonly Message[]>;
   isLive: (agent: string) => boolean;
   /** Queues a call for an agent. The same call is queued once, whoever asks again. */
   delegate: (call: Delegation) => Promise<void>;

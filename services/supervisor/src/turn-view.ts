@@ -1,5 +1,5 @@
 import { type Artifact, isInterrupted, type Message } from '@hopline/a2a';
-import type { ArtifactUpdated, CallEnded, Fact, TaskControl } from '@hopline/events';
+import type { ArtifactUpdated, CallEnded, Fact, MessageReceived, TaskControl } from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
 import { project, SUPERVISOR, type TaskView } from '@hopline/task';
 
@@ -18,7 +18,6 @@ type Answer = { id: string; producer: string };
 export class TurnView {
   #task: TaskView | undefined;
   #control: TaskControl | undefined;
-  #turn = 1;
   #shown = new Set<string>();
   #answers: Answer[] = [];
   #started: string[] = [];
@@ -28,7 +27,9 @@ export class TurnView {
   readonly #artifacts = new Map<string, Set<string>>();
   readonly #continued = new Map<string, Continued>();
   #steps = new Map<string, unknown>();
-  #prompt: readonly Message[] = [];
+  /** What was said up to the message of each turn, that message last. */
+  readonly #told: (readonly Message[])[] = [];
+  #begunIn = 1;
 
   apply({ record }: StoredFacts): void {
     for (const fact of record.facts) this.#fold(fact);
@@ -67,9 +68,18 @@ export class TurnView {
     return this.#continued.get(call);
   }
 
-  /** What was said up to the message that is worked on: turns that only answer an agent's question belong to the message before them. */
-  get prompt(): readonly Message[] {
-    return this.#prompt;
+  /** Turn of the message that is worked on: turns that only answer an agent's question belong to the one before them. */
+  get begunIn(): number {
+    return this.#begunIn;
+  }
+
+  /** What was said in this task before the message of a turn, oldest first. */
+  before(turn: number): readonly Message[] {
+    return this.#told[turn - 1]?.slice(0, -1) ?? [];
+  }
+
+  messageOf(turn: number): Message | undefined {
+    return this.#told[turn - 1]?.at(-1);
   }
 
   /** Steps recorded for that message, by name. */
@@ -99,8 +109,8 @@ export class TurnView {
 
   #fold(fact: Fact): void {
     this.#task = project(this.#task, fact);
-    if (fact.kind === 'task.created') this.#prompt = fact.event.task.history ?? [];
-    if (fact.kind === 'message.received') this.#nextTurn(fact.message);
+    if (fact.kind === 'task.created' || fact.kind === 'message.received') this.#told.push(this.#task.task.history ?? []);
+    if (fact.kind === 'message.received') this.#nextTurn(fact);
     if (fact.kind === 'call.started') this.#started.push(fact.call);
     if (fact.kind === 'call.ended') this.#ended.set(fact.call, fact);
     if (fact.kind === 'step.recorded') this.#steps.set(fact.step, fact.said);
@@ -115,19 +125,18 @@ export class TurnView {
     if (name === ANSWER_NAME && !this.#answers.some(answer => answer.id === id)) this.#answers.push({ id, producer });
   }
 
-  #nextTurn(answer: Message): void {
-    this.#turn += 1;
+  #nextTurn({ turn, message: answer }: MessageReceived): void {
     const asking = this.#started.flatMap(call => {
       const ended = this.#ended.get(call);
       return ended !== undefined && isInterrupted(ended.state) ? [ended] : [];
     });
     this.#waiting = asking.map(({ call, agent, resume }) => ({ call, agent, resume }));
     for (const [index, { call, message: question }] of asking.entries()) {
-      this.#continued.set(call, { question, answer, call: resumedCallId(this.#turn, index) });
+      this.#continued.set(call, { question, answer, call: resumedCallId(turn, index) });
     }
     if (asking.length === 0) {
       this.#steps = new Map();
-      this.#prompt = this.#task?.task.history ?? [];
+      this.#begunIn = turn;
     }
     this.#shown = new Set();
     this.#answers = [];
