@@ -19,6 +19,12 @@ export class AgentCalls {
     this.#context = context;
   }
 
+  /** Says that the turn is worked on. Who takes over must not hide that an agent waits for credentials. */
+  begin(): void {
+    const { writer, view } = this.#context;
+    if (!view.calls.some(call => view.needsCredentials(call))) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+  }
+
   /** Begins a call, or queues again one that a supervisor before this one began: the same call is queued once. */
   async start(call: string, agent: string, { resume, message }: CallMore = {}): Promise<void> {
     const { writer, delegate, displayName, view } = this.#context;

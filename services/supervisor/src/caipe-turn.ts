@@ -36,8 +36,8 @@ export class CaipeTurn implements TurnRunner {
   }
 
   async #begin(): Promise<void> {
-    const { writer, view } = this.#context;
-    writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+    const { view } = this.#context;
+    this.#calls.begin();
     if (view.calls.length > 0) {
       // A supervisor before this one got as far as its calls: they are in the log, only the work may not have been queued.
       const open = view.calls.filter(call => view.ended(call) === undefined);

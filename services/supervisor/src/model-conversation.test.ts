@@ -113,7 +113,7 @@ test('a call that waits for credentials is answered as one that asked; what ran 
   for (const call of ['call-1-1-1', 'call-1-1-2']) told.says('supervisor', { kind: 'call', call, agent: 'argocd' });
   const question: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'Log in.' }] };
   told.says('call-1-1-2', { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: question, resume: { id: 7 } });
-  assert.equal(told.view.haveEnded, false);
+  assert.deepEqual([told.view.asksClient, told.view.needsCredentials('call-1-1-2')], [false, true]);
   told.message('I did', 'm2');
   assert.deepEqual(told.view.waiting, [{ call: 'call-1-1-2', agent: 'argocd', resume: { id: 7 } }]);
   assert.deepEqual([told.view.steps.size, told.view.begunIn], [1, 1]);

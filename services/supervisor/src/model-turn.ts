@@ -62,7 +62,7 @@ export class ModelTurn implements TurnRunner {
 
   async #conduct(): Promise<void> {
     const { writer, work, attempt } = this.#context;
-    writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+    this.#calls.begin();
     // What a supervisor before this one has said may still be on its way into the log. Inputs of a lower attempt are dropped behind one of a higher: once this mark stands
     // there, everything of the dead one does too, or never will.
     if (attempt > 1) await this.#record(`taken-over-${work.turn}-${attempt}`, null);
@@ -171,7 +171,7 @@ export class ModelTurn implements TurnRunner {
 
   /** An agent that has left would be waited for until the end of time. One that comes back goes on, with a new attempt. */
   #giveUpWhenGone(call: string, agent: string): () => void {
-    const { isLive, writer } = this.#context;
+    const { isLive, writer, view } = this.#context;
     const { agentGoneMs } = this.#settings;
     let livedAt = performance.now();
     const timer = setInterval(() => {
@@ -179,6 +179,8 @@ export class ModelTurn implements TurnRunner {
       if (isLive(agent)) livedAt = now;
       if (now - livedAt < agentGoneMs) return;
       clearInterval(timer);
+      // Its wait for credentials is over, too.
+      if (view.needsCredentials(call)) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
       writer.add({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: 'the agent is gone', retryable: true });
     }, GONE_CHECK_MS);
     return () => clearInterval(timer);

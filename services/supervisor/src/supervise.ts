@@ -79,7 +79,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
 function isOver(view: TurnView, turn: number): boolean {
   const control = view.control;
   if (control === undefined || control.turn < turn) return false;
-  return control.turn > turn || isTerminal(control.state) || (isInterrupted(control.state) && view.haveEnded);
+  return control.turn > turn || isTerminal(control.state) || (isInterrupted(control.state) && view.asksClient);
 }
 
 /** The last delivery of work that nobody could finish: the task ends with a reason instead of hanging. */

@@ -67,9 +67,15 @@ export class TurnView {
     return this.#ended.get(call);
   }
 
-  /** There are calls, and every one has ended or asks: an agent that waits for credentials still works. */
-  get haveEnded(): boolean {
-    return this.#started.length > 0 && this.#started.every(call => this.#ended.has(call));
+  /** Every call has ended, and one with a question: nothing goes on before the client answers. An agent that waits for credentials still works. */
+  get asksClient(): boolean {
+    const ends = this.#started.flatMap(call => this.#ended.get(call) ?? []);
+    return ends.length === this.#started.length && ends.some(({ state }) => isInterrupted(state));
+  }
+
+  /** The agent of this open call waits for credentials. */
+  needsCredentials(call: string): boolean {
+    return this.#credentials.has(call) && !this.#ended.has(call);
   }
 
   /** What the call of a later turn made of one that waited for the client. */
