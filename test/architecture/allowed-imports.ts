@@ -13,7 +13,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   auth: ['a2a', 'agent-card', 'lifecycle', 'telemetry'],
   client: ['a2a', 'agent-card'],
   'chat-model': ['telemetry'],
-  cli: ['a2a', 'client'],
+  cli: ['a2a', 'audit', 'client', 'lifecycle', 'log-jetstream', 'telemetry'],
   'a2a-proto-03': ['a2a'],
   events: ['a2a'],
   task: ['a2a', 'events'],

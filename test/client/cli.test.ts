@@ -149,6 +149,28 @@ test('list prints tasks over several pages, by context and by state', { timeout:
   assert.deepEqual(await hopline(['list', '--context', 'none-such']), { code: 0, out: '', err: '' });
 });
 
+test('S2-41 S2-30 trace tells of a task what the logs of all services would: who said how much and when, what was shown, and the books', {
+  timeout: 30_000,
+}, async () => {
+  const asked = lines((await hopline(['ask', 'go', '--json'])).out);
+  const { id } = asked[0].event.task;
+  const environment = { NATS_URL: cluster.nats.url };
+  const told = await new HoplineCommand(cluster.url, ['trace', id], '', environment).finished;
+  assert.deepEqual([told.code, told.err], [0, '']);
+  assert.match(told.out, new RegExp(`^task ${id} completed, ${asked.length} events`));
+  const characters = [...ANSWER].length;
+  assert.match(
+    told.out,
+    new RegExp(`argocd \\(call-1-1\\), turn 1, attempt 1: ${TOKENS.length} tokens, ${characters} characters`),
+  );
+  assert.match(told.out, /every text stands as it was said/);
+  assert.ok(!told.out.includes('Here') && !told.out.includes('Argo'), 'no text');
+  const json = lines((await new HoplineCommand(cluster.url, ['trace', id, '--json'], '', environment).finished).out)[0];
+  assert.deepEqual([json.shown.length, json.audit.unaccounted.text], [asked.length, 0]);
+  const unknown = await new HoplineCommand(cluster.url, ['trace', 'no-such-task'], '', environment).finished;
+  assert.equal(unknown.code, 1);
+});
+
 test('card and get speak to programs too; usage and an absent server have codes of their own', { timeout: 30_000 }, async () => {
   const [card] = lines((await hopline(['card', '--json'])).out);
   assert.ok(card.supportedInterfaces.length > 0);

@@ -13,8 +13,8 @@ export class HoplineCommand {
   readonly finished: Promise<Finished>;
   readonly #child;
 
-  constructor(url: string, argv: readonly string[], input = '') {
-    const env = { PATH: process.env.PATH, HOPLINE_URL: url };
+  constructor(url: string, argv: readonly string[], input = '', environment: Record<string, string> = {}) {
+    const env = { PATH: process.env.PATH, HOPLINE_URL: url, ...environment };
     this.#child = spawn(process.execPath, [MAIN, ...argv], { env });
     this.#child.stdout.setEncoding('utf8').on('data', (text: string) => (this.out += text));
     this.#child.stderr.setEncoding('utf8').on('data', (text: string) => (this.err += text));

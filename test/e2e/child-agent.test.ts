@@ -60,6 +60,11 @@ test('S2-16 the states are submitted, working, completed, in this order, each on
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
 });
 
+test('S2-17 a status-update with its message in the status, and `final` beside it, is read: one whole text is the answer', () => {
+  const whole = `The version is v3.1.8. ${'All is well. '.repeat(40)}`;
+  assert.deepEqual([textOf(list, 'streaming_result'), textOf(list, 'partial_result')], [whole, whole]);
+});
+
 test('S2-25 the child is asked by message/stream, with an id, and the message’s role, parts and a message id', () => {
   const [request] = child.requests;
   assert.equal(child.requests.length, 1);

@@ -123,3 +123,34 @@ test('S2-32 over the death of a relay, an agent and the supervisor in mid-stream
   assert(again.tallies.open.accepted > 1, 'the second attempt opens the text again');
   await assertConserved(t, 'supervisor killed', await run('slow', 12, () => reborn(cluster.supervisors)));
 });
+
+/** `taken` less everything that became of the inputs, for each kind, as the relays' counters have it. */
+async function heldByRelays(): Promise<Record<string, number>> {
+  const held: Record<string, number> = {};
+  for (const { url } of cluster.relays) {
+    const text = await (await fetch(`${url}/metrics`)).text();
+    for (const [, labels = '', value] of text.matchAll(/^hopline_inputs_total\{([^}]*)\} (\d+)/gm)) {
+      const kind = /kind="(\w+)"/.exec(labels)?.[1] ?? '';
+      held[kind] = (held[kind] ?? 0) + (labels.includes('reason="taken"') ? Number(value) : -Number(value));
+    }
+  }
+  return held;
+}
+
+test('S2-32 the relays count it too: of every kind nothing is left when they are at rest', { timeout: 60_000 }, async t => {
+  await run('go');
+  await run('fail');
+  await run('slow', 20, id => rpc(cluster.url, { method: 'tasks/cancel', params: { id } }));
+  let held: Record<string, number> = {};
+  for (let tries = 0; tries < 200; tries += 1) {
+    held = await heldByRelays();
+    if (Object.values(held).every(count => count === 0)) break;
+    await new Promise(resolve => setTimeout(resolve, 50));
+  }
+  t.diagnostic(`held by the relays: ${JSON.stringify(held)}`);
+  assert.ok(Object.keys(held).length >= 8);
+  assert.deepEqual(
+    Object.values(held).filter(count => count !== 0),
+    [],
+  );
+});

@@ -7,13 +7,15 @@ const PARENT_POLL_MS = 1000;
 /**
  * Runs the TypeScript door of a command under the right Node and takes its exit code. This process stays as the parent (Node cannot
  * replace itself), so it passes signals on; the open IPC channel tells the child when this process was killed.
- * @param {string} node @param {string[]} args @param {{ cwd: string, env: NodeJS.ProcessEnv }} options
+ * @param {string} node @param {string[]} args @param {{ cwd: string, env: NodeJS.ProcessEnv, passesInterrupt: boolean }} options `passesInterrupt`: false for a command that takes
+ * a second Ctrl-C for "at once": the terminal sends the first one to it as well.
  * @returns {Promise<number>} exit code; 128 + n when signal n ended the child
  */
-export function handOver(node, args, { cwd, env }) {
+export function handOver(node, args, { cwd, env, passesInterrupt }) {
   return new Promise((resolve, reject) => {
     const child = spawn(node, args, { cwd, env, stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
-    for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => child.kill(name));
+    for (const name of ['SIGTERM', 'SIGHUP']) process.on(name, () => child.kill(name));
+    process.on('SIGINT', () => passesInterrupt && child.kill('SIGINT'));
     const watch = watchParents(env, () => child.kill('SIGTERM'));
     child.on('error', reject);
     child.on('exit', (code, signal) => {

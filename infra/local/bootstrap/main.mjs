@@ -18,6 +18,7 @@ const DOORS = {
   test: 'infra/local/checks/main.ts',
   bench: 'test/bench/main.ts',
   tck: 'test/conformance/tck.ts',
+  hopline: 'packages/cli/src/main.ts',
 };
 const HELP = {
   start: new URL('../launcher/help.txt', import.meta.url),
@@ -25,7 +26,7 @@ const HELP = {
 };
 
 /**
- * `<start|test|bench|tck> [args]`: brings the tools this checkout needs, then runs the command.
+ * `<start|test|bench|tck|hopline> [args]`: brings the tools this checkout needs, then runs the command.
  * @param {string[]} argv
  */
 export async function main([verb, ...args]) {
@@ -44,7 +45,7 @@ async function runVerb(verb, args) {
   const door = Object.hasOwn(DOORS, verb) ? DOORS[verb] : undefined;
   if (!door)
     throw new SetupError(
-      'Name one of start, test, bench, tck: `npm start`, `npm test`, `npm run bench` or `npm run tck -- PATH`.',
+      'Name one of start, test, bench, tck, hopline: `npm start`, `npm test`, `npm run bench`, `npm run tck -- PATH` or `npm run hopline -- ask "hello"`.',
     );
   if (HELP[verb] && (args.includes('--help') || args.includes('-h'))) {
     process.stdout.write(readFileSync(HELP[verb], 'utf8'));
@@ -60,7 +61,10 @@ async function runVerb(verb, args) {
 
   const env = { ...process.env, PATH: [dirname(node), process.env.PATH].join(delimiter) };
   if (natsServer) env.HOPLINE_NATS_SERVER = natsServer;
-  return handOver(node, [join(ROOT, door), ...args], { cwd: ROOT, env });
+  // The command names files of whoever types it; npm itself stands in the root of the checkout.
+  const isClient = verb === 'hopline';
+  const cwd = isClient ? (env.INIT_CWD ?? ROOT) : ROOT;
+  return handOver(node, [join(ROOT, door), ...args], { cwd, env, passesInterrupt: !isClient });
 }
 
 /** @returns {Promise<{ node: string, natsServer: string | null }>} full paths */
@@ -82,8 +86,8 @@ async function setUp(verb, env) {
     return node;
   };
   // The two have nothing to do with each other, and building nats-server takes the longest.
-  const server =
-    verb === 'start' && env.NATS_URL ? null : ensureNatsServer({ platform, cache, env, pins: pins.natsServer, progress });
+  const needsServer = verb !== 'hopline' && !(verb === 'start' && env.NATS_URL);
+  const server = needsServer ? ensureNatsServer({ platform, cache, env, pins: pins.natsServer, progress }) : null;
   const [node, natsServer] = await Promise.all([packages(), server]);
   return { node, natsServer };
 }

@@ -20,7 +20,7 @@ export function setupKey(root, platform, nodeVersion) {
 
 /** The package.json files of the workspace, in a fixed order. @param {string} root */
 function manifests(root) {
-  const folders = ['.', 'infra/local', 'test'];
+  const folders = ['.', 'infra/examples', 'infra/local', 'test'];
   for (const parent of ['packages', 'services']) {
     if (existsSync(join(root, parent))) folders.push(...readdirSync(join(root, parent)).map(name => `${parent}/${name}`));
   }

@@ -331,3 +331,20 @@ test('a log that cannot be reached is UNAVAILABLE, and a message whose webhook i
   }
   assert.equal(rig.relay.control(id).generation, said);
 });
+
+test('S3-33 a legacy client that named a webhook, before or with its message, is answered at once; one that named none waits', async t => {
+  const rig = await openRig(t, { push: true });
+  const go = Promise.withResolvers<void>();
+  rig.relay.onClient = async taskId => {
+    if (taskId !== 'none') await go.promise;
+    await rig.relay.answers(taskId, ['later']);
+  };
+  const legacy = { dialect: 'legacy' as const };
+  const message = { role: 'user', parts: [{ type: 'text', text: 'x' }] };
+  await call(rig, 'createPush', setParams('legacy', 'before'), legacy);
+  const before = await call(rig, 'send', { id: 'before', message }, legacy);
+  const along = await call(rig, 'send', { id: 'along', message, pushNotification: { url: URL } }, legacy);
+  assert.deepEqual([before.result.status.state, along.result.status.state], ['submitted', 'submitted']);
+  assert.equal((await call(rig, 'send', { id: 'none', message }, legacy)).result.status.state, 'completed');
+  go.resolve();
+});

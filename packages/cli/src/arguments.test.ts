@@ -84,6 +84,7 @@ test('help names every option a command takes, and every exit code', () => {
     list: ['context', 'state', 'limit'],
     get: [],
     cancel: [],
+    trace: [],
     card: [],
     agent: ['name', 'export'],
   };

@@ -39,6 +39,7 @@ const COMMANDS = {
   list: { options: { context: text, state: text, limit: text }, subjects: 'none' },
   get: { options: {}, subjects: 'one' },
   cancel: { options: {}, subjects: 'one' },
+  trace: { options: {}, subjects: 'one' },
   card: { options: {}, subjects: 'none' },
   agent: { options: { name: text, export: text }, subjects: 'one' },
 } as const satisfies Record<CommandName, { options: ParseArgsConfig['options']; subjects: string }>;

@@ -16,6 +16,7 @@ const OVERVIEW = `hopline COMMAND [options]     asks agents over A2A, and comes 
   list            prints your tasks, the newest first
   get TASK        prints a task as it is now
   cancel TASK     cancels a task
+  trace TASK      prints where the time of a task went, and whether anything was lost; asks NATS
   card            prints who the server is and what it can do
   agent FILE      runs an agent of your own in the cluster on this machine
 
@@ -41,6 +42,8 @@ export const HELP = {
   --limit N       at most so many, 20 by default${COMMON}`,
   get: `hopline get TASK [options]     prints what a task has answered so far; --json prints the whole task\n${COMMON}`,
   cancel: `hopline cancel TASK [options]     cancels a task\n${COMMON}`,
+  trace: `hopline trace TASK [options]     prints what each agent said and when, what clients were shown and when, how long text was held, and the books:
+what came in and what became of it. Numbers and names, never text. Asks NATS (NATS_URL, else the cluster that npm start runs); exit code 1 when something is unaccounted for\n${COMMON}`,
   card: `hopline card [options]     prints who the server is and what it can do; --json prints the card itself\n${COMMON}`,
   agent: `hopline agent FILE [options]     runs the agent that a module exports, as a process of the cluster on this machine, until Ctrl-C
 

@@ -14,6 +14,7 @@ import { HELP } from './help.ts';
 import { list } from './list.ts';
 import { Output, type Sink } from './output.ts';
 import { readQuestion } from './read-question.ts';
+import { trace } from './trace.ts';
 import { UsageError } from './usage-error.ts';
 
 /** The process around the command. */
@@ -54,6 +55,7 @@ async function runCommand(asked: Asked, output: Output, surroundings: Surroundin
   const { command, subject = '', url, json } = asked;
   const urlOption = url === URL_DEFAULT ? '' : ` --url ${url}`;
   if (command === 'agent') return agent({ ...asked, file: subject, output, environment, signal, urlOption });
+  if (command === 'trace') return trace({ taskId: subject, json, output, environment });
   const client = createClient({ url, headers: credentials(environment) });
   const context: CommandContext = { client, output, json, signal, urlOption };
   switch (command) {

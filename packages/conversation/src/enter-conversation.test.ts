@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CONTEXT_TASKS_MAX } from '@hopline/log';
+import { CONTEXT_TASKS_MAX, LogConflict, LogUnavailable } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { enterConversation, keyOfConversation } from './enter-conversation.ts';
+import { enterConversation, keyOfConversation, TRIES_MAX } from './enter-conversation.ts';
 
 const place = (taskId: string, subject?: string) => ({
   owner: subject === undefined ? undefined : { subject },
@@ -48,4 +48,15 @@ test('a conversation keeps its CONTEXT_TASKS_MAX newest tasks', async () => {
   const earlier = await enterConversation(contexts, place('one more'));
   assert.equal(earlier.length, CONTEXT_TASKS_MAX - 1);
   assert.deepEqual([earlier[0], earlier.at(-1)], ['t2', `t${CONTEXT_TASKS_MAX}`]);
+});
+
+test('a list that is never the one that was read is given up, not asked for ever', async () => {
+  const { contexts } = createMemoryLog();
+  let writes = 0;
+  contexts.create = async () => {
+    writes += 1;
+    throw new LogConflict('somebody was first');
+  };
+  await assert.rejects(enterConversation(contexts, place('t1')), LogUnavailable);
+  assert.equal(writes, TRIES_MAX);
 });

@@ -3,7 +3,7 @@ import type { Owner } from '@hopline/events';
 import { CONTEXT_TASKS_MAX, type ContextEntry, type KeyValue, LogConflict, LogUnavailable } from '@hopline/log';
 
 /** Tasks that begin in one context at the same time each win one round. */
-const TRIES_MAX = 50;
+export const TRIES_MAX = 50;
 
 export type Place = { owner: Owner | undefined; contextId: string; taskId: string };
 

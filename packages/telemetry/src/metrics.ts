@@ -5,13 +5,15 @@ import { LABEL, METRIC, SCOPE } from './names.ts';
 /** Upper edges of the latency buckets, seconds: 0.25 ms times 2^n, up to 65.5 s. */
 export const LATENCY_BUCKETS_S: readonly number[] = Array.from({ length: 19 }, (_, n) => 0.00025 * 2 ** n);
 
-/** Labels a caller may give. `agent`: a configured agent's name. `reason`: a word of a closed list; anything else becomes `other`. */
+/** Labels a caller may give. `agent`: a configured agent's name. `reason`, `kind`: a word of a closed list; anything else becomes `other`. */
 export interface Labels {
   readonly agent?: string | undefined;
   readonly reason?: string | undefined;
+  readonly kind?: string | undefined;
 }
 type Agent = Pick<Labels, 'agent'>;
 type Reason = Pick<Labels, 'reason'>;
+type Kind = Pick<Labels, 'kind'>;
 
 export interface CounterOf<L> {
   /** `n` >= 0. */
@@ -40,6 +42,10 @@ export interface HopMetrics {
   readonly bytesOut: CounterOf<Agent>;
   /** Chunks by why the coalescer let them go. */
   readonly flushes: CounterOf<Agent & Reason>;
+  /**
+   * What became of the inputs of a relay, by kind, each token counted; `reason` is the outcome. `taken` less all others is what it holds now, and 0 when it is at rest (S2-32).
+   */
+  readonly inputs: CounterOf<Kind & Reason>;
   /** Inputs that became no fact: duplicate, late attempt, after the end, malformed. */
   readonly inputsDropped: CounterOf<Agent & Reason>;
   /** Work items and inputs that the broker delivered again. */
@@ -83,7 +89,7 @@ export interface HopMetrics {
 }
 
 /**
- * Creates the instruments. `service` is added to every point; no key but service, agent and reason is ever passed on.
+ * Creates the instruments. `service` is added to every point; no key but service, agent, reason and kind is ever passed on.
  * Without telemetry started (unit tests) the default meter records nothing.
  */
 export function createHopMetrics(service: string, meter: Meter = metrics.getMeter(SCOPE)): HopMetrics {
@@ -91,6 +97,7 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     [LABEL.service]: service,
     ...(labels.agent === undefined ? {} : { [LABEL.agent]: agentLabel(labels.agent) }),
     ...(labels.reason === undefined ? {} : { [LABEL.reason]: closedWord(labels.reason) }),
+    ...(labels.kind === undefined ? {} : { [LABEL.kind]: closedWord(labels.kind) }),
   });
   const counter = (name: string, unit: string, description: string): CounterOf<Labels> => {
     const instrument = meter.createCounter(name, { unit, description });
@@ -111,6 +118,7 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     bytesIn: counter(METRIC.bytesIn, 'By', 'Bytes read'),
     bytesOut: counter(METRIC.bytesOut, 'By', 'Bytes written'),
     flushes: counter(METRIC.flushes, '{chunk}', 'Chunks by the reason they were emitted'),
+    inputs: counter(METRIC.inputs, '{input}', 'Inputs by kind and what became of them'),
     inputsDropped: counter(METRIC.inputsDropped, '{input}', 'Inputs that became no fact'),
     redeliveries: counter(METRIC.redeliveries, '{message}', 'Messages delivered again'),
     appendConflicts: counter(METRIC.appendConflicts, '{append}', 'Appends refused by the expected sequence'),

@@ -140,6 +140,7 @@ export const METRIC = {
   bytesIn: 'hopline.in_bytes',
   bytesOut: 'hopline.out_bytes',
   flushes: 'hopline.flushes',
+  inputs: 'hopline.inputs',
   inputsDropped: 'hopline.inputs_dropped',
   redeliveries: 'hopline.redeliveries',
   appendConflicts: 'hopline.append_conflicts',
@@ -166,7 +167,7 @@ export const METRIC = {
 } as const;
 
 /** The whole set of metric labels. Ids are not in it and cannot be added by a caller: the view drops every other key. */
-export const LABEL = { service: 'service', agent: 'agent', reason: 'reason' } as const;
+export const LABEL = { service: 'service', agent: 'agent', reason: 'reason', kind: 'kind' } as const;
 
 /** Keys of log lines. `err` takes an error; everything else a scalar. */
 const LOG_KEYS = [

@@ -1,6 +1,21 @@
 import type { AgentRecord, TaskControl, TextInput } from '@hopline/events';
 
-type Seen = { turn: number; attempt: number; n: number /** Spoken here, not only known from the log. */; heard: boolean };
+type Seen = {
+  turn: number;
+  attempt: number;
+  /** Last ordinal that was admitted, here or by an owner before. */
+  n: number;
+  /** Last ordinal that came in this relay's life; 0 before the first. */
+  heard: number;
+};
+
+/**
+ * What is known of a record's producer: up to `n` nothing but text can be new; up to `heard` nothing is. Between them lies text that an owner before may have held when it died:
+ * half of a surrogate pair waits for its other half though a notice after it was stored. Of that the lanes know how much was folded.
+ */
+export type Admitted = { n: number; heard: number };
+
+const NOTHING: Admitted = { n: 0, heard: 0 };
 
 /**
  * Which ordinals of a producer are new. A record may be read again after a takeover, or stored twice after the duplicate window:
@@ -11,7 +26,7 @@ export class Admission {
 
   constructor(control: TaskControl | undefined) {
     for (const [id, { attempt, n }] of Object.entries(control?.producers ?? {})) {
-      this.#seen.set(id, { turn: control!.turn, attempt, n, heard: false });
+      this.#seen.set(id, { turn: control!.turn, attempt, n, heard: 0 });
     }
   }
 
@@ -19,22 +34,23 @@ export class Admission {
   misses(record: AgentRecord): boolean {
     const { id, turn, attempt } = record.from;
     const seen = this.#seen.get(id);
-    return seen?.heard === true && seen.turn === turn && seen.attempt === attempt && record.n > seen.n + 1;
+    if (seen === undefined || seen.heard === 0) return false;
+    return seen.turn === turn && seen.attempt === attempt && record.n > seen.n + 1;
   }
 
-  /** Last ordinal already admitted of this record's attempt, or `stale` when a later attempt or turn of the producer has spoken. */
-  before(record: AgentRecord): number | 'stale' {
+  /** What was admitted already of this record's attempt, or `stale` when a later attempt or turn of the producer has spoken. */
+  before(record: AgentRecord): Admitted | 'stale' {
     const { id, turn, attempt } = record.from;
     const seen = this.#seen.get(id);
-    if (seen === undefined || turn > seen.turn || (turn === seen.turn && attempt > seen.attempt)) return 0;
+    if (seen === undefined || turn > seen.turn || (turn === seen.turn && attempt > seen.attempt)) return NOTHING;
     if (turn < seen.turn || attempt < seen.attempt) return 'stale';
-    return seen.n;
+    return seen;
   }
 
-  /** Everything up to ordinal `n` of this record's attempt is admitted. */
-  admit(record: AgentRecord, n: number): void {
+  /** The record is admitted, whose last ordinal is `last`. `before`: what was said of it. */
+  admit(record: AgentRecord, last: number, before: Admitted): void {
     const { id, turn, attempt } = record.from;
-    this.#seen.set(id, { turn, attempt, n, heard: true });
+    this.#seen.set(id, { turn, attempt, n: Math.max(before.n, last), heard: Math.max(before.heard, last) });
   }
 }
 
@@ -45,13 +61,13 @@ export function knownOf(
   record: AgentRecord,
   input: TextInput,
   firstN: number,
-  admitted: number,
+  { heard }: Admitted,
   control: TaskControl | undefined,
 ): Known {
   const lane = control?.lanes[input.lane];
   const current = lane?.producer === record.from.id && lane.attempt === record.from.attempt && control?.turn === record.from.turn;
   const folded = current ? lane.n : 0;
-  const tokens = Math.min(input.tokens.length, Math.max(0, admitted - firstN + 1, folded - firstN + 1));
-  const cutHere = current && admitted <= folded && firstN + tokens === folded + 1;
+  const tokens = Math.min(input.tokens.length, Math.max(0, heard - firstN + 1, folded - firstN + 1));
+  const cutHere = current && heard <= folded && firstN + tokens === folded + 1;
   return { tokens, units: cutHere ? (lane.cut ?? 0) : 0 };
 }

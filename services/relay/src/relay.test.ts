@@ -220,6 +220,37 @@ test('promise 1: relays that die anywhere, conflicts and lost acks change no cha
   );
 });
 
+test('promise 1: half of a surrogate pair that waits for the other half survives the notice after it and the death of its relay', async () => {
+  const log = createMemoryLog();
+  let own = log.another();
+  const dead = await relayOn(own);
+  const seen = records(log, 't1');
+  await ask(log, 't1');
+  const out = writer(log, 't1');
+  for (const lane of ['a', 'b']) out.add({ kind: 'open', lane, artifact: { name: lane } });
+  out.token('a', '👍'.slice(0, 1));
+  await out.flush();
+  out.token('b', 'ha'.concat('👍'.slice(0, 1)));
+  await out.flush();
+  out.add({ kind: 'artifact', lane: 'n', artifact: { name: 'notice' }, parts: [{ text: 'n' }], append: false, last: true });
+  await out.flush();
+  for (let stored = false; !stored; ) {
+    await new Promise(resolve => setTimeout(resolve, 2));
+    for await (const { record } of log.facts.read('t1', 1)) stored ||= record.control.producers.agent?.n === 5;
+  }
+  await own.close();
+  void dead.stop().catch(() => {});
+  own = log.another();
+  const relay = await relayOn(own);
+  for (const lane of ['a', 'b']) out.token(lane, '👍'.slice(1));
+  for (const lane of ['a', 'b']) out.add({ kind: 'close', lane });
+  out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  await out.flush();
+  const fold = assertSound(await seen);
+  await relay.stop();
+  assert.deepEqual([fold.textOf('a'), fold.textOf('b'), fold.textOf('notice')], ['👍', 'ha👍', 'n']);
+});
+
 test('two relays split the shards fairly, and one takes all when the other stops', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another());

@@ -111,6 +111,7 @@ function shardContext(deps: RelayDeps, identity: string, now: () => number): Sha
       return sideEffects(log, step, trace);
     },
     dropped: (reason, count) => metrics.inputsDropped.add(count, { reason: reason.replaceAll(' ', '_') }),
+    counted: (kind, outcome, count) => metrics.inputs.add(count, { kind, reason: outcome }),
     chunked: (chunk, agent) => {
       metrics.tokensIn.add(chunk.count, { agent });
       metrics.flushes.add(1, { agent, reason: chunk.reason });

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import type { InputLog, StoredInput } from '@hopline/log';
-import { type PipelineContext, TaskPipeline } from './task-pipeline.ts';
+import type { PipelineContext } from './pipeline-context.ts';
+import { TaskPipeline } from './task-pipeline.ts';
 
 /** Text waiting for appends in one shard, UTF-16 units; beyond it the shard reads no further until the log has caught up. */
 const SHARD_WAITING_UNITS_MAX = 16 * 1024 * 1024;

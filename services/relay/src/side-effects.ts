@@ -1,7 +1,7 @@
 import { isTerminal, type Message, type Metadata } from '@hopline/a2a';
 import type { TaskControl, TraceCarrier, Work } from '@hopline/events';
 import type { Log, TaskIndexEntry } from '@hopline/log';
-import type { StoredStep } from './task-pipeline.ts';
+import type { StoredStep } from './pipeline-context.ts';
 
 /**
  * What must happen once a fact is stored: a message becomes work for the task's role, a change of state goes into the task index.

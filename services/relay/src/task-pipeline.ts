@@ -1,37 +1,19 @@
-import type { CoalesceSettings } from '@hopline/coalesce';
-import { type AgentRecord, codePoints, type Fact, type MessageInput, type TaskControl, type TraceCarrier } from '@hopline/events';
-import { type FactLog, RecordTooLarge, type StoredFacts, type StoredInput } from '@hopline/log';
+import { type AgentRecord, codePoints, type Fact, type TaskControl } from '@hopline/events';
+import { RecordTooLarge, type StoredFacts, type StoredInput } from '@hopline/log';
 import { type DropReason, decide, evolve, failTask } from '@hopline/task';
 import { Admission, knownOf } from './admission.ts';
+import { Books } from './books.ts';
 import { FoldQueue, type Queued } from './fold-queue.ts';
+import type { PipelineContext } from './pipeline-context.ts';
 import { TaskHop } from './task-hop.ts';
-import { type Chunk, TaskText } from './task-text.ts';
+import { TaskText } from './task-text.ts';
 
 /** Text of one record, UTF-16 units: large enough that a burst is one append, far below the log's record limit. */
 const RECORD_TEXT_UNITS_MAX = 128 * 1024;
 
-/** Facts that were just stored; or none, and an input whose side effects may not have happened before a takeover: a client's message, or what an agent said. */
-export type StoredStep = { facts: Fact[]; control: TaskControl; first: number; again?: { message?: MessageInput } };
-
 type Step = { facts: Fact[]; control: TaskControl | undefined };
 
 const TOO_LARGE = 'an event of this task is larger than the log takes';
-
-/** What the pipeline needs from its shard. */
-export type PipelineContext = {
-  facts: FactLog;
-  coalesce: CoalesceSettings;
-  /** Epoch milliseconds. */
-  now: () => number;
-  /** Unique per append of this relay's life: a retry of one append carries the same id, another owner never does. */
-  appendId: (taskId: string) => string;
-  /** Called after a record is stored; a returned promise holds back the shard's checkpoint until it resolves. */
-  stored: (stored: StoredStep, trace: TraceCarrier) => Promise<void> | undefined;
-  dropped: (reason: DropReason, count: number) => void;
-  chunked: (chunk: Chunk, agent: string) => void;
-  /** The pipeline cannot go on (conflict, log unavailable): the shard must start again from the log. */
-  failed: (error: unknown) => void;
-};
 
 /**
  * One task in the relay: inputs in, facts out, one append in flight. It holds nothing that the log does not: a new pipeline made from the
@@ -42,6 +24,7 @@ export class TaskPipeline {
   readonly #context: PipelineContext;
   readonly #hop: TaskHop;
   readonly #admission: Admission;
+  readonly #books: Books;
   readonly #text: TaskText;
   readonly #queue = new FoldQueue();
   readonly #effects = new Map<number, number>();
@@ -65,6 +48,7 @@ export class TaskPipeline {
     this.#lastSeq = this.#control?.raw ?? 0;
     this.#hop = new TaskHop(taskId);
     this.#admission = new Admission(this.#control);
+    this.#books = new Books(context.counted);
     this.#text = new TaskText(context.coalesce, (run, chunk) => {
       this.#hop.chunk(chunk.count, codePoints(chunk.text), chunk.heldMs);
       context.chunked(chunk, run.from.agent);
@@ -96,6 +80,7 @@ export class TaskPipeline {
     this.#stopped = true;
     clearTimeout(this.#timer);
     this.#hop.end();
+    this.#books.close();
   }
 
   /** Takes the next input of the task, in raw order. */
@@ -111,6 +96,7 @@ export class TaskPipeline {
     if (record.from === 'client' || record.from === 'relay') {
       this.#text.closeAll(this.#context.now());
       const item = record.from === 'relay' ? record.input : { kind: 'client' as const, taskId: this.taskId, input: record.input };
+      this.#books.take(record.input.kind);
       this.#queue.push(item, input.seq);
     } else {
       this.#acceptAgent(record, input);
@@ -138,7 +124,7 @@ export class TaskPipeline {
   #acceptAgent(record: AgentRecord, stored: StoredInput): void {
     const admitted = this.#admission.before(record);
     if (admitted === 'stale') {
-      this.#dropped('stale attempt', record.inputs.length);
+      this.#dropped('stale attempt', this.#books.dropRecord(record));
       return;
     }
     if (this.#admission.misses(record)) {
@@ -149,19 +135,24 @@ export class TaskPipeline {
     for (const input of record.inputs) {
       if (input.kind === 'text') {
         const known = knownOf(record, input, n, admitted, this.#control);
+        this.#books.take('text', input.tokens.length);
+        this.#books.settle('text', 'repeated', known.tokens);
         this.#text.offer(record, input, n, known, stored, this.#context.now());
         n += input.tokens.length;
         continue;
       }
-      if (n > admitted) {
+      this.#books.take(input.kind);
+      if (n <= admitted.n) this.#books.settle(input.kind, 'repeated');
+      else {
         this.#text.flushFor(record.from, input, this.#context.now());
         const mark = { from: record.from, n };
         const closed = input.kind === 'close' && this.#queue.closeWithRun(record.from, input.lane, mark);
-        if (!closed) this.#queue.push({ kind: 'agent', from: record.from, input }, stored.seq, mark);
+        if (closed) this.#books.settle('close', 'accepted');
+        else this.#queue.push({ kind: 'agent', from: record.from, input }, stored.seq, mark);
       }
       n++;
     }
-    this.#admission.admit(record, Math.max(admitted, n - 1));
+    this.#admission.admit(record, n - 1, admitted);
   }
 
   /** A real timer runs whenever text is held: a stalled source never hides its tail. */
@@ -238,6 +229,7 @@ export class TaskPipeline {
     const facts: Fact[] = [];
     for (const { item, mark } of taken) {
       const decision = decide(control, item, this.#context.now());
+      this.#books.decided(item, decision.dropped !== undefined);
       if (decision.dropped !== undefined) this.#dropped(decision.dropped, item.kind === 'run' ? item.chunk.count : 1);
       for (const fact of decision.facts) {
         facts.push(fact);

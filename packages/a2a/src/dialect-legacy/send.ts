@@ -7,7 +7,7 @@ import { decodeOnlyPush } from './push.ts';
 
 const check = paramsCheck(sendParams);
 
-/** Params of tasks/send and tasks/sendSubscribe. Both wait for the end or a question: this form has no flag for anything else (S3-4). */
+/** Params of tasks/send and tasks/sendSubscribe. Both wait for the end or a question (S3-4); the door does not where a webhook is told instead (S3-33). */
 export function decodeSend(params: unknown): SendRequest {
   check(params);
   const { id, sessionId, message, historyLength, acceptedOutputModes, pushNotification, metadata: own } = params as JsonObject;

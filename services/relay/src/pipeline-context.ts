@@ -1,0 +1,26 @@
+import type { CoalesceSettings } from '@hopline/coalesce';
+import type { Fact, MessageInput, TaskControl, TraceCarrier } from '@hopline/events';
+import type { FactLog } from '@hopline/log';
+import type { DropReason } from '@hopline/task';
+import type { InputKind, Outcome } from './books.ts';
+import type { Chunk } from './task-text.ts';
+
+/** Facts that were just stored; or none, and an input whose side effects may not have happened before a takeover: a client's message, or what an agent said. */
+export type StoredStep = { facts: Fact[]; control: TaskControl; first: number; again?: { message?: MessageInput } };
+
+/** What the pipeline needs from its shard. */
+export type PipelineContext = {
+  facts: FactLog;
+  coalesce: CoalesceSettings;
+  /** Epoch milliseconds. */
+  now: () => number;
+  /** Unique per append of this relay's life: a retry of one append carries the same id, another owner never does. */
+  appendId: (taskId: string) => string;
+  /** Called after a record is stored; a returned promise holds back the shard's checkpoint until it resolves. */
+  stored: (stored: StoredStep, trace: TraceCarrier) => Promise<void> | undefined;
+  dropped: (reason: DropReason, count: number) => void;
+  counted: (kind: InputKind, outcome: Outcome, count: number) => void;
+  chunked: (chunk: Chunk, agent: string) => void;
+  /** The pipeline cannot go on (conflict, log unavailable): the shard must start again from the log. */
+  failed: (error: unknown) => void;
+};
