@@ -26,7 +26,7 @@ async function serve(
   health.started([]);
   const probes = { health, metricsText: async () => '', loopLagMsMax: 60_000 };
   const deps = { log, name: 'argocd', agent, skills, slots: 4, drainMs: 1_000, version: '0.1.0', publicUrl: undefined };
-  const subAgent = createSubAgent({ retries: undefined, ...deps, probes, metrics, logger });
+  const subAgent = createSubAgent({ retries: undefined, forwardText: undefined, ...deps, probes, metrics, logger });
   const url = await subAgent.start('127.0.0.1', 0);
   t.after(async () => {
     await subAgent.stop();

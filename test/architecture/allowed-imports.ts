@@ -12,6 +12,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'agent-card': ['a2a'],
   auth: ['a2a', 'agent-card', 'lifecycle', 'telemetry'],
   client: ['a2a', 'agent-card'],
+  'chat-model': ['telemetry'],
   cli: ['a2a', 'audit', 'client', 'lifecycle', 'log-jetstream', 'telemetry'],
   'a2a-proto-03': ['a2a'],
   events: ['a2a'],
@@ -28,6 +29,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'agent-a2a': ['a2a', 'agent', 'agent-card'],
   'agent-langgraph': ['a2a', 'agent'],
   'agent-mcp': ['a2a', 'agent'],
+  'agent-model': ['a2a', 'agent', 'agent-mcp', 'chat-model'],
   'agent-recording': ['agent'],
   ingress: [
     'a2a',
@@ -45,7 +47,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   ],
   relay: ['a2a', 'coalesce', 'events', 'lifecycle', 'log', 'log-jetstream', 'shard-leases', 'task', 'telemetry'],
   notifier: ['a2a', 'events', 'lifecycle', 'log', 'log-jetstream', 'shard-leases', 'task', 'telemetry', 'webhook-guard'],
-  supervisor: ['a2a', 'conversation', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
+  supervisor: ['a2a', 'chat-model', 'conversation', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
   'sub-agent': [
     'a2a-door',
     'a2a-http',
@@ -54,6 +56,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'agent-card',
     'agent-langgraph',
     'agent-mcp',
+    'agent-model',
     'agent-recording',
     'auth',
     'events',

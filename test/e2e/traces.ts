@@ -4,7 +4,13 @@ import { fileURLToPath } from 'node:url';
 /** Recorded token streams of real providers, kept beside the project, never in it. */
 const FOLDER = fileURLToPath(new URL('../../../shared/traces/', import.meta.url));
 
-export type Trace = { file: string; tokens: string[]; sha256: string };
+export type Trace = {
+  file: string;
+  tokens: string[];
+  /** All deltas: `text`, `reasoning`, `tool_args`. */
+  deltas: { k: string; t: string }[];
+  sha256: string;
+};
 
 type ManifestEntry = { file: string; text_sha256: string };
 
@@ -17,7 +23,7 @@ export function readTraces(): Trace[] | undefined {
       .split('\n')
       .filter(line => line !== '');
     const deltas = lines.map(line => JSON.parse(line) as { k: string; t: string });
-    return { file, tokens: deltas.filter(delta => delta.k === 'text').map(delta => delta.t), sha256: text_sha256 };
+    return { file, tokens: deltas.filter(delta => delta.k === 'text').map(delta => delta.t), deltas, sha256: text_sha256 };
   });
 }
 

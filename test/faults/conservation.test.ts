@@ -73,7 +73,10 @@ async function assertConserved(t: TestContext, name: string, taskId: string): Pr
       `${name}: ${kind} ${said} in, ${accepted} accepted${out}, ${repeated} repeated, dropped ${JSON.stringify(dropped)}, ${unaccounted[kind] ?? 0} unaccounted`,
     );
   }
-  assert.deepEqual([unaccounted, differing, incomplete], [{ message: 0, open: 0, text: 0, call: 0, ended: 0 }, [], false]);
+  assert.deepEqual(
+    [unaccounted, differing, incomplete],
+    [{ message: 0, open: 0, text: 0, call: 0, ended: 0, step: 0 }, [], false],
+  );
   assert(isBalanced(audit));
   return audit;
 }

@@ -13,6 +13,8 @@ export type ReceivedSpan = {
   /** Of each event its name and the values of its attributes. */
   events: string[][];
   status: number;
+  /** Texts and whole numbers. */
+  attributes: Record<string, string | number>;
 };
 
 type Field = { number: number; value: bigint | Buffer };
@@ -65,12 +67,19 @@ function spanOf(service: string, span: Buffer): ReceivedSpan {
     links,
     events: messages(span, 11).map(eventOf),
     status: Number(code ?? 0),
+    attributes: Object.fromEntries(messages(span, 9).map(attributeOf)),
   };
 }
 
 function eventOf(event: Buffer): string[] {
   const name = messages(event, 2)[0]?.toString() ?? '';
   return [name, ...messages(event, 3).map(attribute => messages(messages(attribute, 2)[0]!, 1)[0]?.toString() ?? '')];
+}
+
+function attributeOf(attribute: Buffer): [string, string | number] {
+  const [value] = fields(messages(attribute, 2)[0] ?? Buffer.alloc(0));
+  const read = Buffer.isBuffer(value?.value) ? value.value.toString() : Number(value?.value ?? 0);
+  return [messages(attribute, 1)[0]?.toString() ?? '', read];
 }
 
 function serviceOf(resourceSpans: Buffer): string {

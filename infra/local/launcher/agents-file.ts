@@ -57,7 +57,7 @@ function checkEntry(agent: unknown, index: number): string {
     throw new Error(`needs a name for agent ${index + 1}: lower-case letters, digits and "-", at most 32`);
   }
   if (typeof adapter !== 'string' || adapter === '')
-    throw new Error(`needs an "adapter" for the agent "${name}": a2a, mcp, module, langgraph or recording`);
+    throw new Error(`needs an "adapter" for the agent "${name}": a2a, langgraph, mcp, model, module or recording`);
   if (JSON.stringify(agent).length > ENTRY_CHARS_MAX)
     throw new Error(`has more than ${ENTRY_CHARS_MAX} characters for the agent "${name}"`);
   return name;

@@ -1,5 +1,10 @@
+export type { CallToolOptions } from './call-tool.ts';
+export { callTool, ToolUnanswered } from './call-tool.ts';
 export type { McpLimits } from './limits.ts';
 export { MCP_LIMITS } from './limits.ts';
 export type { McpOptions } from './mcp-agent.ts';
 export { createMcpAgent } from './mcp-agent.ts';
-export type { McpServer } from './mcp-session.ts';
+export type { McpConnection, McpServer } from './mcp-session.ts';
+export { McpSession } from './mcp-session.ts';
+export type { ToolCall } from './tool-calls.ts';
+export { resultEvents } from './tool-result.ts';

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Message } from '@hopline/a2a';
 import type { Agent, AgentEvent, AgentSkill, Turn } from '@hopline/agent';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { type CallToolResult, ErrorCode, McpError, type Progress, type Tool } from '@modelcontextprotocol/sdk/types.js';
+import type { CallToolResult, Progress, Tool } from '@modelcontextprotocol/sdk/types.js';
+import { callTool, ToolUnanswered, UNREACHABLE } from './call-tool.ts';
 import { MCP_LIMITS, type McpLimits } from './limits.ts';
 import { type McpServer, McpSession } from './mcp-session.ts';
 import { findCalls, type ToolCall } from './tool-calls.ts';
@@ -32,7 +32,7 @@ function skillOf(tool: Tool): AgentSkill {
 async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): AsyncGenerator<AgentEvent> {
   const connection = await session.connect().catch(() => undefined);
   if (connection === undefined) {
-    yield { type: 'failed', reason: 'the MCP server cannot be reached', retryable: true };
+    yield { type: 'failed', reason: UNREACHABLE, retryable: true };
     return;
   }
   const { client } = connection;
@@ -55,22 +55,15 @@ async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): Asy
 async function* runCall(
   session: McpSession,
   client: Client,
-  { tool, args }: ToolCall,
+  call: ToolCall,
   limits: McpLimits,
   turn: Turn,
 ): AsyncGenerator<AgentEvent, boolean> {
   const callId = randomUUID();
+  const { tool } = call;
   yield { type: 'tool', phase: 'start', callId, tool };
-  const options = {
-    signal: turn.signal,
-    timeout: limits.silenceMsMax,
-    resetTimeoutOnProgress: true,
-    maxTotalTimeout: limits.totalMsMax,
-  };
-  const running = withProgress(
-    onprogress =>
-      client.callTool({ name: tool, arguments: args }, undefined, { ...options, onprogress }) as Promise<CallToolResult>,
-  );
+  const { signal } = turn;
+  const running = withProgress(onprogress => callTool(call, { session, client, limits, signal, onprogress }));
   let result: CallToolResult;
   try {
     let step = await running.next();
@@ -80,10 +73,10 @@ async function* runCall(
     }
     result = step.value;
   } catch (error) {
-    if (turn.signal.aborted) return false;
-    if (isTimeout(error) || isUnreachable(error)) void session.check(client);
+    if (signal.aborted) return false;
+    if (!(error instanceof ToolUnanswered)) throw error;
     yield { type: 'tool', phase: 'end', callId, tool, failed: true };
-    yield { type: 'failed', ...failureOf(tool, error) };
+    yield { type: 'failed', reason: error.message, retryable: error.retryable };
     return false;
   }
   const failed = result.isError === true;
@@ -94,19 +87,6 @@ async function* runCall(
   }
   yield { type: 'failed', reason: `tool ${tool} failed`, retryable: false, message: agentMessage(errorText(result)) };
   return false;
-}
-
-const isTimeout = (error: unknown) => error instanceof McpError && error.code === ErrorCode.RequestTimeout;
-/** `fetch` rejects with a TypeError when there is no connection. */
-const isUnreachable = (error: unknown) => error instanceof StreamableHTTPError || error instanceof TypeError;
-
-/** Reasons name the tool and the code, never what the server wrote: that may be content. A call that timed out may have had its effect, so it is not repeated. */
-function failureOf(tool: string, error: unknown): { reason: string; retryable: boolean } {
-  if (isTimeout(error)) return { reason: `tool ${tool} timed out`, retryable: false };
-  if (isUnreachable(error)) return { reason: 'the MCP server cannot be reached', retryable: true };
-  if (!(error instanceof McpError)) return { reason: `the MCP server's answer to ${tool} cannot be used`, retryable: false };
-  if (error.code === ErrorCode.ConnectionClosed) return { reason: `the MCP server went away during ${tool}`, retryable: true };
-  return { reason: `the MCP server answered ${tool} with error ${error.code}`, retryable: false };
 }
 
 function progressMessage({ progress, total, message }: Progress): Message {

@@ -12,7 +12,7 @@ export type McpServer =
   /** Streamable HTTP. `headers` go with every request. */
   | { url: string; headers?: Readonly<Record<string, string>> };
 
-type Connection = { client: Client; tools: () => readonly Tool[] };
+export type McpConnection = { client: Client; tools: () => readonly Tool[] };
 
 const CLIENT = { name: 'hopline', version: '0.1.0' };
 /** An alive server answers a ping within this; milliseconds. */
@@ -22,7 +22,7 @@ const PING_MS_MAX = 5_000;
 export class McpSession {
   readonly #server: McpServer;
   readonly #limits: McpLimits;
-  #connection: Promise<Connection> | undefined;
+  #connection: Promise<McpConnection> | undefined;
   readonly #checking = new WeakSet<Client>();
 
   constructor(server: McpServer, limits: McpLimits) {
@@ -31,7 +31,7 @@ export class McpSession {
   }
 
   /** Rejects when the server cannot be started or reached; the next call tries again. */
-  connect(): Promise<Connection> {
+  connect(): Promise<McpConnection> {
     if (this.#connection !== undefined) return this.#connection;
     const connection = this.#open(() => this.#forget(connection));
     this.#connection = connection;
@@ -55,7 +55,7 @@ export class McpSession {
     await open?.client.close();
   }
 
-  async #open(onLost: () => void): Promise<Connection> {
+  async #open(onLost: () => void): Promise<McpConnection> {
     const timeout = this.#limits.connectMsMax;
     let tools: readonly Tool[] = [];
     const refresh = async () => {
@@ -75,7 +75,7 @@ export class McpSession {
     }
   }
 
-  #forget(connection: Promise<Connection>): void {
+  #forget(connection: Promise<McpConnection>): void {
     if (this.#connection === connection) this.#connection = undefined;
   }
 }

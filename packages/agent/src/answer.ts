@@ -24,6 +24,10 @@ export class Answer {
   /** No artifact has text of its own in the answer: all of it came loose, as tokens. */
   #loose = true;
 
+  get text(): string {
+    return this.#said.text;
+  }
+
   get length(): number {
     return this.#said.length;
   }

@@ -8,6 +8,9 @@ export interface InputSink {
   token(lane: string, text: string, atMs?: number, id?: string): void;
 }
 
+/** Where texts go. */
+export type TextLanes = Pick<Lanes, 'say' | 'open'>;
+
 /**
  * The lanes of one attempt. A lane is opened with its first text, and again when a text replaces it; a later attempt opens the lanes of the dead one again before it
  * uses them, so that its first chunk replaces what was streamed (C-5).

@@ -23,6 +23,8 @@ export type RunTurnDeps = {
   signal: AbortSignal;
   /** How often a call that failed as retryable is made again; 0 to RETRIES_MAX, 0 by default. */
   retries?: number;
+  /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
+  forwardText?: boolean;
 };
 
 /** `undefined`: the turn was somebody else's or over already, nothing was said. */
@@ -86,7 +88,8 @@ async function speak(deps: RunTurnDeps, job: Job, around: Around): Promise<TurnO
   const writing = { taskId: work.taskId, producer, trace: hop.carrier(), waitingBytesMax: WAITING_BYTES_MAX };
   const writer = createInputWriter(log.inputs, writing);
   const eventBytesMax = Math.floor(log.recordBytesMax * EVENT_SHARE);
-  const inputs = new TurnInputs({ work, agent, attempt, sink: writer, eventBytesMax, earlier, authorizing });
+  const forwardText = deps.forwardText ?? true;
+  const inputs = new TurnInputs({ work, agent, attempt, sink: writer, eventBytesMax, earlier, authorizing, forwardText });
   const gone = new AbortController();
   let over: Over | 'lost' | undefined;
   const leave = (why: Over | 'lost') => {

@@ -25,6 +25,8 @@ export type ServeAgentOptions = {
   drainMs?: number;
   /** How often a call that failed as retryable is made again; 0 to RETRIES_MAX, RETRIES_DEFAULT by default. */
   retries?: number;
+  /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
+  forwardText?: boolean;
   beatMs?: number;
   /** Told of every announcement: the agent's skills as they are known now. */
   announced?: (entry: AgentEntry) => void;
@@ -48,7 +50,7 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
 }
 
 async function runJob(options: ServeAgentOptions, job: Job, letGo: AbortSignal): Promise<void> {
-  const { log, name, agent, metrics, retries = RETRIES_DEFAULT } = options;
+  const { log, name, agent, metrics, retries = RETRIES_DEFAULT, forwardText = true } = options;
   const { work, attempt, exhausted } = job;
   const logger = taskLogger(options.logger, work.taskId);
   if (attempt > 1) metrics.redeliveries.add(1, { agent: name });
@@ -56,7 +58,7 @@ async function runJob(options: ServeAgentOptions, job: Job, letGo: AbortSignal):
   metrics.activeTasks.add(1, { agent: name });
   const startedMs = performance.now();
   try {
-    const outcome = await runTurn({ log, agent, name, logger, retries, signal: letGo }, job);
+    const outcome = await runTurn({ log, agent, name, logger, retries, forwardText, signal: letGo }, job);
     const told = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
     logger.info({ ...told, state: outcome?.state ?? 'over', reason: outcome?.reason }, 'turn ended');
   } catch (error) {

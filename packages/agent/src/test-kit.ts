@@ -60,6 +60,7 @@ export async function playTurn(
     sink,
     eventBytesMax: EVENT_BYTES_MAX,
     earlier: NOTHING_EARLIER,
+    forwardText: true,
   });
   inputs.begin();
   const events: AgentEvent[] = [];

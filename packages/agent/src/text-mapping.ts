@@ -3,7 +3,8 @@ import type { InputSource, LaneArtifact } from '@hopline/events';
 import type { AgentEvent } from './agent.ts';
 import { Answer } from './answer.ts';
 import type { ArtifactLanes } from './artifact-lanes.ts';
-import type { Lanes } from './lanes.ts';
+import { HeldText } from './held-text.ts';
+import type { Lanes, TextLanes } from './lanes.ts';
 import { TextSlots } from './text-slots.ts';
 
 export type ArtifactChunk = Omit<Extract<AgentEvent, { type: 'artifact' }>, 'type'>;
@@ -21,6 +22,8 @@ export interface TextMapping {
   ending(message: Message | undefined, standing: Standing | undefined): Message | undefined;
   /** The one message that is the whole answer; returns it if it is still to be shown. */
   whole(message: Message): Message | undefined;
+  /** Text of the answer that was kept from the client; absent where policy keeps nothing. */
+  readonly held?: string | undefined;
 }
 
 export type AnswerPlace = { lanes: Lanes; lane: string; header: LaneArtifact; artifacts: ArtifactLanes };
@@ -31,10 +34,20 @@ export class AnswerMapping implements TextMapping {
   readonly #where: AnswerPlace;
   /** Of the text that belongs to no stream. */
   readonly #answer = new Answer();
+  readonly #held: HeldText | undefined;
+  /** Where text goes. */
+  readonly #lanes: TextLanes;
 
-  constructor(where: AnswerPlace) {
+  /** `heldUnitsMax`: UTF-16 units of an answer that the client does not see (policy `forwardText: false`); without it the client sees it. */
+  constructor(where: AnswerPlace, heldUnitsMax?: number) {
     this.#where = where;
-    this.slots = new TextSlots({ ...where, header: () => where.header });
+    this.#held = heldUnitsMax === undefined ? undefined : new HeldText(where.lanes, heldUnitsMax);
+    this.#lanes = this.#held ?? where.lanes;
+    this.slots = new TextSlots({ ...where, lanes: this.#lanes, header: () => where.header });
+  }
+
+  get held(): string | undefined {
+    return this.#held?.text;
   }
 
   text(text: string, said: Said): void {
@@ -83,16 +96,16 @@ export class AnswerMapping implements TextMapping {
 
   #replace(text: string): true {
     const [first, ...others] = this.slots.all;
-    for (const { lane, header, said } of others) this.#where.lanes.say(lane, header, said.snapshot(''));
+    for (const { lane, header, said } of others) this.#lanes.say(lane, header, said.snapshot(''));
     if (first === undefined || first.stream === '') this.#loose(this.#answer.snapshot(text));
-    else this.#where.lanes.say(first.lane, first.header, first.said.snapshot(text));
+    else this.#lanes.say(first.lane, first.header, first.said.snapshot(text));
     return true;
   }
 
   #loose(saying: ReturnType<Answer['token']>, said: Said = {}): void {
     if (saying === undefined) return;
     const { lane, header } = this.slots.of();
-    this.#where.lanes.say(lane, header, saying, said);
+    this.#lanes.say(lane, header, saying, said);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { InputSource, LaneArtifact } from '@hopline/events';
-import type { Lanes } from './lanes.ts';
+import type { TextLanes } from './lanes.ts';
 import { BoundExceeded, TURN_TEXTS_MAX } from './limits.ts';
 import { SaidText } from './said-text.ts';
 
@@ -13,7 +13,7 @@ export type TextSlot = {
 };
 
 export type TextSlotsOptions = {
-  lanes: Lanes;
+  lanes: TextLanes;
   /** Of the first slot; the others are numbered behind it. */
   lane: string;
   /** What a client sees of slot `index`, from 0. */

@@ -35,6 +35,8 @@ export type TurnInputsOptions = {
   earlier: Earlier;
   /** The attempt before this one was waiting for credentials. */
   authorizing?: boolean;
+  /** False: a supervisor's client does not see the agent's text; the supervisor reads it with the end of the call (C-5). */
+  forwardText: boolean;
 };
 
 /** `shownId`: the call id that clients see. */
@@ -57,7 +59,7 @@ export class TurnInputs {
   #waitsFor: TurnEnd | undefined;
 
   constructor(options: TurnInputsOptions) {
-    const { work, agent, attempt, sink, eventBytesMax, earlier } = options;
+    const { work, agent, attempt, sink, eventBytesMax, earlier, forwardText } = options;
     this.#options = options;
     this.#authorizing = options.authorizing === true;
     // Call ids are new in every turn; the root agent's lanes are told apart by the turn.
@@ -74,7 +76,8 @@ export class TurnInputs {
       onNew: () => this.#countArtifact(),
     });
     this.#where = { lanes: this.#lanes, lane, header: answer ?? { name: 'response' }, artifacts };
-    this.#mapping = mappingOf(work, this.#where);
+    // In JSON a unit of text takes 6 bytes at most, and the end of a call is one event.
+    this.#mapping = mappingOf(work, this.#where, forwardText ? undefined : Math.floor(eventBytesMax / 6));
   }
 
   begin(): void {
@@ -131,7 +134,8 @@ export class TurnInputs {
       return;
     }
     const why = { ...(end.metadata && { metadata: end.metadata }), ...(reason !== undefined && { reason, retryable }) };
-    sink.add({ kind: 'ended', call: work.call.id, ...said, ...why, ...left });
+    const { held } = this.#mapping;
+    sink.add({ kind: 'ended', call: work.call.id, ...said, ...(held !== undefined && { held }), ...why, ...left });
   }
 
   #authorize(event: Extract<AgentEvent, { type: 'auth-required' }>): void {
@@ -227,7 +231,7 @@ export class TurnInputs {
   }
 }
 
-function mappingOf({ taskId, profile, call }: Work, where: AnswerPlace): TextMapping {
-  if (call?.answer) return new AnswerMapping(where);
+function mappingOf({ taskId, profile, call }: Work, where: AnswerPlace, heldUnitsMax: number | undefined): TextMapping {
+  if (call?.answer) return new AnswerMapping(where, heldUnitsMax);
   return profile === 'aion' ? new AionMapping(where, artifactIdOf(taskId, `${where.lane}/message`)) : new OwnMapping(where);
 }

@@ -44,6 +44,7 @@ function conclude(taskId: string, { tallies, view, hasHole }: Replay, stored: St
     ['text', stored.tokens],
     ['call', stored.calls],
     ['ended', stored.ended],
+    ['step', stored.steps],
   ];
   return {
     taskId,

@@ -12,6 +12,7 @@ export class Stored {
   opened = 0;
   calls = 0;
   ended = 0;
+  steps = 0;
 
   take(record: FactRecord): void {
     this.newest = record;
@@ -26,6 +27,7 @@ export class Stored {
     if (fact.kind === 'lane.opened') this.opened += 1;
     if (fact.kind === 'call.started') this.calls += 1;
     if (fact.kind === 'call.ended') this.ended += 1;
+    if (fact.kind === 'step.recorded') this.steps += 1;
     if (fact.kind !== 'artifact.updated' || fact.chunk === undefined) return;
     this.chunks += 1;
     this.tokens += fact.chunk.count;

@@ -15,6 +15,7 @@ export const INPUT_KINDS = [
   'status',
   'call',
   'ended',
+  'step',
 ] as const satisfies InputKind[];
 
 /** What became of the inputs of one kind. */

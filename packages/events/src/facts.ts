@@ -114,12 +114,24 @@ export type CallEnded = FactBase & {
   direct?: true;
   metadata?: Metadata;
   history?: Message[];
+  held?: string;
   reason?: string;
   retryable?: boolean;
   resume?: unknown;
 };
 
-export type Fact = TaskCreated | MessageReceived | StatusChanged | LaneOpened | ArtifactUpdated | CallStarted | CallEnded;
+/** The root producer's own record, for whoever conducts the task after it. */
+export type StepRecorded = FactBase & { kind: 'step.recorded'; step: string; said: unknown };
+
+export type Fact =
+  | TaskCreated
+  | MessageReceived
+  | StatusChanged
+  | LaneOpened
+  | ArtifactUpdated
+  | CallStarted
+  | CallEnded
+  | StepRecorded;
 export type VisibleFact = TaskCreated | StatusChanged | ArtifactUpdated;
 
 export function isVisible(fact: Fact): fact is VisibleFact {
@@ -176,6 +188,8 @@ export type TaskControl = {
   messageIds: string[];
   lanes: Record<string, LaneState>;
   calls: Record<string, CallState>;
+  /** Steps recorded in this turn; absent: none. */
+  steps?: number;
   producers: Record<string, ProducerState>;
   /** Every raw record of the task up to and including this raw sequence is folded in, or was dropped for good. */
   raw: number;

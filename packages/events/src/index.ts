@@ -15,6 +15,7 @@ export type {
   ProducerState,
   Question,
   StatusChanged,
+  StepRecorded,
   TaskControl,
   TaskCreated,
   VisibleFact,
@@ -39,6 +40,7 @@ export type {
   Profile,
   RelayRecord,
   StatusInput,
+  StepInput,
   TextInput,
   TimeoutInput,
 } from './inputs.ts';

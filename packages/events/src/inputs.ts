@@ -117,7 +117,7 @@ export type StatusInput = {
 /** The supervisor hands a part of the task to an agent. Recorded before the work is sent. */
 export type CallInput = { kind: 'call'; call: string; agent: string };
 
-/** An agent's call is over, or waits for input. Only the producer of that call says it. */
+/** An agent's call is over, or waits for input. Only the producer of that call says it, or the root producer that has given the agent up. */
 export type EndedInput = {
   kind: 'ended';
   call: string;
@@ -129,6 +129,8 @@ export type EndedInput = {
   metadata?: Metadata;
   /** As of a status. */
   history?: Message[];
+  /** The agent's text where policy keeps it from the client (C-5): for the supervisor alone. */
+  held?: string;
   /** Why it failed, for people; never contains message content. */
   reason?: string;
   retryable?: boolean;
@@ -136,7 +138,13 @@ export type EndedInput = {
   resume?: unknown;
 };
 
-export type AgentInput = OpenInput | TextInput | CloseInput | ArtifactInput | StatusInput | CallInput | EndedInput;
+/**
+ * What the root producer must find again should it die: a step of its model, for one. Invisible, opaque to everybody else. Recorded before anything follows from it, so that
+ * nothing is decided twice.
+ */
+export type StepInput = { kind: 'step'; step: string; said: unknown };
+
+export type AgentInput = OpenInput | TextInput | CloseInput | ArtifactInput | StatusInput | CallInput | EndedInput | StepInput;
 
 /** Who speaks on a task. Ordinals are contiguous per producer, turn and attempt: what belongs to an earlier turn or attempt, or was seen before, is dropped. */
 export type Producer = {

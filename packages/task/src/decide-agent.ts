@@ -1,9 +1,18 @@
 import { isTerminal } from '@hopline/a2a';
-import type { ArtifactInput, CallInput, EndedInput, OpenInput, Producer, StatusInput, TaskControl } from '@hopline/events';
+import type {
+  ArtifactInput,
+  CallInput,
+  EndedInput,
+  OpenInput,
+  Producer,
+  StatusInput,
+  StepInput,
+  TaskControl,
+} from '@hopline/events';
 import { refusal } from './decide-run.ts';
 import { artifactFact, changeState, closeLanes, type Decision, drop, Facts, failTask } from './decision.ts';
 import type { AgentItem } from './items.ts';
-import { CALLS_MAX, LANES_MAX } from './limits.ts';
+import { CALLS_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX } from './limits.ts';
 import { pathTo } from './transitions.ts';
 
 /** Producer id of an agent that was addressed directly; one that a supervisor called has its call id. */
@@ -18,6 +27,7 @@ export function decideAgent(control: TaskControl | undefined, item: AgentItem, a
   if (from.turn !== control.turn) return drop('stale turn');
   const known = control.producers[from.id];
   if (known !== undefined && from.attempt < known.attempt) return drop('stale attempt');
+  if (isOver(control, from)) return drop('ended call');
   switch (input.kind) {
     case 'open':
       return open(control, from, input, at);
@@ -31,7 +41,15 @@ export function decideAgent(control: TaskControl | undefined, item: AgentItem, a
       return call(control, from, input, at);
     case 'ended':
       return ended(control, from, input, at);
+    case 'step':
+      return step(control, from, input, at);
   }
+}
+
+/** The supervisor may have given up an agent that still speaks. */
+function isOver(control: TaskControl, { id }: Producer): boolean {
+  const state = control.calls[id]?.state;
+  return state !== undefined && isTerminal(state);
 }
 
 /** The producer that speaks for the task as a whole. */
@@ -108,11 +126,18 @@ function call(control: TaskControl, from: Producer, input: CallInput, at: number
 function ended(control: TaskControl, from: Producer, input: EndedInput, at: number): Decision {
   const known = control.calls[input.call];
   if (known === undefined) return drop('unknown call');
-  if (from.id !== input.call) return drop('foreign lane');
+  if (from.id !== input.call && from.id !== rootProducer(control)) return drop('foreign lane');
   if (known.state !== undefined && isTerminal(known.state)) return drop('ended call');
   const facts = new Facts(control);
   closeLanes(facts, at, lane => lane.producer === input.call);
   const { kind: _kind, ...said } = input;
   facts.add({ kind: 'call.ended', at, agent: known.agent, ...said });
   return facts.decision();
+}
+
+function step(control: TaskControl, from: Producer, { step: name, said }: StepInput, at: number): Decision {
+  if (from.id !== rootProducer(control)) return drop('not root');
+  if ((control.steps ?? 0) >= STEPS_MAX) return failTask(control, `more than ${STEPS_MAX} steps`, at);
+  if (JSON.stringify(said).length > STEP_UNITS_MAX) return failTask(control, 'a step is larger than the log takes', at);
+  return { facts: [{ kind: 'step.recorded', at, step: name, said }] };
 }

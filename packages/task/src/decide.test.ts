@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
-import { CALLS_MAX, LANES_MAX, TURNS_MAX } from './limits.ts';
+import { CALLS_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
 import { agent, Scenario, supervisor } from './scenario.ts';
 
 const started = () => new Scenario().message('hello').says(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
@@ -200,4 +200,41 @@ test('S4-17 facts never go back in time, whatever the clock does', () => {
     times,
     [...times].sort((a, b) => a - b),
   );
+});
+
+test('a step is recorded for the root producer alone, unseen by clients, counted per turn, and bounded', () => {
+  const story = new Scenario().message('hello');
+  const before = story.events().length;
+  story.says(supervisor(), { kind: 'step', step: '1', said: { text: 'hi' } });
+  assert.deepEqual(story.facts.at(-1), { kind: 'step.recorded', at: story.control?.at, step: '1', said: { text: 'hi' } });
+  assert.equal(story.events().length, before);
+  assert.equal(story.control?.steps, 1);
+  story.says(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
+  story.says(agent(), { kind: 'step', step: '2', said: 1 });
+  assert.deepEqual(story.dropped, ['not root']);
+  const edge = 'x'.repeat(STEP_UNITS_MAX - 2);
+  story.says(supervisor(), { kind: 'step', step: '2', said: edge });
+  assert.equal(story.control?.steps, 2);
+  story.message('more', 'm2');
+  assert.equal(story.control?.steps, undefined);
+  for (let step = 0; step < STEPS_MAX; step += 1) story.says(supervisor(1, 2), { kind: 'step', step: String(step), said: null });
+  assert.equal(story.control?.state, 'TASK_STATE_SUBMITTED');
+  story.says(supervisor(1, 2), { kind: 'step', step: 'one more', said: null });
+  assert.equal(story.control?.state, 'TASK_STATE_FAILED');
+  const other = new Scenario().message('hello').says(supervisor(), { kind: 'step', step: '1', said: `${edge}x` });
+  assert.equal(other.control?.state, 'TASK_STATE_FAILED');
+});
+
+test('the supervisor may end the call of an agent that is gone, and what that agent says later is dropped', () => {
+  const story = new Scenario().message('hello').says(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
+  story.opens(agent(), 'call-1-1/answer').text(agent(), 'call-1-1/answer', 'so far');
+  story.says(supervisor(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_FAILED', reason: 'gone', retryable: true });
+  assert.equal(story.control?.calls['call-1-1']?.state, 'TASK_STATE_FAILED');
+  const facts = story.facts.length;
+  story.opens(agent('call-1-1', 2), 'call-1-1/answer').text(agent('call-1-1', 2), 'call-1-1/answer', 'late');
+  story.says(agent('call-1-1', 2), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' });
+  assert.equal(story.facts.length, facts);
+  story.says(supervisor(), { kind: 'call', call: 'call-1-2', agent: 'files' });
+  story.says(agent('call-1-1'), { kind: 'ended', call: 'call-1-2', state: 'TASK_STATE_COMPLETED' });
+  assert.equal(story.control?.calls['call-1-2']?.state, undefined);
 });

@@ -27,6 +27,8 @@ export function evolve(control: TaskControl | undefined, fact: Fact): TaskContro
       return { ...base, calls: { ...control.calls, [fact.call]: { agent: fact.agent } } };
     case 'call.ended':
       return { ...base, calls: { ...control.calls, [fact.call]: { agent: fact.agent, state: fact.state } } };
+    case 'step.recorded':
+      return { ...base, steps: (control.steps ?? 0) + 1 };
   }
 }
 
@@ -58,7 +60,7 @@ function statusChanged(control: TaskControl, { event, generation, at }: StatusCh
 }
 
 /** Nobody has spoken in a new turn. What belongs to an earlier one is dropped by its turn, so nothing of it need be remembered. */
-function nextTurn(control: TaskControl, { turn, message }: MessageReceived): TaskControl {
+function nextTurn({ steps: _steps, ...control }: TaskControl, { turn, message }: MessageReceived): TaskControl {
   return { ...control, turn, messageIds: [...control.messageIds, message.messageId], producers: {}, lanes: {}, calls: {} };
 }
 

@@ -6,7 +6,7 @@ export { failTask } from './decision.ts';
 export { evolve } from './evolve.ts';
 export type { AgentItem, ClientItem, DropReason, Item, TextRun } from './items.ts';
 export { DROP_REASONS } from './items.ts';
-export { CALLS_MAX, LANES_MAX, TURNS_MAX } from './limits.ts';
+export { CALLS_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
 export type { TaskView } from './project.ts';
 export { project } from './project.ts';
 export { projectRecord } from './project-record.ts';

@@ -10,6 +10,7 @@ export {
   A2A_METHOD,
   ATTR,
   COUNT,
+  chatSpan,
   DESTINATION,
   executeToolSpan,
   flushCount,

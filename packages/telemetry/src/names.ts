@@ -47,12 +47,15 @@ export type A2aMethod = (typeof A2A_METHOD)[keyof typeof A2A_METHOD];
 export const invokeAgentSpan = (agent: string) => `invoke_agent ${agent}` as const;
 /** `tool` is the name of a tool of a configured server: low cardinality. */
 export const executeToolSpan = (tool: string) => `execute_tool ${tool}` as const;
+/** `model` is a configured model's name: low cardinality. */
+export const chatSpan = (model: string) => `chat ${model}` as const;
 
 export type SpanName =
   | (typeof SPAN)[keyof typeof SPAN]
   | A2aMethod
   | ReturnType<typeof invokeAgentSpan>
-  | ReturnType<typeof executeToolSpan>;
+  | ReturnType<typeof executeToolSpan>
+  | ReturnType<typeof chatSpan>;
 
 /** Span attributes. Values are ids, names, numbers and closed words; never text, parts, tokens of a model or credentials. */
 export const ATTR = {
@@ -79,6 +82,10 @@ export const ATTR = {
   genAiConversation: 'gen_ai.conversation.id',
   genAiTool: 'gen_ai.tool.name',
   genAiToolCall: 'gen_ai.tool.call.id',
+  genAiProvider: 'gen_ai.provider.name',
+  genAiRequestModel: 'gen_ai.request.model',
+  genAiInputTokens: 'gen_ai.usage.input_tokens',
+  genAiOutputTokens: 'gen_ai.usage.output_tokens',
 
   a2aMethod: 'a2a.method.name',
   a2aTask: 'a2a.task.id',

@@ -8,6 +8,7 @@ const refuses = (entry: unknown, sentence: string | RegExp) => assert.throws(() 
 
 const A2A = { name: 'argo', adapter: 'a2a', url: 'http://localhost:8001/' };
 const MCP = { name: 'files', adapter: 'mcp', command: 'node', args: ['server.js'] };
+const MODEL = { name: 'llm', adapter: 'model', model: 'gpt-5-mini' };
 const RECORDING = { name: 'demo', adapter: 'recording', path: 'a.jsonl' };
 
 test('the entries of the README are taken as they are', () => {
@@ -26,6 +27,17 @@ test('the entries of the README are taken as they are', () => {
     MCP,
     { ...MCP, env: { A: 'b' }, totalMsMax: 1 },
     { name: 'http', adapter: 'mcp', url: 'https://mcp.test/mcp', headers: { a: 'b' } },
+    MODEL,
+    {
+      ...MODEL,
+      baseUrl: 'http://127.0.0.1:11434/v1',
+      apiKeyEnv: 'MY_KEY',
+      system: 'be brief',
+      mcp: [{ command: 'node', args: ['x.js'] }, { url: 'https://mcp.test/mcp' }],
+      reasoning: true,
+      stepsMax: 128,
+      silenceMsMax: 280_000,
+    },
     RECORDING,
     { ...RECORDING, pace: 'burst' },
     { ...RECORDING, pace: 0.5 },
@@ -41,12 +53,12 @@ test('the entries of the README are taken as they are', () => {
 test('each fault is one sentence that names agent and field, and no value', () => {
   refuses('{', 'HOPLINE_AGENT is not JSON');
   refuses([], 'HOPLINE_AGENT is not an object');
-  refuses({}, 'the agent: adapter must be one of a2a, langgraph, mcp, module, recording');
-  refuses({ name: 'x', adapter: 'nothing' }, 'agent "x": adapter must be one of a2a, langgraph, mcp, module, recording');
+  refuses({}, 'the agent: adapter must be one of a2a, langgraph, mcp, model, module, recording');
+  refuses({ name: 'x', adapter: 'nothing' }, 'agent "x": adapter must be one of a2a, langgraph, mcp, model, module, recording');
   refuses({ name: 'x', adapter: 'toString' }, /adapter must be one of/);
   refuses(
     { ...A2A, urls: 1 },
-    /^agent "argo": unknown field urls; there are name, adapter, description, skills, retries, url, deltas, text, headers, /,
+    /^agent "argo": unknown field urls; there are name, adapter, description, skills, retries, forwardText, url, deltas, text, headers, /,
   );
   refuses({ name: 'argo', adapter: 'a2a' }, 'agent "argo": url is missing');
   refuses({ ...A2A, name: 'Argo CD' }, 'agent "Argo CD": name must be 1 to 32 of a-z, 0-9 and - (not first)');
@@ -81,4 +93,12 @@ test('the entry is checked with the settings, and never shown', () => {
   assert.ok(!JSON.stringify(subAgentConfig.effective(settings)).includes('secret'));
   assert.throws(() => subAgentConfig.load({ HOPLINE_AGENT: '{"name":"x","adapter":"y"}' }), /agent "x": adapter must be one of/);
   assert.throws(() => subAgentConfig.load({}), /HOPLINE_AGENT is required/);
+});
+
+test('a model entry: bounds at their edges, and each of its MCP servers is one of two kinds', () => {
+  refuses({ name: 'llm', adapter: 'model' }, /model is missing$/);
+  refuses({ ...MODEL, stepsMax: 129 }, /stepsMax must be <= 128$/);
+  refuses({ ...MODEL, silenceMsMax: 280_001 }, /silenceMsMax must be <= 280000$/);
+  refuses({ ...MODEL, apiKeyEnv: 'sk-secret' }, 'agent "llm": apiKeyEnv must be the name of an environment variable');
+  refuses({ ...MODEL, mcp: [{ url: 'https://x/' }, {}] }, 'agent "llm", mcp.1: give either a command or a url');
 });

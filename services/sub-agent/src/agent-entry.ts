@@ -1,5 +1,6 @@
 import { RETRIES_MAX } from '@hopline/agent';
 import type { Deltas, StatusText } from '@hopline/agent-a2a';
+import { MODEL_MS_MAX, SERVERS_MAX, STEPS_MAX } from '@hopline/agent-model/limits';
 import { PACE_MAX } from '@hopline/agent-recording';
 import { isAgentName } from '@hopline/events';
 import { Ajv, type ErrorObject } from 'ajv';
@@ -36,6 +37,8 @@ function entry<const A extends string, P extends TProperties>(adapter: A, proper
     skills: Type.Optional(Type.Array(skill, { maxItems: 128 })),
     /** How often a call that failed as retryable is made again. */
     retries: Type.Optional(Type.Integer({ minimum: 0, maximum: RETRIES_MAX })),
+    /** False: a supervisor reads the agent's text, and its client does not see it (C-5). */
+    forwardText: Type.Optional(Type.Boolean()),
   };
   return Type.Object({ ...common, ...properties }, { additionalProperties: false });
 }
@@ -51,12 +54,16 @@ const a2a = entry('a2a', {
   eventBytesMax: Type.Optional(Type.Integer({ minimum: 1_024, maximum: EVENT_BYTES_MAX })),
 });
 
-const mcp = entry('mcp', {
+const mcpServer = {
   command: Type.Optional(text(1_024)),
   args: Type.Optional(Type.Array(Type.String({ maxLength: 4_096 }), { maxItems: 128 })),
   env: Type.Optional(strings),
   url: Type.Optional(httpUrl),
   headers: Type.Optional(strings),
+};
+
+const mcp = entry('mcp', {
+  ...mcpServer,
   connectMsMax: ms,
   silenceMsMax: ms,
   totalMsMax: ms,
@@ -89,12 +96,40 @@ const module = entry('module', {
   export: Type.Optional(text(128)),
 });
 
+const modelMs = Type.Optional(Type.Integer({ minimum: 1, maximum: MODEL_MS_MAX }));
+
+const model = entry('model', {
+  model: text(256),
+  baseUrl: Type.Optional(httpUrl),
+  apiKeyEnv: Type.Optional(
+    Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$', reason: 'must be the name of an environment variable' }),
+  ),
+  headers: Type.Optional(strings),
+  system: Type.Optional(text(32_768)),
+  temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
+  mcp: Type.Optional(Type.Array(Type.Object(mcpServer, { additionalProperties: false }), { maxItems: SERVERS_MAX })),
+  reasoning: Type.Optional(Type.Boolean()),
+  stepsMax: Type.Optional(Type.Integer({ minimum: 1, maximum: STEPS_MAX })),
+  toolResultCharsMax: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_048_576 })),
+  firstTokenMsMax: modelMs,
+  silenceMsMax: modelMs,
+  totalMsMax: ms,
+});
+
+type McpServerEntry = Static<ReturnType<typeof Type.Object<typeof mcpServer>>>;
 export type McpEntry = Static<typeof mcp>;
 export type LangGraphEntry = Static<typeof langgraph>;
-export type AgentEntry = Static<typeof a2a> | LangGraphEntry | McpEntry | Static<typeof module> | Static<typeof recording>;
+export type ModelEntry = Static<typeof model>;
+export type AgentEntry =
+  | Static<typeof a2a>
+  | LangGraphEntry
+  | McpEntry
+  | ModelEntry
+  | Static<typeof module>
+  | Static<typeof recording>;
 
 const ajv = new Ajv({ strict: false, verbose: true });
-const SCHEMAS = { a2a, langgraph, mcp, module, recording } as const;
+const SCHEMAS = { a2a, langgraph, mcp, model, module, recording } as const;
 const CHECKS = new Map(Object.entries(SCHEMAS).map(([adapter, schema]) => [adapter, ajv.compile<AgentEntry>(schema)]));
 
 /** Reads an entry. Throws an Error of one sentence that names the agent and the field, and never a value: it may be a credential. */
@@ -111,12 +146,14 @@ export function parseAgentEntry(json: string): AgentEntry {
     throw new Error(`${who}: name must be 1 to 32 of a-z, 0-9 and - (not first)`);
   if (entry.adapter === 'mcp') checkMcp(who, entry);
   if (entry.adapter === 'langgraph') checkLangGraph(who, entry);
+  if (entry.adapter === 'model')
+    for (const [index, server] of (entry.mcp ?? []).entries()) checkMcp(`${who}, mcp.${index}`, server);
   return entry;
 }
 
 const schemaOf = (adapter: unknown) => SCHEMAS[adapter as keyof typeof SCHEMAS];
 
-function checkMcp(who: string, { command, url, args, env, headers }: McpEntry): void {
+function checkMcp(who: string, { command, url, args, env, headers }: McpServerEntry): void {
   if ((command === undefined) === (url === undefined)) throw new Error(`${who}: give either a command or a url`);
   if (url !== undefined && (args !== undefined || env !== undefined))
     throw new Error(`${who}: args and env belong to a command, not to a url`);

@@ -1,3 +1,4 @@
+import { OPENAI_BASE_URL_DEFAULT } from '@hopline/agent-model/limits';
 import { DOOR_SETTINGS, withDoorChecked } from '@hopline/auth';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
@@ -36,6 +37,20 @@ const settings = defineServiceConfig({
     optional: true,
     schemes: ['http', 'https'],
     doc: 'Address under which clients reach the endpoint, for the agent card. Without it: the address it listens on.',
+  },
+  OPENAI_BASE_URL: {
+    type: 'url',
+    default: OPENAI_BASE_URL_DEFAULT,
+    schemes: ['http', 'https'],
+    doc: 'Address of the model for entries of adapter `model` that name none.',
+  },
+  OPENAI_API_KEY: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 4_096,
+    secret: true,
+    doc: 'Key for that address. An entry with another address names its own variable in `apiKeyEnv`.',
   },
 });
 

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -7,7 +10,12 @@ import { parseAgentEntry } from './agent-entry.ts';
 import { createAgent } from './create-agent.ts';
 
 const make = (entry: object, folder = '/nowhere') =>
-  createAgent(parseAgentEntry(JSON.stringify(entry)), { folder, onSkipped: () => {} });
+  createAgent(parseAgentEntry(JSON.stringify(entry)), {
+    folder,
+    onSkipped: () => {},
+    model: { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'default-key' },
+    secret: variable => (variable === 'MODEL_KEY' ? 'own-key' : undefined),
+  });
 
 test('a recording is read where the agents file lies; one that is missing is told at once', async t => {
   const folder = await mkdtemp(join(tmpdir(), 'sub-agent-'));
@@ -43,4 +51,35 @@ test('an A2A agent is not asked before it is needed', async () => {
   assert.equal(agent.description, 'There');
   await assert.rejects(agent.skills(), /cannot be reached/);
   await agent.close();
+});
+
+test("a model's key is the named variable's; the default key goes to no address but its own", async t => {
+  const seen: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    seen.push(request.headers.authorization);
+    response.writeHead(400).end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  for (const more of [{ apiKeyEnv: 'MODEL_KEY' }, {}]) {
+    const agent = await make({ name: 'm', adapter: 'model', model: 'x', baseUrl, ...more });
+    const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
+    const turn = {
+      taskId: 't',
+      contextId: 'c',
+      message,
+      metadata: {},
+      history: [],
+      attempt: 1,
+      trace: {},
+      signal: AbortSignal.timeout(20_000),
+    };
+    for await (const event of agent.run(turn)) assert.equal(event.type, 'failed');
+    await agent.close();
+  }
+  assert.deepEqual(seen, ['Bearer own-key', undefined]);
+  const missing = { name: 'm', adapter: 'model', model: 'x', baseUrl, apiKeyEnv: 'NOT_SET' };
+  await assert.rejects(make(missing), { message: 'the variable that apiKeyEnv names is not set' });
 });

@@ -2,22 +2,30 @@ import { isAbsolute, join } from 'node:path';
 import type { Agent } from '@hopline/agent';
 import type { Skipped } from '@hopline/agent-a2a';
 import type { LangGraphOptions } from '@hopline/agent-langgraph';
-import type { McpOptions } from '@hopline/agent-mcp';
-import type { AgentEntry, LangGraphEntry, McpEntry } from './agent-entry.ts';
+import type { McpOptions, McpServer } from '@hopline/agent-mcp';
+import type { ModelAgentOptions } from '@hopline/agent-model';
+import type { AgentEntry, LangGraphEntry, McpEntry, ModelEntry } from './agent-entry.ts';
 import { importAs, loadExport, loadModuleAgent } from './module-agent.ts';
+
+/** Where a `model` entry that names no address or key finds them. */
+type ModelDefaults = { baseUrl: string; apiKey: string | undefined };
 
 export type CreateAgentOptions = {
   /** Relative paths of the entry, and an MCP server's working directory, begin here. */
   folder: string;
   onSkipped: (what: Skipped | 'custom payload') => void;
+  model: ModelDefaults;
+  /** Value of an environment variable that an entry names: credentials do not stand in an agents file. */
+  secret: (variable: string) => string | undefined;
 };
 
 /**
  * Makes the agent an entry describes, and loads no other adapter: the MCP SDK alone is a third of a second of CPU and 50 MB. Rejects when it can be known now that it cannot
  * work (a recording that is not there).
  */
-export async function createAgent(entry: AgentEntry, { folder, onSkipped }: CreateAgentOptions): Promise<Agent> {
-  const { name: _name, skills: _skills, retries: _retries, ...options } = entry;
+export async function createAgent(entry: AgentEntry, around: CreateAgentOptions): Promise<Agent> {
+  const { folder, onSkipped } = around;
+  const { name: _name, skills: _skills, retries: _retries, forwardText: _forwardText, ...options } = entry;
   switch (options.adapter) {
     case 'a2a': {
       const { adapter: _adapter, ...rest } = options;
@@ -32,6 +40,10 @@ export async function createAgent(entry: AgentEntry, { folder, onSkipped }: Crea
       const { createMcpAgent } = await import('@hopline/agent-mcp');
       return createMcpAgent(mcpOptions(options, folder));
     }
+    case 'model': {
+      const { createModelAgent } = await import('@hopline/agent-model');
+      return createModelAgent(modelOptions(options, around));
+    }
     case 'module': {
       const { adapter: _adapter, description, ...rest } = options;
       const agent = await loadModuleAgent({ ...rest, folder });
@@ -45,10 +57,10 @@ export async function createAgent(entry: AgentEntry, { folder, onSkipped }: Crea
   }
 }
 
-async function langGraphOptions(
-  entry: Omit<LangGraphEntry, 'name' | 'skills' | 'retries'>,
-  folder: string,
-): Promise<LangGraphOptions> {
+/** Without what serves the agent and does not make it. */
+type Own<E> = Omit<E, 'name' | 'skills' | 'retries' | 'forwardText'>;
+
+async function langGraphOptions(entry: Own<LangGraphEntry>, folder: string): Promise<LangGraphOptions> {
   const {
     module: path = '',
     export: name = 'default',
@@ -71,16 +83,54 @@ async function langGraphOptions(
   return { ...told, graph, ...own } as LangGraphOptions;
 }
 
-function mcpOptions(entry: Omit<McpEntry, 'name' | 'skills' | 'retries'>, folder: string): McpOptions {
-  const { command, args, env, url, headers, description, connectMsMax, silenceMsMax, totalMsMax } = entry;
+function mcpOptions(entry: Own<McpEntry>, folder: string): McpOptions {
+  const { description, connectMsMax, silenceMsMax, totalMsMax } = entry;
   const limits = {
     ...(connectMsMax !== undefined && { connectMsMax }),
     ...(silenceMsMax !== undefined && { silenceMsMax }),
     ...(totalMsMax !== undefined && { totalMsMax }),
   };
-  const told = { ...(description !== undefined && { description }), limits };
-  if (url !== undefined) return { ...told, url, ...(headers && { headers }) };
-  return { ...told, command: program(command ?? '', folder), ...(args && { args }), ...(env && { env }), cwd: folder };
+  return { ...mcpServer(entry, folder), ...(description !== undefined && { description }), limits };
+}
+
+function mcpServer({ command, args, env, url, headers }: ServerEntry, folder: string): McpServer {
+  if (url !== undefined) return { url, ...(headers && { headers }) };
+  return { command: program(command ?? '', folder), ...(args && { args }), ...(env && { env }), cwd: folder };
+}
+
+type ServerEntry = Pick<McpEntry, 'command' | 'args' | 'env' | 'url' | 'headers'>;
+
+function modelOptions(entry: Own<ModelEntry>, around: CreateAgentOptions): ModelAgentOptions {
+  const {
+    adapter: _adapter,
+    apiKeyEnv,
+    mcp = [],
+    firstTokenMsMax,
+    silenceMsMax,
+    totalMsMax,
+    toolResultCharsMax,
+    ...rest
+  } = entry;
+  const apiKey = apiKeyEnv === undefined ? defaultKey(entry, around.model) : around.secret(apiKeyEnv);
+  if (apiKeyEnv !== undefined && apiKey === undefined) throw new Error('the variable that apiKeyEnv names is not set');
+  const limits = {
+    ...(firstTokenMsMax !== undefined && { firstTokenMsMax }),
+    ...(silenceMsMax !== undefined && { silenceMsMax }),
+    ...(totalMsMax !== undefined && { totalMsMax }),
+  };
+  return {
+    ...rest,
+    baseUrl: entry.baseUrl ?? around.model.baseUrl,
+    apiKey,
+    limits,
+    mcp: mcp.map(server => mcpServer(server, around.folder)),
+    ...(toolResultCharsMax !== undefined && { toolResultUnitsMax: toolResultCharsMax }),
+  };
+}
+
+/** The key belongs to the default address: another server must not be handed it. */
+function defaultKey({ baseUrl }: Pick<ModelEntry, 'baseUrl'>, model: ModelDefaults): string | undefined {
+  return baseUrl === undefined || baseUrl === model.baseUrl ? model.apiKey : undefined;
 }
 
 /** `node` is the Node that runs Hopline: the one on PATH may be older, or not there. */

@@ -17,9 +17,11 @@ await runService({
     const entry = parseAgentEntry(settings.HOPLINE_AGENT);
     const agent = await createAgent(entry, {
       folder: resolve(settings.HOPLINE_AGENTS_DIR),
+      model: { baseUrl: settings.OPENAI_BASE_URL, apiKey: settings.OPENAI_API_KEY },
+      secret: variable => process.env[variable],
       onSkipped: what => metrics.inputsDropped.add(1, { agent: entry.name ?? '', reason: what.replaceAll(' ', '_') }),
     });
-    const { name = agent.name, skills = [], retries } = entry;
+    const { name = agent.name, skills = [], retries, forwardText } = entry;
     if (name === undefined) throw new Error('the agent has no name: give it one in its entry or its definition');
     const auth = await authFromSettings(settings, { logger });
     const tls = await tlsFromSettings(settings, { logger });
@@ -31,6 +33,7 @@ await runService({
       skills,
       slots: settings.HOPLINE_SLOTS,
       retries,
+      forwardText,
       drainMs: settings.HOPLINE_DRAIN_TURNS_MS,
       version: '0.1.0',
       publicUrl: settings.HOPLINE_PUBLIC_URL,

@@ -18,6 +18,8 @@ export type SubAgentDeps = {
   slots: number;
   /** How often a call that failed as retryable is made again. */
   retries: number | undefined;
+  /** Whether a supervisor's client sees the agent's text. */
+  forwardText: boolean | undefined;
   drainMs: number;
   version: string;
   /** Where clients reach the endpoint; absent: the address it listens on. */
@@ -65,7 +67,7 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
         skills = entry.skills;
         known.resolve();
       };
-      const { slots, drainMs, retries } = deps;
+      const { slots, drainMs, retries, forwardText } = deps;
       const own = {
         log,
         name,
@@ -76,6 +78,7 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
         drainMs,
         announced,
         ...(retries !== undefined && { retries }),
+        ...(forwardText !== undefined && { forwardText }),
       };
       serving = serveAgent({ ...own, signal: stop.signal, logger, metrics });
       // A worker that cannot go on must not look alive: the process ends, and is started again.

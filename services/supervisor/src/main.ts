@@ -1,6 +1,7 @@
 import { runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { supervisorConfig } from './config.ts';
+import { planningModel } from './planning-model.ts';
 import { SkillPlanner } from './skill-planner.ts';
 import { createSupervisor } from './supervisor.ts';
 
@@ -14,6 +15,7 @@ await runService({
     const supervisor = await createSupervisor({
       log,
       planner: new SkillPlanner(),
+      model: await planningModel(settings),
       displayName: settings.HOPLINE_SUPERVISOR_NAME,
       slots: settings.HOPLINE_SLOTS,
       metrics: telemetry.metrics,

@@ -5,14 +5,17 @@ import { SUPERVISOR } from '@hopline/task';
 import { ATTR, type Hop, type HopMetrics, type Logger, SPAN, startHop } from '@hopline/telemetry';
 import { atLeastOneAgent } from './at-least-one-agent.ts';
 import { CaipeTurn } from './caipe-turn.ts';
+import { type ModelSettings, ModelTurn } from './model-turn.ts';
 import type { Planner } from './planner.ts';
 import { TransparentTurn } from './transparent-turn.ts';
-import type { TurnContext } from './turn-runner.ts';
+import type { TurnContext, TurnRunner } from './turn-runner.ts';
 import { TurnView } from './turn-view.ts';
 
 export type SuperviseDeps = {
   log: Log;
   planner: Planner;
+  /** Absent: turns are conducted by the planner. */
+  model: ModelSettings | undefined;
   agents: LiveAgents;
   displayName: string;
   metrics: HopMetrics;
@@ -40,24 +43,30 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   if (attempt > 1) metrics.redeliveries.add(1);
   const stop = new AbortController();
   const signal = AbortSignal.any([deps.signal, stop.signal]);
+  let failed: { error: unknown } | undefined;
+  const fail = (error: unknown) => {
+    failed ??= { error };
+    stop.abort();
+  };
   try {
     const newest = await log.facts.last(work.taskId);
     if (newest === undefined) throw new Error('work for a task that is not in the log');
     const first = newest.record.first || newest.seq;
     const records = await log.facts.follow(work.taskId, first - 1, signal);
     const view = new TurnView();
-    const context = turnContext(deps, job, { view, newest, hop, signal });
-    const turn = work.profile === 'caipe' ? new CaipeTurn(context) : new TransparentTurn(context);
+    const context = turnContext(deps, job, { view, newest, hop, signal, fail });
+    let turn: TurnRunner | undefined;
     for await (const record of records) {
       view.apply(record);
       if (isOver(view, work.turn)) return;
       if (record.seq < newest.seq) continue;
+      turn ??= turnRunner(deps.model, context);
       if (job.exhausted) giveUp(context);
       else await turn.advance();
       // A writer that failed rejects here: the job is handed back instead of waiting for facts that never come.
       await context.writer.flush();
     }
-    throw new Error('supervision was interrupted');
+    throw failed === undefined ? new Error('supervision was interrupted') : failed.error;
   } catch (error) {
     hop.fail('interrupted');
     throw error;
@@ -70,7 +79,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
 function isOver(view: TurnView, turn: number): boolean {
   const control = view.control;
   if (control === undefined || control.turn < turn) return false;
-  return control.turn > turn || isTerminal(control.state) || (isInterrupted(control.state) && view.haveEnded);
+  return control.turn > turn || isTerminal(control.state) || (isInterrupted(control.state) && view.asksClient);
 }
 
 /** The last delivery of work that nobody could finish: the task ends with a reason instead of hanging. */
@@ -82,27 +91,40 @@ function giveUp({ writer }: TurnContext): void {
   });
 }
 
-type Around = { view: TurnView; newest: StoredFacts; hop: Hop; signal: AbortSignal };
+/** By profile; a model conducts where one is configured, unless the client has chosen the agent itself, or the turn was begun without a model. */
+function turnRunner(model: ModelSettings | undefined, context: TurnContext): TurnRunner {
+  const { work, view } = context;
+  if (work.profile !== 'caipe') return new TransparentTurn(context);
+  const isChosen = (work.message.metadata?.agent ?? work.metadata?.agent) !== undefined;
+  const isBegun = view.calls.length > 0 || view.waiting.length > 0;
+  const byModel = isBegun ? view.steps.size > 0 : !isChosen;
+  return model !== undefined && byModel ? new ModelTurn(context, model) : new CaipeTurn(context);
+}
 
-function turnContext(deps: SuperviseDeps, job: Job, { view, newest, hop, signal }: Around): TurnContext {
+type Around = { view: TurnView; newest: StoredFacts; hop: Hop; signal: AbortSignal; fail: (error: unknown) => void };
+
+function turnContext(deps: SuperviseDeps, job: Job, { view, newest, hop, signal, fail }: Around): TurnContext {
   const { log, planner, agents, displayName } = deps;
   const { work, attempt } = job;
-  const { taskId, contextId, turn, profile, message, owner, metadata } = work;
-  const asked = { message, ...(owner && { owner }), ...(metadata && { metadata }) };
+  const { taskId, contextId, turn, profile, owner, metadata } = work;
+  const asked = { ...(owner && { owner }), ...(metadata && { metadata }) };
   const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn, attempt };
   return {
     work,
+    attempt,
     view,
     writer: createInputWriter(log.inputs, { taskId, producer, trace: hop.carrier() }),
     planner,
     agents: () => atLeastOneAgent(agents, signal),
-    history: async () => (await readConversation(log, newest, turn)).messages,
-    delegate: ({ id, agent, answer, resume }) => {
-      const call = { id, ...(answer && { answer }), ...(resume !== undefined && { resume }) };
-      const item = { v: 1 as const, taskId, contextId, turn, profile, call, ...asked };
-      return log.work.request(`agent.${agent}`, item, { id: `${taskId}:${id}`, trace: hop.carrier() });
+    history: async beforeTurn => (await readConversation(log, newest, beforeTurn)).messages,
+    isLive: agent => agents.list().some(({ name }) => name === agent),
+    delegate: ({ agent, message = work.message, ...call }) => {
+      const item = { v: 1 as const, taskId, contextId, turn, profile, call, message, ...asked };
+      return log.work.request(`agent.${agent}`, item, { id: `${taskId}:${call.id}`, trace: hop.carrier() });
     },
+    fail,
     displayName,
+    trace: () => hop.carrier(),
     signal,
   };
 }

@@ -1,11 +1,13 @@
 import { LiveAgents, type Log } from '@hopline/log';
 import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
+import type { ModelSettings } from './model-turn.ts';
 import type { Planner } from './planner.ts';
 import { supervise } from './supervise.ts';
 
 export type SupervisorDeps = {
   log: Log;
   planner: Planner;
+  model?: ModelSettings | undefined;
   displayName: string;
   slots: number;
   metrics: HopMetrics;
@@ -23,7 +25,7 @@ export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor
   const taking = log.work.take('supervisor', { slots, signal: stop.signal }, async job => {
     const taskLog = taskLogger(logger, job.work.taskId);
     try {
-      await supervise({ ...deps, agents, signal: stop.signal }, job);
+      await supervise({ ...deps, model: deps.model, agents, signal: stop.signal }, job);
     } catch (error) {
       if (!stop.signal.aborted) taskLog.warn({ err: error, attempt: job.attempt }, 'turn handed back');
       throw error;

@@ -51,7 +51,7 @@ export class TransparentTurn implements TurnRunner {
     const { planner, work, agents, history, signal, writer } = this.#context;
     const { message, metadata = {} } = work;
     try {
-      const plan = await planner.plan({ message, metadata, history: await history(), agents: await agents(), signal });
+      const plan = await planner.plan({ message, metadata, history: await history(work.turn), agents: await agents(), signal });
       return plan.agents[0];
     } catch (error) {
       if (!(error instanceof NoAgentFits)) throw error;

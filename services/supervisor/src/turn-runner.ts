@@ -1,6 +1,7 @@
 import type { Message } from '@hopline/a2a';
-import type { Work } from '@hopline/events';
+import type { LaneArtifact, Work } from '@hopline/events';
 import type { AgentEntry, InputWriter } from '@hopline/log';
+import type { TraceCarrier } from '@hopline/telemetry';
 import type { Planner } from './planner.ts';
 import type { TurnView } from './turn-view.ts';
 
@@ -10,22 +11,34 @@ export interface TurnRunner {
   advance(): Promise<void>;
 }
 
+/** What an agent is asked to do. */
+type Delegation = {
+  id: string;
+  agent: string;
+  resume?: unknown;
+  answer?: LaneArtifact;
+  /** Absent: the client's message. */
+  message?: Message;
+};
+
 export type TurnContext = {
   work: Work;
+  /** Delivery count of the work item: above 1 a supervisor before this one may have said something. */
+  attempt: number;
   view: TurnView;
   writer: InputWriter;
   planner: Planner;
+  /** The agents that live now; waits for one to appear when there is none. */
   agents: () => Promise<AgentEntry[]>;
-  /** What was said in the context before this turn, oldest first: read from the log. */
-  history: () => Promise<readonly Message[]>;
+  /** What was said in the context before a turn, oldest first: read from the log. */
+  history: (beforeTurn: number) => Promise<readonly Message[]>;
+  isLive: (agent: string) => boolean;
   /** Queues a call for an agent. The same call is queued once, whoever asks again. */
-  delegate: (call: {
-    id: string;
-    agent: string;
-    resume?: unknown;
-    answer?: { name: string; description: string; metadata: Record<string, unknown> };
-  }) => Promise<void>;
+  delegate: (call: Delegation) => Promise<void>;
+  /** Ends the supervision with an error: for work that goes on beside `advance`. */
+  fail: (error: unknown) => void;
   /** What the supervisor is called in artifact descriptions. */
   displayName: string;
+  trace: () => TraceCarrier;
   signal: AbortSignal;
 };

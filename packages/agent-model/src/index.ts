@@ -1,0 +1,2 @@
+export type { ModelAgentOptions } from './model-agent.ts';
+export { createModelAgent } from './model-agent.ts';

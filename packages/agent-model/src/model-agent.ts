@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto';
+import type { Agent, AgentEvent, Turn } from '@hopline/agent';
+import type { McpLimits, McpServer } from '@hopline/agent-mcp';
+import {
+  type ChatMessage,
+  type ChatModel,
+  type ChatModelOptions,
+  createChatModel,
+  ModelError,
+  type Step,
+  type ToolCall,
+} from '@hopline/chat-model';
+import { conversation } from './conversation.ts';
+import { MODEL_AGENT_LIMITS } from './limits.ts';
+import { type OpenTools, Toolbox, type ToolResult } from './toolbox.ts';
+
+export type ModelAgentOptions = ChatModelOptions & {
+  description?: string;
+  /** System prompt. */
+  system?: string;
+  /** MCP servers whose tools the model may call. */
+  mcp?: readonly McpServer[];
+  mcpLimits?: Partial<McpLimits>;
+  /** Shows what the model thinks as an artifact `reasoning` of its own; never part of the answer. */
+  reasoning?: boolean;
+  stepsMax?: number;
+  toolResultUnitsMax?: number;
+};
+
+/** An agent that is a language model with tools. Connects on first need; nothing is checked here. */
+export function createModelAgent(options: ModelAgentOptions): Agent {
+  const model = createChatModel(options);
+  const { mcp = [], mcpLimits = {}, toolResultUnitsMax = MODEL_AGENT_LIMITS.toolResultUnitsMax } = options;
+  const toolbox = new Toolbox(mcp, mcpLimits, toolResultUnitsMax);
+  const description = options.description ?? 'A language model.';
+  const chat = { id: 'chat', name: 'Chat', description, tags: [] };
+  return {
+    description,
+    skills: async () => [chat, ...(await toolbox.skills())],
+    run: turn => new ModelTurn(model, options, turn).run(toolbox),
+    close: () => toolbox.close(),
+  };
+}
+
+/** One turn: the model is asked, its tools run, it is asked again, until it calls no more. */
+class ModelTurn {
+  readonly #model: ChatModel;
+  readonly #options: ModelAgentOptions;
+  readonly #turn: Turn;
+  readonly #messages: ChatMessage[];
+  /** The text of the steps that are over: a step that breaks off is taken back to here. */
+  #said = '';
+
+  constructor(model: ChatModel, options: ModelAgentOptions, turn: Turn) {
+    this.#model = model;
+    this.#options = options;
+    this.#turn = turn;
+    this.#messages = conversation(options.system, turn.history, turn.message);
+  }
+
+  async *run(toolbox: Toolbox): AsyncGenerator<AgentEvent> {
+    const tools = await toolbox.open().catch(() => undefined);
+    if (tools === undefined) {
+      yield { type: 'failed', reason: 'an MCP server of the agent cannot be reached', retryable: true };
+      return;
+    }
+    try {
+      yield* this.#converse(tools);
+    } catch (error) {
+      if (this.#turn.signal.aborted) return;
+      if (!(error instanceof ModelError)) throw error;
+      yield { type: 'failed', reason: error.message, retryable: error.retryable };
+    }
+  }
+
+  async *#converse(tools: OpenTools): AsyncGenerator<AgentEvent> {
+    const { stepsMax = MODEL_AGENT_LIMITS.stepsMax } = this.#options;
+    for (let number = 1; number <= stepsMax; number += 1) {
+      const { text, calls } = yield* this.#speak(tools, number);
+      this.#said += text;
+      if (calls.length === 0) {
+        yield { type: 'done' };
+        return;
+      }
+      // The calls of a last step would run for nobody.
+      if (number === stepsMax) break;
+      this.#messages.push({ role: 'assistant', text, calls });
+      yield* this.#runCalls(tools, calls);
+    }
+    yield { type: 'failed', reason: `the model wanted more than ${stepsMax} steps`, retryable: false };
+  }
+
+  async *#speak(tools: OpenTools, number: number): AsyncGenerator<AgentEvent, Step> {
+    const { trace, signal } = this.#turn;
+    const thoughts = new Thoughts(`reasoning-${number}`);
+    const asked = this.#model.step({ messages: this.#messages, tools: tools.offered(), trace, signal });
+    try {
+      for (;;) {
+        const { done, value } = await asked.next();
+        if (done) {
+          if (thoughts.open) yield thoughts.end();
+          return value;
+        }
+        if (value.type === 'text') yield value;
+        else if (value.type === 'restart') yield { type: 'snapshot', text: this.#said };
+        if (this.#options.reasoning && value.type === 'reasoning') yield thoughts.more(value.text);
+        if (this.#options.reasoning && value.type === 'restart') thoughts.anew();
+      }
+    } finally {
+      await asked.return(undefined as never);
+    }
+  }
+
+  /** All calls of a step at once, as the model meant them; each ends when it ends, and the model reads them in its own order. */
+  async *#runCalls(tools: OpenTools, calls: readonly ToolCall[]): AsyncGenerator<AgentEvent> {
+    const { signal } = this.#turn;
+    const running = new Map<number, Promise<{ index: number; result?: ToolResult; error?: unknown }>>();
+    const results: ToolResult[] = [];
+    const shown = calls.map(({ name }) => ({ callId: randomUUID(), tool: tools.machineName(name) }));
+    for (const [index, call] of calls.entries()) {
+      const { callId, tool } = shown[index]!;
+      // A tool that the model made up never ran: there is nothing to show.
+      if (tool !== undefined) yield { type: 'tool', phase: 'start', callId, tool };
+      running.set(
+        index,
+        // Settled here: nobody waits any more for the calls of a turn that was left.
+        tools.run(call, signal).then(
+          result => ({ index, result }),
+          error => ({ index, error: error as unknown }),
+        ),
+      );
+    }
+    while (running.size > 0) {
+      const { index, result, error } = await Promise.race(running.values());
+      running.delete(index);
+      if (result === undefined) throw error;
+      results[index] = result;
+      const { callId, tool } = shown[index]!;
+      if (tool !== undefined) yield { type: 'tool', phase: 'end', callId, tool, failed: result.failed };
+      yield* result.artifacts;
+    }
+    for (const [index, call] of calls.entries()) this.#messages.push({ role: 'tool', call, text: results[index]!.text });
+  }
+}
+
+/** What a model thinks in one step, as one artifact. */
+class Thoughts {
+  readonly #artifactId: string;
+  #begun = false;
+  open = false;
+
+  constructor(artifactId: string) {
+    this.#artifactId = artifactId;
+  }
+
+  more(text: string): AgentEvent {
+    const append = this.#begun;
+    this.#begun = true;
+    this.open = true;
+    return { type: 'artifact', artifact: this.#artifact(text), append, lastChunk: false, apart: true };
+  }
+
+  /** The next text replaces what was thought. */
+  anew(): void {
+    this.#begun = false;
+  }
+
+  end(): AgentEvent {
+    this.open = false;
+    return { type: 'artifact', artifact: this.#artifact(''), append: true, lastChunk: true, apart: true };
+  }
+
+  #artifact(text: string) {
+    return { artifactId: this.#artifactId, name: 'reasoning', parts: [{ text }] };
+  }
+}

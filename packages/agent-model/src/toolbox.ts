@@ -1,0 +1,121 @@
+import type { AgentEvent, AgentSkill } from '@hopline/agent';
+import {
+  callTool,
+  MCP_LIMITS,
+  type McpConnection,
+  type McpLimits,
+  type McpServer,
+  McpSession,
+  resultEvents,
+  ToolUnanswered,
+} from '@hopline/agent-mcp';
+import type { ChatTool, ToolCall } from '@hopline/chat-model';
+import { TOOLS_MAX } from './limits.ts';
+import { callableName } from './tool-names.ts';
+
+type Offered = { session: McpSession; connection: McpConnection; tool: ReturnType<McpConnection['tools']>[number] };
+
+/** What a tool call came to: text for the model, artifacts for the client. */
+export type ToolResult = { text: string; artifacts: AgentEvent[]; failed: boolean };
+
+/** The tools of an agent's MCP servers as a model sees them. */
+export class Toolbox {
+  readonly #sessions: readonly McpSession[];
+  readonly #limits: McpLimits;
+  readonly #resultUnitsMax: number;
+
+  constructor(servers: readonly McpServer[], limits: Partial<McpLimits>, resultUnitsMax: number) {
+    this.#limits = { ...MCP_LIMITS, ...limits };
+    this.#sessions = servers.map(server => new McpSession(server, this.#limits));
+    this.#resultUnitsMax = resultUnitsMax;
+  }
+
+  /** The tools as they are now, by the name a model calls. Rejects when a server cannot be reached: an agent without its tools would make its answers up. */
+  async open(): Promise<OpenTools> {
+    const tools = new Map<string, Offered>();
+    const connections = await Promise.all(this.#sessions.map(session => session.connect()));
+    for (const [index, connection] of connections.entries()) {
+      for (const tool of connection.tools()) {
+        if (tools.size === TOOLS_MAX) break;
+        tools.set(callableName(tool.name, tools), { session: this.#sessions[index]!, connection, tool });
+      }
+    }
+    return new OpenTools(tools, this.#limits, this.#resultUnitsMax);
+  }
+
+  async skills(): Promise<AgentSkill[]> {
+    const connections = await Promise.all(this.#sessions.map(session => session.connect()));
+    return connections.flatMap(connection =>
+      connection.tools().map(({ name, title, description }) => {
+        const shown = title ?? name;
+        return { id: name, name: shown, description: description ?? shown, tags: ['mcp', 'tool'] };
+      }),
+    );
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#sessions.map(session => session.close()));
+  }
+}
+
+/** The tools one turn was offered. */
+export class OpenTools {
+  readonly #tools: ReadonlyMap<string, Offered>;
+  readonly #limits: McpLimits;
+  readonly #resultUnitsMax: number;
+
+  constructor(tools: ReadonlyMap<string, Offered>, limits: McpLimits, resultUnitsMax: number) {
+    this.#tools = tools;
+    this.#limits = limits;
+    this.#resultUnitsMax = resultUnitsMax;
+  }
+
+  offered(): ChatTool[] {
+    return [...this.#tools].map(([name, { tool }]) => ({
+      name,
+      description: tool.description ?? tool.title ?? tool.name,
+      parameters: tool.inputSchema,
+    }));
+  }
+
+  /** The server's own name of the tool; undefined for one that the model made up. */
+  machineName(name: string): string | undefined {
+    return this.#tools.get(name)?.tool.name;
+  }
+
+  /** Runs a call. A fault is a result too: the model reads it and goes on. Rejects only when `signal` aborts. */
+  async run({ name, args }: ToolCall, signal: AbortSignal): Promise<ToolResult> {
+    const offered = this.#tools.get(name);
+    if (offered === undefined) return { text: 'There is no tool of that name.', artifacts: [], failed: true };
+    const { session, connection, tool } = offered;
+    const options = { session, client: connection.client, limits: this.#limits, signal, onprogress: () => {} };
+    try {
+      const result = await callTool({ tool: tool.name, args }, options);
+      return this.#read([...resultEvents(tool.name, result)], result.isError === true);
+    } catch (error) {
+      if (!(error instanceof ToolUnanswered)) throw error;
+      return { text: `The call failed: ${error.message}.`, artifacts: [], failed: true };
+    }
+  }
+
+  /** What the model reads is text; the client gets images and files, the model a word that they are there. */
+  #read(events: AgentEvent[], failed: boolean): ToolResult {
+    let text = '';
+    const artifacts: AgentEvent[] = [];
+    for (const event of events) {
+      if (event.type === 'text') text += event.text;
+      if (event.type !== 'artifact') continue;
+      artifacts.push(event);
+      const [part] = event.artifact.parts;
+      text += part?.data === undefined ? `[shown to the user: ${part?.mediaType ?? 'a file'}]` : JSON.stringify(part.data);
+    }
+    return { text: cut(text, this.#resultUnitsMax), artifacts, failed };
+  }
+}
+
+function cut(text: string, unitsMax: number): string {
+  if (text.length <= unitsMax) return text;
+  // A high surrogate at the cut would lose its other half.
+  const kept = text.slice(0, unitsMax).replace(/[\uD800-\uDBFF]$/, '');
+  return `${kept}\n[cut: ${text.length - kept.length} more characters]`;
+}

@@ -1,0 +1,92 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import type { LanguageModelV3 } from '@ai-sdk/provider';
+import { ATTR, chatSpan, startHop } from '@hopline/telemetry';
+import { boundedFetch } from './bounded-fetch.ts';
+import type { ChatModel, ChatRequest, Step, StepEvent } from './chat.ts';
+import { type ChatModelOptions, MODEL_LIMITS, type ModelLimits, RESPONSE_BYTES_MAX, STEP_UNITS_MAX } from './limits.ts';
+import { promptOf, toolsOf } from './prompt.ts';
+import { modelErrorOf } from './provider-error.ts';
+import { retryDelayMs } from './retry-delay.ts';
+import { SilenceWatch } from './silence-watch.ts';
+import { StepText } from './step-text.ts';
+
+/** A model behind an OpenAI-compatible address. Nothing is asked here. */
+export function createChatModel(options: ChatModelOptions): ChatModel {
+  return new OpenAICompatibleModel(options);
+}
+
+type Progress = { said: boolean };
+
+class OpenAICompatibleModel implements ChatModel {
+  readonly #model: LanguageModelV3;
+  readonly #name: string;
+  readonly #limits: ModelLimits;
+  readonly #temperature: { temperature?: number };
+
+  constructor({ model, baseUrl, apiKey, headers, temperature, limits }: ChatModelOptions) {
+    this.#name = model;
+    this.#limits = { ...MODEL_LIMITS, ...limits };
+    this.#temperature = temperature === undefined ? {} : { temperature };
+    const provider = createOpenAICompatible({
+      name: 'model',
+      baseURL: baseUrl,
+      ...(apiKey !== undefined && { apiKey }),
+      ...(headers && { headers: { ...headers } }),
+      includeUsage: true,
+      fetch: boundedFetch(RESPONSE_BYTES_MAX),
+    });
+    this.#model = provider.chatModel(model);
+  }
+
+  async *step(request: ChatRequest): AsyncGenerator<StepEvent, Step> {
+    for (let tries = 1; ; tries += 1) {
+      const progress: Progress = { said: false };
+      try {
+        return yield* this.#try(request, progress);
+      } catch (error) {
+        request.signal.throwIfAborted();
+        const failure = modelErrorOf(error);
+        const waitMs = retryDelayMs(tries, failure.retryAfterMs, Math.random);
+        if (!failure.retryable || tries >= this.#limits.triesMax || waitMs === undefined) throw failure;
+        if (progress.said) yield { type: 'restart' };
+        await sleep(waitMs, undefined, { signal: request.signal });
+      }
+    }
+  }
+
+  /** One request, one span. The span has counts and the model's name, never what was asked or said. */
+  async *#try({ messages, tools, unitsMax, trace, signal }: ChatRequest, progress: Progress): AsyncGenerator<StepEvent, Step> {
+    const attributes = { [ATTR.genAiOperation]: 'chat', [ATTR.genAiProvider]: 'openai', [ATTR.genAiRequestModel]: this.#name };
+    const hop = startHop(chatSpan(this.#name), { kind: 'client', parent: trace, attributes });
+    const watch = new SilenceWatch(this.#limits);
+    const folded = new StepText(unitsMax ?? STEP_UNITS_MAX);
+    try {
+      const { stream } = await this.#model.doStream({
+        prompt: promptOf(messages),
+        ...(tools.length > 0 && { tools: toolsOf(tools) }),
+        ...this.#temperature,
+        headers: hop.carrier(),
+        abortSignal: AbortSignal.any([signal, watch.signal]),
+      });
+      for await (const part of stream) {
+        // The library says this by itself, before the model has said anything.
+        if (part.type !== 'stream-start' && part.type !== 'response-metadata') watch.beat();
+        const event = folded.take(part);
+        if (event === undefined) continue;
+        progress.said = true;
+        yield event;
+      }
+      return folded.step();
+    } catch (error) {
+      const failure = watch.failure ?? modelErrorOf(error);
+      if (!signal.aborted) hop.fail(failure.code);
+      throw failure;
+    } finally {
+      watch.stop();
+      const { input, output } = folded.usage;
+      hop.set({ [ATTR.genAiInputTokens]: input, [ATTR.genAiOutputTokens]: output });
+      hop.end();
+    }
+  }
+}

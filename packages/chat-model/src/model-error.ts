@@ -1,0 +1,51 @@
+export type ModelErrorCode =
+  | 'unreachable'
+  | 'rate_limited'
+  | 'out_of_quota'
+  | 'provider_failed'
+  | 'unauthorized'
+  | 'refused'
+  | 'no_first_token'
+  | 'silent'
+  | 'too_slow'
+  | 'cut_off'
+  | 'half_a_call'
+  | 'too_many_calls'
+  | 'too_long'
+  | 'length_limit'
+  | 'filtered';
+
+const REASONS: Record<ModelErrorCode, { reason: string; retryable: boolean }> = {
+  unreachable: { reason: 'the model cannot be reached', retryable: true },
+  rate_limited: { reason: 'the model is rate limited', retryable: true },
+  out_of_quota: { reason: "the model's quota is used up", retryable: false },
+  provider_failed: { reason: 'the model provider failed', retryable: true },
+  unauthorized: { reason: 'the model provider does not accept the credentials', retryable: false },
+  refused: { reason: 'the model provider refused the request', retryable: false },
+  no_first_token: { reason: 'the model did not begin to answer in time', retryable: true },
+  silent: { reason: 'the model fell silent', retryable: true },
+  too_slow: { reason: 'the model did not end its answer in time', retryable: false },
+  cut_off: { reason: "the model's stream broke off", retryable: true },
+  half_a_call: { reason: 'the model sent a tool call whose arguments are not a JSON object', retryable: true },
+  too_many_calls: { reason: 'the model called too many tools at once', retryable: false },
+  too_long: { reason: "the model's answer is larger than a step may be", retryable: false },
+  length_limit: { reason: "the model's answer was cut at its length limit", retryable: false },
+  filtered: { reason: "the provider's content filter ended the answer", retryable: false },
+};
+
+/** Why a step failed. The message is a sentence without content: what a provider writes may quote the prompt. */
+export class ModelError extends Error {
+  override readonly name = 'ModelError';
+  readonly code: ModelErrorCode;
+  readonly retryable: boolean;
+  /** What the provider asked for, milliseconds. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(code: ModelErrorCode, told: { status?: number; retryAfterMs?: number | undefined } = {}) {
+    const { reason, retryable } = REASONS[code];
+    super(told.status === undefined ? reason : `${reason} (HTTP ${told.status})`);
+    this.code = code;
+    this.retryable = retryable;
+    this.retryAfterMs = told.retryAfterMs;
+  }
+}

@@ -1,0 +1,32 @@
+import type { LanguageModelV3FunctionTool, LanguageModelV3Message, LanguageModelV3Prompt } from '@ai-sdk/provider';
+import type { ChatMessage, ChatTool } from './chat.ts';
+
+/** Our messages as the library takes them. */
+export function promptOf(messages: readonly ChatMessage[]): LanguageModelV3Prompt {
+  return messages.map(promptMessage);
+}
+
+function promptMessage(message: ChatMessage): LanguageModelV3Message {
+  switch (message.role) {
+    case 'system':
+      return { role: 'system', content: message.text };
+    case 'user':
+      return { role: 'user', content: [{ type: 'text', text: message.text }] };
+    case 'assistant': {
+      const text = message.text === '' ? [] : [{ type: 'text' as const, text: message.text }];
+      const calls = message.calls.map(({ id, name, args }) => {
+        return { type: 'tool-call' as const, toolCallId: id, toolName: name, input: args };
+      });
+      return { role: 'assistant', content: [...text, ...calls] };
+    }
+    case 'tool': {
+      const { id: toolCallId, name: toolName } = message.call;
+      const output = { type: 'text' as const, value: message.text };
+      return { role: 'tool', content: [{ type: 'tool-result', toolCallId, toolName, output }] };
+    }
+  }
+}
+
+export function toolsOf(tools: readonly ChatTool[]): LanguageModelV3FunctionTool[] {
+  return tools.map(({ name, description, parameters }) => ({ type: 'function', name, description, inputSchema: parameters }));
+}

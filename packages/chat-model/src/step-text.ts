@@ -1,0 +1,85 @@
+import type { LanguageModelV3FinishReason, LanguageModelV3StreamPart } from '@ai-sdk/provider';
+import type { Step, StepEvent, ToolCall } from './chat.ts';
+import { STEP_CALLS_MAX } from './limits.ts';
+import { ModelError } from './model-error.ts';
+import { modelErrorOf } from './provider-error.ts';
+
+/** Numbers of a step, as the provider counts them. */
+export type Usage = { input: number | undefined; output: number | undefined };
+
+/** Folds the parts of one response into a step. Pure. Throws ModelError as soon as the step cannot become a whole one. */
+export class StepText {
+  readonly #unitsMax: number;
+  #units = 0;
+  #text = '';
+  readonly #calls: { id: string; name: string; input: string }[] = [];
+  usage: Usage = { input: undefined, output: undefined };
+
+  constructor(unitsMax: number) {
+    this.#unitsMax = unitsMax;
+  }
+
+  /** Returns what the part adds for a reader, if anything. */
+  take(part: LanguageModelV3StreamPart): StepEvent | undefined {
+    switch (part.type) {
+      case 'text-delta':
+        this.#count(part.delta);
+        this.#text += part.delta;
+        return { type: 'text', text: part.delta };
+      case 'reasoning-delta':
+        this.#count(part.delta);
+        return { type: 'reasoning', text: part.delta };
+      case 'tool-input-delta':
+        this.#count(part.delta);
+        return undefined;
+      case 'tool-call':
+        this.#call(part.toolCallId, part.toolName, part.input);
+        return undefined;
+      case 'error':
+        throw modelErrorOf(part.error);
+      case 'finish': {
+        const { inputTokens, outputTokens } = part.usage;
+        this.usage = { input: inputTokens.total, output: outputTokens.total };
+        this.#finish(part.finishReason);
+        return undefined;
+      }
+      default:
+        return undefined;
+    }
+  }
+
+  /** The whole step, once its response has ended well: a call is judged last, because a stream that breaks off leaves half of one. */
+  step(): Step {
+    const calls = this.#calls.map(({ id, name, input }): ToolCall => ({ id, name, args: parseArgs(input) }));
+    return { text: this.#text, calls };
+  }
+
+  #count(delta: string): void {
+    this.#units += delta.length;
+    if (this.#units > this.#unitsMax) throw new ModelError('too_long');
+  }
+
+  #call(id: string, name: string, input: string): void {
+    if (this.#calls.length === STEP_CALLS_MAX) throw new ModelError('too_many_calls');
+    this.#calls.push({ id, name, input });
+  }
+
+  #finish(reason: LanguageModelV3FinishReason): void {
+    if (reason.unified === 'length') throw new ModelError('length_limit');
+    if (reason.unified === 'content-filter') throw new ModelError('filtered');
+    if (reason.unified === 'error') throw new ModelError('cut_off');
+  }
+}
+
+/** Some providers send nothing for a call without arguments. */
+function parseArgs(input: string): Record<string, unknown> {
+  if (input.trim() === '') return {};
+  let args: unknown;
+  try {
+    args = JSON.parse(input);
+  } catch {
+    throw new ModelError('half_a_call');
+  }
+  if (typeof args !== 'object' || args === null || Array.isArray(args)) throw new ModelError('half_a_call');
+  return args as Record<string, unknown>;
+}

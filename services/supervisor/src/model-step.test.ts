@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { AgentEntry } from '@hopline/log';
+import { AGENT_TOOLS_MAX, agentTools, FINISH_TOOL } from './agent-tools.ts';
+import { chooseCalls, modelStepOf, STEP_CALLS_MAX } from './model-step.ts';
+
+const skill = (id: string) => ({ id, name: id.toUpperCase(), description: '', tags: [] });
+const agent = (name: string, ...skills: string[]): AgentEntry => ({
+  name,
+  description: `Knows ${name}.`,
+  url: '',
+  skills: skills.map(skill),
+  beat: 0,
+});
+const chosen = (calls: [name: string, args: Record<string, unknown>][], left = 100) =>
+  chooseCalls(
+    { text: '', calls: calls.map(([name, args], index) => ({ id: `c${index}`, name, args })) },
+    [agent('argocd', 'version'), agent('files')],
+    index => `call-${index}`,
+    left,
+  );
+
+test('agents are tools; what is asked of them is words, and one of their skills', () => {
+  const [argocd, files] = agentTools([agent('argocd', 'version', 'sync'), agent('files')]);
+  assert.deepEqual([argocd?.name, argocd?.description], ['argocd', 'Knows argocd.\n- version: VERSION\n- sync: SYNC']);
+  const { properties, required } = argocd!.parameters as { properties: { skill: { enum: string[] } }; required: string[] };
+  assert.deepEqual([properties.skill.enum, required], [['version', 'sync'], ['request']]);
+  assert.ok(!('skill' in (files!.parameters.properties as object)));
+  const many = Array.from({ length: AGENT_TOOLS_MAX + 1 }, (_, index) => agent(`a${index}`));
+  assert.equal(agentTools(many).length, AGENT_TOOLS_MAX);
+  const talkative = agentTools([agent('x', ...Array.from({ length: 128 }, (_, index) => `${index}${'s'.repeat(60)}`))]);
+  assert.ok(talkative[0]!.description.length <= 4_096);
+});
+
+test('what a call comes to: an agent, a refusal the model reads, or the end', () => {
+  const calls = chosen([
+    ['argocd', { request: 'go', skill: 'version' }],
+    ['files', { request: 'go', skill: 'made up' }],
+    ['telepathy', { request: 'go' }],
+    ['files', { request: '' }],
+    ['files', {}],
+    [FINISH_TOOL, {}],
+  ]);
+  assert.deepEqual(
+    calls.map(call => ('call' in call ? [call.call, call.agent, call.skill] : 'refused' in call ? 'refused' : 'finish')),
+    [['call-1', 'argocd', 'version'], ['call-2', 'files', undefined], 'refused', 'refused', 'refused', 'finish'],
+  );
+});
+
+test('calls of a step, and calls the task may still make, are bounded; what is beyond is told', () => {
+  const many = Array.from({ length: STEP_CALLS_MAX + 1 }, (): [string, Record<string, unknown>] => ['files', { request: 'go' }]);
+  const made = (left: number) => chosen(many, left).filter(call => 'call' in call).length;
+  assert.deepEqual([made(100), made(3), made(0)], [STEP_CALLS_MAX, 3, 0]);
+});
+
+test('a record that no model made is not a step', () => {
+  assert.equal(modelStepOf(null), undefined);
+  assert.equal(modelStepOf(undefined), undefined);
+  assert.equal(modelStepOf({ text: 1, calls: [] }), undefined);
+  assert.ok(modelStepOf({ turn: 1, text: '', calls: [], read: [] }));
+});

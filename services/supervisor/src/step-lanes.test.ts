@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { AgentInput } from '@hopline/events';
+import { AgentCalls } from './agent-calls.ts';
+import { StepLanes } from './step-lanes.ts';
+import type { TurnContext } from './turn-runner.ts';
+import { TurnView } from './turn-view.ts';
+
+type Phase = 'declared' | 'replacing' | 'open' | 'closed';
+
+/** What is said, in order, and a view that knows of these lanes. */
+function listening(lanes: Record<string, Phase> = {}) {
+  const said: string[] = [];
+  const view = new TurnView();
+  const states = Object.fromEntries(
+    Object.entries(lanes).map(([lane, phase]) => [lane, { producer: 'supervisor', attempt: 1, phase, n: 1 }]),
+  );
+  view.apply({ record: { facts: [], control: { lanes: states, calls: {} } } } as never);
+  const writer = {
+    add: (input: AgentInput) => {
+      const name = 'artifact' in input ? ` ${input.artifact.name}` : '';
+      const text = input.kind === 'artifact' ? ` ${input.parts[0]?.text?.trim()}` : '';
+      said.push(`${input.kind}${name}${'lane' in input ? ` ${input.lane}` : ''}${text}`);
+    },
+    token: (lane: string, text: string) => void said.push(`text ${lane} ${text}`),
+    flush: () => Promise.resolve(),
+  };
+  const delegated: unknown[] = [];
+  const context = {
+    work: { turn: 1 },
+    view,
+    writer,
+    displayName: 'P',
+    delegate: async (call: unknown) => void delegated.push(call),
+  };
+  return { context: context as unknown as TurnContext, said, delegated };
+}
+
+test('S2-31 a tool starts, the model streams, a tool ends: start, streaming_result, end', async () => {
+  const { context, said, delegated } = listening();
+  const calls = new AgentCalls(context);
+  await calls.start('call-1-1-1', 'argocd', { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'go' }] } });
+  const lanes = new StepLanes(context, '1');
+  lanes.say('Hello');
+  lanes.complete({ text: 'Hello' });
+  const ended = { kind: 'call.ended', at: 0, call: 'call-1-1-1', agent: 'argocd', state: 'TASK_STATE_COMPLETED' } as const;
+  calls.noticeEnd('call-1-1-1', ended);
+  calls.noticeEnd('call-1-1-1', ended);
+  assert.deepEqual(said, [
+    'call',
+    'artifact tool_notification_start 1/call-1-1-1/start 🔧 Supervisor: Calling Agent Argocd...',
+    'open streaming_result 1/step-1/own',
+    'text 1/step-1/own Hello',
+    'close 1/step-1/own',
+    'artifact tool_notification_end 1/call-1-1-1/end ✅ Supervisor: Argocd completed',
+  ]);
+  assert.equal(delegated.length, 1);
+});
+
+test('a step that was streamed is closed; a plan that nobody told is said whole', () => {
+  const { context, said } = listening();
+  const lanes = new StepLanes(context, '2');
+  lanes.say('⟦p');
+  lanes.end();
+  lanes.complete({ text: '⟦p' });
+  new StepLanes(context, '3').complete({ text: '', plan: '⟦q⟧' });
+  assert.deepEqual(said, [
+    'open execution_plan_streaming 1/step-2/plan',
+    'text 1/step-2/plan ⟦',
+    'text 1/step-2/plan p',
+    'text 1/step-2/plan ⟧',
+    'artifact execution_plan_update 1/step-2/plan ⟦p⟧',
+    'open execution_plan_streaming 1/step-3/plan',
+    'text 1/step-3/plan ⟦q⟧',
+    'artifact execution_plan_update 1/step-3/plan ⟦q⟧',
+  ]);
+});
+
+test('a step of a dead supervisor is said again where it was not closed, and left alone where it was', () => {
+  const { context, said } = listening({ '1/step-1/plan': 'closed', '1/step-1/own': 'open', '1/step-2/own': 'open' });
+  new StepLanes(context, '1').complete({ text: '⟦p⟧ all of it' });
+  // What was half said and then asked again came to nothing: it is emptied.
+  new StepLanes(context, '2').complete({ text: '' });
+  assert.deepEqual(said, [
+    'open streaming_result 1/step-1/own',
+    'text 1/step-1/own  all of it',
+    'close 1/step-1/own',
+    'open streaming_result 1/step-2/own',
+    'close 1/step-2/own',
+  ]);
+});
+
+test('a step that breaks off opens its lanes again: what comes next replaces', () => {
+  const { context, said } = listening();
+  const lanes = new StepLanes(context, '1');
+  lanes.say('⟦p⟧ hal');
+  lanes.restart();
+  lanes.say('whole');
+  assert.deepEqual(said.slice(-3), [
+    'open execution_plan_streaming 1/step-1/plan',
+    'open streaming_result 1/step-1/own',
+    'text 1/step-1/own whole',
+  ]);
+});

@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { newest, type Reply } from '../agents/model-server.ts';
+import { collect, type Frame, frames, messageParams, rpc, shapeOf, textOf } from '../cluster/a2a-stream.ts';
+import { artifactsOf, call, ModelCluster, PLAN, sourcesOf, stepOf, toolResults, words } from '../cluster/model-cluster.ts';
+import { ServiceProcess } from '../cluster/service-process.ts';
+import { freePort } from '../nats/nats-server.ts';
+
+let hopline: ModelCluster;
+
+before(async () => {
+  // The server redelivers to the oldest pull, and a paused process keeps its pulls: with few slots the work comes to another one before its attempts are used up.
+  hopline = await ModelCluster.start({ HOPLINE_SLOTS: '2' });
+});
+
+after(() => hopline?.[Symbol.asyncDispose]());
+
+/** Follows a task to its end, and does something in mid-stream. */
+async function follow(text: string, at: (list: readonly Frame[]) => boolean, act: () => Promise<unknown>): Promise<Frame[]> {
+  const list: Frame[] = [];
+  let acted: Promise<unknown> | undefined;
+  for await (const frame of frames(hopline.url, { text })) {
+    list.push(frame);
+    if (acted === undefined && at(list)) acted = act();
+  }
+  assert.ok(acted !== undefined, 'nothing happened in mid-stream');
+  await acted;
+  return list;
+}
+
+test('the supervisor is killed after its first step: it goes on from the log, and the model is asked each step once', {
+  timeout: 60_000,
+}, async () => {
+  hopline.script([{ tokens: PLAN }, call('argocd', 'slow')], [{ tokens: ['The ', 'end'] }]);
+  const [supervisor] = hopline.cluster.supervisors;
+  const isStreaming = (list: readonly Frame[]) => artifactsOf(list, 'streaming_result').length > 5;
+  const list = await follow('count', isStreaming, async () => {
+    await supervisor!.kill();
+    await supervisor!.start();
+  });
+  assert.equal(shapeOf(list.at(-1)!), 'status:completed');
+  assert.deepEqual(hopline.asked.map(stepOf), [1, 2]);
+  assert.deepEqual(sourcesOf(list), { argocd: words('argocd').join(''), supervisor: 'The end' });
+  assert.equal(hopline.fold(list).textOf('partial_result'), `${words('argocd').join('')}The end`);
+  assert.equal(
+    artifactsOf(list, 'tool_notification_start').filter(({ artifact }) => artifact.metadata?.tool === 'argocd').length,
+    1,
+  );
+});
+
+test('the supervisor is killed in the middle of its own words: they are replaced, never doubled', {
+  timeout: 60_000,
+}, async () => {
+  const long = words('own', 200);
+  let asked = 0;
+  hopline.model.reply = () => {
+    asked += 1;
+    return asked === 1
+      ? [{ tokens: ['⟦old plan⟧', ...long.slice(0, 50)], everyMs: 10 }, { stall: true }]
+      : [{ tokens: ['⟦new plan⟧', ...long] }];
+  };
+  const [supervisor] = hopline.cluster.supervisors;
+  const list = await follow(
+    'talk',
+    all => artifactsOf(all, 'streaming_result').length > 3,
+    async () => {
+      await supervisor!.kill();
+      await supervisor!.start();
+    },
+  );
+  assert.equal(asked, 2);
+  assert.deepEqual(sourcesOf(list), { supervisor: long.join('') });
+  const folded = hopline.fold(list);
+  assert.equal(folded.textOf('execution_plan_update'), '⟦new plan⟧');
+  assert.equal(folded.textOf('partial_result'), long.join(''));
+});
+
+test('a supervisor that is paused and comes back finds that another has conducted the turn: its words are dropped', {
+  timeout: 60_000,
+}, async t => {
+  const long = words('own', 100);
+  let asked = 0;
+  hopline.model.reply = request => {
+    asked += 1;
+    if (asked === 1) return [{ tokens: ['⟦old plan⟧', ...long.slice(0, 50)], everyMs: 10 }, call('argocd', 'slow')];
+    return stepOf(request) === 1 ? [{ tokens: ['⟦new plan⟧', ...long] }, call('github', 'go')] : [{ call: '_finish', args: {} }];
+  };
+  const [paused] = hopline.cluster.supervisors;
+  const { spec } = paused!;
+  const other = new ServiceProcess({ ...spec, instance: 'supervisor-2' }, await freePort());
+  t.after(async () => {
+    paused!.resume();
+    await other.kill();
+  });
+  const isSpeaking = (list: readonly Frame[]) => artifactsOf(list, 'streaming_result').length > 3;
+  const list = await follow('talk', isSpeaking, async () => {
+    paused!.pause();
+    await other.start();
+    // It takes over after the ack wait; the paused one wakes up in the middle of its words.
+    const until = performance.now() + 30_000;
+    while (asked < 2 && performance.now() < until) await new Promise(resolve => setTimeout(resolve, 20));
+    paused!.resume();
+  });
+  assert.equal(shapeOf(list.at(-1)!), 'status:completed');
+  assert.deepEqual(sourcesOf(list), { supervisor: long.join(''), github: words('github').join('') });
+  assert.equal(hopline.fold(list).textOf('execution_plan_update'), '⟦new plan⟧');
+  assert.deepEqual(
+    artifactsOf(list, 'tool_notification_start').map(({ artifact }) => artifact.metadata?.tool),
+    ['github'],
+  );
+});
+
+test('cancel ends the task, and the request of the model that speaks', { timeout: 30_000 }, async () => {
+  hopline.model.reply = () => [{ tokens: words('own', 5) }, { stall: true }];
+  const isSpeaking = (list: readonly Frame[]) => artifactsOf(list, 'streaming_result').length > 0;
+  const list: Frame[] = [];
+  for await (const frame of frames(hopline.url, { text: 'talk' })) {
+    list.push(frame);
+    const { id } = list[0]!.result as { id: string };
+    if (isSpeaking(list) && hopline.model.open > 0) await rpc(hopline.url, { method: 'tasks/cancel', params: { id } });
+  }
+  assert.equal(shapeOf(list.at(-1)!), 'status:canceled');
+  const until = performance.now() + 5_000;
+  while (hopline.model.open > 0 && performance.now() < until) await new Promise(resolve => setTimeout(resolve, 20));
+  assert.equal(hopline.model.open, 0);
+  assert.deepEqual(sourcesOf(list), { supervisor: words('own', 5).join('') });
+});
+
+test('a message that comes while the model speaks begins a new turn: it knows what was asked, and its result is its own', {
+  timeout: 30_000,
+}, async () => {
+  hopline.model.reply = asked =>
+    newest(asked, 'user') === 'stop' ? [{ text: 'Stopped.' }] : [{ tokens: words('own', 5) }, { stall: true }];
+  hopline.asked.length = 0;
+  let second: Promise<Frame[]> | undefined;
+  for await (const { event } of frames(hopline.url, { text: 'talk' })) {
+    if (!('artifactUpdate' in event) || second !== undefined) continue;
+    const { taskId, contextId } = event.artifactUpdate;
+    second = collect(hopline.url, { params: messageParams('stop', { taskId, contextId }) });
+  }
+  const list = await second!;
+  assert.equal(shapeOf(list.at(-1)!), 'status:completed');
+  assert.equal(textOf(list, 'partial_result'), 'Stopped.');
+  const users = hopline.asked
+    .at(-1)!
+    .messages.filter(({ role }) => role === 'user')
+    .map(({ content }) => content);
+  assert.deepEqual(users, ['talk', 'stop']);
+});
+
+test('an agent process is killed in mid-stream: its text is replaced, the model reads it once', { timeout: 60_000 }, async () => {
+  hopline.script([call('argocd', 'slow')], [{ call: '_finish', args: {} }]);
+  const [agent] = hopline.cluster.agents;
+  const list = await follow(
+    'count',
+    all => artifactsOf(all, 'streaming_result').length > 5,
+    async () => {
+      await agent!.kill();
+      await agent!.start();
+    },
+  );
+  assert.equal(shapeOf(list.at(-1)!), 'status:completed');
+  assert.equal(textOf(list, 'partial_result'), words('argocd').join(''));
+  assert.deepEqual(toolResults(hopline.asked[1]!), [words('argocd').join('')]);
+  hopline.fold(list);
+});
+
+test('C-5 a child that fails once begins again: a new attempt replaces its text, and its call ends once', {
+  timeout: 60_000,
+}, async () => {
+  hopline.script([call('jira', 'once')], [{ call: '_finish', args: {} }]);
+  const list = await collect(hopline.url, { text: 'try' });
+  assert.equal(shapeOf(list.at(-1)!), 'status:completed');
+  assert.equal(hopline.agents.jira.requests.filter(({ text }) => text === 'once').length, 2);
+  assert.ok(JSON.stringify(list.map(frame => frame.result)).includes('lost0'), 'the first attempt was not seen');
+  assert.deepEqual(sourcesOf(list), { jira: words('kept', 10).join('') });
+  assert.equal(textOf(list, 'partial_result'), words('kept', 10).join(''));
+  const ends = artifactsOf(list, 'tool_notification_end').map(({ artifact }) => artifact.parts[0]?.text);
+  assert.deepEqual(ends, ['✅ Supervisor: Jira completed\n']);
+  assert.deepEqual(toolResults(hopline.asked[1]!), [words('kept', 10).join('')]);
+  hopline.fold(list);
+});
+
+for (const [name, replies, reason, retryable] of [
+  ['stalls', [[{ stall: true }]], 'the model did not begin to answer in time', true],
+  ['says nothing', [[]], 'the model said nothing', true],
+  ['refuses', [{ status: 401 }], 'the model provider does not accept the credentials (HTTP 401)', false],
+  ['never ends', Array.from({ length: 4 }, () => [call('nobody', 'x')]), 'the model wanted more than 4 steps', false],
+] as const satisfies readonly (readonly [string, readonly Reply[], string, boolean])[]) {
+  test(`a model that ${name} fails the task with a reason, never a hang`, { timeout: 60_000 }, async () => {
+    hopline.script(...replies);
+    const list = await collect(hopline.url, { text: 'try' });
+    const final = list.at(-1)!.result as { status: { state: string }; metadata: Record<string, unknown> };
+    assert.deepEqual([final.status.state, final.metadata.reason, final.metadata.retryable], ['failed', reason, retryable]);
+  });
+}
+
+test('agents vanish and appear at run time: the planner sees it within seconds, and a call to one that is gone is given up', {
+  timeout: 90_000,
+}, async () => {
+  const [agent] = hopline.cluster.agents;
+  hopline.script([call('argocd', 'slow')], [{ text: 'It is gone.' }]);
+  const list = await follow(
+    'count',
+    all => artifactsOf(all, 'streaming_result').length > 5,
+    () => agent!.kill(),
+  );
+  assert.equal(shapeOf(list.at(-1)!), 'status:completed');
+  assert.match(newest(hopline.asked[1]!, 'tool'), /\[the agent failed: the agent is gone\]$/);
+  const offered = async () => {
+    hopline.asked.length = 0;
+    hopline.script([{ text: 'hello' }]);
+    await collect(hopline.url, { text: 'who is there' });
+    return hopline.asked[0]!.tools.map(tool => tool.function.name);
+  };
+  assert.deepEqual(await offered(), ['github', 'jira', 'quiet']);
+  await agent!.start();
+  const start = performance.now();
+  while (!(await offered()).includes('argocd')) assert.ok(performance.now() - start < 5_000, 'the agent was not seen');
+});
+
+test('S2-32 S2-13 the books of every task above balance, steps included', () => hopline.assertBooks());
