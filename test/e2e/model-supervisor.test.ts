@@ -36,7 +36,7 @@ async function recordedSteps(taskId: string): Promise<RecordedStep[]> {
   return steps;
 }
 
-test('S2-1 S2-4 S2-5 S2-6 S2-7 S2-23 S2-37 C-24 the seven items, in their order, of a turn that a model plans', async () => {
+test('S2-1 S2-4 S2-5 S2-6 S2-7 S2-23 S2-37 S2-40 C-24 the seven items, in their order, of a turn that a model plans', async () => {
   const summary = ['ArgoCD runs', ' v3.1.8', '.'];
   hopline.script([{ tokens: PLAN }, call('argocd', 'show the version')], [{ tokens: summary }]);
   const list = await collect(hopline.url, { text: 'show argocd version' });

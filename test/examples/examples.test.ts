@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Fold } from '@hopline/a2a';
+import { ModelServer } from '../agents/model-server.ts';
 import { pythonWith, startPythonAgent } from '../agents/python-agent.ts';
 import { collect, type Frame, messageParams, textOf } from '../cluster/a2a-stream.ts';
 import { Cluster } from '../cluster/cluster.ts';
@@ -64,6 +65,21 @@ test('nested: a cluster is the agent of another one', { timeout: 60_000 }, async
   const list = await collect(cluster.url, { text: '2 dice' });
   assert.equal(stateOf(list), 'TASK_STATE_COMPLETED');
   assert.match(textOf(list, 'streaming_result'), /^([1-6] ){2}\nTogether \d+\.\n$/);
+});
+
+test('model: answers with the tools of its MCP server', { timeout: 60_000 }, async () => {
+  const reply = (asked: { messages: { role: string; content?: string | null }[] }) => {
+    const result = asked.messages.findLast(({ role }) => role === 'tool');
+    if (result === undefined) return [{ call: 'get-sum', args: { a: 17, b: 25 } }, { finish: 'tool_calls' }];
+    return [{ text: `It is ${/42/.exec(result.content ?? '')?.[0] ?? 'unknown'}.` }, { finish: 'stop' }];
+  };
+  await using model = await ModelServer.start(reply);
+  const env = { OPENAI_BASE_URL: model.url, OPENAI_API_KEY: 'key-of-the-example' };
+  await using cluster = await startExample('model', undefined, env);
+  const list = await collect(cluster.url, { text: 'add 17 and 25' });
+  assert.equal(stateOf(list), 'TASK_STATE_COMPLETED');
+  assert.equal(textOf(list, 'streaming_result'), 'It is 42.');
+  assert.ok(model.asked[0]!.tools.some(tool => tool.function.name === 'get-sum'));
 });
 
 const python = pythonWith('1');
