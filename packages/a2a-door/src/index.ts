@@ -1,11 +1,11 @@
 export type { Authenticate, RequestHeaders } from './authenticate.ts';
 export { askNobody } from './authenticate.ts';
 export type { Answer, Door, DoorRequest } from './door.ts';
-export type { EventEncoder, VisibleEntry } from './feed/visible-entry.ts';
+export type { ArtifactIndex, EventEncoder, VisibleEntry } from './feed/visible-entry.ts';
 export type { Limits } from './limits.ts';
 export { LIMITS } from './limits.ts';
 export type { DoorOptions } from './open-door.ts';
 export { openDoor } from './open-door.ts';
 export { operate, RETRY_AFTER_S, report } from './operate.ts';
-export type { ArtifactIndex, EventSink, Gap } from './stream/event-sink.ts';
+export type { EventSink, Gap } from './stream/event-sink.ts';
 export { PacedWriter } from './stream/paced-writer.ts';

@@ -1,9 +1,11 @@
 import type { Part, StreamResponse } from '@hopline/a2a';
 import { eventOf, formatCursor, type VisibleFact } from '@hopline/events';
-import type { ArtifactIndex } from '../stream/event-sink.ts';
 
 /** Bytes counted for a fact beside its content. */
 const ENTRY_BYTES = 512;
+
+/** Place of an artifact among those of its task, in order of opening, from 0. */
+export type ArtifactIndex = (artifactId: string) => number;
 
 /** What a binding makes of an event in one dialect. One object per form: it is the name under which the result is kept. */
 export type EventEncoder<T> = {

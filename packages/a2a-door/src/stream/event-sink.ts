@@ -1,11 +1,8 @@
 import type { A2AError, Task } from '@hopline/a2a';
-import type { VisibleEntry } from '../feed/visible-entry.ts';
+import type { ArtifactIndex, VisibleEntry } from '../feed/visible-entry.ts';
 
 /** Generations that a client should have seen and retention has removed. */
 export type Gap = { from: number; to: number };
-
-/** Place of an artifact among those of its task, in order of opening, from 0. */
-export type ArtifactIndex = (artifactId: string) => number;
 
 /**
  * One open response of a binding, for the events of one viewer. What is added goes out with the next `flush`, `flushAll` or `end`, in one write.
