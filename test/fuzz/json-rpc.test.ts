@@ -8,7 +8,7 @@ import { type Doors, openDoors } from './memory-doors.ts';
 import { filled, filledBytes, PLANTED } from './placeholders.ts';
 import { type FuzzedRpc, fuzzedRpc, goldenParams, goldenRpc, RPC_METHODS } from './rpc-requests.ts';
 
-const RUNS_OF_A_METHOD = 40;
+const RUNS_OF_A_METHOD = 30;
 
 /** The id that JSON-RPC demands in the answer; undefined where the body cannot tell. */
 function idOf(body: Uint8Array): unknown {

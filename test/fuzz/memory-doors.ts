@@ -66,13 +66,15 @@ export async function openDoors(t: TestContext, options: Partial<DoorOptions> = 
 async function taskOf(rig: Rig): Promise<string> {
   const { result } = await call(rig, 'send', sendParams(userMessage('x')));
   assert.equal(result.task.status.state, 'TASK_STATE_INPUT_REQUIRED');
-  return result.task.id;
+  const taskId: string = result.task.id;
+  await call(rig, 'createPush', { taskId, id: 'hook', url: 'https://hooks.example.org/' });
+  return taskId;
 }
 
 const WRITERS = ['say', 'append', 'put', 'create', 'update', 'delete', 'request'];
 
 /** Counts what the log has taken: a claim that somebody else has changes nothing. */
-function countWrites(log: Log): () => number {
+export function countWrites(log: Log): () => number {
   let writes = 0;
   for (const part of Object.values(log) as unknown[]) {
     if (typeof part !== 'object' || part === null) continue;

@@ -10,8 +10,8 @@ import { filled, filledBytes, PLANTED } from './placeholders.ts';
 import { type FuzzedRest, fuzzedRest } from './rest-requests.ts';
 import { fuzzedRest03 } from './rest-requests-03.ts';
 
-const RUNS_OF_AN_OPERATION = 120;
-const RUNS_OF_03 = 500;
+const RUNS_OF_AN_OPERATION = 80;
+const RUNS_OF_03 = 300;
 
 /** What no schema can say: a token that was given out, a cursor of this task, the context of that task, an id that is free, a scheme wherever there are credentials. */
 const BEYOND_SCHEMAS =
