@@ -8,7 +8,10 @@ const INNARDS =
   /node_modules|node:internal|\.[cm]?[jt]s:\d|\bat (async )?[\w.<>]+ \(|FST_ERR|statusCode|ECONN|\/packages\/|\/services\/|JetStream|TypeError|RangeError/;
 
 const RPC_NUMBERS = new Set<unknown>(Object.values(A2A_ERRORS).map(row => row.rpc));
-const REASONS = new Set<unknown>(Object.keys(A2A_ERRORS));
+/** Of the catalogue, what a client can cause. The others are faults of ours, also where JSON-RPC says them with HTTP 200. */
+const REASONS = new Set<unknown>(
+  Object.keys(A2A_ERRORS).filter(code => code !== 'INTERNAL_ERROR' && code !== 'INVALID_AGENT_RESPONSE'),
+);
 
 /** Of whatever came back, from any path: no fault of the server but "not now", and nothing that a client must not read. `echoes`: an answer that shows the client its own words. */
 export function assertHarmless({ status, headers, text }: Received, echoes: boolean, about: string): void {
