@@ -65,10 +65,12 @@ export async function operate(door: Door, operation: Operation, request: DoorReq
   }
 }
 
-/** 1.0 alone has tenants, and an empty one is none. What is no string is refused by the operation's schema. */
+/** 1.0 alone has tenants; an empty one, or null, is none. Throws INVALID_PARAMS for anything else: whoever meant one must not be taken for somebody who did not. */
 function tenantOf({ dialect, params }: DoorRequest): string | undefined {
-  const { tenant } = (params ?? {}) as { tenant?: unknown };
-  return dialect.name === '1.0' && typeof tenant === 'string' && tenant !== '' ? tenant : undefined;
+  const { tenant = null } = (params ?? {}) as { tenant?: unknown };
+  if (dialect.name !== '1.0' || tenant === null || tenant === '') return undefined;
+  if (typeof tenant !== 'string') throw new A2AError('INVALID_PARAMS', { detail: 'params.tenant must be a string' });
+  return tenant;
 }
 
 /** Where the caller's trace goes on. */

@@ -6,7 +6,7 @@ import { registerAgentCard } from './agent-card-route.ts';
 import { answerJsonRpc, sendError } from './json-rpc-door.ts';
 import { registerOpenApi } from './rest/openapi.ts';
 import { registerRest, sendRestError } from './rest/rest-door.ts';
-import { registerRest03, sendRestError03 } from './rest/rest-door-03.ts';
+import { registerRest03, sendRestFault03 } from './rest/rest-door-03.ts';
 
 export type A2AHttpOptions = {
   card: PublishedCard;
@@ -43,15 +43,21 @@ export function registerA2A(app: FastifyInstance, door: Door, options: A2AHttpOp
   });
   app.register(async scope => {
     takeJsonBytes(scope, limits);
-    scope.setErrorHandler<{ statusCode?: number }>((error, _request, reply) =>
-      sendRestError03(reply, faultOf(door, error, reply)),
+    scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) =>
+      sendRestFault03(request, reply, faultOf(door, error, reply)),
     );
     registerRest03(scope, door);
   });
   // Fastify waits for open responses before it closes: streams must end first, or it waits for ever.
   app.addHook('preClose', async () => door.drain());
   app.addHook('onClose', async () => door.close());
-  app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }));
+  // Before the body is read: what is wrong with that would be answered first, by the framework and in its words.
+  app.addHook('onRequest', async (request, reply) => (request.is404 ? sendNotFound(reply) : undefined));
+  app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
+}
+
+function sendNotFound(reply: FastifyReply): FastifyReply {
+  return reply.code(404).send({ error: 'not found' });
 }
 
 /** Bodies are parsed by the door: one that is not JSON is an error of the binding, not of HTTP (S4-29). */

@@ -54,3 +54,10 @@ test('a card answers with what it says, and with what any of its skills says', (
   const skills = [{}, { outputModes: ['image/png', 'text/plain'] }, { outputModes: [] }];
   assert.deepEqual(outputModesOf({ defaultOutputModes: ['text/plain'], skills }), ['text/plain', 'image/png']);
 });
+
+test('S4-38 a mode may have the name of what every object inherits', () => {
+  for (const mode of ['constructor', 'toString', '__proto__', 'hasOwnProperty']) {
+    assert.equal(fitsModes([mode], ['text/plain']), false, mode);
+    assert.equal(fitsModes(['text/plain'], [mode]), false, mode);
+  }
+});

@@ -1,12 +1,16 @@
 /**
  * Words for modes from before media types were asked for: samples of April 2025 and of 0.2 say `text`, and nobody says what a file is.
  */
-const WORDS: Readonly<Record<string, string>> = { text: 'text/*', data: 'application/json', file: '*/*' };
+const WORDS: ReadonlyMap<string, string> = new Map([
+  ['text', 'text/*'],
+  ['data', 'application/json'],
+  ['file', '*/*'],
+]);
 
 /** `type/subtype` in small letters, without parameters; a wildcard for what is not said. */
 function rangeOf(mode: string): { type: string; subtype: string } {
   const plain = mode.split(';')[0]!.trim().toLowerCase();
-  const [type = '*', subtype = '*'] = (WORDS[plain] ?? plain).split('/');
+  const [type = '*', subtype = '*'] = (WORDS.get(plain) ?? plain).split('/');
   return { type, subtype };
 }
 

@@ -15,6 +15,7 @@ import type { TaskFeed } from '../feed/task-feed.ts';
 import { fromLog } from '../log-faults.ts';
 import { type Admission, acquireTask, admitFirst, admitNext } from './admit-message.ts';
 import { claimTask, fingerprintOf } from './message-claim.ts';
+import { requireSayable } from './message-size.ts';
 import { requireStorable, storeInline } from './push-configs.ts';
 import { dropStrayPushConfigs } from './push-store.ts';
 import { ownMessage, ownMetadata } from './reserved-metadata.ts';
@@ -26,8 +27,11 @@ export async function admitRequest(door: Door, ask: Ask, request: SendRequest): 
   if (accepted !== undefined && !fitsModes(accepted, door.outputModes())) {
     throw new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail: 'acceptedOutputModes names nothing that the card offers' });
   }
+  const message = ownMessage(request.message);
+  const metadata = ownMetadata(request.metadata);
+  requireSayable(door, message, metadata);
   try {
-    const admission = await admit(door, ask, request.ownTaskId, ownMessage(request.message), ownMetadata(request.metadata));
+    const admission = await admit(door, ask, request.ownTaskId, message, metadata);
     await storeInline(door, ask, admission, request.push).catch(thrown => {
       if ('lease' in admission) admission.lease.release();
       throw thrown;

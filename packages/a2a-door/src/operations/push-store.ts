@@ -64,8 +64,9 @@ export async function storePushConfig(door: Door, ask: Ask, place: PushPlace, co
     after: goesOn ? Math.max(after, told?.generation ?? 0) : (generation ?? 0),
     ...(generation === undefined && { waitsUntil: Date.now() + door.limits.pushWaitMsMax }),
   };
+  if (known === undefined) await requireRoom(door, taskId, 1);
   await fromTheLog(door.log.pushConfigs.put(key, entry), taskId);
-  if (known === undefined) await requireRoom(door, taskId, key);
+  if (known === undefined) await requireRoom(door, taskId, 0, key);
   return entry;
 }
 
@@ -77,11 +78,11 @@ async function knownAt(door: Door, { caller }: Ask, place: PushPlace, key: strin
   return known;
 }
 
-/** Counted after it was stored: of requests that race none gets past the bound. */
-async function requireRoom(door: Door, taskId: string, key: string): Promise<void> {
+/** Counted before, so that what is refused changes nothing, and again when it was stored under `key`: of requests that race none gets past the bound. */
+async function requireRoom(door: Door, taskId: string, more: 0 | 1, key?: string): Promise<void> {
   const { pushConfigs } = door.log;
-  if ((await fromTheLog(pushConfigs.under(taskId), taskId)).length <= PUSH_CONFIGS_MAX) return;
-  await fromTheLog(pushConfigs.delete(key), taskId);
+  if ((await fromTheLog(pushConfigs.under(taskId), taskId)).length + more <= PUSH_CONFIGS_MAX) return;
+  if (key !== undefined) await fromTheLog(pushConfigs.delete(key), taskId);
   const detail = `the task has ${PUSH_CONFIGS_MAX} push configurations already`;
   throw new A2AError('UNSUPPORTED_OPERATION', { detail, taskId });
 }

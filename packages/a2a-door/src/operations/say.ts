@@ -5,7 +5,7 @@ import type { Ask, Door } from '../door.ts';
 import { fromLog } from '../log-faults.ts';
 import type { Admission } from './admit-message.ts';
 
-/** A message id that can stand in a header as it is: visible ASCII. Others are hashed. */
+/** A message id that can stand in a header as it is: visible ASCII. Others are hashed, as JSON: in UTF-8 all halves of surrogate pairs are one. */
 const HEADER_SAFE = /^[\x21-\x7e]{1,200}$/;
 
 /**
@@ -36,7 +36,8 @@ export async function sayMessage(door: Door, ask: Ask, admission: Admission, ear
   };
   const input: MessageInput = { kind: 'message', message, contextId, role, profile, ...belongs, ...(metadata && { metadata }) };
   const { messageId } = message;
-  await say(door, ask, taskId, input, `${taskId}:msg:${HEADER_SAFE.test(messageId) ? messageId : hash('sha256', messageId)}`);
+  const name = HEADER_SAFE.test(messageId) ? messageId : hash('sha256', JSON.stringify(messageId));
+  await say(door, ask, taskId, input, `${taskId}:msg:${name}`);
 }
 
 export async function sayCancel(door: Door, ask: Ask, taskId: string, metadata: CancelInput['metadata']): Promise<void> {

@@ -1,4 +1,5 @@
 import { type JsonObject, REQUEST_SCHEMAS, TASK_STATES } from '@hopline/a2a';
+import { TASK_ID_CHARS_MAX } from '@hopline/events';
 
 /** JSON Schemas of the OpenAPI document: of requests those the door checks with, of answers what the canonical types say (packages/a2a, `types.ts`). */
 
@@ -81,6 +82,9 @@ const ANSWERS: Record<string, JsonObject> = {
   }),
 };
 
+/** Every URL of a request is a webhook's; the door takes no other scheme, whatever it looks at besides. */
+const WEBHOOK = '^https?://[^\\u0000-\\u0020\\u007f]+$';
+
 /**
  * A request's schema as JSON Schema 2020-12, which is what OpenAPI 3.1 speaks: our `reason` is no word of it, and `nullable` is one of OpenAPI 3.0.
  */
@@ -89,6 +93,7 @@ function plain(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null) return schema;
   const { reason: _reason, nullable, ...rest } = schema as JsonObject;
   const converted = Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, plain(value)]));
+  if (converted.format === 'uri') converted.pattern = WEBHOOK;
   return nullable === true ? { ...converted, type: [converted.type, 'null'] } : converted;
 }
 
@@ -106,8 +111,15 @@ export function queryOf(name: Query, inPath?: string): JsonObject[] {
   return members.map(([member, { nullable: _nullable, ...schema }]) => {
     const values = Array.isArray(schema.enum) ? { enum: schema.enum.filter(value => value !== null) } : {};
     const own = plain({ ...schema, ...values });
-    return { name: member, in: 'query', schema: member === 'statusTimestampAfter' ? time : own };
+    return { name: member, in: 'query', schema: member === 'statusTimestampAfter' ? { anyOf: [time, { const: '' }] } : own };
   });
+}
+
+/** A parameter in a path. What is no task id names no task; `:` would begin a verb. */
+export function inPathSchema(path: string, name: string): JsonObject {
+  if (name === 'id' && path.includes('{taskId}'))
+    return plain(requests.GetTaskPushNotificationConfigRequest.properties.id) as JsonObject;
+  return { type: 'string', minLength: 1, maxLength: TASK_ID_CHARS_MAX, pattern: '^[A-Za-z0-9_-]+$' };
 }
 
 /** What stands in the path is no member of the body. */

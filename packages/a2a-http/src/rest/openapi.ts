@@ -2,7 +2,7 @@ import { A2A_JSON_TYPE, type JsonObject, SSE_CONTENT_TYPE } from '@hopline/a2a';
 import type { AgentCard } from '@hopline/agent-card';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance } from 'fastify';
-import { queryOf, SCHEMAS } from './openapi-schemas.ts';
+import { inPathSchema, queryOf, SCHEMAS } from './openapi-schemas.ts';
 import { REST_ROUTES } from './routes.ts';
 
 const OPENAPI_PATH = '/openapi.json';
@@ -24,17 +24,22 @@ function answer(description: string, schema: string): JsonObject {
   return { '200': { description, content: json(ref(schema)) } };
 }
 
+/** `id` of an event of a stream, as a client gets it. */
+const CURSOR_PATTERN = '^[0-9]{1,15}\\.[0-9]{1,15}$';
+
 const stream: JsonObject = {
   '200': {
     description:
       'Server-sent events; `data` of each is a StreamResponse, `id` the cursor after it. `error`, `gap` and `drain` are events of their own.',
-    content: { [SSE_CONTENT_TYPE]: { schema: { type: 'string' } } },
+    // Without a schema: OpenAPI 3.1 has none for the events of a stream, and a reader that checks events takes one of the whole text for one of each.
+    content: { [SSE_CONTENT_TYPE]: {} },
   },
 };
 
+const cursor: JsonObject = { type: 'string', pattern: CURSOR_PATTERN };
 const cursors: JsonObject[] = [
-  { name: 'Last-Event-ID', in: 'header', description: 'Continue exactly after this cursor.', schema: { type: 'string' } },
-  { name: 'cursor', in: 'query', description: 'The same, where a header cannot be set.', schema: { type: 'string' } },
+  { name: 'Last-Event-ID', in: 'header', description: 'Continue exactly after this cursor.', schema: cursor },
+  { name: 'cursor', in: 'query', description: 'The same, where a header cannot be set.', schema: cursor },
 ];
 
 type Described = { summary: string; responses?: JsonObject; body?: string; parameters?: JsonObject[]; bodyRequired?: boolean };
@@ -98,6 +103,7 @@ const OPERATIONS: Readonly<Record<string, Described>> = {
 const ERRORS: Readonly<Record<string, string>> = {
   '400': 'The request does not fit, or the task does not allow it; `details[].reason` says which.',
   '401': 'Credentials are missing, have expired or are not valid; `WWW-Authenticate` says what to send.',
+  '403': 'The credentials do not allow it.',
   '404': 'There is no such task.',
   '413': 'The body is too large.',
   '500': 'A fault of the server. The same request may succeed later.',
@@ -110,7 +116,7 @@ function operationAt(path: string, method: string, name: string): JsonObject {
     name: parameter,
     in: 'path',
     required: true,
-    schema: { type: 'string', minLength: 1 },
+    schema: inPathSchema(path, parameter!),
   }));
   const errors = Object.entries(ERRORS).map(([status, description]) => [status, { description, content: json(ref('Error')) }]);
   return {

@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { doorRequest } from '../door-request.ts';
 import { setErrorHeaders } from '../error-headers.ts';
 import type { Framing } from '../sse-sink.ts';
-import { answerRest } from './rest-door.ts';
+import { answerRest, sendRestError } from './rest-door.ts';
 import { bareJson, namedVersion, openRoutes, paramsOf } from './rest-request.ts';
 import { type HttpMethod, REST_ROUTES_03, routeOf, routerPaths } from './routes.ts';
 
@@ -68,7 +68,12 @@ function failureOf(error: A2AError): object {
   return rpcFailure(null, error, dialect.name).error;
 }
 
-export function sendRestError03(reply: FastifyReply, error: A2AError, status = error.row.http): FastifyReply {
+/** What happened before there was a request, in the version it names. */
+export function sendRestFault03(request: FastifyRequest, reply: FastifyReply, error: A2AError): FastifyReply {
+  return namedVersion(request) === '1.0' ? sendRestError(request, reply, error) : sendRestError03(reply, error);
+}
+
+function sendRestError03(reply: FastifyReply, error: A2AError, status = error.row.http): FastifyReply {
   setErrorHeaders(reply, error);
   return bareJson(reply.code(status), 'application/json', failureOf(error));
 }

@@ -5,7 +5,7 @@ import { headerOf, jsonOf, queryOf } from '../read-request.ts';
 import { HTTP_METHODS } from './routes.ts';
 
 /** What a path answers 405 to, instead of 404. */
-const OTHER_METHODS = ['HEAD', 'PUT', 'PATCH', 'TRACE'];
+const OTHER_METHODS = ['HEAD', 'PUT', 'PATCH', 'TRACE', 'QUERY'];
 
 type Answer = (path: string, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply | undefined>;
 
@@ -13,16 +13,15 @@ type Answer = (path: string, request: FastifyRequest, reply: FastifyReply) => Pr
 export function openRoutes(scope: FastifyInstance, door: Door, prefixes: string[], paths: string[], answer: Answer): void {
   for (const prefix of prefixes) {
     for (const path of paths) {
-      scope.route({
-        method: [...HTTP_METHODS, ...OTHER_METHODS],
-        url: prefix + path,
-        // A HEAD of a subscription would hold a stream open that nobody can read.
-        exposeHeadRoute: false,
-        handler: (request, reply) => {
-          door.metrics?.bytesIn.add(Number(request.headers['content-length'] ?? 0));
-          return answer(path, request, reply);
-        },
-      });
+      const url = prefix + path;
+      const handler = (request: FastifyRequest, reply: FastifyReply) => {
+        door.metrics?.bytesIn.add(Number(request.headers['content-length'] ?? 0));
+        return answer(path, request, reply);
+      };
+      // A HEAD of a subscription would hold a stream open that nobody can read.
+      scope.route({ method: [...HTTP_METHODS], url, exposeHeadRoute: false, handler });
+      // Before the body is read: the method is wrong whatever it says.
+      scope.route({ method: OTHER_METHODS, url, exposeHeadRoute: false, onRequest: handler, handler });
     }
   }
 }

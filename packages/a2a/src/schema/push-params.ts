@@ -25,6 +25,8 @@ const url = Type.String({
   minLength: 1,
   maxLength: PUSH_URL_CHARS_MAX,
   pattern: '^[^\\u0000-\\u0020\\u007f]*$',
+  // For whoever reads the schema; the door looks at it more closely than any format.
+  format: 'uri',
   reason: `must be a URL of at most ${PUSH_URL_CHARS_MAX} characters`,
 });
 

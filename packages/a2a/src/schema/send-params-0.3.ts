@@ -1,10 +1,10 @@
 import Type, { type TSchema } from 'typebox';
-import { base64, flag, historyLength, id, metadata, name, names, optionalId, optionalObject } from './fields.ts';
+import { flag, historyLength, id, metadata, name, names, nullableBase64, optionalId, optionalObject } from './fields.ts';
 import { PARTS_MAX } from './limits.ts';
 import { authentication03, pushConfig } from './push-params.ts';
 
 const file = Type.Object(
-  { bytes: base64, uri: Type.Optional(Type.String({ nullable: true })), name, mimeType: name },
+  { bytes: nullableBase64, uri: Type.Optional(Type.String({ nullable: true })), name, mimeType: name },
   {
     oneOf: ['bytes', 'uri'].map(member => ({ required: [member], properties: { [member]: { type: 'string' } } })),
     reason: 'must have exactly one of bytes, uri',

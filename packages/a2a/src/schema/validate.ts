@@ -3,7 +3,7 @@ import type { TSchema } from 'typebox';
 import { A2AError } from '../errors.ts';
 
 // One instance, every schema compiled once at load: compiling costs milliseconds, checking microseconds.
-const ajv = new Ajv({ strict: false, verbose: true });
+const ajv = new Ajv({ strict: false, verbose: true, validateFormats: false });
 
 /** A check of params against a schema. The reason it throws names the path and the rule, never the value (C-21). */
 export function paramsCheck(schema: TSchema): (params: unknown) => void {

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { PUSH_CONFIGS_MAX } from '@hopline/a2a';
+import { call, openRig, post, sendParams, userMessage } from './door.test-kit.ts';
+import { type RestRequest, rest } from './rest.test-kit.ts';
+
+/** Requests that a fuzzer found. Each of them was once answered wrongly, or changed something while it was refused. */
+
+/** Bytes that a door keeps free in a record. */
+const ENVELOPE_BYTES = 16 * 1024;
+const RECORD_BYTES_MAX = 64 * 1024;
+
+test('a message that the log cannot take claims nothing: a shorter one has the same id', async t => {
+  const rig = await openRig(t, { memory: { recordBytesMax: RECORD_BYTES_MAX } });
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  const claims: string[] = [];
+  const create = rig.log.messageIds.create.bind(rig.log.messageIds);
+  rig.log.messageIds.create = (key, value) => {
+    claims.push(key);
+    return create(key, value);
+  };
+  const empty = Buffer.byteLength(JSON.stringify(userMessage('', { messageId: 'm', contextId: 'c' })));
+  // Two bytes twice are the braces of metadata that is not there.
+  const room = RECORD_BYTES_MAX - ENVELOPE_BYTES - empty - 4;
+  const said = (chars: number) => userMessage('x'.repeat(chars), { messageId: 'm', contextId: 'c' });
+  const refused = await post(rig, 'send', sendParams(said(room + 1)));
+  assert.deepEqual([refused.status, claims], [413, []]);
+  assert.equal((await call(rig, 'send', sendParams(said(room)))).result.task.status.state, 'TASK_STATE_COMPLETED');
+  assert.equal(claims.length, 1);
+});
+
+test('metadata of a request stands twice in the first fact of a task, and counts twice', async t => {
+  const rig = await openRig(t, { memory: { recordBytesMax: RECORD_BYTES_MAX } });
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  const params = (chars: number) => ({ ...sendParams(userMessage('x')), metadata: { a: 'x'.repeat(chars) } });
+  assert.equal((await post(rig, 'send', params(RECORD_BYTES_MAX / 2))).status, 413);
+  assert.equal((await call(rig, 'send', params(RECORD_BYTES_MAX / 4))).result.task.status.state, 'TASK_STATE_COMPLETED');
+});
+
+test('S1-9 two message ids that differ in half a surrogate pair are two messages', async t => {
+  const rig = await openRig(t, { limits: { firstFactMsMax: 2_000 } });
+  rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  const { result } = await call(rig, 'send', sendParams(userMessage('a', { messageId: '\ud800' })));
+  const { id: taskId } = result.task;
+  const next = await call(rig, 'send', sendParams(userMessage('b', { messageId: '\ud801', taskId })));
+  assert.equal(next.error, undefined, 'the log took it for a retry of the first one, and nobody ever answered');
+  const said = next.result.task.history.filter(({ role }: { role: string }) => role === 'ROLE_USER');
+  assert.equal(said.length, 2);
+});
+
+test('a tenant that is no string is refused, not taken for none', async t => {
+  const rig = await openRig(t);
+  for (const tenant of [['acme'], 7, {}, true]) {
+    assert.equal((await call(rig, 'list', { tenant })).error?.code, -32602, JSON.stringify(tenant));
+  }
+  assert.equal((await rest(rig, 'GET /tasks?tenant=acme&tenant=acme')).status, 400);
+  for (const tenant of [null, '']) assert.equal((await call(rig, 'list', { tenant })).error, undefined);
+});
+
+test('S4-32 a part whose only member is null is no part', async t => {
+  const rig = await openRig(t);
+  for (const part of [{ raw: null }, { text: null }, { url: null }]) {
+    const params = { message: { ...userMessage('x'), parts: [part] } };
+    assert.equal((await call(rig, 'send', params)).error?.code, -32602, JSON.stringify(part));
+  }
+});
+
+test('a path that is none is 404 whatever the body is, and a method that is none 405, both in our own words', async t => {
+  const rig = await openRig(t, { limits: { bodyBytesMax: 100 } });
+  const bodies: RestRequest[] = [
+    { raw: '{', headers: { 'content-type': 'application/json' } },
+    { raw: '<a/>', headers: { 'content-type': 'text/xml' } },
+    { raw: 'x'.repeat(1_000) },
+  ];
+  for (const body of bodies) {
+    for (const line of ['POST /nothing', 'PUT /nothing', 'QUERY /nothing', 'POST /tasks/a/b/c/d/e']) {
+      const { status, body: answer } = await rest(rig, line, body);
+      assert.deepEqual([status, answer], [404, { error: 'not found' }], line);
+    }
+    for (const method of ['PUT', 'PATCH', 'QUERY']) {
+      const { status, headers, body: answer } = await rest(rig, `${method} /tasks`, body);
+      assert.deepEqual([status, headers.get('allow'), answer.error.details[0].reason], [405, 'GET', 'METHOD_NOT_FOUND'], method);
+    }
+  }
+  assert.equal((await rest(rig, 'QUERY /v1/tasks', { headers: { 'a2a-version': '' } })).status, 405);
+});
+
+test('below /v1 also what was wrong before there was a request is said in the version that it names', async t => {
+  const rig = await openRig(t);
+  const sent = (version: string) =>
+    rest(rig, 'POST /v1/message:send', { raw: '<a/>', headers: { 'content-type': 'text/xml', 'a2a-version': version } });
+  assert.equal((await sent('1.0')).body.error.details[0].reason, 'CONTENT_TYPE_NOT_SUPPORTED');
+  assert.equal((await sent('0.3')).body.data.reason, 'CONTENT_TYPE_NOT_SUPPORTED');
+});
+
+test('a push configuration beyond the bound is refused without a write', async t => {
+  const rig = await openRig(t, { push: true });
+  rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  const { result } = await call(rig, 'send', sendParams(userMessage('x')));
+  const taskId = result.task.id as string;
+  const set = (id: string) => call(rig, 'createPush', { taskId, id, url: 'https://example.org/' });
+  for (let n = 1; n <= PUSH_CONFIGS_MAX; n += 1) assert.equal((await set(`c${n}`)).error, undefined);
+  let writes = 0;
+  const { put } = rig.log.pushConfigs;
+  rig.log.pushConfigs.put = (...args) => {
+    writes += 1;
+    return put.apply(rig.log.pushConfigs, args);
+  };
+  assert.deepEqual([(await set('one-more')).error?.code, writes], [-32004, 0]);
+  assert.deepEqual([(await set('c1')).error, writes], [undefined, 0], 'the same again is there already');
+});

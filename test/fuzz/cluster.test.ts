@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import fc from 'fast-check';
+import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { Cluster } from '../cluster/cluster.ts';
+import { Exchange, type Received, type Sent } from './exchange.ts';
+import { ANSWER_MS_MAX, runs } from './fuzz-settings.ts';
+import { type Outcome, restOutcome, rpcOutcome } from './invariants.ts';
+import { LogState } from './log-state.ts';
+import { OpenApiDocument } from './openapi-document.ts';
+import { filled, filledBytes, type Known, PLANTED } from './placeholders.ts';
+import { fuzzedRest } from './rest-requests.ts';
+import { fuzzedRest03 } from './rest-requests-03.ts';
+import { fuzzedRpc, RPC_METHODS } from './rpc-requests.ts';
+
+const RUNS = 100;
+/** What was accepted is at its end when the log has not moved for so long; milliseconds. */
+const QUIET_MS = 120;
+
+let agent: ForeignAgent;
+let cluster: Cluster;
+let log: LogState;
+const exchange = new Exchange();
+
+before(async () => {
+  agent = await startForeignAgent({ dialect: '1.0', script: () => [{ inputRequired: 'Which one?' }] });
+  const agents = [{ name: 'counter', adapter: 'a2a', url: agent.url }];
+  cluster = await Cluster.start({ agents, ingresses: 2, env: { HOPLINE_PUSH: 'true' } });
+  log = await LogState.open(cluster.nats.url);
+});
+
+after(async () => {
+  exchange.close();
+  await log?.close();
+  await cluster?.[Symbol.asyncDispose]();
+  await agent?.close();
+});
+
+type Task = { id: string; status: { state: string } };
+
+async function rest(method: string, path: string, body?: object): Promise<{ tasks: Task[]; task: Task; totalSize: number }> {
+  const headers = { 'a2a-version': '1.0', 'content-type': 'application/json' };
+  const { status, text } = await exchange.send(cluster.url, { method, path, headers, body: body && JSON.stringify(body) });
+  assert.equal(status, 200, text);
+  return JSON.parse(text);
+}
+
+async function ask(): Promise<Task> {
+  const { task } = await rest('POST', '/message:send', {
+    message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'x' }] },
+  });
+  assert.equal(task.status.state, 'TASK_STATE_INPUT_REQUIRED');
+  return task;
+}
+
+async function knownTasks(): Promise<Known> {
+  const [waiting, ended] = [await ask(), await ask()];
+  await rest('POST', `/tasks/${ended.id}:cancel`);
+  return { waiting: waiting.id, ended: ended.id };
+}
+
+type Fuzzed = Sent & { kind: 'rpc' | 'rest' };
+
+async function outcomeOf(kind: Fuzzed['kind'], received: Received, about: string): Promise<Outcome> {
+  return kind === 'rpc' ? rpcOutcome(received, undefined, about) : restOutcome(received, about);
+}
+
+async function anyRequest(): Promise<fc.Arbitrary<Fuzzed>> {
+  const { text } = await exchange.send(cluster.url, { method: 'GET', path: '/openapi.json' });
+  const document = new OpenApiDocument(text);
+  const rpc = fc.oneof(...RPC_METHODS.map(({ name, operation }) => fuzzedRpc(name, operation)));
+  const described = fc.oneof(...document.operations.map(one => fuzzedRest(document, one)));
+  return fc.oneof(
+    rpc.map((one): Fuzzed => ({ kind: 'rpc', method: 'POST', ...one })),
+    fc
+      .oneof({ weight: 2, arbitrary: described }, { weight: 1, arbitrary: fuzzedRest03 })
+      .map((one): Fuzzed => ({ kind: 'rest', ...one })),
+  );
+}
+
+test('S4-33 whatever is sent to a cluster: what is refused leaves every stream and bucket where it was, and both replicas refuse it alike', async t => {
+  const empty = await log.now();
+  let known = await knownTasks();
+  assert.notEqual(await log.now(), empty, 'what is accepted is seen');
+  let state = await log.quiet(QUIET_MS);
+  const outcomes = new Map<string, number>();
+  await fc.assert(
+    fc.asyncProperty(await anyRequest(), async ({ kind, ...request }) => {
+      const path = filled(request.path, known);
+      const body = request.body && filledBytes(request.body as Uint8Array, known);
+      const sent = { ...request, path, body };
+      const about = `${sent.method} ${path} ${JSON.stringify(sent.headers)} ${Buffer.from(body ?? [])
+        .toString('latin1')
+        .slice(0, 1_000)}`;
+      const first = await exchange.send(cluster.url, sent);
+      if (sent.method === 'HEAD') return assert(first.status < 500, about);
+      const { accepted, reason = 'accepted' } = await outcomeOf(kind, first, about);
+      outcomes.set(reason, (outcomes.get(reason) ?? 0) + 1);
+      if (accepted) {
+        state = await log.quiet(QUIET_MS);
+        const { status } = (await rest('GET', `/tasks/${known.waiting}`)) as unknown as Task;
+        if (status.state !== 'TASK_STATE_CANCELED') return;
+        known = { ...known, waiting: (await ask()).id };
+        state = await log.quiet(QUIET_MS);
+        return;
+      }
+      assert.equal(await log.now(), state, `refused with ${reason}, and yet it wrote: ${about}`);
+      const second = await exchange.send(cluster.ingresses[1]!.url, sent);
+      assert.deepEqual([second.status, (await outcomeOf(kind, second, about)).reason], [first.status, reason], about);
+      assert.equal(await log.now(), state, `the other replica refused with ${reason}, and yet it wrote: ${about}`);
+    }),
+    runs(RUNS),
+  );
+  t.diagnostic(JSON.stringify(Object.fromEntries(outcomes)));
+});
+
+test('S4-33 after all that: no task is left half way, every service lives, a question is answered, and no secret was logged', async () => {
+  for (const until = Date.now() + ANSWER_MS_MAX; ; ) {
+    const pages = ['SUBMITTED', 'WORKING'].map(state => rest('GET', `/tasks?status=TASK_STATE_${state}`));
+    const left = (await Promise.all(pages)).flatMap(({ tasks }) => tasks);
+    if (left.length === 0) break;
+    assert(Date.now() < until, `${left.length} tasks are still on their way: ${JSON.stringify(left).slice(0, 1_000)}`);
+  }
+  await ask();
+  for (const { spec, pid, output } of cluster.services) {
+    process.kill(pid, 0);
+    assert.equal(output.includes(PLANTED), false, spec.instance);
+    assert.doesNotMatch(output, /request failed|uncaught|unhandled|"level":"?(fatal|60)/i, spec.instance);
+  }
+});

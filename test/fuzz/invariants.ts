@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { A2A_ERRORS, decodeSse, type JsonObject } from '@hopline/a2a';
+import type { Received } from './exchange.ts';
+import { PLANTED } from './placeholders.ts';
+
+/** What only somebody who works on the server knows: files, frames of a stack, words of what it is made of. */
+const INNARDS =
+  /node_modules|node:internal|\.[cm]?[jt]s:\d|\bat (async )?[\w.<>]+ \(|FST_ERR|statusCode|ECONN|\/packages\/|\/services\/|JetStream|TypeError|RangeError/;
+
+const RPC_NUMBERS = new Set<unknown>(Object.values(A2A_ERRORS).map(row => row.rpc));
+/** Of the catalogue, what a client can cause. The others are faults of ours, also where JSON-RPC says them with HTTP 200. */
+const REASONS = new Set<unknown>(
+  Object.keys(A2A_ERRORS).filter(code => code !== 'INTERNAL_ERROR' && code !== 'INVALID_AGENT_RESPONSE'),
+);
+
+/** Of whatever came back, from any path: no fault of the server but "not now", and nothing that a client must not read. `echoes`: an answer that shows the client its own words. */
+export function assertHarmless({ status, headers, text }: Received, echoes: boolean, about: string): void {
+  assert(status < 500 || status === 503, `${about}: ${status} ${text.slice(0, 500)}`);
+  if (status === 503) assert.match(String(headers['retry-after']), /^\d+$/, about);
+  assert.doesNotMatch(text, INNARDS, about);
+  if (!echoes) assert.equal(text.includes(PLANTED), false, `${about}: ${text.slice(0, 500)}`);
+}
+
+export type Outcome = {
+  accepted: boolean;
+  /** The code of the catalogue; absent: accepted, or refused before anybody read it. */
+  reason?: string | undefined;
+  frames: JsonObject[];
+};
+
+async function framesOf(text: string): Promise<JsonObject[]> {
+  const frames: JsonObject[] = [];
+  const bytes = (async function* () {
+    yield new TextEncoder().encode(text);
+  })();
+  for await (const { event, data } of decodeSse(bytes)) {
+    if (event === undefined || event === 'message' || event === 'error') frames.push(JSON.parse(data) as JsonObject);
+  }
+  return frames;
+}
+
+type RpcError = { code: number; message: string; data: { reason?: string } | { reason?: string }[] };
+
+/** A JSON-RPC 2.0 response, of the request it answers. `id`: what the request is known by; undefined: nobody can tell. */
+export async function rpcOutcome(received: Received, id: unknown, about: string): Promise<Outcome> {
+  const { status, text, isStream } = received;
+  if (isStream) {
+    const frames = await framesOf(text);
+    const failed = frames.find(frame => 'error' in frame);
+    assertHarmless(received, failed === undefined, about);
+    for (const frame of frames) if (id !== undefined) assert.deepEqual(frame.id, id, about);
+    return { accepted: failed === undefined, reason: failed && reasonOf(failed.error as RpcError, about), frames };
+  }
+  const body = JSON.parse(text) as { jsonrpc?: string; id?: unknown; result?: unknown; error?: RpcError };
+  assertHarmless(received, body.error === undefined, about);
+  // Only a card, a page that is not there, or a header that HTTP itself refuses.
+  assert([200, 400, 401, 413, 415, 503].includes(status), `${about}: ${status} ${text}`);
+  assert.equal(body.jsonrpc, '2.0', `${about}: ${text.slice(0, 300)}`);
+  assert.equal('result' in body, body.error === undefined, about);
+  if (id !== undefined && status === 200) assert.deepEqual(body.id, id, about);
+  return { accepted: body.error === undefined, reason: body.error && reasonOf(body.error, about), frames: [] };
+}
+
+function reasonOf({ code, message, data }: RpcError, about: string): string {
+  assert(RPC_NUMBERS.has(code), `${about}: ${code}`);
+  assert.equal(typeof message, 'string', about);
+  const reason = Array.isArray(data) ? data[0]?.reason : data.reason;
+  assert(REASONS.has(reason), `${about}: ${JSON.stringify(data)}`);
+  return reason!;
+}
+
+type RestError = { details: { reason?: string }[] };
+
+/** An answer of HTTP+JSON, by what its error says: google.rpc.Status of 1.0, or the bare error object of 0.3. */
+export async function restOutcome(received: Received, about: string): Promise<Outcome> {
+  const { status, text, isStream } = received;
+  const frames = isStream ? await framesOf(text) : [];
+  const failed = frames.find(frame => 'error' in frame || 'code' in frame);
+  const accepted = status < 400 && failed === undefined;
+  assertHarmless(received, accepted, about);
+  if (accepted) return { accepted, frames };
+  const body = (failed ?? JSON.parse(text)) as { error: RestError | string } | RpcError;
+  if (!('error' in body)) return { accepted, reason: reasonOf(body, about), frames };
+  // What no binding has a path for.
+  if (body.error === 'not found') return { accepted, reason: 'NOTHING_THERE', frames };
+  const { reason } = (body.error as RestError).details[0]!;
+  assert(REASONS.has(reason), `${about}: ${text}`);
+  return { accepted, reason, frames };
+}

@@ -1,0 +1,41 @@
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect, type NatsConnection } from '@nats-io/transport-node';
+
+/** Written by services about themselves, whether anybody asks them or not. */
+const OWN = /^KV_.*(lease|agent)/i;
+
+/** How far every stream and bucket of the log has come. */
+export class LogState {
+  readonly #connection: NatsConnection;
+
+  private constructor(connection: NatsConnection) {
+    this.#connection = connection;
+  }
+
+  static async open(url: string): Promise<LogState> {
+    return new LogState(await connect({ servers: url }));
+  }
+
+  /** The last sequence of each, as one text. */
+  async now(): Promise<string> {
+    const streams: string[] = [];
+    for await (const { config, state } of (await jetstreamManager(this.#connection)).streams.list()) {
+      if (!OWN.test(config.name)) streams.push(`${config.name} ${state.last_seq}`);
+    }
+    return streams.sort().join('\n');
+  }
+
+  /** The state once it has not changed for `quietMs`. */
+  async quiet(quietMs: number): Promise<string> {
+    for (let before = await this.now(); ; ) {
+      await new Promise(resolve => setTimeout(resolve, quietMs));
+      const after = await this.now();
+      if (after === before) return after;
+      before = after;
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#connection.close();
+  }
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
+import { isTerminal } from '@hopline/a2a';
+import type { DoorOptions } from '@hopline/a2a-door';
+import type { Log } from '@hopline/log';
+import { call, openRig, type Rig, sendParams, userMessage } from '../../packages/a2a-http/src/door.test-kit.ts';
+import type { Known } from './placeholders.ts';
+
+/** Small ones, so that a fuzzer reaches them. */
+const BODY_BYTES_MAX = 64 * 1024;
+const RECORD_BYTES_MAX = 48 * 1024;
+/** How long a feed lingers after its last viewer; milliseconds. */
+const LINGER_MS = 50;
+const SETTLE_MS_MAX = 20_000;
+
+export type Doors = {
+  /** Two processes on one log. What the relay writes is counted on neither. */
+  replicas: [Rig, Rig];
+  /** The tasks that requests are about. One that is canceled, or answered to its end, is followed by another. */
+  known(): Promise<Known>;
+  /** Writes of the doors that the log has taken so far. */
+  writes(): number;
+  /** Streams, waits and subscriptions of both. */
+  open(): number;
+  /** Waits until nothing is open any more. */
+  settled(): Promise<void>;
+};
+
+/** Two replicas of a door with everything turned on, a log in memory, and an agent that asks back. */
+export async function openDoors(t: TestContext, options: Partial<DoorOptions> = {}): Promise<Doors> {
+  const limits = { bodyBytesMax: BODY_BYTES_MAX, feedLingerMs: LINGER_MS, idleFeedsMax: 4, ...options.limits };
+  const rig = await openRig(t, {
+    push: true,
+    outputModes: () => ['text/plain'],
+    memory: { recordBytesMax: RECORD_BYTES_MAX },
+    ...options,
+    limits,
+  });
+  rig.relay.onClient = async (taskId, { state }) => {
+    if (!isTerminal(state)) await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  };
+  let waiting = await taskOf(rig);
+  const ended = await taskOf(rig);
+  await rig.relay.ends(ended);
+  const replicas: [Rig, Rig] = [await rig.another(), await rig.another()];
+  const counted = replicas.map(({ log }) => countWrites(log));
+  const open = () => replicas.reduce((sum, one) => sum + one.open() + one.following(), 0);
+  return {
+    replicas,
+    known: async () => {
+      if (isTerminal(rig.relay.control(waiting).state)) waiting = await taskOf(rig);
+      return { waiting, ended };
+    },
+    writes: () => counted.reduce((sum, count) => sum + count(), 0),
+    open,
+    settled: async () => {
+      const until = Date.now() + SETTLE_MS_MAX;
+      while (open() > 0) {
+        assert(Date.now() < until, `${open()} streams, waits or subscriptions are still open`);
+        await new Promise(resolve => setTimeout(resolve, LINGER_MS));
+      }
+    },
+  };
+}
+
+async function taskOf(rig: Rig): Promise<string> {
+  const { result } = await call(rig, 'send', sendParams(userMessage('x')));
+  assert.equal(result.task.status.state, 'TASK_STATE_INPUT_REQUIRED');
+  const taskId: string = result.task.id;
+  await call(rig, 'createPush', { taskId, id: 'hook', url: 'https://hooks.example.org/' });
+  return taskId;
+}
+
+const WRITERS = ['say', 'append', 'put', 'create', 'update', 'delete', 'request'];
+
+/** Counts what the log has taken: a claim that somebody else has changes nothing. */
+export function countWrites(log: Log): () => number {
+  let writes = 0;
+  for (const part of Object.values(log) as unknown[]) {
+    if (typeof part !== 'object' || part === null) continue;
+    const methods = part as Record<string, unknown>;
+    for (const name of WRITERS) {
+      const write = methods[name];
+      if (typeof write !== 'function') continue;
+      methods[name] = async (...args: unknown[]) => {
+        const written: unknown = await write.apply(part, args);
+        writes += 1;
+        return written;
+      };
+    }
+  }
+  return () => writes;
+}

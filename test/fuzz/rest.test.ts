@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import fc from 'fast-check';
+import { Exchange, type Received } from './exchange.ts';
+import { runs } from './fuzz-settings.ts';
+import { type Outcome, restOutcome } from './invariants.ts';
+import { type Doors, openDoors } from './memory-doors.ts';
+import { type Described, OpenApiDocument } from './openapi-document.ts';
+import { filled, filledBytes, PLANTED } from './placeholders.ts';
+import { type FuzzedRest, fuzzedRest } from './rest-requests.ts';
+import { fuzzedRest03 } from './rest-requests-03.ts';
+
+const RUNS_OF_AN_OPERATION = 80;
+const RUNS_OF_03 = 300;
+
+/** What no schema can say: a token that was given out, a cursor of this task, the context of that task, an id that is free, a scheme wherever there are credentials. */
+const BEYOND_SCHEMAS =
+  /pageToken is none|cursor is none|the context, or session,|without an authentication scheme|messageId was used/;
+const UNREADABLE = ['INVALID_PARAMS', 'PARSE_ERROR', 'INVALID_REQUEST', 'VERSION_NOT_SUPPORTED', 'METHOD_NOT_FOUND'];
+
+type Fuzzer = { doors: Doors; exchange: Exchange; document: OpenApiDocument };
+
+async function openFuzzer(t: TestContext): Promise<Fuzzer> {
+  const doors = await openDoors(t);
+  const exchange = new Exchange();
+  t.after(() => exchange.close());
+  const { text } = await exchange.send(doors.replicas[0].url, { method: 'GET', path: '/openapi.json' });
+  return { doors, exchange, document: new OpenApiDocument(text) };
+}
+
+/** What the document says of the status that came, and of the body under its type. */
+function assertDocumented(
+  { document }: Fuzzer,
+  { operation }: Described,
+  received: Received,
+  { frames }: Outcome,
+  about: string,
+): void {
+  const { status, headers, text } = received;
+  const type = headers['content-type']?.split(';')[0];
+  const response = operation.responses[status];
+  assert(response !== undefined, `${about}: ${status} is not documented: ${text}`);
+  const media = response.content?.[type ?? ''];
+  assert(media !== undefined, `${about}: ${type} is not documented for ${status}`);
+  const bodies = received.isStream ? frames : [JSON.parse(text)];
+  const schema = media.schema ?? { $ref: '#/components/schemas/StreamResponse' };
+  for (const body of bodies) assert.equal(document.problem(schema, body), undefined, `${about}: ${text}`);
+}
+
+/** Answered as the document says; refused: nothing written, and refused by the other replica in the same way. */
+async function judge(fuzzer: Fuzzer, described: Described | undefined, request: FuzzedRest): Promise<string> {
+  const { doors, exchange } = fuzzer;
+  const { replicas, writes } = doors;
+  const known = await doors.known();
+  const path = filled(request.path, known);
+  const body = request.body && filledBytes(request.body, known);
+  const about = `${request.method} ${path} ${JSON.stringify(request.headers)} ${Buffer.from(body ?? [])
+    .toString('latin1')
+    .slice(0, 2_000)}`;
+  const before = writes();
+  const first = await exchange.send(replicas[0].url, { ...request, path, body });
+  if (request.method === 'HEAD') {
+    assert.equal(first.status < 500, true, about);
+    return 'head';
+  }
+  const outcome = await restOutcome(first, about);
+  if (request.fits && described !== undefined) {
+    assertDocumented(fuzzer, described, first, outcome, about);
+    const misread = UNREADABLE.includes(outcome.reason ?? '') && !BEYOND_SCHEMAS.test(first.text);
+    assert.equal(misread, false, `fits the document, and was refused: ${about} ${first.text}`);
+  }
+  if (outcome.accepted) return 'accepted';
+  assert.equal(writes(), before, `refused with ${outcome.reason}, and yet it wrote: ${about}`);
+  const second = await exchange.send(replicas[1].url, { ...request, path, body });
+  assert.deepEqual([second.status, (await restOutcome(second, about)).reason], [first.status, outcome.reason], about);
+  return `${first.status} ${outcome.reason}`;
+}
+
+function assertQuiet({ doors }: Fuzzer): void {
+  for (const { lines } of doors.replicas) {
+    const written = JSON.stringify(lines, (_name, value) => (value instanceof Error ? `${value.message} ${value.stack}` : value));
+    assert.equal(written.includes(PLANTED), false);
+    assert.doesNotMatch(written, /request failed/);
+  }
+}
+
+test('S4-32 S4-33 every operation of /openapi.json: what fits the document is read, what does not is refused, and every answer is one that it describes', async t => {
+  const fuzzer = await openFuzzer(t);
+  for (const described of fuzzer.document.operations) {
+    const outcomes = new Map<string, number>();
+    await fc.assert(
+      fc.asyncProperty(fuzzedRest(fuzzer.document, described), async request => {
+        const outcome = await judge(fuzzer, described, request);
+        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+      }),
+      runs(RUNS_OF_AN_OPERATION),
+    );
+    t.diagnostic(`${described.method} ${described.path} ${JSON.stringify(Object.fromEntries(outcomes))}`);
+  }
+  await fuzzer.doors.settled();
+  assertQuiet(fuzzer);
+});
+
+test('S4-32 S4-33 HTTP+JSON of 0.3 below /v1: an answer to everything, and nothing changed by what was refused', async t => {
+  const fuzzer = await openFuzzer(t);
+  const outcomes = new Map<string, number>();
+  await fc.assert(
+    fc.asyncProperty(fuzzedRest03, async request => {
+      const outcome = await judge(fuzzer, undefined, request);
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+    }),
+    runs(RUNS_OF_03),
+  );
+  t.diagnostic(JSON.stringify(Object.fromEntries(outcomes)));
+  await fuzzer.doors.settled();
+  assertQuiet(fuzzer);
+});

@@ -1,0 +1,90 @@
+import type { JsonObject } from '@hopline/a2a';
+import fc from 'fast-check';
+import type { OpenApiDocument } from './openapi-document.ts';
+
+type Schema = {
+  type?: string | string[];
+  enum?: unknown[];
+  const?: unknown;
+  anyOf?: JsonObject[];
+  oneOf?: { required: string[] }[];
+  properties?: Record<string, JsonObject>;
+  required?: string[];
+  items?: JsonObject;
+  minItems?: number;
+  minLength?: number;
+  maxLength?: number;
+  minimum?: number;
+  maximum?: number;
+  pattern?: string;
+  format?: string;
+  contentEncoding?: string;
+};
+
+const LIST_ITEMS_MAX = 3;
+const TEXT_CHARS_MAX = 24;
+
+/** Values that fit a JSON schema of the document: as much of the language as the document uses, and a sentence where it begins to use more. */
+export function valuesOf(document: OpenApiDocument, schema: JsonObject): fc.Arbitrary<unknown> {
+  const read = document.resolved(schema) as Schema;
+  const { type, enum: values, anyOf } = read;
+  if ('const' in read) return fc.constant(read.const);
+  if (values !== undefined) return fc.constantFrom(...values);
+  if (anyOf !== undefined) return fc.oneof(...anyOf.map(one => valuesOf(document, one)));
+  const types = Array.isArray(type) ? type : [type];
+  return fc.oneof(...types.map(one => ofType(document, one, read)));
+}
+
+function ofType(document: OpenApiDocument, type: string | undefined, schema: Schema): fc.Arbitrary<unknown> {
+  switch (type) {
+    case 'object':
+      return objects(document, schema);
+    case 'array':
+      return fc.array(valuesOf(document, schema.items ?? {}), { minLength: schema.minItems ?? 0, maxLength: LIST_ITEMS_MAX });
+    case 'string':
+      return strings(schema);
+    case 'integer':
+      return fc.integer({ min: schema.minimum ?? -(2 ** 31), max: schema.maximum ?? 2 ** 31 - 1 });
+    case 'boolean':
+      return fc.boolean();
+    case 'null':
+      return fc.constant(null);
+    case undefined:
+      return fc.jsonValue({ maxDepth: 3 });
+    default:
+      throw new Error(`the document has a type that the fuzzer cannot make: ${type}`);
+  }
+}
+
+function objects(document: OpenApiDocument, { properties = {}, required = [], oneOf }: Schema): fc.Arbitrary<unknown> {
+  const members = Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, valuesOf(document, one)]));
+  if (oneOf === undefined) return fc.record(members, { requiredKeys: required, noNullPrototype: true });
+  const alternatives = oneOf.map(one => one.required);
+  const exclusive = new Set(alternatives.flat());
+  const shared = Object.entries(members).filter(([name]) => !exclusive.has(name));
+  return fc.oneof(
+    ...alternatives.map(names => {
+      const own = names.map(name => [name, members[name]!] as const);
+      return fc.record(Object.fromEntries([...shared, ...own]), { requiredKeys: [...names, ...required], noNullPrototype: true });
+    }),
+  );
+}
+
+function strings({ pattern, format, minLength = 0, maxLength = TEXT_CHARS_MAX, contentEncoding }: Schema): fc.Arbitrary<string> {
+  const bounds = { minLength, maxLength: Math.min(maxLength, TEXT_CHARS_MAX) };
+  if (contentEncoding === 'base64') return fc.base64String(bounds);
+  if (format === 'date-time')
+    return fc.date({ min: new Date(0), max: new Date('9999-12-31'), noInvalidDate: true }).map(date => date.toISOString());
+  if (format === 'uri') return fc.webUrl();
+  if (pattern === undefined) return fc.oneof(fc.string(bounds), fc.string({ ...bounds, unit: 'binary' }));
+  const rule = new RegExp(pattern, 'u');
+  const near = fc.oneof(
+    fc.string(bounds),
+    fc.string({ ...bounds, unit: 'grapheme' }),
+    fc.base64String(bounds),
+    fc.constantFrom('', 'x'),
+  );
+  // A pattern of what must not be in a text is met by most texts; one of what it is made of has to be made.
+  const made = pattern.startsWith('^[^') ? near : fc.stringMatching(new RegExp(pattern));
+  return made.filter(text => rule.test(text) && text.length >= minLength && text.length <= maxLength);
+}

@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { gzipSync } from 'node:zlib';
+import { DIALECTS, OPERATIONS, type Operation } from '@hopline/a2a';
+import type { Limits } from '@hopline/a2a-door';
+import { LogUnavailable } from '@hopline/log';
+import fc from 'fast-check';
+import { Exchange, type Received, type Sent } from './exchange.ts';
+import { runs } from './fuzz-settings.ts';
+import { hostileFields } from './header-fields.ts';
+import { assertHarmless, restOutcome, rpcOutcome } from './invariants.ts';
+import { HOSTILE } from './json-tree.ts';
+import { type Doors, openDoors } from './memory-doors.ts';
+import { filled, PLANTED, WAITING } from './placeholders.ts';
+import { sayRaw } from './raw-connection.ts';
+import { goldenParams, goldenRpc, RPC_METHODS } from './rpc-requests.ts';
+
+const RUNS_OF_HEADERS = 300;
+const RUNS_OF_BYTES = 150;
+
+async function open(t: TestContext, limits: Partial<Limits> = {}): Promise<{ doors: Doors; exchange: Exchange }> {
+  const doors = await openDoors(t, { limits });
+  const exchange = new Exchange();
+  t.after(() => exchange.close());
+  return { doors, exchange };
+}
+
+const VERSION = { '1.0': '1.0', '0.3': '0.3', legacy: '0.1' } as const;
+const json = { 'content-type': 'application/json' };
+
+test('S4-33 whatever the headers say: an answer, and the same of both replicas', async t => {
+  const { doors, exchange } = await open(t);
+  const { replicas } = doors;
+  const get = '{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":"TASK-WAITING"}}';
+  const targets: Sent[] = [
+    { method: 'POST', path: '/', headers: { ...json, 'a2a-version': '1.0' }, body: get },
+    { method: 'GET', path: '/tasks/TASK-WAITING', headers: { 'a2a-version': '1.0' } },
+    { method: 'GET', path: '/v1/tasks/TASK-WAITING' },
+    { method: 'GET', path: '/tasks/TASK-WAITING:subscribe', headers: { 'a2a-version': '1.0' } },
+    { method: 'GET', path: '/.well-known/agent-card.json' },
+    { method: 'GET', path: '/openapi.json' },
+    { method: 'OPTIONS', path: '/tasks' },
+  ];
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom(...targets), hostileFields, async (target, fields) => {
+      const known = await doors.known();
+      const path = filled(target.path, known);
+      const body = target.body && filled(target.body as string, known);
+      const sent = { ...target, path, body, headers: { ...target.headers, ...fields } };
+      const about = JSON.stringify(sent);
+      const [first, second] = await Promise.all(replicas.map(({ url }) => exchange.send(url, sent)));
+      for (const received of [first!, second!]) assertHarmless(received, received.status < 300, about);
+      assert.equal(first!.status, second!.status, about);
+    }),
+    runs(RUNS_OF_HEADERS),
+  );
+  await doors.settled();
+  for (const { lines } of replicas) assert.doesNotMatch(JSON.stringify(lines), /request failed/);
+});
+
+const HEAD = 'POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n';
+const BODY = '{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"id":"x"}}';
+
+/** Requests that no client library would write. */
+const RAW: (string | Uint8Array)[] = [
+  '\r\n\r\n',
+  'GET\r\n\r\n',
+  'GET / HTTP/0.9\r\n\r\n',
+  'GET / HTTP/9.9\r\nhost: a\r\n\r\n',
+  'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+  '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
+  'GET http://other.example.org/tasks HTTP/1.1\r\nhost: a\r\na2a-version: 1.0\r\n\r\n',
+  'OPTIONS * HTTP/1.1\r\nhost: a\r\n\r\n',
+  'CONNECT example.org:443 HTTP/1.1\r\nhost: example.org:443\r\n\r\n',
+  'GET /tasks/\u00ff\u00fe HTTP/1.1\r\nhost: a\r\na2a-version: 1.0\r\n\r\n',
+  'GET /tasks/a b HTTP/1.1\r\nhost: a\r\n\r\n',
+  'GET / HTTP/1.1\r\n\r\n',
+  'GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n',
+  'GET / HTTP/1.1\r\nhost: a\r\nno colon\r\n\r\n',
+  'GET / HTTP/1.1\r\nhost: a\r\nx: a\u0000b\r\n\r\n',
+  'GET / HTTP/1.1\r\nhost: a\r\nx : 1\r\n folded\r\n\r\n',
+  `GET / HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`,
+  `GET /tasks/${'x'.repeat(20_000)} HTTP/1.1\r\nhost: a\r\n\r\n`,
+  `GET / HTTP/1.1\r\nhost: a\r\n${'x: 1\r\n'.repeat(3_000)}\r\n`,
+  'GET /openapi.json HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n',
+  'GET /openapi.json HTTP/1.1\r\nhost: a\r\nconnection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n\r\n',
+  `${HEAD}content-length: ${BODY.length}\r\ntransfer-encoding: chunked\r\n\r\n${BODY}`,
+  `${HEAD}content-length: ${BODY.length}\r\ncontent-length: 1\r\n\r\n${BODY}`,
+  `${HEAD}content-length: -1\r\n\r\n${BODY}`,
+  `${HEAD}content-length: 99999999999999999999\r\n\r\n${BODY}`,
+  `${HEAD}content-length: 5\r\n\r\n${BODY}`,
+  `${HEAD}content-length: ${BODY.length + 9}\r\n\r\n${BODY}`,
+  `${HEAD}transfer-encoding: chunked\r\n\r\nzz\r\n`,
+  `${HEAD}transfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\nx`,
+  `${HEAD}transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+  `${HEAD}transfer-encoding: chunked\r\n\r\n41\r\n${BODY}\r\n0\r\ntrailer: ${PLANTED}\r\n\r\n`,
+  `${HEAD}expect: 100-continue\r\ncontent-length: ${BODY.length}\r\n\r\n${BODY}`,
+  `${HEAD}expect: something\r\ncontent-length: ${BODY.length}\r\n\r\n${BODY}`,
+  `${HEAD}content-length: ${BODY.length}\r\n\r\n${BODY}`.repeat(20),
+];
+
+/** The statuses of an answer in HTTP/1.x, however many of them there are on a connection. */
+function statusesOf(text: string): number[] {
+  return [...text.matchAll(/^HTTP\/1\.\d (\d{3})/gm)].map(([, status]) => Number(status));
+}
+
+test('S4-33 bytes that are no request, or two: refused or dropped in time, and the door goes on', async t => {
+  const { doors, exchange } = await open(t);
+  const { url } = doors.replicas[0];
+  const before = doors.writes();
+  const whole = Buffer.from(`${HEAD}content-length: ${BODY.length}\r\n\r\n${BODY}`);
+  const damaged = fc
+    .tuple(fc.nat(whole.length), fc.uint8Array({ maxLength: 8 }))
+    .map(([at, bytes]) => Buffer.concat([whole.subarray(0, at), bytes, whole.subarray(at + bytes.length)]));
+  const judge = async (bytes: string | Uint8Array) => {
+    const about = JSON.stringify(Buffer.from(bytes).toString('latin1').slice(0, 500));
+    const text = await sayRaw(url, typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
+    for (const status of statusesOf(text)) assert(status < 500, `${about}: ${text.slice(0, 500)}`);
+    assert.doesNotMatch(text, /node_modules|\.ts:\d|at async|PLANTED/, about);
+  };
+  for (const bytes of RAW) await judge(bytes);
+  await fc.assert(
+    fc.asyncProperty(
+      fc.oneof({ weight: 3, arbitrary: damaged }, { weight: 1, arbitrary: fc.uint8Array({ maxLength: 200 }) }),
+      judge,
+    ),
+    runs(RUNS_OF_BYTES),
+  );
+  assert.equal(doors.writes(), before);
+  assert.equal((await exchange.send(url, { method: 'GET', path: '/openapi.json' })).status, 200);
+  await doors.settled();
+  assert.deepEqual(
+    doors.replicas.flatMap(({ lines }) => lines),
+    [],
+  );
+});
+
+test('S4-29 bodies that are no JSON text: gzip, other encodings of characters, half a character, each refused as what it is', async t => {
+  const { doors, exchange } = await open(t);
+  const { url } = doors.replicas[0];
+  const bodies: [about: string, body: Uint8Array, headers?: Record<string, string>][] = [
+    ['gzip that says so', gzipSync(BODY), { 'content-encoding': 'gzip' }],
+    ['gzip', gzipSync(BODY)],
+    ['UTF-16', Buffer.from(BODY, 'utf16le')],
+    ['a byte order mark', Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(BODY)])],
+    ['Latin 1', Buffer.from(BODY.replace('"x"', '"\u00e9"'), 'latin1')],
+    ['an overlong slash', Buffer.concat([Buffer.from('"'), Buffer.from([0xc0, 0xaf]), Buffer.from('"')])],
+    ['half a character', Buffer.concat([Buffer.from('{"id":"'), Buffer.from([0xf0, 0x9f])])],
+    ['cut', Buffer.from(BODY.slice(0, -1))],
+    ['twice', Buffer.from(BODY + BODY)],
+    ['nothing', new Uint8Array(0)],
+    ['a NUL', Buffer.concat([Buffer.from(BODY), Uint8Array.of(0)])],
+  ];
+  for (const [about, body, headers] of bodies) {
+    const rpc = await exchange.send(url, { method: 'POST', path: '/', headers: { ...json, ...headers }, body });
+    assert.equal((await rpcOutcome(rpc, undefined, about)).reason, 'PARSE_ERROR', about);
+    const rest = { method: 'POST', path: '/message:send', headers: { ...json, 'a2a-version': '1.0', ...headers }, body };
+    const { reason } = await restOutcome(await exchange.send(url, rest), about);
+    assert.equal(reason, body.length === 0 ? 'INVALID_PARAMS' : 'PARSE_ERROR', about);
+  }
+});
+
+const READERS = ['last', 'read', 'get', 'under', 'watch', 'follow', 'say', 'append', 'put', 'create', 'update', 'delete'];
+
+/** The log of a process does not answer any more. */
+function loseLog({ replicas: [{ log }] }: Doors): void {
+  for (const part of Object.values(log) as unknown[]) {
+    if (typeof part !== 'object' || part === null) continue;
+    const methods = part as Record<string, unknown>;
+    for (const name of READERS.filter(one => typeof methods[one] === 'function')) {
+      methods[name] = () => {
+        throw new LogUnavailable('nats://user:PLANTED-SECRET@broker:4222 did not answer');
+      };
+    }
+  }
+}
+
+test('S4-33 where the log is away every operation of every dialect is 503 with Retry-After, and says no more', async t => {
+  const { doors, exchange } = await open(t, { freshMsMax: 100 });
+  const known = await doors.known();
+  const { url } = doors.replicas[0];
+  loseLog(doors);
+  const ask = async (sent: Sent, about: string): Promise<Received> => {
+    const received = await exchange.send(url, sent);
+    assertHarmless(received, false, about);
+    return received;
+  };
+  for (const { name, operation } of RPC_METHODS) {
+    for (const params of goldenParams(name, operation)) {
+      const body = filled(goldenRpc(name, operation, params), known);
+      const about = `${name} ${operation} ${body}`;
+      const received = await ask({ method: 'POST', path: '/', headers: { ...json, 'a2a-version': VERSION[name] }, body }, about);
+      const { reason } = await rpcOutcome(received, 'the-id', about);
+      if (operation === 'extendedCard') assert.notEqual(reason, 'UNAVAILABLE');
+      else if (name === '1.0' && operation === 'list' && reason === 'INVALID_PARAMS') continue;
+      else assert.deepEqual([received.isStream ? 503 : received.status, reason], [503, 'UNAVAILABLE'], about);
+    }
+  }
+});
+
+/** Bytes that two thousand refused requests may leave behind: what the engine compiles on the way, and buffers it has not given back. */
+const HEAP_GROWTH_MAX = 8 * 1024 * 1024;
+const REFUSED = 2_000;
+
+function heapUsed(): number {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  collect();
+  collect();
+  return process.memoryUsage().heapUsed;
+}
+
+test('two thousand refused requests leave nothing behind: no stream, no subscription, no memory', async t => {
+  const { doors, exchange } = await open(t);
+  const { url } = doors.replicas[0];
+  const operations: Operation[] = OPERATIONS.filter(one => one !== 'extendedCard');
+  const refuse = async (n: number) => {
+    const method = DIALECTS['1.0'].methods[operations[n % operations.length]!];
+    const value = HOSTILE[n % HOSTILE.length]!;
+    const body = `{"jsonrpc":"2.0","id":7,"method":"${method}","params":{"id":"unknown${n}","taskId":${value},"message":{"messageId":"${n}","taskId":"unknown${n}","role":"ROLE_USER","parts":[{"text":"x","url":"x","data":${value}}]},"status":${value},"pageToken":7}}`;
+    const received = await exchange.send(url, { method: 'POST', path: '/', headers: { ...json, 'a2a-version': '1.0' }, body });
+    assert.equal((await rpcOutcome(received, undefined, body)).accepted, false, body);
+  };
+  for (let n = 0; n < REFUSED / 4; n += 1) await refuse(n);
+  await doors.settled();
+  const [heap, writes] = [heapUsed(), doors.writes()];
+  for (let n = 0; n < REFUSED; n += 1) await refuse(n);
+  await doors.settled();
+  const growth = heapUsed() - heap;
+  t.diagnostic(`${growth} bytes`);
+  assert(growth < HEAP_GROWTH_MAX, `${growth} bytes`);
+  assert.equal(doors.writes(), writes);
+});
+
+test('a stream that its client leaves is closed at both ends', async t => {
+  const { doors, exchange } = await open(t);
+  const { waiting } = await doors.known();
+  const subscribe = {
+    method: 'GET',
+    path: `/tasks/${filled(WAITING, { waiting, ended: '' })}:subscribe`,
+    headers: { 'a2a-version': '1.0' },
+  };
+  const all = await Promise.all(
+    doors.replicas.flatMap(({ url }) => Array.from({ length: 8 }, () => exchange.send(url, subscribe))),
+  );
+  for (const { status, isStream } of all) assert.deepEqual([status, isStream], [200, true]);
+  await doors.settled();
+});
