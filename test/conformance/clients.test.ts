@@ -34,7 +34,7 @@ function script({ text, turn }: { text: string; turn: number }): Iterable<Step> 
 
 before(async () => {
   foreign = await startForeignAgent({ dialect: '0.3', script });
-  cluster = await Cluster.start({ grpc: true, agents: [{ name: 'foreign', adapter: 'a2a', url: foreign.url }] });
+  cluster = await Cluster.start({ grpc: true, balanced: true, agents: [{ name: 'foreign', adapter: 'a2a', url: foreign.url }] });
 });
 
 after(async () => {

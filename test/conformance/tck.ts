@@ -49,7 +49,7 @@ async function runAgainstCluster(kit: Kit, transports: string): Promise<Run> {
     const agents = [{ name: 'tck', adapter: 'a2a', url: agent.url }];
     // The kit's webhook listens on this machine.
     const env = { HOPLINE_PUSH: 'true', HOPLINE_WEBHOOK_HTTP: 'true', HOPLINE_WEBHOOK_ALLOW: 'localhost,127.0.0.1' };
-    await using cluster = await Cluster.start({ profile: 'transparent', grpc: true, notifiers: 1, agents, env });
+    await using cluster = await Cluster.start({ profile: 'transparent', grpc: true, balanced: true, notifiers: 1, agents, env });
     const offered = await bindingsOf(cluster.url, transports);
     return { ...(await runKit(kit, cluster.url, transports)), offered };
   } finally {
