@@ -85,6 +85,28 @@ test('whoever was told of a task by one process finds it in the next list of any
   assert.deepEqual([idsOf(ended), ended.totalSize], [[asked, done], 2]);
 });
 
+test('of more open tasks than are looked up, the older ones are as the index has them', async t => {
+  const rig = await openRig(t, { limits: { listedOpenTasksMax: 2 } });
+  const other = await rig.another();
+  rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  const ids: string[] = [];
+  for (let n = 0; n < 3; n += 1) {
+    const { result } = await call(rig, 'send', sendParams(userMessage(`${n}`)));
+    ids.push(result.task.id);
+    await sleep(2);
+  }
+  assert.deepEqual(idsOf(await list(other)), ids.toReversed());
+  rig.log.tasks.put = async () => 0;
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  for (const taskId of ids) await call(rig, 'send', sendParams(userMessage('y', { taskId })));
+  assert.deepEqual(idsOf(await list(other, { status: 'TASK_STATE_COMPLETED' })), [ids[2], ids[1]]);
+  assert.deepEqual(
+    idsOf(await list(other, { status: 'TASK_STATE_COMPLETED' })),
+    ids.toReversed(),
+    'the others have ended by now',
+  );
+});
+
 test('a message that was said and not answered yet is no task in a list, and a list does not forget it', async t => {
   const rig = await openRig(t);
   const other = await rig.another();

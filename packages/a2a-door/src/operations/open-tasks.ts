@@ -6,8 +6,6 @@ import { fromLog } from '../log-faults.ts';
 import type { IndexedTask } from '../task-index.ts';
 import type { Admission } from './admit-message.ts';
 
-/** Open tasks of a caller that a list looks up in the log, those with the newest status. */
-export const OPEN_READS_MAX = 64;
 /** Tasks read from the log at a time. */
 export const READS_AT_ONCE_MAX = 8;
 /** Generation in the index of a task that was said and of which no fact is known. */
@@ -37,7 +35,7 @@ export const hasFacts = ({ generation }: IndexedTask): boolean => generation > N
 export async function refreshOpen(door: Door, ask: Ask, contextId: string | undefined): Promise<void> {
   const isOpen = ({ owner, state, contextId: context }: IndexedTask) =>
     !isTerminal(state) && isSameOwner(owner, ask.caller) && (contextId === undefined || context === contextId);
-  const open = door.index.newestFirst(isOpen).slice(0, OPEN_READS_MAX);
+  const open = door.index.newestFirst(isOpen).slice(0, door.limits.listedOpenTasksMax);
   for (let at = 0; at < open.length; at += READS_AT_ONCE_MAX) {
     if (ask.leaving.aborted) throw new A2AError('UNAVAILABLE');
     await Promise.all(open.slice(at, at + READS_AT_ONCE_MAX).map(task => refresh(door, ask, task)));
