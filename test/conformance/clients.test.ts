@@ -85,6 +85,11 @@ const isText = (event: StreamResponse) => 'artifactUpdate' in event && event.art
 
 for (const driver of [...DRIVERS, ...GRPC_DRIVERS]) suite(driver.name, () => uses(driver));
 
+test('every request of these clients went to the other of two replicas', () => {
+  const { http, grpc } = cluster.balancer!.counts;
+  for (const [first, second] of [http, grpc] as [number, number][]) assert(first > 0 && Math.abs(first - second) <= 1);
+});
+
 function uses({ open, dialect }: Driver): void {
   let client: Driven;
   before(async () => {
