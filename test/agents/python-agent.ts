@@ -10,10 +10,10 @@ const AGENTS = {
 } as const;
 export type PythonSdk = keyof typeof AGENTS;
 
-/** A Python that has the SDK in that version: named by A2A_PYTHON_1 or A2A_PYTHON_0_3, else the one on PATH. */
-export function pythonWith(sdk: PythonSdk): string | undefined {
+/** A Python that has the SDK in that version, and `modules`: named by A2A_PYTHON_1 or A2A_PYTHON_0_3, else the one on PATH. */
+export function pythonWith(sdk: PythonSdk, modules: readonly string[] = ['starlette', 'uvicorn']): string | undefined {
   const python = process.env[`A2A_PYTHON_${sdk.replace('.', '_')}`] ?? 'python3';
-  const asked = 'import importlib.metadata as m, starlette, uvicorn; print(m.version("a2a-sdk"))';
+  const asked = `import ${['importlib.metadata', ...modules].join(', ')}; print(importlib.metadata.version("a2a-sdk"))`;
   try {
     const version = execFileSync(python, ['-c', asked], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
     return version.startsWith(`${sdk}.`) ? python : undefined;

@@ -1,8 +1,11 @@
 import { freePort, startNats } from '../nats/nats-server.ts';
+import { type Balancer, startBalancer } from './balancer.ts';
 import { ServiceProcess } from './service-process.ts';
 
 export type ClusterOptions = {
   ingresses?: number;
+  /** `url` and the card's addresses are those of a balancer that gives every request to the next ingress. */
+  balanced?: boolean;
   relays?: number;
   supervisors?: number;
   /** None by default: most tests have no webhooks. */
@@ -26,6 +29,7 @@ export class Cluster implements AsyncDisposable {
   readonly supervisors: ServiceProcess[] = [];
   readonly agents: ServiceProcess[] = [];
   readonly notifiers: ServiceProcess[] = [];
+  balancer: Balancer | undefined;
 
   private constructor(nats: Awaited<ReturnType<typeof startNats>>) {
     this.nats = nats;
@@ -43,7 +47,7 @@ export class Cluster implements AsyncDisposable {
   }
 
   get url(): string {
-    return this.ingresses[0]!.url;
+    return this.balancer?.url ?? this.ingresses[0]!.url;
   }
 
   get services(): ServiceProcess[] {
@@ -51,12 +55,14 @@ export class Cluster implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.balancer?.close();
     await Promise.all(this.services.map(service => service.kill()));
     await this.nats.stop();
   }
 
   async #startServices({
-    ingresses = 1,
+    balanced = false,
+    ingresses = balanced ? 2 : 1,
     relays = 1,
     supervisors = 1,
     notifiers = 0,
@@ -78,12 +84,23 @@ export class Cluster implements AsyncDisposable {
       );
       this.agents.push(process);
     }
-    await this.#add(this.ingresses, 'ingress', ingresses, {
-      ...base,
-      HOPLINE_PROFILE: profile,
-      ...(grpc && { HOPLINE_GRPC_PORT: '0' }),
-    });
+    await this.#addIngresses(ingresses, balanced, grpc, { ...base, HOPLINE_PROFILE: profile });
     await Promise.all(this.services.map(service => service.start()));
+  }
+
+  async #addIngresses(count: number, balanced: boolean, grpc: boolean, env: Record<string, string>): Promise<void> {
+    const replicas = await Promise.all(
+      Array.from({ length: count }, async () => ({ httpPort: await freePort(), grpcPort: grpc ? await freePort() : undefined })),
+    );
+    if (balanced) this.balancer = await startBalancer(replicas);
+    for (const [index, { httpPort, grpcPort }] of replicas.entries()) {
+      const settings = {
+        ...env,
+        ...(grpcPort !== undefined && { HOPLINE_GRPC_PORT: `${grpcPort}` }),
+        ...(this.balancer && { HOPLINE_PUBLIC_URL: `${this.balancer.url}/`, HOPLINE_GRPC_PUBLIC_URL: this.balancer.grpcUrl }),
+      };
+      this.ingresses.push(new ServiceProcess({ service: 'ingress', instance: `ingress-${index + 1}`, env: settings }, httpPort));
+    }
   }
 
   async #add(list: ServiceProcess[], service: string, count: number, env: Record<string, string>): Promise<void> {

@@ -34,7 +34,7 @@ function script({ text, turn }: { text: string; turn: number }): Iterable<Step> 
 
 before(async () => {
   foreign = await startForeignAgent({ dialect: '0.3', script });
-  cluster = await Cluster.start({ grpc: true, agents: [{ name: 'foreign', adapter: 'a2a', url: foreign.url }] });
+  cluster = await Cluster.start({ grpc: true, balanced: true, agents: [{ name: 'foreign', adapter: 'a2a', url: foreign.url }] });
 });
 
 after(async () => {
@@ -84,6 +84,11 @@ function stateOf(event: StreamResponse | undefined): string | undefined {
 const isText = (event: StreamResponse) => 'artifactUpdate' in event && event.artifactUpdate.artifact.name === NAME;
 
 for (const driver of [...DRIVERS, ...GRPC_DRIVERS]) suite(driver.name, () => uses(driver));
+
+test('every request of these clients went to the other of two replicas', () => {
+  const { http, grpc } = cluster.balancer!.counts;
+  for (const [first, second] of [http, grpc] as [number, number][]) assert(first > 0 && Math.abs(first - second) <= 1);
+});
 
 function uses({ open, dialect }: Driver): void {
   let client: Driven;

@@ -1,54 +1,147 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { test } from 'node:test';
+import { after, before, suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { DIALECTS, Fold } from '@hopline/a2a';
-import { answer, startForeignAgent } from '../agents/foreign-agent.ts';
+import { DIALECTS, Fold, type StreamResponse, type Task } from '@hopline/a2a';
+import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
 import { pythonWith } from '../agents/python-agent.ts';
 import { Cluster } from '../cluster/cluster.ts';
 
-const CLIENT = fileURLToPath(new URL('python/rest_client_0_3.py', import.meta.url));
 const TOKENS = ['Grüße ', 'ha', 'ha', ' 👩‍🚀', '  done ✅'];
 const CLIENT_MS_MAX = 60_000;
+const HOOK = 'https://hooks.example.org/';
 
-type Shown = { id: string; taskId: string; pushNotificationConfig: object; status: { state: string } };
-type Report = Record<'sent' | 'answer' | 'named' | 'canceled' | 'read', Shown> & {
+/** What the clients write down, each in the form of its version. */
+type Report = Record<'sent' | 'read' | 'canceled', Record<string, unknown>> & {
+  card: string;
   streamed: Record<string, unknown>[];
-  followed: Shown[];
-  missing: number;
+  followed: Record<string, unknown>[];
+  set: Record<string, unknown>;
+  named: Record<string, unknown>;
+  configs?: Record<string, unknown>[];
+  tasks?: Record<string, unknown>[];
+  missing: string;
+  again: string;
 };
 
-const python = pythonWith('0.3');
+const BINDINGS = ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const;
+type Binding = (typeof BINDINGS)[number];
 
-test('S3-22 the Python SDK of 0.3 over HTTP+JSON: its parser, which refuses what it does not know, reads everything', {
-  skip: python === undefined && 'no Python with a2a-sdk 0.3 (A2A_PYTHON_0_3)',
-}, async t => {
+const python1 = pythonWith('1', ['grpc']);
+const python03 = pythonWith('0.3', []);
+
+let foreign: ForeignAgent;
+let cluster: Cluster;
+
+before(async () => {
+  if (python1 === undefined && python03 === undefined) return;
   const script = ({ text }: { text: string }) => (text === 'ask' ? [{ inputRequired: 'Which one?' }] : answer(TOKENS));
-  const foreign = await startForeignAgent({ dialect: '0.3', script });
-  t.after(() => foreign.close());
+  foreign = await startForeignAgent({ dialect: '0.3', script });
   const agents = [{ name: 'foreign', adapter: 'a2a', url: foreign.url }];
-  await using cluster = await Cluster.start({ agents, env: { HOPLINE_PUSH: 'true' } });
-  const { stdout } = await promisify(execFile)(python!, [CLIENT, cluster.url], { timeout: CLIENT_MS_MAX });
-  const report = JSON.parse(stdout) as Report;
-  assert.equal(report.sent.status.state, 'input-required');
-  const fold = new Fold();
-  for (const result of report.streamed) {
-    const decoded = DIALECTS['0.3'].decodeEvent(result);
+  cluster = await Cluster.start({ agents, grpc: true, balanced: true, env: { HOPLINE_PUSH: 'true' } });
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+});
+
+async function reportOf(python: string, script: string, ...args: string[]): Promise<Report> {
+  const path = fileURLToPath(new URL(`python/${script}`, import.meta.url));
+  const { stdout } = await promisify(execFile)(python, [path, cluster.url, ...args], { timeout: CLIENT_MS_MAX });
+  return JSON.parse(stdout) as Report;
+}
+
+function eventsOf(dialect: '1.0' | '0.3', results: Record<string, unknown>[]): StreamResponse[] {
+  return results.map(result => {
+    const decoded = DIALECTS[dialect].decodeEvent(result);
     assert('event' in decoded);
-    fold.add(decoded.event);
-  }
+    return decoded.event;
+  });
+}
+
+function stateOf(event: StreamResponse | undefined): string | undefined {
+  if (event !== undefined && 'task' in event) return event.task.status.state;
+  return event !== undefined && 'statusUpdate' in event ? event.statusUpdate.status.state : undefined;
+}
+
+/** The same of every client; returns the id of the task that it asked about and canceled. */
+function assertUsed(dialect: '1.0' | '0.3', report: Report): string {
+  const taskOf = (value: Record<string, unknown>): Task => {
+    const [event] = eventsOf(dialect, [dialect === '1.0' ? { task: value } : value]);
+    assert(event !== undefined && 'task' in event);
+    return event.task;
+  };
+  assert.equal(report.card, 'Hopline');
+  const sent = taskOf(report.sent);
+  assert.deepEqual([sent.status.state, sent.status.message?.parts[0]?.text], ['TASK_STATE_INPUT_REQUIRED', 'Which one?']);
+  const streamed = eventsOf(dialect, report.streamed);
+  const fold = new Fold();
+  for (const event of streamed) fold.add(event);
   assert.deepEqual(fold.violations, []);
   assert.equal(fold.textOf('streaming_result'), TOKENS.join(''));
-  assert.equal(report.read.status.state, 'completed');
-  const id = report.canceled.id;
-  assert.deepEqual([report.followed[0]?.id, report.canceled.status.state, report.missing], [id, 'canceled', 404]);
-  const pushNotificationConfig = {
-    id,
-    url: 'https://hooks.example.org/',
-    authentication: { schemes: ['Bearer'], credentials: '' },
-    token: '',
-  };
-  assert.deepEqual(report.answer, { taskId: id, pushNotificationConfig });
-  assert.deepEqual(report.named, report.answer);
-});
+  assert.equal(stateOf(streamed.at(-1)), 'TASK_STATE_COMPLETED');
+  const read = taskOf(report.read);
+  assert.deepEqual([read.id, read.status.state, read.history?.length], [sent.id, 'TASK_STATE_COMPLETED', 1]);
+  const canceled = taskOf(report.canceled);
+  assert.equal(canceled.status.state, 'TASK_STATE_CANCELED');
+  const followed = eventsOf(dialect, report.followed);
+  assert.deepEqual(
+    [followed[0], followed.at(-1)].map(stateOf),
+    ['TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_CANCELED'],
+    'it follows at one replica what it cancels at the other',
+  );
+  return canceled.id;
+}
+
+/** Without the members that a parser of Protocol Buffers adds: an absent text is an empty one to it. */
+const withoutEmpty = (value: unknown): unknown =>
+  JSON.parse(JSON.stringify(value), (_name, member) => (member === '' ? undefined : member));
+
+const skip1 = python1 === undefined && 'no Python with a2a-sdk[grpc] 1 (A2A_PYTHON_1)';
+
+function usesSdk1(binding: Binding, version: '1.0' | '0.3'): void {
+  test('S3-22 card, send, stream, get, follow, cancel, webhooks and lists', { skip: skip1 }, async () => {
+    const report = await reportOf(python1!, 'client_1.py', binding, version);
+    const id = assertUsed('1.0', report);
+    const shown = { id, taskId: id, url: HOOK, authentication: { scheme: 'Bearer' } };
+    assert.deepEqual([report.set, report.named].map(withoutEmpty), [shown, shown]);
+    if (version === '1.0') {
+      assert.deepEqual(report.configs?.map(withoutEmpty), [shown]);
+      assert.deepEqual(
+        report.tasks?.map(task => task.id),
+        [id, report.sent.id],
+      );
+    }
+    assert.deepEqual([report.missing, report.again], ['TaskNotFoundError', 'TaskNotCancelableError']);
+  });
+}
+
+for (const version of ['1.0', '0.3'] as const) {
+  for (const binding of BINDINGS) {
+    suite(`a2a-sdk 1 of Python over ${binding} of ${version}`, () => usesSdk1(binding, version));
+  }
+}
+
+/** What that client makes of an unknown task, and of one that has ended. */
+const ERRORS: Readonly<Record<Binding, [string, string]>> = {
+  JSONRPC: ['-32001', '-32002'],
+  'HTTP+JSON': ['404', '400'],
+  GRPC: ['NOT_FOUND', 'FAILED_PRECONDITION'],
+};
+
+function usesSdk03(binding: Binding): void {
+  const python = binding === 'GRPC' ? pythonWith('0.3', ['grpc']) : python03;
+  const skip = python === undefined && `no Python with a2a-sdk 0.3 (A2A_PYTHON_0_3)${binding === 'GRPC' ? ' and grpc' : ''}`;
+  test('S3-22 its parser, which refuses what it does not know, reads everything', { skip }, async () => {
+    const report = await reportOf(python!, 'client_0_3.py', binding);
+    const id = assertUsed('0.3', report);
+    const pushNotificationConfig = { id, url: HOOK, authentication: { schemes: ['Bearer'] } };
+    const shown = { taskId: id, pushNotificationConfig };
+    assert.deepEqual([report.set, report.named].map(withoutEmpty), [shown, shown]);
+    assert.deepEqual([report.missing, report.again], ERRORS[binding]);
+  });
+}
+
+for (const binding of BINDINGS) suite(`a2a-sdk 0.3 of Python over ${binding}`, () => usesSdk03(binding));

@@ -1,12 +1,13 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { Balancer } from '../cluster/balancer.ts';
 import { Cluster } from '../cluster/cluster.ts';
 import known from './known.json' with { type: 'json' };
 import { startTckAgent } from './tck-agent.ts';
 import { type Binding, figures, judge, type Known, type Result, type Verdict } from './tck-results.ts';
 import { type Kit, kitAt, runKit } from './tck-run.ts';
 
-const USAGE = `Runs the A2A conformance kit (a2aproject/a2a-tck, branch 1.0-dev) against a cluster in profile transparent.
+const USAGE = `Runs the A2A conformance kit (a2aproject/a2a-tck, branch 1.0-dev) against a cluster in profile transparent: two ingresses, every request at the other one.
 
   node test/conformance/tck.ts PATH [--transport jsonrpc,http_json,grpc] [--python PYTHON]
 
@@ -41,7 +42,7 @@ async function main(args: string[]): Promise<number> {
   return report(await runAgainstCluster(kit, values.transport));
 }
 
-type Run = { results: Result[]; reports: string; offered: Binding[] };
+type Run = { results: Result[]; reports: string; offered: Binding[]; counts: Balancer['counts'] };
 
 async function runAgainstCluster(kit: Kit, transports: string): Promise<Run> {
   const agent = await startTckAgent();
@@ -49,9 +50,9 @@ async function runAgainstCluster(kit: Kit, transports: string): Promise<Run> {
     const agents = [{ name: 'tck', adapter: 'a2a', url: agent.url }];
     // The kit's webhook listens on this machine.
     const env = { HOPLINE_PUSH: 'true', HOPLINE_WEBHOOK_HTTP: 'true', HOPLINE_WEBHOOK_ALLOW: 'localhost,127.0.0.1' };
-    await using cluster = await Cluster.start({ profile: 'transparent', grpc: true, notifiers: 1, agents, env });
+    await using cluster = await Cluster.start({ profile: 'transparent', grpc: true, balanced: true, notifiers: 1, agents, env });
     const offered = await bindingsOf(cluster.url, transports);
-    return { ...(await runKit(kit, cluster.url, transports)), offered };
+    return { ...(await runKit(kit, cluster.url, transports)), offered, counts: cluster.balancer!.counts };
   } finally {
     await agent.close();
   }
@@ -68,11 +69,12 @@ async function bindingsOf(url: string, transports: string): Promise<Binding[]> {
 }
 
 /** Returns the exit code. */
-function report({ results, reports, offered }: Run): number {
+function report({ results, reports, offered, counts }: Run): number {
   const ran = results.filter(({ binding }) => binding === 'card' || binding === 'any' || offered.includes(binding));
   const verdict = judge(ran, known as Known[], results);
   print(figures(ran));
-  print(`\n${results.length - ran.length} tests are of bindings that are not offered. Reports: ${reports}\n`);
+  print(`\nRequests at each ingress: HTTP ${counts.http.join(' and ')}, gRPC ${counts.grpc.join(' and ')}.`);
+  print(`${results.length - ran.length} tests are of bindings that are not offered. Reports: ${reports}\n`);
   for (const line of explanations(verdict)) print(line);
   for (const { test, outcome, reason } of verdict.unexpected) print(`UNEXPECTED ${outcome}: ${test}\n  ${reason}`);
   for (const { tests } of verdict.stale) print(`STALE in known.json: every test with "${tests}" passes, or there is none`);

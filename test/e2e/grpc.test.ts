@@ -35,7 +35,8 @@ async function cardOf(replica: number): Promise<Card> {
 
 before(async () => {
   agent = await startForeignAgent({ dialect: '1.0', script: ({ text, turn }) => play(text, turn) });
-  cluster = await Cluster.start({ grpc: true, ingresses: 2, agents: [{ name: 'counter', adapter: 'a2a', url: agent.url }] });
+  cluster = await Cluster.start({ grpc: true, balanced: true, agents: [{ name: 'counter', adapter: 'a2a', url: agent.url }] });
+  // One connection each; every call on it goes to the next replica.
   for (const replica of [0, 1]) {
     const { supportedInterfaces } = await cardOf(replica);
     clients.push(new GrpcClient(supportedInterfaces.find(one => one.protocolBinding === 'GRPC')!.url));
@@ -156,7 +157,10 @@ test('S3-20 S3-21 errors have a status of gRPC and its details', async () => {
 });
 
 test('an ingress that drains tells a stream where to go on, and the other replica has the rest', async () => {
-  const stream = clients[0]!.stream('SendStreamingMessage', message('say'));
+  const direct = cluster.ingresses.map(({ spec }) => new GrpcClient(`127.0.0.1:${spec.env.HOPLINE_GRPC_PORT}`));
+  clients.push(...direct);
+  const [first, second] = direct as [GrpcClient, GrpcClient];
+  const stream = first.stream('SendStreamingMessage', message('say'));
   const seen = await stream.take(3);
   const gone = cluster.ingresses[0]!.kill('SIGTERM');
   let error: CallFailed | undefined;
@@ -168,6 +172,6 @@ test('an ingress that drains tells a stream where to go on, and the other replic
   await gone;
   const [cursor] = error!.trailers.get('last-event-id');
   const { id } = seen[0].task;
-  const back = clients[1]!.stream('SubscribeToTask', { id }, { metadata: { 'last-event-id': String(cursor) } });
+  const back = second.stream('SubscribeToTask', { id }, { metadata: { 'last-event-id': String(cursor) } });
   assert.equal(textOf([...seen, ...(await back.rest())]), TEXT);
 });

@@ -27,7 +27,7 @@ before(async () => {
   agent = await startForeignAgent({ dialect: '1.0', script: ({ text, turn }) => play(text, turn) });
   cluster = await Cluster.start({
     agents: [{ name: 'counter', adapter: 'a2a', url: agent.url }],
-    ingresses: 2,
+    balanced: true,
     env: { HOPLINE_BODY_BYTES_MAX: '4096' },
   });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
@@ -42,10 +42,11 @@ after(async () => {
 type Answer = { status: number; type: string | null; text: string; body: Record<string, unknown> };
 type Listed = { tasks: Task[]; nextPageToken: string; totalSize: number };
 
-async function open(line: string, body?: unknown, replica = 0, headers: Record<string, string> = {}): Promise<Response> {
+async function open(line: string, body?: unknown, replica?: number, headers: Record<string, string> = {}): Promise<Response> {
   const [method = '', path = ''] = line.split(' ');
   const content = typeof body === 'string' || body instanceof Uint8Array ? body : body && JSON.stringify(body);
-  return fetch(`${cluster.ingresses[replica]!.url}${path}`, {
+  const url = replica === undefined ? cluster.url : cluster.ingresses[replica]!.url;
+  return fetch(`${url}${path}`, {
     method,
     headers: { 'a2a-version': '1.0', ...(content !== undefined && { 'content-type': 'application/a2a+json' }), ...headers },
     ...(content !== undefined && { body: content as string }),

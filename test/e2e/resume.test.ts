@@ -23,7 +23,7 @@ before(async () => {
       yield { complete: true };
     },
   });
-  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }], ingresses: 2, relays: 2 });
+  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }], balanced: true, relays: 2 });
 });
 
 after(async () => {

@@ -27,6 +27,8 @@ export type Limits = {
   ringBytesMax: number;
   /** Tasks that a list can find, those with the newest status; about 300 bytes each, held once somebody has asked for a list. */
   listedTasksMax: number;
+  /** Open tasks of a caller, those with the newest status, whose state a list looks up in the log; of others it shows what the index has, which is what it was a moment ago. */
+  listedOpenTasksMax: number;
   /** How long a webhook that was set first waits for the task with its id (S3-23); milliseconds. */
   pushWaitMsMax: number;
   /** Open connections of the process, busy or idle; one more is dropped at once. */
@@ -52,6 +54,7 @@ export const LIMITS: Limits = {
   ringFactsMax: 256,
   ringBytesMax: 256 * 1024,
   listedTasksMax: 100_000,
+  listedOpenTasksMax: 64,
   pushWaitMsMax: 3_600_000,
   connectionsMax: 20_000,
   requestsPerConnectionMax: 10_000,

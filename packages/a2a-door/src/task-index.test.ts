@@ -71,6 +71,30 @@ test('tasks of another role, and entries that name none, are left out', () => {
   assert.deepEqual(ids(index), []);
 });
 
+test('ready means that everything is known which anybody wrote before, and UNAVAILABLE is said when that does not come', async () => {
+  const log = createMemoryLog();
+  const options = { role: 'supervisor', entriesMax: 100, readyMsMax: 200, lost: () => {} } as const;
+  const index = new TaskIndex({ ...options, tasks: log.tasks });
+  await index.ready();
+  for (let n = 1; n <= 50; n += 1) {
+    await log.tasks.put(`t${n}`, { ...entry(n, 1), first: n });
+    await index.ready();
+    assert.equal(ids(index)[0], `t${n}`);
+  }
+  index.close();
+  await log.tasks.put('later', { ...entry(99, 1), first: 99 });
+  await assert.rejects(index.ready(), { code: 'UNAVAILABLE' });
+});
+
+test('what is gone is forgotten, but not what has come since somebody looked', () => {
+  const index = openIndex();
+  index.note('a', entry(1, 2));
+  index.forget('a', 1);
+  assert.deepEqual(ids(index), ['a']);
+  index.forget('a', 2);
+  assert.deepEqual(ids(index), []);
+});
+
 test('the bucket is read when somebody asks, and followed from then on, removals too', async () => {
   const { tasks } = createMemoryLog();
   await tasks.put('a', { ...entry(1, 1), first: 1 });

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { A2AError } from '@hopline/a2a';
 import type { Owner, Role } from '@hopline/events';
 import { followBucket, type KeyValue, type TaskIndexEntry } from '@hopline/log';
+import { fromLog } from './log-faults.ts';
 
 /** Where a task stands among all: newest status first, tasks of one millisecond by id, so that the order is total. */
 export type Place = { taskId: string; at: number };
@@ -19,7 +20,7 @@ export type TaskIndexOptions = {
   role: Role;
   /** Tasks held; the one with the oldest status goes first. One takes about 300 bytes. */
   entriesMax: number;
-  /** How long a reader waits for the first reading of the bucket; milliseconds. */
+  /** How long a reader waits for what the bucket already has; milliseconds. */
   readyMsMax: number;
   lost(error: unknown): void;
 };
@@ -36,21 +37,50 @@ export class TaskIndex {
   /** Oldest first: nearly every change is the newest, and goes to the end. */
   #ordered: IndexedTask[] = [];
   #following = false;
+  /** Every write of the bucket up to this revision is known. */
+  #followed = 0;
+  readonly #waiters = new Set<{ revision: number; resolve: () => void }>();
 
   constructor(options: TaskIndexOptions) {
     this.#options = options;
   }
 
-  /** Resolves when every task in the bucket is known. Throws UNAVAILABLE after `readyMsMax`; the reading goes on, and a later call may find it done. */
+  /**
+   * Resolves when everything is known that the bucket had at the call, whoever wrote it. Throws UNAVAILABLE after `readyMsMax`; the reading goes on, and a later call may find it done.
+   */
   async ready(): Promise<void> {
-    if (!this.#following) this.#follow();
-    const late = new AbortController();
-    const timeout = sleep(this.#options.readyMsMax, 'late' as const, { signal: late.signal, ref: false }).catch(
+    const over = new AbortController();
+    const timeout = sleep(this.#options.readyMsMax, 'late' as const, { signal: over.signal, ref: false }).catch(
       () => 'late' as const,
     );
-    const end = await Promise.race([this.#complete.promise, timeout]);
-    late.abort();
-    if (end === 'late') throw new A2AError('UNAVAILABLE', { detail: 'the tasks are still being read' });
+    try {
+      const end = await Promise.race([this.#catchUp(over.signal), timeout]);
+      if (end === 'late') throw new A2AError('UNAVAILABLE', { detail: 'the tasks are still being read' });
+    } finally {
+      over.abort();
+    }
+  }
+
+  async #catchUp(over: AbortSignal): Promise<void> {
+    const revision = await this.#options.tasks.revision().catch(thrown => {
+      throw fromLog(thrown, undefined);
+    });
+    if (!this.#following) this.#follow(revision);
+    await this.#complete.promise;
+    if (this.#followed >= revision) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiter = { revision, resolve };
+    this.#waiters.add(waiter);
+    over.addEventListener('abort', () => {
+      this.#waiters.delete(waiter);
+      resolve();
+    });
+    await promise;
+  }
+
+  #passed(revision: number): void {
+    this.#followed = Math.max(this.#followed, revision);
+    for (const waiter of this.#waiters) if (waiter.revision <= this.#followed) waiter.resolve();
   }
 
   /** What this process has seen of a task: it knows its own earlier than the bucket tells. */
@@ -65,10 +95,10 @@ export class TaskIndex {
     if (this.#ordered.length > this.#options.entriesMax) this.#known.delete(this.#ordered.shift()!.taskId);
   }
 
-  /** The log has the task no more. */
-  forget(taskId: string): void {
+  /** The log has the task no more. `generation`: unless a later one has come since the log was asked. */
+  forget(taskId: string, generation = Number.POSITIVE_INFINITY): void {
     const known = this.#known.get(taskId);
-    if (known === undefined) return;
+    if (known === undefined || known.generation > generation) return;
     this.#known.delete(taskId);
     this.#ordered.splice(this.#placeOf(known), 1);
   }
@@ -84,13 +114,21 @@ export class TaskIndex {
     this.#closing.abort();
   }
 
-  #follow(): void {
+  /** `revision`: one that the bucket had before, so the first reading has it. */
+  #follow(revision: number): void {
     this.#following = true;
     const following = followBucket(this.#options.tasks, this.#closing.signal, {
       // Nothing is forgotten when the bucket is read anew: nobody deletes from it, and what retention takes is noticed when it is read.
       begin: () => {},
-      change: ({ key, value }) => (value === undefined ? this.forget(key) : this.note(key, value)),
-      ready: () => this.#complete.resolve(),
+      change: ({ key, value, revision }) => {
+        if (value === undefined) this.forget(key);
+        else this.note(key, value);
+        this.#passed(revision);
+      },
+      ready: () => {
+        this.#passed(revision);
+        this.#complete.resolve();
+      },
       lost: error => this.#options.lost(error),
     });
     // It goes on by itself after a loss; whoever waits is told by the time limit.

@@ -21,7 +21,7 @@ export function answerUnary(door: Door, procedure: Procedure, card: () => object
       door.metrics?.bytesOut.add(bytes.length);
       callback(null, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
     } catch (thrown) {
-      callback(refusal(door, thrown));
+      callback(refusal(door, procedure, thrown));
     }
   };
 }
@@ -38,7 +38,7 @@ export function answerStreaming(door: Door, procedure: Procedure) {
       await operated(door, procedure, call, { openSink });
     } catch (thrown) {
       // A stream that was open has been told already.
-      const status = refusal(door, thrown);
+      const status = refusal(door, procedure, thrown);
       if (sink === undefined) call.emit('error', status);
     }
   };
@@ -68,10 +68,10 @@ function requireVersion(headers: RequestHeaders): void {
     throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'of this service it is 1.0: send a2a-version: 1.0' });
 }
 
-function refusal(door: Door, thrown: unknown): ReturnType<typeof failure> {
+function refusal(door: Door, procedure: Procedure, thrown: unknown): ReturnType<typeof failure> {
   const error = A2AError.from(thrown);
   report(door, error);
-  return failure(error, RETRY_AFTER_S * 1_000);
+  return failure(procedure, error, RETRY_AFTER_S * 1_000);
 }
 
 function noStream(): never {

@@ -100,6 +100,12 @@ test('C-6 the 1.0 service takes 1.0 and its patches, and nothing else', async t 
   }
   const old = await failed(client.call('GetTask', { name: 'tasks/x' }, { version: '0.3', metadata: { 'a2a-version': '0.3' } }));
   assert.equal(old.details[0].reason, 'TASK_NOT_FOUND');
+  const current = await failed(client.call('GetTask', { id: 'x' }));
+  assert.deepEqual(
+    [old.message, current.message],
+    ['TaskNotFoundError: Task not found', 'Task not found'],
+    'the Python SDK knows an error of 0.3 by that',
+  );
 });
 
 test('credentials and trace context in metadata reach the door as headers do', async t => {

@@ -83,11 +83,11 @@ export class GrpcSink implements EventSink {
   }
 
   fail(error: A2AError): void {
-    this.#stream.fail(failure(error, RETRY_AFTER_S * 1_000, this.#trailers));
+    this.#stream.fail(failure(this.#procedure, error, RETRY_AFTER_S * 1_000, this.#trailers));
   }
 
   drain(error: A2AError, retryMs: number): void {
-    this.#stream.fail(failure(error, retryMs, this.#trailers));
+    this.#stream.fail(failure(this.#procedure, error, retryMs, this.#trailers));
   }
 
   cut(): void {

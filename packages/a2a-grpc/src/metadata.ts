@@ -1,6 +1,7 @@
 import { Metadata } from '@grpc/grpc-js';
 import type { A2AError } from '@hopline/a2a';
 import type { RequestHeaders } from '@hopline/a2a-door';
+import { errorType } from '@hopline/a2a-proto-03';
 import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
 import type { Procedure } from './services.ts';
 import { type GrpcStatus, grpcStatus } from './status.ts';
@@ -27,6 +28,7 @@ export function extensionHeaders({ dialect }: Procedure, uris: readonly string[]
 
 /** How a call ends that fails. `entries`: more trailers. */
 export function failure(
+  { dialect }: Procedure,
   error: A2AError,
   retryAfterMs: number,
   entries: Readonly<Record<string, string>> = {},
@@ -34,5 +36,6 @@ export function failure(
   const { code, message, details } = grpcStatus(error, retryAfterMs);
   const metadata = metadataOf(entries);
   metadata.set(DETAILS, Buffer.from(details));
-  return { code, details: message, metadata };
+  const type = dialect.name === '1.0' ? undefined : errorType(error.code);
+  return { code, details: type === undefined ? message : `${type}: ${message}`, metadata };
 }

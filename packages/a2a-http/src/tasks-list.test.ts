@@ -71,6 +71,70 @@ test('what was answered here is listed here at once, and a status that changes m
   assert.deepEqual(idsOf(await list(rig)), [first, second]);
 });
 
+test('whoever was told of a task by one process finds it in the next list of any other, though its index knows nothing of it yet', async t => {
+  const rig = await openRig(t);
+  const other = await rig.another();
+  assert.deepEqual(idsOf(await list(other)), []);
+  rig.log.tasks.put = async () => 0;
+  const [asked, done] = await fill(rig, 2);
+  assert.deepEqual(idsOf(await list(other)), [done, asked]);
+  assert.deepEqual(idsOf(await list(other, { status: 'TASK_STATE_INPUT_REQUIRED' })), [asked]);
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  await call(rig, 'send', sendParams(userMessage('y', { taskId: asked! })));
+  const ended = await list(other, { status: 'TASK_STATE_COMPLETED' });
+  assert.deepEqual([idsOf(ended), ended.totalSize], [[asked, done], 2]);
+});
+
+test('of more open tasks than are looked up, the older ones are as the index has them', async t => {
+  const rig = await openRig(t, { limits: { listedOpenTasksMax: 2 } });
+  const other = await rig.another();
+  rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  const ids: string[] = [];
+  for (let n = 0; n < 3; n += 1) {
+    const { result } = await call(rig, 'send', sendParams(userMessage(`${n}`)));
+    ids.push(result.task.id);
+    await sleep(2);
+  }
+  assert.deepEqual(idsOf(await list(other)), ids.toReversed());
+  rig.log.tasks.put = async () => 0;
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  for (const taskId of ids) await call(rig, 'send', sendParams(userMessage('y', { taskId })));
+  assert.deepEqual(idsOf(await list(other, { status: 'TASK_STATE_COMPLETED' })), [ids[2], ids[1]]);
+  assert.deepEqual(
+    idsOf(await list(other, { status: 'TASK_STATE_COMPLETED' })),
+    ids.toReversed(),
+    'the others have ended by now',
+  );
+});
+
+test('a message that was said and not answered yet is no task in a list, and a list does not forget it', async t => {
+  const rig = await openRig(t);
+  const other = await rig.another();
+  const said = Promise.withResolvers<string>();
+  const go = Promise.withResolvers<void>();
+  const { create } = rig.log.tasks;
+  rig.log.tasks.create = async (taskId, value) => {
+    const revision = await create.call(rig.log.tasks, taskId, value);
+    said.resolve(taskId);
+    await go.promise;
+    return revision;
+  };
+  rig.log.tasks.put = async () => 0;
+  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  const say = rig.log.inputs.say.bind(rig.log.inputs);
+  rig.log.inputs.say = async (...args) => {
+    await go.promise;
+    return say(...args);
+  };
+  const sent = call(rig, 'send', sendParams(userMessage('x')));
+  const id = await said.promise;
+  const none = await list(other);
+  assert.deepEqual([none.tasks, none.totalSize], [[], 0]);
+  go.resolve();
+  await sent;
+  assert.deepEqual(idsOf(await list(other)), [id]);
+});
+
 test('filters: context, state, time of the status, and all of them together', async t => {
   const rig = await openRig(t);
   const ids = await fill(rig, 6, n => (n < 4 ? 'one' : 'two'));

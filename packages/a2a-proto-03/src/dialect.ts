@@ -1,4 +1,4 @@
-import { DIALECTS, type Dialect, isObject, type JsonObject, type PushForm } from '@hopline/a2a';
+import { DIALECTS, type Dialect, isObject, type JsonObject, type PushForm, withJsonFieldNames } from '@hopline/a2a';
 import { protoResult, protoTask } from './objects.ts';
 import { protoPushConfig, protoPushConfigs, setPushParams } from './push.ts';
 import { sendParams } from './requests.ts';
@@ -30,6 +30,7 @@ export const dialect03Proto: Dialect = {
   ...json,
   push,
   decodeSend: params => json.decodeSend(objectOr(params, sendParams)),
+  decodeGet: params => json.decodeGet(objectOr(params, withJsonFieldNames)),
   encodeTask: task => protoTask(json.encodeTask(task)),
   encodeEvent: event => protoResult(json.encodeEvent(event)),
   encodeSnapshot: task => json.encodeSnapshot(task).map(protoResult),

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, present } from '@hopline/a2a';
+import { isObject, type JsonObject, present, withJsonFieldNames } from '@hopline/a2a';
 import { jsonPart, protoPart } from './part.ts';
 
 /**
@@ -34,7 +34,7 @@ function protoMessage(message: JsonObject): JsonObject {
 /** `value`: ProtoJSON of a message that a client sent. One that is in the JSON of 0.3 already stays as it is: the specification's examples of HTTP+JSON are written like that. */
 export function jsonMessage(value: unknown): unknown {
   if (!isObject(value) || (value.content === undefined && value.parts !== undefined)) return value;
-  const { role, content, metadata, ...same } = value;
+  const { role, content, metadata, ...same } = withJsonFieldNames(value);
   const { [REFERENCES]: referenceTaskIds, ...own } = isObject(metadata) ? metadata : {};
   return present({
     ...same,

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, present } from '@hopline/a2a';
+import { isObject, type JsonObject, present, withJsonFieldNames } from '@hopline/a2a';
 
 /** A part of the JSON of 0.3 in the form of its proto: the member says what `kind` said. */
 export function protoPart(part: unknown): JsonObject {
@@ -21,6 +21,7 @@ export function jsonPart(part: unknown): JsonObject {
   return present({ kind: text === undefined ? undefined : 'text', text, metadata });
 }
 
-function jsonFile({ fileWithBytes, fileWithUri, name, mimeType }: JsonObject): JsonObject {
+function jsonFile(file: JsonObject): JsonObject {
+  const { fileWithBytes, fileWithUri, name, mimeType } = withJsonFieldNames(file);
   return present({ bytes: fileWithBytes, uri: fileWithUri, name, mimeType });
 }

@@ -1,11 +1,12 @@
-import { isObject, type JsonObject, present } from '@hopline/a2a';
+import { isObject, type JsonObject, present, withJsonFieldNames } from '@hopline/a2a';
 
 /**
  * The params of a set. Three forms are sent: CreateTaskPushNotificationConfigRequest, which is the proto's and the Python SDK's, its `config` alone, as the JavaScript SDK does, and the
  * configuration bare. The resource name in it is not read: Python writes `None` for an id that was not given.
  */
-export function setPushParams(taskId: unknown, body: JsonObject): JsonObject {
-  const outer = isObject(body.config) ? body.config : body;
+export function setPushParams(taskId: unknown, request: JsonObject): JsonObject {
+  const body = withJsonFieldNames(request);
+  const outer = isObject(body.config) ? withJsonFieldNames(body.config) : body;
   const own = isObject(outer.pushNotificationConfig) ? outer.pushNotificationConfig : outer;
   const id = own.id || body.configId;
   return present({ taskId, pushNotificationConfig: { ...own, ...present({ id: id || undefined }) } });

@@ -2,6 +2,7 @@ export type { ForeignResponse } from './decode-event.ts';
 export { decodeForeignEvent, decodeForeignResponse } from './decode-event.ts';
 export type { DecodedEvent, Dialect, Operation, PushForm, UnknownEvent } from './dialect.ts';
 export { frameResult, OPERATIONS, operationOf } from './dialect.ts';
+export { withJsonFieldNames } from './dialect-1.0/json-names.ts';
 export { decodeListTasks } from './dialect-1.0/list-tasks.ts';
 export { REQUEST_SCHEMAS } from './dialect-1.0/request-schemas.ts';
 export { isLegacyTask, legacyOrigin } from './dialect-legacy/origin.ts';

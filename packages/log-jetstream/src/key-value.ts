@@ -74,6 +74,13 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     await this.#write(key, NOTHING, undefined, { [OPERATION]: DELETED });
   }
 
+  async revision(): Promise<number> {
+    const { jsm } = this.#connection;
+    const { state } = await retry(this.#connection, this.#stream, () => jsm.streams.info(this.#stream));
+    // Of a stream that age has emptied the sequence stays, and no watch would ever come to it.
+    return state.messages === 0 ? 0 : state.last_seq;
+  }
+
   async *watch(signal: AbortSignal): AsyncGenerator<Change<V>, void> {
     const reading = {
       stream: this.#stream,
@@ -89,7 +96,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
         const change = this.#toChange(delivery);
-        if (!change || (!ready && change.value === undefined && !given.has(change.key))) continue;
+        if (!ready && change.value === undefined && !given.has(change.key)) continue;
         if (!ready) given.add(change.key);
         yield change;
       }
@@ -122,14 +129,12 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     return retry(this.#connection, this.#stream, get);
   }
 
-  #toChange({ msg, seq }: Delivery): Extract<Change<V>, { type: 'entry' }> | undefined {
+  #toChange({ msg, seq }: Delivery): Extract<Change<V>, { type: 'entry' }> {
     const key = msg.subject.slice(this.#prefix.length);
     if (isRemoval(msg.headers?.get(OPERATION))) return { type: 'entry', key, value: undefined, revision: seq };
     const value = decodeValue<V>(msg.data);
-    if (value === undefined) {
-      this.#connection.onEvent({ type: 'undecodable', where: 'key-value' });
-      return undefined;
-    }
+    // As `get` has it, a key with no value that can be read has none.
+    if (value === undefined) this.#connection.onEvent({ type: 'undecodable', where: 'key-value' });
     return { type: 'entry', key, value, revision: seq };
   }
 }

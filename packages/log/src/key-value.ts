@@ -10,6 +10,8 @@ export interface KeyValue<V> {
   /** Writes if the key still has `revision`; rejects with LogConflict otherwise. */
   update(key: string, value: V, revision: number): Promise<number>;
   delete(key: string): Promise<void>;
+  /** Of the newest write that is kept, whatever its key; 0 when there is none. A watch that has given it out has given out everything before this call. */
+  revision(): Promise<number>;
   /** All entries now, then every change (value undefined: deleted), in order. `ready` marks the end of what was there at the call. */
   watch(signal: AbortSignal): AsyncIterable<Change<V>>;
 }

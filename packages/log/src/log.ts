@@ -36,7 +36,7 @@ export type LeaseValue = {
   checkpoint?: number;
 };
 
-/** Key: the task id. Written on state changes, never per chunk. */
+/** Key: the task id. Written by the relay on state changes, never per chunk; before the first by the door that says the message, with generation and `first` 0. */
 export type TaskIndexEntry = {
   contextId: string;
   /** Whose door lists it. */

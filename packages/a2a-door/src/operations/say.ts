@@ -4,12 +4,13 @@ import { type CancelInput, isSameOwner, type MessageInput } from '@hopline/event
 import type { Ask, Door } from '../door.ts';
 import { fromLog } from '../log-faults.ts';
 import type { Admission } from './admit-message.ts';
+import { enterIndex } from './open-tasks.ts';
 
 /** A message id that can stand in a header as it is: visible ASCII. Others are hashed, as JSON: in UTF-8 all halves of surrogate pairs are one. */
 const HEADER_SAFE = /^[\x21-\x7e]{1,200}$/;
 
 /**
- * Stores the message that begins a task, and enters the task into its conversation. Resolves when the log has acknowledged both; a retry with the same message id is stored once,
+ * Stores the message that begins a task, and enters the task into its conversation and the index. Resolves when the log has acknowledged all of it; a retry with the same message id is stored once,
  * and names the same earlier tasks.
  */
 export async function sayFirst(door: Door, ask: Ask, admission: Admission): Promise<void> {
@@ -19,11 +20,12 @@ export async function sayFirst(door: Door, ask: Ask, admission: Admission): Prom
       throw fromLog(thrown, taskId);
     });
   if (message.contextId !== undefined) {
-    await sayMessage(door, ask, admission, await enter());
+    const [earlier] = await Promise.all([enter(), enterIndex(door, ask, admission)]);
+    await sayMessage(door, ask, admission, earlier);
     return;
   }
   // Nobody knows the name of this context yet: nothing can stand before the task, and nothing need wait.
-  await Promise.all([enter(), sayMessage(door, ask, admission)]);
+  await Promise.all([enter(), enterIndex(door, ask, admission), sayMessage(door, ask, admission)]);
 }
 
 /** Stores what a client said. Resolves when the log has acknowledged it; a retry with the same message id is stored once. */

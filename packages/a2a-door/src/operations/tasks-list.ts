@@ -3,16 +3,15 @@ import { isSameOwner, isTaskId } from '@hopline/events';
 import type { Answer, Ask, Door } from '../door.ts';
 import { comparePlaces, type IndexedTask, type Place } from '../task-index.ts';
 import { withHistory } from './history.ts';
+import { hasFacts, READS_AT_ONCE_MAX, refreshOpen } from './open-tasks.ts';
 
-/** Tasks read from the log at a time. */
-const READS_AT_ONCE_MAX = 8;
 /** Tasks of the index that one page may find gone, or changed so that they match no more; then it ends early, which a page may. */
 const MISSES_MAX = 100;
 /** Characters of JSON after which a page ends early. One task may be larger. */
 const PAGE_CHARS_MAX = 4 * 1024 * 1024;
 
 /**
- * ListTasks: newest status first, by the index of tasks; only those of the page are read from the log. A task whose status changes while a client pages moves to the front, and may be met again
+ * ListTasks: newest status first, by the index of tasks; only those of the page, and open ones, are read from the log. What a client was told of a task at any replica it finds in the next list. A task whose status changes while a client pages moves to the front, and may be met again
  * on the first page: none is missed without having been there.
  */
 export async function tasksList(door: Door, ask: Ask): Promise<Answer> {
@@ -20,8 +19,10 @@ export async function tasksList(door: Door, ask: Ask): Promise<Answer> {
   const after = request.pageToken === undefined ? undefined : placeOf(request.pageToken);
   await door.index.ready();
   const { contextId, state, statusSinceMs = Number.NEGATIVE_INFINITY } = request;
+  await refreshOpen(door, ask, contextId);
   const matching = door.index.newestFirst(
     task =>
+      hasFacts(task) &&
       isSameOwner(task.owner, ask.caller) &&
       task.at >= statusSinceMs &&
       (contextId === undefined || task.contextId === contextId) &&
@@ -49,7 +50,7 @@ async function readPage(door: Door, ask: Ask, request: ListTasksRequest, candida
   while (at < candidates.length && tasks.length < request.pageSize && chars < PAGE_CHARS_MAX && at - tasks.length < MISSES_MAX) {
     if (ask.leaving.aborted) throw new A2AError('UNAVAILABLE');
     const batch = candidates.slice(at, at + Math.min(READS_AT_ONCE_MAX, request.pageSize - tasks.length));
-    const read = await Promise.all(batch.map(({ taskId }) => readTask(door, ask, taskId)));
+    const read = await Promise.all(batch.map(task => readTask(door, ask, task)));
     for (const task of read) {
       if (chars >= PAGE_CHARS_MAX) break;
       at += 1;
@@ -66,12 +67,12 @@ async function readPage(door: Door, ask: Ask, request: ListTasksRequest, candida
 }
 
 /** undefined when retention has removed it. */
-async function readTask(door: Door, { caller }: Ask, taskId: string): Promise<Task | undefined> {
+async function readTask(door: Door, { caller }: Ask, { taskId, generation }: IndexedTask): Promise<Task | undefined> {
   try {
     return (await door.feeds.view(taskId, caller)).task;
   } catch (thrown) {
     if (!(thrown instanceof A2AError) || thrown.code !== 'TASK_NOT_FOUND') throw thrown;
-    door.index.forget(taskId);
+    door.index.forget(taskId, generation);
     return undefined;
   }
 }

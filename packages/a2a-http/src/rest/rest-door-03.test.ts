@@ -132,6 +132,12 @@ test('each mistake is the error object of JSON-RPC, bare, with its HTTP status',
     ['GET /v1/tasks/x', 'VERSION_NOT_SUPPORTED', { headers: { 'a2a-version': '0.1' } }],
   ];
   for (const [line, code, request, status] of cases) assertError(await v1(rig, line, request), code, line, status);
+  const typed = await Promise.all(['GET /v1/tasks/nobody', 'POST /v1/tasks/nobody:fly'].map(line => v1(rig, line)));
+  assert.deepEqual(
+    typed.map(({ body }) => body.type),
+    ['TaskNotFoundError', 'MethodNotFoundError'],
+    'so Python 1.x tells them apart',
+  );
   assert.equal((await v1(rig, 'GET /v1/tasks/x', { headers: { 'a2a-version': '0.3' } })).body.code, -32001);
 });
 

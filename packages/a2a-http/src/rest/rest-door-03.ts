@@ -1,6 +1,6 @@
 import { A2AError, type JsonObject, rpcFailure } from '@hopline/a2a';
 import { type Answer, type Door, operate, report } from '@hopline/a2a-door';
-import { dialect03Proto as dialect } from '@hopline/a2a-proto-03';
+import { dialect03Proto as dialect, errorType } from '@hopline/a2a-proto-03';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { doorRequest } from '../door-request.ts';
 import { setErrorHeaders } from '../error-headers.ts';
@@ -63,9 +63,10 @@ function refuseMethod(reply: FastifyReply, allowed: string[]): FastifyReply {
   return sendRestError03(reply.header('allow', allowed.join(', ')), error, 405);
 }
 
-/** The error object of JSON-RPC, bare: `@a2a-js/sdk` 0.3 finds its kind of error by `code`; Python looks at the status alone. */
+/** The error object of JSON-RPC, bare: `@a2a-js/sdk` 0.3 finds its kind of error by `code`; Python 0.3 looks at the status alone, and 1.x at `type`. */
 function failureOf(error: A2AError): object {
-  return rpcFailure(null, error, dialect.name).error;
+  const type = errorType(error.code);
+  return { ...rpcFailure(null, error, dialect.name).error, ...(type !== undefined && { type }) };
 }
 
 /** What happened before there was a request, in the version it names. */

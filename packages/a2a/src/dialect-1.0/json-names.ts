@@ -7,18 +7,19 @@ import { isObject, type JsonObject } from '../json-value.ts';
  */
 export function withJsonNames(params: unknown): unknown {
   if (!isObject(params)) return params;
-  const renamed = renamedFields(params);
+  const renamed = withJsonFieldNames(params);
   for (const member of ['message', 'configuration']) {
-    if (isObject(renamed[member])) renamed[member] = renamedFields(renamed[member]);
+    if (isObject(renamed[member])) renamed[member] = withJsonFieldNames(renamed[member]);
   }
   const { message } = renamed;
   if (isObject(message) && Array.isArray(message.parts)) {
-    message.parts = message.parts.map(part => (isObject(part) ? renamedFields(part) : part));
+    message.parts = message.parts.map(part => (isObject(part) ? withJsonFieldNames(part) : part));
   }
   return renamed;
 }
 
-function renamedFields(fields: JsonObject): JsonObject {
+/** The fields of one object, without those inside them, under their JSON names. */
+export function withJsonFieldNames(fields: JsonObject): JsonObject {
   const named = Object.entries(fields).map(([name, value]) => [name.replaceAll(/_([a-z])/g, toUpper), value] as const);
   return { ...Object.fromEntries(named), ...fields };
 }

@@ -124,6 +124,21 @@ export const keyValueCases: Case[] = [
     },
   },
   {
+    name: 'revision is that of the newest write of any key, removals too, and a watch comes to it',
+    async run({ log, another }) {
+      const key = `${newTask()}.a`;
+      const other = (await another()).messageIds;
+      const first = await log.messageIds.put(key, value('1'));
+      assert.equal(await other.revision(), first);
+      await log.messageIds.delete(key);
+      assert(first < (await other.revision()));
+      const newest = await log.messageIds.put(`${key}b`, value('2'));
+      assert.equal(await other.revision(), newest);
+      const abort = new AbortController();
+      for await (const change of other.watch(abort.signal)) if (change.type === 'entry' && change.revision === newest) break;
+    },
+  },
+  {
     name: 'watch of an empty bucket is ready at once; one that was aborted gives nothing',
     async run({ log }) {
       const abort = new AbortController();

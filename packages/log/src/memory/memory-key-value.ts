@@ -19,6 +19,10 @@ export class MemoryBucket {
     return cell.revision;
   }
 
+  get revision(): number {
+    return this.#revision;
+  }
+
   listen(listener: (key: string, cell: Cell) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -65,6 +69,11 @@ export class MemoryKeyValue<V> implements KeyValue<V> {
   async delete(key: string): Promise<void> {
     this.#cell(key);
     this.#bucket.write(key, undefined);
+  }
+
+  async revision(): Promise<number> {
+    requireOpen(this.#closed);
+    return this.#bucket.revision;
   }
 
   async *watch(signal: AbortSignal): AsyncGenerator<Change<V>, void> {

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import type { Task } from '@hopline/a2a';
+import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
+import { Cluster } from '../cluster/cluster.ts';
+
+/** Without what these tests are for, about one list in a hundred missed something. */
+const ROUNDS = 40;
+
+let agent: ForeignAgent;
+let cluster: Cluster;
+
+before(async () => {
+  const script = ({ text }: { text: string }) => (text === 'ask' ? [{ inputRequired: 'Which one?' }] : answer(['ok']));
+  agent = await startForeignAgent({ dialect: '1.0', script });
+  cluster = await Cluster.start({ balanced: true, agents: [{ name: 'foreign', adapter: 'a2a', url: agent.url }] });
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await agent?.close();
+});
+
+/** At the replica that did not get the call before. */
+async function call<T>(method: string, params: object): Promise<T> {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+  const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
+  const { result, error } = (await (await fetch(cluster.url, { method: 'POST', headers, body })).json()) as {
+    result: T;
+    error?: object;
+  };
+  assert.equal(error, undefined, JSON.stringify(error));
+  return result;
+}
+
+async function listed(params: object): Promise<string[]> {
+  return (await call<{ tasks: Task[] }>('ListTasks', params)).tasks.map(({ id }) => id);
+}
+
+const message = (text: string, more: object = {}) => ({
+  message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...more },
+});
+
+test('what one replica has told of a task the next list of the other has: that it is there, its state, its end', {
+  timeout: 120_000,
+}, async () => {
+  for (const _replica of cluster.ingresses) await listed({});
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const contextId = randomUUID();
+    const query = round % 2 === 0 ? {} : { contextId };
+    const configuration = { returnImmediately: true };
+    const begun = await call<{ task: Task }>('SendMessage', { ...message('ask', { contextId }), configuration });
+    assert((await listed(query)).includes(begun.task.id));
+    const { task } = await call<{ task: Task }>('SendMessage', message('ask', { contextId }));
+    assert((await listed({ ...query, status: 'TASK_STATE_INPUT_REQUIRED' })).includes(task.id));
+    await call('CancelTask', { id: task.id });
+    assert.equal((await listed({ ...query, status: 'TASK_STATE_CANCELED' }))[0], task.id);
+  }
+  const [first, second] = cluster.balancer!.counts.http as [number, number];
+  assert.equal(first, second);
+});
