@@ -4,7 +4,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 /** An OpenAPI 3.1 document, as far as the fuzzer reads it. */
 export type Parameter = { name: string; in: 'path' | 'query' | 'header'; required?: boolean; schema: JsonObject };
 type Media = { schema?: JsonObject };
-export type Operation = {
+type Operation = {
   operationId: string;
   parameters: Parameter[];
   requestBody?: { required: boolean; content: Record<string, Media> };
