@@ -75,7 +75,7 @@ function strings({ pattern, format, minLength = 0, maxLength = TEXT_CHARS_MAX, c
   if (contentEncoding === 'base64') return fc.base64String(bounds);
   if (format === 'date-time')
     return fc.date({ min: new Date(0), max: new Date('9999-12-31'), noInvalidDate: true }).map(date => date.toISOString());
-  if (format === 'uri') return fc.webUrl();
+  if (pattern?.startsWith('^https?://')) return fc.webUrl();
   if (pattern === undefined) return fc.oneof(fc.string(bounds), fc.string({ ...bounds, unit: 'binary' }));
   const rule = new RegExp(pattern, 'u');
   const near = fc.oneof(

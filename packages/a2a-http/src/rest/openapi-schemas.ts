@@ -82,7 +82,7 @@ const ANSWERS: Record<string, JsonObject> = {
   }),
 };
 
-/** Every URL of a request is a webhook's; the door takes no other scheme, whatever it looks at besides. */
+/** Every URL of a request is a webhook's; the door takes no other scheme. */
 const WEBHOOK = '^https?://[^\\u0000-\\u0020\\u007f]+$';
 
 /**
@@ -93,7 +93,11 @@ function plain(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null) return schema;
   const { reason: _reason, nullable, ...rest } = schema as JsonObject;
   const converted = Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, plain(value)]));
-  if (converted.format === 'uri') converted.pattern = WEBHOOK;
+  if (converted.format === 'uri') {
+    // URLs are read as browsers read them, which is more than RFC 3986 has.
+    delete converted.format;
+    converted.pattern = WEBHOOK;
+  }
   return nullable === true ? { ...converted, type: [converted.type, 'null'] } : converted;
 }
 
