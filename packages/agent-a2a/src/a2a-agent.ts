@@ -4,7 +4,8 @@ import type { Agent, Turn } from '@hopline/agent';
 import type { ForeignAgent } from '@hopline/agent-card';
 import { ForeignClient } from './foreign-client.ts';
 import { ForeignTurn, resumeOf } from './foreign-turn.ts';
-import { A2A_LIMITS, type A2AOptions } from './options.ts';
+import { A2A_LIMITS } from './limits.ts';
+import type { A2AOptions } from './options.ts';
 
 /** Skills of one agent that are passed on. */
 const SKILLS_MAX = 256;

@@ -14,7 +14,8 @@ import type { Turn } from '@hopline/agent';
 import type { ForeignAgent } from '@hopline/agent-card';
 import { type Dispatcher, Agent as HttpAgent } from 'undici';
 import { agentOfCard, cardUrls, withoutCard } from './find-endpoint.ts';
-import { type A2ALimits, AgentFault, type AgentTls, type Skipped, UNREACHABLE } from './options.ts';
+import type { A2ALimits } from './limits.ts';
+import { AgentFault, type AgentTls, type Skipped, UNREACHABLE } from './options.ts';
 import { requestWithin } from './request-within.ts';
 import { Watch } from './watch.ts';
 

@@ -1,3 +1,5 @@
+import type { A2ALimits } from './limits.ts';
+
 /**
  * How the texts of an agent's working statuses add up. `incremental`: each is the next piece of the answer; `cumulative`: each is the answer so far;
  * `whole`: each is an answer of its own, and the newest one counts.
@@ -6,24 +8,6 @@ export type Deltas = 'incremental' | 'cumulative' | 'whole';
 
 /** What the text of a working status is: the answer, a line about progress, or nothing to show. */
 export type StatusText = 'answer' | 'progress' | 'hidden';
-
-export type A2ALimits = {
-  /** The agent's first event must come within, milliseconds. */
-  firstEventMsMax: number;
-  /** The agent may send nothing at all for, milliseconds. The time in which we do not read does not count. */
-  silenceMsMax: number;
-  /** A turn may take in all, milliseconds. */
-  totalMsMax: number;
-  /** One event or one whole answer, bytes. */
-  eventBytesMax: number;
-};
-
-export const A2A_LIMITS: A2ALimits = {
-  firstEventMsMax: 60_000,
-  silenceMsMax: 120_000,
-  totalMsMax: 3_600_000,
-  eventBytesMax: 4 * 1024 * 1024,
-};
 
 /** Something the agent sent that changed nothing; counted by who made the agent, never silent (S2-32). */
 export type Skipped = 'unknown event' | 'malformed frame' | 'repeated message' | 'hidden text' | 'empty marker';
@@ -44,9 +28,6 @@ export type A2AOptions = Partial<A2ALimits> & {
 };
 
 export type AgentTls = { ca?: string; cert?: string; key?: string };
-
-/** Extensions that one agent is asked for; the agents file is checked against it. */
-export const EXTENSIONS_MAX = 16;
 
 /** Why a turn with a foreign agent failed: a sentence without content or credentials. */
 export class AgentFault extends Error {

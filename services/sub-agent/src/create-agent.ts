@@ -4,6 +4,7 @@ import type { Skipped } from '@hopline/agent-a2a';
 import type { LangGraphOptions } from '@hopline/agent-langgraph';
 import type { McpOptions, McpServer } from '@hopline/agent-mcp';
 import type { ModelAgentOptions } from '@hopline/agent-model';
+import { a2aOptions } from './a2a-options.ts';
 import type { AgentEntry, LangGraphEntry, McpEntry, ModelEntry } from './agent-entry.ts';
 import { importAs, loadExport, loadModuleAgent } from './module-agent.ts';
 
@@ -28,9 +29,8 @@ export async function createAgent(entry: AgentEntry, around: CreateAgentOptions)
   const { name: _name, skills: _skills, retries: _retries, forwardText: _forwardText, ...options } = entry;
   switch (options.adapter) {
     case 'a2a': {
-      const { adapter: _adapter, ...rest } = options;
       const { createA2AAgent } = await import('@hopline/agent-a2a');
-      return createA2AAgent({ ...rest, onSkipped });
+      return createA2AAgent({ ...(await a2aOptions(options, { ...around, name: entry.name ?? '' })), onSkipped });
     }
     case 'langgraph': {
       const { createLangGraphAgent } = await import('@hopline/agent-langgraph');
