@@ -30,6 +30,7 @@ async function agentOf(t: TestContext, entry: object, folder = '/nowhere') {
     folder,
     onSkipped: () => {},
     model: { baseUrl: 'http://127.0.0.1:1/v1', apiKey: undefined },
+    webhooks: () => ({ open: () => undefined }),
     secret: variable => VARIABLES[variable],
   });
   t.after(() => agent.close());

@@ -5,6 +5,8 @@ export type A2ALimits = {
   silenceMsMax: number;
   /** A turn may take in all, milliseconds. */
   totalMsMax: number;
+  /** With a webhook the agent's task is looked at this often though nobody called, milliseconds: a call that is lost delays, and does no more. */
+  lostCallMsMax: number;
   /** One event or one whole answer, bytes. */
   eventBytesMax: number;
 };
@@ -13,6 +15,7 @@ export const A2A_LIMITS: A2ALimits = {
   firstEventMsMax: 60_000,
   silenceMsMax: 120_000,
   totalMsMax: 3_600_000,
+  lostCallMsMax: 30_000,
   eventBytesMax: 4 * 1024 * 1024,
 };
 

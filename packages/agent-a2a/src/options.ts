@@ -24,8 +24,18 @@ export type A2AOptions = Partial<A2ALimits> & {
   extensions?: readonly string[];
   /** PEM texts: who signs the agent's certificate, where that is none of the usual ones, and what we show it. */
   tls?: AgentTls;
+  /** Where the agent can call us when it does not stream; absent: it is asked until it is done. */
+  webhooks?: Webhooks;
   onSkipped?: (what: Skipped) => void;
 };
+
+export type Webhooks = {
+  /** An address for the calls of one turn; each of them wakes it up, and says nothing. undefined: there is none that the agent could reach. */
+  open(onCalled: () => void): Webhook | undefined;
+};
+
+/** `url` is a secret: who knows it may call. */
+export type Webhook = { url: string; close(): void };
 
 export type AgentTls = { ca?: string; cert?: string; key?: string };
 
@@ -40,5 +50,7 @@ export class AgentFault extends Error {
   }
 }
 
+export const NO_JSON_RPC =
+  "the agent's card names no JSON-RPC interface of A2A 0.2, 0.3 or 1.0, and agents are spoken to in no other way";
 export const UNREACHABLE = 'the agent cannot be reached';
 export const NO_TERMINAL_STATE = 'the stream ended without a terminal state';

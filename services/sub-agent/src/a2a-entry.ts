@@ -10,7 +10,7 @@ const STATUS_TEXTS = ['answer', 'progress', 'hidden'] as const satisfies readonl
 const EVENT_BYTES_MAX = 64 * 1024 * 1024;
 const HEADERS_MAX = 64;
 /** Where an API key goes that says nothing else. */
-export const API_KEY_HEADER = 'x-api-key';
+const API_KEY_HEADER = 'x-api-key';
 /** RFC 9110, 5.6.2. */
 const HEADER_NAME = "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$";
 

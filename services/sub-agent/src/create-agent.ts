@@ -1,6 +1,6 @@
 import { isAbsolute, join } from 'node:path';
 import type { Agent } from '@hopline/agent';
-import type { Skipped } from '@hopline/agent-a2a';
+import type { Skipped, Webhooks } from '@hopline/agent-a2a';
 import type { LangGraphOptions } from '@hopline/agent-langgraph';
 import type { McpOptions, McpServer } from '@hopline/agent-mcp';
 import type { ModelAgentOptions } from '@hopline/agent-model';
@@ -16,6 +16,8 @@ export type CreateAgentOptions = {
   folder: string;
   onSkipped: (what: Skipped | 'custom payload') => void;
   model: ModelDefaults;
+  /** Where an agent at `url` calls turns that wait for it. */
+  webhooks: (url: string) => Webhooks;
   /** Value of an environment variable that an entry names: credentials do not stand in an agents file. */
   secret: (variable: string) => string | undefined;
 };
@@ -30,7 +32,11 @@ export async function createAgent(entry: AgentEntry, around: CreateAgentOptions)
   switch (options.adapter) {
     case 'a2a': {
       const { createA2AAgent } = await import('@hopline/agent-a2a');
-      return createA2AAgent({ ...(await a2aOptions(options, { ...around, name: entry.name ?? '' })), onSkipped });
+      return createA2AAgent({
+        ...(await a2aOptions(options, { ...around, name: entry.name ?? '' })),
+        webhooks: around.webhooks(options.url),
+        onSkipped,
+      });
     }
     case 'langgraph': {
       const { createLangGraphAgent } = await import('@hopline/agent-langgraph');
