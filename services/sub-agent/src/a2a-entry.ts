@@ -45,7 +45,10 @@ export const a2aFields = {
   extensions: Type.Optional(
     Type.Array(
       // They are sent in one header, with commas between them.
-      Type.String({ pattern: '^[!-+\\-./0-~]{1,1024}$', reason: 'must be a URI, without spaces and commas' }),
+      Type.String({
+        pattern: '^[!-+\\-./0-~]{1,1024}$',
+        reason: 'must be a URI of at most 1024 characters, without spaces and commas',
+      }),
       { maxItems: EXTENSIONS_MAX },
     ),
   ),

@@ -122,10 +122,18 @@ test('an A2A entry: how the agent lets us in, and bounds at their edges', () => 
   refuses({ ...A2A, headersEnv: { 'x-org': 'sk-secret' } }, /: headersEnv\.x-org must be the name of an environment variable$/);
   refuses({ ...A2A, headersEnv: { 'x-org': 'A' }, headers: { 'X-Org': 'b' } }, 'agent "argo": headersEnv.x-org is given twice');
   refuses({ ...A2A, headersEnv: { 'x org': 'A' } }, 'agent "argo": headersEnv has a name that no header can have');
+  const variables = Array.from({ length: 65 }, (_, at) => [`x-${at}`, 'A']);
+  assert.doesNotThrow(() => parse({ ...A2A, headersEnv: Object.fromEntries(variables.slice(1)) }));
+  refuses({ ...A2A, headersEnv: Object.fromEntries(variables) }, /: headersEnv must NOT have more than 64 properties$/);
+  assert.doesNotThrow(() => parse({ ...A2A, extensions: ['x'.repeat(1_024)] }));
+  refuses({ ...A2A, extensions: ['x'.repeat(1_025)] }, /: extensions\.0 must be a URI of at most 1024 characters/);
   const extensions = Array.from({ length: EXTENSIONS_MAX + 1 }, (_, at) => `urn:${at}`);
   assert.doesNotThrow(() => parse({ ...A2A, extensions: extensions.slice(1) }));
   refuses({ ...A2A, extensions }, 'agent "argo": extensions must NOT have more than 16 items');
-  refuses({ ...A2A, extensions: ['urn:a,urn:b'] }, 'agent "argo": extensions.0 must be a URI, without spaces and commas');
+  refuses(
+    { ...A2A, extensions: ['urn:a,urn:b'] },
+    'agent "argo": extensions.0 must be a URI of at most 1024 characters, without spaces and commas',
+  );
   const secure = { ...A2A, url: 'https://argo.test/' };
   refuses({ ...A2A, tls: { caFile: 'a' } }, 'agent "argo": tls belongs to a url that begins with https://');
   refuses({ ...secure, tls: {} }, 'agent "argo": tls names no file');
