@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { request } from 'node:http';
-import { createServer, type ServerOptions } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { createA2AAgent } from '@hopline/agent-a2a';
 import { createAuthority } from '../tls/certificates.ts';
+import { startTlsProxy } from '../tls/tls-proxy.ts';
 import { answer, type ForeignAgentOptions, startForeignAgent } from './foreign-agent.ts';
 import { eventsOf, lastOf, textOf } from './turn.ts';
 
@@ -16,25 +13,6 @@ async function foreignAgent(t: TestContext, options: Partial<ForeignAgentOptions
   const foreign = await startForeignAgent({ dialect: '0.3', script: answer(['hi']), ...options });
   t.after(() => foreign.close());
   return foreign;
-}
-
-/** Speaks TLS and hands every request on to an agent that does not. */
-async function startTls(t: TestContext, to: string, options: ServerOptions): Promise<string> {
-  const server = createServer(options, (incoming, outgoing) => {
-    const { method, headers, url = '/' } = incoming;
-    const passed = request(new URL(url, to), { ...(method && { method }), headers }, answered => {
-      outgoing.writeHead(answered.statusCode ?? 502, answered.headers);
-      answered.pipe(outgoing);
-    });
-    incoming.pipe(passed);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 }
 
 for (const [dialect, header] of [
@@ -54,7 +32,7 @@ for (const [dialect, header] of [
 test('an agent behind TLS is believed when its certificate is signed by whom we were told of, and gets ours when it asks for one', async t => {
   const foreign = await foreignAgent(t, { card: false });
   const server = { ...authority.issue('agent'), ca: authority.cert, requestCert: true, rejectUnauthorized: true };
-  const url = await startTls(t, foreign.url, server);
+  const url = await startTlsProxy(t, foreign.url, server);
   const own = authority.issue('hopline');
   const trusting = createA2AAgent({ url, tls: { ca: authority.cert, ...own } });
   const stranger = createA2AAgent({ url, tls: { ...own } });

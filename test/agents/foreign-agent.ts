@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { answersAtOnce, type Pushes, pushFrames, webhookOf } from './foreign-push.ts';
 import { type CardOptions, cardOf, type ForeignDialect, type Json, METHODS, type Method, SHAPES } from './foreign-shapes.ts';
 import { ForeignTask, type Frame, type Step } from './foreign-task.ts';
 
@@ -39,6 +40,12 @@ export type ForeignAgentOptions = {
   port?: number;
   /** tasks/get and tasks/resubscribe are answered, default true. */
   recoverable?: boolean;
+  /** What it does with a webhook that comes along with a message, default nothing. */
+  pushes?: Pushes;
+  /** A send that asks to wait is answered at once all the same. */
+  neverWaits?: boolean;
+  /** A send that is answered at once tells of the task as it was before the message. */
+  answersAsItWas?: boolean;
   /** Takes no context that it has not named itself. */
   ownContexts?: boolean;
   /** Answers every POST with this HTTP status and no body. */
@@ -49,6 +56,8 @@ export interface ForeignAgent {
   readonly url: string;
   /** Every call, in order. */
   readonly requests: readonly ForeignRequest[];
+  /** HTTP statuses that its calls of webhooks got, in order. */
+  readonly pushed: readonly number[];
   /** Responses that are still open. */
   openStreams(): number;
   /** Cuts everything at once, as a crash would. */
@@ -58,6 +67,7 @@ export interface ForeignAgent {
 /** Starts a foreign A2A agent on 127.0.0.1 that plays a script. It runs a task to its end whether or not a client listens. */
 export async function startForeignAgent(options: ForeignAgentOptions): Promise<ForeignAgent> {
   const requests: ForeignRequest[] = [];
+  const pushed: number[] = [];
   const tasks = new Map<string, ForeignTask>();
   const open = new Set<ServerResponse>();
   const server = createServer((request, response) => {
@@ -88,6 +98,8 @@ export async function startForeignAgent(options: ForeignAgentOptions): Promise<F
     const known = taskId === undefined ? undefined : tasks.get(taskId);
     if ((taskId !== undefined && known === undefined) || (known !== undefined && refuses(method)))
       return fail(response, body.id, -32001);
+    const webhook = webhookOf(body.params);
+    if (webhook !== undefined && options.pushes === 'refused') return fail(response, body.id, -32003);
     const task = known ?? new ForeignTask(SHAPES[options.dialect], contextFor(body.params));
     tasks.set(task.ids.taskId, task);
     const asked: ForeignRequest = {
@@ -103,6 +115,7 @@ export async function startForeignAgent(options: ForeignAgentOptions): Promise<F
     requests.push(asked);
     if (method === 'cancel') task.cancel();
     if (method === 'get' || method === 'cancel') return reply(response, body.id, { result: task.snapshot() });
+    const before = task.snapshot();
     const from = method === 'subscribe' ? task.frames.length : task.begin(body.params.message as Json);
     if (method === 'subscribe' && options.dialect === '1.0')
       sse(response, body.id, { result: SHAPES['1.0'].taskResult(task.snapshot()) });
@@ -111,7 +124,10 @@ export async function startForeignAgent(options: ForeignAgentOptions): Promise<F
       void task.play(typeof options.script === 'function' ? options.script(asked) : options.script);
     }
     if (method !== 'send') return await follow(task, from, response, body.id);
-    await task.ended();
+    if (webhook !== undefined && options.pushes !== undefined)
+      void pushFrames(task, { from, webhook, pushes: options.pushes, pushed });
+    if (options.answersAsItWas === true) return reply(response, body.id, { result: SHAPES[options.dialect].taskResult(before) });
+    if (options.neverWaits !== true && !answersAtOnce(body.params)) await task.ended();
     reply(response, body.id, task.sendResult());
   }
 
@@ -128,6 +144,7 @@ export async function startForeignAgent(options: ForeignAgentOptions): Promise<F
   return {
     url: `${url}${path}`,
     requests,
+    pushed,
     openStreams: () => open.size,
     close: async () => {
       for (const task of tasks.values()) task.stop();

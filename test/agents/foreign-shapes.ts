@@ -138,7 +138,13 @@ export const METHODS: Record<ForeignDialect, Record<string, Method>> = {
   },
 };
 
-export type CardOptions = { name?: string; description?: string; streaming?: boolean; skills?: Json[] };
+export type CardOptions = {
+  name?: string;
+  description?: string;
+  streaming?: boolean;
+  pushNotifications?: boolean;
+  skills?: Json[];
+};
 
 /** Where the agent's card lies, and what is in it. `url` is that of the endpoint. */
 export function cardOf(dialect: ForeignDialect, url: string, options: CardOptions): { path: string; card: Json } {
@@ -146,7 +152,10 @@ export function cardOf(dialect: ForeignDialect, url: string, options: CardOption
     name: options.name ?? 'Foreign Agent',
     description: options.description ?? 'An agent that plays a script',
     version: '1.0.0',
-    capabilities: { streaming: options.streaming ?? true },
+    capabilities: {
+      streaming: options.streaming ?? true,
+      ...(options.pushNotifications !== undefined && { pushNotifications: options.pushNotifications }),
+    },
     defaultInputModes: ['text/plain'],
     defaultOutputModes: ['text/plain'],
     skills: options.skills ?? [{ id: 'script', name: 'Script', description: 'Plays a script', tags: ['script'] }],

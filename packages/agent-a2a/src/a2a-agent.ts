@@ -4,7 +4,8 @@ import type { Agent, Turn } from '@hopline/agent';
 import type { ForeignAgent } from '@hopline/agent-card';
 import { ForeignClient } from './foreign-client.ts';
 import { ForeignTurn, resumeOf } from './foreign-turn.ts';
-import { A2A_LIMITS, type A2AOptions } from './options.ts';
+import { A2A_LIMITS } from './limits.ts';
+import type { A2AOptions } from './options.ts';
 
 /** Skills of one agent that are passed on. */
 const SKILLS_MAX = 256;
@@ -12,7 +13,7 @@ const SKILLS_MAX = 256;
 /** An agent that hands its turns to somebody else's A2A agent of version 0.2, 0.3 or 1.0. Asks it on first need; nothing is checked here. */
 export function createA2AAgent(options: A2AOptions): Agent {
   const { url, description, deltas = 'incremental', text = 'answer', headers = {}, onSkipped = () => {}, ...others } = options;
-  const { extensions = [], tls = {}, ...given } = others;
+  const { extensions = [], tls = {}, webhooks, ...given } = others;
   const limits = { ...A2A_LIMITS, ...given };
   const client = new ForeignClient({ url, headers, extensions, tls, limits, onSkipped });
   let found: ForeignAgent | undefined;
@@ -27,9 +28,10 @@ export function createA2AAgent(options: A2AOptions): Agent {
     run: turn => {
       const ours = foreignContext(url, turn);
       const request = requestOf(turn, ours);
-      const params = (agent: ForeignAgent) => DIALECTS[agent.dialect].encodeSend(request);
-      const { totalMsMax } = limits;
-      return new ForeignTurn({ client, turn, params, context: ours, reader: { deltas, text, onSkipped }, totalMsMax }).run();
+      const params = ({ dialect }: ForeignAgent, webhook?: string) =>
+        DIALECTS[dialect].encodeSend(webhook === undefined ? request : { ...request, blocking: false, push: { url: webhook } });
+      const reader = { deltas, text, onSkipped };
+      return new ForeignTurn({ client, turn, params, context: ours, reader, limits, webhooks }).run();
     },
     close: () => client.close(),
   };

@@ -2,7 +2,7 @@ import { AGENT_CARD_PATHS, decodeAgentCard, type ForeignAgent } from '@hopline/a
 
 /** An agent without a card is taken for one of 0.3 that streams: both can be found wrong by asking it, and then are (see `a2a-agent.ts`). */
 export function withoutCard(url: string): ForeignAgent {
-  return { name: '', description: '', dialect: '0.3', url, streaming: true, skills: [] };
+  return { name: '', description: '', dialect: '0.3', url, streaming: true, pushNotifications: false, skills: [] };
 }
 
 /** Where an agent's card may lie: under its URL, else at the root of its origin; the older path of 0.2 last (C-13). */
@@ -30,6 +30,13 @@ export function agentOfCard(card: unknown, cardUrl: string, configured: string):
   url.pathname = said.pathname;
   url.search = said.search;
   return { ...agent, url: url.href };
+}
+
+/** Whether a card that cannot be used is one all the same: of an agent that is reached in another way than ours. */
+export function namesInterfaces(card: unknown): boolean {
+  if (typeof card !== 'object' || card === null) return false;
+  const { url, supportedInterfaces } = card as { url?: unknown; supportedInterfaces?: unknown };
+  return typeof url === 'string' || (Array.isArray(supportedInterfaces) && supportedInterfaces.length > 0);
 }
 
 function isLocal(host: string): boolean {

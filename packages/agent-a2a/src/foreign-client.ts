@@ -13,8 +13,9 @@ import {
 import type { Turn } from '@hopline/agent';
 import type { ForeignAgent } from '@hopline/agent-card';
 import { type Dispatcher, Agent as HttpAgent } from 'undici';
-import { agentOfCard, cardUrls, withoutCard } from './find-endpoint.ts';
-import { type A2ALimits, AgentFault, type AgentTls, type Skipped, UNREACHABLE } from './options.ts';
+import { agentOfCard, cardUrls, namesInterfaces, withoutCard } from './find-endpoint.ts';
+import type { A2ALimits } from './limits.ts';
+import { AgentFault, type AgentTls, NO_JSON_RPC, type Skipped, UNREACHABLE } from './options.ts';
 import { requestWithin } from './request-within.ts';
 import { Watch } from './watch.ts';
 
@@ -115,6 +116,7 @@ export class ForeignClient {
 
   async #findAgent(): Promise<ForeignAgent> {
     const { url, headers } = this.#options;
+    let otherwise = false;
     for (const cardUrl of cardUrls(url)) {
       const signal = AbortSignal.timeout(CALL_MS_MAX);
       const response = await requestWithin(cardUrl, { headers, dispatcher: this.#http, signal }).catch(cause => {
@@ -127,7 +129,9 @@ export class ForeignClient {
       const card = await readJson(response, CARD_BYTES_MAX).catch(() => undefined);
       const agent = tryCard(card, cardUrl, url);
       if (agent !== undefined) return agent;
+      otherwise ||= namesInterfaces(card);
     }
+    if (otherwise) throw new AgentFault(NO_JSON_RPC, false);
     return withoutCard(url);
   }
 

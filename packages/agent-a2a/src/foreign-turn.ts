@@ -4,7 +4,9 @@ import { type AgentEvent, TASK_ENDED, type Turn } from '@hopline/agent';
 import type { ForeignAgent } from '@hopline/agent-card';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
 import { CALL_MS_MAX, type ForeignClient } from './foreign-client.ts';
-import { AgentFault, NO_TERMINAL_STATE, UNREACHABLE } from './options.ts';
+import type { A2ALimits } from './limits.ts';
+import { AgentFault, NO_TERMINAL_STATE, UNREACHABLE, type Webhooks } from './options.ts';
+import { WebhookCalls } from './webhook-calls.ts';
 
 /** tasks/get after a broken stream: tries while the agent cannot be reached, and the pause between them, milliseconds; doubled each time. */
 const GET_TRIES_MAX = 5;
@@ -19,15 +21,19 @@ const CANCEL_MS_MAX = 2_000;
 
 /** Method not found, unsupported operation: the agent cannot stream although nothing said so. */
 const CANNOT_STREAM: readonly number[] = [-32601, -32004];
+/** Push notifications are not supported, the same by an older name, invalid params: it takes no webhook, or not this one, although its card said so. */
+const CANNOT_CALL: readonly number[] = [-32003, -32004, -32602];
 
 export type ForeignTurnOptions = {
   client: ForeignClient;
   turn: Turn;
-  params: (agent: ForeignAgent) => JsonObject;
+  /** With the address where the agent calls, it need not make us wait. */
+  params: (agent: ForeignAgent, webhook?: string) => JsonObject;
   /** The context we gave the agent, of our own making. */
   context: string;
   reader: ReaderOptions;
-  totalMsMax: number;
+  limits: A2ALimits;
+  webhooks: Webhooks | undefined;
 };
 
 /** What a turn leaves for the agent's next one: the task that asked, and the context where the agent has named it itself. */
@@ -45,13 +51,14 @@ export class ForeignTurn {
   readonly #reader: EventReader;
   readonly #endsAtMs: number;
   #resubscribed = false;
+  #calls: WebhookCalls | undefined;
 
   constructor(options: ForeignTurnOptions) {
     this.#client = options.client;
     this.#turn = options.turn;
     this.#options = options;
     this.#reader = new EventReader(options.reader);
-    this.#endsAtMs = performance.now() + options.totalMsMax;
+    this.#endsAtMs = performance.now() + options.limits.totalMsMax;
   }
 
   async *run(): AsyncGenerator<AgentEvent> {
@@ -66,9 +73,8 @@ export class ForeignTurn {
   async *#events(): AsyncGenerator<AgentEvent> {
     try {
       const agent = await this.#client.agent();
-      const params = this.#options.params(agent);
-      const streamed = agent.streaming && (yield* this.#stream(params));
-      if (!streamed) yield* this.#take(await this.#client.call('send', params, this.#context()));
+      const streamed = agent.streaming && (yield* this.#stream(this.#options.params(agent)));
+      if (!streamed) yield* this.#answered(await this.#send(agent));
       if (!this.#reader.ended) yield* this.#recover(agent);
     } catch (error) {
       if (this.#turn.signal.aborted) return;
@@ -79,8 +85,31 @@ export class ForeignTurn {
         yield { type: 'interrupted', state: 'TASK_STATE_AUTH_REQUIRED', ...waiting };
       else yield { type: 'failed', reason: error.message, retryable: error.retryable };
     } finally {
+      this.#calls?.close();
       await this.#cancel();
     }
+  }
+
+  /** Waits for the answer, or leaves an address where the agent calls when there is something to look at. */
+  async #send(agent: ForeignAgent): Promise<ForeignResponse> {
+    const { params, webhooks } = this.#options;
+    const calls = agent.pushNotifications && webhooks ? new WebhookCalls(webhooks) : undefined;
+    const url = calls?.url;
+    if (calls !== undefined && url !== undefined) {
+      this.#calls = calls;
+      const said = await this.#client.call('send', params(agent, url), this.#context());
+      if (!('error' in said) || !CANNOT_CALL.includes(said.error.code)) return said;
+      this.#calls = undefined;
+      calls.close();
+    }
+    return await this.#client.call('send', params(agent), this.#context());
+  }
+
+  /** Who did not wait may be told of the task as it was: still asking what we have just answered. How it is now will be called. */
+  *#answered(said: ForeignResponse): Generator<AgentEvent> {
+    const resumed = resumeOf(this.#turn).taskId !== undefined && this.#calls !== undefined;
+    if (resumed && isAsking(said)) this.#reader.remember(said.event.task.id, said.event.task.contextId);
+    else yield* this.#take(said);
   }
 
   /** Returns false when the agent turned out not to stream: nothing was begun then. */
@@ -113,6 +142,7 @@ export class ForeignTurn {
    */
   async *#recover(agent: ForeignAgent): AsyncGenerator<AgentEvent> {
     for (let pauseMs = POLL_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MS_MAX)) {
+      await this.#nextCall(pauseMs);
       const task = await this.#get();
       const whole = yield* this.#reader.snapshot(task);
       if (isSettled(task.status.state)) {
@@ -121,9 +151,15 @@ export class ForeignTurn {
       }
       if (isInterrupted(task.status.state)) yield* this.#reader.status(task.status, task.metadata);
       if (agent.streaming && !this.#resubscribed) yield* this.#resubscribe(task.id);
-      else await delay(pauseMs, undefined, { signal: this.#turn.signal });
-      if (performance.now() > this.#endsAtMs) throw new AgentFault('the turn took too long', false);
+      else if (this.#calls === undefined) await delay(pauseMs, undefined, { signal: this.#turn.signal });
     }
+  }
+
+  /** Calls say when to look, not what there is: anybody may have made them, in any order. */
+  async #nextCall(restMs: number): Promise<void> {
+    const msMax = Math.min(this.#options.limits.lostCallMsMax, this.#endsAtMs - performance.now());
+    await this.#calls?.next({ signal: this.#turn.signal, restMs, msMax });
+    if (performance.now() >= this.#endsAtMs - CLOCK_MS) throw new AgentFault('the turn took too long', false);
   }
 
   async #get(): Promise<Task> {

@@ -1,3 +1,5 @@
+import type { A2ALimits } from './limits.ts';
+
 /**
  * How the texts of an agent's working statuses add up. `incremental`: each is the next piece of the answer; `cumulative`: each is the answer so far;
  * `whole`: each is an answer of its own, and the newest one counts.
@@ -6,24 +8,6 @@ export type Deltas = 'incremental' | 'cumulative' | 'whole';
 
 /** What the text of a working status is: the answer, a line about progress, or nothing to show. */
 export type StatusText = 'answer' | 'progress' | 'hidden';
-
-export type A2ALimits = {
-  /** The agent's first event must come within, milliseconds. */
-  firstEventMsMax: number;
-  /** The agent may send nothing at all for, milliseconds. The time in which we do not read does not count. */
-  silenceMsMax: number;
-  /** A turn may take in all, milliseconds. */
-  totalMsMax: number;
-  /** One event or one whole answer, bytes. */
-  eventBytesMax: number;
-};
-
-export const A2A_LIMITS: A2ALimits = {
-  firstEventMsMax: 60_000,
-  silenceMsMax: 120_000,
-  totalMsMax: 3_600_000,
-  eventBytesMax: 4 * 1024 * 1024,
-};
 
 /** Something the agent sent that changed nothing; counted by who made the agent, never silent (S2-32). */
 export type Skipped = 'unknown event' | 'malformed frame' | 'repeated message' | 'hidden text' | 'empty marker';
@@ -40,13 +24,20 @@ export type A2AOptions = Partial<A2ALimits> & {
   extensions?: readonly string[];
   /** PEM texts: who signs the agent's certificate, where that is none of the usual ones, and what we show it. */
   tls?: AgentTls;
+  /** Where the agent can call us when it does not stream; absent: it is asked until it is done. */
+  webhooks?: Webhooks;
   onSkipped?: (what: Skipped) => void;
 };
 
-export type AgentTls = { ca?: string; cert?: string; key?: string };
+export type Webhooks = {
+  /** An address for the calls of one turn; each of them wakes it up, and says nothing. undefined: there is none that the agent could reach. */
+  open(onCalled: () => void): Webhook | undefined;
+};
 
-/** Extensions that one agent is asked for; the agents file is checked against it. */
-export const EXTENSIONS_MAX = 16;
+/** `url` is a secret: who knows it may call. */
+export type Webhook = { url: string; close(): void };
+
+export type AgentTls = { ca?: string; cert?: string; key?: string };
 
 /** Why a turn with a foreign agent failed: a sentence without content or credentials. */
 export class AgentFault extends Error {
@@ -59,5 +50,7 @@ export class AgentFault extends Error {
   }
 }
 
+export const NO_JSON_RPC =
+  "the agent's card names no JSON-RPC interface of A2A 0.2, 0.3 or 1.0, and agents are spoken to in no other way";
 export const UNREACHABLE = 'the agent cannot be reached';
 export const NO_TERMINAL_STATE = 'the stream ended without a terminal state';

@@ -10,7 +10,13 @@ const settings = { name: 'n', description: 'd', version: '1.2.3', url: 'http://h
 test('S4-3 cards of 1.0, 0.3 and 0.2 agents are understood', () => {
   const at = 'http://agent.example:9/.well-known/agent.json';
   const base = { name: 'a', description: 'b', skills: [{ ...skill, examples: ['x'], novelty: 1 }, 'junk'] };
-  const read = { name: 'a', description: 'b', streaming: true, skills: [{ ...skill, examples: ['x'] }] };
+  const read = {
+    name: 'a',
+    description: 'b',
+    streaming: true,
+    pushNotifications: false,
+    skills: [{ ...skill, examples: ['x'] }],
+  };
   const v10 = {
     ...base,
     supportedInterfaces: [
@@ -26,9 +32,15 @@ test('S4-3 cards of 1.0, 0.3 and 0.2 agents are understood', () => {
     url: 'http://rest',
     preferredTransport: 'HTTP+JSON',
     additionalInterfaces: [{ url: 'http://rpc', transport: 'JSONRPC' }],
-    capabilities: { streaming: false },
+    capabilities: { streaming: false, pushNotifications: true },
   };
-  assert.deepEqual(decodeAgentCard(v03, at), { ...read, dialect: '0.3', url: 'http://rpc/', streaming: false });
+  assert.deepEqual(decodeAgentCard(v03, at), {
+    ...read,
+    dialect: '0.3',
+    url: 'http://rpc/',
+    streaming: false,
+    pushNotifications: true,
+  });
   const v02 = { ...base, protocolVersion: '0.2.5', url: '/rpc', capabilities: {} };
   assert.deepEqual(decodeAgentCard(v02, at), { ...read, dialect: '0.3', url: 'http://agent.example:9/rpc' });
   assert.deepEqual(decodeAgentCard(agentCard(settings), at).dialect, '1.0');

@@ -13,6 +13,8 @@ export type ForeignAgent = {
   tenant?: string;
   /** false only where the card says so. */
   streaming: boolean;
+  /** true only where the card says so: it calls a webhook when a task changes. */
+  pushNotifications: boolean;
   skills: AgentSkill[];
 };
 
@@ -29,12 +31,14 @@ export function decodeAgentCard(card: unknown, cardUrl: string): ForeignAgent {
   if (chosen === undefined || !URL.canParse(chosen.url, cardUrl)) {
     throw new A2AError('INVALID_AGENT_RESPONSE', { detail: 'the agent card has no JSON-RPC interface of A2A 0.2, 0.3 or 1.0' });
   }
+  const capabilities = object(card.capabilities);
   return {
     ...chosen,
     url: new URL(chosen.url, cardUrl).href,
     name: text(card.name) ?? '',
     description: text(card.description) ?? '',
-    streaming: object(card.capabilities)?.streaming !== false,
+    streaming: capabilities?.streaming !== false,
+    pushNotifications: capabilities?.pushNotifications === true,
     skills: list(card.skills).filter(isObject).map(decodeSkill),
   };
 }

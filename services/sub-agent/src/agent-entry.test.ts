@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { EXTENSIONS_MAX } from '@hopline/agent-a2a/limits';
 import { parseAgentEntry } from './agent-entry.ts';
 import { subAgentConfig } from './config.ts';
 
@@ -24,6 +25,14 @@ test('the entries of the README are taken as they are', () => {
       description: 'd',
       skills,
     },
+    {
+      ...A2A,
+      auth: { bearerEnv: 'ARGO_TOKEN' },
+      headersEnv: { 'x-org': 'ORG_VAR' },
+      extensions: ['https://example.org/ext/one'],
+    },
+    { ...A2A, auth: { apiKeyEnv: 'ARGO_KEY', header: 'x-key' } },
+    { ...A2A, url: 'https://argo.test/', tls: { caFile: 'ca.pem', certFile: './own.pem', keyFile: '/etc/own.key' } },
     MCP,
     { ...MCP, env: { A: 'b' }, totalMsMax: 1 },
     { name: 'http', adapter: 'mcp', url: 'https://mcp.test/mcp', headers: { a: 'b' } },
@@ -101,4 +110,33 @@ test('a model entry: bounds at their edges, and each of its MCP servers is one o
   refuses({ ...MODEL, silenceMsMax: 280_001 }, /silenceMsMax must be <= 280000$/);
   refuses({ ...MODEL, apiKeyEnv: 'sk-secret' }, 'agent "llm": apiKeyEnv must be the name of an environment variable');
   refuses({ ...MODEL, mcp: [{ url: 'https://x/' }, {}] }, 'agent "llm", mcp.1: give either a command or a url');
+});
+
+test('an A2A entry: how the agent lets us in, and bounds at their edges', () => {
+  const auth = 'agent "argo": auth must be {"bearerEnv": "VARIABLE"} or {"apiKeyEnv": "VARIABLE", "header": "x-api-key"}';
+  for (const value of ['x', {}, { bearerEnv: 'sk-secret' }, { bearerEnv: 'A', apiKeyEnv: 'B' }, { bearerEnv: 'A', header: 'x' }])
+    refuses({ ...A2A, auth: value }, auth);
+  refuses({ ...A2A, auth: { apiKeyEnv: 'A', header: 'x y' } }, auth);
+  refuses({ ...A2A, auth: { bearerEnv: 'A' }, headers: { Authorization: 'x' } }, /auth and another field give the same header$/);
+  refuses({ ...A2A, auth: { apiKeyEnv: 'A' }, headersEnv: { 'X-Api-Key': 'B' } }, /auth and another field give the same header$/);
+  refuses({ ...A2A, headersEnv: { 'x-org': 'sk-secret' } }, /: headersEnv\.x-org must be the name of an environment variable$/);
+  refuses({ ...A2A, headersEnv: { 'x-org': 'A' }, headers: { 'X-Org': 'b' } }, 'agent "argo": headersEnv.x-org is given twice');
+  refuses({ ...A2A, headersEnv: { 'x org': 'A' } }, 'agent "argo": headersEnv has a name that no header can have');
+  const variables = Array.from({ length: 65 }, (_, at) => [`x-${at}`, 'A']);
+  assert.doesNotThrow(() => parse({ ...A2A, headersEnv: Object.fromEntries(variables.slice(1)) }));
+  refuses({ ...A2A, headersEnv: Object.fromEntries(variables) }, /: headersEnv must NOT have more than 64 properties$/);
+  assert.doesNotThrow(() => parse({ ...A2A, extensions: ['x'.repeat(1_024)] }));
+  refuses({ ...A2A, extensions: ['x'.repeat(1_025)] }, /: extensions\.0 must be a URI of at most 1024 characters/);
+  const extensions = Array.from({ length: EXTENSIONS_MAX + 1 }, (_, at) => `urn:${at}`);
+  assert.doesNotThrow(() => parse({ ...A2A, extensions: extensions.slice(1) }));
+  refuses({ ...A2A, extensions }, 'agent "argo": extensions must NOT have more than 16 items');
+  refuses(
+    { ...A2A, extensions: ['urn:a,urn:b'] },
+    'agent "argo": extensions.0 must be a URI of at most 1024 characters, without spaces and commas',
+  );
+  const secure = { ...A2A, url: 'https://argo.test/' };
+  refuses({ ...A2A, tls: { caFile: 'a' } }, 'agent "argo": tls belongs to a url that begins with https://');
+  refuses({ ...secure, tls: {} }, 'agent "argo": tls names no file');
+  refuses({ ...secure, tls: { certFile: 'a' } }, 'agent "argo": tls.certFile and tls.keyFile belong together');
+  refuses({ ...secure, tls: { ca: 'a' } }, 'agent "argo": unknown field tls.ca');
 });

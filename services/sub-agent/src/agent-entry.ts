@@ -1,22 +1,13 @@
 import { RETRIES_MAX } from '@hopline/agent';
-import type { Deltas, StatusText } from '@hopline/agent-a2a';
 import { MODEL_MS_MAX, SERVERS_MAX, STEPS_MAX } from '@hopline/agent-model/limits';
 import { PACE_MAX } from '@hopline/agent-recording';
 import { isAgentName } from '@hopline/events';
 import { Ajv, type ErrorObject } from 'ajv';
 import Type, { type Static, type TProperties } from 'typebox';
+import { a2aFields, checkA2A } from './a2a-entry.ts';
+import { httpUrl, ms, strings, text, variable } from './entry-fields.ts';
 
 /** One entry of the agents file, DESIGN section 8: what every adapter has, and what its own has. */
-
-const MS_MAX = 24 * 60 * 60 * 1000;
-const DELTAS = ['incremental', 'cumulative', 'whole'] as const satisfies readonly Deltas[];
-const STATUS_TEXTS = ['answer', 'progress', 'hidden'] as const satisfies readonly StatusText[];
-const EVENT_BYTES_MAX = 64 * 1024 * 1024;
-const ms = Type.Optional(Type.Integer({ minimum: 1, maximum: MS_MAX }));
-const text = (maxLength: number) => Type.String({ minLength: 1, maxLength });
-const strings = Type.Record(Type.String(), Type.String({ maxLength: 16_384 }));
-const httpUrl = Type.String({ pattern: '^https?://', maxLength: 2_048, reason: 'must begin with http:// or https://' });
-const oneOf = (values: readonly string[]) => ({ reason: `must be one of ${values.join(', ')}` });
 
 const skill = Type.Object(
   {
@@ -43,16 +34,7 @@ function entry<const A extends string, P extends TProperties>(adapter: A, proper
   return Type.Object({ ...common, ...properties }, { additionalProperties: false });
 }
 
-const a2a = entry('a2a', {
-  url: httpUrl,
-  deltas: Type.Optional(Type.Enum([...DELTAS], oneOf(DELTAS))),
-  text: Type.Optional(Type.Enum([...STATUS_TEXTS], oneOf(STATUS_TEXTS))),
-  headers: Type.Optional(strings),
-  firstEventMsMax: ms,
-  silenceMsMax: ms,
-  totalMsMax: ms,
-  eventBytesMax: Type.Optional(Type.Integer({ minimum: 1_024, maximum: EVENT_BYTES_MAX })),
-});
+const a2a = entry('a2a', a2aFields);
 
 const mcpServer = {
   command: Type.Optional(text(1_024)),
@@ -101,9 +83,7 @@ const modelMs = Type.Optional(Type.Integer({ minimum: 1, maximum: MODEL_MS_MAX }
 const model = entry('model', {
   model: text(256),
   baseUrl: Type.Optional(httpUrl),
-  apiKeyEnv: Type.Optional(
-    Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$', reason: 'must be the name of an environment variable' }),
-  ),
+  apiKeyEnv: Type.Optional(variable),
   headers: Type.Optional(strings),
   system: Type.Optional(text(32_768)),
   temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
@@ -117,16 +97,11 @@ const model = entry('model', {
 });
 
 type McpServerEntry = Static<ReturnType<typeof Type.Object<typeof mcpServer>>>;
+export type A2AEntry = Static<typeof a2a>;
 export type McpEntry = Static<typeof mcp>;
 export type LangGraphEntry = Static<typeof langgraph>;
 export type ModelEntry = Static<typeof model>;
-export type AgentEntry =
-  | Static<typeof a2a>
-  | LangGraphEntry
-  | McpEntry
-  | ModelEntry
-  | Static<typeof module>
-  | Static<typeof recording>;
+export type AgentEntry = A2AEntry | LangGraphEntry | McpEntry | ModelEntry | Static<typeof module> | Static<typeof recording>;
 
 const ajv = new Ajv({ strict: false, verbose: true });
 const SCHEMAS = { a2a, langgraph, mcp, model, module, recording } as const;
@@ -144,6 +119,7 @@ export function parseAgentEntry(json: string): AgentEntry {
   // The name is a token of subjects.
   if (entry.name !== undefined && !isAgentName(entry.name))
     throw new Error(`${who}: name must be 1 to 32 of a-z, 0-9 and - (not first)`);
+  if (entry.adapter === 'a2a') checkA2A(who, entry);
   if (entry.adapter === 'mcp') checkMcp(who, entry);
   if (entry.adapter === 'langgraph') checkLangGraph(who, entry);
   if (entry.adapter === 'model')

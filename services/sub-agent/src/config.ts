@@ -36,7 +36,7 @@ const settings = defineServiceConfig({
     type: 'url',
     optional: true,
     schemes: ['http', 'https'],
-    doc: 'Address under which clients reach the endpoint, for the agent card. Without it: the address it listens on.',
+    doc: 'Address under which clients reach the endpoint, for the agent card and for agents that call back. Without it: the address it listens on.',
   },
   OPENAI_BASE_URL: {
     type: 'url',

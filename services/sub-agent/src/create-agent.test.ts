@@ -14,6 +14,7 @@ const make = (entry: object, folder = '/nowhere') =>
     folder,
     onSkipped: () => {},
     model: { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'default-key' },
+    webhooks: () => ({ open: () => undefined }),
     secret: variable => (variable === 'MODEL_KEY' ? 'own-key' : undefined),
   });
 

@@ -1,9 +1,10 @@
 import { isAbsolute, join } from 'node:path';
 import type { Agent } from '@hopline/agent';
-import type { Skipped } from '@hopline/agent-a2a';
+import type { Skipped, Webhooks } from '@hopline/agent-a2a';
 import type { LangGraphOptions } from '@hopline/agent-langgraph';
 import type { McpOptions, McpServer } from '@hopline/agent-mcp';
 import type { ModelAgentOptions } from '@hopline/agent-model';
+import { a2aOptions } from './a2a-options.ts';
 import type { AgentEntry, LangGraphEntry, McpEntry, ModelEntry } from './agent-entry.ts';
 import { importAs, loadExport, loadModuleAgent } from './module-agent.ts';
 
@@ -15,6 +16,8 @@ export type CreateAgentOptions = {
   folder: string;
   onSkipped: (what: Skipped | 'custom payload') => void;
   model: ModelDefaults;
+  /** Where an agent at `url` calls turns that wait for it. */
+  webhooks: (url: string) => Webhooks;
   /** Value of an environment variable that an entry names: credentials do not stand in an agents file. */
   secret: (variable: string) => string | undefined;
 };
@@ -28,9 +31,12 @@ export async function createAgent(entry: AgentEntry, around: CreateAgentOptions)
   const { name: _name, skills: _skills, retries: _retries, forwardText: _forwardText, ...options } = entry;
   switch (options.adapter) {
     case 'a2a': {
-      const { adapter: _adapter, ...rest } = options;
       const { createA2AAgent } = await import('@hopline/agent-a2a');
-      return createA2AAgent({ ...rest, onSkipped });
+      return createA2AAgent({
+        ...(await a2aOptions(options, { ...around, name: entry.name ?? '' })),
+        webhooks: around.webhooks(options.url),
+        onSkipped,
+      });
     }
     case 'langgraph': {
       const { createLangGraphAgent } = await import('@hopline/agent-langgraph');

@@ -6,6 +6,7 @@ import { parseAgentEntry } from './agent-entry.ts';
 import { subAgentConfig } from './config.ts';
 import { createAgent } from './create-agent.ts';
 import { createSubAgent } from './sub-agent.ts';
+import { TurnWebhooks } from './turn-webhooks.ts';
 
 await runService({
   name: 'sub-agent',
@@ -15,10 +16,12 @@ await runService({
   start: async ({ settings, instance, log: logger, telemetry, probes }) => {
     const { metrics } = telemetry;
     const entry = parseAgentEntry(settings.HOPLINE_AGENT);
+    const webhooks = new TurnWebhooks(settings.HOPLINE_PUBLIC_URL);
     const agent = await createAgent(entry, {
       folder: resolve(settings.HOPLINE_AGENTS_DIR),
       model: { baseUrl: settings.OPENAI_BASE_URL, apiKey: settings.OPENAI_API_KEY },
       secret: variable => process.env[variable],
+      webhooks: url => webhooks.forAgent(url),
       onSkipped: what => metrics.inputsDropped.add(1, { agent: entry.name ?? '', reason: what.replaceAll(' ', '_') }),
     });
     const { name = agent.name, skills = [], retries, forwardText } = entry;
@@ -37,6 +40,7 @@ await runService({
       drainMs: settings.HOPLINE_DRAIN_TURNS_MS,
       version: '0.1.0',
       publicUrl: settings.HOPLINE_PUBLIC_URL,
+      webhooks,
       auth,
       tls,
       probes,

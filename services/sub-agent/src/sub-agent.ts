@@ -8,6 +8,7 @@ import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import type { Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import fastify from 'fastify';
+import type { TurnWebhooks } from './turn-webhooks.ts';
 
 export type SubAgentDeps = {
   log: Log;
@@ -24,6 +25,8 @@ export type SubAgentDeps = {
   version: string;
   /** Where clients reach the endpoint; absent: the address it listens on. */
   publicUrl: string | undefined;
+  /** Absent: no agent calls us. */
+  webhooks?: TurnWebhooks;
   /** Absent: the door speaks HTTP. */
   tls?: DoorTls | undefined;
   /** Absent: nobody is asked who they are. */
@@ -55,12 +58,14 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
     agentCard({ name, description: agent.description || name, version, url, skills, capabilities, security: auth?.card }),
   );
   registerProbes(app, deps.probes);
+  deps.webhooks?.register(app);
   const authenticate = auth && { authenticate: auth.authenticate };
   const door = openDoor({ log, role: `agent.${name}`, profile: 'transparent', logger, metrics, extensions, ...authenticate });
   registerA2A(app, door, { card });
   return {
     start: async (host, port) => {
       const address = await app.listen({ host, port });
+      deps.webhooks?.listening(`${address}/`);
       if (deps.publicUrl === undefined) url = `${address}/`;
       const known = Promise.withResolvers<void>();
       const announced = (entry: { skills: AgentSkill[] }) => {
