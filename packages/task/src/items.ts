@@ -40,5 +40,6 @@ export const DROP_REASONS = [
   'no change',
   'illegal transition',
   'not waiting',
+  'too large',
 ] as const;
 export type DropReason = (typeof DROP_REASONS)[number];

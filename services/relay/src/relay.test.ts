@@ -251,6 +251,31 @@ test('promise 1: half of a surrogate pair that waits for the other half survives
   assert.deepEqual([fold.textOf('a'), fold.textOf('b'), fold.textOf('notice')], ['👍', 'ha👍', 'n']);
 });
 
+test('a message that makes a first record larger than the log takes is dropped and counted, and holds nobody up', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog({ shards: 1, recordBytesMax: 4_096 });
+  const dropped = Promise.withResolvers<string | undefined>();
+  const inputsDropped = { add: (_count: number, labels?: { reason?: string }) => dropped.resolve(labels?.reason) };
+  const counting = new Proxy(
+    {},
+    { get: (_target, name) => (name === 'inputsDropped' ? inputsDropped : { add() {}, recordMs() {} }) },
+  );
+  const options = { instance: 'relay', coalesce, metrics: counting as HopMetrics, logger, leaseMs: 120, beatMs: 30 };
+  const relay = await createRelay({ log: log.another(), ...options });
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x'.repeat(3_700) }] };
+  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
+  await log.inputs.say('large', { v: 1, at: Date.now(), from: 'client', input }, { id: 'large:msg' });
+  const stop = new AbortController();
+  const next = (await log.facts.follow('small', 'new', stop.signal))[Symbol.asyncIterator]();
+  await ask(log, 'small');
+  assert.equal((await next.next()).value?.record.facts[0]?.kind, 'task.created');
+  stop.abort();
+  assert.equal(await dropped.promise, 'too_large');
+  assert.equal(await log.facts.last('large'), undefined);
+  await relay.stop();
+});
+
 test('two relays split the shards fairly, and one takes all when the other stops', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another());

@@ -207,8 +207,10 @@ export class TaskPipeline {
       const { seq } = await this.#context.facts.append(record, options);
       this.#newest = seq;
     } catch (error) {
-      if (!(error instanceof RecordTooLarge) || this.#control === undefined || isTooLargeNote(facts)) throw error;
-      await this.#append(this.#failStep(this.#control), oldest);
+      if (!(error instanceof RecordTooLarge) || isTooLargeNote(facts)) throw error;
+      // A task whose first record the log does not take never begins. Doors refuse such a message; another writer's must not hold up the shard.
+      if (this.#control === undefined) this.#dropped('too large', facts.length);
+      else await this.#append(this.#failStep(this.#control), oldest);
       return;
     }
     const events = settled.generation - (this.#control?.generation ?? 0);
