@@ -56,8 +56,10 @@ test('server-everything: several calls in order, by data part and by text', asyn
 
 test('server-everything: progress, images and resources', async t => {
   const agent = everything(t);
-  const long = await eventsOf(agent, 'trigger-long-running-operation {"duration":0.2,"steps":2}');
-  assert.equal(long.filter(event => event.type === 'progress').length, 2);
+  const long = await eventsOf(agent, 'trigger-long-running-operation {"duration":0.3,"steps":3}');
+  // The MCP SDK hands notifications over a tick later than answers, and forgets a call's with its answer: one that comes in the same read as the answer may be lost.
+  const told = long.filter(event => event.type === 'progress').length;
+  assert.ok(told === 2 || told === 3, `${told} of 3 steps`);
   const image = await eventsOf(agent, 'get-tiny-image {}');
   assert.ok(image.some(event => event.type === 'artifact' && event.artifact.parts[0]?.mediaType === 'image/png'));
   const resource = await eventsOf(agent, 'get-resource-reference {"resourceType":"Text","resourceId":1}');
