@@ -104,6 +104,11 @@ export function isTerminal(state: TaskState): state is TerminalState {
   );
 }
 
+/** The name people read and write for a state: `input-required` for TASK_STATE_INPUT_REQUIRED. */
+export function stateWord(state: TaskState): string {
+  return state.replace('TASK_STATE_', '').replaceAll('_', '-').toLowerCase();
+}
+
 export function isInterrupted(state: TaskState): state is InterruptedState {
   return state === 'TASK_STATE_INPUT_REQUIRED' || state === 'TASK_STATE_AUTH_REQUIRED';
 }

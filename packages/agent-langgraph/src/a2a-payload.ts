@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { decodeForeignEvent, type Message, type Metadata, type StreamResponse } from '@hopline/a2a';
-import { isObject, type JsonObject, listOf } from './json.ts';
+import { decodeForeignEvent, isObject, type Message, type Metadata, type StreamResponse } from '@hopline/a2a';
+import { type JsonObject, listOf } from './json.ts';
 
 /** A2A objects that a graph wrote, in 1.0 or 0.3 notation. Their ids of task and context are ours, whatever they say (S1-14, S1-29). */
 

@@ -1,4 +1,5 @@
-import { isObject, listOf, stringOf } from './json.ts';
+import { isObject } from '@hopline/a2a';
+import { listOf, stringOf } from './json.ts';
 
 /** A LangChain message, whether an object of this process or the JSON of a server. */
 export type GraphMessage = {

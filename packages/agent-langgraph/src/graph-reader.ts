@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { isInterrupted, isTerminal, type Message, type StreamResponse } from '@hopline/a2a';
+import { isInterrupted, isObject, isTerminal, type Message, type StreamResponse } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
 import { own, readEvent } from './a2a-payload.ts';
 import { type GraphEvent, GraphFault, type Interrupt } from './graph.ts';
 import { type GraphMessage, readMessage, readMessages } from './graph-message.ts';
 import { Invocations } from './invocations.ts';
-import { isObject, listOf, stringOf } from './json.ts';
+import { listOf, stringOf } from './json.ts';
 import { messageEnding, readOutbox, taskEnding } from './outbox.ts';
 import { askedOf } from './turn-start.ts';
 

@@ -1,3 +1,4 @@
+import { isObject } from '@hopline/a2a';
 import {
   failureOf,
   type Graph,
@@ -10,7 +11,7 @@ import {
   type ThreadState,
 } from './graph.ts';
 import { readInterrupts } from './graph-reader.ts';
-import { isObject, type JsonObject, listOf, stringOf } from './json.ts';
+import { type JsonObject, listOf, stringOf } from './json.ts';
 
 /** What of a compiled graph of `@langchain/langgraph` is used. Nothing of LangGraph is imported: the graph brings its own. */
 type CompiledGraph = {

@@ -1,8 +1,7 @@
-import { isInterrupted, isTerminal, type Message, type Task } from '@hopline/a2a';
+import { isInterrupted, isObject, isTerminal, type Message, type Task } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
 import { own, ownMetadata, readMessageObject, readTask } from './a2a-payload.ts';
 import { GraphFault } from './graph.ts';
-import { isObject } from './json.ts';
 
 type Done = Extract<AgentEvent, { type: 'done' }>;
 

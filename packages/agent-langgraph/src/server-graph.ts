@@ -1,3 +1,4 @@
+import { isObject } from '@hopline/a2a';
 import {
   failureOf,
   type Graph,
@@ -9,7 +10,7 @@ import {
   type ThreadState,
 } from './graph.ts';
 import { readInterrupts } from './graph-reader.ts';
-import { isObject, type JsonObject, listOf, stringOf } from './json.ts';
+import { type JsonObject, listOf, stringOf } from './json.ts';
 import { ServerClient } from './server-client.ts';
 import { uuidOf } from './thread.ts';
 

@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
-import type { Message } from '@hopline/a2a';
+import { isObject, type Message } from '@hopline/a2a';
 import type { Turn } from '@hopline/agent';
 import { type Graph, GraphFault, type Interrupt, type RunInput, type ThreadState } from './graph.ts';
 import { readMessages } from './graph-message.ts';
-import { isObject } from './json.ts';
 
 /**
  * How a turn begins. `run`: with this input. `asked`: the thread already waits for an answer. `finished`: the thread already has the answer. The last two are what is left to say after a process died between

@@ -1,4 +1,4 @@
-import type { Part } from '@hopline/a2a';
+import { isObject, type Part } from '@hopline/a2a';
 import { CALLS_MAX } from './limits.ts';
 
 export type ToolCall = { tool: string; args: Record<string, unknown> };
@@ -95,8 +95,4 @@ function parseObject(json: string): Record<string, unknown> | undefined {
   } catch {
     return undefined;
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

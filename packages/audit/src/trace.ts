@@ -1,3 +1,4 @@
+import { stateWord } from '@hopline/a2a';
 import { type AgentRecord, codePoints, type Fact, type Producer } from '@hopline/events';
 import type { Log, StoredInput } from '@hopline/log';
 import { type Percentiles, percentilesOf } from './percentiles.ts';
@@ -60,7 +61,7 @@ export async function traceTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: stri
   return {
     taskId,
     contextId,
-    state: wordOf(state),
+    state: stateWord(state),
     traces: [...new Set(inputs.flatMap(({ trace }) => trace?.traceparent?.split('-')[1] ?? []))],
     said: saidBy(inputs, startMs),
     shown,
@@ -69,17 +70,13 @@ export async function traceTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: stri
   };
 }
 
-function wordOf(state: string): string {
-  return state.replace('TASK_STATE_', '').replaceAll('_', '-').toLowerCase();
-}
-
 function shownOf(fact: Fact, startMs: number): Shown[] {
   if (!('event' in fact)) return [];
   const base = { generation: fact.generation, atMs: fact.at - startMs, append: false, last: false };
   if (fact.kind === 'task.created') return [{ ...base, what: 'task', characters: 0 }];
   if (fact.kind === 'status.changed') {
     const { state, message } = fact.event.statusUpdate.status;
-    return [{ ...base, what: wordOf(state), characters: charactersOf(message?.parts ?? []) }];
+    return [{ ...base, what: stateWord(state), characters: charactersOf(message?.parts ?? []) }];
   }
   const { artifact, append = false, lastChunk = false } = fact.event.artifactUpdate;
   const { chunk } = fact;

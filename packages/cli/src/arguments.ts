@@ -1,7 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { TASK_STATES, type TaskState } from '@hopline/a2a';
+import { stateWord, TASK_STATES, type TaskState } from '@hopline/a2a';
 import type { CommandName, HELP } from './help.ts';
-import { wordOf } from './list.ts';
 import { UsageError } from './usage-error.ts';
 
 export const URL_DEFAULT = 'http://127.0.0.1:8000/';
@@ -114,9 +113,9 @@ function tooMany(command: CommandName): string {
 
 function stateFrom(word: string | undefined): TaskState | undefined {
   if (word === undefined) return undefined;
-  const state = TASK_STATES.find(one => wordOf(one) === word.toLowerCase());
+  const state = TASK_STATES.find(one => stateWord(one) === word.toLowerCase());
   if (state === undefined)
-    throw new UsageError(`--state is one of ${TASK_STATES.map(wordOf).join(', ')}; see hopline list --help`);
+    throw new UsageError(`--state is one of ${TASK_STATES.map(stateWord).join(', ')}; see hopline list --help`);
   return state;
 }
 

@@ -1,4 +1,4 @@
-import type { Task, TaskState } from '@hopline/a2a';
+import { stateWord, type Task, type TaskState } from '@hopline/a2a';
 import type { CommandContext } from './command.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { showNotices } from './show-stream.ts';
@@ -36,10 +36,5 @@ export async function list(context: CommandContext, { contextId, state, limit }:
 }
 
 function lineOf({ id, status }: Task): string {
-  return `${id}  ${status.timestamp ?? '-'}  ${wordOf(status.state)}`;
-}
-
-/** `input-required` for TASK_STATE_INPUT_REQUIRED: what `--state` takes. */
-export function wordOf(state: TaskState): string {
-  return state.replace('TASK_STATE_', '').replaceAll('_', '-').toLowerCase();
+  return `${id}  ${status.timestamp ?? '-'}  ${stateWord(status.state)}`;
 }

@@ -1,7 +1,6 @@
-import { A2AError, type JsonObject, type Message, type Operation, type Task } from '@hopline/a2a';
+import { A2AError, isObject, type JsonObject, type Message, type Operation, type Task } from '@hopline/a2a';
 import { type Card, type CardOptions, readCard, verifiedCard } from './card.ts';
 import { FailedTry } from './failed-try.ts';
-import { isObject } from './json.ts';
 import type { ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
 import { noA2A, resultOf, type Transport } from './transport.ts';

@@ -1,9 +1,9 @@
-import type { JsonObject } from '@hopline/a2a';
+import { isObject, type JsonObject } from '@hopline/a2a';
 import { AGENT_CARD_PATHS, decodeAgentCard, type ForeignAgent } from '@hopline/agent-card';
 import { type CardKeyOf, verifyAgentCard } from '@hopline/agent-card/verify';
 import { FailedTry } from './failed-try.ts';
-import { isObject, parseJson } from './json.ts';
 import type { CallOptions } from './notice.ts';
+import { parseJson } from './parse-json.ts';
 import { textOf } from './read-body.ts';
 import { noA2A, type RequestOptions, type Transport } from './transport.ts';
 

@@ -1,6 +1,6 @@
-import { A2AError, type Dialect, decodeSse, SSE_CONTENT_TYPE, type StreamResponse } from '@hopline/a2a';
+import { A2AError, type Dialect, decodeSse, isObject, SSE_CONTENT_TYPE, type StreamResponse } from '@hopline/a2a';
 import { FailedTry } from './failed-try.ts';
-import { isObject, parseJson } from './json.ts';
+import { parseJson } from './parse-json.ts';
 import { chunksOf } from './read-body.ts';
 import { RetryLine } from './retry-line.ts';
 import { errorOf } from './rpc-error.ts';

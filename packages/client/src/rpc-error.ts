@@ -1,5 +1,4 @@
-import { A2A_ERRORS, A2AError, type A2AErrorCode, type JsonObject } from '@hopline/a2a';
-import { isObject } from './json.ts';
+import { A2A_ERRORS, A2AError, type A2AErrorCode, isObject, type JsonObject } from '@hopline/a2a';
 
 /**
  * The `error` of a JSON-RPC response as a typed error. A number stands for several codes where `data` names one of them (-32600, -32603); a number nobody knows is INTERNAL_ERROR.

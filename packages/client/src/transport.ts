@@ -3,13 +3,14 @@ import {
   type A2AErrorCode,
   DIALECTS,
   type Dialect,
+  isObject,
   type JsonObject,
   type Operation,
   SSE_CONTENT_TYPE,
   VERSION_HEADER,
 } from '@hopline/a2a';
 import { FailedTry } from './failed-try.ts';
-import { isObject, parseJson } from './json.ts';
+import { parseJson } from './parse-json.ts';
 import { textOf } from './read-body.ts';
 import { errorOf } from './rpc-error.ts';
 
