@@ -114,6 +114,14 @@ function wrapped(tree: Tree, times: number): Tree {
   return deep;
 }
 
+/** What one step repeats may become so long; bytes. Three steps one in another were gigabytes. */
+const GROWN_BYTES_MAX = 128 * 1024;
+const GROWN_TIMES_MAX = 300;
+
+function times(what: Tree): number {
+  return Math.min(GROWN_TIMES_MAX, Math.ceil(GROWN_BYTES_MAX / textOf(what).length));
+}
+
 function applied(tree: Tree, { at, how, value, name }: Step): void {
   const places = placesOf(tree);
   const place = places[at % places.length];
@@ -124,7 +132,7 @@ function applied(tree: Tree, { at, how, value, name }: Step): void {
     const item = holder.items[index]!;
     if (how === 'drop') holder.items.splice(index, 1);
     else if (how === 'twice') holder.items.push(item);
-    else if (how === 'grow') holder.items.push(...Array.from({ length: 300 }, () => item));
+    else if (how === 'grow') holder.items.push(...Array.from({ length: times(item) }, () => item));
     else holder.items[index] = how === 'deep' ? wrapped(item, (at % 80) + 1) : hostile;
   } else if ('members' in holder) {
     const member = holder.members[index]!;
@@ -133,7 +141,7 @@ function applied(tree: Tree, { at, how, value, name }: Step): void {
     else if (how === 'twice') holder.members.push([member[0], hostile]);
     else if (how === 'add') holder.members.push([name, hostile]);
     else if (how === 'grow')
-      holder.members.push(...Array.from({ length: 300 }, (_, n): [string, Tree] => [`${name}${n}`, hostile]));
+      holder.members.push(...Array.from({ length: times(hostile) }, (_, n): [string, Tree] => [`${name}${n}`, hostile]));
     else member[1] = how === 'deep' ? wrapped(member[1], (at % 80) + 1) : hostile;
   }
 }

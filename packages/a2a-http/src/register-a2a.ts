@@ -4,6 +4,7 @@ import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { registerAgentCard } from './agent-card-route.ts';
 import { answerJsonRpc, sendError } from './json-rpc-door.ts';
+import { readBodiesThatAreRefused } from './refused-body.ts';
 import { registerOpenApi } from './rest/openapi.ts';
 import { registerRest, sendRestError } from './rest/rest-door.ts';
 import { registerRest03, sendRestFault03 } from './rest/rest-door-03.ts';
@@ -11,6 +12,9 @@ import { registerRest03, sendRestFault03 } from './rest/rest-door-03.ts';
 export type A2AHttpOptions = {
   card: PublishedCard;
 };
+
+/** A connection that is not idle so long after its door began to close is cut; milliseconds. Longer than streams take to end, and than a read waits for the log. */
+export const CLOSE_MS_MAX = 6_000;
 
 const JSON_TYPES = ['application/json', 'application/a2a+json'];
 const PATHS = ['/', '/a2a'];
@@ -22,6 +26,7 @@ const PATHS = ['/', '/a2a'];
 export function registerA2A(app: FastifyInstance, door: Door, options: A2AHttpOptions): void {
   const { limits, metrics } = door;
   app.server.maxConnections = limits.connectionsMax;
+  readBodiesThatAreRefused(app);
   app.register(async scope => {
     takeJsonBytes(scope, limits);
     scope.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => sendFault(door, error, reply));
@@ -36,7 +41,7 @@ export function registerA2A(app: FastifyInstance, door: Door, options: A2AHttpOp
   app.register(async scope => {
     takeJsonBytes(scope, limits);
     scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) =>
-      sendRestError(request, reply, faultOf(door, error, reply)),
+      sendRestError(request, reply, faultOf(door, error)),
     );
     registerRest(scope, door);
     registerOpenApi(scope, options.card);
@@ -44,12 +49,15 @@ export function registerA2A(app: FastifyInstance, door: Door, options: A2AHttpOp
   app.register(async scope => {
     takeJsonBytes(scope, limits);
     scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) =>
-      sendRestFault03(request, reply, faultOf(door, error, reply)),
+      sendRestFault03(request, reply, faultOf(door, error)),
     );
     registerRest03(scope, door);
   });
-  // Fastify waits for open responses before it closes: streams must end first, or it waits for ever.
-  app.addHook('preClose', async () => door.drain());
+  // Fastify waits for open responses before it closes: streams must end first, or it waits for ever. So it would for half a request: Node looks for late ones no more once its server closes.
+  app.addHook('preClose', async () => {
+    door.drain();
+    setTimeout(() => app.server.closeAllConnections(), CLOSE_MS_MAX).unref();
+  });
   app.addHook('onClose', async () => door.close());
   // Before the body is read: what is wrong with that would be answered first, by the framework and in its words.
   app.addHook('onRequest', async (request, reply) => (request.is404 ? sendNotFound(reply) : undefined));
@@ -69,17 +77,15 @@ function takeJsonBytes(scope: FastifyInstance, limits: Limits): void {
 
 /** What happened before there was a request, as JSON-RPC has it: only here with an HTTP status. */
 function sendFault(door: Door, thrown: { statusCode?: number }, reply: FastifyReply): FastifyReply {
-  const error = faultOf(door, thrown, reply);
+  const error = faultOf(door, thrown);
   const status = error.code === 'CONTENT_TYPE_NOT_SUPPORTED' ? 415 : error.row.http;
   return sendError(reply, null, error, DIALECTS['1.0'], { status });
 }
 
 /** Too large, not JSON by its type, cut. Never an error's own text. */
-function faultOf(door: Door, thrown: { statusCode?: number }, reply: FastifyReply): A2AError {
+function faultOf(door: Door, thrown: { statusCode?: number }): A2AError {
   const status = thrown.statusCode ?? 500;
   if (status === 413) {
-    // What is left of the body is not read: the connection is of no more use.
-    reply.header('connection', 'close');
     return new A2AError('REQUEST_TOO_LARGE', { detail: `the body is larger than ${door.limits.bodyBytesMax} bytes` });
   }
   if (status === 415) return new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail: 'send application/json' });

@@ -1,3 +1,4 @@
+import type { ServerOptions } from 'node:https';
 import { A2A_JSON_TYPE, A2AError, httpJsonFailure } from '@hopline/a2a';
 import type { Limits } from '@hopline/a2a-door';
 import type { FastifyReply } from 'fastify';
@@ -5,9 +6,16 @@ import type { FastifyReply } from 'fastify';
 /** Characters of one part of a path; a longer one names nothing. */
 const PATH_PART_CHARS_MAX = 1_024;
 
-/** Settings of the HTTP server under the door. */
-export function serverOptions(limits: Limits) {
+/** How often connections are looked at for requests that are late; milliseconds. */
+export const LATE_REQUEST_CHECK_MS = 1_000;
+
+/** Settings of the HTTP server under the door; of an HTTPS server where there are `tls` options. */
+export function serverOptions(limits: Limits, tls?: ServerOptions) {
+  // Node swaps its two bounds where the one for headers is the larger, as its default of 60 s is: a body would have that long, looked at every 30 s.
+  const server = { headersTimeout: limits.requestMsMax, connectionsCheckingInterval: LATE_REQUEST_CHECK_MS };
   return {
+    http: server,
+    https: tls === undefined ? null : { ...tls, ...server },
     bodyLimit: limits.bodyBytesMax,
     maxRequestsPerSocket: limits.requestsPerConnectionMax,
     requestTimeout: limits.requestMsMax,

@@ -41,7 +41,7 @@ export type Ingress = {
 export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const { log, logger, metrics, profile, auth, tenants = [] } = deps;
   const limits = { ...LIMITS, ...deps.limits };
-  const app = fastify({ ...serverOptions(limits), https: deps.tls?.options ?? null });
+  const app = fastify(serverOptions(limits, deps.tls?.options));
   deps.tls?.keepFresh(app.server);
   const stop = new AbortController();
   const agents = new LiveAgents(() => performance.now());

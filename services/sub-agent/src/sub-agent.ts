@@ -46,7 +46,7 @@ export type SubAgent = {
 /** One agent: a worker for the supervisor's calls, and an A2A endpoint of its own for whoever calls it directly (S0-46). Both run the same turns. */
 export function createSubAgent(deps: SubAgentDeps): SubAgent {
   const { log, name, agent, logger, metrics, version, auth } = deps;
-  const app = fastify({ ...serverOptions(LIMITS), https: deps.tls?.options ?? null });
+  const app = fastify(serverOptions(LIMITS, deps.tls?.options));
   deps.tls?.keepFresh(app.server);
   const stop = new AbortController();
   let serving: Promise<void> = Promise.resolve();
