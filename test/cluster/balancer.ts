@@ -28,11 +28,15 @@ const HOST = '127.0.0.1';
 /** Of one connection, not of a request: [RFC 9110] 7.6.1. */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade']);
 const BAD_GATEWAY = 502;
+/** Longer than any client keeps an idle connection, milliseconds: with Node's 5 s, one that a busy machine held up wrote its next request into a connection that was just closed. */
+const KEEP_ALIVE_MS = 120_000;
 
 export async function startBalancer(replicas: readonly Replica[]): Promise<Balancer> {
   const counts = { http: replicas.map(() => 0), grpc: replicas.map(() => 0) };
   const nextHttp = roundRobin(counts.http);
-  const http = createServer((request, response) => forward(replicas[nextHttp()]!.httpPort, request, response));
+  const http = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
+    forward(replicas[nextHttp()]!.httpPort, request, response),
+  );
   const sessions = new Sessions(replicas.map(({ grpcPort }) => grpcPort ?? 0));
   const nextGrpc = roundRobin(counts.grpc);
   const grpc = createHttp2Server();

@@ -1,5 +1,5 @@
 import type { Fact } from '@hopline/events';
-import type { Log, StoredFacts } from '@hopline/log';
+import { type Log, readTask, type StoredFacts } from '@hopline/log';
 
 /** A tool call that an earlier attempt began and never ended. */
 type OrphanTool = { lane: string; tool: string; callId: string };
@@ -20,8 +20,7 @@ export async function readEarlier(log: Log, newest: StoredFacts, producer: strin
   const closed = new Set<string>();
   const shown = new Set<string>();
   const orphans = new Map<string, OrphanTool>();
-  const { control, first } = newest.record;
-  for await (const { record } of log.facts.read(control.taskId, first || newest.seq)) {
+  for await (const { record } of readTask(log.facts, newest)) {
     for (const fact of record.facts)
       if (fact.kind === 'artifact.updated' && fact.producer === producer) note(fact, { closed, shown, orphans });
   }

@@ -1,6 +1,6 @@
 import { type Artifact, isTerminal } from '@hopline/a2a';
 import { ordinalsOf } from '@hopline/events';
-import type { Log, StoredInput } from '@hopline/log';
+import { type Log, readTask, type StoredInput } from '@hopline/log';
 import { Replay } from './replay.ts';
 import { Stored } from './stored.ts';
 import type { InputKind, Tallies } from './tally.ts';
@@ -24,7 +24,7 @@ export async function auditTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: stri
   const newest = await log.facts.last(taskId);
   if (newest === undefined) return undefined;
   const stored = new Stored();
-  for await (const { record } of log.facts.read(taskId, newest.record.first || newest.seq)) stored.take(record);
+  for await (const { record } of readTask(log.facts, newest)) stored.take(record);
   const replay = new Replay();
   const inputs: StoredInput[] = [];
   for await (const input of log.inputs.read(taskId)) inputs.push(input);
@@ -58,12 +58,11 @@ function conclude(taskId: string, { tallies, view, hasHole }: Replay, stored: St
 }
 
 function wait(tallies: Tallies, { record }: StoredInput): void {
-  const inputs = 'input' in record ? [record.input] : record.inputs;
-  for (const input of inputs) {
-    const isAgents = input.kind !== 'message' && input.kind !== 'cancel' && input.kind !== 'timeout';
-    const count = isAgents ? ordinalsOf(input) : 1;
-    tallies[input.kind].said += count;
-    tallies[input.kind].waiting += count;
+  const counts =
+    'input' in record ? [[record.input.kind, 1] as const] : record.inputs.map(input => [input.kind, ordinalsOf(input)] as const);
+  for (const [kind, count] of counts) {
+    tallies[kind].said += count;
+    tallies[kind].waiting += count;
   }
 }
 

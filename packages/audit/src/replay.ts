@@ -17,13 +17,13 @@ export class Replay {
   readonly #seen = new Map<string, Seen>();
 
   take({ taskId, record }: StoredInput): void {
-    if (!('input' in record)) {
+    if (record.from !== 'client' && record.from !== 'relay') {
       this.#takeAgent(record);
       return;
     }
-    const { input } = record;
-    this.tallies[input.kind].said += 1;
-    this.#decide(input.kind === 'timeout' ? input : { kind: 'client', taskId, input }, input.kind, 1, record.at);
+    this.tallies[record.input.kind].said += 1;
+    const item: Item = record.from === 'relay' ? record.input : { kind: 'client', taskId, input: record.input };
+    this.#decide(item, record.input.kind, 1, record.at);
   }
 
   #takeAgent(record: AgentRecord): void {

@@ -1,13 +1,14 @@
-import type { AgentInput, ClientInput, TimeoutInput } from '@hopline/events';
+import type { AgentInput, ClientInput, RelayInput } from '@hopline/events';
 import type { DropReason } from '@hopline/task';
 
-export type InputKind = (ClientInput | TimeoutInput | AgentInput)['kind'];
+export type InputKind = (ClientInput | RelayInput | AgentInput)['kind'];
 
 /** Every kind of input, tokens counted one by one: none may be left out of the books (S2-13, S2-32). */
 export const INPUT_KINDS = [
   'message',
   'cancel',
   'timeout',
+  'carry',
   'open',
   'text',
   'close',

@@ -1,6 +1,6 @@
 import { stateWord } from '@hopline/a2a';
 import { type AgentRecord, codePoints, type Fact, type Producer } from '@hopline/events';
-import type { Log, StoredInput } from '@hopline/log';
+import { type Log, readTask, type StoredInput } from '@hopline/log';
 import { type Percentiles, percentilesOf } from './percentiles.ts';
 
 /** What one producer said in one attempt, in numbers: never what it was. */
@@ -53,7 +53,7 @@ export async function traceTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: stri
   const inputs: StoredInput[] = [];
   for await (const input of log.inputs.read(taskId)) inputs.push(input);
   const facts: Fact[] = [];
-  for await (const { record } of log.facts.read(taskId, newest.record.first || newest.seq)) facts.push(...record.facts);
+  for await (const { record } of readTask(log.facts, newest)) facts.push(...record.facts);
   const startMs = Math.min(...inputs.map(({ record }) => record.at), facts[0]?.at ?? Number.POSITIVE_INFINITY);
   const shown = facts.flatMap(fact => shownOf(fact, startMs));
   const chunks = shown.flatMap(({ chunk }) => (chunk === undefined ? [] : [chunk]));

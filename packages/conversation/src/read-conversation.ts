@@ -1,6 +1,6 @@
 import { isInterrupted, type Message } from '@hopline/a2a';
 import type { TaskControl } from '@hopline/events';
-import type { Log, StoredFacts } from '@hopline/log';
+import { type Log, readTask, type StoredFacts } from '@hopline/log';
 import { CONVERSATION_LIMITS, type ConversationLimits } from './limits.ts';
 import { type SaidTurn, SaidTurns } from './said-turns.ts';
 
@@ -46,8 +46,7 @@ async function readEarlier(log: Facts, taskId: string, control: TaskControl): Pr
 
 async function readTurns(log: Facts, newest: StoredFacts): Promise<SaidTurns> {
   const turns = new SaidTurns();
-  const { control, first } = newest.record;
-  for await (const { record } of log.facts.read(control.taskId, first || newest.seq)) {
+  for await (const { record } of readTask(log.facts, newest)) {
     for (const fact of record.facts) turns.take(fact);
   }
   return turns;

@@ -200,6 +200,16 @@ export type FactRecord = {
   v: 1;
   facts: Fact[];
   control: TaskControl;
-  /** Log sequence of the task's first record, so that a reader starts there (12 ms instead of 150 ms in a million messages); 0 in that first record. */
+  /**
+   * Log sequence of the record with which the task begins, so that a reader starts there (12 ms instead of 150 ms in a million messages): its first one, or the first in which its facts were carried
+   * forward. 0 in that record itself.
+   */
   first: number;
+  /** When the record at `first` was stored, epoch milliseconds. Absent in logs of before 2026-11-22. */
+  since?: number;
+  /** Facts of earlier records, stored again before retention removes those; `facts` is empty then. */
+  carried?: CarriedFacts;
 };
+
+/** Part 1, 2, … of all facts of a task up to here, as they were. For readers that begin here: who has them passes them over. */
+export type CarriedFacts = { part: number; last: boolean; facts: Fact[] };

@@ -45,6 +45,15 @@ export type TimeoutInput = {
   question: number;
 };
 
+/**
+ * The beginning of an open task comes near the end of its retention: its facts are to be stored again. Only the relay says it. `since` names the beginning that is meant
+ * (`FactRecord.since`): once it was carried forward there is nothing to do.
+ */
+export type CarryInput = { kind: 'carry'; since: number };
+
+/** What relays say to themselves, through the inputs so that it has its place in their order. */
+export type RelayInput = TimeoutInput | CarryInput;
+
 /** What the client sees of a lane: repeated on every chunk (S0-8). */
 export type LaneArtifact = {
   /** Id of the artifact where a profile fixes it; else it is made of the lane. Never an agent's. */
@@ -173,7 +182,7 @@ export type AgentRecord = {
 };
 
 /** One message on the raw subject, said by a relay. */
-export type RelayRecord = { v: 1; at: number; from: 'relay'; input: TimeoutInput };
+export type RelayRecord = { v: 1; at: number; from: 'relay'; input: RelayInput };
 
 export type InputRecord = ClientRecord | AgentRecord | RelayRecord;
 

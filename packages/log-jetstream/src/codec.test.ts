@@ -44,7 +44,15 @@ test('what a reader leans on is there, or the payload is no record', () => {
   assert.deepEqual(decodeInput(encodePayload(timeout)), timeout);
   for (const input of [undefined, { kind: 'cancel' }, { kind: 'timeout' }])
     assert.equal(decodeInput(encodePayload({ ...timeout, input })), undefined);
+  const carry = { v: 1, at: 1, from: 'relay', input: { kind: 'carry', since: 1 } } as const;
+  assert.deepEqual(decodeInput(encodePayload(carry)), carry);
+  assert.equal(decodeInput(encodePayload({ ...carry, input: { kind: 'carry' } })), undefined);
+  const carrying = { ...factRecord, facts: [], carried: { part: 1, last: true, facts: factRecord.facts } };
+  assert.deepEqual(decodeFacts(encodePayload(carrying), 't'), carrying);
   for (const patch of [
+    { carried: null },
+    { carried: { part: 1, last: true, facts: [1] } },
+    { carried: { part: '1', last: true, facts: [] } },
     { v: 2 },
     { facts: {} },
     { facts: [1] },

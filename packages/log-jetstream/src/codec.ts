@@ -48,7 +48,7 @@ export function decodeTrace(found: MsgHdrs | undefined): { trace?: TraceCarrier 
 export function decodeInput(payload: Uint8Array): InputRecord | undefined {
   const record = parse(payload);
   if (record?.v !== 1 || !Number.isFinite(record.at)) return undefined;
-  if (record.from === 'relay') return isTimeout(record.input) ? (record as InputRecord) : undefined;
+  if (record.from === 'relay') return isRelayInput(record.input) ? (record as InputRecord) : undefined;
   if (record.from === 'client') return isKinded(record.input) ? (record as InputRecord) : undefined;
   const from = record.from;
   const fits =
@@ -66,8 +66,8 @@ export function decodeInput(payload: Uint8Array): InputRecord | undefined {
 export function decodeFacts(payload: Uint8Array, taskId: string): FactRecord | undefined {
   const record = parse(payload);
   if (record?.v !== 1 || !Number.isInteger(record.first)) return undefined;
-  const { facts, control } = record;
-  const fits = Array.isArray(facts) && facts.every(isKinded) && isObject(control) && control.taskId === taskId;
+  const { facts, control, carried } = record;
+  const fits = areFacts(facts) && isObject(control) && control.taskId === taskId && (carried === undefined || isCarried(carried));
   return fits && Number.isInteger(control.generation) ? (record as FactRecord) : undefined;
 }
 
@@ -100,6 +100,15 @@ function isKinded(value: unknown): value is Parsed {
   return isObject(value) && typeof value.kind === 'string';
 }
 
-function isTimeout(value: unknown): boolean {
-  return isKinded(value) && value.kind === 'timeout' && Number.isInteger(value.question);
+function areFacts(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isKinded);
+}
+
+function isCarried(value: unknown): boolean {
+  return isObject(value) && Number.isInteger(value.part) && typeof value.last === 'boolean' && areFacts(value.facts);
+}
+
+function isRelayInput(value: unknown): boolean {
+  if (!isKinded(value)) return false;
+  return value.kind === 'timeout' ? Number.isInteger(value.question) : value.kind === 'carry' && Number.isFinite(value.since);
 }

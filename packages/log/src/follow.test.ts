@@ -52,6 +52,13 @@ function taskLog() {
       const live: LiveRecord = { seq, last, bytes: 100, decode: () => stored };
       for (let i = 0; i < times; i += 1) for (const { onLive } of listeners) onLive(live);
     },
+    /** A record whose task begins at `first`; not told to anybody. */
+    next(at: number, first: number): LiveRecord {
+      const stored = { seq: at, record: factRecord('task-1', at, first) };
+      const last = records.at(-1)!.seq;
+      records.push(stored);
+      return { seq: at, last, bytes: 100, decode: () => stored };
+    },
     expire: (count: number) => void records.splice(0, count),
     reconnect: () => {
       for (const { onReconnect } of listeners) onReconnect();
@@ -126,6 +133,23 @@ test('a gap is read from where it begins, or from the first record of a new task
   assert.deepEqual(got, [1_000, 1_001, 1_002, 1_003, 1_004]);
   assert.deepEqual(log.reads, [1_000, 1_003]);
   assert.deepEqual(why, ['gap', 'gap']);
+});
+
+test('who has seen something misses nothing, though the task begins later than that by now', async () => {
+  const log = taskLog();
+  for (let i = 0; i < 3; i += 1) log.append(1);
+  const abort = new AbortController();
+  const got: number[] = [];
+  const ended = collect(await follow(log.source, 1, abort.signal, { tailCheckMs: 60_000 }), got);
+  while (got.length < 2) await tick();
+  log.append(0);
+  log.append(0);
+  const live = log.next(6, 5);
+  for (const { onLive } of log.listeners) onLive(live);
+  while (got.length < 5) await tick();
+  abort.abort();
+  await ended;
+  assert.deepEqual(got, [2, 3, 4, 5, 6]);
 });
 
 test('what waits for a reader is bounded in records and bytes; beyond it the log is read again', async () => {

@@ -66,7 +66,7 @@ class Follower {
   #seen: number;
   /** Records after `#seen` may be in the log that are not in the buffer. */
   #behind: boolean;
-  /** Where the task's first record is, where it is known: a start sequence makes the read 12 ms instead of 150 ms in a million messages. */
+  /** Where the task begins, where that is known and nothing was seen yet: a start sequence makes the read 12 ms instead of 150 ms in a million messages. */
   #first = 0;
   #buffer: LiveRecord[] = [];
   #bufferBytes = 0;
@@ -134,7 +134,7 @@ class Follower {
 
   async *#catchUp(): AsyncGenerator<StoredFacts, void> {
     this.#behind = false;
-    const reader = this.#source.read(Math.max(this.#seen + 1, this.#first));
+    const reader = this.#source.read(this.#seen > 0 ? this.#seen + 1 : Math.max(1, this.#first));
     try {
       for (;;) {
         const { done, value } = await reader.next();

@@ -22,6 +22,7 @@ export type {
 } from './log.ts';
 export { CONTEXT_TASKS_MAX } from './log.ts';
 export { KEY_CHARS_MAX, requireKey, requireRole, requireTaskId } from './names.ts';
+export { beginningOf, followTask, fromBeginning, readTask } from './read-task.ts';
 export type { Job, WorkQueue } from './work-queue.ts';
 export {
   ATTEMPTS_MAX_DEFAULT,

@@ -43,8 +43,9 @@ export type TaskIndexEntry = {
   role: Role;
   owner?: Owner;
   state: TaskState;
-  /** Log sequence of the task's first record. */
+  /** As in the task's newest record (`FactRecord`), as is `since`. */
   first: number;
+  since?: number;
   generation: number;
   /** Epoch milliseconds of the state's change. */
   at: number;

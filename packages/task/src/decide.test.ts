@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
+import { decide } from './decide.ts';
 import { CALLS_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
 import { agent, Scenario, supervisor } from './scenario.ts';
 
@@ -116,6 +117,14 @@ test('S1-11 a task that is one message of the agent says so, on its fact and in 
 test('only the root producer ends the task', () => {
   const story = started().says(agent(), { kind: 'status', state: 'TASK_STATE_COMPLETED' });
   assert.deepEqual(story.dropped, ['not root']);
+});
+
+test('S4-44 only an open task is carried forward, and that changes nothing of it', () => {
+  const carry = { kind: 'carry', since: 0 } as const;
+  assert.equal(decide(undefined, carry, 0).dropped, 'unknown task');
+  assert.deepEqual(decide(started().control, carry, 0), { facts: [] });
+  const ended = started().says(supervisor(), { kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  assert.equal(decide(ended.control, carry, 0).dropped, 'terminal');
 });
 
 test('a terminal state closes every open artifact first', () => {

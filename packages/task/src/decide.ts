@@ -24,6 +24,8 @@ export function decide(control: TaskControl | undefined, item: Item, atMs: numbe
       return decideLost(control, item, at);
     case 'timeout':
       return decideTimeout(control, item, at);
+    case 'carry':
+      return decideCarry(control);
   }
 }
 
@@ -33,6 +35,12 @@ function decideLost(control: TaskControl | undefined, item: LostInputs, at: numb
   if (isTerminal(control.state)) return drop('terminal');
   if (item.from.turn !== control.turn) return drop('stale turn');
   return failTask(control, 'inputs were removed from the log before a relay could read them', at);
+}
+
+/** No new fact: those of an open task are stored again. What has ended needs no more time than it has. */
+function decideCarry(control: TaskControl | undefined): Decision {
+  if (control === undefined) return drop('unknown task');
+  return isTerminal(control.state) ? drop('terminal') : { facts: [] };
 }
 
 /** Why a task failed whose client did not answer (S3-8). Nothing was wrong with what it asked: it may ask anew. */

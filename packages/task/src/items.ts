@@ -1,7 +1,7 @@
-import type { AgentInput, ChunkProvenance, ClientInput, Producer, TextInput, TimeoutInput } from '@hopline/events';
+import type { AgentInput, ChunkProvenance, ClientInput, Producer, RelayInput, TextInput } from '@hopline/events';
 
 /** What the relay hands the decider: an input, or a run of tokens that the coalescer made of several text inputs. */
-export type Item = ClientItem | AgentItem | TextRun | LostInputs | TimeoutInput;
+export type Item = ClientItem | AgentItem | TextRun | LostInputs | RelayInput;
 
 export type ClientItem = { kind: 'client'; taskId: string; input: ClientInput };
 

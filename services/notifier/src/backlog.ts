@@ -1,6 +1,6 @@
 import { type DialectName, isTerminal } from '@hopline/a2a';
 import { eventOf, type Fact, isSameOwner, isVisible, type Owner, type VisibleFact } from '@hopline/events';
-import type { FactLog, StoredFacts } from '@hopline/log';
+import { beginningOf, type FactLog, fromBeginning, type StoredFacts } from '@hopline/log';
 import { projectRecord, type TaskView } from '@hopline/task';
 import { merged, type Pending } from './pending.ts';
 import { FORMS } from './webhook-body.ts';
@@ -91,9 +91,9 @@ export class Backlog {
   async #read(): Promise<void> {
     const { taskId, dialect, seq } = this.#start;
     const last = await this.#facts.last(taskId);
-    const before = last === undefined ? 0 : (last.record.first || last.seq) - 1;
+    const before = last === undefined ? 0 : beginningOf(last) - 1;
     const after = FORMS[dialect].needsHistory ? before : Math.max(before, seq - 1);
-    for await (const stored of await this.#facts.follow(taskId, after, this.#signal)) {
+    for await (const stored of fromBeginning(await this.#facts.follow(taskId, after, this.#signal))) {
       // A client that makes its own task ids may have asked before there was a task (S3-23), and the task become another client's.
       this.#foreign = !isSameOwner(this.#start.owner, stored.record.control.owner);
       if (this.#foreign) return;

@@ -1,7 +1,7 @@
-import { type AgentInput, type AgentRecord, type ClientInput, ordinalsOf } from '@hopline/events';
+import { type AgentInput, type AgentRecord, type ClientInput, ordinalsOf, type RelayInput } from '@hopline/events';
 import type { Item } from '@hopline/task';
 
-export type InputKind = ClientInput['kind'] | AgentInput['kind'] | 'timeout';
+export type InputKind = (ClientInput | AgentInput | RelayInput)['kind'];
 
 /**
  * `taken`: read from the log. Then each input is one of the others: the rules made something of it, or refused it, it was known already, or its pipeline ended before it was decided (and
@@ -40,7 +40,7 @@ export class Books {
 
   decided(item: Item, isDropped: boolean): void {
     if (item.kind === 'lost') return;
-    const kind = item.kind === 'run' ? 'text' : item.kind === 'timeout' ? item.kind : item.input.kind;
+    const kind = item.kind === 'run' ? 'text' : 'input' in item ? item.input.kind : item.kind;
     this.settle(kind, isDropped ? 'dropped' : 'accepted', item.kind === 'run' ? item.chunk.count : 1);
   }
 

@@ -1,10 +1,9 @@
 import { DEFAULT_SETTINGS, EVENT_COST_MS_MAX, HOLD_MS_MAX } from '@hopline/coalesce';
-import { defineServiceConfig } from '@hopline/lifecycle';
+import { type Config, ConfigError, defineServiceConfig, type Settings } from '@hopline/lifecycle';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { BEAT_MS, LEASE_MS } from '@hopline/shard-leases';
 
-/** Settings of the relay. */
-export const relayConfig = defineServiceConfig({
+const declared = defineServiceConfig({
   ...LOG_SETTINGS,
   HOPLINE_EVENT_COST_MS: {
     type: 'number',
@@ -54,4 +53,30 @@ export const relayConfig = defineServiceConfig({
     unit: 'ms',
     doc: 'A task that waits for its client to answer fails after this. Without it a task waits for as long as tasks are kept.',
   },
+  HOPLINE_CARRY_AFTER_MS: {
+    type: 'integer',
+    optional: true,
+    min: 100,
+    max: 3_650 * 24 * 60 * 60_000,
+    unit: 'ms',
+    doc: 'The events of an open task are stored again when they are this old, so that it never outlives them: well below the age of the stream `A2A_LOG`. Without it: half of HOPLINE_TASKS_AGE_MS.',
+  },
 });
+
+type RelaySettings = (typeof declared)['settings'];
+
+/** Settings of the relay. */
+export const relayConfig: Config<RelaySettings> = {
+  ...declared,
+  load: env => {
+    const settings = declared.load(env);
+    if (carryAfterMs(settings) >= settings.HOPLINE_TASKS_AGE_MS)
+      throw new ConfigError(['HOPLINE_CARRY_AFTER_MS must be less than HOPLINE_TASKS_AGE_MS: later there is nothing to carry']);
+    return settings;
+  },
+};
+
+/** Half of the retention leaves a relay that was away for days the other half. */
+export function carryAfterMs(settings: Pick<Settings<RelaySettings>, 'HOPLINE_CARRY_AFTER_MS' | 'HOPLINE_TASKS_AGE_MS'>): number {
+  return settings.HOPLINE_CARRY_AFTER_MS ?? settings.HOPLINE_TASKS_AGE_MS / 2;
+}

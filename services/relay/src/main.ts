@@ -1,6 +1,6 @@
 import { runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
-import { relayConfig } from './config.ts';
+import { carryAfterMs, relayConfig } from './config.ts';
 import { createRelay } from './relay.ts';
 
 await runService({
@@ -23,6 +23,7 @@ await runService({
       leaseMs: settings.HOPLINE_LEASE_MS,
       beatMs: settings.HOPLINE_BEAT_MS,
       inputTimeoutMs: settings.HOPLINE_INPUT_TIMEOUT_MS,
+      carryAfterMs: carryAfterMs(settings),
     });
     return {
       checks: [{ name: 'log', check: () => log.check() }],

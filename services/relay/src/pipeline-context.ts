@@ -5,8 +5,17 @@ import type { DropReason } from '@hopline/task';
 import type { InputKind, Outcome } from './books.ts';
 import type { Chunk } from './task-text.ts';
 
-/** Facts that were just stored; or none, and an input whose side effects may not have happened before a takeover: a client's message, or what an agent said. */
-export type StoredStep = { facts: Fact[]; control: TaskControl; first: number; again?: { message?: MessageInput } };
+/**
+ * Facts that were just stored; or none, and an input whose side effects may not have happened before a takeover (a client's message, or what an agent said), or a task that was carried forward.
+ * `first` and `since` as in its newest record.
+ */
+export type StoredStep = {
+  facts: Fact[];
+  control: TaskControl;
+  first: number;
+  since: number;
+  again?: { message?: MessageInput };
+};
 
 /** What the pipeline needs from its shard. */
 export type PipelineContext = {

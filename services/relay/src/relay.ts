@@ -5,9 +5,9 @@ import { isVisible } from '@hopline/events';
 import { type Log, LogConflict } from '@hopline/log';
 import { BEAT_MS, LEASE_MS, ShardLeases } from '@hopline/shard-leases';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
-import { InputTimeouts } from './input-timeouts.ts';
 import { Shard, type ShardContext } from './shard.ts';
 import { sideEffects } from './side-effects.ts';
+import { carryingForward, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
 
 export type RelayDeps = {
   log: Log;
@@ -20,6 +20,8 @@ export type RelayDeps = {
   beatMs?: number;
   /** How long a task may wait for its client's answer, milliseconds; absent: for ever. */
   inputTimeoutMs?: number | undefined;
+  /** Age of the beginning of an open task at which it is carried forward, milliseconds; absent: never. */
+  carryAfterMs?: number | undefined;
 };
 
 export type Relay = {
@@ -77,16 +79,18 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   }
 
   await leases.start();
-  const timeouts =
-    deps.inputTimeoutMs === undefined
-      ? undefined
-      : new InputTimeouts({ log, timeoutMs: deps.inputTimeoutMs, owns: shard => running.has(shard), now, logger });
+  const { inputTimeoutMs, carryAfterMs } = deps;
+  const rules = [
+    ...(inputTimeoutMs === undefined ? [] : [inputTimeout(inputTimeoutMs)]),
+    ...(carryAfterMs === undefined ? [] : [carryingForward(carryAfterMs)]),
+  ];
+  const deadlines = new TaskDeadlines({ log, rules, owns: shard => running.has(shard), now, logger });
   return {
     get shards() {
       return leases.held;
     },
     stop: async () => {
-      timeouts?.stop();
+      deadlines.stop();
       await leases.stop();
     },
   };

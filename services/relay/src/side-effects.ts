@@ -9,7 +9,7 @@ import type { StoredStep } from './pipeline-context.ts';
  */
 export function sideEffects(log: Pick<Log, 'work' | 'tasks'>, step: StoredStep, trace: TraceCarrier): Promise<void> | undefined {
   const effects: Promise<unknown>[] = [];
-  const { facts, control, first, again } = step;
+  const { facts, control, again } = step;
   for (const fact of facts) {
     if (fact.kind === 'task.created')
       effects.push(requestWork(log, control, 1, fact.event.task.history!.at(-1)!, fact.request, trace));
@@ -21,15 +21,15 @@ export function sideEffects(log: Pick<Log, 'work' | 'tasks'>, step: StoredStep, 
     effects.push(requestWork(log, control, control.turn, message.message, message.metadata, trace));
   const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
   if (again !== undefined || status !== undefined) {
-    effects.push(log.tasks.put(control.taskId, indexEntry(control, first, status?.at ?? control.at)));
+    effects.push(log.tasks.put(control.taskId, indexEntry(step, status?.at ?? control.at)));
   }
   return effects.length === 0 ? undefined : Promise.all(effects).then(() => undefined);
 }
 
-function indexEntry(control: TaskControl, first: number, at: number): TaskIndexEntry {
+function indexEntry({ control, first, since }: StoredStep, at: number): TaskIndexEntry {
   const { contextId, role, state, generation, owner, asked } = control;
   const waits = state === 'TASK_STATE_INPUT_REQUIRED' && asked !== undefined;
-  return { contextId, role, state, first, generation, at, ...(owner && { owner }), ...(waits && { asked }) };
+  return { contextId, role, state, first, since, generation, at, ...(owner && { owner }), ...(waits && { asked }) };
 }
 
 async function requestWork(

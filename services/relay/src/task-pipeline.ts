@@ -1,10 +1,13 @@
-import { type AgentRecord, codePoints, type Fact, type TaskControl } from '@hopline/events';
-import { RecordTooLarge, type StoredFacts, type StoredInput } from '@hopline/log';
+import { isTerminal } from '@hopline/a2a';
+import { type AgentRecord, type CarryInput, codePoints, type Fact, type FactRecord, type TaskControl } from '@hopline/events';
+import { beginningOf, RecordTooLarge, type StoredFacts, type StoredInput } from '@hopline/log';
 import { type DropReason, decide, evolve, failTask } from '@hopline/task';
 import { Admission, knownOf } from './admission.ts';
 import { Books } from './books.ts';
+import { type Beginning, carryForward } from './carry-forward.ts';
+import { CheckpointHolds } from './checkpoint-holds.ts';
 import { FoldQueue, type Queued } from './fold-queue.ts';
-import type { PipelineContext } from './pipeline-context.ts';
+import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 import { TaskHop } from './task-hop.ts';
 import { TaskText } from './task-text.ts';
 
@@ -27,10 +30,10 @@ export class TaskPipeline {
   readonly #books: Books;
   readonly #text: TaskText;
   readonly #queue = new FoldQueue();
-  readonly #effects = new Map<number, number>();
+  readonly #holds = new CheckpointHolds();
   #control: TaskControl | undefined;
   #newest: number;
-  #first: number;
+  #begins: Beginning | undefined;
   #lastSeq: number;
   #indexed = false;
   #appending = false;
@@ -44,7 +47,7 @@ export class TaskPipeline {
     this.#context = context;
     this.#control = newest?.record.control;
     this.#newest = newest?.seq ?? 0;
-    this.#first = newest === undefined ? 0 : newest.record.first || newest.seq;
+    this.#begins = newest && { first: beginningOf(newest), since: newest.record.since ?? 0 };
     this.#lastSeq = this.#control?.raw ?? 0;
     this.#hop = new TaskHop(taskId);
     this.#admission = new Admission(this.#control);
@@ -117,8 +120,7 @@ export class TaskPipeline {
     const message = record.from === 'client' && record.input.kind === 'message' ? record.input : undefined;
     if (message === undefined && this.#indexed) return;
     this.#indexed = true;
-    const step = { facts: [], control, first: this.#first, again: { ...(message && { message }) } };
-    this.#effect(seq, this.#context.stored(step, this.#hop.carrier()));
+    this.#stored({ facts: [], control, again: { ...(message && { message }) } }, seq);
   }
 
   #acceptAgent(record: AgentRecord, stored: StoredInput): void {
@@ -188,9 +190,10 @@ export class TaskPipeline {
     while (this.#queue.length > 0 && !this.#stopped) {
       const taken = this.#queue.take(RECORD_TEXT_UNITS_MAX);
       const oldest = Math.min(...taken.map(queued => queued.firstSeq));
-      this.#hold(oldest);
+      this.#holds.hold(oldest);
       await this.#append(this.#decide(taken), oldest);
-      this.#release(oldest);
+      for (const { item } of taken) if (item.kind === 'carry') await this.#carry(item, oldest);
+      this.#holds.release(oldest);
     }
   }
 
@@ -200,12 +203,9 @@ export class TaskPipeline {
       return;
     }
     const settled = { ...control, raw: Math.max(control.raw, (this.#unfolded() ?? this.#lastSeq + 1) - 1) };
-    const record = { v: 1, facts, control: settled, first: this.#first } as const;
-    const trace = this.#hop.carrier();
-    const options = { expected: this.#newest, id: this.#context.appendId(this.taskId), trace };
+    const begins = this.#begins ?? { first: 0, since: settled.at };
     try {
-      const { seq } = await this.#context.facts.append(record, options);
-      this.#newest = seq;
+      await this.#store({ v: 1, facts, control: settled, ...begins });
     } catch (error) {
       if (!(error instanceof RecordTooLarge) || isTooLargeNote(facts)) throw error;
       // A task whose first record the log does not take never begins. Doors refuse such a message; another writer's must not hold up the shard.
@@ -215,9 +215,28 @@ export class TaskPipeline {
     }
     const events = settled.generation - (this.#control?.generation ?? 0);
     this.#control = settled;
-    this.#first ||= this.#newest;
-    this.#effect(oldest, this.#context.stored({ facts, control: settled, first: this.#first }, trace));
+    this.#begins ??= { ...begins, first: this.#newest };
+    this.#stored({ facts, control: settled }, oldest);
     this.#hop.stored(settled, events);
+  }
+
+  async #store(record: FactRecord): Promise<number> {
+    const options = { expected: this.#newest, id: this.#context.appendId(this.taskId), trace: this.#hop.carrier() };
+    const { seq } = await this.#context.facts.append(record, options);
+    this.#newest = seq;
+    return seq;
+  }
+
+  /** Also for a beginning that was carried forward already: then another relay did it, and this input was read again. */
+  async #carry({ since }: CarryInput, oldest: number): Promise<void> {
+    const [control, begins] = [this.#control, this.#begins];
+    if (control === undefined || isTerminal(control.state) || begins?.since !== since) return;
+    const newest: StoredFacts = { seq: this.#newest, record: { v: 1, facts: [], control, ...begins } };
+    const at = Math.round(this.#context.now());
+    const carried = await carryForward(this.#context.facts, newest, at, record => this.#store(record));
+    if (carried === 'tooLarge') this.#dropped('too large', 1);
+    this.#begins = carried === 'tooLarge' ? { ...begins, since: at } : carried;
+    this.#stored({ facts: [], control, again: {} }, oldest);
   }
 
   /** An event that no record can hold ends its task, visibly; reading it again would end the same way for ever. */
@@ -250,27 +269,18 @@ export class TaskPipeline {
     this.#context.dropped(reason, count);
   }
 
-  /** Holds the shard's checkpoint below `seq` until the side effect has happened. */
-  #effect(seq: number, effect: Promise<void> | undefined): void {
+  /** What follows from a stored step. Holds the shard's checkpoint below `seq` until it has happened. */
+  #stored(step: Pick<StoredStep, 'facts' | 'control' | 'again'>, seq: number): void {
+    const effect = this.#context.stored({ ...step, ...this.#begins! }, this.#hop.carrier());
     if (effect === undefined) return;
-    this.#hold(seq);
+    this.#holds.hold(seq);
     effect.then(
-      () => this.#release(seq),
+      () => this.#holds.release(seq),
       error => {
         this.stop();
         this.#context.failed(error);
       },
     );
-  }
-
-  #hold(seq: number): void {
-    this.#effects.set(seq, (this.#effects.get(seq) ?? 0) + 1);
-  }
-
-  #release(seq: number): void {
-    const count = (this.#effects.get(seq) ?? 1) - 1;
-    if (count === 0) this.#effects.delete(seq);
-    else this.#effects.set(seq, count);
   }
 
   /** Raw sequence of the oldest record with something that waits, or is held, outside the append in flight. */
@@ -281,11 +291,7 @@ export class TaskPipeline {
   }
 
   #oldest(): number | undefined {
-    let oldest = this.#unfolded();
-    for (const seq of this.#effects.keys()) {
-      if (oldest === undefined || seq < oldest) oldest = seq;
-    }
-    return oldest;
+    return this.#holds.lowest(this.#unfolded());
   }
 }
 

@@ -1,6 +1,6 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
 import { readConversation } from '@hopline/conversation';
-import { createInputWriter, type Job, type LiveAgents, type Log, type StoredFacts } from '@hopline/log';
+import { createInputWriter, followTask, type Job, type LiveAgents, type Log, type StoredFacts } from '@hopline/log';
 import { SUPERVISOR } from '@hopline/task';
 import { ATTR, type Hop, type HopMetrics, type Logger, SPAN, startHop } from '@hopline/telemetry';
 import { atLeastOneAgent } from './at-least-one-agent.ts';
@@ -51,8 +51,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   try {
     const newest = await log.facts.last(work.taskId);
     if (newest === undefined) throw new Error('work for a task that is not in the log');
-    const first = newest.record.first || newest.seq;
-    const records = await log.facts.follow(work.taskId, first - 1, signal);
+    const records = await followTask(log.facts, newest, signal);
     const view = new TurnView();
     const context = turnContext(deps, job, { view, newest, hop, signal, fail });
     let turn: TurnRunner | undefined;

@@ -1,6 +1,6 @@
 import { A2AError, isTerminal } from '@hopline/a2a';
 import { type Fact, isVisible, type TaskControl } from '@hopline/events';
-import type { Log, StoredFacts } from '@hopline/log';
+import { beginningOf, fromBeginning, type Log, type StoredFacts } from '@hopline/log';
 import { projectRecord, type TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
@@ -28,7 +28,7 @@ export type OpenMode = 'new' | 'existing' | 'awaited';
 export class TaskFeed {
   readonly taskId: string;
   readonly ring: FactRing;
-  /** Log sequence of the task's first record; 0 while it is not known. */
+  /** Log sequence of the record with which the task begins, now and for whoever reads it from there; 0 while it is not known. */
   first = 0;
   /** Log sequence of the newest record that was folded. */
   seq = 0;
@@ -55,10 +55,10 @@ export class TaskFeed {
     try {
       const last = mode === 'new' ? undefined : await this.#log.facts.last(this.taskId);
       if (last === undefined && mode === 'existing') throw new A2AError('TASK_NOT_FOUND');
-      this.first = last === undefined ? 0 : firstOf(last);
+      this.first = last === undefined ? 0 : beginningOf(last);
       const after = mode === 'new' ? mode : Math.max(0, this.first - 1);
       this.#live = last === undefined;
-      void this.#run(await this.#log.facts.follow(this.taskId, after, this.#closing.signal));
+      void this.#run(fromBeginning(await this.#log.facts.follow(this.taskId, after, this.#closing.signal)));
       if (last !== undefined) await this.#reach(last.record.control);
       this.#live = true;
     } catch (thrown) {
@@ -114,7 +114,7 @@ export class TaskFeed {
   }
 
   #take(stored: StoredFacts): void {
-    if (this.first === 0) this.first = firstOf(stored);
+    this.first = Math.max(this.first, beginningOf(stored));
     this.seq = stored.seq;
     this.control = stored.record.control;
     this.view = projectRecord(this.view, stored.record, (view, fact) => {
@@ -150,9 +150,4 @@ export class TaskFeed {
       unlisten();
     }
   }
-}
-
-/** Log sequence of the task's first record. */
-export function firstOf(stored: StoredFacts): number {
-  return stored.record.first || stored.seq;
 }

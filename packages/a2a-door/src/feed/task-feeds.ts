@@ -1,11 +1,11 @@
 import { A2AError } from '@hopline/a2a';
 import { type Fact, isSameOwner, type Owner, type Role, type TaskControl } from '@hopline/events';
-import type { Log } from '@hopline/log';
+import { type Log, readTask } from '@hopline/log';
 import { projectRecord, type TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import type { TaskIndex } from '../task-index.ts';
-import { firstOf, type OpenMode, TaskFeed } from './task-feed.ts';
+import { type OpenMode, TaskFeed } from './task-feed.ts';
 
 /** The right to use a feed. Give it back once. */
 export type FeedLease = { feed: TaskFeed; release(): void };
@@ -65,7 +65,7 @@ export class TaskFeeds {
       if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
       this.#requireShown(last.record.control, caller);
       let view: TaskView | undefined;
-      for await (const { record } of this.#log.facts.read(taskId, firstOf(last))) view = projectRecord(view, record);
+      for await (const { record } of readTask(this.#log.facts, last)) view = projectRecord(view, record);
       return view ?? projectRecord(undefined, last.record);
     } catch (thrown) {
       throw fromLog(thrown, taskId);

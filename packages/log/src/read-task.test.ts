@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import type { CarriedFacts, Fact, FactRecord } from '@hopline/events';
+import { factRecord } from './contract/log-under-test.ts';
+import type { StoredFacts } from './fact-log.ts';
+import { beginningOf, fromBeginning } from './read-task.ts';
+
+const plain = (seq: number, generation: number): StoredFacts => ({ seq, record: factRecord('t', generation, 1) });
+const factsOf = (...generations: number[]): Fact[] => generations.flatMap(one => factRecord('t', one, 1).facts);
+
+/** Of a task that has come to generation 5. */
+function carriedAt(seq: number, part: number, last: boolean, ...generations: number[]): StoredFacts {
+  const carried: CarriedFacts = { part, last, facts: factsOf(...generations) };
+  const { control } = factRecord('t', 5, 1);
+  return { seq, record: { v: 1, facts: [], control: { ...control, raw: 9 }, first: 1, carried } satisfies FactRecord };
+}
+
+async function* stream(...records: StoredFacts[]): AsyncGenerator<StoredFacts> {
+  yield* records;
+}
+
+async function told(...records: StoredFacts[]): Promise<{ seq: number; facts: Fact[]; generation: number; raw: number }[]> {
+  const all = [];
+  for await (const { seq, record } of fromBeginning(stream(...records))) {
+    const { generation, raw } = record.control;
+    all.push({ seq, facts: record.facts, generation, raw });
+  }
+  return all;
+}
+
+test('who begins where a task was carried forward is told the carried facts, and that it has all of them only with the last', async () => {
+  const all = await told(carriedAt(20, 1, false, 1, 2), carriedAt(21, 2, false, 3), carriedAt(22, 3, true, 4, 5), plain(30, 6));
+  assert.deepEqual(
+    all.map(({ seq, facts, generation, raw }) => [seq, facts.length, generation, raw]),
+    [
+      [20, 2, 2, 0],
+      [21, 1, 3, 0],
+      [22, 2, 5, 9],
+      [30, 1, 6, plain(30, 6).record.control.raw],
+    ],
+  );
+  assert.deepEqual(
+    all.flatMap(({ facts }) => facts),
+    factsOf(1, 2, 3, 4, 5, 6),
+  );
+});
+
+test('who has the facts already is told none of them again, wherever it began', async () => {
+  const carried = [carriedAt(20, 1, false, 1, 2), carriedAt(21, 2, true, 3, 4, 5)];
+  const facts = async (...records: StoredFacts[]) => (await told(...records)).flatMap(one => one.facts);
+  assert.deepEqual(await facts(plain(5, 5), ...carried, plain(30, 6)), factsOf(5, 6));
+  assert.deepEqual(await facts(...carried.slice(1), plain(30, 6)), factsOf(6), 'begun between two parts');
+  assert.deepEqual(await facts(...carried, plain(30, 6), ...carried, plain(40, 7)), factsOf(1, 2, 3, 4, 5, 6, 7));
+});
+
+test('a task begins where its newest record says, or with that record', () => {
+  assert.equal(beginningOf({ seq: 7, record: factRecord('t', 1, 0) }), 7);
+  assert.equal(beginningOf({ seq: 7, record: factRecord('t', 2, 3) }), 3);
+});

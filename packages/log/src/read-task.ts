@@ -1,0 +1,42 @@
+import { isVisible } from '@hopline/events';
+import type { FactLog, StoredFacts } from './fact-log.ts';
+
+/** Log sequence of the record with which a task begins; `stored`: any of its records, the newest knows best. */
+export function beginningOf({ seq, record }: StoredFacts): number {
+  return record.first || seq;
+}
+
+/** Everything that is stored of the task whose newest record is given, each fact once. */
+export function readTask(facts: FactLog, newest: StoredFacts): AsyncIterable<StoredFacts> {
+  return fromBeginning(facts.read(newest.record.control.taskId, beginningOf(newest)));
+}
+
+/** As `readTask`, and what comes after it. */
+export async function followTask(facts: FactLog, newest: StoredFacts, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>> {
+  const { taskId } = newest.record.control;
+  return fromBeginning(await facts.follow(taskId, beginningOf(newest) - 1, signal));
+}
+
+/**
+ * Records of a task that are read from its beginning. Where that is a place at which its facts were carried forward (PROTOCOL.md 4.3), the carried ones are told as if they stood there for the first
+ * time; further on they are known, and passed over. The control state of all carried parts is that of the newest fact: it is told with the last part alone, so that who waits for it has the facts too.
+ */
+export async function* fromBeginning(records: AsyncIterable<StoredFacts>): AsyncGenerator<StoredFacts, void> {
+  let isFirst = true;
+  let isCarrying = false;
+  let generation = 0;
+  for await (const stored of records) {
+    const { carried, ...record } = stored.record;
+    if (isFirst) isCarrying = carried?.part === 1;
+    isFirst = false;
+    if (carried === undefined || !isCarrying) {
+      yield stored;
+      continue;
+    }
+    const { facts, last } = carried;
+    generation = facts.findLast(isVisible)?.generation ?? generation;
+    const control = last ? record.control : { ...record.control, generation, raw: 0 };
+    yield { ...stored, record: { ...record, facts, control } };
+    isCarrying = !last;
+  }
+}

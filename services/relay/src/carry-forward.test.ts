@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { AgentInput, Fact, FactRecord } from '@hopline/events';
+import { createInputWriter, readTask, type StoredFacts } from '@hopline/log';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createRelay, type Relay } from './relay.ts';
+
+const CARRY_AFTER_MS = 300;
+/** Longer than a part. */
+const LONG = 'x'.repeat(100 * 1024);
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
+
+function relayOn(log: MemoryLog, carryAfterMs?: number): Promise<Relay> {
+  const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 262_144 };
+  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, beatMs: 30, carryAfterMs });
+}
+
+async function message(log: MemoryLog, messageId: string): Promise<void> {
+  const said = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
+  const input = { kind: 'message', message: said, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
+  await log.inputs.say('t', { v: 1, at: Date.now(), from: 'client', input }, { id: `t:msg:${messageId}` });
+}
+
+async function agentSays(log: MemoryLog, turn: number, ...inputs: AgentInput[]): Promise<void> {
+  const writer = createInputWriter(log.inputs, { taskId: 't', producer: { id: 'agent', agent: 'echo', turn, attempt: 1 } });
+  for (const input of inputs) writer.add(input);
+  await writer.flush();
+}
+
+const ASKS = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
+const COMPLETES = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
+const answer = (lane: string, ...tokens: string[]): AgentInput[] => [
+  { kind: 'open', lane, artifact: { name: lane } },
+  { kind: 'text', lane, tokens },
+];
+
+async function newestOf(log: MemoryLog): Promise<StoredFacts> {
+  return (await log.facts.last('t'))!;
+}
+
+async function until(log: MemoryLog, met: (record: FactRecord) => boolean): Promise<StoredFacts> {
+  const stop = new AbortController();
+  for await (const stored of await log.facts.follow('t', 0, stop.signal)) if (met(stored.record)) return stored;
+  throw new Error('the log ended');
+}
+
+const carriedAfter = (log: MemoryLog, since: number) =>
+  until(log, ({ carried, since: carriedAt = 0 }) => carried?.last === true && carriedAt > since);
+
+async function factsOf(log: MemoryLog): Promise<Fact[]> {
+  const facts: Fact[] = [];
+  for await (const { record } of readTask(log.facts, await newestOf(log))) facts.push(...record.facts);
+  return facts;
+}
+
+/** Begins a task of several parts that waits for its client, without a relay left. */
+async function waitingTask(log: MemoryLog): Promise<Fact[]> {
+  const relay = await relayOn(log.another());
+  await message(log, 'm1');
+  await agentSays(log, 1, ...answer('a', LONG, LONG, LONG), ASKS);
+  await until(log, ({ control }) => control.state === 'TASK_STATE_INPUT_REQUIRED');
+  while ((await log.tasks.get('t'))?.value.state !== 'TASK_STATE_INPUT_REQUIRED')
+    await new Promise(resolve => setTimeout(resolve, 5));
+  await relay.stop();
+  return factsOf(log);
+}
+
+test('S4-44 a task that goes on is carried forward again and again, though its first records are gone, and loses no fact', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const facts = await waitingTask(log);
+  const relay = await relayOn(log.another(), CARRY_AFTER_MS);
+  const first = await carriedAfter(log, 0);
+  assert.ok(first.record.carried!.part > 1, 'several parts');
+  log.expire('facts', 't', first.record.first);
+  assert.deepEqual(await factsOf(log), facts);
+  const second = await carriedAfter(log, first.record.since!);
+  assert.ok(second.record.since! - first.record.since! >= CARRY_AFTER_MS);
+  assert.ok(second.record.first > first.seq);
+  log.expire('facts', 't', second.record.first);
+  assert.deepEqual(await factsOf(log), facts);
+
+  await message(log, 'm2');
+  await agentSays(log, 2, ...answer('b', 'done'), COMPLETES);
+  const end = await until(log, ({ control }) => control.state === 'TASK_STATE_COMPLETED');
+  const all = await factsOf(log);
+  assert.deepEqual(all.slice(0, facts.length), facts);
+  assert.deepEqual(all.at(-1), end.record.facts.at(-1));
+  const generations = all.flatMap(fact => ('generation' in fact ? [fact.generation] : []));
+  assert.deepEqual(
+    generations,
+    generations.map((_generation, index) => index + 1),
+  );
+  assert.deepEqual((await log.tasks.get('t'))?.value.state, 'TASK_STATE_COMPLETED');
+  await relay.stop();
+});
+
+test('what has ended is not carried forward, and without the setting nothing is', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  await waitingTask(log);
+  const before = await newestOf(log);
+  const idle = await relayOn(log.another());
+  await new Promise(resolve => setTimeout(resolve, CARRY_AFTER_MS * 2));
+  assert.equal((await newestOf(log)).seq, before.seq);
+  await message(log, 'm2');
+  await agentSays(log, 2, COMPLETES);
+  const end = await until(log, ({ control }) => control.state === 'TASK_STATE_COMPLETED');
+  await idle.stop();
+  const relay = await relayOn(log.another(), CARRY_AFTER_MS);
+  await new Promise(resolve => setTimeout(resolve, CARRY_AFTER_MS * 2));
+  assert.equal((await newestOf(log)).seq, end.seq);
+  await relay.stop();
+});
+
+test('a relay that dies between two parts leaves the task as it was; the next one carries it forward', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const facts = await waitingTask(log);
+  const own = log.another();
+  const append = own.facts.append.bind(own.facts);
+  const died = Promise.withResolvers<void>();
+  own.facts.append = async (record, options) => {
+    if (record.carried?.part !== 2) return append(record, options);
+    died.resolve();
+    return new Promise(() => {});
+  };
+  const dead = await relayOn(own, CARRY_AFTER_MS);
+  await died.promise;
+  await own.close();
+  void dead.stop().catch(() => {});
+  assert.equal((await newestOf(log)).record.carried?.part, 1);
+  assert.deepEqual(await factsOf(log), facts);
+  const relay = await relayOn(log.another(), CARRY_AFTER_MS);
+  const { record } = await carriedAfter(log, 0);
+  log.expire('facts', 't', record.first);
+  assert.deepEqual(await factsOf(log), facts);
+  await relay.stop();
+});
+
+test('a log written before tasks were carried forward is carried forward at once', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const facts = await waitingTask(log);
+  const { seq, record } = await newestOf(log);
+  const { since: _since, ...old } = { ...record, facts: [], first: record.first || seq };
+  await log.facts.append(old, { expected: seq, id: 'old' });
+  const { since: _entry, ...entry } = (await log.tasks.get('t'))!.value;
+  await log.tasks.put('t', entry);
+  const relay = await relayOn(log.another(), 3_600_000);
+  await carriedAfter(log, 0);
+  assert.deepEqual(await factsOf(log), facts);
+  await relay.stop();
+});
+
+test('a fact that no record can hold beside the grown control state is not carried forward, and nothing else is held up', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const facts = await waitingTask(log);
+  const own = log.another();
+  const append = own.facts.append.bind(own.facts);
+  const { RecordTooLarge } = await import('@hopline/log');
+  own.facts.append = async (record, options) => {
+    if (record.carried !== undefined) throw new RecordTooLarge('too large');
+    return append(record, options);
+  };
+  const relay = await relayOn(own, CARRY_AFTER_MS);
+  const since = async () => (await log.tasks.get('t'))?.value.since ?? 0;
+  const before = await since();
+  while ((await since()) === before) await new Promise(resolve => setTimeout(resolve, 5));
+  await message(log, 'm2');
+  await until(log, ({ control }) => control.turn === 2);
+  assert.deepEqual((await factsOf(log)).slice(0, facts.length), facts);
+  await relay.stop();
+});

@@ -1,0 +1,55 @@
+import type { CarriedFacts, Fact, FactRecord } from '@hopline/events';
+import { type FactLog, RecordTooLarge, readTask, type StoredFacts } from '@hopline/log';
+
+/** JSON of the facts of one part, UTF-16 units; a part with one fact may be longer. Far below the log's record limit. */
+const PART_UNITS_MAX = 128 * 1024;
+
+/** Where a task begins, and since when: `FactRecord`. */
+export type Beginning = { first: number; since: number };
+
+/**
+ * Stores the facts of an open task again, in order and as they were, so that retention never removes the beginning of a task that goes on (S4-44, PROTOCOL.md 4.3). Only the last part names the new
+ * beginning: a relay that dies on the way leaves parts that nobody looks at. Reads and writes one part at a time. Rejects as `append` does; `tooLarge` where a record cannot hold a fact beside the
+ * control state that has grown since: then the task stays as it was, and loses its beginning in its time.
+ */
+export async function carryForward(
+  facts: FactLog,
+  newest: StoredFacts,
+  at: number,
+  append: (record: FactRecord) => Promise<number>,
+): Promise<Beginning | 'tooLarge'> {
+  const { control, first, since } = newest.record;
+  const before = { first, ...(since !== undefined && { since }) };
+  let begin = 0;
+  try {
+    for await (const carried of partsOf(readTask(facts, newest))) {
+      const begins = carried.last ? { first: begin, since: at } : before;
+      const seq = await append({ v: 1, facts: [], control, ...begins, carried });
+      begin ||= seq;
+    }
+  } catch (error) {
+    if (error instanceof RecordTooLarge) return 'tooLarge';
+    throw error;
+  }
+  return { first: begin, since: at };
+}
+
+async function* partsOf(records: AsyncIterable<StoredFacts>): AsyncGenerator<CarriedFacts, void> {
+  let part = 1;
+  let units = 0;
+  let facts: Fact[] = [];
+  for await (const { record } of records) {
+    for (const fact of record.facts) {
+      const size = JSON.stringify(fact).length;
+      if (facts.length > 0 && units + size > PART_UNITS_MAX) {
+        yield { part, last: false, facts };
+        part += 1;
+        units = 0;
+        facts = [];
+      }
+      facts.push(fact);
+      units += size;
+    }
+  }
+  yield { part, last: true, facts };
+}
