@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { generateKeyPairSync, hash, randomUUID } from 'node:crypto';
+import { createPublicKey, generateKeyPairSync, hash, randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +10,7 @@ import { DIALECTS, foldEvents, type Message } from '@hopline/a2a';
 import { type AgentCard, RESUME_EXTENSION_URI } from '@hopline/agent-card';
 import { verifyAgentCard } from '@hopline/agent-card/verify';
 import { createClient } from '@hopline/client';
+import { createRemoteJWKSet, type JWK } from 'jose';
 import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
 import { collect, type Frame, messageParams, rpc } from '../cluster/a2a-stream.ts';
 import { Cluster } from '../cluster/cluster.ts';
@@ -150,6 +151,32 @@ test('S4-5 the card is signed: the SDK verifies it as its client got it, and so 
   } finally {
     console.debug = debug;
   }
+});
+
+test("S4-5 the SDK's verifier finds the key where the signature says that it is, at whichever ingress answers", async () => {
+  const balanced = await Cluster.start({
+    agents: [],
+    balanced: true,
+    relays: 0,
+    supervisors: 0,
+    env: { HOPLINE_CARD_KEY_FILE: join(folder, 'key.pem') },
+  });
+  await using _ = balanced;
+  const asked: string[] = [];
+  const keyAt = async (kid: string, jku?: string) => {
+    asked.push(jku ?? '');
+    const { keys } = (await (await fetch(jku!)).json()) as { keys: JWK[] };
+    return createPublicKey({ key: keys.find(key => key.kid === kid)!, format: 'jwk' });
+  };
+  const resolved = await new DefaultAgentCardResolver().resolve(balanced.url);
+  await verifyAgentCardSignature(keyAt)(resolved);
+  assert.deepEqual([...new Set(asked)], [`${balanced.url}/.well-known/jwks.json`]);
+  const set = createRemoteJWKSet(new URL(asked[0]!));
+  const { agent, signature } = await createClient({ url: balanced.url }).card({ keyOf: kid => set({ kid, alg: 'ES256' }) });
+  assert.deepEqual([agent.name, signature?.whole], ['Hopline', true]);
+  const documents = await Promise.all(balanced.ingresses.map(async ({ url }) => fetch(`${url}/.well-known/jwks.json`)));
+  assert.equal(new Set(await Promise.all(documents.map(one => one.text()))).size, 1);
+  assert.equal(new Set(documents.map(one => one.headers.get('etag'))).size, 1);
 });
 
 test('S3-1 an unchanged card is 304 at its ingress, whatever form the tag has', async () => {

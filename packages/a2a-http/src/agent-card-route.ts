@@ -1,13 +1,13 @@
-import { AGENT_CARD_PATHS } from '@hopline/agent-card';
-import type { PublishedCard } from '@hopline/agent-card/signing';
-import type { FastifyInstance } from 'fastify';
+import { AGENT_CARD_PATHS, CARD_KEYS_PATH } from '@hopline/agent-card';
+import type { PublishedCard, PublishedDocument } from '@hopline/agent-card/signing';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-/** How long a client may keep a card; seconds. Agents come and go. */
+/** How long a client may keep a card, and the keys of its signatures; seconds. Agents come and go. */
 const CARD_AGE_S = 30;
 
 /**
  * GET of the card at both well-known paths, with an ETag ([A2A 1.0] 8.6, C-13, S3-1). Last-Modified is when this process first served the card as it is: no card knows when it
- * changed. Replicas tell different times, so nothing is answered by it.
+ * changed. Replicas tell different times, so nothing is answered by it. Beside a card that is signed, the keys to verify it with (RFC 7517 5).
  */
 export function registerAgentCard(app: FastifyInstance, card: PublishedCard): void {
   let served = { etag: '', since: '' };
@@ -15,11 +15,25 @@ export function registerAgentCard(app: FastifyInstance, card: PublishedCard): vo
     app.get(path, async (request, reply) => {
       const { json, etag } = await card.current();
       if (etag !== served.etag) served = { etag, since: new Date().toUTCString() };
-      reply.header('etag', etag).header('last-modified', served.since).header('cache-control', `public, max-age=${CARD_AGE_S}`);
-      if (isKnown(request.headers['if-none-match'], etag)) return reply.code(304).send();
-      return reply.type('application/json; charset=utf-8').send(json);
+      reply.header('last-modified', served.since);
+      return sendDocument(request, reply, { json, etag }, 'application/json; charset=utf-8');
     });
   }
+  const { keys } = card;
+  if (keys === undefined) return;
+  app.get(CARD_KEYS_PATH, (request, reply) => sendDocument(request, reply, keys, 'application/jwk-set+json'));
+}
+
+/** As bytes: the framework would add a charset, which the type of keys does not have. */
+function sendDocument(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { json, etag }: PublishedDocument,
+  type: string,
+): FastifyReply {
+  reply.header('etag', etag).header('cache-control', `public, max-age=${CARD_AGE_S}`);
+  if (isKnown(request.headers['if-none-match'], etag)) return reply.code(304).send();
+  return reply.header('content-type', type).send(Buffer.from(json));
 }
 
 /** Whether a client has it already: compared weakly, as RFC 9110 13.1.2 asks. */

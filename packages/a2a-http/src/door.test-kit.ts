@@ -13,10 +13,11 @@ import {
 import { type DoorOptions, LIMITS, type Limits, openDoor } from '@hopline/a2a-door';
 import { TinyRelay } from '@hopline/a2a-door/tiny-relay';
 import { agentCard } from '@hopline/agent-card';
-import { PublishedCard } from '@hopline/agent-card/signing';
+import { type CardSigner, PublishedCard } from '@hopline/agent-card/signing';
 import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
 import type { HopMetrics, LogFields, Logger } from '@hopline/telemetry';
 import fastify from 'fastify';
+import { Cors, type CorsOptions } from './cors.ts';
 import { registerA2A } from './register-a2a.ts';
 import { serverOptions } from './server-options.ts';
 
@@ -38,7 +39,9 @@ export type Rig = {
   another(options?: Partial<DoorOptions>): Promise<Rig>;
 };
 
-export async function openRig(t: TestContext, options: Partial<DoorOptions> & { memory?: MemoryLogOptions } = {}): Promise<Rig> {
+type RigOptions = Partial<DoorOptions> & { memory?: MemoryLogOptions; cors?: CorsOptions; signer?: CardSigner };
+
+export async function openRig(t: TestContext, options: RigOptions = {}): Promise<Rig> {
   const log = createMemoryLog({ shards: 1, ...options.memory });
   const relay = new TinyRelay(log);
   const stop = new AbortController();
@@ -51,9 +54,10 @@ export async function openRig(t: TestContext, options: Partial<DoorOptions> & { 
   return openProcess(t, log, relay, options);
 }
 
-async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, options: Partial<DoorOptions>): Promise<Rig> {
+async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, options: RigOptions): Promise<Rig> {
   const limits: Limits = { ...LIMITS, ...options.limits };
-  const app = fastify(serverOptions(limits));
+  const cors = options.cors && new Cors(options.cors);
+  const app = fastify(serverOptions(limits, undefined, cors));
   const lines: Line[] = [];
   const totals: Record<string, number> = {};
   let following = 0;
@@ -64,7 +68,7 @@ async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, opt
     return follow(taskId, after, signal);
   };
   const settings = { name: 'test', description: 'test', version: '0', url: 'http://127.0.0.1/', skills: [] };
-  const card = new PublishedCard(() => agentCard({ ...settings, capabilities: { streaming: true } }));
+  const card = new PublishedCard(() => agentCard({ ...settings, capabilities: { streaming: true } }), options.signer);
   const door = openDoor({
     log,
     role: 'supervisor',
@@ -74,7 +78,7 @@ async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, opt
     ...options,
     limits,
   });
-  registerA2A(app, door, { card });
+  registerA2A(app, door, { card, cors });
   const url = await app.listen({ port: 0, host: '127.0.0.1' });
   let closed: Promise<void> | undefined;
   const close = () => (closed ??= app.close().then(() => undefined));

@@ -1,8 +1,9 @@
 import { A2AError, DIALECTS } from '@hopline/a2a';
 import type { Door, Limits } from '@hopline/a2a-door';
 import type { PublishedCard } from '@hopline/agent-card/signing';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { registerAgentCard } from './agent-card-route.ts';
+import type { Cors } from './cors.ts';
 import { answerJsonRpc, sendError } from './json-rpc-door.ts';
 import { readBodiesThatAreRefused } from './refused-body.ts';
 import { registerOpenApi } from './rest/openapi.ts';
@@ -11,6 +12,8 @@ import { registerRest03, sendRestFault03 } from './rest/rest-door-03.ts';
 
 export type A2AHttpOptions = {
   card: PublishedCard;
+  /** Absent: pages of other origins cannot use the door. */
+  cors?: Cors | undefined;
 };
 
 /** A connection that is not idle so long after its door began to close is cut; milliseconds. Longer than streams take to end, and than a read waits for the log. */
@@ -23,14 +26,15 @@ const PATHS = ['/', '/a2a'];
  * Opens the HTTP bindings of a door on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, JSON for
  * everything else. Needs nothing of the app but `serverOptions`. Closing the app drains the door and closes it: streams are told to come back and end.
  */
-export function registerA2A(app: FastifyInstance, door: Door, options: A2AHttpOptions): void {
+export function registerA2A(app: FastifyInstance, door: Door, { card, cors }: A2AHttpOptions): void {
   const { limits, metrics } = door;
   app.server.maxConnections = limits.connectionsMax;
   readBodiesThatAreRefused(app);
   app.register(async scope => {
     takeJsonBytes(scope, limits);
+    allowPages(scope, cors);
     scope.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => sendFault(door, error, reply));
-    registerAgentCard(scope, options.card);
+    registerAgentCard(scope, card);
     for (const path of PATHS) {
       scope.post(path, (request, reply) => {
         metrics?.bytesIn.add(Number(request.headers['content-length'] ?? 0));
@@ -40,14 +44,16 @@ export function registerA2A(app: FastifyInstance, door: Door, options: A2AHttpOp
   });
   app.register(async scope => {
     takeJsonBytes(scope, limits);
+    allowPages(scope, cors);
     scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) =>
       sendRestError(request, reply, faultOf(door, error)),
     );
     registerRest(scope, door);
-    registerOpenApi(scope, options.card);
+    registerOpenApi(scope, card);
   });
   app.register(async scope => {
     takeJsonBytes(scope, limits);
+    allowPages(scope, cors);
     scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) =>
       sendRestFault03(request, reply, faultOf(door, error)),
     );
@@ -60,8 +66,19 @@ export function registerA2A(app: FastifyInstance, door: Door, options: A2AHttpOp
   });
   app.addHook('onClose', async () => door.close());
   // Before the body is read: what is wrong with that would be answered first, by the framework and in its words.
-  app.addHook('onRequest', async (request, reply) => (request.is404 ? sendNotFound(reply) : undefined));
+  app.addHook('onRequest', async (request, reply) => (request.is404 ? answerNothingThere(request, reply, cors) : undefined));
   app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
+}
+
+/** In the scopes of the bindings, not for the whole app: probes and what else a service has there is not for pages. */
+function allowPages(scope: FastifyInstance, cors: Cors | undefined): void {
+  if (cors !== undefined) scope.addHook('onRequest', async (request, reply) => cors.allow(request, reply));
+}
+
+/** No path takes OPTIONS: so preflights, which have no credentials, are answered before any binding. */
+function answerNothingThere(request: FastifyRequest, reply: FastifyReply, cors: Cors | undefined): FastifyReply {
+  cors?.allow(request, reply);
+  return cors?.answersPreflight(request, reply) ? reply : sendNotFound(reply);
 }
 
 function sendNotFound(reply: FastifyReply): FastifyReply {

@@ -1,7 +1,8 @@
 import type { ServerOptions } from 'node:https';
 import { A2A_JSON_TYPE, A2AError, httpJsonFailure } from '@hopline/a2a';
 import type { Limits } from '@hopline/a2a-door';
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Cors } from './cors.ts';
 
 /** Characters of one part of a path; a longer one names nothing. */
 const PATH_PART_CHARS_MAX = 1_024;
@@ -9,8 +10,8 @@ const PATH_PART_CHARS_MAX = 1_024;
 /** How often connections are looked at for requests that are late; milliseconds. */
 export const LATE_REQUEST_CHECK_MS = 1_000;
 
-/** Settings of the HTTP server under the door; of an HTTPS server where there are `tls` options. */
-export function serverOptions(limits: Limits, tls?: ServerOptions) {
+/** Settings of the HTTP server under the door; of an HTTPS server where there are `tls` options. `cors`: the same as the door's. */
+export function serverOptions(limits: Limits, tls?: ServerOptions, cors?: Cors) {
   // Node swaps its two bounds where the one for headers is the larger, as its default of 60 s is: a body would have that long, looked at every 30 s.
   const server = { headersTimeout: limits.requestMsMax, connectionsCheckingInterval: LATE_REQUEST_CHECK_MS };
   return {
@@ -21,7 +22,10 @@ export function serverOptions(limits: Limits, tls?: ServerOptions) {
     requestTimeout: limits.requestMsMax,
     logger: false,
     forceCloseConnections: 'idle',
-    frameworkErrors: (_error: unknown, _request: unknown, reply: FastifyReply) => refuseUrl(reply),
+    frameworkErrors: (_error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+      cors?.allow(request, reply);
+      if (cors?.answersPreflight(request, reply) !== true) refuseUrl(reply);
+    },
     // Longer than the longest id and what is put around it, so that every id reaches the operation that refuses it.
     routerOptions: { maxParamLength: PATH_PART_CHARS_MAX },
   } as const;

@@ -4,6 +4,9 @@ import type { CardSecurity } from './security.ts';
 /** Cards are served at both well-known paths (C-13). */
 export const AGENT_CARD_PATHS = ['/.well-known/agent-card.json', '/.well-known/agent.json'] as const;
 
+/** The keys that verify a card's signatures, as a JWK set. */
+export const CARD_KEYS_PATH = '/.well-known/jwks.json';
+
 export type AgentSkill = {
   id: string;
   name: string;

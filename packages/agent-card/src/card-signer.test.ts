@@ -62,6 +62,28 @@ test('S4-5 the configured key id wins; an RSA key may name its algorithm', async
   assert.deepEqual([signer.kid, signer.alg], ['configured', 'PS512']);
 });
 
+/** Of the private half, for every type of key (RFC 7518 6). */
+const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
+
+test('S4-5 the public key of a signer verifies, names itself, and has nothing of the private half in it', async () => {
+  for (const { alg, pair } of KEYS) {
+    for (const key of [
+      pem(pair.privateKey),
+      JSON.stringify({ ...jwk(pair.privateKey), kid: 'own', ext: true, key_ops: ['sign'] }),
+    ]) {
+      const signer = await CardSigner.open({ key });
+      const { kid, alg: named, use, ...members } = signer.publicKey;
+      assert.deepEqual([kid, named, use], [signer.kid, alg, 'sig']);
+      assert.deepEqual(members, jwk(pair.publicKey));
+      const secrets = PRIVATE_MEMBERS.flatMap(name => (jwk(pair.privateKey) as Record<string, string>)[name] ?? []);
+      assert.ok(secrets.length > 0);
+      for (const secret of secrets) assert.ok(!JSON.stringify(signer.publicKey).includes(secret));
+      const signatures = await signer.sign(card);
+      assert.ok(await verifyAgentCard({ ...card, signatures }, async () => signer.publicKey));
+    }
+  }
+});
+
 /** Every way to change one value of a document: a character of a text, a flag, a member that is gone, one that is new. */
 function* tampered(value: unknown): Generator<unknown> {
   if (typeof value === 'string') yield `${value.slice(0, -1)}${value.endsWith('~') ? '-' : '~'}`;

@@ -1,4 +1,4 @@
-import { createPrivateKey, type KeyObject } from 'node:crypto';
+import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import type { JsonObject } from '@hopline/a2a';
 import { isObject, text } from '@hopline/a2a/json-value';
 import { calculateJwkThumbprint, FlattenedSign, type JWK } from 'jose';
@@ -27,6 +27,8 @@ export class CardSigner {
   readonly alg: string;
   /** Differs where signatures say something else: another key, or another name or place for it. */
   readonly identity: string;
+  /** As clients look it up (RFC 7517 4): made of the public half alone, so that no private member can be in it. */
+  readonly publicKey: JWK;
   readonly #key: KeyObject;
   readonly #jku: string | undefined;
 
@@ -36,6 +38,8 @@ export class CardSigner {
     this.alg = names.alg;
     this.identity = JSON.stringify(names);
     this.#jku = names.jku;
+    const jwk = createPublicKey(key).export({ format: 'jwk' }) as JWK;
+    this.publicKey = { ...jwk, kid: names.kid, alg: names.alg, use: 'sig' };
   }
 
   /** Throws TypeError with one sentence, and nothing of the key in it, for a key that cannot sign. */

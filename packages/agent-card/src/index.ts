@@ -7,7 +7,7 @@ export type {
   AgentProvider,
   AgentSkill,
 } from './agent-card.ts';
-export { AGENT_CARD_PATHS, agentCard, MODES } from './agent-card.ts';
+export { AGENT_CARD_PATHS, agentCard, CARD_KEYS_PATH, MODES } from './agent-card.ts';
 export type { ForeignAgent } from './decode-agent-card.ts';
 export { decodeAgentCard } from './decode-agent-card.ts';
 export type { ExtendedAgent } from './extended-card.ts';

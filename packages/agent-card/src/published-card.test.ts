@@ -55,6 +55,19 @@ test('S4-5 a card is signed once for each content, not for each reader; replicas
   }
 });
 
+test('S4-5 beside a signed card stands a set of the key that signs it, with a tag that replicas agree on; beside another none', async () => {
+  const key = pem();
+  const { signer } = await signerOf(key);
+  const { keys } = new PublishedCard(() => cardNamed('a'), signer);
+  assert.deepEqual(JSON.parse(keys!.json), { keys: [signer.publicKey] });
+  assert.match(keys!.etag, /^"[0-9a-f]{32}"$/);
+  const replica = new PublishedCard(() => cardNamed('b'), (await signerOf(key)).signer);
+  assert.deepEqual(replica.keys, keys);
+  for (const { signer: other } of [await signerOf(), await signerOf(key, 'renamed')])
+    assert.notEqual(new PublishedCard(() => cardNamed('a'), other).keys?.etag, keys?.etag);
+  assert.equal(new PublishedCard(() => cardNamed('a')).keys, undefined);
+});
+
 test('a signature that failed is tried again by the next reader', async () => {
   const { signer } = await signerOf();
   const sign = signer.sign;

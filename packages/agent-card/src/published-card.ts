@@ -3,17 +3,16 @@ import type { JsonObject } from '@hopline/a2a';
 import type { AgentCard } from './agent-card.ts';
 import type { CardSignature, CardSigner } from './card-signer.ts';
 
-/** A card as it goes on the wire. */
-export type CardDocument = {
-  card: AgentCard & { signatures?: CardSignature[] };
-  /** The same as JSON text. */
-  json: string;
-  /** With its quotes. Weak where the card is signed: replicas serve the same content, each under a signature of its own. */
-  etag: string;
-};
+/** JSON text as it goes on the wire. `etag`: with its quotes. */
+export type PublishedDocument = { json: string; etag: string };
+
+/** Its ETag is weak where the card is signed: replicas serve the same content, each under a signature of its own. */
+export type CardDocument = PublishedDocument & { card: AgentCard & { signatures?: CardSignature[] } };
 
 /** A card that changes with the agents behind it. It is made for each reader, which is cheap, and signed once for each content, which is not. */
 export class PublishedCard {
+  /** What the signatures are verified with: a JWK set of the public key; undefined where the card is not signed. */
+  readonly keys: PublishedDocument | undefined;
   readonly #build: () => AgentCard;
   readonly #signer: CardSigner | undefined;
   #content = '';
@@ -22,6 +21,7 @@ export class PublishedCard {
   constructor(build: () => AgentCard, signer?: CardSigner) {
     this.#build = build;
     this.#signer = signer;
+    this.keys = signer && keySet(signer);
   }
 
   current(): Promise<CardDocument> {
@@ -40,10 +40,19 @@ export class PublishedCard {
 
   async #published(card: AgentCard, content: string): Promise<CardDocument> {
     const signer = this.#signer;
-    const tag = hash('sha256', content + (signer?.identity ?? '')).slice(0, 32);
+    const tag = tagOf(content + (signer?.identity ?? ''));
     if (signer === undefined) return { card, json: content, etag: `"${tag}"` };
     // What is served is signed: members that JSON leaves out are in neither.
     const signed = { ...card, signatures: await signer.sign(JSON.parse(content) as JsonObject) };
     return { card: signed, json: JSON.stringify(signed), etag: `W/"${tag}"` };
   }
+}
+
+function keySet(signer: CardSigner): PublishedDocument {
+  const json = JSON.stringify({ keys: [signer.publicKey] });
+  return { json, etag: `"${tagOf(json)}"` };
+}
+
+function tagOf(content: string): string {
+  return hash('sha256', content).slice(0, 32);
 }

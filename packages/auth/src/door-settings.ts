@@ -1,9 +1,10 @@
 import { type Config, ConfigError, type ServiceSettings, type Settings } from '@hopline/lifecycle';
 import { AUTH_SETTINGS, authFaults } from './auth-settings.ts';
+import { CORS_SETTINGS, corsFaults } from './cors-settings.ts';
 import { TLS_SETTINGS, tlsFaults } from './tls-settings.ts';
 
 /** Settings of a door, for `defineServiceConfig`; `withDoorChecked` around the config checks them together. */
-export const DOOR_SETTINGS = { ...AUTH_SETTINGS, ...TLS_SETTINGS };
+export const DOOR_SETTINGS = { ...AUTH_SETTINGS, ...TLS_SETTINGS, ...CORS_SETTINGS };
 
 type DoorSettings = Pick<ServiceSettings, 'HOPLINE_HOST'> & typeof DOOR_SETTINGS;
 
@@ -14,7 +15,7 @@ export function withDoorChecked<T extends DoorSettings>(config: Config<T>): Conf
     load: env => {
       const settings = config.load(env);
       const door = settings as unknown as Settings<DoorSettings>;
-      const faults = [...authFaults(door, door.HOPLINE_HOST), ...tlsFaults(door)];
+      const faults = [...authFaults(door, door.HOPLINE_HOST), ...tlsFaults(door), ...corsFaults(door)];
       if (faults.length > 0) throw new ConfigError(faults);
       return settings;
     },

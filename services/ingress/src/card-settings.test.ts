@@ -62,6 +62,28 @@ test('settings that do not go together are told, all at once', () => {
   assert.ok(load({ HOPLINE_CARD_INPUT_MODES: Array.from({ length: 32 }, () => 'a/b').join(',') }));
 });
 
+test('S4-5 signatures say where the key is when that is known to be true: a public address at the root, https or of this machine', async t => {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const file = await fileWith(t, privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);
+  const jkuOf = async (env: Record<string, string>) => {
+    const { signer } = await cardOf({ HOPLINE_CARD_KEY_FILE: file, ...env });
+    const [signature] = await signer!.sign({ name: 'x' });
+    return (JSON.parse(Buffer.from(signature!.protected, 'base64url').toString()) as { jku?: string }).jku;
+  };
+  const keys = '/.well-known/jwks.json';
+  const cases: [publicUrl: string, jku: string | undefined][] = [
+    ['https://agents.example', `https://agents.example${keys}`],
+    ['https://agents.example:8443/', `https://agents.example:8443${keys}`],
+    ['http://127.0.0.1:8000/', `http://127.0.0.1:8000${keys}`],
+    ['http://agents.example/', undefined],
+    ['https://agents.example/a2a', undefined],
+    ['', undefined],
+  ];
+  for (const [publicUrl, jku] of cases) assert.equal(await jkuOf({ HOPLINE_PUBLIC_URL: publicUrl }), jku, publicUrl);
+  const own = { HOPLINE_PUBLIC_URL: 'https://agents.example/', HOPLINE_CARD_JKU: 'https://keys.example/set' };
+  assert.equal(await jkuOf(own), 'https://keys.example/set');
+});
+
 test('S4-5 the key file makes the signer; one that cannot be used is told without its content', async t => {
   const { privateKey } = generateKeyPairSync('ed25519');
   const good = await fileWith(t, privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);

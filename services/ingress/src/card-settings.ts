@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { MODES } from '@hopline/agent-card';
+import { CARD_KEYS_PATH, MODES } from '@hopline/agent-card';
 import { CardSigner } from '@hopline/agent-card/signing';
+import { isLoopback } from '@hopline/auth';
 import { type Config, ConfigError, type Setting, type Settings } from '@hopline/lifecycle';
 import type { IngressCardOptions } from './ingress-card.ts';
 
@@ -65,7 +66,10 @@ export const CARD_SETTINGS = {
     max: 256,
     doc: '`kid` of that key. Without it: what the JWK says, else its RFC 7638 thumbprint.',
   },
-  HOPLINE_CARD_JKU: { ...web, doc: 'Where clients find the public key, as a JWK set; part of the signature.' },
+  HOPLINE_CARD_JKU: {
+    ...web,
+    doc: `Where clients find the public key, as a JWK set; part of the signature. Without it: \`${CARD_KEYS_PATH}\` of this door, where HOPLINE_PUBLIC_URL has no path and is https, or http of this machine.`,
+  },
   HOPLINE_STREAMING: {
     type: 'boolean',
     default: true,
@@ -79,6 +83,8 @@ export const CARD_SETTINGS = {
 } as const satisfies Record<string, Setting>;
 
 type CardSettings = Settings<typeof CARD_SETTINGS>;
+/** With what ingress has beside them. */
+type PublicCardSettings = CardSettings & { readonly HOPLINE_PUBLIC_URL?: string | undefined };
 
 /** The same settings, and what they say of the card is checked together. */
 export function withCardChecked<T extends typeof CARD_SETTINGS & Readonly<Record<string, Setting>>>(
@@ -116,7 +122,7 @@ function cardFaults(settings: CardSettings): string[] {
 }
 
 /** `version`: that of Hopline. Rejects with one sentence when the key cannot be read or cannot sign; nothing of it is shown. */
-export async function cardFromSettings(settings: CardSettings, version: string): Promise<IngressCardOptions> {
+export async function cardFromSettings(settings: PublicCardSettings, version: string): Promise<IngressCardOptions> {
   const organization = settings.HOPLINE_CARD_ORGANIZATION;
   const signer = await signerOf(settings);
   return {
@@ -138,13 +144,21 @@ export async function cardFromSettings(settings: CardSettings, version: string):
   };
 }
 
-async function signerOf(settings: CardSettings): Promise<CardSigner | undefined> {
+async function signerOf(settings: PublicCardSettings): Promise<CardSigner | undefined> {
   const path = settings.HOPLINE_CARD_KEY_FILE;
   if (path === undefined) return undefined;
   const key = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw new TypeError(`HOPLINE_CARD_KEY_FILE cannot be read: ${error.code}`);
   });
-  return CardSigner.open({ key, keyId: settings.HOPLINE_CARD_KEY_ID, jku: settings.HOPLINE_CARD_JKU });
+  return CardSigner.open({ key, keyId: settings.HOPLINE_CARD_KEY_ID, jku: settings.HOPLINE_CARD_JKU ?? ownKeysUrl(settings) });
+}
+
+/** Only what is true can be said: where the public address has a path, nobody here knows what leads to the root. And keys that come in the clear can be anybody's (RFC 7515 4.1.2). */
+function ownKeysUrl({ HOPLINE_PUBLIC_URL: publicUrl = '' }: PublicCardSettings): string | undefined {
+  const url = URL.parse(publicUrl);
+  if (url === null || url.pathname !== '/') return undefined;
+  const safe = url.protocol === 'https:' || isLoopback(url.hostname);
+  return safe ? new URL(CARD_KEYS_PATH, url.origin).href : undefined;
 }
 
 /** What is joined by commas. */

@@ -1,7 +1,7 @@
 import { LIMITS, type Limits, openDoor } from '@hopline/a2a-door';
-import { registerA2A, serverOptions } from '@hopline/a2a-http';
+import { Cors, registerA2A, serverOptions } from '@hopline/a2a-http';
 import type { AgentInterface } from '@hopline/agent-card';
-import type { Authenticator, DoorTls } from '@hopline/auth';
+import type { Authenticator, CorsRules, DoorTls } from '@hopline/auth';
 import type { Profile } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import { LiveAgents, type Log } from '@hopline/log';
@@ -25,6 +25,8 @@ export type IngressDeps = {
   limits: Partial<Limits>;
   /** Absent: HTTP. */
   tls?: DoorTls | undefined;
+  /** Absent: pages of other origins cannot use the door. */
+  cors?: CorsRules | undefined;
   /** Absent: nobody is asked who they are. */
   auth?: Authenticator | undefined;
   probes: ProbeOptions;
@@ -41,7 +43,8 @@ export type Ingress = {
 export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const { log, logger, metrics, profile, auth, tenants = [] } = deps;
   const limits = { ...LIMITS, ...deps.limits };
-  const app = fastify(serverOptions(limits, deps.tls?.options));
+  const cors = deps.cors && new Cors(deps.cors);
+  const app = fastify(serverOptions(limits, deps.tls?.options, cors));
   deps.tls?.keepFresh(app.server);
   const stop = new AbortController();
   const agents = new LiveAgents(() => performance.now());
@@ -60,7 +63,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const webhookProblem = (webhook: string) => webhookUrlProblem(webhook, deps.webhooks);
   const own = { log, role: 'supervisor', profile, logger, metrics, limits } as const;
   const door = openDoor({ ...own, ...offers, webhookProblem, ...authenticate });
-  registerA2A(app, door, { card });
+  registerA2A(app, door, { card, cors });
   const publicCard = async () => (await card.current()).card;
   // Loaded where it is used: its library takes 20 MB and 60 ms.
   const grpc = deps.grpc && (await import('@hopline/a2a-grpc')).openGrpc(door, { card: publicCard, tls: deps.tls });

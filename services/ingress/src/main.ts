@@ -1,4 +1,4 @@
-import { authFromSettings, tlsFromSettings } from '@hopline/auth';
+import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/auth';
 import { runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { webhookRules } from '@hopline/webhook-guard';
@@ -35,6 +35,7 @@ await runService({
       webhooks: webhookRules(settings),
       auth,
       tls,
+      cors: corsFromSettings(settings),
       probes,
       metrics: telemetry.metrics,
       logger,

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { authFromSettings, tlsFromSettings } from '@hopline/auth';
+import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/auth';
 import { runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { parseAgentEntry } from './agent-entry.ts';
@@ -43,6 +43,7 @@ await runService({
       webhooks,
       auth,
       tls,
+      cors: corsFromSettings(settings),
       probes,
       metrics,
       logger,

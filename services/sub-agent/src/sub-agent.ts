@@ -1,9 +1,9 @@
 import { LIMITS, openDoor } from '@hopline/a2a-door';
-import { registerA2A, serverOptions } from '@hopline/a2a-http';
+import { Cors, registerA2A, serverOptions } from '@hopline/a2a-http';
 import { type Agent, type AgentSkill, serveAgent } from '@hopline/agent';
 import { agentCard, resumeExtension } from '@hopline/agent-card';
 import { PublishedCard } from '@hopline/agent-card/signing';
-import type { Authenticator, DoorTls } from '@hopline/auth';
+import type { Authenticator, CorsRules, DoorTls } from '@hopline/auth';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import type { Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
@@ -29,6 +29,8 @@ export type SubAgentDeps = {
   webhooks?: TurnWebhooks;
   /** Absent: the door speaks HTTP. */
   tls?: DoorTls | undefined;
+  /** Absent: pages of other origins cannot use the door. */
+  cors?: CorsRules | undefined;
   /** Absent: nobody is asked who they are. */
   auth?: Authenticator | undefined;
   probes: ProbeOptions;
@@ -46,7 +48,8 @@ export type SubAgent = {
 /** One agent: a worker for the supervisor's calls, and an A2A endpoint of its own for whoever calls it directly (S0-46). Both run the same turns. */
 export function createSubAgent(deps: SubAgentDeps): SubAgent {
   const { log, name, agent, logger, metrics, version, auth } = deps;
-  const app = fastify(serverOptions(LIMITS, deps.tls?.options));
+  const cors = deps.cors && new Cors(deps.cors);
+  const app = fastify(serverOptions(LIMITS, deps.tls?.options, cors));
   deps.tls?.keepFresh(app.server);
   const stop = new AbortController();
   let serving: Promise<void> = Promise.resolve();
@@ -61,7 +64,7 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
   deps.webhooks?.register(app);
   const authenticate = auth && { authenticate: auth.authenticate };
   const door = openDoor({ log, role: `agent.${name}`, profile: 'transparent', logger, metrics, extensions, ...authenticate });
-  registerA2A(app, door, { card });
+  registerA2A(app, door, { card, cors });
   return {
     start: async (host, port) => {
       const address = await app.listen({ host, port });

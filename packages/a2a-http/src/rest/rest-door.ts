@@ -1,6 +1,7 @@
 import { A2A_JSON_TYPE, A2AError, DIALECTS, httpJsonFailure, operationOf } from '@hopline/a2a';
 import { type Door, operate, report } from '@hopline/a2a-door';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { varyBy } from '../cors.ts';
 import { doorRequest } from '../door-request.ts';
 import { setErrorHeaders } from '../error-headers.ts';
 import { headerOf } from '../read-request.ts';
@@ -64,7 +65,8 @@ function refuseMethod(request: FastifyRequest, reply: FastifyReply, allowed: str
 function sendJson(request: FastifyRequest, reply: FastifyReply, body: unknown): FastifyReply {
   const accepts = headerOf(request, 'accept') ?? '';
   const plain = accepts.includes(JSON_TYPE) && !accepts.includes(A2A_JSON_TYPE);
-  return bareJson(reply.header('vary', 'accept'), plain ? JSON_TYPE : A2A_JSON_TYPE, body);
+  varyBy(reply, 'accept');
+  return bareJson(reply, plain ? JSON_TYPE : A2A_JSON_TYPE, body);
 }
 
 export function sendRestError(

@@ -1,0 +1,47 @@
+import type { Setting, Settings } from '@hopline/lifecycle';
+
+/** Origins in HOPLINE_CORS_ORIGINS. */
+export const CORS_ORIGINS_MAX = 64;
+
+/** Which web pages may use a door. */
+export const CORS_SETTINGS = {
+  HOPLINE_CORS_ORIGINS: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 8_192,
+    doc: 'Web pages of these origins may use the door from a browser (CORS): as browsers say them, `https://app.example`, joined by commas; `*`: every page, never with cookies. Without it: none.',
+  },
+} as const satisfies Readonly<Record<string, Setting>>;
+
+/** What the HTTP binding of a door is told. */
+export type CorsRules = { origins: readonly string[] | '*'; requestHeaders: readonly string[] };
+
+type CorsSettings = Settings<typeof CORS_SETTINGS>;
+
+export function corsFaults({ HOPLINE_CORS_ORIGINS: joined }: CorsSettings): string[] {
+  if (joined === undefined || joined === '*') return [];
+  const origins = originsOf(joined);
+  if (origins.length > CORS_ORIGINS_MAX) return [`HOPLINE_CORS_ORIGINS has more than ${CORS_ORIGINS_MAX} origins`];
+  if (origins.length > 0 && origins.every(isOrigin)) return [];
+  return ['HOPLINE_CORS_ORIGINS must be origins like https://app.example, lower-case and without a path, or * alone'];
+}
+
+/** Undefined: no page of another origin may. */
+export function corsFromSettings(
+  settings: CorsSettings & { readonly HOPLINE_AUTH_API_KEY_HEADER: string },
+): CorsRules | undefined {
+  const { HOPLINE_CORS_ORIGINS: joined, HOPLINE_AUTH_API_KEY_HEADER: header } = settings;
+  if (joined === undefined) return undefined;
+  return { origins: joined === '*' ? '*' : originsOf(joined), requestHeaders: [header] };
+}
+
+/** Compared letter by letter with what a browser says, so it must be written as one says it: no pattern, and not `null`, which every sandboxed frame is. */
+function isOrigin(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && /^https?:$/.test(url.protocol) && url.origin === text && !text.includes('*');
+}
+
+function originsOf(joined: string): string[] {
+  return joined.split(',').map(origin => origin.trim());
+}
