@@ -170,6 +170,7 @@ test("S4-5 the SDK's verifier finds the key where the signature says that it is,
   };
   const resolved = await new DefaultAgentCardResolver().resolve(balanced.url);
   await verifyAgentCardSignature(keyAt)(resolved);
+  await assert.rejects(async () => verifyAgentCardSignature(keyAt)({ ...resolved, name: 'Hopl1ne' }), /No valid signatures/);
   assert.deepEqual([...new Set(asked)], [`${balanced.url}/.well-known/jwks.json`]);
   const set = createRemoteJWKSet(new URL(asked[0]!));
   const { agent, signature } = await createClient({ url: balanced.url }).card({ keyOf: kid => set({ kid, alg: 'ES256' }) });

@@ -46,7 +46,17 @@ const VALUES: Record<string, string[]> = {
   'if-none-match': ['*', '"', 'W/"x"'],
   'x-forwarded-host': ['evil.example.org'],
   host: ['evil.example.org', '127.0.0.1:1'],
-  origin: ['null'],
+  // The door has a list of origins, and none of these is on it.
+  origin: [
+    'null',
+    '*',
+    'https://page.example.evil.example',
+    'HTTPS://PAGE.EXAMPLE',
+    'https://page.example, null',
+    'https://page.example\t',
+  ],
+  'access-control-request-method': ['POST', 'TRACE', '*', '\u00e9'],
+  'access-control-request-headers': ['a2a-version', '*', ',,,', 'x'.repeat(4_000)],
   range: ['bytes=0-1'],
   cookie: ['a=b; '.repeat(200)],
 };

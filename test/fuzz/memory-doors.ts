@@ -13,6 +13,9 @@ const RECORD_BYTES_MAX = 48 * 1024;
 const LINGER_MS = 50;
 const SETTLE_MS_MAX = 20_000;
 
+/** Whose pages may use the doors. */
+export const PAGE_ORIGIN = 'https://page.example';
+
 export type Doors = {
   /** Two processes on one log. What the relay writes is counted on neither. */
   replicas: [Rig, Rig];
@@ -32,6 +35,7 @@ export async function openDoors(t: TestContext, options: Partial<DoorOptions> = 
   const rig = await openRig(t, {
     push: true,
     outputModes: () => ['text/plain'],
+    cors: { origins: [PAGE_ORIGIN], requestHeaders: ['x-api-key'] },
     memory: { recordBytesMax: RECORD_BYTES_MAX },
     ...options,
     limits,

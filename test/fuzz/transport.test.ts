@@ -12,7 +12,7 @@ import { runs } from './fuzz-settings.ts';
 import { hostileFields } from './header-fields.ts';
 import { assertHarmless, restOutcome, rpcOutcome } from './invariants.ts';
 import { HOSTILE } from './json-tree.ts';
-import { type Doors, openDoors } from './memory-doors.ts';
+import { type Doors, openDoors, PAGE_ORIGIN } from './memory-doors.ts';
 import { filled, PLANTED, WAITING } from './placeholders.ts';
 import { sayRaw } from './raw-connection.ts';
 import { goldenParams, goldenRpc, RPC_METHODS } from './rpc-requests.ts';
@@ -42,6 +42,8 @@ test('S4-33 whatever the headers say: an answer, and the same of both replicas',
     { method: 'GET', path: '/.well-known/agent-card.json' },
     { method: 'GET', path: '/openapi.json' },
     { method: 'OPTIONS', path: '/tasks' },
+    { method: 'OPTIONS', path: '/tasks', headers: { origin: PAGE_ORIGIN, 'access-control-request-method': 'POST' } },
+    { method: 'GET', path: '/tasks', headers: { origin: PAGE_ORIGIN, 'a2a-version': '1.0' } },
   ];
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...targets), hostileFields, async (target, fields) => {
@@ -51,7 +53,11 @@ test('S4-33 whatever the headers say: an answer, and the same of both replicas',
       const sent = { ...target, path, body, headers: { ...target.headers, ...fields } };
       const about = JSON.stringify(sent);
       const [first, second] = await Promise.all(replicas.map(({ url }) => exchange.send(url, sent)));
-      for (const received of [first!, second!]) assertHarmless(received, received.status < 300, about);
+      for (const received of [first!, second!]) {
+        assertHarmless(received, received.status < 300, about);
+        const isPage = sent.headers.origin === PAGE_ORIGIN;
+        assert.equal(received.headers['access-control-allow-origin'], isPage ? PAGE_ORIGIN : undefined, about);
+      }
       assert.equal(first!.status, second!.status, about);
     }),
     runs(RUNS_OF_HEADERS),

@@ -6,7 +6,7 @@ import { openRig } from './door.test-kit.ts';
 
 const PATH = '/.well-known/jwks.json';
 
-test('S4-5 the keys of a signed card are a document of their own: typed, kept as long as the card, 304 when it is known', async t => {
+test('the keys of a signed card are a document of their own: typed, kept as long as the card, 304 when it is known', async t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signer = await CardSigner.open({ key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, keyId: 'k1' });
   const authenticate = () => Promise.reject(new Error('keys are for everybody'));

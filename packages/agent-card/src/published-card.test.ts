@@ -55,7 +55,7 @@ test('S4-5 a card is signed once for each content, not for each reader; replicas
   }
 });
 
-test('S4-5 beside a signed card stands a set of the key that signs it, with a tag that replicas agree on; beside another none', async () => {
+test('beside a signed card stands a set of the key that signs it, with a tag that replicas agree on; beside another none', async () => {
   const key = pem();
   const { signer } = await signerOf(key);
   const { keys } = new PublishedCard(() => cardNamed('a'), signer);

@@ -12,8 +12,11 @@ const run = promisify(execFile);
 const hook = new URL('no-built-ins.test-hook.ts', import.meta.url).href;
 const cwd = fileURLToPath(new URL('..', import.meta.url));
 
+/** What a bundler would take, and no code out of text: pages whose Content-Security-Policy lacks 'unsafe-eval' refuse that. */
+const AS_BROWSERS = ['--conditions=browser', '--disallow-code-generation-from-strings'];
+
 const inBrowser = (script: string) =>
-  run(process.execPath, ['--conditions=browser', '--import', hook, '--input-type=module', '--eval', script], {
+  run(process.execPath, [...AS_BROWSERS, '--import', hook, '--input-type=module', '--eval', script], {
     cwd,
     timeout: 20_000,
   });
@@ -57,4 +60,5 @@ test('the proof can fail: what only Node has is refused, imported, required or g
   await assert.rejects(inBrowser(`import 'node:crypto';`), /imports node:crypto/);
   await assert.rejects(inBrowser(`import './src/bad-server.test-kit.ts';`), /bad-server.test-kit.ts imports node:events/);
   await assert.rejects(inBrowser(`Buffer.from('a');`), /TypeError/);
+  await assert.rejects(inBrowser(`new Function('');`), /EvalError/);
 });

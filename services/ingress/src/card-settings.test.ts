@@ -62,7 +62,7 @@ test('settings that do not go together are told, all at once', () => {
   assert.ok(load({ HOPLINE_CARD_INPUT_MODES: Array.from({ length: 32 }, () => 'a/b').join(',') }));
 });
 
-test('S4-5 signatures say where the key is when that is known to be true: a public address at the root, https or of this machine', async t => {
+test('signatures say where the key is when that is known to be true: a public address at the root, https or of this machine', async t => {
   const { privateKey } = generateKeyPairSync('ed25519');
   const file = await fileWith(t, privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);
   const jkuOf = async (env: Record<string, string>) => {
