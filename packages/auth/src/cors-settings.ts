@@ -10,7 +10,7 @@ export const CORS_SETTINGS = {
     optional: true,
     min: 1,
     max: 8_192,
-    doc: 'Web pages of these origins may use the door from a browser (CORS): as browsers say them, `https://app.example`, joined by commas; `*`: every page, never with cookies. Without it: none.',
+    doc: 'Origins of web pages that may use the door from a browser (CORS), like `https://app.example`, joined by commas; `*`: every page, never with cookies. Without it: none.',
   },
 } as const satisfies Readonly<Record<string, Setting>>;
 

@@ -68,7 +68,7 @@ export const CARD_SETTINGS = {
   },
   HOPLINE_CARD_JKU: {
     ...web,
-    doc: `Where clients find the public key, as a JWK set; part of the signature. Without it: \`${CARD_KEYS_PATH}\` of this door, where HOPLINE_PUBLIC_URL has no path and is https, or http of this machine.`,
+    doc: `Where the public key is, as a JWK set; part of the signature. Without it: \`${CARD_KEYS_PATH}\`, if HOPLINE_PUBLIC_URL has no path and is https or loopback.`,
   },
   HOPLINE_STREAMING: {
     type: 'boolean',
