@@ -7,7 +7,7 @@ export { defineAgent } from './define-agent.ts';
 export { RETRIES_DEFAULT, RETRIES_MAX, STOP_MS_MAX, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
 export { AgentMisuse } from './misuse.ts';
 export type { RunTurnDeps, TurnOutcome } from './run-turn.ts';
-export { HandedBack, runTurn } from './run-turn.ts';
+export { runTurn } from './run-turn.ts';
 export type { ArtifactSpec } from './say.ts';
 export { artifact, data, done, failed, needsInput, notice } from './say.ts';
 export type { ServeAgentOptions } from './serve-agent.ts';

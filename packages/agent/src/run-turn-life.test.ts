@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
-import { Superseded } from '@hopline/log';
+import { HandedBack, Superseded } from '@hopline/log';
 import type { Agent, AgentEvent } from './agent.ts';
 import { TURN_ARTIFACTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
-import { HandedBack, runTurn } from './run-turn.ts';
+import { runTurn } from './run-turn.ts';
 import { CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
 
 const text = (said: string, id?: string): AgentEvent => ({ type: 'text', text: said, ...(id !== undefined && { id }) });

@@ -1,6 +1,6 @@
 import { type Conversation, readConversation } from '@hopline/conversation';
 import { codePoints, type Work } from '@hopline/events';
-import { createInputWriter, type InputWriter, type Job, type Log, Superseded } from '@hopline/log';
+import { createInputWriter, HandedBack, type InputWriter, type Job, type Log, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { ATTR, COUNT, type Hop, invokeAgentSpan, type Logger, startHop } from '@hopline/telemetry';
 import { abortableEvents } from './abortable-events.ts';
@@ -30,9 +30,9 @@ export type RunTurnDeps = {
 /** `undefined`: the turn was somebody else's or over already, nothing was said. */
 export type TurnOutcome = TurnEnd | undefined;
 
-/** The turn was let go of before its end. */
-export class HandedBack extends Error {
-  override readonly name = 'HandedBack';
+/** The turn did not come to its end: another attempt may. */
+export class AttemptFailed extends Error {
+  override readonly name = 'AttemptFailed';
 }
 
 /** What is left of a record beside the one event: the task's control state stands in every record. */
@@ -40,7 +40,7 @@ const EVENT_SHARE = 0.5;
 
 /**
  * Runs one work item with an agent: what it says goes to the log, in order, as fast as the log takes it. Stops when the task ends, goes on to a later turn or is taken over.
- * Resolves when the item is done; rejects when it must be delivered again (shutdown, log unavailable, taken over).
+ * Resolves when the item is done; rejects when it must be delivered again: with HandedBack at a shutdown, AttemptFailed, Superseded, or as the log does.
  */
 export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome> {
   const { log, name } = deps;
@@ -63,13 +63,18 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
     return outcome;
   } catch (error) {
     // Letting go of a turn is no error of it: another attempt goes on.
-    if (error instanceof Superseded || error instanceof HandedBack) hop.set({ [ATTR.outcome]: error.name });
+    if (isExpected(error)) hop.set({ [ATTR.outcome]: error.name });
     else hop.fail(error instanceof Error ? error.name : 'other');
     throw error;
   } finally {
     stop.abort();
     hop.end();
   }
+}
+
+/** Ends of an attempt that are no fault to be told of. */
+export function isExpected(error: unknown): error is Error {
+  return error instanceof Superseded || error instanceof HandedBack || error instanceof AttemptFailed;
 }
 
 type Around = {
@@ -104,12 +109,12 @@ async function speak(deps: RunTurnDeps, job: Job, around: Around): Promise<TurnO
   const signal = AbortSignal.any([deps.signal, gone.signal]);
   const end = await play(deps, turnOf(deps, job, around, signal), { inputs, writer, hop });
   if (over === 'superseded') throw new Superseded();
-  if (over === 'lost') throw new HandedBack('the log was lost');
+  if (over === 'lost') throw new AttemptFailed('the log was lost');
   if (over !== undefined) return undefined;
   // Whoever has to answer may take longer than any process lives: the next turn asks for what became of it.
   if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settle(inputs, writer, inputs.waitsFor);
   if (deps.signal.aborted) throw new HandedBack('shutdown');
-  if (isRetried(deps, job, end)) throw new HandedBack('the agent failed, and may be asked again');
+  if (isRetried(deps, job, end)) throw new AttemptFailed('the agent failed, and may be asked again');
   return await settle(inputs, writer, end);
 }
 
@@ -117,8 +122,9 @@ async function speak(deps: RunTurnDeps, job: Job, around: Around): Promise<TurnO
  * A supervisor's call that failed as retryable is a new attempt, which replaces what this one said (S4-40, C-5). Who addresses the agent directly is told, and may ask
  * again.
  */
-function isRetried({ retries = 0 }: RunTurnDeps, { work, attempt }: Job, end: TurnEnd): boolean {
-  return end.state === 'TASK_STATE_FAILED' && end.retryable === true && work.call !== undefined && attempt <= retries;
+function isRetried({ retries = 0 }: RunTurnDeps, { work, attempt, handedBack }: Job, end: TurnEnd): boolean {
+  const failures = attempt - handedBack;
+  return end.state === 'TASK_STATE_FAILED' && end.retryable === true && work.call !== undefined && failures <= retries;
 }
 
 /** Plays the agent's events into the writer and returns how the turn ended. Rejects only when the writer has failed. */

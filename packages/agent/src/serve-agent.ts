@@ -1,9 +1,9 @@
-import { type AgentEntry, type Job, type Log, Superseded } from '@hopline/log';
+import type { AgentEntry, Job, Log } from '@hopline/log';
 import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
 import { announce } from './announce.ts';
 import { RETRIES_DEFAULT } from './limits.ts';
-import { HandedBack, runTurn } from './run-turn.ts';
+import { isExpected, runTurn } from './run-turn.ts';
 
 /** Turns in hand get this long to end when the agent stops serving, milliseconds; then they are handed back. */
 const DRAIN_MS = 10_000;
@@ -62,9 +62,8 @@ async function runJob(options: ServeAgentOptions, job: Job, letGo: AbortSignal):
     const told = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
     logger.info({ ...told, state: outcome?.state ?? 'over', reason: outcome?.reason }, 'turn ended');
   } catch (error) {
-    const expected = error instanceof Superseded || error instanceof HandedBack;
     const told = { agent: name, attempt, turn: work.turn };
-    if (expected) logger.info({ ...told, reason: error.name }, 'turn handed back');
+    if (isExpected(error)) logger.info({ ...told, reason: error.name }, 'turn handed back');
     else logger.warn({ ...told, err: error }, 'turn handed back');
     throw error;
   } finally {

@@ -59,13 +59,13 @@ export class TaskLog {
   }
 
   job(attempt = 1, more: Partial<Job & Work> = {}): Job {
-    const { exhausted = false, trace, ...work } = more;
+    const { exhausted = false, handedBack = 0, trace, ...work } = more;
     const call = this.#mode === 'caipe' ? { id: CALL, answer: ANSWER } : { id: CALL };
     const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
     const { taskId } = this;
     const profile = profileOf(this.#mode);
     const base: Work = { v: 1, taskId, contextId: 'c1', turn: 1, profile, message, ...(this.#mode !== 'direct' && { call }) };
-    return { work: { ...base, ...work }, attempt, exhausted, ...(trace && { trace }) };
+    return { work: { ...base, ...work }, attempt, handedBack, exhausted, ...(trace && { trace }) };
   }
 
   /** Decides one item and stores its facts, as a relay would. Returns why it was dropped. */

@@ -1,8 +1,9 @@
 import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
-import { ATTEMPTS_MAX_DEFAULT, type Log, LogMismatch, type RereadReason } from '@hopline/log';
+import { ATTEMPTS_MAX_DEFAULT, HAND_BACKS_MAX_DEFAULT, type Log, LogMismatch, type RereadReason } from '@hopline/log';
 import { requireServer } from './capabilities.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { JetStreamFacts } from './facts.ts';
+import { HandBacks } from './hand-backs.ts';
 import { JetStreamInputs } from './inputs.ts';
 import { JetStreamKeyValue } from './key-value.ts';
 import { ACK_WAIT_MS, type JetStreamLogOptions, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT, OPEN_TIMEOUT_MS } from './options.ts';
@@ -51,7 +52,9 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
     inputs: new JetStreamInputs(connection, publisher, { shards, readBytesMax }),
     facts: new JetStreamFacts(connection, publisher, { shards, readBytesMax, follow }),
     work: new JetStreamWork(connection, publisher, {
+      handBacks: new HandBacks(bucket(BUCKETS.handBacks)),
       attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT,
+      handBacksMax: options.handBacksMax ?? HAND_BACKS_MAX_DEFAULT,
       ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,
     }),
     leases: bucket(BUCKETS.leases),

@@ -18,6 +18,7 @@ export const BUCKETS = {
   contexts: 'hopline_contexts',
   pushConfigs: 'hopline_push_configs',
   pushProgress: 'hopline_push_progress',
+  handBacks: 'hopline_hand_backs',
 } as const;
 
 /** Layout of subjects and payloads. Another number is another, incompatible one. */
@@ -100,6 +101,7 @@ function streamSpecs({ shards, replicas, maxAges, maxBytes }: StreamsOptions): S
     bucket(BUCKETS.contexts, DiscardPolicy.Old, maxAges.factsMs),
     bucket(BUCKETS.pushConfigs, DiscardPolicy.New, maxAges.factsMs),
     bucket(BUCKETS.pushProgress, DiscardPolicy.New, maxAges.factsMs),
+    bucket(BUCKETS.handBacks, DiscardPolicy.Old, maxAges.factsMs),
   ];
 }
 

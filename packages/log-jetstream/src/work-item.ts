@@ -1,17 +1,22 @@
 import type { Role } from '@hopline/events';
+import { withinMs } from '@hopline/lifecycle';
 import {
   backoffMs,
+  type DeliveryBounds,
+  deliveriesMax,
+  HandedBack,
   type Job,
+  purposeOf,
   REDELIVERY_MS_BASE,
   REDELIVERY_MS_MAX,
   REDELIVERY_MS_MIN,
-  SETTLE_DELIVERIES_MAX,
   Superseded,
 } from '@hopline/log';
 import { type Msg, nanos } from '@nats-io/nats-core';
 import { decodeTrace, decodeWork } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { type Delivery, parseDelivery } from './delivery.ts';
+import type { HandBacks } from './hand-backs.ts';
 import { retry } from './retry.ts';
 
 const DONE = '+ACK';
@@ -23,10 +28,12 @@ const WORKING_PER_ACK_WAIT = 3;
 const ACK_TIMEOUT_MS = 2_000;
 /** How long the end of an item is repeated until the server has confirmed it. An unconfirmed end is a job done twice. */
 const DONE_TIMEOUT_MS = 10_000;
+/** How long a worker that stops waits until its hand-back is counted: two tries of a publish, and well within what a service has for its end. */
+const HAND_BACK_MS_MAX = 5_000;
 
-export type ItemOptions = {
+export type ItemOptions = DeliveryBounds & {
   role: Role;
-  attemptsMax: number;
+  handBacks: HandBacks;
   ackWaitMs: number;
   ended: AbortSignal;
   /** Items whose handlers run in this process, by stream sequence. */
@@ -45,7 +52,6 @@ export async function runItem(
 ): Promise<void> {
   const delivery = parseDelivery(msg);
   if (!delivery) return;
-  if (options.ended.aborted) return giveBack(connection, msg, 0);
   const work = decodeWork(msg.data);
   if (!work) {
     connection.onEvent({ type: 'undecodable', where: 'work' });
@@ -53,27 +59,45 @@ export async function runItem(
     return;
   }
   const { running } = options;
-  const { deliveries, seq } = delivery;
+  const { seq } = delivery;
   if (running.has(seq)) {
     // Keep-alives were lost (the server was away), not the handler: it goes on under the new delivery. A second one beside it would be its own rival.
     running.set(seq, delivery);
     say(connection, msg, STILL_WORKING);
     return;
   }
-  const exhausted = deliveries > options.attemptsMax;
-  const job: Job = { work, attempt: deliveries, exhausted, ...decodeTrace(msg.headers) };
   running.set(seq, delivery);
   const newest = () => running.get(seq) ?? delivery;
   const stopHeartbeat = startHeartbeat(connection, newest, options.ackWaitMs);
+  let handedBack = 0;
   try {
-    await handler(job);
+    if (options.ended.aborted) throw new HandedBack('not taking any more');
+    handedBack = await handedBackBefore(delivery, work.taskId, options);
+    const purpose = purposeOf(delivery.deliveries, handedBack, options);
+    if (purpose === 'dead') return giveBack(connection, delivery, options, 0);
+    const about = { attempt: delivery.deliveries, handedBack, exhausted: purpose === 'settle' };
+    await handler({ work, ...about, ...decodeTrace(msg.headers) });
     // The heartbeat goes on until the end is confirmed: a slow confirmation must not bring the item to somebody else.
     await confirmDone(connection, newest, options);
   } catch (error) {
-    if (!(error instanceof Superseded)) reject(connection, newest(), options);
+    if (error instanceof Superseded) return;
+    if (error instanceof HandedBack) await handBack(connection, newest(), options, work.taskId);
+    else giveBack(connection, newest(), options, retryWaitMs(newest().deliveries - handedBack, options));
   } finally {
     stopHeartbeat();
     running.delete(seq);
+  }
+}
+
+async function handedBackBefore({ deliveries, seq }: Delivery, taskId: string, options: ItemOptions): Promise<number> {
+  const { role, handBacks, attemptsMax, handBacksMax } = options;
+  if (deliveries === 1) return 0;
+  try {
+    return Math.min(await handBacks.count({ role, taskId, seq }), handBacksMax);
+  } catch (error) {
+    // Whatever the count is, the attempts are used up: a task must get its end even if nobody can read it.
+    if (deliveries > attemptsMax + handBacksMax) return handBacksMax;
+    throw error;
   }
 }
 
@@ -92,13 +116,21 @@ async function confirmDone(connection: Connection, newest: () => Delivery, { rol
   await retry(connection, `the end of an item of ${role}`, confirm, { timeoutMs: DONE_TIMEOUT_MS }).catch(() => {});
 }
 
-function reject(connection: Connection, { msg, deliveries }: Delivery, { role, attemptsMax, ended }: ItemOptions): void {
-  if (deliveries >= attemptsMax + SETTLE_DELIVERIES_MAX) connection.onEvent({ type: 'dead-letter', role });
-  const waitMs = ended.aborted ? 0 : backoffMs(deliveries, REDELIVERY_MS_BASE, REDELIVERY_MS_MAX, REDELIVERY_MS_MIN);
-  giveBack(connection, msg, waitMs);
+/** The count stands before the item is free. Where it cannot be written the delivery counts as an attempt, as that of a dead worker does. */
+async function handBack(connection: Connection, delivery: Delivery, options: ItemOptions, taskId: string): Promise<void> {
+  const { role, handBacks } = options;
+  const { seq, deliveries } = delivery;
+  await withinMs(handBacks.note({ role, taskId, seq }, deliveries), HAND_BACK_MS_MAX).catch(() => {});
+  giveBack(connection, delivery, options, 0);
 }
 
-function giveBack(connection: Connection, msg: Msg, waitMs: number): void {
+function retryWaitMs(failures: number, { ended }: ItemOptions): number {
+  return ended.aborted ? 0 : backoffMs(failures, REDELIVERY_MS_BASE, REDELIVERY_MS_MAX, REDELIVERY_MS_MIN);
+}
+
+/** To be delivered again. After the last of all deliveries the server keeps the item and gives it to nobody: a dead item is given back until then. */
+function giveBack(connection: Connection, { msg, deliveries }: Delivery, options: ItemOptions, waitMs: number): void {
+  if (deliveries >= deliveriesMax(options)) connection.onEvent({ type: 'dead-letter', role: options.role });
   say(connection, msg, waitMs > 0 ? `${GIVEN_BACK} ${JSON.stringify({ delay: nanos(Math.ceil(waitMs)) })}` : GIVEN_BACK);
 }
 

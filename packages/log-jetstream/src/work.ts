@@ -1,24 +1,26 @@
 import { type Role, type TraceCarrier, type Work, workFilter, workSubject } from '@hopline/events';
 import {
   backoffMs,
+  type DeliveryBounds,
+  deliveriesMax,
   type Job,
   LogUnavailable,
   requireRole,
   requireTaskId,
-  SETTLE_DELIVERIES_MAX,
   type WorkQueue,
 } from '@hopline/log';
 import { AckPolicy, type ConsumerConfig, DeliverPolicy, JetStreamApiError } from '@nats-io/jetstream';
 import { type Msg, nanos } from '@nats-io/nats-core';
 import { encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
+import type { HandBacks } from './hand-backs.ts';
 import type { Publisher } from './publisher.ts';
 import { PullInbox } from './pull-inbox.ts';
 import { pause, retry } from './retry.ts';
 import { WORK_STREAM } from './streams.ts';
 import { type RunningItems, runItem } from './work-item.ts';
 
-export type JetStreamWorkOptions = { attemptsMax: number; ackWaitMs: number };
+export type JetStreamWorkOptions = DeliveryBounds & { handBacks: HandBacks; ackWaitMs: number };
 
 /** Items of one role that are out at workers at the same time, over all processes. */
 const WORK_OUT_MAX = 4_096;
@@ -65,10 +67,9 @@ export class JetStreamWork implements WorkQueue {
 
   /** One pull of one item at a time: what a worker cannot run is never held back from another. */
   async #slot(role: Role, ended: AbortSignal, running: RunningItems, handler: (job: Job) => Promise<void>): Promise<void> {
-    const { attemptsMax, ackWaitMs } = this.#options;
     for (let failures = 0; !ended.aborted; ) {
       const arrived: Msg[] = [];
-      const run = (msg: Msg) => runItem(this.#connection, msg, { role, attemptsMax, ackWaitMs, ended, running }, handler);
+      const run = (msg: Msg) => runItem(this.#connection, msg, { ...this.#options, role, ended, running }, handler);
       const inbox = new PullInbox(this.#connection, WORK_STREAM, consumerName(role), msg => void arrived.push(msg));
       const onEnd = () => void inbox.close();
       ended.addEventListener('abort', onEnd, { once: true });
@@ -118,7 +119,8 @@ export class JetStreamWork implements WorkQueue {
     const { consumers } = this.#connection.jsm;
     const changeable = {
       ack_wait: nanos(this.#options.ackWaitMs),
-      max_deliver: this.#options.attemptsMax + SETTLE_DELIVERIES_MAX,
+      // The server's bound is of all deliveries; which of them are attempts is the workers' to know.
+      max_deliver: deliveriesMax(this.#options),
       max_ack_pending: WORK_OUT_MAX,
     };
     const config: Partial<ConsumerConfig> = {

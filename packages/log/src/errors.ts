@@ -13,6 +13,11 @@ export class Superseded extends Error {
   override readonly name = 'Superseded';
 }
 
+/** A handler's word that its process is about to go, and the item is as good as before: it is given back at once, and the delivery counts as no attempt at it. */
+export class HandedBack extends Error {
+  override readonly name = 'HandedBack';
+}
+
 /** The record is larger than `recordBytesMax`; nothing was stored. */
 export class RecordTooLarge extends Error {
   override readonly name = 'RecordTooLarge';

@@ -1,5 +1,5 @@
 export { backoffMs } from './backoff.ts';
-export { LogConflict, LogMismatch, LogUnavailable, RecordTooLarge, Superseded } from './errors.ts';
+export { HandedBack, LogConflict, LogMismatch, LogUnavailable, RecordTooLarge, Superseded } from './errors.ts';
 export type { AppendOptions, FactLog, StoredFacts } from './fact-log.ts';
 export type { FollowOptions, FollowSource, LiveRecord, RereadReason } from './follow.ts';
 export { FOLLOW_BUFFER_BYTES_MAX, FOLLOW_BUFFER_RECORDS_MAX, follow, TAIL_CHECK_MS } from './follow.ts';
@@ -23,9 +23,12 @@ export type {
 export { CONTEXT_TASKS_MAX } from './log.ts';
 export { KEY_CHARS_MAX, requireKey, requireRole, requireTaskId } from './names.ts';
 export { beginningOf, followTask, fromBeginning, readTask } from './read-task.ts';
-export type { Job, WorkQueue } from './work-queue.ts';
+export type { DeliveryBounds, Job, WorkQueue } from './work-queue.ts';
 export {
   ATTEMPTS_MAX_DEFAULT,
+  deliveriesMax,
+  HAND_BACKS_MAX_DEFAULT,
+  purposeOf,
   REDELIVERY_MS_BASE,
   REDELIVERY_MS_MAX,
   REDELIVERY_MS_MIN,

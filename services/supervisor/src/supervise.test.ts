@@ -68,7 +68,7 @@ class Relayed implements Disposable {
     const agents = new LiveAgents(() => performance.now());
     await agents.follow(this.log.agents, signal, () => {});
     const around = { planner: new SkillPlanner(), model, agents, displayName: 'P' };
-    await supervise({ log: this.log, ...around, metrics, logger, signal }, { work, attempt, exhausted: false });
+    await supervise({ log: this.log, ...around, metrics, logger, signal }, { work, attempt, handedBack: 0, exhausted: false });
   }
 
   [Symbol.dispose](): void {

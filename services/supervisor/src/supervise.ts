@@ -1,6 +1,6 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
 import { readConversation } from '@hopline/conversation';
-import { createInputWriter, followTask, type Job, type LiveAgents, type Log, type StoredFacts } from '@hopline/log';
+import { createInputWriter, followTask, HandedBack, type Job, type LiveAgents, type Log, type StoredFacts } from '@hopline/log';
 import { SUPERVISOR } from '@hopline/task';
 import { ATTR, type Hop, type HopMetrics, type Logger, SPAN, startHop } from '@hopline/telemetry';
 import { atLeastOneAgent } from './at-least-one-agent.ts';
@@ -25,7 +25,7 @@ export type SuperviseDeps = {
 
 /**
  * Conducts one turn of a task until it is over: follows the task's facts and says what is due. Resolves when the task ended, waits for input, or went on to a
- * later turn; rejects when it has to be handed back (shutdown, log unavailable).
+ * later turn; rejects when it has to be handed back: with HandedBack at a shutdown, else as the log does.
  */
 export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   const { log, metrics } = deps;
@@ -67,6 +67,11 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     }
     throw failed === undefined ? new Error('supervision was interrupted') : failed.error;
   } catch (error) {
+    // What breaks off because the process ends is no fault of the task: it counts as no attempt.
+    if (deps.signal.aborted && failed === undefined) {
+      hop.set({ [ATTR.outcome]: HandedBack.name });
+      throw new HandedBack('shutdown');
+    }
     hop.fail('interrupted');
     throw error;
   } finally {

@@ -26,6 +26,7 @@ export type LogUnderTest = {
 /** How the logs under test are to be opened: short times, so that the suite takes seconds. */
 export const CONTRACT_SHARDS = 16;
 export const CONTRACT_ATTEMPTS_MAX = 2;
+export const CONTRACT_HAND_BACKS_MAX = 4;
 export const CONTRACT_ACK_WAIT_MS = 1_500;
 export const CONTRACT_TAIL_CHECK_MS = 300;
 export const CONTRACT_FOLLOW_BUFFER_RECORDS_MAX = 16;

@@ -1,7 +1,7 @@
 import { SHARDS_DEFAULT } from '@hopline/events';
 import type { FollowOptions } from '../follow.ts';
 import type { Log } from '../log.ts';
-import { ATTEMPTS_MAX_DEFAULT } from '../work-queue.ts';
+import { ATTEMPTS_MAX_DEFAULT, HAND_BACKS_MAX_DEFAULT } from '../work-queue.ts';
 import { MemoryBucket, MemoryKeyValue } from './memory-key-value.ts';
 import { MemoryFacts, MemoryInputs, requireOpen } from './memory-records.ts';
 import { type Faults, MemoryStream } from './memory-stream.ts';
@@ -11,6 +11,7 @@ export type MemoryLogOptions = {
   shards?: number;
   recordBytesMax?: number;
   attemptsMax?: number;
+  handBacksMax?: number;
   ackWaitMs?: number;
   follow?: FollowOptions;
 };
@@ -64,7 +65,11 @@ export function createMemoryLog(options: MemoryLogOptions = {}): MemoryLog {
       pushConfigs: new MemoryBucket(),
       pushProgress: new MemoryBucket(),
     },
-    work: { attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT, ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS },
+    work: {
+      attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT,
+      handBacksMax: options.handBacksMax ?? HAND_BACKS_MAX_DEFAULT,
+      ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,
+    },
     follow: options.follow ?? {},
   });
 }

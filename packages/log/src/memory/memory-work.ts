@@ -1,18 +1,28 @@
 import type { Role, TraceCarrier, Work } from '@hopline/events';
 import { backoffMs } from '../backoff.ts';
-import { Superseded } from '../errors.ts';
+import { HandedBack, Superseded } from '../errors.ts';
 import { requireRole, requireTaskId } from '../names.ts';
 import {
+  type DeliveryBounds,
   type Job,
+  purposeOf,
   REDELIVERY_MS_BASE,
   REDELIVERY_MS_MAX,
   REDELIVERY_MS_MIN,
-  SETTLE_DELIVERIES_MAX,
   type WorkQueue,
 } from '../work-queue.ts';
 import { requireOpen } from './memory-records.ts';
 
-type Item = { id: string; role: Role; json: string; trace?: TraceCarrier; deliveries: number; readyAt: number; taken: boolean };
+type Item = {
+  id: string;
+  role: Role;
+  json: string;
+  trace?: TraceCarrier;
+  deliveries: number;
+  handedBack: number;
+  readyAt: number;
+  taken: boolean;
+};
 
 /** Items of all roles, seen by every process of the twin. */
 export class MemoryItems {
@@ -42,7 +52,7 @@ export class MemoryItems {
   }
 }
 
-export type MemoryWorkOptions = { attemptsMax: number; ackWaitMs: number };
+export type MemoryWorkOptions = DeliveryBounds & { ackWaitMs: number };
 
 export class MemoryWork implements WorkQueue {
   readonly #items: MemoryItems;
@@ -60,7 +70,8 @@ export class MemoryWork implements WorkQueue {
     requireTaskId(work.taskId);
     requireOpen(this.#closed);
     const { id, trace } = options;
-    this.#items.add({ id, role, json: JSON.stringify(work), deliveries: 0, readyAt: 0, taken: false, ...(trace && { trace }) });
+    const fresh = { deliveries: 0, handedBack: 0, readyAt: 0, taken: false };
+    this.#items.add({ id, role, json: JSON.stringify(work), ...fresh, ...(trace && { trace }) });
   }
 
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
@@ -80,36 +91,39 @@ export class MemoryWork implements WorkQueue {
   }
 
   #next(role: Role): Item | undefined {
-    const deliveriesMax = this.#options.attemptsMax + SETTLE_DELIVERIES_MAX;
-    return this.#items.items.find(
-      item => item.role === role && !item.taken && item.readyAt <= Date.now() && item.deliveries < deliveriesMax,
-    );
+    const isAlive = (item: Item) => purposeOf(item.deliveries + 1, item.handedBack, this.#options) !== 'dead';
+    return this.#items.items.find(item => item.role === role && !item.taken && item.readyAt <= Date.now() && isAlive(item));
   }
 
   async #run(item: Item, signal: AbortSignal, handler: (job: Job) => Promise<void>): Promise<void> {
     item.taken = true;
     item.deliveries += 1;
-    const { attemptsMax, ackWaitMs } = this.#options;
+    const { handBacksMax, ackWaitMs } = this.#options;
     const dead = new Promise<'dead'>(resolve => this.#closed.addEventListener('abort', () => resolve('dead'), { once: true }));
     const job: Job = {
       work: JSON.parse(item.json) as Work,
       attempt: item.deliveries,
-      exhausted: item.deliveries > attemptsMax,
+      handedBack: item.handedBack,
+      exhausted: purposeOf(item.deliveries, item.handedBack, this.#options) === 'settle',
       ...(item.trace && { trace: item.trace }),
     };
     const settled = Promise.resolve()
       .then(() => handler(job))
       .then(
         () => 'done' as const,
-        error => (error instanceof Superseded ? ('superseded' as const) : ('rejected' as const)),
+        error => (error instanceof Superseded ? 'superseded' : error instanceof HandedBack ? 'handed back' : 'rejected'),
       );
     const how = await Promise.race([settled, dead]);
     if (how === 'done') return this.#items.remove(item);
     item.taken = false;
     // Nothing is settled by a superseded handler: here, where one handler has an item at a time, it leaves what a dead process would.
+    if (how === 'handed back') item.handedBack = Math.min(item.handedBack + 1, handBacksMax);
     if (how === 'dead' || how === 'superseded') item.readyAt = Date.now() + ackWaitMs;
-    else if (signal.aborted) item.readyAt = 0;
-    else item.readyAt = Date.now() + backoffMs(item.deliveries, REDELIVERY_MS_BASE, REDELIVERY_MS_MAX, REDELIVERY_MS_MIN);
+    else if (signal.aborted || how === 'handed back') item.readyAt = 0;
+    else {
+      const failures = item.deliveries - item.handedBack;
+      item.readyAt = Date.now() + backoffMs(failures, REDELIVERY_MS_BASE, REDELIVERY_MS_MAX, REDELIVERY_MS_MIN);
+    }
     this.#items.changed();
   }
 
