@@ -39,6 +39,12 @@ export class ServiceProcess {
     return this.#output;
   }
 
+  /** It has been started, and runs no more. */
+  get hasEnded(): boolean {
+    const child = this.#child;
+    return child !== undefined && (child.exitCode !== null || child.signalCode !== null);
+  }
+
   async start(): Promise<void> {
     const { service, instance, env } = this.spec;
     const settings = {

@@ -31,7 +31,7 @@ export type RunTurnDeps = {
 export type TurnOutcome = TurnEnd | undefined;
 
 /** The turn did not come to its end: another attempt may. */
-export class AttemptFailed extends Error {
+class AttemptFailed extends Error {
   override readonly name = 'AttemptFailed';
 }
 

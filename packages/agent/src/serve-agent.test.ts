@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ATTEMPTS_MAX_DEFAULT } from '@hopline/log';
 import type { HopMetrics } from '@hopline/telemetry';
 import type { Agent, AgentSkill, Turn } from './agent.ts';
 import { DESCRIPTION_CHARS_MAX, SKILLS_MAX } from './announce.ts';
@@ -243,4 +244,40 @@ test('S4-40 C-5 a call that failed as retryable is made again, a bounded number 
     assert.deepEqual([made(), task.ended()?.state, fold.textOf(ANSWER.name)], [calls, state, text]);
     if (state === 'TASK_STATE_FAILED') assert.equal(task.ended()?.reason, 'the tool was busy');
   }
+});
+
+test('S4-40 C-5 an agent that is told to stop again and again uses up neither its attempts nor its retries', async () => {
+  const task = await TaskLog.create('caipe');
+  const attempts: number[] = [];
+  let stopped: (() => void) | undefined;
+  const stopsMax = ATTEMPTS_MAX_DEFAULT + 2;
+  const agent = scripted(async function* (turn) {
+    attempts.push(turn.attempt);
+    yield { type: 'text', text: `try ${turn.attempt}, ` };
+    if (attempts.length <= stopsMax) {
+      stopped?.();
+      await new Promise<void>(resolve => turn.signal.addEventListener('abort', () => resolve(), { once: true }));
+    } else if (attempts.length === stopsMax + 1) {
+      yield { type: 'failed', reason: 'the tool was busy', retryable: true };
+    } else {
+      yield { type: 'text', text: 'done' };
+    }
+  });
+  await task.log.work.request('agent.argocd', task.job().work, { id: 'w' });
+  for (let stops = 0; stops < stopsMax; stops += 1) {
+    const begun = new Promise<void>(resolve => {
+      stopped = resolve;
+    });
+    const { stop, served } = serve(task, agent, { drainMs: 0 });
+    await begun;
+    stop();
+    await served;
+  }
+  const last = serve(task, agent, { retries: 1 });
+  await eventually(async () => (await task.said()).some(({ inputs }) => inputs.some(({ kind }) => kind === 'ended')));
+  last.stop();
+  await last.served;
+  const fold = await task.fold();
+  assert.deepEqual(attempts, [1, 2, 3, 4, 5, 6, 7]);
+  assert.deepEqual([task.ended()?.state, fold.textOf(ANSWER.name)], ['TASK_STATE_COMPLETED', 'try 7, done']);
 });

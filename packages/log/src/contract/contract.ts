@@ -5,6 +5,7 @@ import { inputCases } from './inputs.ts';
 import { keyValueCases } from './key-values.ts';
 import { type Case, CONTRACT_TAIL_CHECK_MS, type LogUnderTest } from './log-under-test.ts';
 import { workCases } from './work.ts';
+import { workAttemptCases } from './work-attempts.ts';
 
 export type { LogUnderTest } from './log-under-test.ts';
 export {
@@ -25,7 +26,9 @@ export function describeLogContract(name: string, open: (options: { tailCheckMs:
     group('facts', factCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
     group('follow', followCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
     group('follow, by itself', followWithoutTailCheckCases, () => open({ tailCheckMs: NO_TAIL_CHECK_MS }));
-    group('work', workCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }), { concurrency: true });
+    group('work', [...workCases, ...workAttemptCases], () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }), {
+      concurrency: true,
+    });
     group('key-values', keyValueCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
   });
 }

@@ -1,51 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Role } from '@hopline/events';
-import { HandedBack } from '../errors.ts';
-import type { Log } from '../log.ts';
-import { type Job, SETTLE_DELIVERIES_MAX } from '../work-queue.ts';
-import {
-  type Case,
-  CONTRACT_ACK_WAIT_MS,
-  CONTRACT_ATTEMPTS_MAX,
-  CONTRACT_HAND_BACKS_MAX,
-  newTask,
-  pause,
-  range,
-  TRACE,
-  until,
-  within,
-  workItem,
-} from './log-under-test.ts';
-
-let roles = 0;
-const newRole = (): Role => {
-  roles += 1;
-  return `agent.contract-${roles}`;
-};
-
-/** Takes items in the background until stopped. */
-function worker(log: Log, role: Role, slots: number, handler: (job: Job) => Promise<void>) {
-  const abort = new AbortController();
-  const ended = log.work.take(role, { slots, signal: abort.signal }, handler);
-  return {
-    signal: abort.signal,
-    stop() {
-      abort.abort();
-      return within(ended, 'the end of the worker');
-    },
-  };
-}
-
-/** Fails when it is told to stop, as a handler that gives its item back does. */
-function untilAborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    const stop = () => reject(new Error('stopped'));
-    if (signal.aborted) stop();
-    signal.addEventListener('abort', stop, { once: true });
-  });
-}
-
-const brief = ({ work, attempt, exhausted }: Job) => ({ taskId: work.taskId, attempt, exhausted });
+import type { Job } from '../work-queue.ts';
+import { type Case, CONTRACT_ACK_WAIT_MS, newTask, pause, range, TRACE, until, within, workItem } from './log-under-test.ts';
+import { brief, newRole, untilAborted, worker } from './worker.ts';
 
 export const workCases: Case[] = [
   {
@@ -109,136 +66,6 @@ export const workCases: Case[] = [
     },
   },
   {
-    name: 'a rejected item comes again as the next attempt; when attempts are used up it comes as exhausted, and is settled',
-    async run({ log }) {
-      const role = newRole();
-      const taskId = newTask();
-      const jobs: Job[] = [];
-      const taker = worker(log, role, 1, async job => {
-        jobs.push(job);
-        if (!job.exhausted) throw new Error('rejected');
-      });
-      await log.work.request(role, workItem(taskId), { id: taskId });
-      await until(() => jobs.some(job => job.exhausted), 'the exhausted delivery');
-      await pause(CONTRACT_ACK_WAIT_MS + 200);
-      await taker.stop();
-      assert.deepEqual(
-        jobs.map(brief),
-        range(1, CONTRACT_ATTEMPTS_MAX + 1).map(attempt => ({ taskId, attempt, exhausted: attempt > CONTRACT_ATTEMPTS_MAX })),
-      );
-    },
-  },
-  {
-    name: 'an exhausted item that cannot be settled comes again, but not for ever',
-    async run({ log }) {
-      const role = newRole();
-      const taskId = newTask();
-      const jobs: Job[] = [];
-      const taker = worker(log, role, 1, async job => {
-        jobs.push(job);
-        throw new Error('rejected');
-      });
-      await log.work.request(role, workItem(taskId), { id: taskId });
-      await until(() => jobs.length === CONTRACT_ATTEMPTS_MAX + SETTLE_DELIVERIES_MAX, 'all deliveries', 60_000);
-      await pause(CONTRACT_ACK_WAIT_MS + 500);
-      await taker.stop();
-      assert.equal(jobs.length, CONTRACT_ATTEMPTS_MAX + SETTLE_DELIVERIES_MAX);
-      assert.equal(jobs.filter(job => job.exhausted).length, SETTLE_DELIVERIES_MAX);
-    },
-  },
-  {
-    name: 'workers that hand an item back in order use up no attempt, however many of them stop one after the other',
-    async run({ log, another }) {
-      const role = newRole();
-      const taskId = newTask();
-      await log.work.request(role, workItem(taskId), { id: taskId });
-      for (const delivery of range(1, CONTRACT_HAND_BACKS_MAX)) {
-        const jobs: Job[] = [];
-        const process = await another();
-        const stopping = worker(process, role, 1, async job => {
-          jobs.push(job);
-          await untilAborted(stopping.signal).catch(() => {
-            throw new HandedBack('stopping');
-          });
-        });
-        await until(() => jobs.length > 0, `delivery ${delivery}`);
-        await stopping.stop();
-        await process.close();
-        assert.deepEqual(jobs.map(brief), [{ taskId, attempt: delivery, exhausted: false }]);
-        assert.equal(jobs[0]?.handedBack, delivery - 1);
-      }
-      const rest: Job[] = [];
-      const taker = worker(log, role, 1, async job => {
-        rest.push(job);
-        if (!job.exhausted) throw new Error('rejected');
-      });
-      await until(() => rest.some(job => job.exhausted), 'the exhausted delivery');
-      await taker.stop();
-      const failures = range(CONTRACT_HAND_BACKS_MAX + 1, CONTRACT_HAND_BACKS_MAX + CONTRACT_ATTEMPTS_MAX);
-      const attempts = failures.map(attempt => ({ taskId, attempt, exhausted: false }));
-      assert.deepEqual(rest.map(brief), [
-        ...attempts,
-        { taskId, attempt: CONTRACT_HAND_BACKS_MAX + CONTRACT_ATTEMPTS_MAX + 1, exhausted: true },
-      ]);
-    },
-  },
-  {
-    name: 'an item is handed back at once, and not for ever: beyond the bound each hand-back is an attempt',
-    async run({ log }) {
-      const role = newRole();
-      const taskId = newTask();
-      const jobs: Job[] = [];
-      const began = Date.now();
-      const taker = worker(log, role, 1, async job => {
-        jobs.push(job);
-        if (!job.exhausted) throw new HandedBack('again');
-      });
-      await log.work.request(role, workItem(taskId), { id: taskId });
-      await until(() => jobs.some(job => job.exhausted), 'the exhausted delivery');
-      assert.ok(Date.now() - began < CONTRACT_ACK_WAIT_MS, 'nobody had waited');
-      await taker.stop();
-      const last = CONTRACT_ATTEMPTS_MAX + CONTRACT_HAND_BACKS_MAX;
-      assert.deepEqual(
-        jobs.map(job => [job.attempt, job.handedBack, job.exhausted]),
-        range(1, last + 1).map(attempt => [attempt, Math.min(attempt - 1, CONTRACT_HAND_BACKS_MAX), attempt > last]),
-      );
-    },
-  },
-  {
-    name: 'hand-backs between crashes and refusals change nothing about the bound of those',
-    async run({ log, another }) {
-      const role = newRole();
-      const taskId = newTask();
-      await log.work.request(role, workItem(taskId), { id: taskId });
-      const dying = await another();
-      const died = Promise.withResolvers<void>();
-      const doomed = dying.work.take(role, { slots: 1, signal: new AbortController().signal }, async () => {
-        died.resolve();
-        await new Promise(() => {});
-      });
-      doomed.catch(() => {});
-      await within(died.promise, 'the first delivery');
-      await dying.close();
-      const jobs: Job[] = [];
-      const taker = worker(log, role, 1, async job => {
-        jobs.push(job);
-        if (job.exhausted) return;
-        throw job.attempt === 3 ? new Error('rejected') : new HandedBack('stopping');
-      });
-      await until(() => jobs.some(job => job.exhausted), 'the exhausted delivery');
-      await taker.stop();
-      assert.equal(CONTRACT_ATTEMPTS_MAX, 2, 'one crash, one refusal');
-      assert.deepEqual(
-        jobs.map(job => [job.attempt, job.handedBack, job.exhausted]),
-        [
-          [2, 0, false],
-          [3, 1, false],
-          [4, 1, true],
-        ],
-      );
-    },
-  },
-  {
     name: 'a long job is kept alive: nobody else gets it',
     async run({ log, another }) {
       const role = newRole();
@@ -253,30 +80,6 @@ export const workCases: Case[] = [
       await pause(3 * CONTRACT_ACK_WAIT_MS);
       await Promise.all(takers.map(taker => taker.stop()));
       assert.deepEqual(jobs.map(brief), [{ taskId, attempt: 1, exhausted: false }]);
-    },
-  },
-  {
-    name: 'the item of a dead process comes to another after ackWaitMs as the next attempt',
-    async run({ log, another }) {
-      const role = newRole();
-      const taskId = newTask();
-      const dying = await another();
-      const died = Promise.withResolvers<void>();
-      const doomed = dying.work.take(role, { slots: 1, signal: new AbortController().signal }, async () => {
-        died.resolve();
-        await new Promise(() => {});
-      });
-      doomed.catch(() => {});
-      await log.work.request(role, workItem(taskId), { id: taskId });
-      await within(died.promise, 'the first delivery');
-      const began = Date.now();
-      await dying.close();
-      const jobs: Job[] = [];
-      const taker = worker(log, role, 1, async job => void jobs.push(job));
-      await until(() => jobs.length > 0, 'the second delivery');
-      assert.ok(Date.now() - began > CONTRACT_ACK_WAIT_MS / 2, 'not before the dead one could have said that it lives');
-      await taker.stop();
-      assert.deepEqual(jobs.map(brief), [{ taskId, attempt: 2, exhausted: false }]);
     },
   },
   {
