@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { liveSubject, logSubject, rawSubject, shardOf, type Work } from '@hopline/events';
-import { type Log, SETTLE_DELIVERIES_MAX } from '@hopline/log';
+import { HandedBack, type Log, SETTLE_DELIVERIES_MAX } from '@hopline/log';
 import { BUCKETS, INPUTS_STREAM, type LogEvent, openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
@@ -105,6 +105,35 @@ describe('events of the log', () => {
     assert.equal(deliveries, 1 + SETTLE_DELIVERIES_MAX);
     assert.equal(told({ type: 'undecodable', where: 'work' }), 1);
     assert.equal((await jsm.streams.info(WORK_STREAM)).state.messages, 1, 'the dead letter can be seen, the garbage is gone');
+  });
+
+  test('an item whose hand-backs nobody can count comes to its end all the same', async t => {
+    const own = await open({ attemptsMax: 2, handBacksMax: 1 });
+    t.after(() => own.close());
+    const work: Work = {
+      v: 1,
+      taskId: 'uncounted',
+      contextId: 'c',
+      turn: 1,
+      profile: 'caipe',
+      message: { messageId: 'm', role: 'ROLE_USER', parts: [] },
+    };
+    await own.work.request('agent.uncounted', work, { id: 'uncounted' });
+    await jsm.streams.delete(`KV_${BUCKETS.handBacks}`);
+    const abort = new AbortController();
+    const jobs: [number, boolean][] = [];
+    const taking = own.work.take('agent.uncounted', { slots: 1, signal: abort.signal }, async ({ attempt, exhausted }) => {
+      jobs.push([attempt, exhausted]);
+      if (!exhausted) throw new HandedBack('stopping');
+    });
+    await until(() => jobs.some(([, exhausted]) => exhausted), 'the end');
+    abort.abort();
+    await taking;
+    // Between the two, deliveries whose count could not be read were given back.
+    assert.deepEqual(jobs, [
+      [1, false],
+      [4, true],
+    ]);
   });
 
   test('a reader whose consumer is removed goes on after the last record it gave', async () => {

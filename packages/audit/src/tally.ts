@@ -8,6 +8,7 @@ export const INPUT_KINDS = [
   'message',
   'cancel',
   'timeout',
+  'auth-timeout',
   'carry',
   'open',
   'text',

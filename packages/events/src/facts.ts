@@ -158,7 +158,7 @@ export type LaneState = {
 
 export type CallState = { agent: string; state?: TerminalState | InterruptedState };
 
-/** Which question of the task it is, 1-based, and when it was stored, epoch milliseconds. */
+/** Which question of its kind it is in the task, 1-based, and when it was stored, epoch milliseconds. */
 export type Question = { n: number; at: number };
 
 /** Newest attempt of a producer, and its last ordinal before which everything is folded, whatever the lane: non-text inputs move it. */
@@ -182,6 +182,8 @@ export type TaskControl = {
   follows?: true;
   /** The newest question: it waits for an answer while the state is input-required. */
   asked?: Question;
+  /** The newest need of credentials: it waits while the state is auth-required. Counted apart: logs from before it was counted keep the numbers of their questions. */
+  authAsked?: Question;
   /** 1-based; +1 for each message the client adds. */
   turn: number;
   /** Message ids of the client already taken into the history (S1-9). Bounded by TURNS_MAX. */

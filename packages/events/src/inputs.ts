@@ -36,12 +36,12 @@ export type CancelInput = { kind: 'cancel'; metadata?: Metadata };
 export type ClientInput = MessageInput | CancelInput;
 
 /**
- * A question of the task has waited too long. Only the relay says it, and only to the inputs: their order decides, so an answer that was stored before it wins, also where
+ * A question of the task (`timeout`), or its need of credentials (`auth-timeout`), has waited too long. Only the relay says it, and only to the inputs: their order decides, so an answer that was stored before it wins, also where
  * nobody has folded the answer yet.
  */
 export type TimeoutInput = {
-  kind: 'timeout';
-  /** Which question of the task, `Question.n`. */
+  kind: 'timeout' | 'auth-timeout';
+  /** Which of its kind, `Question.n`. */
   question: number;
 };
 

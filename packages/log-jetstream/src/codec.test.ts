@@ -41,8 +41,9 @@ test('what a reader leans on is there, or the payload is no record', () => {
   for (const patch of patches) assert.equal(decodeInput(broken(agentRecord, patch)), undefined, JSON.stringify(patch));
   assert.equal(decodeInput(broken(clientRecord, { input: undefined })), undefined);
   const timeout = { v: 1, at: 1, from: 'relay', input: { kind: 'timeout', question: 1 } } as const;
-  assert.deepEqual(decodeInput(encodePayload(timeout)), timeout);
-  for (const input of [undefined, { kind: 'cancel' }, { kind: 'timeout' }])
+  const authTimeout = { ...timeout, input: { kind: 'auth-timeout', question: 1 } };
+  for (const one of [timeout, authTimeout]) assert.deepEqual(decodeInput(encodePayload(one)), one);
+  for (const input of [undefined, { kind: 'cancel' }, { kind: 'timeout' }, { kind: 'auth-timeout', question: '1' }])
     assert.equal(decodeInput(encodePayload({ ...timeout, input })), undefined);
   const carry = { v: 1, at: 1, from: 'relay', input: { kind: 'carry', since: 1 } } as const;
   assert.deepEqual(decodeInput(encodePayload(carry)), carry);

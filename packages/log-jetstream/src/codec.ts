@@ -110,5 +110,6 @@ function isCarried(value: unknown): boolean {
 
 function isRelayInput(value: unknown): boolean {
   if (!isKinded(value)) return false;
-  return value.kind === 'timeout' ? Number.isInteger(value.question) : value.kind === 'carry' && Number.isFinite(value.since);
+  if (value.kind === 'carry') return Number.isFinite(value.since);
+  return (value.kind === 'timeout' || value.kind === 'auth-timeout') && Number.isInteger(value.question);
 }

@@ -51,6 +51,8 @@ export type TaskIndexEntry = {
   at: number;
   /** The question that waits for an answer. */
   asked?: Question;
+  /** The need of credentials that waits. */
+  authAsked?: Question;
 };
 
 /** Key: the agent's name. Renewed by heartbeats; an entry whose `beat` stands still is a dead agent. */

@@ -23,6 +23,7 @@ export function decide(control: TaskControl | undefined, item: Item, atMs: numbe
     case 'lost':
       return decideLost(control, item, at);
     case 'timeout':
+    case 'auth-timeout':
       return decideTimeout(control, item, at);
     case 'carry':
       return decideCarry(control);
@@ -45,11 +46,16 @@ function decideCarry(control: TaskControl | undefined): Decision {
 
 /** Why a task failed whose client did not answer (S3-8). Nothing was wrong with what it asked: it may ask anew. */
 export const INPUT_TIMEOUT = 'input timeout';
+/** The same of one that got no credentials. */
+export const AUTH_TIMEOUT = 'auth timeout';
 
 /** Only the very question that waited is ended: one that was answered, or asked again since, is not. */
 function decideTimeout(control: TaskControl | undefined, item: TimeoutInput, at: number): Decision {
   if (control === undefined) return drop('unknown task');
   if (isTerminal(control.state)) return drop('terminal');
-  if (control.state !== 'TASK_STATE_INPUT_REQUIRED' || control.asked?.n !== item.question) return drop('not waiting');
-  return failTask(control, INPUT_TIMEOUT, at, true);
+  const ofAuth = item.kind === 'auth-timeout';
+  const asked = ofAuth ? control.authAsked : control.asked;
+  const waiting = ofAuth ? 'TASK_STATE_AUTH_REQUIRED' : 'TASK_STATE_INPUT_REQUIRED';
+  if (control.state !== waiting || asked?.n !== item.question) return drop('not waiting');
+  return failTask(control, ofAuth ? AUTH_TIMEOUT : INPUT_TIMEOUT, at, true);
 }

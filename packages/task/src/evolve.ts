@@ -56,7 +56,8 @@ function created(fact: TaskCreated): TaskControl {
 function statusChanged(control: TaskControl, { event, generation, at }: StatusChanged): TaskControl {
   const { state } = event.statusUpdate.status;
   const asked = state === 'TASK_STATE_INPUT_REQUIRED' && { asked: { n: (control.asked?.n ?? 0) + 1, at } };
-  return { ...control, generation, state, ...asked };
+  const authAsked = state === 'TASK_STATE_AUTH_REQUIRED' && { authAsked: { n: (control.authAsked?.n ?? 0) + 1, at } };
+  return { ...control, generation, state, ...asked, ...authAsked };
 }
 
 /** Nobody has spoken in a new turn. What belongs to an earlier one is dropped by its turn, so nothing of it need be remembered. */

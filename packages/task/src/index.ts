@@ -1,5 +1,5 @@
 export { artifactIdOf } from './artifact-id.ts';
-export { decide, INPUT_TIMEOUT } from './decide.ts';
+export { AUTH_TIMEOUT, decide, INPUT_TIMEOUT } from './decide.ts';
 export { ROOT_AGENT, rootProducer, SUPERVISOR } from './decide-agent.ts';
 export type { Decision } from './decision.ts';
 export { failTask } from './decision.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TASK_STATES, type TaskState } from '@hopline/a2a';
 import fc from 'fast-check';
-import { INPUT_TIMEOUT } from './decide.ts';
+import { AUTH_TIMEOUT, INPUT_TIMEOUT } from './decide.ts';
 import { agent, Scenario, supervisor } from './scenario.ts';
 import { allows, pathTo } from './transitions.ts';
 
@@ -140,6 +140,42 @@ test('S3-8 an answer that came before wins, also where the agent has asked anew 
   story.says(supervisor(1, 2), { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message }).when(timeout);
   assert.deepEqual(story.events(), ['task', 'working', 'input_required', 'working', 'input_required']);
   assert.deepEqual(story.dropped, ['not waiting', 'not waiting']);
+});
+
+test('S3-5 C-14 credentials that never came fail the task, retryably and with the reason; each need of them, and no question, is meant', () => {
+  const needing = () =>
+    new Scenario().message('hello').says(supervisor(), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message });
+  const story = needing();
+  story.when({ kind: 'timeout', question: 1 }).when({ kind: 'auth-timeout', question: 2 });
+  assert.deepEqual(story.dropped, ['not waiting', 'not waiting']);
+  story.when({ kind: 'auth-timeout', question: story.control!.authAsked!.n });
+  assert.deepEqual(story.events(), ['task', 'working', 'auth_required', 'failed']);
+  assert.deepEqual(story.view?.task.metadata, { reason: AUTH_TIMEOUT, retryable: true });
+
+  const again = needing().says(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
+  again.when({ kind: 'auth-timeout', question: 1 });
+  again.says(supervisor(), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message });
+  again.when({ kind: 'auth-timeout', question: 1 });
+  assert.deepEqual(again.dropped, ['not waiting', 'not waiting']);
+  assert.deepEqual(again.control?.authAsked?.n, 2);
+  again.says(supervisor(), { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message });
+  again.when({ kind: 'auth-timeout', question: 2 });
+  const { asked, state } = again.control!;
+  assert.deepEqual(
+    [asked?.n, state],
+    [1, 'TASK_STATE_INPUT_REQUIRED'],
+    'questions keep the numbers they had before credentials were counted',
+  );
+});
+
+test('C-14 a need of credentials from before it was counted waits on: nothing says when it began', () => {
+  const story = new Scenario()
+    .message('hello')
+    .says(supervisor(), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message });
+  const { authAsked: _authAsked, ...before } = story.control!;
+  story.control = before;
+  story.when({ kind: 'auth-timeout', question: 1 });
+  assert.deepEqual([story.dropped, story.control?.state], [['not waiting'], 'TASK_STATE_AUTH_REQUIRED']);
 });
 
 test('S3-5 C-14 a called agent may need credentials and go on by itself; what else it says of the task is not its business', () => {

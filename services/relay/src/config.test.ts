@@ -13,3 +13,16 @@ test('a task is carried forward at half of its retention, or when the setting sa
   for (const late of [DAY_MS, 2 * DAY_MS])
     assert.throws(() => at({ HOPLINE_TASKS_AGE_MS: `${DAY_MS}`, HOPLINE_CARRY_AFTER_MS: `${late}` }), ConfigError);
 });
+
+const HOUR_MS = 60 * 60_000;
+
+test('who waits for credentials is bounded by default, who waits for an answer is not; both hold at their edges', () => {
+  const { HOPLINE_AUTH_REQUIRED_TIMEOUT_MS, HOPLINE_INPUT_TIMEOUT_MS } = relayConfig.load({});
+  assert.deepEqual([HOPLINE_AUTH_REQUIRED_TIMEOUT_MS, HOPLINE_INPUT_TIMEOUT_MS], [HOUR_MS, undefined]);
+  for (const name of ['HOPLINE_AUTH_REQUIRED_TIMEOUT_MS', 'HOPLINE_INPUT_TIMEOUT_MS'] as const) {
+    for (const value of [100, 365 * 24 * HOUR_MS]) assert.equal(relayConfig.load({ [name]: `${value}` })[name], value);
+    for (const value of [99, 365 * 24 * HOUR_MS + 1]) {
+      assert.throws(() => relayConfig.load({ [name]: `${value}` }), ConfigError);
+    }
+  }
+});

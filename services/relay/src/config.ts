@@ -3,6 +3,12 @@ import { type Config, ConfigError, defineServiceConfig, type Settings } from '@h
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { BEAT_MS, LEASE_MS } from '@hopline/shard-leases';
 
+/**
+ * Who is asked for an answer keeps nobody busy: the turn is over. Who is asked for credentials does: the agent's call goes on, with a slot, a connection and a work item kept alive, and as many
+ * forgotten logins as it has slots would stop it for all. An hour is more than the login behind it lasts (device codes: 15 to 30 minutes in the field; authorization codes: 10, RFC 6749 4.1.2).
+ */
+const AUTH_REQUIRED_TIMEOUT_MS = 60 * 60_000;
+
 const declared = defineServiceConfig({
   ...LOG_SETTINGS,
   HOPLINE_EVENT_COST_MS: {
@@ -52,6 +58,14 @@ const declared = defineServiceConfig({
     max: 365 * 24 * 60 * 60_000,
     unit: 'ms',
     doc: 'A task that waits for its client to answer fails after this. Without it a task waits for as long as tasks are kept.',
+  },
+  HOPLINE_AUTH_REQUIRED_TIMEOUT_MS: {
+    type: 'integer',
+    default: AUTH_REQUIRED_TIMEOUT_MS,
+    min: 100,
+    max: 365 * 24 * 60 * 60_000,
+    unit: 'ms',
+    doc: 'A task that waits for credentials (auth-required) fails after this: its agent waits with it, and takes a slot meanwhile.',
   },
   HOPLINE_CARRY_AFTER_MS: {
     type: 'integer',

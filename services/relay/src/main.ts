@@ -23,6 +23,7 @@ await runService({
       leaseMs: settings.HOPLINE_LEASE_MS,
       beatMs: settings.HOPLINE_BEAT_MS,
       inputTimeoutMs: settings.HOPLINE_INPUT_TIMEOUT_MS,
+      authTimeoutMs: settings.HOPLINE_AUTH_REQUIRED_TIMEOUT_MS,
       carryAfterMs: carryAfterMs(settings),
     });
     return {

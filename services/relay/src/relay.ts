@@ -7,7 +7,7 @@ import { BEAT_MS, LEASE_MS, ShardLeases } from '@hopline/shard-leases';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { Shard, type ShardContext } from './shard.ts';
 import { sideEffects } from './side-effects.ts';
-import { carryingForward, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
+import { authTimeout, carryingForward, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
 
 export type RelayDeps = {
   log: Log;
@@ -20,6 +20,8 @@ export type RelayDeps = {
   beatMs?: number;
   /** How long a task may wait for its client's answer, milliseconds; absent: for ever. */
   inputTimeoutMs?: number | undefined;
+  /** How long a task may wait for credentials, milliseconds; absent: for ever. */
+  authTimeoutMs?: number | undefined;
   /** Age of the beginning of an open task at which it is carried forward, milliseconds; absent: never. */
   carryAfterMs?: number | undefined;
 };
@@ -79,9 +81,10 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   }
 
   await leases.start();
-  const { inputTimeoutMs, carryAfterMs } = deps;
+  const { inputTimeoutMs, authTimeoutMs, carryAfterMs } = deps;
   const rules = [
     ...(inputTimeoutMs === undefined ? [] : [inputTimeout(inputTimeoutMs)]),
+    ...(authTimeoutMs === undefined ? [] : [authTimeout(authTimeoutMs)]),
     ...(carryAfterMs === undefined ? [] : [carryingForward(carryAfterMs)]),
   ];
   const deadlines = new TaskDeadlines({ log, rules, owns: shard => running.has(shard), now, logger });

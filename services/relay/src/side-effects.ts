@@ -27,9 +27,11 @@ export function sideEffects(log: Pick<Log, 'work' | 'tasks'>, step: StoredStep, 
 }
 
 function indexEntry({ control, first, since }: StoredStep, at: number): TaskIndexEntry {
-  const { contextId, role, state, generation, owner, asked } = control;
-  const waits = state === 'TASK_STATE_INPUT_REQUIRED' && asked !== undefined;
-  return { contextId, role, state, first, since, generation, at, ...(owner && { owner }), ...(waits && { asked }) };
+  const { contextId, role, state, generation, owner } = control;
+  const entry: TaskIndexEntry = { contextId, role, state, first, since, generation, at, ...(owner && { owner }) };
+  const asked = state === 'TASK_STATE_INPUT_REQUIRED' ? control.asked : undefined;
+  const authAsked = state === 'TASK_STATE_AUTH_REQUIRED' ? control.authAsked : undefined;
+  return { ...entry, ...(asked && { asked }), ...(authAsked && { authAsked }) };
 }
 
 async function requestWork(

@@ -21,9 +21,14 @@ function countingMetrics(counts: Count[]): HopMetrics {
   return new Proxy({}, { get: (_target, name) => ({ add: add(String(name)), recordMs() {} }) }) as HopMetrics;
 }
 
-function relayOn(log: MemoryLog, inputTimeoutMs: number | undefined, counts: Count[] = []): Promise<Relay> {
+function relayOn(
+  log: MemoryLog,
+  inputTimeoutMs: number | undefined,
+  counts: Count[] = [],
+  authTimeoutMs?: number,
+): Promise<Relay> {
   const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
-  const times = { leaseMs: 120, beatMs: 30, inputTimeoutMs };
+  const times = { leaseMs: 120, beatMs: 30, inputTimeoutMs, authTimeoutMs };
   return createRelay({ log, instance: 'relay', coalesce, metrics: countingMetrics(counts), logger, ...times });
 }
 
@@ -59,8 +64,8 @@ async function kill(own: MemoryLog, relay: Relay): Promise<void> {
 
 const ended = (log: MemoryLog, taskId: string) => until(log, taskId, ({ control }) => control.state === 'TASK_STATE_FAILED');
 
-async function indexed(log: MemoryLog, taskId: string): Promise<void> {
-  while ((await log.tasks.get(taskId))?.value.asked === undefined) await new Promise(resolve => setTimeout(resolve, 5));
+async function indexed(log: MemoryLog, taskId: string, what: 'asked' | 'authAsked' = 'asked'): Promise<void> {
+  while ((await log.tasks.get(taskId))?.value[what] === undefined) await new Promise(resolve => setTimeout(resolve, 5));
 }
 
 test('S3-8 a task whose client does not answer fails when the time is over, not before', { timeout: 20_000 }, async () => {
@@ -119,6 +124,60 @@ test('S4-13 without the setting a task waits, also across relays', { timeout: 20
   await message(log, 't1', 'm2');
   await until(log, 't1', ({ control }) => control.turn === 2 && control.state === 'TASK_STATE_WORKING');
   await second.stop();
+});
+
+/** Begins a task whose agent needs credentials, and resolves when that stands in the log. */
+async function needAuth(log: MemoryLog, taskId: string): Promise<FactRecord> {
+  await message(log, taskId, 'm1');
+  await agentSays(log, taskId, 1, { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: QUESTION });
+  return until(log, taskId, ({ control }) => control.state === 'TASK_STATE_AUTH_REQUIRED');
+}
+
+test('C-14 a task that gets no credentials fails when their time is over, not before, and by no other relay than one that lives', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const own = log.another();
+  const dead = await relayOn(own, undefined, [], TIMEOUT_MS);
+  const { control } = await needAuth(log, 't1');
+  await indexed(log, 't1', 'authAsked');
+  await kill(own, dead);
+  await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS));
+  assert.equal((await log.facts.last('t1'))?.record.control.state, 'TASK_STATE_AUTH_REQUIRED');
+  const relay = await relayOn(log.another(), undefined, [], TIMEOUT_MS);
+  const [end] = (await ended(log, 't1')).facts;
+  assert.ok(end?.kind === 'status.changed' && end.at - control.authAsked!.at >= TIMEOUT_MS);
+  assert.deepEqual(end.event.statusUpdate.metadata, { reason: 'auth timeout', retryable: true });
+  const entry = (await log.tasks.get('t1'))?.value;
+  assert.deepEqual([entry?.state, entry?.authAsked], ['TASK_STATE_FAILED', undefined]);
+  await relay.stop();
+});
+
+test('C-14 credentials that came in time let the task go on; the time for answers is another one', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const relay = await relayOn(log, TIMEOUT_MS, [], 4 * TIMEOUT_MS);
+  await needAuth(log, 'came');
+  await needAuth(log, 'never');
+  await new Promise(resolve => setTimeout(resolve, 2 * TIMEOUT_MS));
+  for (const taskId of ['came', 'never']) {
+    assert.equal((await log.facts.last(taskId))?.record.control.state, 'TASK_STATE_AUTH_REQUIRED', 'no question waits');
+  }
+  const from = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
+  const goesOn = {
+    v: 1 as const,
+    at: Date.now(),
+    from,
+    n: 2,
+    inputs: [{ kind: 'status', state: 'TASK_STATE_WORKING' } as const],
+  };
+  await log.inputs.say('came', goesOn, { id: 'goes on' });
+  const { facts } = await ended(log, 'never');
+  assert.equal((await log.facts.last('came'))?.record.control.state, 'TASK_STATE_WORKING');
+  const { control } = (await log.facts.last('never'))!.record;
+  assert.ok(facts[0]!.at - control.authAsked!.at >= 4 * TIMEOUT_MS);
+  await relay.stop();
 });
 
 test('the index learns of a question whose relay died before it could tell', { timeout: 20_000 }, async () => {

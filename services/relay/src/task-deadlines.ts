@@ -22,6 +22,12 @@ export function inputTimeout(timeoutMs: number): DeadlineRule {
     asked && { at: asked.at + timeoutMs, name: `timeout:${asked.n}`, input: { kind: 'timeout', question: asked.n } };
 }
 
+/** Ends a task that gets no credentials, `timeoutMs` after the status that asks for them. */
+export function authTimeout(timeoutMs: number): DeadlineRule {
+  return ({ authAsked: asked }) =>
+    asked && { at: asked.at + timeoutMs, name: `auth-timeout:${asked.n}`, input: { kind: 'auth-timeout', question: asked.n } };
+}
+
 /** Has the facts of an open task stored again, `afterMs` after they were stored last (S4-44). */
 export function carryingForward(afterMs: number): DeadlineRule {
   return ({ state, generation, since = 0 }) => {
