@@ -63,7 +63,7 @@ for (const dialect of ['0.3', '1.0'] as const) {
     assert.equal(countOf(foreign, 'stream'), 0);
     // 0.25 + 0.5 + 1 + 2 s: polling would have asked at least five times in these 3 s; 200 calls are no 200 looks.
     assert.ok(countOf(foreign, 'get') <= 4, `${countOf(foreign, 'get')} times tasks/get`);
-    assert.ok(foreign.pushed.length >= 2 && foreign.pushed.every(status => status === 204 || status === 404));
+    assert.ok(foreign.pushed.length >= 2 && foreign.pushed.every(status => status === 204));
     assert.equal(webhooks.size, 0, 'the address is gone with its turn');
   });
 
@@ -124,13 +124,16 @@ test('a forged call changes nothing: it is no news, and without the token it is 
   assert.equal(await post(webhook, 'x'.repeat(CALL_BYTES_MAX + 1)), 413);
   assert.equal((await fetch(webhook, { method: 'POST' })).status, 204);
   assert.equal((await fetch(webhook)).status, 404);
+  const other = webhook.replace(/[\w-]{43}$/, 'A'.repeat(43));
+  for (const body of [lie('TASK_STATE_FAILED'), 'x'.repeat(CALL_BYTES_MAX)]) assert.equal(await post(other, body), 204);
+  assert.equal(await post(other, 'x'.repeat(CALL_BYTES_MAX + 1)), 413, 'as for one that exists');
   for (const wrong of [`${webhook}x`, webhook.slice(0, -1), `${url}webhooks/`, `${url}webhooks/toString`])
     assert.equal(await post(wrong, lie('TASK_STATE_FAILED')), 404);
   goOn();
   const events = await turn;
   assert.equal(textOf(events), 'true answer');
   lastOf(events, 'done');
-  assert.equal(await post(webhook, lie('TASK_STATE_FAILED')), 404, 'a turn that is over is not called');
+  assert.equal(await post(webhook, lie('TASK_STATE_FAILED')), 204, 'nobody learns whether there is such a turn');
 });
 
 test('an answer to a question is not taken for the question again', async t => {

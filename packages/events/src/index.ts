@@ -69,6 +69,7 @@ export {
   shardToken,
   TASK_ID_CHARS_MAX,
   WORK_PREFIX,
+  wakeSubject,
   workFilter,
   workSubject,
 } from './subjects.ts';

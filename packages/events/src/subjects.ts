@@ -6,6 +6,7 @@ export const RAW_PREFIX = 'a2a.raw';
 export const LOG_PREFIX = 'a2a.log';
 export const LIVE_PREFIX = 'a2a.live';
 export const WORK_PREFIX = 'a2a.work';
+const WAKE_PREFIX = 'a2a.wake';
 
 /** Shards of a new log. Fixed when the streams are created and checked at every boot. */
 export const SHARDS_DEFAULT = 16;
@@ -53,6 +54,9 @@ export const rawShardFilter = (shard: number): string => `${RAW_PREFIX}.${shardT
 /** `role` is `supervisor` or `agent.<name>`. */
 export const workSubject = (role: Role, taskId: string): string => `${WORK_PREFIX}.${role}.${taskId}`;
 export const workFilter = (role: Role): string => `${WORK_PREFIX}.${role}.*`;
+
+/** Where processes of one agent call each other; no stream keeps it. */
+export const wakeSubject = (agent: string): string => `${WAKE_PREFIX}.${agent}`;
 
 export type Role = 'supervisor' | `agent.${string}`;
 

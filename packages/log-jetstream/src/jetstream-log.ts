@@ -9,6 +9,7 @@ import { JetStreamKeyValue } from './key-value.ts';
 import { ACK_WAIT_MS, type JetStreamLogOptions, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT, OPEN_TIMEOUT_MS } from './options.ts';
 import { Publisher } from './publisher.ts';
 import { BUCKETS, checkStreams, ensureStreams } from './streams.ts';
+import { NatsWakeUps } from './wake-ups.ts';
 import { JetStreamWork } from './work.ts';
 
 /** Room for headers in the server's max_payload, bytes. */
@@ -57,6 +58,7 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
       handBacksMax: options.handBacksMax ?? HAND_BACKS_MAX_DEFAULT,
       ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,
     }),
+    wakeUps: new NatsWakeUps(connection),
     leases: bucket(BUCKETS.leases),
     tasks: bucket(BUCKETS.tasks),
     agents: bucket(BUCKETS.agents),

@@ -21,8 +21,9 @@ export type {
   TaskIndexEntry,
 } from './log.ts';
 export { CONTEXT_TASKS_MAX } from './log.ts';
-export { KEY_CHARS_MAX, requireKey, requireRole, requireTaskId } from './names.ts';
+export { isWakeKey, KEY_CHARS_MAX, requireAgent, requireKey, requireRole, requireTaskId, requireWakeKey } from './names.ts';
 export { beginningOf, followTask, fromBeginning, readTask } from './read-task.ts';
+export type { WakeUps } from './wake-ups.ts';
 export type { DeliveryBounds, Job, WorkQueue } from './work-queue.ts';
 export {
   ATTEMPTS_MAX_DEFAULT,

@@ -3,6 +3,7 @@ import type { Owner, Question, Role } from '@hopline/events';
 import type { FactLog } from './fact-log.ts';
 import type { InputLog } from './input-log.ts';
 import type { KeyValue } from './key-value.ts';
+import type { WakeUps } from './wake-ups.ts';
 import type { WorkQueue } from './work-queue.ts';
 
 /** The seam between Hopline and its broker. `log-jetstream` is the real one, `@hopline/log/memory` its twin in tests; one contract suite runs on both. */
@@ -14,6 +15,7 @@ export interface Log {
   readonly inputs: InputLog;
   readonly facts: FactLog;
   readonly work: WorkQueue;
+  readonly wakeUps: WakeUps;
   readonly leases: KeyValue<LeaseValue>;
   readonly tasks: KeyValue<TaskIndexEntry>;
   readonly agents: KeyValue<AgentEntry>;

@@ -69,6 +69,7 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
     start: async (host, port) => {
       const address = await app.listen({ host, port });
       deps.webhooks?.listening(`${address}/`);
+      deps.webhooks?.share(log.wakeUps, name, stop.signal);
       if (deps.publicUrl === undefined) url = `${address}/`;
       const known = Promise.withResolvers<void>();
       const announced = (entry: { skills: AgentSkill[] }) => {

@@ -4,6 +4,7 @@ import { followCases, followWithoutTailCheckCases } from './follow.ts';
 import { inputCases } from './inputs.ts';
 import { keyValueCases } from './key-values.ts';
 import { type Case, CONTRACT_TAIL_CHECK_MS, type LogUnderTest } from './log-under-test.ts';
+import { wakeUpCases } from './wake-ups.ts';
 import { workCases } from './work.ts';
 import { workAttemptCases } from './work-attempts.ts';
 
@@ -29,6 +30,7 @@ export function describeLogContract(name: string, open: (options: { tailCheckMs:
     group('work', [...workCases, ...workAttemptCases], () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }), {
       concurrency: true,
     });
+    group('wake-ups', wakeUpCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
     group('key-values', keyValueCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
   });
 }

@@ -5,6 +5,7 @@ import { ATTEMPTS_MAX_DEFAULT, HAND_BACKS_MAX_DEFAULT } from '../work-queue.ts';
 import { MemoryBucket, MemoryKeyValue } from './memory-key-value.ts';
 import { MemoryFacts, MemoryInputs, requireOpen } from './memory-records.ts';
 import { type Faults, MemoryStream } from './memory-stream.ts';
+import { type MemoryListeners, MemoryWakeUps } from './memory-wake-ups.ts';
 import { MemoryItems, MemoryWork, type MemoryWorkOptions } from './memory-work.ts';
 
 export type MemoryLogOptions = {
@@ -40,6 +41,7 @@ type Store = {
   inputs: MemoryStream;
   facts: MemoryStream;
   items: MemoryItems;
+  listeners: MemoryListeners;
   buckets: Record<'leases' | 'tasks' | 'agents' | 'messageIds' | 'contexts' | 'pushConfigs' | 'pushProgress', MemoryBucket>;
   work: MemoryWorkOptions;
   follow: FollowOptions;
@@ -56,6 +58,7 @@ export function createMemoryLog(options: MemoryLogOptions = {}): MemoryLog {
     inputs: new MemoryStream(faults, shards, recordBytesMax),
     facts: new MemoryStream(faults, shards, recordBytesMax),
     items: new MemoryItems(),
+    listeners: new Set(),
     buckets: {
       leases: new MemoryBucket(),
       tasks: new MemoryBucket(),
@@ -84,6 +87,7 @@ function openMemoryLog(store: Store): MemoryLog {
     inputs: new MemoryInputs(store.inputs, closed),
     facts: new MemoryFacts(store.facts, store.faults, closed, reconnects, store.follow),
     work: new MemoryWork(store.items, store.work, closed),
+    wakeUps: new MemoryWakeUps(store.listeners, closed),
     leases: new MemoryKeyValue(store.buckets.leases, closed),
     tasks: new MemoryKeyValue(store.buckets.tasks, closed),
     agents: new MemoryKeyValue(store.buckets.agents, closed),

@@ -1,0 +1,28 @@
+import { wakeSubject } from '@hopline/events';
+import { isWakeKey, requireAgent, requireWakeKey, type WakeUps } from '@hopline/log';
+import type { Connection } from './connection.ts';
+
+/** Core NATS: what nobody hears is gone, and a stream would only keep what is of no use a moment later. nats.js subscribes again after a reconnect. */
+export class NatsWakeUps implements WakeUps {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  wake(agent: string, key: string): void {
+    requireAgent(agent);
+    requireWakeKey(key);
+    this.#connection.send(wakeSubject(agent), key);
+  }
+
+  listen(agent: string, onKey: (key: string) => void, signal: AbortSignal): void {
+    requireAgent(agent);
+    if (signal.aborted) return;
+    const subscription = this.#connection.subscribe(wakeSubject(agent), msg => {
+      const key = msg?.string() ?? '';
+      if (isWakeKey(key)) onKey(key);
+    });
+    signal.addEventListener('abort', () => subscription.unsubscribe(), { once: true });
+  }
+}
