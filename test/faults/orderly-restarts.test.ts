@@ -119,7 +119,7 @@ test('C-5 more orderly restarts of an agent in mid-stream than there are attempt
   assert.equal(fold.textOf('partial_result'), TOKENS.join(''));
 });
 
-test('S0-1 more orderly restarts of the supervisor in mid-stream than there are attempts: the text goes on, and the task completes once', {
+test('more orderly restarts of the supervisor in mid-stream than there are attempts: the text goes on, and the task completes once', {
   timeout: 180_000,
 }, async () => {
   const before = await deliveriesOf('supervisor');

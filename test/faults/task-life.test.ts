@@ -14,6 +14,7 @@ const TIMEOUT_MS = 6_000;
 
 let stock: ForeignAgent;
 let shop: ForeignAgent;
+let bank: ForeignAgent;
 let cluster: Cluster;
 let log: Log;
 
@@ -23,6 +24,10 @@ before(async () => {
     script: ({ text, turn }) => (turn === 1 ? [{ inputRequired: 'How many?' }] : answer([`reserved ${text}`])),
   });
   shop = await startForeignAgent({ dialect: '1.0', script: ({ text }) => answer([`sold: ${text}`]) });
+  bank = await startForeignAgent({
+    dialect: '1.0',
+    script: [{ status: 'auth-required', text: 'log in first' }, { hang: true }],
+  });
   const entry = (name: string, url: string) => ({
     name,
     adapter: 'a2a',
@@ -30,8 +35,12 @@ before(async () => {
     skills: [{ id: `${name}_skill`, name, description: name, tags: [name] }],
   });
   cluster = await Cluster.start({
-    agents: [entry('stock', stock.url), entry('shop', shop.url)],
-    env: { HOPLINE_INPUT_TIMEOUT_MS: String(TIMEOUT_MS), HOPLINE_ACK_WAIT_MS: '1500' },
+    agents: [entry('stock', stock.url), entry('shop', shop.url), entry('bank', bank.url)],
+    env: {
+      HOPLINE_INPUT_TIMEOUT_MS: String(TIMEOUT_MS),
+      HOPLINE_AUTH_REQUIRED_TIMEOUT_MS: String(TIMEOUT_MS),
+      HOPLINE_ACK_WAIT_MS: '1500',
+    },
   });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
 });
@@ -41,6 +50,7 @@ after(async () => {
   await cluster?.[Symbol.asyncDispose]();
   await stock?.close();
   await shop?.close();
+  await bank?.close();
 });
 
 let messages = 0;
@@ -126,6 +136,26 @@ test('S3-8 S4-28 a question that nobody answers fails its task in time, though t
     ['SUBMITTED', 'WORKING', 'INPUT_REQUIRED', 'FAILED'],
   );
   assert.ok(life[3]![1] - life[2]![1] >= TIMEOUT_MS, 'not before its time');
+});
+
+test('credentials that never come fail their task in time, though the relay died in between, and its agent is let go', {
+  timeout: 60_000,
+}, async () => {
+  const { id } = await send('bank', {}, { configuration: { returnImmediately: true } });
+  await reached(id, state => state === 'TASK_STATE_AUTH_REQUIRED');
+  await cluster.relays[0]!.kill();
+  await cluster.relays[0]!.start();
+  assert.equal((await get(id)).status.state, 'TASK_STATE_AUTH_REQUIRED');
+  const failed = await reached(id, isTerminal);
+  assert.equal(failed.status.state, 'TASK_STATE_FAILED');
+  assert.deepEqual([failed.metadata?.reason, failed.metadata?.retryable], ['auth timeout', true]);
+  const life = await transitionsOf(id);
+  assert.deepEqual(
+    life.map(([state]) => state),
+    ['SUBMITTED', 'WORKING', 'AUTH_REQUIRED', 'FAILED'],
+  );
+  assert.ok(life[3]![1] - life[2]![1] >= TIMEOUT_MS, 'not before its time');
+  while (!bank.requests.some(({ method }) => method === 'cancel')) await sleep(50);
 });
 
 test('S3-8 an answer stored just before the deadline wins, though no relay lived to see both', { timeout: 60_000 }, async () => {

@@ -142,7 +142,7 @@ test('S3-8 an answer that came before wins, also where the agent has asked anew 
   assert.deepEqual(story.dropped, ['not waiting', 'not waiting']);
 });
 
-test('S3-5 C-14 credentials that never came fail the task, retryably and with the reason; each need of them, and no question, is meant', () => {
+test('credentials that never came fail the task, retryably and with the reason; each need of them, and no question, is meant', () => {
   const needing = () =>
     new Scenario().message('hello').says(supervisor(), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message });
   const story = needing();
@@ -168,7 +168,7 @@ test('S3-5 C-14 credentials that never came fail the task, retryably and with th
   );
 });
 
-test('C-14 a need of credentials from before it was counted waits on: nothing says when it began', () => {
+test('a need of credentials from before it was counted waits on: nothing says when it began', () => {
   const story = new Scenario()
     .message('hello')
     .says(supervisor(), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message });

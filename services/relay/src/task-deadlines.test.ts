@@ -133,7 +133,7 @@ async function needAuth(log: MemoryLog, taskId: string): Promise<FactRecord> {
   return until(log, taskId, ({ control }) => control.state === 'TASK_STATE_AUTH_REQUIRED');
 }
 
-test('C-14 a task that gets no credentials fails when their time is over, not before, and by no other relay than one that lives', {
+test('a task that gets no credentials fails when their time is over, not before, and by no other relay than one that lives', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -153,7 +153,7 @@ test('C-14 a task that gets no credentials fails when their time is over, not be
   await relay.stop();
 });
 
-test('C-14 credentials that came in time let the task go on; the time for answers is another one', {
+test('credentials that came in time let the task go on; the time for answers is another one', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
