@@ -77,6 +77,8 @@ export type StatusChanged = Visible & {
   resume?: unknown;
   /** Messages of the agent that join the history with this status. */
   history?: Message[];
+  /** Credentials are asked for again while the task waits for them: since when it does, epoch milliseconds. */
+  waitsSince?: number;
   source?: InputSource;
 };
 
@@ -158,7 +160,7 @@ export type LaneState = {
 
 export type CallState = { agent: string; state?: TerminalState | InterruptedState };
 
-/** Which question of its kind it is in the task, 1-based, and when it was stored, epoch milliseconds. */
+/** Which question of its kind it is in the task, 1-based, and when the task began to wait, epoch milliseconds. */
 export type Question = { n: number; at: number };
 
 /** Newest attempt of a producer, and its last ordinal before which everything is folded, whatever the lane: non-text inputs move it. */

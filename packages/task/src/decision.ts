@@ -77,16 +77,21 @@ export function closeLanes(facts: Facts, at: number, only: (lane: LaneState, nam
   }
 }
 
-type Said = Pick<StatusInput, 'message' | 'direct' | 'metadata' | 'resume' | 'history' | 'source'> & Pick<StatusChanged, 'call'>;
+type Said = Pick<StatusInput, 'message' | 'direct' | 'metadata' | 'resume' | 'history' | 'source'> &
+  Pick<StatusChanged, 'call' | 'waitsSince'>;
 
 /**
  * Moves the task to a state over every state between (`transitions.ts`); adds nothing where no legal life leads there. The only place where a change of state becomes a fact.
  * Only the last step carries what was said.
  */
 export function changeState(facts: Facts, to: TaskState, at: number, said: Said = {}): void {
-  const path = pathTo(facts.control.state, to);
+  const { state: from, authAsked } = facts.control;
+  const path = pathTo(from, to);
+  // A supervisor asks anew when the agent's turn ends, and an agent may do so every minute: neither gives the task more time.
+  const waitsSince = from === 'TASK_STATE_AUTH_REQUIRED' && to === from ? authAsked?.at : undefined;
+  const last = waitsSince === undefined ? said : { ...said, waitsSince };
   for (const [index, state] of path.entries()) {
-    facts.add(statusFact(facts.control, state, at, index === path.length - 1 ? said : {}));
+    facts.add(statusFact(facts.control, state, at, index === path.length - 1 ? last : {}));
   }
 }
 
@@ -110,6 +115,7 @@ function statusFact(control: TaskControl, state: TaskState, at: number, said: Sa
     ...(said.call !== undefined && { call: said.call }),
     ...(said.resume !== undefined && { resume: said.resume }),
     ...(history && { history }),
+    ...(said.waitsSince !== undefined && { waitsSince: said.waitsSince }),
     ...(said.source && { source: said.source }),
   };
 }

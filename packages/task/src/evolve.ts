@@ -53,10 +53,12 @@ function created(fact: TaskCreated): TaskControl {
   };
 }
 
-function statusChanged(control: TaskControl, { event, generation, at }: StatusChanged): TaskControl {
+function statusChanged(control: TaskControl, { event, generation, at, waitsSince = at }: StatusChanged): TaskControl {
   const { state } = event.statusUpdate.status;
   const asked = state === 'TASK_STATE_INPUT_REQUIRED' && { asked: { n: (control.asked?.n ?? 0) + 1, at } };
-  const authAsked = state === 'TASK_STATE_AUTH_REQUIRED' && { authAsked: { n: (control.authAsked?.n ?? 0) + 1, at } };
+  const authAsked = state === 'TASK_STATE_AUTH_REQUIRED' && {
+    authAsked: { n: (control.authAsked?.n ?? 0) + 1, at: waitsSince },
+  };
   return { ...control, generation, state, ...asked, ...authAsked };
 }
 

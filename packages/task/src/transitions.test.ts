@@ -168,6 +168,20 @@ test('credentials that never came fail the task, retryably and with the reason; 
   );
 });
 
+test('who asks for credentials again while the task waits for them gives it no more time; who went on in between does', () => {
+  const needs = { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message } as const;
+  const story = new Scenario().message('hello').says(supervisor(), needs);
+  const { at } = story.control!.authAsked!;
+  story.says(supervisor(), needs).says(supervisor(), needs);
+  assert.deepEqual(story.control?.authAsked, { n: 3, at });
+  assert.ok(story.control.at > at, 'time has passed');
+  story.when({ kind: 'auth-timeout', question: 2 });
+  assert.deepEqual(story.dropped, ['not waiting'], 'the newest need is the one that is meant');
+  story.says(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' }).says(supervisor(), needs);
+  assert.equal(story.control?.authAsked?.n, 4);
+  assert.ok(story.control.authAsked.at > at);
+});
+
 test('a need of credentials from before it was counted waits on: nothing says when it began', () => {
   const story = new Scenario()
     .message('hello')

@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Message, TaskState } from '@hopline/a2a';
 import type { ChatMessage, ChatModel } from '@hopline/chat-model';
 import { type AgentInput, type Producer, shardOf, type TaskControl, type Work } from '@hopline/events';
-import { LiveAgents } from '@hopline/log';
+import { HandedBack, LiveAgents } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { decide, evolve, type Item } from '@hopline/task';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
@@ -71,8 +71,12 @@ class Relayed implements Disposable {
     await supervise({ log: this.log, ...around, metrics, logger, signal }, { work, attempt, handedBack: 0, exhausted: false });
   }
 
-  [Symbol.dispose](): void {
+  stop(): void {
     this.#stop.abort();
+  }
+
+  [Symbol.dispose](): void {
+    this.stop();
   }
 }
 
@@ -123,4 +127,20 @@ test('S3-5 an agent that is gone while it waits for credentials is given up, and
   assert.equal(shown, 'TASK_STATE_WORKING');
   const states = ['TASK_STATE_WORKING', 'TASK_STATE_AUTH_REQUIRED', 'TASK_STATE_WORKING', 'TASK_STATE_COMPLETED'];
   assert.deepEqual(task.states, states);
+});
+
+test('a supervisor that is told to stop hands its work back in order; one whose log refuses has failed at it', async () => {
+  {
+    using task = await waitingForCredentials('call-1-1');
+    task.relay();
+    const supervised = task.supervise(2);
+    const handedBack = assert.rejects(supervised, HandedBack);
+    await task.until(() => task.lanes.includes('1/call-1-1/start'));
+    task.stop();
+    await handedBack;
+  }
+  using task = await waitingForCredentials('call-1-1');
+  const away = new Error('away');
+  task.log.inputs.say = async () => Promise.reject(away);
+  await assert.rejects(task.supervise(2), away);
 });
