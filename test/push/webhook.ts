@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
 /** One notification as it came, with the status it was answered with. */
@@ -24,12 +25,15 @@ export interface Webhook extends AsyncDisposable {
   until(fine: () => boolean, timeoutMs?: number): Promise<void>;
 }
 
-/** A webhook on 127.0.0.1. `answer` says how the n-th notification (from 1) of a path is answered; 200 without it. */
-export async function startWebhook(answer: (n: number, path: string) => WebhookAnswer = () => ({})): Promise<Webhook> {
+/** A webhook on 127.0.0.1, on https with `tls`. `answer` says how the n-th notification (from 1) of a path is answered; 200 without it. */
+export async function startWebhook(
+  answer: (n: number, path: string) => WebhookAnswer = () => ({}),
+  tls?: ServerOptions,
+): Promise<Webhook> {
   const notifications: Notification[] = [];
   const open = new Set<ServerResponse>();
   const counts = new Map<string, number>();
-  const server = createServer(async (request, response) => {
+  const listener = async (request: IncomingMessage, response: ServerResponse) => {
     open.add(response);
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -42,11 +46,12 @@ export async function startWebhook(answer: (n: number, path: string) => WebhookA
     if (afterMs > 0) await new Promise(resolve => setTimeout(resolve, afterMs));
     response.writeHead(status, headers).end();
     open.delete(response);
-  });
+  };
+  const server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     notifications,
     taken: path => notifications.filter(one => one.status < 300 && (path === undefined || one.path === path)),
     until: async (fine, timeoutMs = 30_000) => {

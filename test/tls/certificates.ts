@@ -4,7 +4,7 @@ import { bits, boolean, implicit, integer, objectId, octets, sequence, set, tagg
 
 /** Certificates for one test run: Node can read and check X.509, and sign, but not write it. */
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 const ECDSA_WITH_SHA256 = sequence(objectId('1.2.840.10045.4.3.2'));
 const BASIC_CONSTRAINTS = '2.5.29.19';
 const KEY_USAGE = '2.5.29.15';
@@ -19,8 +19,8 @@ export type Certificate = { cert: string; key: string };
 export type Authority = {
   /** PEM of the authority itself, for those who trust it. */
   readonly cert: string;
-  /** A certificate for servers and clients, good for a day. `hosts`: names and IPv4 addresses it stands for. */
-  issue(name: string, hosts?: string[]): Certificate;
+  /** A certificate for servers and clients, good from yesterday to tomorrow. `hosts`: names and IPv4 addresses it stands for. `shiftMs`: of both ends of its time. */
+  issue(name: string, hosts?: string[], shiftMs?: number): Certificate;
 };
 
 export function createAuthority(name: string): Authority {
@@ -31,13 +31,13 @@ export function createAuthority(name: string): Authority {
   ];
   return {
     cert: certificate({ issuer: name, subject: name, publicKey: own.publicKey, signer: own.privateKey, extensions: usage }),
-    issue: (subject, hosts = ['localhost', '127.0.0.1']) => {
+    issue: (subject, hosts = ['localhost', '127.0.0.1'], shiftMs = 0) => {
       const { publicKey, privateKey } = keyPair();
       const extensions = [
         extension(EXTENDED_KEY_USAGE, sequence(SERVER_AUTH, CLIENT_AUTH)),
         extension(ALT_NAME, sequence(...hosts.map(altName))),
       ];
-      const cert = certificate({ issuer: name, subject, publicKey, signer: own.privateKey, extensions });
+      const cert = certificate({ issuer: name, subject, publicKey, signer: own.privateKey, extensions, shiftMs });
       return { cert, key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
     },
   };
@@ -45,11 +45,18 @@ export function createAuthority(name: string): Authority {
 
 const keyPair = () => generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
-type Content = { issuer: string; subject: string; publicKey: KeyObject; signer: KeyObject; extensions: Buffer[] };
+type Content = {
+  issuer: string;
+  subject: string;
+  publicKey: KeyObject;
+  signer: KeyObject;
+  extensions: Buffer[];
+  shiftMs?: number;
+};
 
 /** RFC 5280 4.1. */
-function certificate({ issuer, subject, publicKey, signer, extensions }: Content): string {
-  const now = Date.now();
+function certificate({ issuer, subject, publicKey, signer, extensions, shiftMs = 0 }: Content): string {
+  const now = Date.now() + shiftMs;
   const content = sequence(
     tagged(0, integer(Buffer.of(2))),
     integer(Buffer.concat([Buffer.of(1), randomBytes(8)])),

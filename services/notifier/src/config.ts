@@ -7,6 +7,13 @@ import { WEBHOOK_SETTINGS } from '@hopline/webhook-guard';
 export const notifierConfig = defineServiceConfig({
   ...LOG_SETTINGS,
   ...WEBHOOK_SETTINGS,
+  HOPLINE_WEBHOOK_CA_FILE: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 4_096,
+    doc: "Authorities (PEM) that webhooks' certificates may be of, beside those that Node trusts (NODE_EXTRA_CA_CERTS among them, which is read only at start); read again when it changes.",
+  },
   HOPLINE_WEBHOOK_TIMEOUT_MS: {
     type: 'integer',
     default: 15_000,

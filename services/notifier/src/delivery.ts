@@ -191,13 +191,13 @@ class Delivery {
   async #failed(outcome: Extract<Outcome, { kind: 'failed' }>): Promise<Verdict> {
     const { progress, host, config } = this.#webhook;
     const { retry, metrics, logger, now } = this.#context;
-    const { reason, status, chance, retryAfterMs } = outcome;
+    const { reason, code, status, chance, retryAfterMs } = outcome;
     const failures = progress.value.failures + 1;
     const failingSince = progress.value.failingSince ?? now();
     const next = retryAt({ failures, failingSince, chance, retryAfterMs }, retry, now());
     metrics.pushes.add(1, { reason });
     await progress.failed({ failures, failingSince, retryAt: next });
-    const fields = { task_id: config.taskId, host, reason, status, attempt: failures };
+    const fields = { task_id: config.taskId, host, reason, code, status, attempt: failures };
     if (next !== undefined) {
       if (failures === 1)
         logger.info({ ...fields, delay_ms: Math.round(next - now()) }, 'a webhook does not take a notification');

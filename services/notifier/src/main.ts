@@ -3,6 +3,7 @@ import { openFromSettings } from '@hopline/log-jetstream';
 import { webhookRules } from '@hopline/webhook-guard';
 import { notifierConfig } from './config.ts';
 import { createNotifier } from './notifier.ts';
+import { openTrust } from './trusted-authorities.ts';
 
 await runService({
   name: 'notifier',
@@ -11,11 +12,14 @@ await runService({
   probes: 'own',
   start: async ({ settings, instance, log: logger, telemetry }) => {
     const rules = webhookRules(settings);
+    const caFile = settings.HOPLINE_WEBHOOK_CA_FILE;
+    const trust = caFile === undefined ? undefined : await openTrust({ path: caFile, logger });
     const log = await openFromSettings(settings, { name: instance, logger });
     const notifier = await createNotifier({
       log,
       instance,
       rules,
+      ...(trust && { trust }),
       limits: {
         timeoutMs: settings.HOPLINE_WEBHOOK_TIMEOUT_MS,
         requestsMax: settings.HOPLINE_WEBHOOK_REQUESTS_MAX,

@@ -7,6 +7,7 @@ import { type DeliveryContext, deliver } from './delivery.ts';
 import { Lanes } from './lanes.ts';
 import { OwnedConfigs } from './owned-configs.ts';
 import type { RetryLimits } from './retry-policy.ts';
+import type { Trust } from './trusted-authorities.ts';
 import { WebhookClient, type WebhookLimits } from './webhook-client.ts';
 
 export type NotifierDeps = {
@@ -20,6 +21,8 @@ export type NotifierDeps = {
   logger: Logger;
   leaseMs?: number;
   beatMs?: number;
+  /** Whom webhooks' certificates may be of; without it the authorities that Node trusts. */
+  trust?: Trust;
   /** For tests: another name server. */
   resolve?: Resolve;
 };
@@ -42,7 +45,8 @@ const RESTART_MS_MAX = 5_000;
 export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
   const { log, logger, metrics } = deps;
   const stopping = new AbortController();
-  const client = new WebhookClient(deps.rules, deps.limits, deps.resolve);
+  const { trust, resolve } = deps;
+  const client = new WebhookClient(deps.rules, deps.limits, { ...(trust && { trust }), ...(resolve && { resolve }) });
   const now = () => Date.now();
   const context: DeliveryContext = { log, client, rules: deps.rules, retry: deps.retry, metrics, logger, now };
   const lanes = new Lanes({

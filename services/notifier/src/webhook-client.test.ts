@@ -42,7 +42,7 @@ async function serve(listener: RequestListener) {
 type ClientOptions = { allow?: string; resolve?: Resolve; limits?: Partial<typeof LIMITS> };
 
 async function post(url: string, { allow = '', resolve, limits = {} }: ClientOptions = {}, signal = never): Promise<Outcome> {
-  const client = new WebhookClient({ http: true, allow: new AllowList(allow) }, { ...LIMITS, ...limits }, resolve);
+  const client = new WebhookClient({ http: true, allow: new AllowList(allow) }, { ...LIMITS, ...limits }, resolve && { resolve });
   try {
     return await client.post({ url, headers: { 'content-type': 'application/json' }, body: () => '{}' }, never, signal);
   } finally {
@@ -198,7 +198,8 @@ suite('what a webhook answers', () => {
   test('nobody there, an answer that never comes, one that breaks off', { timeout: 30_000 }, async () => {
     const gone = await serve(() => {});
     await gone[Symbol.asyncDispose]();
-    assert.deepEqual(await post(gone.url, { allow: '127.0.0.1' }), { kind: 'failed', reason: 'unreachable', chance: 'later' });
+    const unreachable = (code: string) => ({ kind: 'failed', reason: 'unreachable', code, chance: 'later' });
+    assert.deepEqual(await post(gone.url, { allow: '127.0.0.1' }), unreachable('ECONNREFUSED'));
     await using silent = await serve(() => {});
     assert.deepEqual(await post(silent.url, { allow: '127.0.0.1', limits: { timeoutMs: 100 } }), {
       kind: 'failed',
@@ -206,7 +207,7 @@ suite('what a webhook answers', () => {
       chance: 'later',
     });
     await using cut = await serve((_request, response) => void response.socket?.destroy());
-    assert.deepEqual(await post(cut.url, { allow: '127.0.0.1' }), { kind: 'failed', reason: 'unreachable', chance: 'later' });
+    assert.deepEqual(await post(cut.url, { allow: '127.0.0.1' }), unreachable('UND_ERR_SOCKET'));
   });
 
   test('a body without end is not read, and does not take the status back', { timeout: 30_000 }, async () => {

@@ -1,6 +1,7 @@
 import { ForbiddenAddress, type Resolve, type WebhookRules } from '@hopline/webhook-guard';
 import { type Agent, errors, request } from 'undici';
 import { Gate, HostGates } from './gate.ts';
+import type { Trust } from './trusted-authorities.ts';
 import { webhookAgent } from './webhook-connector.ts';
 
 /** An answer's body is read up to here and thrown away, so that its connection can be used again; bytes. */
@@ -16,10 +17,10 @@ export type WebhookLimits = {
 
 export type WebhookRequest = { url: string; headers: Readonly<Record<string, string>>; body: () => string };
 
-/** What became of one attempt. `reason` and `host` are all that a log or a metric may know of it. */
+/** What became of one attempt. `reason`, `code` and `host` are all that a log or a metric may know of it. `code`: what the system, TLS or OpenSSL calls it: ECONNREFUSED, CERT_HAS_EXPIRED. */
 export type Outcome =
   | { kind: 'taken'; status: number }
-  | { kind: 'failed'; reason: FailureReason; status?: number; retryAfterMs?: number; chance: Chance }
+  | { kind: 'failed'; reason: FailureReason; code?: string; status?: number; retryAfterMs?: number; chance: Chance }
   /** All places were taken for as long as `patience` lasted: nothing was sent. */
   | { kind: 'busy' }
   | { kind: 'aborted' };
@@ -30,6 +31,7 @@ type FailureReason =
   | 'http_5xx'
   | 'timeout'
   | 'unreachable'
+  | 'certificate'
   | 'forbidden_address'
   | 'forbidden_url'
   | 'unsendable';
@@ -44,9 +46,10 @@ export class WebhookClient {
   readonly #all: Gate;
   readonly #hosts: HostGates;
 
-  constructor(rules: WebhookRules, limits: WebhookLimits, resolve?: Resolve) {
+  /** `trust`: without it the authorities that Node trusts. `resolve`: for tests, another name server. */
+  constructor(rules: WebhookRules, limits: WebhookLimits, { trust, resolve }: { trust?: Trust; resolve?: Resolve } = {}) {
     this.#limits = limits;
-    this.#agent = webhookAgent({ rules, connectionsMax: limits.hostRequestsMax, resolve });
+    this.#agent = webhookAgent({ rules, connectionsMax: limits.hostRequestsMax, resolve, trust });
     this.#all = new Gate(limits.requestsMax);
     this.#hosts = new HostGates(limits.hostRequestsMax);
   }
@@ -114,10 +117,16 @@ export function retryAfterMs(value: string | string[] | undefined, nowMs: number
   return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs);
 }
 
-function failureOf(error: unknown, late: boolean): { reason: FailureReason; chance: Chance } {
+/** Codes of Node and OpenSSL (https://nodejs.org/api/tls.html#x509-certificate-error-codes) for a certificate that is not trusted, has another name, or is not good at this time. */
+const CERTIFICATE_FAULT = /CERT|ISSUER|LEAF_SIGNATURE|HOSTNAME|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH/;
+const CODE = /^[A-Z][A-Z0-9_]{1,79}$/;
+
+function failureOf(error: unknown, late: boolean): { reason: FailureReason; code?: string; chance: Chance } {
   if (error instanceof ForbiddenAddress) return { reason: 'forbidden_address', chance: 'little' };
   // A token or credentials that no header can hold.
   if (error instanceof errors.InvalidArgumentError) return { reason: 'unsendable', chance: 'none' };
-  const timeout = late || error instanceof errors.ConnectTimeoutError;
-  return { reason: timeout ? 'timeout' : 'unreachable', chance: 'later' };
+  if (late || error instanceof errors.ConnectTimeoutError) return { reason: 'timeout', chance: 'later' };
+  const { code } = error as { code?: unknown };
+  if (typeof code !== 'string' || !CODE.test(code)) return { reason: 'unreachable', chance: 'later' };
+  return { reason: CERTIFICATE_FAULT.test(code) ? 'certificate' : 'unreachable', code, chance: 'later' };
 }

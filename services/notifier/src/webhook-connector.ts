@@ -1,6 +1,8 @@
 import { isIP, type Socket } from 'node:net';
+import type { SecureContext } from 'node:tls';
 import { ForbiddenAddress, guardedLookup, hostOf, permits, type Resolve, type WebhookRules } from '@hopline/webhook-guard';
 import { Agent, buildConnector } from 'undici';
+import type { Trust } from './trusted-authorities.ts';
 
 /** A TCP and TLS connection takes at most this long, milliseconds. */
 const CONNECT_MS_MAX = 5_000;
@@ -15,13 +17,15 @@ export type WebhookAgentOptions = {
   connectionsMax: number;
   /** For tests; without it names are resolved as `guardedLookup` says. */
   resolve?: Resolve | undefined;
+  /** Without it: the authorities that Node trusts. */
+  trust?: Trust | undefined;
 };
 
 /** The HTTP client of webhooks: it opens a socket to no address that the rules forbid, whatever a URL or a name server says. It follows no redirect and knows no proxy. */
-export function webhookAgent({ rules, connectionsMax, resolve }: WebhookAgentOptions): Agent {
+export function webhookAgent(options: WebhookAgentOptions): Agent {
   return new Agent({
-    connect: guardedConnector(rules, resolve),
-    connections: connectionsMax,
+    connect: guardedConnector(options),
+    connections: options.connectionsMax,
     pipelining: 1,
     // HTTP/2 would put all deliveries of an origin onto one connection, where one that hangs holds up the others.
     allowH2: false,
@@ -33,8 +37,12 @@ export function webhookAgent({ rules, connectionsMax, resolve }: WebhookAgentOpt
   });
 }
 
-function guardedConnector(rules: WebhookRules, resolve: Resolve | undefined): buildConnector.connector {
-  const connect = buildConnector({ timeout: CONNECT_MS_MAX, allowH2: false, lookup: guardedLookup(rules, resolve) });
+function guardedConnector({ rules, resolve, trust }: WebhookAgentOptions): buildConnector.connector {
+  const build = (secureContext?: SecureContext) => {
+    const lookup = guardedLookup(rules, resolve);
+    return buildConnector({ timeout: CONNECT_MS_MAX, allowH2: false, lookup, ...(secureContext && { secureContext }) });
+  };
+  const connect = trust === undefined ? build() : trusting(trust, build);
   return (options, callback) => {
     const host = hostOf(options.hostname);
     // `net.connect` asks no lookup about a host that is an address.
@@ -46,6 +54,19 @@ function guardedConnector(rules: WebhookRules, resolve: Resolve | undefined): bu
         callback(forbidden(), null);
       } else if (error === null) callback(null, socket);
       else callback(error, null);
+    });
+  };
+}
+
+/** A connector of its own for each trust: a session that is resumed shows no certificate, so those of before must not be. */
+function trusting(trust: Trust, build: (context: SecureContext) => buildConnector.connector): buildConnector.connector {
+  let inForce: SecureContext | undefined;
+  let connect: buildConnector.connector;
+  return (options, callback) => {
+    void trust().then(context => {
+      if (context !== inForce) connect = build(context);
+      inForce = context;
+      connect(options, callback);
     });
   };
 }
