@@ -45,7 +45,8 @@ const GOLDEN_03: Record<string, JsonObject[]> = {
   GetAgentCard: [{}],
 };
 
-type Target = { path: string; streams: boolean; golden: Uint8Array[] };
+/** `requests`: in the JSON of its message; `golden`: the same in bytes. */
+type Target = { path: string; streams: boolean; requests: JsonObject[]; golden: Uint8Array[] };
 
 /** A task's name of another length would change the bytes that hold it: so the tasks are named before the bytes are made. What ends a task comes last. */
 export function grpcTargets(named: (text: string) => string): Target[] {
@@ -56,7 +57,8 @@ export function grpcTargets(named: (text: string) => string): Target[] {
     const operation = Object.entries(dialect.methods).find(([, method]) => method === name)?.[0];
     const json =
       service === SERVICE_0_3 ? GOLDEN_03[name]! : goldenParams('1.0', operation as Parameters<typeof goldenParams>[1]);
-    return { path, streams, golden: json.map(one => write(JSON.parse(named(JSON.stringify(one))))) };
+    const requests = json.map(one => JSON.parse(named(JSON.stringify(one))) as JsonObject);
+    return { path, streams, requests, golden: requests.map(write) };
   });
 }
 

@@ -5,9 +5,8 @@ import { runInNewContext } from 'node:vm';
 import { gzipSync } from 'node:zlib';
 import { DIALECTS, OPERATIONS, type Operation } from '@hopline/a2a';
 import type { Limits } from '@hopline/a2a-door';
-import { LogUnavailable } from '@hopline/log';
 import fc from 'fast-check';
-import { Exchange, type Received, type Sent } from './exchange.ts';
+import { Exchange, type Sent } from './exchange.ts';
 import { runs } from './fuzz-settings.ts';
 import { hostileFields } from './header-fields.ts';
 import { assertHarmless, restOutcome, rpcOutcome } from './invariants.ts';
@@ -15,7 +14,6 @@ import { HOSTILE } from './json-tree.ts';
 import { type Doors, openDoors, PAGE_ORIGIN } from './memory-doors.ts';
 import { filled, PLANTED, WAITING } from './placeholders.ts';
 import { sayRaw } from './raw-connection.ts';
-import { goldenParams, goldenRpc, RPC_METHODS } from './rpc-requests.ts';
 
 const RUNS_OF_HEADERS = 300;
 const RUNS_OF_BYTES = 150;
@@ -27,7 +25,6 @@ async function open(t: TestContext, limits: Partial<Limits> = {}): Promise<{ doo
   return { doors, exchange };
 }
 
-const VERSION = { '1.0': '1.0', '0.3': '0.3', legacy: '0.1' } as const;
 const json = { 'content-type': 'application/json' };
 
 test('S4-33 whatever the headers say: an answer, and the same of both replicas', async t => {
@@ -165,44 +162,6 @@ test('S4-29 bodies that are no JSON text: gzip, other encodings of characters, h
     const rest = { method: 'POST', path: '/message:send', headers: { ...json, 'a2a-version': '1.0', ...headers }, body };
     const { reason } = await restOutcome(await exchange.send(url, rest), about);
     assert.equal(reason, body.length === 0 ? 'INVALID_PARAMS' : 'PARSE_ERROR', about);
-  }
-});
-
-const READERS = ['last', 'read', 'get', 'under', 'watch', 'follow', 'say', 'append', 'put', 'create', 'update', 'delete'];
-
-/** The log of a process does not answer any more. */
-function loseLog({ replicas: [{ log }] }: Doors): void {
-  for (const part of Object.values(log) as unknown[]) {
-    if (typeof part !== 'object' || part === null) continue;
-    const methods = part as Record<string, unknown>;
-    for (const name of READERS.filter(one => typeof methods[one] === 'function')) {
-      methods[name] = () => {
-        throw new LogUnavailable('nats://user:PLANTED-SECRET@broker:4222 did not answer');
-      };
-    }
-  }
-}
-
-test('S4-33 where the log is away every operation of every dialect is 503 with Retry-After, and says no more', async t => {
-  const { doors, exchange } = await open(t, { freshMsMax: 100 });
-  const known = await doors.known();
-  const { url } = doors.replicas[0];
-  loseLog(doors);
-  const ask = async (sent: Sent, about: string): Promise<Received> => {
-    const received = await exchange.send(url, sent);
-    assertHarmless(received, false, about);
-    return received;
-  };
-  for (const { name, operation } of RPC_METHODS) {
-    for (const params of goldenParams(name, operation)) {
-      const body = filled(goldenRpc(name, operation, params), known);
-      const about = `${name} ${operation} ${body}`;
-      const received = await ask({ method: 'POST', path: '/', headers: { ...json, 'a2a-version': VERSION[name] }, body }, about);
-      const { reason } = await rpcOutcome(received, 'the-id', about);
-      if (operation === 'extendedCard') assert.notEqual(reason, 'UNAVAILABLE');
-      else if (name === '1.0' && operation === 'list' && reason === 'INVALID_PARAMS') continue;
-      else assert.deepEqual([received.isStream ? 503 : received.status, reason], [503, 'UNAVAILABLE'], about);
-    }
   }
 });
 
