@@ -1,27 +1,29 @@
-import type { ServerUnaryCall, sendUnaryData } from '@grpc/grpc-js';
+import { Metadata } from '@grpc/grpc-js';
 import { A2AError, type Dialect, type DialectName, namedDialect, operationOf, VERSION_HEADER } from '@hopline/a2a';
 import { type Answer, type Door, type DoorRequest, operate, RETRY_AFTER_S, type RequestHeaders, report } from '@hopline/a2a-door';
-import { CallStream, type StreamingCall } from './call-stream.ts';
+import { CallStream, lengthPrefixed, type StreamingCall } from './call-stream.ts';
 import { GrpcSink } from './grpc-sink.ts';
 import { extensionHeaders, failure, headersOf, metadataOf } from './metadata.ts';
 import type { Procedure } from './services.ts';
 
-type Call = Pick<ServerUnaryCall<Buffer, Buffer>, 'request' | 'metadata' | 'once'>;
 type Opened = Pick<DoorRequest, 'openSink' | 'nameExtensions'>;
 
-/** One message in, one message or a status out. Never throws. */
+/** One message in, one message or a status out. Never throws. The library has it as a stream of one message: only of a stream can be seen that its client takes nothing. */
 export function answerUnary(door: Door, procedure: Procedure, card: () => object | Promise<object>) {
-  return async (call: ServerUnaryCall<Buffer, Buffer>, callback: sendUnaryData<Buffer>): Promise<void> => {
+  return async (call: StreamingCall): Promise<void> => {
+    const stream = new CallStream(call);
     try {
-      const nameExtensions = (uris: readonly string[]) => call.sendMetadata(metadataOf(extensionHeaders(procedure, uris)));
+      const nameExtensions = (uris: readonly string[]) => stream.begin(metadataOf(extensionHeaders(procedure, uris)));
       const isPublic = procedure.isCard && door.extendedCard === undefined;
       const opened = { openSink: noStream, nameExtensions };
       const answer = isPublic ? await card() : await operated(door, procedure, call, opened);
-      const bytes = procedure.response(answer);
-      door.metrics?.bytesOut.add(bytes.length);
-      callback(null, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+      const message = lengthPrefixed(procedure.response(answer));
+      door.metrics?.bytesOut.add(message.length);
+      if (!stream.begun) stream.begin(new Metadata());
+      if (await stream.sendAll(message, door.limits.viewerStallMsMax)) stream.end(new Metadata());
+      else stream.cut();
     } catch (thrown) {
-      callback(refusal(door, procedure, thrown));
+      stream.fail(refusal(door, procedure, thrown));
     }
   };
 }
@@ -44,7 +46,7 @@ export function answerStreaming(door: Door, procedure: Procedure) {
   };
 }
 
-async function operated(door: Door, procedure: Procedure, call: Call, opened: Opened): Promise<Answer> {
+async function operated(door: Door, procedure: Procedure, call: StreamingCall, opened: Opened): Promise<Answer> {
   const { dialect, method } = procedure;
   door.metrics?.bytesIn.add(call.request.length);
   const headers = headersOf(call.metadata);

@@ -1,6 +1,8 @@
-import { constants, type ServerHttp2Stream } from 'node:http2';
+import type { ServerHttp2Stream } from 'node:http2';
 import type { Metadata, ServerWritableStream } from '@grpc/grpc-js';
 import { PacedWriter } from '@hopline/a2a-door';
+import { cut } from './call-bounds.ts';
+import { http2StreamOf } from './http2-stream.ts';
 import type { failure } from './metadata.ts';
 
 export type StreamingCall = ServerWritableStream<Buffer, Buffer>;
@@ -79,8 +81,7 @@ export class CallStream {
 
   /** Drops this stream with everything that waits for it; others of the connection go on. */
   cut(): void {
-    this.#http2.close(constants.NGHTTP2_CANCEL);
-    this.#http2.destroy();
+    cut(this.#http2);
   }
 
   onClose(listener: () => void): void {
@@ -92,17 +93,4 @@ export class CallStream {
     if (!this.closed && this.#writer.slicing) this.cut();
     return this.closed;
   }
-}
-
-type Layer = { nextCall?: Layer; stream?: ServerHttp2Stream };
-
-/**
- * The HTTP/2 stream of a call. The library keeps it to itself, and with it what this door cannot do without: to see the bytes that a slow client has not taken, and to reset one stream of a connection.
- * Its version is pinned, and every test of a stream goes through here. Throws when it has moved.
- */
-function http2StreamOf(call: StreamingCall): ServerHttp2Stream {
-  let layer: Layer | undefined = (call as unknown as { call: Layer }).call;
-  while (layer?.nextCall !== undefined) layer = layer.nextCall;
-  if (layer?.stream === undefined) throw new Error('@grpc/grpc-js has no stream where it was');
-  return layer.stream;
 }

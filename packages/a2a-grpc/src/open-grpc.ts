@@ -1,11 +1,11 @@
-import { type AddressInfo, createServer, type Server as NetServer } from 'node:net';
+import { type AddressInfo, createServer, type Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer as createTlsServer, type TlsOptions, type Server as TlsServer } from 'node:tls';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import type { Door } from '@hopline/a2a-door';
 import { answerStreaming, answerUnary } from './answer-call.ts';
+import { callBounds } from './call-bounds.ts';
 import { GRPC_LIMITS, type GrpcLimits } from './limits.ts';
-import { requestDeadline } from './request-deadline.ts';
 import { PROCEDURES } from './services.ts';
 
 /** Certificate and key, and what follows them when they change. */
@@ -27,13 +27,22 @@ export type GrpcServer = {
   close(): Promise<void>;
 };
 
+/** As Node counts `maxSessionMemory`. */
+const BYTES_OF_MEGABYTE = 1_000_000;
+
 const unchanged = (bytes: Buffer): Buffer => bytes;
 
 /** Both gRPC services of a door on one port. */
 export function openGrpc(door: Door, options: A2AGrpcOptions): GrpcServer {
   const limits = { ...GRPC_LIMITS, ...options.limits };
   const server = new Server({
-    interceptors: [requestDeadline(door.limits.requestMsMax)],
+    interceptors: [
+      callBounds({
+        requestMsMax: door.limits.requestMsMax,
+        stallMsMax: door.limits.viewerStallMsMax,
+        connectionBytesMax: limits.connectionMegabytesMax * BYTES_OF_MEGABYTE,
+      }),
+    ],
     'grpc.max_receive_message_length': door.limits.bodyBytesMax,
     'grpc.max_concurrent_streams': limits.callsPerConnectionMax,
     'grpc-node.max_session_memory': limits.connectionMegabytesMax,
@@ -44,11 +53,16 @@ export function openGrpc(door: Door, options: A2AGrpcOptions): GrpcServer {
   });
   for (const procedure of PROCEDURES) {
     const { path, streams } = procedure;
-    if (streams) server.register(path, answerStreaming(door, procedure), unchanged, unchanged, 'serverStream');
-    else server.register(path, answerUnary(door, procedure, options.card), unchanged, unchanged, 'unary');
+    const answer = streams ? answerStreaming(door, procedure) : answerUnary(door, procedure, options.card);
+    server.register(path, answer, unchanged, unchanged, 'serverStream');
   }
-  const listener = createListener(server, options.tls);
+  const listener = createListener(server, options.tls, limits.closeMsMax);
   listener.maxConnections = door.limits.connectionsMax;
+  const open = new Set<Socket>();
+  listener.on('connection', (socket: Socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
   return {
     listen: (host, port) => {
       const { promise, resolve, reject } = Promise.withResolvers<number>();
@@ -58,22 +72,33 @@ export function openGrpc(door: Door, options: A2AGrpcOptions): GrpcServer {
     },
     close: async () => {
       door.drain();
-      listener.close();
       const ended = new Promise<void>(resolve => {
-        server.tryShutdown(() => resolve());
+        listener.close(() => resolve());
       });
+      // With Node 26 the library waits for no connection here, and its forceShutdown knows none; what it does is to send GOAWAY.
+      server.tryShutdown(() => {});
       await Promise.race([ended, sleep(limits.closeMsMax, undefined, { ref: false })]);
+      for (const socket of open) socket.destroy();
+      await ended;
       server.forceShutdown();
     },
   };
 }
 
 /** The library's own listener has no bound of connections, and cannot take another certificate. */
-function createListener(server: Server, tls: GrpcTls | undefined): NetServer {
+function createListener(server: Server, tls: GrpcTls | undefined, closeMsMax: number): NetServer {
   // Insecure: of what comes to it TLS has been taken off.
   const { injectConnection } = server.createConnectionInjector(ServerCredentials.createInsecure());
-  if (tls === undefined) return createServer(injectConnection);
-  const listener = createTlsServer({ ...tls.options, ALPNProtocols: ['h2'] }, injectConnection);
+  const take = (socket: Socket) => {
+    injectConnection(socket);
+    // We have said all there is to say: a client that does not close its end as well would hold its place for ever.
+    socket.once('finish', () => {
+      const late = setTimeout(() => socket.destroy(), closeMsMax).unref();
+      socket.once('close', () => clearTimeout(late));
+    });
+  };
+  if (tls === undefined) return createServer(take);
+  const listener = createTlsServer({ ...tls.options, ALPNProtocols: ['h2'] }, take);
   tls.keepFresh(listener);
   return listener;
 }

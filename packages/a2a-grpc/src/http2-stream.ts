@@ -1,0 +1,14 @@
+import type { ServerHttp2Stream } from 'node:http2';
+
+type Layer = { call?: Layer; nextCall?: Layer; stream?: ServerHttp2Stream };
+
+/**
+ * The HTTP/2 stream of a call, or of a layer of interceptors below it. The library keeps it to itself, and with it what this door cannot do without: to see the bytes that a slow client has not taken, and
+ * to reset one stream of a connection. Its version is pinned, and every test of a call goes through here. Throws when it has moved.
+ */
+export function http2StreamOf(call: object): ServerHttp2Stream {
+  let layer: Layer | undefined = (call as Layer).call ?? (call as Layer);
+  while (layer?.nextCall !== undefined) layer = layer.nextCall;
+  if (layer?.stream === undefined) throw new Error('@grpc/grpc-js has no stream where it was');
+  return layer.stream;
+}
