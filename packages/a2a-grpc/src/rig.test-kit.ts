@@ -32,7 +32,7 @@ export const CARD = agentCard({
   capabilities: {},
 });
 
-type RigOptions = Partial<DoorOptions> & { grpc?: Pick<A2AGrpcOptions, 'limits'> };
+type RigOptions = Partial<DoorOptions> & { grpc?: Pick<A2AGrpcOptions, 'limits' | 'tls'> };
 
 export async function openRig(t: TestContext, options: RigOptions = {}): Promise<Rig> {
   const log = createMemoryLog({ shards: 1 });
