@@ -25,7 +25,7 @@ export class OwnedConfigs {
   readonly #owned = new Set<number>();
   /** Acquired, and not read through yet. */
   readonly #unread = new Set<number>();
-  #reading: Promise<void> | undefined;
+  #isReading = false;
   #seen: Set<string> | undefined;
 
   constructor(options: OwnedConfigsOptions) {
@@ -60,9 +60,9 @@ export class OwnedConfigs {
   acquire(shard: number): void {
     this.#owned.add(shard);
     this.#unread.add(shard);
-    this.#reading ??= this.#readAll().finally(() => {
-      this.#reading = undefined;
-    });
+    if (this.#isReading) return;
+    this.#isReading = true;
+    void this.#readAll();
   }
 
   release(shard: number): void {
@@ -80,14 +80,18 @@ export class OwnedConfigs {
     await Promise.resolve();
     while (this.#unread.size > 0 && !this.#options.signal.aborted) {
       const shards = new Set(this.#unread);
+      // Before the reading: a shard that is lost and won back meanwhile must be read anew.
+      this.#unread.clear();
       try {
         await this.#readThrough(shards);
-        for (const shard of shards) this.#unread.delete(shard);
       } catch (error) {
+        for (const shard of shards) if (this.#owned.has(shard)) this.#unread.add(shard);
         this.#options.fault(error);
         await new Promise(resolve => setTimeout(resolve, REREAD_MS));
       }
     }
+    // In one step with the condition above: a shard that is acquired after it finds that nobody reads.
+    this.#isReading = false;
   }
 
   async #readThrough(shards: ReadonlySet<number>): Promise<void> {

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { shardOf } from '@hopline/events';
+import type { PushConfigEntry } from '@hopline/log';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { OwnedConfigs } from './owned-configs.ts';
+
+const SHARDS = 2;
+const settled = () => new Promise(resolve => setTimeout(resolve, 20));
+
+/** A task of each shard. */
+const [FIRST, SECOND] = [0, 1].map(shard => {
+  for (let n = 0; ; n += 1) if (shardOf(`t${n}`, SHARDS) === shard) return `t${n}`;
+}) as [string, string];
+
+const keyOf = (taskId: string, id = 'cfg') => `${taskId}.${Buffer.from(id).toString('base64url')}`;
+
+async function put(log: MemoryLog, taskId: string, id = 'cfg'): Promise<string> {
+  const value: PushConfigEntry = { taskId, id, url: 'https://hooks.example/', dialect: '1.0', after: 0 };
+  await log.pushConfigs.put(keyOf(taskId, id), value);
+  return keyOf(taskId, id);
+}
+
+async function open(t: TestContext, log: MemoryLog) {
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const wanted = new Set<string>();
+  const configs = new OwnedConfigs({
+    log,
+    signal: stop.signal,
+    want: key => void wanted.add(key),
+    drop: key => void wanted.delete(key),
+    retain: () => {},
+    fault: error => assert.fail(error as Error),
+  });
+  await configs.start();
+  return { configs, wanted };
+}
+
+test('a shard that is acquired at the very moment in which the reading for another one ends is read as well', async t => {
+  for (let ticks = 0; ticks < 60; ticks += 1) {
+    const log = createMemoryLog({ shards: SHARDS });
+    const [one, other] = [await put(log, FIRST), await put(log, SECOND)];
+    const { configs, wanted } = await open(t, log);
+    configs.acquire(0);
+    for (let tick = 0; tick < ticks; tick += 1) await Promise.resolve();
+    configs.acquire(1);
+    await settled();
+    assert.deepEqual([...wanted].toSorted(), [one, other].toSorted(), `${ticks} ticks later`);
+  }
+});
+
+test('a shard that is lost and won back while it is read is read anew: what was written between is followed', async t => {
+  const log = createMemoryLog({ shards: SHARDS });
+  const before = await put(log, FIRST, 'before');
+  const { configs, wanted } = await open(t, log);
+  const reading = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<void>();
+  const { pushProgress } = log;
+  const watch = pushProgress.watch.bind(pushProgress);
+  let held = false;
+  pushProgress.watch = async function* (signal) {
+    for await (const change of watch(signal)) {
+      if (!held && change.type === 'ready') {
+        held = true;
+        reading.resolve();
+        await goOn.promise;
+      }
+      yield change;
+    }
+  };
+  configs.acquire(0);
+  await reading.promise;
+  configs.release(0);
+  const between = await put(log, FIRST, 'between');
+  await settled();
+  assert.deepEqual([...wanted], []);
+  // The configurations are read from what they were when the reading began.
+  const { pushConfigs } = log;
+  const watchConfigs = pushConfigs.watch.bind(pushConfigs);
+  let stale = true;
+  pushConfigs.watch = async function* (signal) {
+    const hides = stale;
+    stale = false;
+    for await (const change of watchConfigs(signal))
+      if (!hides || change.type !== 'entry' || change.key !== between) yield change;
+  };
+  configs.acquire(0);
+  goOn.resolve();
+  await settled();
+  assert.deepEqual([...wanted].toSorted(), [before, between].toSorted());
+});
