@@ -57,6 +57,24 @@ test('a lane that waits to try again holds no place, and comes back in time; so 
   assert.deepEqual(keys().slice(2).sort(), ['a', 'b']);
 });
 
+test('a configuration that is deleted and written again: the new lane begins when the old one has ended', async () => {
+  const { lanes, runs } = lanesOf();
+  lanes.want('a', 0, 1);
+  await tick();
+  lanes.drop('a');
+  lanes.want('a', 0, 3);
+  await tick();
+  assert.deepEqual([runs.length, runs[0]!.signals.cut.aborted, lanes.size], [1, true, 1]);
+  runs[0]!.end('stopped');
+  await tick();
+  assert.deepEqual([runs.length, runs[1]!.signals.cut.aborted], [2, false]);
+  runs[1]!.end('over');
+  await tick();
+  lanes.want('a', 0, 4);
+  await tick();
+  assert.equal(runs.length, 3, 'what has ended holds up nobody');
+});
+
 test('a configuration that is written again cuts its lane, and the new one begins when the old one has ended', async () => {
   const { lanes, runs, keys } = lanesOf();
   lanes.want('a', 0, 1);

@@ -34,6 +34,8 @@ export class Lanes {
   readonly #lanes = new Map<string, Lane>();
   /** Those that want a place, oldest first. */
   readonly #queue = new Set<Lane>();
+  /** Of those that were ended and may still run, by key. */
+  readonly #ending = new Map<string, Promise<void>>();
   #working = 0;
 
   constructor(options: LanesOptions) {
@@ -56,7 +58,7 @@ export class Lanes {
       leaving: new AbortController(),
       cut: new AbortController(),
       // The lane before has been cut, and must not write its last progress after this one has read it.
-      done: known?.done ?? Promise.resolve(),
+      done: this.#ending.get(key) ?? Promise.resolve(),
       timer: undefined,
     };
     this.#lanes.set(key, lane);
@@ -102,6 +104,11 @@ export class Lanes {
     clearTimeout(lane.timer);
     this.#queue.delete(lane);
     if (this.#lanes.get(lane.key) === lane) this.#lanes.delete(lane.key);
+    const { key, done } = lane;
+    this.#ending.set(key, done);
+    void done.then(() => {
+      if (this.#ending.get(key) === done) this.#ending.delete(key);
+    });
   }
 
   #enqueue(lane: Lane): void {
