@@ -45,17 +45,21 @@ function requestListener(
   const refuse = (code: status, details: string) => call.sendStatus({ code, details });
   const timer = setTimeout(() => refuse(status.DEADLINE_EXCEEDED, 'the request was not complete in time'), requestMsMax);
   const held = load.hold(stream);
+  const check = () => {
+    if (load.bytes > connectionBytesMax && !isComplete)
+      refuse(status.RESOURCE_EXHAUSTED, 'the requests under way on this connection are too large together');
+  };
   // The library has paused the stream: this listener reads nothing by itself.
   stream.on('data', (chunk: Buffer) => {
     held.add(chunk.length);
-    if (load.bytes > connectionBytesMax && !isComplete)
-      refuse(status.RESOURCE_EXHAUSTED, 'the requests under way on this connection are too large together');
+    check();
   });
   return (
     new ServerListenerBuilder()
       .withOnReceiveMessage((message: Buffer, goOn) => {
         // It came compressed.
         held.atLeast(message.length);
+        check();
         goOn(message);
       })
       .withOnReceiveHalfClose(goOn => {

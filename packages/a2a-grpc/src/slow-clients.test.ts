@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import { ANSWERED_REQUEST_MS_MAX } from './call-bounds.ts';
 import { CallFailed } from './grpc-client.test-kit.ts';
 import {
@@ -184,7 +185,10 @@ test('CVE-2025-8671 frames that make the server reset its streams cut the connec
 });
 
 test('as many bytes of requests on one connection as the limit, one more refuses a call; when one has ended there is room again', async t => {
-  const rig = await openRig(t, { limits: { requestMsMax: 60_000 }, grpc: { limits: { connectionMegabytesMax: 1 } } });
+  const rig = await openRig(t, {
+    limits: { requestMsMax: 60_000 },
+    grpc: { limits: { connectionMegabytesMax: 1, closeMsMax: 100 } },
+  });
   const raw = new RawConnection(t, rig.port);
   const other = new RawConnection(t, rig.port);
   const streams = times(100, n => 2 * n + 1);
@@ -204,6 +208,23 @@ test('as many bytes of requests on one connection as the limit, one more refuses
   raw.send(head(203), data(203, getTaskBytes('x'), END_STREAM));
   await until(() => raw.of(FRAME.headers, 203).length > 0);
   assert.deepEqual([raw.goAway, other.of(FRAME.headers)], [undefined, []]);
+});
+
+test('a compressed request counts as long as it is, however few bytes it came in', async t => {
+  const rig = await openRig(t, {
+    limits: { requestMsMax: 60_000 },
+    grpc: { limits: { connectionMegabytesMax: 1, closeMsMax: 100 } },
+  });
+  const raw = new RawConnection(t, rig.port);
+  const packed = gzipSync(Buffer.alloc(600_000));
+  const prefix = Buffer.alloc(5, 1);
+  prefix.writeUInt32BE(packed.length, 1);
+  for (const stream of [1, 3]) {
+    raw.send(head(stream, END_HEADERS, { 'grpc-encoding': 'gzip' }), data(stream, Buffer.concat([prefix, packed])));
+    await answers(rig);
+  }
+  await until(() => raw.of(FRAME.headers).length > 0);
+  assert.equal(raw.of(FRAME.headers).length, 1);
 });
 
 /** A connection whose streams may be sent nothing: SETTINGS_INITIAL_WINDOW_SIZE is 0. */
