@@ -6,7 +6,7 @@ export type Limits = {
   streamsMax: number;
   /** Bytes that wait for one slow client; more, and the connection is cut. The client comes back with its cursor. Less than 128 KiB cuts healthy ones: Node holds up to 64 KiB by itself. */
   viewerBufferBytesMax: number;
-  /** A client that took nothing for so long while it was waited for is cut; milliseconds. */
+  /** A client that took nothing of a stream, or of an answer, for so long while it was waited for is cut; milliseconds. */
   viewerStallMsMax: number;
   /** Comment on a quiet stream, so that proxies keep it; milliseconds. */
   heartbeatMs: number;

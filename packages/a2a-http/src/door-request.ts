@@ -1,4 +1,4 @@
-import type { DoorRequest } from '@hopline/a2a-door';
+import type { Door, DoorRequest } from '@hopline/a2a-door';
 import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { queryOf } from './read-request.ts';
@@ -6,6 +6,7 @@ import { type Framing, SseSink } from './sse-sink.ts';
 
 /** A request of an HTTP binding as the door takes it. */
 export function doorRequest(
+  { limits }: Pick<Door, 'limits'>,
   request: FastifyRequest,
   reply: FastifyReply,
   understood: Pick<DoorRequest, 'dialect' | 'ambiguous' | 'params'> & { framing: Framing },
@@ -20,6 +21,6 @@ export function doorRequest(
     cursor: queryOf(request, 'cursor'),
     gone: gone.signal,
     nameExtensions: uris => void reply.header(named, uris.join(', ')),
-    openSink: (dialect, extensions) => new SseSink(reply, dialect, { framing, extensions }),
+    openSink: (dialect, extensions) => new SseSink(reply, dialect, { framing, extensions, stallMs: limits.viewerStallMsMax }),
   };
 }

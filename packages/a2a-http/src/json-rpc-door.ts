@@ -41,7 +41,7 @@ export async function answerJsonRpc(door: Door, request: FastifyRequest, reply: 
     taskId = taskIdOf(params);
     const ambiguous = named === undefined && isAmbiguous(method);
     const understood = { dialect, ambiguous, params, framing: rpcFraming(id, taskId) };
-    const answer = await operate(door, operation, doorRequest(request, reply, understood));
+    const answer = await operate(door, operation, doorRequest(door, request, reply, understood));
     return answer === 'streamed' ? undefined : sendResult(reply, id, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);

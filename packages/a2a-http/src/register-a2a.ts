@@ -30,6 +30,11 @@ export function registerA2A(app: FastifyInstance, door: Door, { card, cors }: A2
   const { limits, metrics } = door;
   app.server.maxConnections = limits.connectionsMax;
   readBodiesThatAreRefused(app);
+  // An answer that its client takes nothing of for so long is dropped with its connection: Node keeps both for ever. Progress of a write begins the time anew.
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    reply.raw.setTimeout(limits.viewerStallMsMax);
+    done();
+  });
   app.register(async scope => {
     takeJsonBytes(scope, limits);
     allowPages(scope, cors);

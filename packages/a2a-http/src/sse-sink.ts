@@ -40,6 +40,8 @@ export type SseSinkOptions = {
   framing: Framing;
   /** URIs of those that are active. */
   extensions: readonly string[];
+  /** A client that takes nothing of what is left at the end for so long is cut; milliseconds. */
+  stallMs: number;
 };
 
 /** Takes a response over as an event stream of one dialect in one binding's framing. */
@@ -55,10 +57,10 @@ export class SseSink implements EventSink {
   /** Whole frames that wait for `flush`. */
   #frames = '';
 
-  constructor(reply: FastifyReply, dialect: Dialect, { framing, extensions }: SseSinkOptions) {
+  constructor(reply: FastifyReply, dialect: Dialect, { framing, extensions, stallMs }: SseSinkOptions) {
     reply.hijack();
     this.#reply = reply;
-    this.#stream = new SseStream(reply.raw);
+    this.#stream = new SseStream(reply.raw, stallMs);
     this.#dialect = dialect;
     this.#isCounting = extensions.includes(RESUME_EXTENSION_URI);
     this.#encoder = encoderOf(dialect, this.#isCounting);

@@ -6,10 +6,13 @@ import { PacedWriter } from '@hopline/a2a-door';
 export class SseStream {
   readonly #response: ServerResponse;
   readonly #writer: PacedWriter;
+  readonly #stallMs: number;
   #written = 0;
 
-  constructor(response: ServerResponse) {
+  /** `stallMs`: a client that takes nothing for so long after the end is cut; until then the door looks after it. Milliseconds. */
+  constructor(response: ServerResponse, stallMs: number) {
     this.#response = response;
+    this.#stallMs = stallMs;
     this.#writer = new PacedWriter(response);
   }
 
@@ -58,6 +61,7 @@ export class SseStream {
       return;
     }
     this.#written += text.length;
+    this.#response.setTimeout(this.#stallMs);
     this.#response.end(text);
   }
 

@@ -43,7 +43,7 @@ async function answerRest03(
     const operation = routed.route[request.method as HttpMethod];
     if (operation === undefined) return refuseMethod(reply, Object.keys(routed.route));
     const params = paramsOf(request, routed.params);
-    const answer = await operate(door, operation, doorRequest(request, reply, { dialect, params, framing: FRAMING }));
+    const answer = await operate(door, operation, doorRequest(door, request, reply, { dialect, params, framing: FRAMING }));
     if (answer === 'streamed') return undefined;
     return bareJson(reply, 'application/json', operation === 'list' ? tasksOf(answer) : answer);
   } catch (thrown) {

@@ -42,7 +42,7 @@ export async function answerRest(
     if (method === undefined) return refuseMethod(request, reply, Object.keys(routed.route));
     const operation = operationOf(dialect, method, [dialect]);
     const params = paramsOf(request, routed.params);
-    const answer = await operate(door, operation, doorRequest(request, reply, { dialect, params, framing: FRAMING }));
+    const answer = await operate(door, operation, doorRequest(door, request, reply, { dialect, params, framing: FRAMING }));
     return answer === 'streamed' ? undefined : sendJson(request, reply, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
