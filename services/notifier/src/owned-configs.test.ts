@@ -21,7 +21,7 @@ async function put(log: MemoryLog, taskId: string, id = 'cfg'): Promise<string> 
   return keyOf(taskId, id);
 }
 
-async function open(t: TestContext, log: MemoryLog) {
+async function open(t: TestContext, log: MemoryLog, fault: (error: unknown) => void = error => assert.fail(error as Error)) {
   const stop = new AbortController();
   t.after(() => stop.abort());
   const wanted = new Set<string>();
@@ -30,8 +30,10 @@ async function open(t: TestContext, log: MemoryLog) {
     signal: stop.signal,
     want: key => void wanted.add(key),
     drop: key => void wanted.delete(key),
-    retain: () => {},
-    fault: error => assert.fail(error as Error),
+    retain: keys => {
+      for (const key of [...wanted]) if (!keys.has(key)) wanted.delete(key);
+    },
+    fault,
   });
   await configs.start();
   return { configs, wanted };
@@ -89,4 +91,41 @@ test('a shard that is lost and won back while it is read is read anew: what was 
   goOn.resolve();
   await settled();
   assert.deepEqual([...wanted].toSorted(), [before, between].toSorted());
+});
+
+test('a bucket that was lost and is followed again: what changed meanwhile is followed, and what is over is not looked at one by one', async t => {
+  const log = createMemoryLog({ shards: SHARDS });
+  const [over, open_] = [await put(log, FIRST, 'over'), await put(log, FIRST, 'open')];
+  const { revision } = (await log.pushConfigs.get(over))!;
+  await log.pushProgress.put(over, { config: revision, generation: 1, seq: 1, failures: 0, over: 'delivered' });
+  const { pushConfigs } = log;
+  const watch = pushConfigs.watch.bind(pushConfigs);
+  const lost = Promise.withResolvers<never>();
+  let isFirst = true;
+  pushConfigs.watch = async function* (signal) {
+    if (!isFirst) return yield* watch(signal);
+    isFirst = false;
+    const changes = watch(signal)[Symbol.asyncIterator]();
+    for (;;) {
+      const { done, value } = await Promise.race([changes.next(), lost.promise]);
+      if (done === true) return;
+      yield value;
+    }
+  };
+  const faults: unknown[] = [];
+  const { configs, wanted } = await open(t, log, error => faults.push(error));
+  configs.acquire(0);
+  await settled();
+  assert.deepEqual([...wanted], [open_]);
+  lost.reject(new Error('away'));
+  await settled();
+  const meanwhile = await put(log, FIRST, 'meanwhile');
+  await log.pushConfigs.delete(open_);
+  const late = Date.now() + 10_000;
+  while (!wanted.has(meanwhile) || wanted.has(open_)) {
+    assert.ok(Date.now() < late, [...wanted].join());
+    await settled();
+  }
+  await settled();
+  assert.deepEqual([[...wanted], faults.length], [[meanwhile], 1]);
 });

@@ -43,15 +43,14 @@ export class OwnedConfigs {
         if (change.value === undefined) {
           this.#seen?.delete(change.key);
           drop(change.key);
-        } else {
-          this.#seen?.add(change.key);
-          this.#want(change, this.#owned);
-        }
+        } else if (this.#seen === undefined) this.#want(change, this.#owned);
+        else this.#seen.add(change.key);
       },
       ready: () => {
-        // What was deleted while the bucket could not be followed has said nothing.
+        // What was deleted while the bucket could not be followed has said nothing; what was written is read through, as after a takeover: most of it is over.
         if (this.#seen !== undefined) retain(this.#seen);
         this.#seen = undefined;
+        this.#readLater(this.#owned);
       },
       lost: fault,
     });
@@ -59,10 +58,7 @@ export class OwnedConfigs {
 
   acquire(shard: number): void {
     this.#owned.add(shard);
-    this.#unread.add(shard);
-    if (this.#isReading) return;
-    this.#isReading = true;
-    void this.#readAll();
+    this.#readLater([shard]);
   }
 
   release(shard: number): void {
@@ -73,6 +69,13 @@ export class OwnedConfigs {
   #want({ key, revision }: { key: string; revision: number }, shards: ReadonlySet<number>): void {
     const shard = shardOfConfig(key, this.#options.log.shards);
     if (shard !== undefined && shards.has(shard) && this.#owned.has(shard)) this.#options.want(key, shard, revision);
+  }
+
+  #readLater(shards: Iterable<number>): void {
+    for (const shard of shards) this.#unread.add(shard);
+    if (this.#isReading || this.#unread.size === 0) return;
+    this.#isReading = true;
+    void this.#readAll();
   }
 
   async #readAll(): Promise<void> {
