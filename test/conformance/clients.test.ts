@@ -174,4 +174,8 @@ function uses({ open, dialect }: Driver): void {
     if (dialect === '1.0') await assert.rejects(all(client.follow(id)), error => errorName(error) === 'UnsupportedOperation');
     else assert.equal(textOf(taskOf(await all(client.follow(id)))), TEXT);
   });
+
+  test('S4-34 is told that there is no such task to come back to', async () => {
+    await assert.rejects(all(client.follow('no-such-task')), /Task not found/);
+  });
 }

@@ -1,4 +1,4 @@
-import type { Dialect, JsonObject } from '@hopline/a2a';
+import type { Dialect, DialectName, JsonObject } from '@hopline/a2a';
 import type { AgentExtension } from '@hopline/agent-card';
 import type { Owner, Profile, Role } from '@hopline/events';
 import type { Log } from '@hopline/log';
@@ -29,8 +29,8 @@ export type Door = {
   webhookProblem(url: string): string | undefined;
   /** Media types that the card offers as output; none: nobody knows. */
   outputModes(): readonly string[];
-  /** The card for a caller who is known; absent: there is none. */
-  extendedCard: ((caller: Owner) => JsonObject | Promise<JsonObject>) | undefined;
+  /** The card for a caller who is known, as readers of a version take it; absent: there is none. */
+  extendedCard: ((caller: Owner, version: DialectName) => JsonObject | Promise<JsonObject>) | undefined;
   feeds: TaskFeeds;
   streams: OpenStreams;
   index: TaskIndex;

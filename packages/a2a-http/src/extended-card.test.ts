@@ -6,14 +6,14 @@ import { rest } from './rest.test-kit.ts';
 test('where there is an extended card every dialect that knows one gives it to its caller', async t => {
   const rig = await openRig(t, {
     authenticate: async ({ headers }) => ({ subject: String(headers['x-subject']) }),
-    extendedCard: ({ subject }) => ({ name: `for ${subject}` }),
+    extendedCard: ({ subject }, version) => ({ name: `for ${subject}`, version }),
   });
   const headers = { 'x-subject': 'anna' };
   for (const dialect of ['1.0', '0.3'] as const) {
-    assert.deepEqual((await call(rig, 'extendedCard', {}, { dialect, headers })).result, { name: 'for anna' });
+    assert.deepEqual((await call(rig, 'extendedCard', {}, { dialect, headers })).result, { name: 'for anna', version: dialect });
   }
   const { status, body } = await rest(rig, 'GET /extendedAgentCard', { headers });
-  assert.deepEqual([status, body], [200, { name: 'for anna' }]);
+  assert.deepEqual([status, body], [200, { name: 'for anna', version: '1.0' }]);
 });
 
 test('where there is none 1.0 and 0.3 have their own error', async t => {

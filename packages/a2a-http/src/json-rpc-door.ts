@@ -10,6 +10,8 @@ import {
   type RpcId,
   rpcFailure,
   rpcSuccessAround,
+  SSE_CONTENT_TYPE,
+  sseFrame,
   unversionedDialect,
   VERSION_HEADER,
   VERSION_QUERY,
@@ -19,7 +21,7 @@ import { isTaskId } from '@hopline/events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { doorRequest } from './door-request.ts';
 import { setErrorHeaders } from './error-headers.ts';
-import { headerOf, jsonOf, queryOf } from './read-request.ts';
+import { headerOf, jsonOf, queryOf, readsEventsAlone } from './read-request.ts';
 import type { Framing } from './sse-sink.ts';
 
 const ALL = Object.values(DIALECTS);
@@ -69,7 +71,11 @@ function sendResult(reply: FastifyReply, id: RpcId, result: Exclude<Answer, 'str
 /** What concerns the connection or the caller, not the request. */
 const OWN_STATUS: readonly A2AErrorCode[] = ['UNAUTHENTICATED', 'PERMISSION_DENIED', 'REQUEST_TOO_LARGE', 'UNAVAILABLE'];
 
-/** JSON-RPC says what went wrong in the body, and HTTP 200; only what concerns the connection or the caller has a status of its own. */
+/**
+ * JSON-RPC says what went wrong in the body, and HTTP 200; only what concerns the connection or the caller has a status of its own. Before 1.0 a client that reads event streams alone gets that body as
+ * the one event of a stream, as [A2A 0.3] 7 has it for streaming methods: the SDK for Java takes JSON at this place for a stream without events and reports nothing, the one for Python a protocol
+ * error. To 1.0 it is JSON: so its conformance kit wants it (STREAM-SUB-003), and `@a2a-js/sdk` has no error of its own class otherwise.
+ */
 export function sendError(
   reply: FastifyReply,
   id: RpcId,
@@ -77,9 +83,10 @@ export function sendError(
   dialect: Dialect,
   known: { status?: number; taskId?: string | undefined } = {},
 ): FastifyReply {
-  const { http } = error.row;
+  const status = known.status ?? (OWN_STATUS.includes(error.code) ? error.row.http : 200);
+  const failure = rpcFailure(id, error, dialect.name, known.taskId);
   setErrorHeaders(reply, error);
-  return reply
-    .code(known.status ?? (OWN_STATUS.includes(error.code) ? http : 200))
-    .send(rpcFailure(id, error, dialect.name, known.taskId));
+  if (status !== 200 || dialect.name === '1.0' || !readsEventsAlone(reply.request)) return reply.code(status).send(failure);
+  const event = sseFrame({ data: JSON.stringify(failure) });
+  return reply.type(`${SSE_CONTENT_TYPE}; charset=utf-8`).header('cache-control', 'no-cache, no-transform').send(event);
 }

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { A2AError } from '@hopline/a2a';
+import { A2AError, SSE_CONTENT_TYPE } from '@hopline/a2a';
 import type { FastifyRequest } from 'fastify';
 
 /** Bytes that are not UTF-8 would be replaced in silence, and the text would not be the client's any more. */
@@ -21,4 +21,9 @@ export function headerOf(request: FastifyRequest, name: string): string | undefi
 export function queryOf(request: FastifyRequest, name: string): string | undefined {
   const value = (request.query as Record<string, unknown>)[name];
   return typeof value === 'string' ? value : undefined;
+}
+
+/** Whether a client says that it reads event streams and nothing else. */
+export function readsEventsAlone(request: FastifyRequest): boolean {
+  return (headerOf(request, 'accept') ?? '').split(',').every(range => range.trim().toLowerCase() === SSE_CONTENT_TYPE);
 }

@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Fold } from '@hopline/a2a';
-import { call, type Frame, open, openRig, post, type Rig, sendParams, shape, userMessage } from './door.test-kit.ts';
+import { A2AError, type DialectName, Fold } from '@hopline/a2a';
+import {
+  call,
+  type Frame,
+  open,
+  openRig,
+  post,
+  type Rig,
+  StreamReader,
+  sendParams,
+  shape,
+  userMessage,
+} from './door.test-kit.ts';
 
 /** A task that has said these tokens and still works. */
 async function working(rig: Rig, tokens: string[]): Promise<string> {
@@ -83,6 +94,39 @@ test('S4-34 S4-37 what cannot be subscribed to', async t => {
   assert.equal(await code({ id: taskId }, {}), -32004);
   const legacy = await open(rig, 'subscribe', { id: taskId }, { dialect: '0.3' });
   assert.deepEqual(shape(await legacy.rest()), ['task completed']);
+});
+
+test('S4-34 before 1.0 who reads event streams alone is told by the one event of a stream, who takes JSON too by JSON', async t => {
+  const rig = await openRig(t, {
+    authenticate: async ({ headers }) => {
+      if (headers['x-bad'] !== undefined) throw new A2AError('UNAUTHENTICATED');
+      return { subject: 's' };
+    },
+  });
+  const onlyEvents = { accept: 'text/event-stream' };
+  const cases: [dialect: DialectName, method: 'subscribe' | 'stream', params: unknown, code: number][] = [
+    ['0.3', 'subscribe', { id: 'nobody' }, -32001],
+    ['0.3', 'stream', sendParams(userMessage('x', { taskId: 'nobody' }), '0.3'), -32001],
+    ['0.3', 'stream', {}, -32602],
+    ['legacy', 'stream', {}, -32602],
+  ];
+  for (const [dialect, method, params, code] of cases) {
+    const about = `${dialect} ${method} ${code}`;
+    const events = await post(rig, method, params, { dialect, id: 'i', headers: onlyEvents });
+    assert.deepEqual([events.status, events.headers.get('content-type')], [200, 'text/event-stream; charset=utf-8'], about);
+    const [frame, ...more] = await new StreamReader(events, dialect).rest();
+    assert.deepEqual([frame?.rpc.jsonrpc, frame?.rpc.id, frame?.rpc.error?.code, more.length], ['2.0', 'i', code, 0], about);
+    assert.deepEqual([frame?.id, frame?.event], [undefined, undefined], about);
+    for (const accept of ['*/*', 'text/event-stream, application/json', 'application/json', 'text/event-stream;q=0']) {
+      const json = await post(rig, method, params, { dialect, id: 'i', headers: { accept } });
+      assert.match(json.headers.get('content-type') ?? '', /^application\/json/, `${about} ${accept}`);
+      assert.deepEqual(await json.json(), frame?.rpc, `${about} ${accept}`);
+    }
+  }
+  const of1 = await post(rig, 'subscribe', { id: 'nobody' }, { headers: onlyEvents });
+  assert.deepEqual([of1.status, of1.headers.get('content-type')], [200, 'application/json; charset=utf-8']);
+  const refused = await post(rig, 'stream', {}, { dialect: '0.3', headers: { ...onlyEvents, 'x-bad': '1' } });
+  assert.deepEqual([refused.status, refused.headers.get('content-type')], [401, 'application/json; charset=utf-8']);
 });
 
 test('a subscription stays open while the client is asked, through the next turn to the end', async t => {

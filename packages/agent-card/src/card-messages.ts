@@ -1,3 +1,6 @@
+import type { JsonObject } from '@hopline/a2a';
+import { isObject, list } from '@hopline/a2a/json-value';
+
 /** `required`: present even when empty. `optional`: present when it was set, whatever to. Absent: left out when it has its default. */
 type Presence = 'required' | 'optional';
 type Field = { presence?: Presence; of?: CardMessage; each?: CardMessage; values?: CardMessage };
@@ -72,3 +75,25 @@ export const CARD_MESSAGE: CardMessage = {
   skills: { ...required, each: skill },
   iconUrl: optional,
 };
+
+/** The fields of a message that `value` has and `keeps` wants, at every depth; the second is not asked about messages in it. What the message does not know is left out. */
+export function messageOf(
+  value: JsonObject,
+  message: CardMessage,
+  keeps: (field: Field, value: unknown) => boolean = () => true,
+): JsonObject {
+  const inner = (one: unknown, of: CardMessage): unknown => (isObject(one) ? messageOf(one, of, keeps) : one);
+  const kept: [string, unknown][] = [];
+  for (const [name, field] of Object.entries(message)) {
+    const one = Object.hasOwn(value, name) ? value[name] : undefined;
+    if (one === undefined || one === null) continue;
+    const { of, each, values } = field;
+    if (of !== undefined) kept.push([name, inner(one, of)]);
+    else if (!keeps(field, one)) continue;
+    else if (each !== undefined) kept.push([name, list(one).map(item => inner(item, each))]);
+    else if (values !== undefined && isObject(one))
+      kept.push([name, Object.fromEntries(Object.entries(one).map(([key, item]) => [key, inner(item, values)]))]);
+    else kept.push([name, one]);
+  }
+  return Object.fromEntries(kept);
+}

@@ -1,4 +1,6 @@
+import type { JsonObject } from '@hopline/a2a';
 import type { AgentCard, AgentExtension } from './agent-card.ts';
+import { CARD_MESSAGE, messageOf } from './card-messages.ts';
 import type { CardAgent } from './merged-skills.ts';
 import { mergedSkills } from './merged-skills.ts';
 
@@ -17,6 +19,14 @@ export function extendedAgentCard(card: AgentCard, agents: readonly ExtendedAgen
     capabilities: { ...card.capabilities, extensions: [...extensions, agentsExtension(agents)] },
     skills: skills.length > 0 ? skills : card.skills,
   };
+}
+
+/**
+ * The card for a reader who has said that it reads 1.0: without the members of 0.3. The public card has them for readers of whom nothing is known; the SDK for Java refuses them in the answer of
+ * an operation, and a security scheme with more than one member.
+ */
+export function cardOfMessage(card: AgentCard): JsonObject {
+  return messageOf(card, CARD_MESSAGE);
 }
 
 function agentsExtension(agents: readonly ExtendedAgent[]): AgentExtension {

@@ -11,7 +11,7 @@ export { AGENT_CARD_PATHS, agentCard, CARD_KEYS_PATH, MODES } from './agent-card
 export type { ForeignAgent } from './decode-agent-card.ts';
 export { decodeAgentCard } from './decode-agent-card.ts';
 export type { ExtendedAgent } from './extended-card.ts';
-export { AGENTS_EXTENSION_URI, extendedAgentCard } from './extended-card.ts';
+export { AGENTS_EXTENSION_URI, cardOfMessage, extendedAgentCard } from './extended-card.ts';
 export { activeExtensions, EXTENSIONS_HEADER, extensionUris, LEGACY_EXTENSIONS_HEADER } from './extensions.ts';
 export type { CardAgent } from './merged-skills.ts';
 export { mergedSkills } from './merged-skills.ts';

@@ -7,24 +7,24 @@ import type { CardSignature, CardSigner } from './card-signer.ts';
 export type PublishedDocument = { json: string; etag: string };
 
 /** Its ETag is weak where the card is signed: replicas serve the same content, each under a signature of its own. */
-export type CardDocument = PublishedDocument & { card: AgentCard & { signatures?: CardSignature[] } };
+export type CardDocument<Card extends object = AgentCard> = PublishedDocument & { card: Card & { signatures?: CardSignature[] } };
 
 /** A card that changes with the agents behind it. It is made for each reader, which is cheap, and signed once for each content, which is not. */
-export class PublishedCard {
+export class PublishedCard<Card extends object = AgentCard> {
   /** What the signatures are verified with: a JWK set of the public key; undefined where the card is not signed. */
   readonly keys: PublishedDocument | undefined;
-  readonly #build: () => AgentCard;
+  readonly #build: () => Card;
   readonly #signer: CardSigner | undefined;
   #content = '';
-  #document: Promise<CardDocument> | undefined;
+  #document: Promise<CardDocument<Card>> | undefined;
 
-  constructor(build: () => AgentCard, signer?: CardSigner) {
+  constructor(build: () => Card, signer?: CardSigner) {
     this.#build = build;
     this.#signer = signer;
     this.keys = signer && keySet(signer);
   }
 
-  current(): Promise<CardDocument> {
+  current(): Promise<CardDocument<Card>> {
     const card = this.#build();
     const content = JSON.stringify(card);
     if (this.#document === undefined || content !== this.#content) {
@@ -38,7 +38,7 @@ export class PublishedCard {
     });
   }
 
-  async #published(card: AgentCard, content: string): Promise<CardDocument> {
+  async #published(card: Card, content: string): Promise<CardDocument<Card>> {
     const signer = this.#signer;
     const tag = tagOf(content + (signer?.identity ?? ''));
     if (signer === undefined) return { card, json: content, etag: `"${tag}"` };

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@hopline/a2a';
-import { isObject, list } from '@hopline/a2a/json-value';
+import { isObject } from '@hopline/a2a/json-value';
 import canonicalize from 'canonicalize';
-import { CARD_MESSAGE, type CardMessage } from './card-messages.ts';
+import { CARD_MESSAGE, messageOf } from './card-messages.ts';
 
 /**
  * What a signature of a card can cover, as text in the form of RFC 8785 (S4-5).
@@ -14,30 +14,12 @@ export type SignedForm = 'whole' | 'message' | 'filled';
 /** Throws Error for what JSON cannot be, e.g. half of a surrogate pair. */
 export function signedForms(card: JsonObject): Record<SignedForm, string> {
   const { signatures: _, ...whole } = card;
-  const message = messageOf(whole, CARD_MESSAGE);
+  const message = messageOf(whole, CARD_MESSAGE, ({ presence }, value) => presence !== undefined || !isDefault(value));
   return { whole: canonical(whole), message: canonical(message), filled: canonical(filled(message) ?? {}) };
 }
 
 function canonical(value: unknown): string {
   return canonicalize(value) ?? '{}';
-}
-
-function messageOf(value: JsonObject, message: CardMessage): JsonObject {
-  const kept: [string, unknown][] = [];
-  for (const [name, field] of Object.entries(message)) {
-    if (!Object.hasOwn(value, name)) continue;
-    const one = value[name];
-    if (one === undefined || one === null) continue;
-    if (field.of !== undefined) kept.push([name, isObject(one) ? messageOf(one, field.of) : one]);
-    else if (field.presence !== undefined || !isDefault(one)) kept.push([name, innerOf(one, field)]);
-  }
-  return Object.fromEntries(kept);
-}
-
-function innerOf(value: unknown, { each, values }: CardMessage[string]): unknown {
-  if (each !== undefined) return list(value).map(item => (isObject(item) ? messageOf(item, each) : item));
-  if (values === undefined || !isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, isObject(item) ? messageOf(item, values) : item]));
 }
 
 function isDefault(value: unknown): boolean {

@@ -1,4 +1,4 @@
-import { outputModesOf } from '@hopline/a2a';
+import { type DialectName, type JsonObject, outputModesOf } from '@hopline/a2a';
 import type { DoorOptions } from '@hopline/a2a-door';
 import {
   type AgentCard,
@@ -6,6 +6,7 @@ import {
   type AgentInterface,
   agentCard,
   type CardSecurity,
+  cardOfMessage,
   type ExtendedAgent,
   extendedAgentCard,
   mergedSkills,
@@ -63,7 +64,10 @@ export function ingressCard(options: IngressCardOptions, sources: CardSources): 
     return agentCard({ ...told, ...doors, skills: mergedSkills(shown), capabilities, ...who });
   };
   const full = new PublishedCard(() => extendedAgentCard(build(), agents()), signer);
-  const extendedCard = async () => (await full.current()).card;
+  // Signed for itself: a signature of the whole document covers what is served.
+  const fullOf1 = new PublishedCard(() => cardOfMessage(extendedAgentCard(build(), agents())), signer);
+  const extendedCard = async (_caller: unknown, version: DialectName): Promise<JsonObject> =>
+    (await (version === '1.0' ? fullOf1 : full).current()).card;
   return {
     card: new PublishedCard(build, signer),
     offers: { streaming, extensions, push, outputModes: () => outputModesOf(build()), ...(isExtended && { extendedCard }) },

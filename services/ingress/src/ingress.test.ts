@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { A2AError } from '@hopline/a2a';
+import { CardSigner } from '@hopline/agent-card/signing';
+import { verifyAgentCard } from '@hopline/agent-card/verify';
 import { createHealth } from '@hopline/lifecycle';
 import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
@@ -67,6 +70,8 @@ type Card = {
   skills: { id: string }[];
   supportedInterfaces: { protocolVersion: string; tenant?: string }[];
   security?: unknown;
+  securityRequirements?: unknown;
+  securitySchemes?: Record<string, object>;
 };
 
 const cardAt = async (url: string) => (await (await fetch(`${url}/.well-known/agent-card.json`)).json()) as Card;
@@ -148,6 +153,34 @@ test('S4-2 the extended card: for authenticated callers, where callers are asked
     [['argocd', 'live']],
   );
   assert.doesNotMatch(JSON.stringify(result), /"beat"/);
+});
+
+test('S4-2 the extended card is in the version of its reader: to 1.0 a message of its proto, each signed whole', async t => {
+  const key = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const signer = await CardSigner.open({ key: key.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string });
+  const keyOf = (async () => key.publicKey.export({ format: 'jwk' })) as Parameters<typeof verifyAgentCard>[1];
+  const { url } = await openIngress(t, { auth, card: { ...CARD, signer } });
+  const of1 = (await ask(url, 'GetExtendedAgentCard', {}, good)).result!;
+  const of03 = (await ask(url, 'agent/getAuthenticatedExtendedCard', {}, { ...good, 'a2a-version': '0.3' })).result!;
+  const members = [
+    'additionalInterfaces',
+    'preferredTransport',
+    'protocolVersion',
+    'security',
+    'supportsAuthenticatedExtendedCard',
+    'url',
+  ];
+  const only03 = Object.keys(of03).filter(name => !(name in of1));
+  assert.deepEqual(only03.sort(), members);
+  assert.deepEqual(
+    [of1, of03].map(card => Object.values(card.securitySchemes!).map(scheme => Object.keys(scheme))),
+    [[['httpAuthSecurityScheme']], [['type', 'scheme', 'httpAuthSecurityScheme']]],
+  );
+  assert.deepEqual(of1.securityRequirements, [{ schemes: { bearer: { list: [] } } }]);
+  assert.equal('stateTransitionHistory' in of1.capabilities, false);
+  for (const card of [of1, of03]) {
+    assert.equal((await verifyAgentCard(card, keyOf)).whole, true);
+  }
 });
 
 test('C-27 the card names the public address when there is one', async t => {

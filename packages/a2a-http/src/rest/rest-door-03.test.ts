@@ -138,6 +138,14 @@ test('each mistake is the error object of JSON-RPC, bare, with its HTTP status',
     ['TaskNotFoundError', 'MethodNotFoundError'],
     'so Python 1.x tells them apart',
   );
+  assert.deepEqual(
+    typed.map(({ body }) => [body.error, body.data.error]),
+    [
+      [undefined, 'io.a2a.spec.TaskNotFoundError'],
+      [undefined, 'io.a2a.spec.MethodNotFoundError'],
+    ],
+    'so Java 0.3 does, and Go finds no error object of 1.0',
+  );
   assert.equal((await v1(rig, 'GET /v1/tasks/x', { headers: { 'a2a-version': '0.3' } })).body.code, -32001);
 });
 

@@ -63,10 +63,21 @@ function refuseMethod(reply: FastifyReply, allowed: string[]): FastifyReply {
   return sendRestError03(reply.header('allow', allowed.join(', ')), error, 405);
 }
 
-/** The error object of JSON-RPC, bare: `@a2a-js/sdk` 0.3 finds its kind of error by `code`; Python 0.3 looks at the status alone, and 1.x at `type`. */
+/** What the SDK for Java puts before the names of errors, which are classes of its own. */
+const JAVA_PACKAGE = 'io.a2a.spec';
+
+/**
+ * 0.3 says nothing of the body of an error. This is the error object of JSON-RPC, bare, with what each SDK looks at: `@a2a-js/sdk` 0.3 at `code`, Python 1.x at `type` (0.3 at the status alone),
+ * Java 0.3 at the first `error` at any depth, without which it throws a NullPointerException. At the top Go would take that one for an object of 1.0.
+ */
 function failureOf(error: A2AError): object {
+  const { data, ...rest } = rpcFailure(null, error, dialect.name).error;
   const type = errorType(error.code);
-  return { ...rpcFailure(null, error, dialect.name).error, ...(type !== undefined && { type }) };
+  return {
+    ...rest,
+    data: { ...(data as JsonObject), error: type === undefined ? error.code : `${JAVA_PACKAGE}.${type}` },
+    ...(type !== undefined && { type }),
+  };
 }
 
 /** What happened before there was a request, in the version it names. */

@@ -69,6 +69,9 @@ test('content types: both are taken, and the one is sent that the client names',
     ['*/*', 'application/a2a+json'],
     ['application/json', 'application/json'],
     ['application/a2a+json, application/json', 'application/a2a+json'],
+    // What SDKs name to read a stream; the error of one is JSON all the same.
+    ['text/event-stream', 'application/json'],
+    ['text/event-stream, application/a2a+json', 'application/a2a+json'],
   ];
   for (const [accept, type] of types) assert.equal((await rest(rig, `GET /tasks/${id}`, { headers: { accept } })).type, type);
   for (const type of ['application/json', 'application/a2a+json; charset=utf-8']) {

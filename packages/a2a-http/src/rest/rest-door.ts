@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { varyBy } from '../cors.ts';
 import { doorRequest } from '../door-request.ts';
 import { setErrorHeaders } from '../error-headers.ts';
-import { headerOf } from '../read-request.ts';
+import { headerOf, readsEventsAlone } from '../read-request.ts';
 import type { Framing } from '../sse-sink.ts';
 import { bareJson, namedVersion, openRoutes, paramsOf } from './rest-request.ts';
 import { type HttpMethod, REST_ROUTES, routeOf, routerPaths } from './routes.ts';
@@ -62,9 +62,10 @@ function refuseMethod(request: FastifyRequest, reply: FastifyReply, allowed: str
   return sendRestError(request, reply.header('allow', allowed.join(', ')), error, 405);
 }
 
+/** The SDK for Go reads the error of a stream, for which it names event streams alone, only as `application/json`; a client that names nothing of JSON has not asked for the other. */
 function sendJson(request: FastifyRequest, reply: FastifyReply, body: unknown): FastifyReply {
   const accepts = headerOf(request, 'accept') ?? '';
-  const plain = accepts.includes(JSON_TYPE) && !accepts.includes(A2A_JSON_TYPE);
+  const plain = readsEventsAlone(request) || (accepts.includes(JSON_TYPE) && !accepts.includes(A2A_JSON_TYPE));
   varyBy(reply, 'accept');
   return bareJson(reply, plain ? JSON_TYPE : A2A_JSON_TYPE, body);
 }
