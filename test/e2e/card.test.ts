@@ -256,8 +256,11 @@ test('S4-2 the extended card: nothing for strangers, every agent and skill for a
   assert.equal((await verifyAgentCard({ ...result }, keyOf)).whole, true);
   const rest = await fetch(`${asking.url}/extendedAgentCard`, { headers: { ...known, 'a2a-version': '1.0' } });
   assert.deepEqual(await rest.json(), result);
-  const older = await rpc(asking.url, { method: 'agent/getAuthenticatedExtendedCard', params: {}, headers: known });
-  assert.deepEqual(((await older.json()) as { result: AgentCard }).result, result);
+  const answer = await rpc(asking.url, { method: 'agent/getAuthenticatedExtendedCard', params: {}, headers: known });
+  const older = ((await answer.json()) as { result: AgentCard }).result;
+  assert.deepEqual([result?.protocolVersion, older.protocolVersion], [undefined, '0.3.0'], 'each in the version of its reader');
+  assert.deepEqual([older.skills, agentsOf(older)], [result?.skills, agentsOf(result)]);
+  assert.equal((await verifyAgentCard({ ...older }, keyOf)).whole, true);
   const fetchImpl: typeof fetch = (url, init) =>
     fetch(url, { ...init, headers: { ...Object.fromEntries(new Headers(init?.headers)), ...known } });
   const transports = [new JsonRpcTransportFactory({ fetchImpl })];
