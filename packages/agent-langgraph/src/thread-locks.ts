@@ -10,11 +10,12 @@ export class ThreadLocks {
     const { promise, resolve } = Promise.withResolvers<void>();
     const mine = before.then(() => promise);
     this.#last.set(thread, mine);
-    await untilAborted(before, signal);
-    return () => {
-      resolve();
+    // Not when this turn lets go: one that was aborted while it waited must not let the next one past the turn it waited for.
+    void mine.then(() => {
       if (this.#last.get(thread) === mine) this.#last.delete(thread);
-    };
+    });
+    await untilAborted(before, signal);
+    return resolve;
   }
 }
 

@@ -94,7 +94,12 @@ function bounded(skill: AgentSkill): AgentSkill {
 
 function sleep(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
+  const stop = () => resolve();
   const timer = setTimeout(resolve, ms);
-  signal.addEventListener('abort', () => resolve(), { once: true });
-  return promise.finally(() => clearTimeout(timer));
+  signal.addEventListener('abort', stop, { once: true });
+  return promise.finally(() => {
+    clearTimeout(timer);
+    // One for every beat would stay until the process ends.
+    signal.removeEventListener('abort', stop);
+  });
 }

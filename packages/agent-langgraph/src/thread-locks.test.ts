@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import { test } from 'node:test';
+import { ThreadLocks } from './thread-locks.ts';
+
+const never = new AbortController().signal;
+
+test('a turn that is cancelled while it waits for its thread does not let the next one past the turn that runs', async () => {
+  const locks = new ThreadLocks();
+  const order: string[] = [];
+  const release = await locks.lock('t', never);
+  const stop = new AbortController();
+  const cancelled = locks.lock('t', stop.signal);
+  stop.abort();
+  (await cancelled)();
+  const next = locks.lock('t', never).then(done => {
+    order.push('next');
+    return done;
+  });
+  await locks.lock('other', never);
+  await new Promise(resolve => setImmediate(resolve));
+  order.push('first ends');
+  release();
+  (await next)();
+  assert.deepEqual(order, ['first ends', 'next']);
+});
+
+test('turns of one thread follow each other, and leave no listener behind', async () => {
+  const locks = new ThreadLocks();
+  const { signal } = new AbortController();
+  const order: number[] = [];
+  const turns = [1, 2, 3].map(async turn => {
+    const release = await locks.lock('t', signal);
+    order.push(turn);
+    await new Promise(resolve => setImmediate(resolve));
+    order.push(turn);
+    release();
+  });
+  await Promise.all(turns);
+  assert.deepEqual(order, [1, 1, 2, 2, 3, 3]);
+  assert.equal(getEventListeners(signal, 'abort').length, 0);
+});
