@@ -216,6 +216,27 @@ for (const [name, says, reason, retryable] of [
   });
 }
 
+test('a slow reader is not taken for a silent model', { timeout: 30_000 }, async t => {
+  const tokens = Array.from({ length: 40 }, (_, index) => `${index} `);
+  const { agent, server } = await standIn(t, [[{ tokens, everyMs: 20 }]], quick);
+  const events: AgentEvent[] = [];
+  for await (const event of agent.run(turnOf('go'))) {
+    events.push(event);
+    if (events.length === 1) await new Promise(resolve => setTimeout(resolve, 2 * quick.limits.silenceMsMax));
+  }
+  lastOf(events, 'done');
+  assert.equal(textOf(events), tokens.join(''));
+  assert.equal(server.asked.length, 1);
+});
+
+test('a server that died in one call is started again for the next call of the same turn', async t => {
+  const replies = [[{ call: 'die', args: {} }], [{ call: 'ok', args: {} }], [{ text: 'So.' }]];
+  const { agent, server } = await standIn(t, replies, { mcp: [MCP] });
+  const events = await eventsOf(agent, 'try');
+  assert.deepEqual(tools(events), ['die start', 'die end failed', 'ok start', 'ok end']);
+  assert.match(newest(server.asked[2]!, 'tool'), /^pid \d+$/);
+});
+
 test('a model that ends later than it may is cut, though it never falls silent', { timeout: 30_000 }, async t => {
   const limits = { totalMsMax: 400, triesMax: 1 };
   const { agent } = await standIn(t, [[{ tokens: Array.from({ length: 200 }, () => 'x'), everyMs: 20 }]], { limits });

@@ -1,4 +1,3 @@
-import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { type CallToolResult, ErrorCode, McpError, type Progress } from '@modelcontextprotocol/sdk/types.js';
 import type { McpLimits } from './limits.ts';
@@ -18,16 +17,21 @@ export class ToolUnanswered extends Error {
 
 export type CallToolOptions = {
   session: McpSession;
-  client: Client;
   limits: McpLimits;
   signal: AbortSignal;
   /** Progress counts as a sign of life. */
   onprogress: (progress: Progress) => void;
 };
 
-/** Runs a tool. Throws ToolUnanswered, or what the SDK throws when `signal` aborts. A server that may be dead is checked, so that the next call gets a new one. */
+/**
+ * Runs a tool on the server as it is now: one that died in an earlier call of the turn is started again. Throws ToolUnanswered, or what the SDK throws when `signal` aborts. A server that may be
+ * dead is checked, so that the next call gets a new one.
+ */
 export async function callTool({ tool, args }: ToolCall, options: CallToolOptions): Promise<CallToolResult> {
-  const { session, client, limits, signal, onprogress } = options;
+  const { session, limits, signal, onprogress } = options;
+  const connection = await session.connect().catch(() => undefined);
+  if (connection === undefined) throw new ToolUnanswered(UNREACHABLE, true);
+  const { client } = connection;
   try {
     const request = {
       signal,

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Message } from '@hopline/a2a';
 import type { Agent, AgentEvent, AgentSkill, Turn } from '@hopline/agent';
-import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { CallToolResult, Progress, Tool } from '@modelcontextprotocol/sdk/types.js';
 import { callTool, ToolUnanswered, UNREACHABLE } from './call-tool.ts';
 import { MCP_LIMITS, type McpLimits } from './limits.ts';
@@ -35,7 +34,6 @@ async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): Asy
     yield { type: 'failed', reason: UNREACHABLE, retryable: true };
     return;
   }
-  const { client } = connection;
   const tools = connection.tools();
   const names = new Set(tools.map(tool => tool.name));
   const found = findCalls(turn.message.parts, name => names.has(name));
@@ -46,7 +44,7 @@ async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): Asy
   if (found.calls.length === 0) yield { type: 'text', text: listing(tools) };
   for (const call of found.calls) {
     if (turn.signal.aborted) return;
-    if (!(yield* runCall(session, client, call, limits, turn))) return;
+    if (!(yield* runCall(session, call, limits, turn))) return;
   }
   yield { type: 'done' };
 }
@@ -54,7 +52,6 @@ async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): Asy
 /** Returns whether the turn goes on. */
 async function* runCall(
   session: McpSession,
-  client: Client,
   call: ToolCall,
   limits: McpLimits,
   turn: Turn,
@@ -63,7 +60,7 @@ async function* runCall(
   const { tool } = call;
   yield { type: 'tool', phase: 'start', callId, tool };
   const { signal } = turn;
-  const running = withProgress(onprogress => callTool(call, { session, client, limits, signal, onprogress }));
+  const running = withProgress(onprogress => callTool(call, { session, limits, signal, onprogress }));
   let result: CallToolResult;
   try {
     let step = await running.next();

@@ -13,7 +13,7 @@ import type { ChatTool, ToolCall } from '@hopline/chat-model';
 import { TOOLS_MAX } from './limits.ts';
 import { callableName } from './tool-names.ts';
 
-type Offered = { session: McpSession; connection: McpConnection; tool: ReturnType<McpConnection['tools']>[number] };
+type Offered = { session: McpSession; tool: ReturnType<McpConnection['tools']>[number] };
 
 /** What a tool call came to: text for the model, artifacts for the client. */
 export type ToolResult = { text: string; artifacts: AgentEvent[]; failed: boolean };
@@ -37,7 +37,7 @@ export class Toolbox {
     for (const [index, connection] of connections.entries()) {
       for (const tool of connection.tools()) {
         if (tools.size === TOOLS_MAX) break;
-        tools.set(callableName(tool.name, tools), { session: this.#sessions[index]!, connection, tool });
+        tools.set(callableName(tool.name, tools), { session: this.#sessions[index]!, tool });
       }
     }
     return new OpenTools(tools, this.#limits, this.#resultUnitsMax);
@@ -87,8 +87,8 @@ export class OpenTools {
   async run({ name, args }: ToolCall, signal: AbortSignal): Promise<ToolResult> {
     const offered = this.#tools.get(name);
     if (offered === undefined) return { text: 'There is no tool of that name.', artifacts: [], failed: true };
-    const { session, connection, tool } = offered;
-    const options = { session, client: connection.client, limits: this.#limits, signal, onprogress: () => {} };
+    const { session, tool } = offered;
+    const options = { session, limits: this.#limits, signal, onprogress: () => {} };
     try {
       const result = await callTool({ tool: tool.name, args }, options);
       return this.#read([...resultEvents(tool.name, result)], result.isError === true);

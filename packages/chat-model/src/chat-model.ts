@@ -75,7 +75,10 @@ class OpenAICompatibleModel implements ChatModel {
         const event = folded.take(part);
         if (event === undefined) continue;
         progress.said = true;
+        // A log that is away for longer than a model may be silent makes no silent model.
+        watch.pause();
         yield event;
+        watch.resume();
       }
       return folded.step();
     } catch (error) {

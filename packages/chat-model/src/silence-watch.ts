@@ -35,6 +35,17 @@ export class SilenceWatch {
     this.#silence = this.#failAfter(this.#silenceMsMax, 'silent');
   }
 
+  /** The reader is busy: silence from now on is its own. */
+  pause(): void {
+    clearTimeout(this.#silence);
+  }
+
+  /** The reader listens again. */
+  resume(): void {
+    clearTimeout(this.#silence);
+    this.#silence = this.#failAfter(this.#silenceMsMax, 'silent');
+  }
+
   stop(): void {
     clearTimeout(this.#total);
     clearTimeout(this.#silence);
