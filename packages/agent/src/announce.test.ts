@@ -5,7 +5,9 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger } from '@hopline/telemetry';
 import { announce } from './announce.ts';
 
-test('an agent that is announced for days leaves one listener on its signal, not one for every beat', { timeout: 30_000 }, async () => {
+test('an agent that is announced for days leaves one listener on its signal, not one for every beat', {
+  timeout: 30_000,
+}, async () => {
   const stop = new AbortController();
   const log = createMemoryLog();
   const beats = Promise.withResolvers<void>();

@@ -1,3 +1,4 @@
+import { isObject } from '@hopline/a2a';
 import type { AgentEvent } from './agent.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
 
@@ -9,6 +10,7 @@ const KINDS: ReadonlySet<unknown> = new Set<AgentEvent['type']>([
   'tool',
   'progress',
   'artifact',
+  'auth-required',
   'interrupted',
   'done',
   'failed',
@@ -26,11 +28,16 @@ export function checkEvent(yielded: unknown): AgentEvent {
   if ((event.type === 'text' || event.type === 'snapshot') && typeof event.text !== 'string')
     throw new AgentMisuse(`run yielded text that is ${kindOf(event.text)}`);
   if (event.type === 'tool') checkTool(event);
-  if (event.type === 'artifact' && !Array.isArray(event.artifact?.parts))
+  if (event.type === 'artifact' && !areParts(event.artifact?.parts))
     throw new AgentMisuse('run yielded an artifact without parts; make it with artifact()');
-  if ((event.type === 'progress' || event.type === 'interrupted') && !Array.isArray(event.message?.parts))
-    throw new AgentMisuse(`run yielded a ${event.type} event without a message; make it with notice() or needsInput()`);
+  const hasMessage = event.type === 'progress' || event.type === 'auth-required' || event.type === 'interrupted';
+  if (hasMessage && !areParts(event.message?.parts))
+    throw new AgentMisuse(`run yielded ${event.type} without a message; make it with notice() or needsInput()`);
   return event;
+}
+
+function areParts(parts: unknown): boolean {
+  return Array.isArray(parts) && parts.every(isObject);
 }
 
 function checkTool({ phase, callId, tool }: Extract<AgentEvent, { type: 'tool' }>): void {

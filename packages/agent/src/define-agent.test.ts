@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type AgentDefinition, artifact, data, defineAgent, done, failed, needsInput, notice } from './index.ts';
+import { type AgentDefinition, type AgentEvent, artifact, data, defineAgent, done, failed, needsInput, notice } from './index.ts';
 import { playTurn } from './test-kit.ts';
 
 const define = (run: AgentDefinition['run'], more: Partial<AgentDefinition> = {}) =>
@@ -149,7 +149,9 @@ test('a run that breaks the rules fails its turn with a sentence that says which
   await failsWith(yields(['secret']), /^run yielded an array;/);
   await failsWith(yields({ type: 'text', text: 7 }), /^run yielded text that is a number$/);
   await failsWith(yields({ type: 'artifact', artifact: {} }), /^run yielded an artifact without parts/);
-  await failsWith(yields({ type: 'progress', text: 'secret' }), /^run yielded a progress event without a message/);
+  await failsWith(yields({ type: 'artifact', artifact: { parts: ['secret'] } }), /^run yielded an artifact without parts/);
+  await failsWith(yields({ type: 'auth-required' }), /^run yielded auth-required without a message/);
+  await failsWith(yields({ type: 'progress', text: 'secret' }), /^run yielded progress without a message/);
   await failsWith(yields({ type: 'tool', tool: 'x' }), /^run yielded a tool event without phase/);
   await failsWith(async function* () {
     yield notice('');
@@ -160,4 +162,21 @@ test('a run that breaks the rules fails its turn with a sentence that says which
   await failsWith(async function* () {
     yield data(() => 'secret');
   }, /^data: a function cannot be written as JSON$/);
+});
+
+test('an agent of the kit may wait for credentials, and goes on', async () => {
+  const waits: AgentEvent = {
+    type: 'auth-required',
+    message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'log in' }] },
+  };
+  const agent = defineAgent({
+    name: 'careful',
+    description: 'Waits.',
+    async *run() {
+      yield waits;
+      yield 'in';
+    },
+  });
+  const { text, events, end } = await playTurn(agent, 'x');
+  assert.deepEqual([text, events[0], end.state], ['in', waits, 'TASK_STATE_COMPLETED']);
 });

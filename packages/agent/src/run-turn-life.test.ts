@@ -319,3 +319,53 @@ test('a token costs the same at 100,000 in one turn as at 1,000', { timeout: 60_
   const long = await perToken(100_000);
   assert.ok(long < short * 3, `${long} ms against ${short} ms`);
 });
+
+test('what no record takes, and what is no JSON, is one failed turn with its reason: the agent is not run again for it', async () => {
+  const huge = 'x'.repeat(2 * 1024 * 1024);
+  const circular: Record<string, unknown> = {};
+  circular.self = circular;
+  const part = (value: unknown): AgentEvent => ({
+    type: 'artifact',
+    artifact: { artifactId: 'a', parts: [value as Message['parts'][number]] },
+    append: false,
+    lastChunk: true,
+  });
+  const tooLarge = /^an event of the agent has more than \d+ bytes$/;
+  const unreadable = /^the agent sent an event that cannot be read$/;
+  const cases: [string, AgentEvent, RegExp][] = [
+    ['name of a tool', { type: 'tool', phase: 'start', callId: 'c', tool: huge }, tooLarge],
+    ['id of a call', { type: 'tool', phase: 'start', callId: huge, tool: 't' }, tooLarge],
+    ['id of a token', { type: 'text', text: 'a', id: huge }, tooLarge],
+    [
+      'name of an artifact',
+      {
+        type: 'artifact',
+        artifact: { artifactId: 'a', name: huge, parts: [{ text: 'a' }] },
+        append: false,
+        lastChunk: true,
+        apart: true,
+      },
+      tooLarge,
+    ],
+    [
+      'what is left for the next turn',
+      { type: 'interrupted', state: 'TASK_STATE_INPUT_REQUIRED', message: message('?'), resume: huge },
+      tooLarge,
+    ],
+    ['reason', { type: 'failed', reason: huge, retryable: false }, tooLarge],
+    ['metadata of the end', { type: 'done', metadata: { huge } }, tooLarge],
+    ['many messages at the end', { type: 'done', history: [1, 2, 3].map(() => message(huge.slice(0, 400_000))) }, tooLarge],
+    ['a part that is none', part(null), unreadable],
+    ['a number JSON has not', part({ data: 1n }), unreadable],
+    ['a circle', { type: 'progress', message: { ...message('a'), metadata: circular } }, unreadable],
+    ['a circle at the end', { type: 'done', metadata: circular }, unreadable],
+  ];
+  for (const [what, event, reason] of cases) {
+    const task = await TaskLog.create('caipe', { recordBytesMax: 1024 * 1024 });
+    const outcome = await run(task, scripted([text('said before'), event]));
+    assert.equal(outcome?.state, 'TASK_STATE_FAILED', what);
+    await task.fold();
+    assert.match(task.ended()?.reason ?? '', reason, what);
+    assert.equal(task.ended()?.retryable, false, what);
+  }
+});

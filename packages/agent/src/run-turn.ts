@@ -5,6 +5,7 @@ import { ROOT_AGENT } from '@hopline/task';
 import { ATTR, COUNT, type Hop, invokeAgentSpan, type Logger, startHop } from '@hopline/telemetry';
 import { abortableEvents } from './abortable-events.ts';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
+import { BoundedSink } from './bounded-sink.ts';
 import { type Earlier, NOTHING_EARLIER, readEarlier } from './earlier-attempts.ts';
 import { BoundExceeded, WAITING_BYTES_MAX } from './limits.ts';
 import { type Over, overBecause, watchTask } from './task-watch.ts';
@@ -37,6 +38,8 @@ class AttemptFailed extends Error {
 
 /** What is left of a record beside the one event: the task's control state stands in every record. */
 const EVENT_SHARE = 0.5;
+/** The same for all that is said at once: the end of a call has a message, a text that was held, and what is left for the next turn. */
+const INPUT_SHARE = 0.75;
 
 /**
  * Runs one work item with an agent: what it says goes to the log, in order, as fast as the log takes it. Stops when the task ends, goes on to a later turn or is taken over.
@@ -94,7 +97,8 @@ async function speak(deps: RunTurnDeps, job: Job, around: Around): Promise<TurnO
   const writer = createInputWriter(log.inputs, writing);
   const eventBytesMax = Math.floor(log.recordBytesMax * EVENT_SHARE);
   const forwardText = deps.forwardText ?? true;
-  const inputs = new TurnInputs({ work, agent, attempt, sink: writer, eventBytesMax, earlier, authorizing, forwardText });
+  const sink = new BoundedSink(writer, Math.floor(log.recordBytesMax * INPUT_SHARE));
+  const inputs = new TurnInputs({ work, agent, attempt, sink, eventBytesMax, earlier, authorizing, forwardText });
   const gone = new AbortController();
   let over: Over | 'lost' | undefined;
   const leave = (why: Over | 'lost') => {
@@ -146,8 +150,7 @@ async function play(deps: RunTurnDeps, turn: Turn, to: { inputs: TurnInputs; wri
       await writer.ready();
     }
   } catch (error) {
-    if (error instanceof BoundExceeded) return failed(error.message, false);
-    throw error;
+    return await unsayable(error, writer);
   } finally {
     await events.return(undefined);
   }
@@ -163,12 +166,17 @@ async function settle(inputs: TurnInputs, writer: InputWriter, end: TurnEnd): Pr
   try {
     inputs.end(end);
   } catch (error) {
-    if (!(error instanceof BoundExceeded)) throw error;
-    said = failed(error.message, false);
+    said = await unsayable(error, writer);
     inputs.end(said);
   }
   await writer.flush();
   return said;
+}
+
+/** The end of a turn whose agent said what cannot be written down: it would say the same to the next attempt. Rejects when it was the writer that failed. */
+async function unsayable(error: unknown, writer: InputWriter): Promise<TurnEnd> {
+  await writer.ready();
+  return failed(error instanceof BoundExceeded ? error.message : 'the agent sent an event that cannot be read', false);
 }
 
 function threw({ logger, name }: RunTurnDeps, error: unknown): TurnEnd {
