@@ -39,6 +39,63 @@ test('an agent that comes back is asked again', async t => {
   assert.equal(textOf(await eventsOf(agent, 'x')), 'two');
 });
 
+for (const [before, after] of [
+  ['0.3', '1.0'],
+  ['1.0', '0.3'],
+] as const) {
+  test(`an agent of ${before} that is one of ${after} in the next turn is spoken to as it is now`, async t => {
+    const first = await startForeignAgent({ dialect: before, script: answer(['one']) });
+    const agent = createA2AAgent({ url: first.url });
+    t.after(() => agent.close());
+    assert.equal(textOf(await eventsOf(agent, 'x')), 'one');
+    await first.close();
+    const port = Number(new URL(first.url).port);
+    const second = await startForeignAgent({ dialect: after, script: answer(['two']), port });
+    t.after(() => second.close());
+    const events = await eventsOf(agent, 'y');
+    assert.equal(textOf(events), 'two');
+    lastOf(events, 'done');
+    assert.deepEqual(
+      second.requests.map(({ text }) => text),
+      ['y'],
+    );
+  });
+}
+
+test('an agent that closes a kept connection as it is used again neither loses a turn nor gets it twice', async t => {
+  const foreign = await startForeignAgent({ dialect: '0.3', script: answer(['there']), card: false });
+  // Stands before the agent, and takes one request of a connection: the next one meets its end.
+  const used = new WeakSet<object>();
+  const server = createServer((request, response) => {
+    if (used.has(request.socket)) return void request.socket.destroy();
+    used.add(request.socket);
+    if (request.method === 'GET') return void response.writeHead(404).end();
+    const { port } = new URL(foreign.url);
+    request.pipe(
+      httpRequest({ port, path: '/', method: 'POST' }, answered => {
+        response.writeHead(answered.statusCode ?? 500, answered.headers);
+        answered.pipe(response);
+      }),
+    );
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const agent = createA2AAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+  t.after(async () => {
+    await agent.close();
+    server.close();
+    await foreign.close();
+  });
+  for (const turn of ['a', 'b', 'c']) {
+    const events = await eventsOf(agent, turn);
+    assert.equal(textOf(events), 'there');
+    lastOf(events, 'done');
+  }
+  assert.deepEqual(
+    foreign.requests.map(({ text }) => text),
+    ['a', 'b', 'c'],
+  );
+});
+
 test('HTTP and JSON-RPC errors: the code, never the words of the agent', async t => {
   const unavailable = await pair(t, { httpStatus: 503 });
   assert.deepEqual(await failure(unavailable.agent), {

@@ -48,6 +48,11 @@ export class EventReader {
     this.#options = options;
   }
 
+  /** The agent has said something. */
+  get begun(): boolean {
+    return this.#events > 0;
+  }
+
   *read(event: StreamResponse): Generator<AgentEvent> {
     this.#events += 1;
     if ('task' in event) yield* this.#task(event.task);

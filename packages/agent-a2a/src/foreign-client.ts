@@ -45,6 +45,8 @@ type Context = {
   totalMsMax: number;
   /** Whether the agent's silence is no fault now: it waits for somebody. */
   mayBeSilent?: () => boolean;
+  /** Whom `params` were written for; absent: they are the same in every dialect. */
+  agent?: ForeignAgent;
 };
 
 /** Speaks JSON-RPC to one foreign agent. Every failure is an AgentFault; a connection that breaks in mid-stream just ends the stream. */
@@ -72,12 +74,20 @@ export class ForeignClient {
     }
   }
 
+  /** Asks for the card again, before its time. undefined when the agent is spoken to as before, or cannot be asked. */
+  async changedFrom(agent: ForeignAgent): Promise<ForeignAgent | undefined> {
+    const now = await this.#findAgent().catch(() => undefined);
+    if (now === undefined) return undefined;
+    this.#known = { agent: now, untilMs: performance.now() + CARD_MS_MAX };
+    return now.dialect === agent.dialect && now.url === agent.url && now.tenant === agent.tenant ? undefined : now;
+  }
+
   /** What the agent says, event by event; one whole answer counts as one event. Ends without a fault when the connection breaks after the first event. */
   async *stream(operation: 'stream' | 'subscribe', params: JsonObject, context: Context): AsyncGenerator<ForeignResponse> {
     const watch = new Watch({ ...this.#options.limits, totalMsMax: context.totalMsMax }, context.signal);
     let began = false;
     try {
-      const response = await this.#post(operation, params, context.trace, watch.signal);
+      const response = await this.#post(operation, params, context, watch.signal);
       for await (const said of this.#responses(response, watch)) {
         began = true;
         watch.pause();
@@ -101,7 +111,7 @@ export class ForeignClient {
     const silent = { firstEventMsMax: Number.POSITIVE_INFINITY, silenceMsMax: Number.POSITIVE_INFINITY };
     const watch = new Watch({ ...silent, totalMsMax: context.totalMsMax }, context.signal);
     try {
-      const response = await this.#post(operation, params, context.trace, watch.signal);
+      const response = await this.#post(operation, params, context, watch.signal);
       return await this.#answer(response);
     } catch (error) {
       throw faultOf(error, watch, context.signal);
@@ -138,10 +148,10 @@ export class ForeignClient {
   async #post(
     operation: Operation,
     params: JsonObject,
-    trace: Turn['trace'],
+    { trace, agent }: Pick<Context, 'trace' | 'agent'>,
     signal: AbortSignal,
   ): Promise<Dispatcher.ResponseData<unknown>> {
-    const { url, dialect, tenant } = await this.agent();
+    const { url, dialect, tenant } = agent ?? (await this.agent());
     const streams = operation === 'stream' || operation === 'subscribe';
     const { extensions } = this.#options;
     const headers = {

@@ -72,9 +72,7 @@ export class ForeignTurn {
 
   async *#events(): AsyncGenerator<AgentEvent> {
     try {
-      const agent = await this.#client.agent();
-      const streamed = agent.streaming && (yield* this.#stream(this.#options.params(agent)));
-      if (!streamed) yield* this.#answered(await this.#send(agent));
+      const agent = yield* this.#begin(await this.#client.agent());
       if (!this.#reader.ended) yield* this.#recover(agent);
     } catch (error) {
       if (this.#turn.signal.aborted) return;
@@ -90,6 +88,25 @@ export class ForeignTurn {
     }
   }
 
+  /** A card is known for a while, and the agent may have become one of another dialect or address meanwhile: one that refuses is asked who it is, and spoken to as it is now, once. */
+  async *#begin(agent: ForeignAgent): AsyncGenerator<AgentEvent, ForeignAgent> {
+    try {
+      yield* this.#ask(agent);
+      return agent;
+    } catch (error) {
+      const refused = error instanceof AgentFault && !error.retryable && !this.#reader.begun;
+      const now = refused && !this.#turn.signal.aborted ? await this.#client.changedFrom(agent) : undefined;
+      if (now === undefined) throw error;
+      yield* this.#ask(now);
+      return now;
+    }
+  }
+
+  async *#ask(agent: ForeignAgent): AsyncGenerator<AgentEvent> {
+    const streamed = agent.streaming && (yield* this.#stream(agent));
+    if (!streamed) yield* this.#answered(await this.#send(agent));
+  }
+
   /** Waits for the answer, or leaves an address where the agent calls when there is something to look at. */
   async #send(agent: ForeignAgent): Promise<ForeignResponse> {
     const { params, webhooks } = this.#options;
@@ -97,12 +114,12 @@ export class ForeignTurn {
     const url = calls?.url;
     if (calls !== undefined && url !== undefined) {
       this.#calls = calls;
-      const said = await this.#client.call('send', params(agent, url), this.#context());
+      const said = await this.#client.call('send', params(agent, url), { ...this.#context(), agent });
       if (!('error' in said) || !CANNOT_CALL.includes(said.error.code)) return said;
       this.#calls = undefined;
       calls.close();
     }
-    return await this.#client.call('send', params(agent), this.#context());
+    return await this.#client.call('send', params(agent), { ...this.#context(), agent });
   }
 
   /** Who did not wait may be told of the task as it was: still asking what we have just answered. How it is now will be called. */
@@ -113,9 +130,10 @@ export class ForeignTurn {
   }
 
   /** Returns false when the agent turned out not to stream: nothing was begun then. */
-  async *#stream(params: JsonObject): AsyncGenerator<AgentEvent, boolean> {
+  async *#stream(agent: ForeignAgent): AsyncGenerator<AgentEvent, boolean> {
+    const params = this.#options.params(agent);
     let first = resumeOf(this.#turn).taskId !== undefined;
-    for await (const said of this.#client.stream('stream', params, this.#context())) {
+    for await (const said of this.#client.stream('stream', params, { ...this.#context(), agent })) {
       if ('error' in said && CANNOT_STREAM.includes(said.error.code) && this.#reader.ids.taskId === undefined) return false;
       // An agent that is resumed may begin with its task as it was: still asking (seen with @a2a-js/sdk 1.3).
       if (first && isAsking(said)) this.#reader.remember(said.event.task.id, said.event.task.contextId);
