@@ -151,6 +151,27 @@ test('without cursors a broken stream continues with an unknown gap and the task
   });
 });
 
+test('without cursors a task that ended while its stream was broken is shown as it ended', async () => {
+  const events = story(3);
+  const refusal = { jsonrpc: '2.0', id: 1, error: { code: -32004, message: 'This operation is not supported' } };
+  const task = (state: string) => ({ id: IDS.taskId, contextId: IDS.contextId, status: { state } });
+  const json = (value: object): Mischief => ({ kind: 'answer', status: 200, body: JSON.stringify(value) });
+  const server = (state: string) => ({
+    events,
+    cursors: false,
+    mischief: plan({ kind: 'cut', after: 3 }, json(refusal), json({ jsonrpc: '2.0', id: 1, result: task(state) })),
+  });
+  await withServer(server('TASK_STATE_COMPLETED'), async (_server, client) => {
+    const shown = events.slice(0, 3).map(event => ({ cursor: undefined, event }));
+    const end = { cursor: undefined, event: { task: task('TASK_STATE_COMPLETED') } };
+    assert.deepEqual(await collect(client.stream('x')), [...shown, { gap: 'unknown' }, end]);
+  });
+  // One that goes on, and cannot be followed, stays an error.
+  await withServer(server('TASK_STATE_WORKING'), async (_server, client) => {
+    await assert.rejects(collect(client.stream('x')), code('UNSUPPORTED_OPERATION'));
+  });
+});
+
 test('a message stream ends where the client has to answer; a subscription goes on', async () => {
   const events = [...story(1, 'TASK_STATE_INPUT_REQUIRED'), status('TASK_STATE_WORKING'), status('TASK_STATE_COMPLETED')];
   await withServer({ events, mischief: plan({ kind: 'cut', after: 2 }) }, async (server, client) => {

@@ -47,6 +47,12 @@ export async function* resumingStream(options: ResumingStreamOptions): AsyncGene
       if (frames === 0 && (await isOver(options, place))) return;
       throw new FailedTry(new A2AError('UNAVAILABLE', { detail: 'the stream ended before the task did' }));
     } catch (thrown) {
+      const ended = await endedMeanwhile(options, place, thrown);
+      if (ended !== undefined) {
+        yield { gap: 'unknown' };
+        yield { cursor: undefined, event: { task: ended } };
+        return;
+      }
       await pause(tries, thrown, call);
     }
   }
@@ -59,6 +65,16 @@ async function connect({ transport, begin, silenceMsMax, call }: ResumingStreamO
   if (begin.operation === 'stream' && !place.seen) return transport.post('stream', begin.params, request);
   if (taskId === undefined) throw noA2A('the stream broke, and its events name no task to continue');
   return transport.post('subscribe', { id: taskId }, { ...request, cursor });
+}
+
+/** A server without cursors refuses to continue a task that ended while the connection was broken ([A2A 1.0] 3.1.6): how it ended is asked for. */
+async function endedMeanwhile({ get }: ResumingStreamOptions, place: Place, thrown: unknown): Promise<Task | undefined> {
+  const { taskId, cursor, seen } = place;
+  const refused = thrown instanceof FailedTry && thrown.error.code === 'UNSUPPORTED_OPERATION';
+  if (!refused || !seen || cursor !== undefined || taskId === undefined) return undefined;
+  // What the server said first counts, if it does not say more.
+  const task = await get(taskId).catch(() => undefined);
+  return task !== undefined && isTerminal(task.status.state) ? task : undefined;
 }
 
 /** A subscription to what comes after the last event of a task has nothing to say, and ends. */
