@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { showAgentLine } from './agent-line.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import type { Output } from './output.ts';
 import { natsUrlOf } from './running-cluster.ts';
@@ -60,53 +61,9 @@ function startSubAgent({ file, name, export: exported, environment }: AgentRun, 
   return spawn(process.execPath, args, { detached: true, stdio: 'pipe', env: { ...environment, ...settings } });
 }
 
-type Line = {
-  level?: string;
-  msg?: string;
-  agent?: string;
-  url?: string;
-  state?: string;
-  reason?: string;
-  path?: string;
-  err?: Fault;
-};
-type Fault = { message?: string; stack?: string; cause?: Fault };
-
 async function print(stream: Readable, run: AgentRun): Promise<void> {
   for await (const line of createInterface({ input: stream })) {
     if (run.json) run.output.line(line);
-    else show(line, run);
-  }
-}
-
-function show(text: string, { output, urlOption }: AgentRun): void {
-  const line = parse(text);
-  if (line === undefined) {
-    output.warn(text);
-    return;
-  }
-  const { level = '', msg = '', agent: name, url, state, reason, path, err } = line;
-  if (msg === 'agent serves') {
-    output.line(`${name} serves (${url}); ask it: hopline ask --agent ${name}${urlOption} TEXT`);
-    return;
-  }
-  const told = [msg, state?.replace('TASK_STATE_', '').toLowerCase(), reason, path].filter(Boolean).join(' · ');
-  if (level === 'warn' || level === 'error' || level === 'fatal') output.warn(`${told}${faultOf(err)}`);
-  else if (name !== undefined) output.line(told);
-}
-
-/** What went wrong and, where the fault lies in a file of the author, where. */
-function faultOf(fault: Fault | undefined): string {
-  if (fault?.message === undefined) return '';
-  const cause = fault.cause;
-  return cause === undefined ? `: ${fault.message}` : `: ${fault.message}: ${cause.stack ?? cause.message ?? ''}`;
-}
-
-function parse(text: string): Line | undefined {
-  try {
-    const line: unknown = JSON.parse(text);
-    return typeof line === 'object' && line !== null ? line : undefined;
-  } catch {
-    return undefined;
+    else showAgentLine(line, run);
   }
 }

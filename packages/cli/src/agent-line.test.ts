@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { showAgentLine } from './agent-line.ts';
+import { Output } from './output.ts';
+
+function shown(line: string): string[] {
+  const written: string[] = [];
+  const sink = (name: string) => ({ write: (text: string) => written.push(`${name}:${text}`) });
+  showAgentLine(line, { output: new Output(sink('out'), sink('err'), true), urlOption: ' --url http://h/' });
+  return written;
+}
+
+test('lines of the process log are told to a person', () => {
+  const log = (more: object) => shown(JSON.stringify({ level: 'info', msg: 'turn ended', ...more }));
+  assert.deepEqual(log({ msg: 'agent serves', agent: 'mine', url: 'http://a/' }), [
+    'out:mine serves (http://a/); ask it: hopline ask --agent mine --url http://h/ TEXT\n',
+  ]);
+  assert.deepEqual(log({ agent: 'mine', state: 'TASK_STATE_FAILED', reason: 'why' }), ['out:turn ended · failed · why\n']);
+  assert.deepEqual(log({}), []);
+  const err = { message: 'a.ts cannot be loaded', cause: { message: 'no', stack: 'at a.ts:1' } };
+  assert.deepEqual(log({ level: 'fatal', msg: 'start', err }), ['err:start: a.ts cannot be loaded: at a.ts:1\n']);
+});
+
+test('whatever an author prints is shown as it is, and never ends the command', () => {
+  const own = ['hello', '{"rows":3}', '{"state":{"a":1}}', '[1]', 'null', '{"level":30,"msg":"mine"}', '{"msg":{}}'];
+  for (const line of own) assert.deepEqual(shown(line), [`err:${line}\n`], line);
+  const odd = JSON.stringify({
+    level: 'error',
+    msg: 'x',
+    agent: 'mine',
+    state: {},
+    reason: 7,
+    err: { message: 'm', cause: null },
+  });
+  assert.deepEqual(shown(odd), ['err:x: m\n']);
+});
