@@ -359,6 +359,30 @@ test('S2-26 frames in every shape that SSE allows', async t => {
   lastOf(events, 'done');
 });
 
+test('a page, and bytes that nobody asked to be compressed, are told as what they are', async t => {
+  const head: Record<string, string>[] = [
+    { 'content-type': 'text/html; charset=utf-8' },
+    { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' },
+  ];
+  for (const headers of head) {
+    const asked: unknown[] = [];
+    const server = createServer((request, response) => {
+      asked.push(request.headers['accept-encoding']);
+      if (request.method === 'GET') return void response.writeHead(404).end();
+      request.resume().on('end', () => response.writeHead(200, headers).end('<html>data: secret</html>'));
+    });
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+    const agent = createA2AAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+    t.after(async () => {
+      await agent.close();
+      server.close();
+    });
+    const reason = 'the agent answered with neither events nor JSON';
+    assert.deepEqual(await eventsOf(agent, 'x'), [{ type: 'failed', reason, retryable: false }]);
+    assert.deepEqual(new Set(asked), new Set(['identity']));
+  }
+});
+
 test('a redirect is followed within the origin and nowhere else', async t => {
   const foreign = await startForeignAgent({ dialect: '0.3', script: answer(['there']), path: '/a2a/', card: false });
   const elsewhere = await startForeignAgent({ dialect: '0.3', script: answer(['stolen']), card: false });

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Agent } from '@hopline/agent';
@@ -174,6 +177,37 @@ test('streamable HTTP: the same server by its URL; gone, it is retryable', async
   await new Promise(resolve => child.once('exit', resolve));
   const failed = lastOf(await eventsOf(agent, 'echo {"message":"again"}'), 'failed');
   assert.deepEqual(failed, { type: 'failed', reason: 'the MCP server cannot be reached', retryable: true });
+});
+
+test('a server that closes a kept connection as it is used again neither loses a call nor gets it twice', async t => {
+  const used = new WeakSet<object>();
+  const called: unknown[] = [];
+  const results: Record<string, object> = {
+    initialize: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'short', version: '1' } },
+    'tools/list': { tools: [{ name: 'count', inputSchema: { type: 'object' } }] },
+    'tools/call': { content: [{ type: 'text', text: 'counted ' }] },
+  };
+  const server = createServer((request, response) => {
+    if (used.has(request.socket)) return void request.socket.destroy();
+    used.add(request.socket);
+    if (request.method !== 'POST') return void response.writeHead(405).end();
+    void text(request).then(body => {
+      const { id, method, params } = JSON.parse(body);
+      if (method === 'tools/call') called.push(params.arguments);
+      if (id === undefined) return response.writeHead(202).end();
+      const answer = JSON.stringify({ jsonrpc: '2.0', id, result: results[method] ?? {} });
+      return response.writeHead(200, { 'content-type': 'application/json' }).end(answer);
+    });
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const agent = createMcpAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp` });
+  t.after(async () => {
+    await agent.close();
+    server.close();
+  });
+  const events = await eventsOf(agent, 'count {"n":1} count {"n":2} count {"n":3}');
+  assert.equal(textOf(events), 'counted counted counted ');
+  assert.deepEqual(called, [{ n: 1 }, { n: 2 }, { n: 3 }]);
 });
 
 async function answering(port: number): Promise<void> {

@@ -187,6 +187,10 @@ export class ForeignClient {
 
   async *#responses(response: Dispatcher.ResponseData<unknown>, watch: Watch): AsyncGenerator<ForeignResponse> {
     if (response.statusCode !== 200 || isJson(response)) return yield await this.#answer(response);
+    if (!isReadable(response)) {
+      await response.body.dump();
+      throw new AgentFault('the agent answered with neither events nor JSON', false);
+    }
     let malformed = 0;
     for await (const { data } of decodeSse(touching(response.body, watch), this.#options.limits.eventBytesMax)) {
       const value = parseJson(data);
@@ -245,6 +249,12 @@ async function readJson(response: Dispatcher.ResponseData<unknown>, bytesMax: nu
 
 function isJson({ headers }: Dispatcher.ResponseData<unknown>): boolean {
   return /^application\/([\w.-]+\+)?json\b/i.test(String(headers['content-type'] ?? ''));
+}
+
+/** A page of a proxy or of somebody else's server, or bytes that nobody asked to be compressed. Agents exist whose events have no type, or a wrong one. */
+function isReadable({ headers }: Dispatcher.ResponseData<unknown>): boolean {
+  const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = headers;
+  return !/^text\/html\b/i.test(String(type)) && String(coding).toLowerCase() === 'identity';
 }
 
 function isRetryableStatus(status: number): boolean {

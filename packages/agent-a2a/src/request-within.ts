@@ -3,7 +3,7 @@ import { type Dispatcher, request } from 'undici';
 /** Redirects that are followed in a row. */
 const REDIRECTS_MAX = 3;
 
-type Options = NonNullable<Parameters<typeof request>[1]>;
+type Options = Omit<NonNullable<Parameters<typeof request>[1]>, 'headers'> & { headers: Readonly<Record<string, string>> };
 
 /**
  * A request that follows redirects within its own origin only: Python servers redirect `/a2a` to `/a2a/`, but what an agent answers must not send the operator's
@@ -14,8 +14,10 @@ type Options = NonNullable<Parameters<typeof request>[1]>;
  */
 export async function requestWithin(url: string, options: Options): Promise<Dispatcher.ResponseData<unknown>> {
   let at = new URL(url);
+  // Nothing here decompresses, and who says nothing takes everything (RFC 9110, 12.5.3).
+  const sent = { ...options.headers, 'accept-encoding': 'identity' };
   for (let redirects = 0; ; redirects += 1) {
-    const response = await request(at, { ...options, reset: true });
+    const response = await request(at, { ...options, headers: sent, reset: true });
     const { statusCode, headers, body } = response;
     const repeats = options.method === 'POST' ? [307, 308] : [301, 302, 307, 308];
     const { location } = headers;

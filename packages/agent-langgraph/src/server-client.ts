@@ -59,7 +59,8 @@ export class ServerClient {
     const init = {
       method,
       signal,
-      headers: { ...this.#headers, ...headers, ...json },
+      // A kept connection may be closed by the server as it is used again: then nobody knows whether the run has begun.
+      headers: { ...this.#headers, ...headers, ...json, connection: 'close' },
       ...(body && { body: JSON.stringify(body) }),
     };
     const response = await fetch(`${this.#base}${path}`, init).catch(cause => {

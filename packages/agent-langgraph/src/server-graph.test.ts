@@ -39,7 +39,11 @@ async function serve(t: TestContext, run: Answer, others: Record<string, Answer>
     cancel: json({}),
     ...others,
   };
+  const used = new WeakSet<object>();
   const server = createServer((request, response) => {
+    // As a server does whose idle time is over in the moment a kept connection is used again.
+    if (used.has(request.socket)) return void request.socket.destroy();
+    used.add(request.socket);
     const path = request.url ?? '';
     asked.push(path);
     request.resume().on('end', () => (answers[path.split('/').at(-1)!] ?? status(404))(response, request));

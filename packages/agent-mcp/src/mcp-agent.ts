@@ -50,12 +50,7 @@ async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): Asy
 }
 
 /** Returns whether the turn goes on. */
-async function* runCall(
-  session: McpSession,
-  call: ToolCall,
-  limits: McpLimits,
-  turn: Turn,
-): AsyncGenerator<AgentEvent, boolean> {
+async function* runCall(session: McpSession, call: ToolCall, limits: McpLimits, turn: Turn): AsyncGenerator<AgentEvent, boolean> {
   const callId = randomUUID();
   const { tool } = call;
   yield { type: 'tool', phase: 'start', callId, tool };
