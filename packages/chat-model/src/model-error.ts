@@ -43,9 +43,14 @@ export class ModelError extends Error {
 
   constructor(code: ModelErrorCode, told: { status?: number; retryAfterMs?: number | undefined } = {}) {
     const { reason, retryable } = REASONS[code];
-    super(told.status === undefined ? reason : `${reason} (HTTP ${told.status})`);
+    super(`${reason}${told.status === undefined ? '' : ` (HTTP ${told.status})`}${waitOf(told.retryAfterMs)}`);
     this.code = code;
     this.retryable = retryable;
     this.retryAfterMs = told.retryAfterMs;
   }
+}
+
+/** Whoever may ask again is told when: the one who reads the reason of the failed turn. */
+function waitOf(ms: number | undefined): string {
+  return ms === undefined || ms <= 0 ? '' : `, and wants to be left alone for ${Math.ceil(ms / 1_000)} s`;
 }
