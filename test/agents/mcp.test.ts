@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
@@ -123,6 +124,13 @@ test('a server that dies in mid-call fails the turn as retryable, and the next t
   const after = textOf(await eventsOf(agent, 'ok {}'));
   assert.match(after, /^pid \d+$/);
   assert.notEqual(after, before);
+});
+
+test('calls that have ended leave no listener on the signal of their turn', async t => {
+  const { signal } = new AbortController();
+  lastOf(await eventsOf(hostile(t), 'ok {} error {}', { signal }), 'failed');
+  lastOf(await eventsOf(hostile(t), 'ok {} ok {} ok {}', { signal }), 'done');
+  assert.equal(getEventListeners(signal, 'abort').length, 0);
 });
 
 test('a call that says nothing ends after the silence limit', async t => {

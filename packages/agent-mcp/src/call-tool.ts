@@ -32,9 +32,14 @@ export async function callTool({ tool, args }: ToolCall, options: CallToolOption
   const connection = await session.connect().catch(() => undefined);
   if (connection === undefined) throw new ToolUnanswered(UNREACHABLE, true);
   const { client } = connection;
+  // The SDK never lets go of a signal: every call of a turn would keep a listener on the turn's, and a turn that is cancelled would cancel calls that have ended.
+  const stop = new AbortController();
+  const abort = () => stop.abort(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
   try {
     const request = {
-      signal,
+      signal: stop.signal,
       onprogress,
       timeout: limits.silenceMsMax,
       resetTimeoutOnProgress: true,
@@ -45,6 +50,8 @@ export async function callTool({ tool, args }: ToolCall, options: CallToolOption
     if (signal.aborted) throw error;
     if (isTimeout(error) || isUnreachable(error)) void session.check(client);
     throw unansweredBy(tool, error);
+  } finally {
+    signal.removeEventListener('abort', abort);
   }
 }
 
