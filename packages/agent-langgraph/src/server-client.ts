@@ -59,6 +59,8 @@ export class ServerClient {
     const init = {
       method,
       signal,
+      // A credential must not follow to where the server points: `fetch` leaves out Authorization there, and no other header.
+      redirect: 'manual' as const,
       // A kept connection may be closed by the server as it is used again: then nobody knows whether the run has begun.
       headers: { ...this.#headers, ...headers, ...json, connection: 'close' },
       ...(body && { body: JSON.stringify(body) }),

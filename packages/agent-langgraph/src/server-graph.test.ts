@@ -88,6 +88,10 @@ test('a server that is not there, or refuses, is a failed turn that says whether
   assert.deepEqual(await refusing(500), ['the LangGraph server answered with status 500', true]);
   assert.deepEqual(await refusing(429), ['the LangGraph server answered with status 429', true]);
   assert.deepEqual(await refusing(401), ['the LangGraph server answered with status 401', false]);
+  const elsewhere = await serve(t, events());
+  const away: Answer = response => response.writeHead(307, { location: elsewhere.url }).end();
+  assert.deepEqual(await failure((await serve(t, away)).url), ['the LangGraph server answered with status 307', false]);
+  assert.deepEqual(elsewhere.asked, [], 'nothing, and no key, goes where the server points');
   const unknown = await serve(t, events(), { search: json([]) });
   assert.deepEqual(await failure(unknown.url), ['the LangGraph server has no such assistant', false]);
 });
