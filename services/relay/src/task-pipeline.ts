@@ -112,7 +112,8 @@ export class TaskPipeline {
   }
 
   #due(): void {
-    this.#text.due(this.#context.now());
+    const isOver = this.#control !== undefined && isTerminal(this.#control.state);
+    this.#text.due(this.#context.now(), isOver);
     this.#schedule();
     this.#pump();
   }
@@ -166,12 +167,7 @@ export class TaskPipeline {
     clearTimeout(this.#timer);
     const { wakeAt } = this.#text;
     if (wakeAt === undefined || this.#stopped) return;
-    this.#timer = setTimeout(
-      () => {
-        this.#due();
-      },
-      Math.max(0, wakeAt - this.#context.now()),
-    );
+    this.#timer = setTimeout(() => this.#due(), Math.max(0, wakeAt - this.#context.now()));
   }
 
   #pump(): void {
@@ -180,8 +176,8 @@ export class TaskPipeline {
     this.#drain().then(
       () => {
         this.#appending = false;
-        // An input may have come between the last look at the queue and now.
-        this.#pump();
+        // An input may have come between the last look at the queue and now, or the task have ended while text was held.
+        if (!this.#stopped) this.#due();
       },
       error => {
         this.stop();
