@@ -49,8 +49,16 @@ test('who has the facts already is told none of them again, wherever it began', 
   const carried = [carriedAt(20, 1, false, 1, 2), carriedAt(21, 2, true, 3, 4, 5)];
   const facts = async (...records: StoredFacts[]) => (await told(...records)).flatMap(one => one.facts);
   assert.deepEqual(await facts(plain(5, 5), ...carried, plain(30, 6)), factsOf(5, 6));
-  assert.deepEqual(await facts(...carried.slice(1), plain(30, 6)), factsOf(6), 'begun between two parts');
   assert.deepEqual(await facts(...carried, plain(30, 6), ...carried, plain(40, 7)), factsOf(1, 2, 3, 4, 5, 6, 7));
+});
+
+test('who goes on in the middle of a carry is told what stands from there on: it was told the parts before from the same place', async () => {
+  const facts = async (...records: StoredFacts[]) => (await told(...records)).flatMap(one => one.facts);
+  const [first, second, third] = [carriedAt(20, 1, false, 1, 2), carriedAt(21, 2, false, 3), carriedAt(22, 3, true, 4, 5)];
+  assert.deepEqual(await facts(second, third, plain(30, 6)), factsOf(3, 4, 5, 6));
+  assert.deepEqual(await facts(third, plain(30, 6), first, second, third), factsOf(4, 5, 6));
+  // Its relay died after two parts.
+  assert.deepEqual(await facts(first, second, plain(30, 6), first, second, third), factsOf(1, 2, 3, 6));
 });
 
 test('a task begins where its newest record says, or with that record', () => {

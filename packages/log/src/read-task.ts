@@ -18,8 +18,8 @@ export async function followTask(facts: FactLog, newest: StoredFacts, signal: Ab
 }
 
 /**
- * Records of a task that are read from its beginning. Where that is a place at which its facts were carried forward (PROTOCOL.md 4.3), the carried ones are told as if they stood there for the first
- * time; further on they are known, and passed over. The control state of all carried parts is that of the newest fact: it is told with the last part alone, so that who waits for it has the facts too.
+ * Records of a task that are read from its beginning, or from a later place by a reader that knows what it has seen. Where that is a place at which its facts were carried forward (PROTOCOL.md 4.3), the
+ * carried ones are told as if they stood there for the first time, those of the part it is and of the parts after it; further on they are known, and passed over. The control state of all carried parts is that of the newest fact: it is told with the last part alone, so that who waits for it has the facts too.
  */
 export async function* fromBeginning(records: AsyncIterable<StoredFacts>): AsyncGenerator<StoredFacts, void> {
   let isFirst = true;
@@ -27,7 +27,8 @@ export async function* fromBeginning(records: AsyncIterable<StoredFacts>): Async
   let generation = 0;
   for await (const stored of records) {
     const { carried, ...record } = stored.record;
-    if (isFirst) isCarrying = carried?.part === 1;
+    // A record between two parts, or in place of the last: their relay died, and nothing names them.
+    isCarrying = carried !== undefined && (isFirst || isCarrying);
     isFirst = false;
     if (carried === undefined || !isCarrying) {
       yield stored;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { LogUnavailable } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { type LeaseContext, ShardLeases } from './shard-leases.ts';
 
@@ -98,5 +99,55 @@ test('a shard somebody else has taken meanwhile is stopped and not begun again',
   await a.leases.restart(5);
   assert.equal(a.running.has(5), true);
   assert.deepEqual(a.events.slice(-2), ['-5', '+5']);
+  await a.leases.stop();
+});
+
+/** The log of a process whose reads of single keys do as `get` says. */
+function reading(log: MemoryLog, get: MemoryLog['leases']['get']): { own: MemoryLog; get: MemoryLog['leases']['get'] } {
+  const own = log.another();
+  const before = own.leases.get.bind(own.leases);
+  own.leases.get = get;
+  return { own, get: before };
+}
+
+test('a shard that failed because the log was away begins again when it is back, however long that takes', {
+  timeout: 20_000,
+}, async () => {
+  let asked = 0;
+  const { own, get } = reading(createMemoryLog(), async key => {
+    asked += 1;
+    if (asked <= 3) throw new LogUnavailable('the log did not answer');
+    return get(key);
+  });
+  const a = await member(own, 'a');
+  await a.leases.restart(5);
+  assert.deepEqual(a.events.slice(-2), ['-5', '+5']);
+  assert.equal(asked, 4);
+  await a.leases.stop();
+});
+
+test('a shard that is let go and taken again while it begins again is begun once: two would write against each other', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const asked = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<void>();
+  const { own, get } = reading(log, async key => {
+    const entry = await get(key);
+    asked.resolve();
+    await answered.promise;
+    return entry;
+  });
+  const a = await member(own, 'a');
+  const restarted = a.leases.restart(5);
+  await asked.promise;
+  const begun = () => a.events.filter(event => event === '+5').length;
+  // Nobody alive: the next round lets the shard go, and takes it.
+  await log.leases.put('shard.5', { owner: 'thief' });
+  await until(() => begun() === 2);
+  answered.resolve();
+  await restarted;
+  assert.equal(begun(), 2);
+  assert.equal(a.leases.held.has(5), true);
   await a.leases.stop();
 });

@@ -33,6 +33,7 @@ export type LeaseContext = {
 export class ShardLeases {
   readonly #context: LeaseContext;
   readonly #view: LeaseView;
+  /** One object from taking a shard to letting it go: another one is another tenure. */
   readonly #held = new Map<number, { revision: number; checkpoint: number }>();
   readonly #stop = new AbortController();
   #running: Promise<void> | undefined;
@@ -70,18 +71,21 @@ export class ShardLeases {
     await this.#context.store.delete(memberKey(this.#context.keys, this.#context.instance));
   }
 
-  /** The shard failed here (somebody else appended, or the log was away): stop it and begin again from its checkpoint if it is still ours. */
+  /**
+   * The shard failed here (somebody else appended, or the log was away): stop it and begin again from its checkpoint if it is still ours. Asks until the log answers: the heartbeat goes on as soon as
+   * it is back, so nobody else would ever take a shard that stayed stopped here.
+   */
   async restart(shard: number): Promise<void> {
     const held = this.#held.get(shard);
     if (held === undefined) return;
-    const { store, keys, instance, acquired, released } = this.#context;
+    const { instance, acquired, released } = this.#context;
     const checkpoint = Math.max(held.checkpoint, await released(shard));
-    const entry = await store.get(shardKey(keys, shard));
-    if (entry?.value.owner === instance && !this.#stop.signal.aborted) {
-      acquired(shard, Math.max(checkpoint, entry.value.checkpoint ?? 0));
-    } else {
-      this.#held.delete(shard);
-    }
+    const isOurs = () => this.#held.get(shard) === held && !this.#stop.signal.aborted;
+    const lease = await this.#leaseOf(shard, isOurs);
+    // Let go meanwhile, or let go and taken again: then it runs already.
+    if (!isOurs()) return;
+    if (lease?.owner === instance) acquired(shard, Math.max(checkpoint, lease.checkpoint ?? 0));
+    else this.#held.delete(shard);
   }
 
   /** Somebody else did work of this shard: lets it go if its lease says that it is theirs, which the view may not know yet. */
@@ -89,6 +93,20 @@ export class ShardLeases {
     const { store, keys, instance, released } = this.#context;
     const entry = await store.get(shardKey(keys, shard));
     if (entry?.value.owner !== instance && this.#held.delete(shard)) await released(shard);
+  }
+
+  /** Who owns a shard, read from the log and not from the view; undefined when nobody does, or when it is of no interest any more. */
+  async #leaseOf(shard: number, isWanted: () => boolean): Promise<LeaseValue | undefined> {
+    const { store, keys, beatMs, fault } = this.#context;
+    while (isWanted()) {
+      try {
+        return (await store.get(shardKey(keys, shard)))?.value;
+      } catch (error) {
+        fault(error);
+        await sleep(beatMs, undefined, { signal: this.#stop.signal }).catch(() => {});
+      }
+    }
+    return undefined;
   }
 
   async #loop(): Promise<void> {
@@ -142,7 +160,7 @@ export class ShardLeases {
       ? undefined
       : await unlessConflict(store.update(shardKey(keys, shard), { owner: instance, checkpoint }, held.revision));
     if (revision !== undefined) {
-      this.#held.set(shard, { revision, checkpoint });
+      Object.assign(held, { revision, checkpoint });
       return;
     }
     this.#held.delete(shard);

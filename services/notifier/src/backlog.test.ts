@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DialectName } from '@hopline/a2a';
+import type { Fact } from '@hopline/events';
 import type { FactLog } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { BACKLOG_BYTES_MAX, Backlog } from './backlog.ts';
@@ -159,4 +160,27 @@ test('a log that fails is said to who waits', async () => {
   await task(log, ['a'], false);
   await log.close();
   await assert.rejects(backlogOf(log, new AbortController()).ready(undefined, 60_000));
+});
+
+test('S4-44 what was carried forward in several parts is told to its end by a notifier that begins again between two of them', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  await task(log, ['a', 'b', 'c', 'd'], false);
+  const { seq, record } = (await log.facts.last('t'))!;
+  const facts: Fact[] = [];
+  for await (const stored of log.facts.read('t', 1)) facts.push(...stored.record.facts);
+  const seqs: number[] = [];
+  for (const [index, fact] of facts.entries()) {
+    const carried = { part: index + 1, last: index === facts.length - 1, facts: [fact] };
+    const first = carried.last ? seqs[0]! : record.first;
+    const expected = seqs.at(-1) ?? seq;
+    seqs.push((await log.facts.append({ ...record, facts: [], first, carried }, { expected, id: `carry ${index}` })).seq);
+  }
+  const told = facts.findIndex(fact => 'generation' in fact && fact.generation === 3);
+  const stop = new AbortController();
+  const backlog = backlogOf(log, stop, { generation: 3, seq: seqs[told]! });
+  assert.equal(await backlog.ready(5, 5_000), 'ready');
+  assert.deepEqual(backlog.take()!.generation, 5);
+  stop.abort();
 });

@@ -10,14 +10,14 @@ export type Beginning = { first: number; since: number };
 /**
  * Stores the facts of an open task again, in order and as they were, so that retention never removes the beginning of a task that goes on (S4-44, PROTOCOL.md 4.3). Only the last part names the new
  * beginning: a relay that dies on the way leaves parts that nobody looks at. Reads and writes one part at a time. Rejects as `append` does; `tooLarge` where a record cannot hold a fact beside the
- * control state that has grown since: then the task stays as it was, and loses its beginning in its time.
+ * control state that has grown since: then the task stays as it was, and loses its beginning in its time. `stopped` where `append` did nothing, because the task is somebody else's now.
  */
 export async function carryForward(
   facts: FactLog,
   newest: StoredFacts,
   at: number,
-  append: (record: FactRecord) => Promise<number>,
-): Promise<Beginning | 'tooLarge'> {
+  append: (record: FactRecord) => Promise<number> | undefined,
+): Promise<Beginning | 'tooLarge' | 'stopped'> {
   const { control, first, since } = newest.record;
   const before = { first, ...(since !== undefined && { since }) };
   let begin = 0;
@@ -25,6 +25,7 @@ export async function carryForward(
     for await (const carried of partsOf(readTask(facts, newest))) {
       const begins = carried.last ? { first: begin, since: at } : before;
       const seq = await append({ v: 1, facts: [], control, ...begins, carried });
+      if (seq === undefined) return 'stopped';
       begin ||= seq;
     }
   } catch (error) {

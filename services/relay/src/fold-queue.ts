@@ -8,14 +8,14 @@ export type Queued = {
   firstSeq: number;
   /** Set by non-text inputs: everything of the producer up to ordinal `n` is folded with this item. */
   mark: { from: Producer; n: number } | undefined;
-  /** UTF-16 units of text, for the bounds. */
+  /** UTF-16 units of its text, or of the JSON of another input, for the bounds. */
   size: number;
 };
 
 /** Reason of chunks that are one token each (packages/coalesce). */
 const PASS_THROUGH = 'each';
 
-/** Rough size of an item without its text: names, ids, JSON around it. Only bounds use it. */
+/** Rough size of what an item's fact has beside it: names, ids, JSON around it. Only bounds use it. */
 const ITEM_OVERHEAD_UNITS = 512;
 
 /**
@@ -45,7 +45,7 @@ export class FoldQueue {
   }
 
   push(item: Item, firstSeq: number, mark?: Queued['mark']): void {
-    const size = ITEM_OVERHEAD_UNITS + textSize(item);
+    const size = ITEM_OVERHEAD_UNITS + unitsOf(item);
     this.#size += size;
     this.#items.push({ item, firstSeq, mark, size });
   }
@@ -82,13 +82,18 @@ export class FoldQueue {
     return false;
   }
 
-  /** Takes items from the head, at least one, at most about `unitsMax` units of text. */
+  /**
+   * Takes items from the head, at least one, at most about `unitsMax` units. A carry is taken alone: a record that was stored with it would say that it is folded in before it has happened, and whoever
+   * takes over would pass it over.
+   */
   take(unitsMax: number): Queued[] {
     let size = 0;
     let count = 0;
-    while (count < this.#items.length && (count === 0 || size + this.#items[count]!.size <= unitsMax)) {
-      size += this.#items[count]!.size;
+    for (const { item, size: more } of this.#items) {
+      if (count > 0 && (size + more > unitsMax || item.kind === 'carry')) break;
+      size += more;
       count++;
+      if (item.kind === 'carry') break;
     }
     const taken = this.#items.slice(0, count);
     this.#items = this.#items.slice(count);
@@ -97,15 +102,10 @@ export class FoldQueue {
   }
 }
 
-function textSize(item: Item): number {
+/** Whatever the kind: two messages, or two data parts, of half a record's size each do not fit into one record. */
+function unitsOf(item: Item): number {
   if (item.kind === 'run') return item.text.length;
-  if (item.kind === 'agent' && item.input.kind === 'artifact')
-    return item.input.parts.reduce((sum, part) => sum + partSize(part), 0);
-  return 0;
-}
-
-function partSize(part: { text?: string; raw?: string }): number {
-  return (part.text?.length ?? 0) + (part.raw?.length ?? 0);
+  return 'input' in item ? JSON.stringify(item.input).length : 0;
 }
 
 function sameLane(a: TextRun, b: TextRun): boolean {

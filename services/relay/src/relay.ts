@@ -6,7 +6,7 @@ import { type Log, LogConflict } from '@hopline/log';
 import { BEAT_MS, LEASE_MS, ShardLeases } from '@hopline/shard-leases';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { Shard, type ShardContext } from './shard.ts';
-import { sideEffects } from './side-effects.ts';
+import { IndexWrites, sideEffects } from './side-effects.ts';
 import { authTimeout, carryingForward, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
 
 export type RelayDeps = {
@@ -101,6 +101,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
 
 function shardContext(deps: RelayDeps, identity: string, now: () => number): ShardContext {
   const { log, metrics } = deps;
+  const index = new IndexWrites(log.tasks);
   let appends = 0;
   return {
     inputs: log.inputs,
@@ -115,7 +116,7 @@ function shardContext(deps: RelayDeps, identity: string, now: () => number): Sha
         const ended = fact.kind === 'status.changed' && fact.event.statusUpdate.status.state;
         if (ended && isTerminal(ended)) metrics.tasksEnded.add(1, { reason: ended });
       }
-      return sideEffects(log, step, trace);
+      return sideEffects(log, index, step, trace);
     },
     dropped: (reason, count) => metrics.inputsDropped.add(count, { reason: reason.replaceAll(' ', '_') }),
     counted: (kind, outcome, count) => metrics.inputs.add(count, { kind, reason: outcome }),

@@ -4,8 +4,8 @@ import type { InputLog, StoredInput } from '@hopline/log';
 import type { PipelineContext } from './pipeline-context.ts';
 import { TaskPipeline } from './task-pipeline.ts';
 
-/** Text waiting for appends in one shard, UTF-16 units; beyond it the shard reads no further until the log has caught up. */
-const SHARD_WAITING_UNITS_MAX = 16 * 1024 * 1024;
+/** What waits in one shard for appends (UTF-16 units), or for its task to be read (bytes); beyond it the shard reads no further until the log has caught up. */
+export const SHARD_WAITING_UNITS_MAX = 16 * 1024 * 1024;
 /** A task without input for this long leaves memory; its next input reads it back from the log. Milliseconds. */
 const IDLE_MS = 30_000;
 const SWEEP_MS = 5_000;
@@ -16,7 +16,7 @@ const RECORDS_PER_CHECK = 128;
 export type ShardContext = Omit<PipelineContext, 'coalesce'> & { inputs: InputLog; coalesce: CoalesceSettings };
 
 /** Inputs of a task that arrive while its newest record is being read. */
-type Entry = { pipeline: TaskPipeline | undefined; waiting: StoredInput[] };
+type Entry = { pipeline: TaskPipeline | undefined; waiting: StoredInput[]; waitingBytes: number };
 
 /** All tasks of one shard: reads the shard's inputs in order and hands each to its task. */
 export class Shard {
@@ -82,8 +82,9 @@ export class Shard {
       entry.pipeline.accept(input);
     } else if (entry !== undefined) {
       entry.waiting.push(input);
+      entry.waitingBytes += input.bytes;
     } else {
-      const opening: Entry = { pipeline: undefined, waiting: [input] };
+      const opening: Entry = { pipeline: undefined, waiting: [input], waitingBytes: input.bytes };
       this.#tasks.set(input.taskId, opening);
       this.#open(input.taskId, opening).catch(error => this.#fail(error));
     }
@@ -96,11 +97,12 @@ export class Shard {
     entry.pipeline = pipeline;
     for (const input of entry.waiting) pipeline.accept(input);
     entry.waiting = [];
+    entry.waitingBytes = 0;
   }
 
   #waiting(): number {
     let units = 0;
-    for (const { pipeline } of this.#tasks.values()) units += pipeline?.waiting ?? 0;
+    for (const { pipeline, waitingBytes } of this.#tasks.values()) units += pipeline?.waiting ?? waitingBytes;
     return units;
   }
 

@@ -4,10 +4,41 @@ import type { Log, TaskIndexEntry } from '@hopline/log';
 import type { StoredStep } from './pipeline-context.ts';
 
 /**
+ * Writes of the task index, those of one task one after the other: of two in flight the older one may be sent again (an election takes seconds, a turn less) and would be stored last, and an index
+ * that says `working` of a task that asks has no deadline for it.
+ */
+export class IndexWrites {
+  readonly #tasks: Log['tasks'];
+  readonly #newest = new Map<string, Promise<unknown>>();
+
+  constructor(tasks: Log['tasks']) {
+    this.#tasks = tasks;
+  }
+
+  put(taskId: string, entry: TaskIndexEntry): Promise<unknown> {
+    const put = () => this.#tasks.put(taskId, entry);
+    const before = this.#newest.get(taskId);
+    // What became of the one before is told to whoever asked for it.
+    const write = before === undefined ? put() : before.then(put, put);
+    this.#newest.set(taskId, write);
+    const settled = () => {
+      if (this.#newest.get(taskId) === write) this.#newest.delete(taskId);
+    };
+    write.then(settled, settled);
+    return write;
+  }
+}
+
+/**
  * What must happen once a fact is stored: a message becomes work for the task's role, a change of state goes into the task index.
  * Both are done at least once: a work item has an id, and its worker looks into the log before it begins.
  */
-export function sideEffects(log: Pick<Log, 'work' | 'tasks'>, step: StoredStep, trace: TraceCarrier): Promise<void> | undefined {
+export function sideEffects(
+  log: Pick<Log, 'work'>,
+  index: IndexWrites,
+  step: StoredStep,
+  trace: TraceCarrier,
+): Promise<void> | undefined {
   const effects: Promise<unknown>[] = [];
   const { facts, control, again } = step;
   for (const fact of facts) {
@@ -21,7 +52,7 @@ export function sideEffects(log: Pick<Log, 'work' | 'tasks'>, step: StoredStep, 
     effects.push(requestWork(log, control, control.turn, message.message, message.metadata, trace));
   const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
   if (again !== undefined || status !== undefined) {
-    effects.push(log.tasks.put(control.taskId, indexEntry(step, status?.at ?? control.at)));
+    effects.push(index.put(control.taskId, indexEntry(step, status?.at ?? control.at)));
   }
   return effects.length === 0 ? undefined : Promise.all(effects).then(() => undefined);
 }

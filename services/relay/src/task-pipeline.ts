@@ -1,7 +1,7 @@
 import { isTerminal } from '@hopline/a2a';
 import { type AgentRecord, type CarryInput, codePoints, type Fact, type FactRecord, type TaskControl } from '@hopline/events';
 import { beginningOf, RecordTooLarge, type StoredFacts, type StoredInput } from '@hopline/log';
-import { type DropReason, decide, evolve, failTask } from '@hopline/task';
+import { type DropReason, decide, evolve, type Item } from '@hopline/task';
 import { Admission, knownOf } from './admission.ts';
 import { Books } from './books.ts';
 import { type Beginning, carryForward } from './carry-forward.ts';
@@ -10,13 +10,12 @@ import { FoldQueue, type Queued } from './fold-queue.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 import { TaskHop } from './task-hop.ts';
 import { TaskText } from './task-text.ts';
+import { failTooLarge, isTooLargeNote } from './too-large.ts';
 
 /** Text of one record, UTF-16 units: large enough that a burst is one append, far below the log's record limit. */
 const RECORD_TEXT_UNITS_MAX = 128 * 1024;
 
 type Step = { facts: Fact[]; control: TaskControl | undefined };
-
-const TOO_LARGE = 'an event of this task is larger than the log takes';
 
 /**
  * One task in the relay: inputs in, facts out, one append in flight. It holds nothing that the log does not: a new pipeline made from the
@@ -97,8 +96,8 @@ export class TaskPipeline {
     this.#lastSeq = input.seq;
     const { record } = input;
     if (record.from === 'client' || record.from === 'relay') {
-      this.#text.closeAll(this.#context.now());
       const item = record.from === 'relay' ? record.input : { kind: 'client' as const, taskId: this.taskId, input: record.input };
+      if (this.#interrupts(item)) this.#text.closeAll(this.#context.now());
       this.#books.take(record.input.kind);
       this.#queue.push(item, input.seq);
     } else {
@@ -107,8 +106,14 @@ export class TaskPipeline {
     this.#due();
   }
 
+  /** What changes nothing (a question that was answered, a message said twice, a carry) does not part a surrogate pair whose other half is on its way. */
+  #interrupts(item: Item): boolean {
+    return item.kind !== 'carry' && decide(this.#control, item, this.#context.now()).dropped === undefined;
+  }
+
   #due(): void {
-    this.#text.due(this.#context.now());
+    const isOver = this.#control !== undefined && isTerminal(this.#control.state);
+    this.#text.due(this.#context.now(), isOver);
     this.#schedule();
     this.#pump();
   }
@@ -162,12 +167,7 @@ export class TaskPipeline {
     clearTimeout(this.#timer);
     const { wakeAt } = this.#text;
     if (wakeAt === undefined || this.#stopped) return;
-    this.#timer = setTimeout(
-      () => {
-        this.#due();
-      },
-      Math.max(0, wakeAt - this.#context.now()),
-    );
+    this.#timer = setTimeout(() => this.#due(), Math.max(0, wakeAt - this.#context.now()));
   }
 
   #pump(): void {
@@ -176,8 +176,8 @@ export class TaskPipeline {
     this.#drain().then(
       () => {
         this.#appending = false;
-        // An input may have come between the last look at the queue and now.
-        this.#pump();
+        // An input may have come between the last look at the queue and now, or the task have ended while text was held.
+        if (!this.#stopped) this.#due();
       },
       error => {
         this.stop();
@@ -210,7 +210,7 @@ export class TaskPipeline {
       if (!(error instanceof RecordTooLarge) || isTooLargeNote(facts)) throw error;
       // A task whose first record the log does not take never begins. Doors refuse such a message; another writer's must not hold up the shard.
       if (this.#control === undefined) this.#dropped('too large', facts.length);
-      else await this.#append(this.#failStep(this.#control), oldest);
+      else await this.#append(failTooLarge(this.#control, this.#context.now()), oldest);
       return;
     }
     const events = settled.generation - (this.#control?.generation ?? 0);
@@ -227,22 +227,22 @@ export class TaskPipeline {
     return seq;
   }
 
-  /** Also for a beginning that was carried forward already: then another relay did it, and this input was read again. */
+  /**
+   * A beginning that was carried forward already: then another relay did it, and this input was read again. The index may not know of it: that relay died, and without it the next carry is never due.
+   */
   async #carry({ since }: CarryInput, oldest: number): Promise<void> {
     const [control, begins] = [this.#control, this.#begins];
-    if (control === undefined || isTerminal(control.state) || begins?.since !== since) return;
-    const newest: StoredFacts = { seq: this.#newest, record: { v: 1, facts: [], control, ...begins } };
-    const at = Math.round(this.#context.now());
-    const carried = await carryForward(this.#context.facts, newest, at, record => this.#store(record));
-    if (carried === 'tooLarge') this.#dropped('too large', 1);
-    this.#begins = carried === 'tooLarge' ? { ...begins, since: at } : carried;
+    if (control === undefined || begins === undefined || isTerminal(control.state)) return;
+    if (begins.since === since) {
+      const newest: StoredFacts = { seq: this.#newest, record: { v: 1, facts: [], control, ...begins } };
+      const at = Math.round(this.#context.now());
+      const append = (record: FactRecord) => (this.#stopped ? undefined : this.#store(record));
+      const carried = await carryForward(this.#context.facts, newest, at, append);
+      if (carried === 'stopped') return;
+      if (carried === 'tooLarge') this.#dropped('too large', 1);
+      this.#begins = carried === 'tooLarge' ? { ...begins, since: at } : carried;
+    }
     this.#stored({ facts: [], control, again: {} }, oldest);
-  }
-
-  /** An event that no record can hold ends its task, visibly; reading it again would end the same way for ever. */
-  #failStep(control: TaskControl): Step {
-    const { facts } = failTask(control, TOO_LARGE, Math.max(control.at, Math.round(this.#context.now())));
-    return { facts, control: facts.reduce<TaskControl>(evolve, control) };
   }
 
   #decide(taken: Queued[]): Step {
@@ -293,8 +293,4 @@ export class TaskPipeline {
   #oldest(): number | undefined {
     return this.#holds.lowest(this.#unfolded());
   }
-}
-
-function isTooLargeNote(facts: readonly Fact[]): boolean {
-  return facts.some(fact => fact.kind === 'status.changed' && fact.event.statusUpdate.metadata?.reason === TOO_LARGE);
 }

@@ -75,9 +75,12 @@ export class TaskText {
     this.#send(closeAll(this.#coalescer, now));
   }
 
-  /** Lets go what is due. Call it once after all tokens that are there were offered, and when `wakeAt` has come. */
-  due(now: number): void {
-    this.#send(tick(this.#coalescer, now));
+  /**
+   * Lets go what is due. Call it once after all tokens that are there were offered, and when `wakeAt` has come. Of a task that is over nothing waits: the other half of a pair may never come, and what is
+   * held holds back the shard's checkpoint.
+   */
+  due(now: number, isOver: boolean): void {
+    this.#send(isOver ? closeAll(this.#coalescer, now) : tick(this.#coalescer, now));
   }
 
   #send(chunks: readonly Chunk[]): void {

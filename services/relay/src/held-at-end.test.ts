@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createInputWriter, type InputWriter } from '@hopline/log';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { LANES_MAX } from '@hopline/task';
+import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createRelay } from './relay.ts';
+
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
+const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
+/** The first half of a surrogate pair: it waits for the other one. */
+const HALF = '\ud83d';
+const STEP_MS = 10;
+
+async function begun(log: MemoryLog): Promise<InputWriter> {
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
+  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
+  await log.inputs.say('t', { v: 1, at: Date.now(), from: 'client', input }, { id: 't:msg:m' });
+  const writer = createInputWriter(log.inputs, { taskId: 't', producer: { id: 'agent', agent: 'echo', turn: 1, attempt: 1 } });
+  writer.add({ kind: 'open', lane: 'a', artifact: { name: 'a' } });
+  await writer.flush();
+  return writer;
+}
+
+async function ended(log: MemoryLog, state: string): Promise<void> {
+  for await (const { record } of await log.facts.follow('t', 0, new AbortController().signal))
+    if (record.control.state === state) return;
+}
+
+/** Whether the shard's checkpoint comes to the newest input within two seconds. */
+async function isPassed(log: MemoryLog): Promise<boolean> {
+  let newest = 0;
+  for await (const { seq } of log.inputs.read('t')) newest = seq;
+  for (let waitedMs = 0; waitedMs < 2_000; waitedMs += STEP_MS) {
+    if (((await log.leases.get('shard.0'))?.value.checkpoint ?? 0) >= newest) return true;
+    await new Promise(resolve => setTimeout(resolve, STEP_MS));
+  }
+  return false;
+}
+
+for (const when of ['before', 'after'] as const) {
+  test(`half a character that came ${when} its task’s end holds back no checkpoint, and no memory`, {
+    timeout: 20_000,
+  }, async () => {
+    const log = createMemoryLog({ shards: 1 });
+    const relay = await createRelay({
+      log: log.another(),
+      instance: 'relay',
+      coalesce,
+      metrics,
+      logger,
+      leaseMs: 120,
+      beatMs: 30,
+    });
+    const writer = await begun(log);
+    if (when === 'before') {
+      writer.token('a', HALF);
+      for (let n = 0; n <= LANES_MAX; n += 1) writer.add({ kind: 'open', lane: `more ${n}`, artifact: { name: 'b' } });
+      await writer.flush();
+      await ended(log, 'TASK_STATE_FAILED');
+    } else {
+      await log.inputs.say('t', { v: 1, at: Date.now(), from: 'client', input: { kind: 'cancel' } }, { id: 't:cancel' });
+      await ended(log, 'TASK_STATE_CANCELED');
+      writer.token('a', HALF);
+      await writer.flush();
+    }
+    const passed = await isPassed(log);
+    await relay.stop();
+    assert.equal(passed, true);
+  });
+}

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { AgentInput, AgentRecord } from '@hopline/events';
+import { createInputWriter } from '@hopline/log';
+import { createMemoryLog } from '@hopline/log/memory';
+import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createRelay } from './relay.ts';
+import { SHARD_WAITING_UNITS_MAX } from './shard.ts';
+
+const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
+const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
+
+/** Counts the inputs that have come to their tasks. */
+function counting(): { metrics: HopMetrics; taken: () => number } {
+  let taken = 0;
+  const add = (count: number, { kind, reason }: { kind?: string; reason?: string } = {}) => {
+    if (kind !== undefined && reason === 'taken') taken += count;
+  };
+  return { metrics: new Proxy({}, { get: () => ({ add, recordMs() {} }) }) as HopMetrics, taken: () => taken };
+}
+
+async function reached(met: () => boolean): Promise<void> {
+  while (!met()) await new Promise(resolve => setTimeout(resolve, 5));
+}
+
+/** As large as `units`, without any text. */
+const file = (lane: string, units: number): AgentInput => ({
+  kind: 'artifact',
+  lane,
+  artifact: { name: lane },
+  parts: [{ data: { table: 'x'.repeat(units) } }],
+  append: false,
+  last: true,
+});
+
+test('promise 1: what fits into a record alone is stored, however much of it waits for the same append', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const own = log.another();
+  const append = own.facts.append.bind(own.facts);
+  const held = Promise.withResolvers<void>();
+  own.facts.append = async (record, options) => {
+    if (record.control.generation > 1) await held.promise;
+    return append(record, options);
+  };
+  const { metrics, taken } = counting();
+  const relay = await createRelay({ log: own, instance: 'relay', coalesce, metrics, logger });
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
+  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
+  await log.inputs.say('t', { v: 1, at: Date.now(), from: 'client', input }, { id: 't:msg:m' });
+  const writer = createInputWriter(log.inputs, {
+    taskId: 't',
+    producer: { id: 'agent', agent: 'echo', turn: 1, attempt: 1 },
+  });
+  writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+  const half = log.recordBytesMax / 2;
+  for (const lane of ['f1', 'f2', 'f3']) writer.add(file(lane, half));
+  writer.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  await writer.flush();
+  await reached(() => taken() === 6);
+  held.resolve();
+  const names: (string | undefined)[] = [];
+  for await (const { record } of await log.facts.follow('t', 0, new AbortController().signal)) {
+    for (const fact of record.facts) if (fact.kind === 'artifact.updated') names.push(fact.event.artifactUpdate.artifact.name);
+    const { state } = record.control;
+    assert.notEqual(state, 'TASK_STATE_FAILED');
+    if (state === 'TASK_STATE_COMPLETED') break;
+  }
+  assert.deepEqual(names, ['f1', 'f2', 'f3']);
+  await relay.stop();
+});
+
+test('promise 5: a shard whose tasks cannot be read reads no more inputs than may wait', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const units = 256 * 1024;
+  const records = (3 * SHARD_WAITING_UNITS_MAX) / units;
+  for (let n = 1; n <= records; n += 1) {
+    const record: AgentRecord = {
+      v: 1,
+      at: Date.now(),
+      from: { id: 'agent', agent: 'echo', turn: 1, attempt: 1 },
+      n,
+      inputs: [file('f', units)],
+    };
+    await log.inputs.say('t', record, { id: `t:${n}` });
+  }
+  const own = log.another();
+  const answered = Promise.withResolvers<void>();
+  const last = own.facts.last.bind(own.facts);
+  own.facts.last = async taskId => {
+    await answered.promise;
+    return last(taskId);
+  };
+  let read = 0;
+  const readShard = own.inputs.readShard.bind(own.inputs);
+  own.inputs.readShard = async function* (...reading) {
+    for await (const input of readShard(...reading)) {
+      read += 1;
+      yield input;
+    }
+  };
+  const { metrics, taken } = counting();
+  const relay = await createRelay({ log: own, instance: 'relay', coalesce, metrics, logger });
+  await reached(() => read >= SHARD_WAITING_UNITS_MAX / units);
+  await new Promise(resolve => setTimeout(resolve, 200));
+  assert.ok(read < records, `${read} of ${records} were read`);
+  answered.resolve();
+  await reached(() => taken() === records);
+  await relay.stop();
+});
