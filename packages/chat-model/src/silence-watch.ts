@@ -8,11 +8,12 @@ export class SilenceWatch {
   readonly #total: NodeJS.Timeout;
   #silence: NodeJS.Timeout;
   #begun = false;
+  #isPaused = false;
 
   constructor({ firstTokenMsMax, silenceMsMax, totalMsMax }: ModelLimits) {
     this.#silenceMsMax = silenceMsMax;
     this.#total = this.#failAfter(totalMsMax, 'too_slow');
-    this.#silence = this.#failAfter(firstTokenMsMax, 'no_first_token');
+    this.#silence = this.#silentAfter(firstTokenMsMax, 'no_first_token');
   }
 
   get signal(): AbortSignal {
@@ -32,23 +33,27 @@ export class SilenceWatch {
     }
     this.#begun = true;
     clearTimeout(this.#silence);
-    this.#silence = this.#failAfter(this.#silenceMsMax, 'silent');
+    this.#silence = this.#silentAfter(this.#silenceMsMax, 'silent');
   }
 
-  /** The reader is busy: silence from now on is its own. */
+  /** The reader is busy: silence from now on is its own. Once per token, so no timer is made anew. */
   pause(): void {
-    clearTimeout(this.#silence);
+    this.#isPaused = true;
   }
 
   /** The reader listens again. */
   resume(): void {
-    clearTimeout(this.#silence);
-    this.#silence = this.#failAfter(this.#silenceMsMax, 'silent');
+    this.#isPaused = false;
+    this.#silence.refresh();
   }
 
   stop(): void {
     clearTimeout(this.#total);
     clearTimeout(this.#silence);
+  }
+
+  #silentAfter(ms: number, code: ModelErrorCode): NodeJS.Timeout {
+    return setTimeout(() => this.#isPaused || this.#stop.abort(new ModelError(code)), ms);
   }
 
   #failAfter(ms: number, code: ModelErrorCode): NodeJS.Timeout {
