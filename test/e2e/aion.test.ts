@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Fold, type Task } from '@hopline/a2a';
 import type { Fact } from '@hopline/events';
-import type { Log } from '@hopline/log';
+import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { collect, type Frame, frames, rpc } from '../cluster/a2a-stream.ts';
 import { Cluster } from '../cluster/cluster.ts';
@@ -62,7 +62,7 @@ async function getTask(id: string): Promise<Task> {
 async function factsOf(taskId: string): Promise<Fact[]> {
   const newest = await log.facts.last(taskId);
   const facts: Fact[] = [];
-  for await (const { record } of log.facts.read(taskId, newest!.record.first || newest!.seq)) facts.push(...record.facts);
+  for await (const { record } of readTask(log.facts, newest!)) facts.push(...record.facts);
   return facts;
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { Fact } from '@hopline/events';
-import type { Log } from '@hopline/log';
+import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { type ForeignAgent, type Step, startForeignAgent } from '../agents/foreign-agent.ts';
 import { Cluster } from '../cluster/cluster.ts';
@@ -65,7 +65,7 @@ after(async () => {
 async function factsOf(id: string): Promise<Fact[]> {
   const newest = await log.facts.last(id);
   const facts: Fact[] = [];
-  for await (const { record } of log.facts.read(id, newest!.record.first || newest!.seq)) facts.push(...record.facts);
+  for await (const { record } of readTask(log.facts, newest!)) facts.push(...record.facts);
   return facts;
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { readTask } from '@hopline/log';
 import { type Asked, newest, type Reply, type Say } from '../agents/model-server.ts';
 import { collect, messageParams, shapeOf, textOf } from '../cluster/a2a-stream.ts';
 import { Cluster } from '../cluster/cluster.ts';
@@ -29,7 +30,7 @@ type RecordedStep = { text: string; read: unknown[] };
 async function recordedSteps(taskId: string): Promise<RecordedStep[]> {
   const newest = await hopline.log.facts.last(taskId);
   const steps: RecordedStep[] = [];
-  for await (const { record } of hopline.log.facts.read(taskId, newest!.record.first || newest!.seq)) {
+  for await (const { record } of readTask(hopline.log.facts, newest!)) {
     for (const fact of record.facts)
       if (fact.kind === 'step.recorded' && fact.said !== null) steps.push(fact.said as RecordedStep);
   }
@@ -120,7 +121,7 @@ test('S2-12 S2-22 S2-33 every event in the log says whose it is, and all that is
   const newest = await hopline.log.facts.last(taskId!);
   const visible: unknown[] = [];
   const names: Record<string, Set<string | undefined>> = {};
-  for await (const { record } of hopline.log.facts.read(taskId!, newest!.record.first || newest!.seq)) {
+  for await (const { record } of readTask(hopline.log.facts, newest!)) {
     for (const fact of record.facts) {
       if ('event' in fact) visible.push(fact.event);
       if (fact.kind !== 'artifact.updated') continue;

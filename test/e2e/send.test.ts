@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Fact } from '@hopline/events';
-import type { Log } from '@hopline/log';
+import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
 import { collect, messageParams, rpc, shapeOf, textOf } from '../cluster/a2a-stream.ts';
@@ -39,7 +39,7 @@ const send = (params: Record<string, unknown>, url?: string) => call({ method: '
 async function factsOf(taskId: string): Promise<Fact[]> {
   const newest = await log.facts.last(taskId);
   const facts: Fact[] = [];
-  for await (const { record } of log.facts.read(taskId, newest!.record.first || newest!.seq)) facts.push(...record.facts);
+  for await (const { record } of readTask(log.facts, newest!)) facts.push(...record.facts);
   return facts;
 }
 

@@ -3,14 +3,12 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Fold } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
-import { FACTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
-import { jetstreamManager } from '@nats-io/jetstream';
-import { nanos } from '@nats-io/nats-core';
-import { connect } from '@nats-io/transport-node';
+import { openJetStreamLog } from '@hopline/log-jetstream';
 import { countingTokens } from '../agents/counting-agent.ts';
 import { type ForeignAgent, type Step, startForeignAgent } from '../agents/foreign-agent.ts';
 import { collect, type Frame, frames, messageParams, rpc } from '../cluster/a2a-stream.ts';
 import { Cluster } from '../cluster/cluster.ts';
+import { keepFactsFor } from './short-retention.ts';
 
 /** Some ten seconds of text, of which the log keeps three. */
 const TOKENS = countingTokens(500);
@@ -36,11 +34,7 @@ before(async () => {
     env: { HOPLINE_CARRY_AFTER_MS: `${CARRY_AFTER_MS}` },
   });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
-  const nc = await connect({ servers: cluster.nats.url });
-  const jsm = await jetstreamManager(nc);
-  // The setting's least value is ten minutes.
-  await jsm.streams.update(FACTS_STREAM, { max_age: nanos(MAX_AGE_MS), duplicate_window: nanos(MAX_AGE_MS) });
-  await nc.close();
+  await keepFactsFor(cluster.nats.url, MAX_AGE_MS);
 });
 
 after(async () => {

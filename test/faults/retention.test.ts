@@ -4,14 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { decodeSse, Fold } from '@hopline/a2a';
 import { isVisible } from '@hopline/events';
 import type { Log } from '@hopline/log';
-import { FACTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
-import { jetstreamManager } from '@nats-io/jetstream';
-import { nanos } from '@nats-io/nats-core';
-import { connect } from '@nats-io/transport-node';
+import { openJetStreamLog } from '@hopline/log-jetstream';
 import { countingTokens, startCountingAgent } from '../agents/counting-agent.ts';
 import type { ForeignAgent } from '../agents/foreign-agent.ts';
 import { frames, rpc } from '../cluster/a2a-stream.ts';
 import { Cluster } from '../cluster/cluster.ts';
+import { keepFactsFor } from './short-retention.ts';
 
 /** Some ten seconds of text, of which the log keeps two. */
 const TOKENS = countingTokens(500);
@@ -25,11 +23,7 @@ before(async () => {
   foreign = await startCountingAgent(TOKENS, 20);
   cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }], ingresses: 2 });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
-  const nc = await connect({ servers: cluster.nats.url });
-  const jsm = await jetstreamManager(nc);
-  // The setting's least value is ten minutes.
-  await jsm.streams.update(FACTS_STREAM, { max_age: nanos(MAX_AGE_MS), duplicate_window: nanos(MAX_AGE_MS) });
-  await nc.close();
+  await keepFactsFor(cluster.nats.url, MAX_AGE_MS);
 });
 
 after(async () => {

@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal, type Message, type Task, type TaskState } from '@hopline/a2a';
 import type { Fact } from '@hopline/events';
-import type { Log } from '@hopline/log';
+import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
 import { collect, frames, rpc, shapeOf } from '../cluster/a2a-stream.ts';
@@ -86,7 +86,7 @@ async function reached(id: string, met: (state: TaskState) => boolean): Promise<
 async function factsOf(taskId: string): Promise<Fact[]> {
   const newest = (await log.facts.last(taskId))!;
   const facts: Fact[] = [];
-  for await (const { record } of log.facts.read(taskId, newest.record.first || newest.seq)) facts.push(...record.facts);
+  for await (const { record } of readTask(log.facts, newest)) facts.push(...record.facts);
   return facts;
 }
 
