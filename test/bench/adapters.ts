@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { createLangGraphAgent } from '@hopline/agent-langgraph';
 import { END, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
-import { PlayedModel } from '../agents/graphs/played-model.ts';
-import { turnOf } from '../agents/turn.ts';
+import { PlayedModel } from '../support/agents/graphs/played-model.ts';
+import { turnOf } from '../support/agents/turn.ts';
 import { spreadOf } from './measure/spread.ts';
 import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
 import type { Question, Size } from './question.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Cluster, type ClusterOptions } from '../cluster/cluster.ts';
+import { Cluster, type ClusterOptions } from '../support/cluster/cluster.ts';
 import type { ClientMethods } from './client/main.ts';
 import { killAtExit } from './measure/kill-at-exit.ts';
 import { LoadProcess } from './measure/load-process.ts';

@@ -1,4 +1,4 @@
-import { startNats } from '../nats/nats-server.ts';
+import { startNats } from '../support/nats/nats-server.ts';
 import { type DirectCluster, type Producer, startDirectCluster, startProducer } from './bench-cluster.ts';
 import { type CpuSeconds, withCpu } from './measure/process-usage.ts';
 import { interleave } from './measure/rounds.ts';

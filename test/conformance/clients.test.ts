@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
 import { Fold, type Message, type StreamResponse, type Task } from '@hopline/a2a';
-import { answer, type ForeignAgent, type Step, startForeignAgent } from '../agents/foreign-agent.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { answer, type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 import { DRIVERS, type Driven, type Driver, errorName, GRPC_DRIVERS } from './client-drivers.ts';
 
 const TOKENS = ['Grüße ', 'ha', 'ha', ' 👩‍🚀', '\n', '  done ✅'];

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 import { DRIVERS, type Driven, type Driver, errorName, GRPC_DRIVERS } from './client-drivers.ts';
 
 const URL = 'https://hooks.example.org/a2a?client=1';

@@ -4,9 +4,9 @@ import { after, before, suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { DIALECTS, Fold, type StreamResponse, type Task } from '@hopline/a2a';
-import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { pythonWith } from '../agents/python-agent.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { pythonWith } from '../support/agents/python-agent.ts';
+import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = ['Grüße ', 'ha', 'ha', ' 👩‍🚀', '  done ✅'];
 const CLIENT_MS_MAX = 60_000;

@@ -1,4 +1,4 @@
-import { type ForeignAgent, type Step, startForeignAgent } from '../agents/foreign-agent.ts';
+import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
 
 /** How long the task of a resubscription is held, milliseconds: twice the kit's own streaming timeout. */
 const HELD_MS = 4_000;

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Balancer } from '../cluster/balancer.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import type { Balancer } from '../support/cluster/balancer.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 import known from './known.json' with { type: 'json' };
 import { startTckAgent } from './tck-agent.ts';
 import { type Binding, figures, judge, type Known, type Result, type Verdict } from './tck-results.ts';

@@ -5,9 +5,9 @@ import { Fold, type Task } from '@hopline/a2a';
 import type { Fact } from '@hopline/events';
 import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { collect, type Frame, frames, rpc } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
-import { OtlpReceiver } from '../telemetry/otlp-receiver.ts';
+import { OtlpReceiver } from '../integration/telemetry/otlp-receiver.ts';
+import { collect, type Frame, frames, rpc } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 
 /** Profile `aion` with real graphs: what S1 says, from the door to the door. */
 

@@ -8,13 +8,13 @@ import { AgentCard } from '@a2a-js/sdk';
 import { DIALECTS, type DialectName, type JsonObject, type Operation } from '@hopline/a2a';
 import type { AgentCard as Card } from '@hopline/agent-card';
 import { createClient } from '@hopline/client';
-import { type ForeignAgent, type Step, startForeignAgent } from '../agents/foreign-agent.ts';
-import { frames, rpc } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
-import { type Issuer, startIssuer } from '../cluster/issuer.ts';
-import { ask } from '../cluster/legacy-client.ts';
-import { ServiceProcess } from '../cluster/service-process.ts';
-import { freePort } from '../nats/nats-server.ts';
+import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { frames, rpc } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
+import { type Issuer, startIssuer } from '../support/cluster/issuer.ts';
+import { ask } from '../support/cluster/legacy-client.ts';
+import { ServiceProcess } from '../support/cluster/service-process.ts';
+import { freePort } from '../support/nats/nats-server.ts';
 
 type Headers = Record<string, string>;
 

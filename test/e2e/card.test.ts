@@ -11,12 +11,12 @@ import { type AgentCard, RESUME_EXTENSION_URI } from '@hopline/agent-card';
 import { verifyAgentCard } from '@hopline/agent-card/verify';
 import { createClient } from '@hopline/client';
 import { createRemoteJWKSet, type JWK } from 'jose';
-import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { collect, type Frame, messageParams, rpc } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
-import { ServiceProcess } from '../cluster/service-process.ts';
 import { DRIVERS } from '../conformance/client-drivers.ts';
-import { freePort } from '../nats/nats-server.ts';
+import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { collect, type Frame, messageParams, rpc } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
+import { ServiceProcess } from '../support/cluster/service-process.ts';
+import { freePort } from '../support/nats/nats-server.ts';
 
 /** An agent that is killed is silent for AGENT_SILENCE_MS_MAX before it is gone. */
 const GONE_MS_MAX = 60_000;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { collect, type Frame, frames, messageParams, shapeOf, textOf } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { collect, type Frame, frames, messageParams, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 
 /** Line breaks before and after, glyphs of notices, and text that looks like one and is none (S2-10, S2-20). */
 const TEXT = ['\n🔧 Calling argocd...\n', '\n\n', ' \t', 'v3.1.8', '\r\n', '\n'];

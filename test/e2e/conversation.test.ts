@@ -4,9 +4,9 @@ import type { Message, Task } from '@hopline/a2a';
 import { type Agent, serveAgent } from '@hopline/agent';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
-import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { rpc } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { rpc } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 
 /** S3's example: 4, 6, and what is known of a conversation added up. */
 const TURNS = ['2+2', '3+3', 'Add them together'];

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
-import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { Cluster } from '../cluster/cluster.ts';
-import { type Issuer, startIssuer } from '../cluster/issuer.ts';
+import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
+import { type Issuer, startIssuer } from '../support/cluster/issuer.ts';
 
 const [NOT_FOUND, UNAUTHENTICATED] = [5, 16];
 

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { StreamResponse } from '@hopline/a2a';
 import { CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
-import { type ForeignAgent, type Step, startForeignAgent } from '../agents/foreign-agent.ts';
-import { rpc } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { rpc } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 
 /** Two code units, a joiner, white space alone, a line break: what a careless frame would break. */
 const WORDS = Array.from({ length: 60 }, (_, index) => `${index} 👩‍🚀 Grüße\n \t`);

@@ -4,9 +4,9 @@ import { after, before, test } from 'node:test';
 import type { Fact } from '@hopline/events';
 import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { type ForeignAgent, type Step, startForeignAgent } from '../agents/foreign-agent.ts';
-import { Cluster } from '../cluster/cluster.ts';
-import { ask, type Frame, fold, type Json, post, read, rpc, states, stream } from '../cluster/legacy-client.ts';
+import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
+import { ask, type Frame, fold, type Json, post, read, rpc, states, stream } from '../support/cluster/legacy-client.ts';
 
 const STOCK = { 'SKU-12345': { quantity: 240, location: 'Warehouse-A' } };
 const WORDS = Array.from({ length: 40 }, (_, index) => `${index} ha ha\n`);

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { readTask } from '@hopline/log';
-import { type Asked, newest, type Reply, type Say } from '../agents/model-server.ts';
-import { collect, messageParams, shapeOf, textOf } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { type Asked, newest, type Reply, type Say } from '../support/agents/model-server.ts';
+import { collect, messageParams, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 import {
   artifactsOf,
   call,
@@ -15,7 +15,7 @@ import {
   toolResults,
   VERSION,
   words,
-} from '../cluster/model-cluster.ts';
+} from '../support/cluster/model-cluster.ts';
 
 let hopline: ModelCluster;
 

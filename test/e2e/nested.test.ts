@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { collect, type Frame, frames, messageParams, rpc, textOf } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { collect, type Frame, frames, messageParams, rpc, textOf } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = ['**Argo**', 'CD', ' ', '\n', '\n\n', 'ha', 'ha', ' ✅ done', ' 👩‍👩‍👧', ' failed', '\t', ' '];
 const ANSWER = TOKENS.join('');

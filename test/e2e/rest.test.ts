@@ -5,9 +5,9 @@ import { decodeSse, type StreamResponse, type Task } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import fc from 'fast-check';
-import { type ForeignAgent, type Step, startForeignAgent } from '../agents/foreign-agent.ts';
-import { rpc } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { rpc } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 
 const WORDS = Array.from({ length: 60 }, (_, index) => `${index} `);
 

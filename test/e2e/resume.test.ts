@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
 import fc from 'fast-check';
-import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { collect, type Frame, frames, rpc } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { collect, type Frame, frames, rpc } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = Array.from({ length: 120 }, (_, index) => `${index} `);
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { collect, type Frame, frames, messageParams, rpc, shapeOf, textOf } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { collect, type Frame, frames, messageParams, rpc, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = ['Here', ' is', ' the', ' ', '\n', 'ha', 'ha', ' **Argo**', 'CD', ' version', ' v3.1.8+becb020', ' ✅ done'];
 const ANSWER = TOKENS.join('');

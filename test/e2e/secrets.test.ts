@@ -8,11 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DIALECTS, type JsonObject } from '@hopline/a2a';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
-import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { rpc } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
-import { type Issuer, startIssuer } from '../cluster/issuer.ts';
-import { OtlpReceiver } from '../telemetry/otlp-receiver.ts';
+import { OtlpReceiver } from '../integration/telemetry/otlp-receiver.ts';
+import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { rpc } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
+import { type Issuer, startIssuer } from '../support/cluster/issuer.ts';
 
 /** What is planted, and must not come up where it does not belong. */
 const SECRETS = {

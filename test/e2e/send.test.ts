@@ -3,9 +3,9 @@ import { after, before, test } from 'node:test';
 import type { Fact } from '@hopline/events';
 import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { collect, messageParams, rpc, shapeOf, textOf } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { collect, messageParams, rpc, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 
 let echo: ForeignAgent;
 let cluster: Cluster;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 
 let agent: ForeignAgent;
 let cluster: Cluster;

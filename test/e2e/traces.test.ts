@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { type ForeignAgent, type Step, startForeignAgent } from '../agents/foreign-agent.ts';
-import { collect, type Frame } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
-import { readTraces, TRACES_ABSENT, type Trace } from './traces.ts';
+import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { collect, type Frame } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
+import { readTraces, TRACES_ABSENT, type Trace } from '../support/recorded-traces.ts';
 
 const traces = readTraces() ?? [];
 const skip = traces.length === 0 && TRACES_ABSENT;

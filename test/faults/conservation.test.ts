@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
-import { type Audit, auditTask, INPUT_KINDS, isBalanced } from '@hopline/audit';
 import { isVisible } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { frames, rpc } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { type Audit, auditTask, INPUT_KINDS, isBalanced } from '@hopline/task-audit';
+import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { frames, rpc } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 
 let foreign: ForeignAgent;
 let cluster: Cluster;

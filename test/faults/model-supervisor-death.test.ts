@@ -1,10 +1,19 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { newest, type Reply } from '../agents/model-server.ts';
-import { collect, type Frame, frames, messageParams, rpc, shapeOf, textOf } from '../cluster/a2a-stream.ts';
-import { artifactsOf, call, ModelCluster, PLAN, sourcesOf, stepOf, toolResults, words } from '../cluster/model-cluster.ts';
-import { ServiceProcess } from '../cluster/service-process.ts';
-import { freePort } from '../nats/nats-server.ts';
+import { newest, type Reply } from '../support/agents/model-server.ts';
+import { collect, type Frame, frames, messageParams, rpc, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
+import {
+  artifactsOf,
+  call,
+  ModelCluster,
+  PLAN,
+  sourcesOf,
+  stepOf,
+  toolResults,
+  words,
+} from '../support/cluster/model-cluster.ts';
+import { ServiceProcess } from '../support/cluster/service-process.ts';
+import { freePort } from '../support/nats/nats-server.ts';
 
 let hopline: ModelCluster;
 

@@ -3,10 +3,10 @@ import { after, before, test } from 'node:test';
 import { status } from '@grpc/grpc-js';
 import { DIALECTS, decodeSse, Fold, type StreamResponse } from '@hopline/a2a';
 import { CallFailed, GrpcClient, userMessage } from '@hopline/a2a-grpc/test-client';
-import { countingTokens, startCountingAgent } from '../agents/counting-agent.ts';
-import type { ForeignAgent } from '../agents/foreign-agent.ts';
-import { messageParams } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
+import type { ForeignAgent } from '../support/agents/remote-agent.ts';
+import { messageParams } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = countingTokens(400);
 const ANSWER = TOKENS.join('');

@@ -4,11 +4,11 @@ import { after, before, test } from 'node:test';
 import { DIALECTS, Fold } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { countingTokens, startCountingAgent } from '../agents/counting-agent.ts';
-import type { ForeignAgent } from '../agents/foreign-agent.ts';
-import { Cluster } from '../cluster/cluster.ts';
-import { beginTask, endOf, overOf, tell } from '../push/told-task.ts';
-import { type Notification, received, startWebhook, type Webhook } from '../push/webhook.ts';
+import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
+import type { ForeignAgent } from '../support/agents/remote-agent.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
+import { beginTask, endOf, overOf, tell } from '../support/webhooks/finished-task.ts';
+import { type Notification, received, startWebhook, type Webhook } from '../support/webhooks/webhook.ts';
 
 /** Six seconds of text: long enough for a notifier to die in it and another to take over. */
 const TOKENS = countingTokens(300);

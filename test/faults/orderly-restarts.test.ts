@@ -7,11 +7,11 @@ import { ATTEMPTS_MAX_DEFAULT } from '@hopline/log';
 import { WORK_STREAM } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
-import { countingTokens } from '../agents/counting-agent.ts';
-import { type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { type Frame, frames } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
-import type { ServiceProcess } from '../cluster/service-process.ts';
+import { countingTokens } from '../support/agents/counting-agent.ts';
+import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type Frame, frames } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
+import type { ServiceProcess } from '../support/cluster/service-process.ts';
 
 const TOKENS = countingTokens(200);
 /** Said before the agent waits for `mayEnd`: however slow the machine is, whoever is stopped is stopped in mid-stream. */
@@ -41,7 +41,7 @@ before(async () => {
   cluster = await Cluster.start({
     agents: [
       { name: 'counter', adapter: 'a2a', url: foreign.url },
-      { name: 'deadly', adapter: 'module', path: fileURLToPath(import.meta.resolve('./deadly-agent.ts')) },
+      { name: 'deadly', adapter: 'module', path: fileURLToPath(import.meta.resolve('../support/agents/crashing-agent.ts')) },
     ],
     env: { HOPLINE_ACK_WAIT_MS: '1500', HOPLINE_DRAIN_TURNS_MS: '0' },
   });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { countingTokens, startCountingAgent } from '../agents/counting-agent.ts';
-import type { ForeignAgent } from '../agents/foreign-agent.ts';
-import { type Frame, frames, shapeOf } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
+import type { ForeignAgent } from '../support/agents/remote-agent.ts';
+import { type Frame, frames, shapeOf } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 
 /** Ten seconds of text at 50 tokens/s: long enough for a relay to die in it and another to take over. */
 const TOKENS = countingTokens(400);

@@ -5,11 +5,11 @@ import { decodeSse, Fold } from '@hopline/a2a';
 import { isVisible } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { countingTokens, startCountingAgent } from '../agents/counting-agent.ts';
-import type { ForeignAgent } from '../agents/foreign-agent.ts';
-import { frames, rpc } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
-import { keepFactsFor } from './short-retention.ts';
+import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
+import type { ForeignAgent } from '../support/agents/remote-agent.ts';
+import { frames, rpc } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
+import { keepFactsFor } from '../support/cluster/short-retention.ts';
 
 /** Some ten seconds of text, of which the log keeps two. */
 const TOKENS = countingTokens(500);

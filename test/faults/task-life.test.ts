@@ -5,9 +5,9 @@ import { isTerminal, type Message, type Task, type TaskState } from '@hopline/a2
 import type { Fact } from '@hopline/events';
 import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { answer, type ForeignAgent, startForeignAgent } from '../agents/foreign-agent.ts';
-import { collect, frames, rpc, shapeOf } from '../cluster/a2a-stream.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { collect, frames, rpc, shapeOf } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
 
 /** Long enough for a relay to die and come back on a loaded machine before it is over. */
 const TIMEOUT_MS = 6_000;

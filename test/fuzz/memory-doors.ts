@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { isTerminal } from '@hopline/a2a';
-import type { DoorOptions } from '@hopline/a2a-door';
+import type { DoorOptions } from '@hopline/a2a-server';
 import type { Log } from '@hopline/log';
-import { call, openRig, type Rig, sendParams, userMessage } from '../../packages/a2a-http/src/door.test-kit.ts';
+import { call, openRig, type Rig, sendParams, userMessage } from '../../packages/a2a-http/src/http-server.test-kit.ts';
 import type { Known } from './placeholders.ts';
 
 /** Small ones, so that a fuzzer reaches them. */

@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { gzipSync } from 'node:zlib';
 import { DIALECTS, OPERATIONS, type Operation } from '@hopline/a2a';
-import type { Limits } from '@hopline/a2a-door';
+import type { Limits } from '@hopline/a2a-server';
 import fc from 'fast-check';
 import { Exchange, type Sent } from './exchange.ts';
 import { runs } from './fuzz-settings.ts';

@@ -1,6 +1,14 @@
 import { Metadata } from '@grpc/grpc-js';
 import { A2AError, type Dialect, type DialectName, namedDialect, operationOf, VERSION_HEADER } from '@hopline/a2a';
-import { type Answer, type Door, type DoorRequest, operate, RETRY_AFTER_S, type RequestHeaders, report } from '@hopline/a2a-door';
+import {
+  type Answer,
+  type Door,
+  type DoorRequest,
+  operate,
+  RETRY_AFTER_S,
+  type RequestHeaders,
+  report,
+} from '@hopline/a2a-server';
 import { CallStream, lengthPrefixed, type StreamingCall } from './call-stream.ts';
 import { GrpcSink } from './grpc-sink.ts';
 import { extensionHeaders, failure, headersOf, metadataOf } from './metadata.ts';

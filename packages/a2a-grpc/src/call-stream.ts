@@ -1,6 +1,6 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Metadata, ServerWritableStream } from '@grpc/grpc-js';
-import { PacedWriter } from '@hopline/a2a-door';
+import { PacedWriter } from '@hopline/a2a-server';
 import { cut } from './call-bounds.ts';
 import { http2StreamOf } from './http2-stream.ts';
 import type { failure } from './metadata.ts';

@@ -1,5 +1,5 @@
 import type { Dialect, DialectName } from '@hopline/a2a';
-import type { EventEncoder } from '@hopline/a2a-door';
+import type { EventEncoder } from '@hopline/a2a-server';
 import { withGeneration } from '@hopline/agent-card';
 import { lengthPrefixed } from './call-stream.ts';
 import { PROCEDURES, type Procedure } from './services.ts';

@@ -1,5 +1,5 @@
 import { A2AError, type Task } from '@hopline/a2a';
-import { type EventEncoder, type EventSink, type Gap, RETRY_AFTER_S, type VisibleEntry } from '@hopline/a2a-door';
+import { type EventEncoder, type EventSink, type Gap, RETRY_AFTER_S, type VisibleEntry } from '@hopline/a2a-server';
 import { RESUME_EXTENSION_URI, taskWithGeneration } from '@hopline/agent-card';
 import { type CallStream, lengthPrefixed } from './call-stream.ts';
 import { frameEncoder } from './frame-encoder.ts';

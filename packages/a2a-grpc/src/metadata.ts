@@ -1,7 +1,7 @@
 import { Metadata } from '@grpc/grpc-js';
 import type { A2AError } from '@hopline/a2a';
-import type { RequestHeaders } from '@hopline/a2a-door';
-import { errorType } from '@hopline/a2a-proto-03';
+import { errorType } from '@hopline/a2a/dialect-0.3-proto';
+import type { RequestHeaders } from '@hopline/a2a-server';
 import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
 import type { Procedure } from './services.ts';
 import { type GrpcStatus, grpcStatus } from './status.ts';

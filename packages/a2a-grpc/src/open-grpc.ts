@@ -2,7 +2,7 @@ import { type AddressInfo, createServer, type Server as NetServer, type Socket }
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer as createTlsServer, type TlsOptions, type Server as TlsServer } from 'node:tls';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
-import type { Door } from '@hopline/a2a-door';
+import type { Door } from '@hopline/a2a-server';
 import { answerStreaming, answerUnary } from './answer-call.ts';
 import { callBounds } from './call-bounds.ts';
 import { GRPC_LIMITS, type GrpcLimits } from './limits.ts';

@@ -1,8 +1,8 @@
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientOptions } from '@grpc/grpc-js';
-import { type DoorOptions, openDoor } from '@hopline/a2a-door';
-import { TinyRelay } from '@hopline/a2a-door/tiny-relay';
+import { type DoorOptions, openDoor } from '@hopline/a2a-server';
+import { TinyRelay } from '@hopline/a2a-server/tiny-relay';
 import { agentCard } from '@hopline/agent-card';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import type { HopMetrics, LogFields, Logger } from '@hopline/telemetry';

@@ -9,7 +9,7 @@ import {
   type StreamResponse,
   TASK_STATES,
 } from '@hopline/a2a';
-import { jsonMessage, jsonPart } from '@hopline/a2a-proto-03';
+import { jsonMessage, jsonPart } from '@hopline/a2a/dialect-0.3-proto';
 import fc from 'fast-check';
 import { clientOf } from './procedures.test-kit.ts';
 import { SERVICE_0_3, SERVICE_1_0 } from './services.ts';

@@ -1,6 +1,6 @@
 import type { DescMessage } from '@bufbuild/protobuf';
 import { DIALECTS, type Dialect, type JsonObject } from '@hopline/a2a';
-import { protoPushConfig, protoPushConfigs, protoResult, protoTask, sendParams } from '@hopline/a2a-proto-03';
+import { protoPushConfig, protoPushConfigs, protoResult, protoTask, sendParams } from '@hopline/a2a/dialect-0.3-proto';
 import { protoCard } from './dialect-0.3/agent-card.ts';
 import { createPushParams, getParams, listPushParams, pushParams, taskParams } from './dialect-0.3/requests.ts';
 import { serviceType } from './messages.ts';

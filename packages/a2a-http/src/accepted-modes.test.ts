@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@hopline/a2a';
-import { call, open, openRig, post, sendParams, userMessage } from './door.test-kit.ts';
+import { call, open, openRig, post, sendParams, userMessage } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
 
 const outputModes = () => ['text/plain', 'application/json'];

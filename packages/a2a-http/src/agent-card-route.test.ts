@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
 import { CardSigner } from '@hopline/agent-card/signing';
-import { openRig } from './door.test-kit.ts';
+import { openRig } from './http-server.test-kit.ts';
 
 const PATH = '/.well-known/jwks.json';
 

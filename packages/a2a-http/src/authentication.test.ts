@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { A2AError, type A2AErrorCode } from '@hopline/a2a';
-import type { Authenticate } from '@hopline/a2a-door';
-import { openRig, post, sendParams, userMessage } from './door.test-kit.ts';
+import type { Authenticate } from '@hopline/a2a-server';
+import { openRig, post, sendParams, userMessage } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
 
 const CHALLENGE = 'Bearer realm="hopline"';

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { A2AError } from '@hopline/a2a';
-import type { DoorOptions } from '@hopline/a2a-door';
+import type { DoorOptions } from '@hopline/a2a-server';
 import { PREFLIGHT_AGE_S } from './cors.ts';
-import { openRig, type Rig, sendParams, userMessage } from './door.test-kit.ts';
+import { openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 
 const PAGE = 'https://page.example';
 const OTHERS = [

@@ -1,5 +1,5 @@
 import type { A2AError } from '@hopline/a2a';
-import { RETRY_AFTER_S } from '@hopline/a2a-door';
+import { RETRY_AFTER_S } from '@hopline/a2a-server';
 import type { FastifyReply } from 'fastify';
 
 /** What HTTP has a header for: when to come back, how to say who one is. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { call, openRig } from './door.test-kit.ts';
+import { call, openRig } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
 
 test('where there is an extended card every dialect that knows one gives it to its caller', async t => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { call, open, openRig, sendParams, userMessage } from './door.test-kit.ts';
+import { call, open, openRig, sendParams, userMessage } from './http-server.test-kit.ts';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 

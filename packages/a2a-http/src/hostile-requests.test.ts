@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PUSH_CONFIGS_MAX } from '@hopline/a2a';
-import { call, openRig, post, sendParams, userMessage } from './door.test-kit.ts';
+import { call, openRig, post, sendParams, userMessage } from './http-server.test-kit.ts';
 import { type RestRequest, rest } from './rest.test-kit.ts';
 
 /** Requests that a fuzzer found. Each of them was once answered wrongly, or changed something while it was refused. */

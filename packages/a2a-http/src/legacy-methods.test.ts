@@ -13,7 +13,7 @@ import {
   sendParams,
   shape,
   userMessage,
-} from './door.test-kit.ts';
+} from './http-server.test-kit.ts';
 import { ask, legacy, stream } from './legacy.test-kit.ts';
 
 /** `tasks/get`, `tasks/cancel` and a stream of `tasks/resubscribe`, each as 0.3, legacy or neither. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DIALECTS, type JsonObject } from '@hopline/a2a';
-import { call, open, openRig, type Rig, type RpcAnswer, shape } from './door.test-kit.ts';
+import { call, open, openRig, type Rig, type RpcAnswer, shape } from './http-server.test-kit.ts';
 import { ask, legacy, send, stream } from './legacy.test-kit.ts';
 
 /** Answers the first turn with a question, the next ones with their text. */

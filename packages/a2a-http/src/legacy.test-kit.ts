@@ -1,5 +1,5 @@
 import type { JsonObject } from '@hopline/a2a';
-import { type CallOptions, call, type Frame, open, type Rig, type RpcAnswer } from './door.test-kit.ts';
+import { type CallOptions, call, type Frame, open, type Rig, type RpcAnswer } from './http-server.test-kit.ts';
 
 /** Params of a message of the legacy form: no message id, the task's own. */
 export const ask = (id: string, text: string, more: JsonObject = {}): JsonObject => ({

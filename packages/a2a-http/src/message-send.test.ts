@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
-import { call, open, openRig, post, sendParams, shape, userMessage } from './door.test-kit.ts';
+import { call, open, openRig, post, sendParams, shape, userMessage } from './http-server.test-kit.ts';
 
 test('S1-2 S3-4 a blocking send answers with the ended task and its artifacts', async t => {
   const rig = await openRig(t);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { call, type Frame, open, openRig, post, type RpcAnswer, sendParams, shape, userMessage } from './door.test-kit.ts';
+import { call, type Frame, open, openRig, post, type RpcAnswer, sendParams, shape, userMessage } from './http-server.test-kit.ts';
 
 function fold(frames: Frame[]): Fold {
   const folded = new Fold();

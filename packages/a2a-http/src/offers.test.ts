@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DIALECTS, type DialectName, type JsonObject } from '@hopline/a2a';
 import { RESUME_EXTENSION_URI, resumeExtension } from '@hopline/agent-card';
-import { call, open, openRig, type Rig, sendParams, shape, userMessage } from './door.test-kit.ts';
+import { call, open, openRig, type Rig, sendParams, shape, userMessage } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
 
 const DIALECT_NAMES = Object.keys(DIALECTS) as DialectName[];

@@ -3,7 +3,7 @@ import { get } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { call, open, openRig, post, type Rig, sendParams, shape, userMessage } from './door.test-kit.ts';
+import { call, open, openRig, post, type Rig, sendParams, shape, userMessage } from './http-server.test-kit.ts';
 
 async function started(rig: Rig): Promise<string> {
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { JsonObject, Message, Task } from '@hopline/a2a';
-import type { Authenticate } from '@hopline/a2a-door';
-import { keyOfConversation } from '@hopline/conversation';
+import type { Authenticate } from '@hopline/a2a-server';
+import { keyOfConversation } from '@hopline/context-history';
 import { LogUnavailable } from '@hopline/log';
-import { call, open, openRig, type Rig, sendParams, userMessage } from './door.test-kit.ts';
+import { call, open, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
 
 const authenticate: Authenticate = async ({ headers }) => ({

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type DialectName, type JsonObject, PUSH_CONFIGS_MAX } from '@hopline/a2a';
-import type { Authenticate, DoorOptions } from '@hopline/a2a-door';
+import type { Authenticate, DoorOptions } from '@hopline/a2a-server';
 import { LogUnavailable, type PushProgressEntry } from '@hopline/log';
-import { call, type Method, open, openRig, type Rig, sendParams, userMessage } from './door.test-kit.ts';
+import { call, type Method, open, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
 
 const URL = 'https://hooks.example.org/a2a';

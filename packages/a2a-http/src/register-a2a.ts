@@ -1,14 +1,14 @@
 import { A2AError, DIALECTS } from '@hopline/a2a';
-import type { Door, Limits } from '@hopline/a2a-door';
+import type { Door, Limits } from '@hopline/a2a-server';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { registerAgentCard } from './agent-card-route.ts';
 import type { Cors } from './cors.ts';
-import { answerJsonRpc, sendError } from './json-rpc-door.ts';
+import { answerJsonRpc, sendError } from './json-rpc-binding.ts';
 import { readBodiesThatAreRefused } from './refused-body.ts';
 import { registerOpenApi } from './rest/openapi.ts';
-import { registerRest, sendRestError } from './rest/rest-door.ts';
-import { registerRest03, sendRestFault03 } from './rest/rest-door-03.ts';
+import { registerRest, sendRestError } from './rest/rest-binding.ts';
+import { registerRest03, sendRestFault03 } from './rest/rest-binding-03.ts';
 
 export type A2AHttpOptions = {
   card: PublishedCard;

@@ -1,5 +1,5 @@
 import { decodeSse, type JsonObject, type SseEvent } from '@hopline/a2a';
-import type { Rig } from './door.test-kit.ts';
+import type { Rig } from './http-server.test-kit.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects, and fails where it is not there.
 type Any = any;

@@ -1,6 +1,6 @@
 import type { ServerOptions } from 'node:https';
 import { A2A_JSON_TYPE, A2AError, httpJsonFailure } from '@hopline/a2a';
-import type { Limits } from '@hopline/a2a-door';
+import type { Limits } from '@hopline/a2a-server';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Cors } from './cors.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { call, openRig, type Rig } from './door.test-kit.ts';
+import { call, openRig, type Rig } from './http-server.test-kit.ts';
 import { REFUSED_BODY_BYTES_MAX } from './refused-body.ts';
 import { CLOSE_MS_MAX } from './register-a2a.ts';
 import { LATE_REQUEST_CHECK_MS } from './server-options.ts';

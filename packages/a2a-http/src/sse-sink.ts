@@ -1,5 +1,5 @@
 import { type A2AError, type Dialect, type DialectName, frameResult, sseComment, sseFrame, type Task } from '@hopline/a2a';
-import type { ArtifactIndex, EventEncoder, EventSink, Gap, VisibleEntry } from '@hopline/a2a-door';
+import type { ArtifactIndex, EventEncoder, EventSink, Gap, VisibleEntry } from '@hopline/a2a-server';
 import { RESUME_EXTENSION_URI, taskWithGeneration, withGeneration } from '@hopline/agent-card';
 import type { FastifyReply } from 'fastify';
 import { SseStream } from './sse-stream.ts';

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { SSE_CONTENT_TYPE, sseComment } from '@hopline/a2a';
-import { PacedWriter } from '@hopline/a2a-door';
+import { PacedWriter } from '@hopline/a2a-server';
 
 /** One open event stream. */
 export class SseStream {

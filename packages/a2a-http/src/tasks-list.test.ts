@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Task } from '@hopline/a2a';
-import { call, openRig, type Rig, sendParams, userMessage } from './door.test-kit.ts';
+import { call, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
 
 type Listed = { tasks: Task[]; nextPageToken: string; pageSize: number; totalSize: number };

@@ -12,7 +12,7 @@ import {
   sendParams,
   shape,
   userMessage,
-} from './door.test-kit.ts';
+} from './http-server.test-kit.ts';
 
 /** A task that has said these tokens and still works. */
 async function working(rig: Rig, tokens: string[]): Promise<string> {

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { DIALECTS, type Message } from '@hopline/a2a';
 import type { Agent, Turn } from '@hopline/agent';
 import type { ForeignAgent } from '@hopline/agent-card';
-import { ForeignClient } from './foreign-client.ts';
-import { ForeignTurn, resumeOf } from './foreign-turn.ts';
 import { A2A_LIMITS } from './limits.ts';
 import type { A2AOptions } from './options.ts';
+import { ForeignClient } from './remote-client.ts';
+import { ForeignTurn, resumeOf } from './remote-turn.ts';
 
 /** Skills of one agent that are passed on. */
 const SKILLS_MAX = 256;

@@ -1,15 +1,15 @@
 export { abortableEvents } from './abortable-events.ts';
 export type { Agent, AgentEvent, AgentSkill, Turn } from './agent.ts';
 export { TASK_ENDED } from './agent.ts';
-export { BEAT_MS } from './announce.ts';
 export type { AgentDefinition, AgentTurn, DefinedAgent, SkillDefinition } from './define-agent.ts';
 export { defineAgent } from './define-agent.ts';
+export type { ArtifactSpec } from './event-constructors.ts';
+export { artifact, data, done, failed, needsInput, notice } from './event-constructors.ts';
 export { RETRIES_DEFAULT, RETRIES_MAX, STOP_MS_MAX, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
 export { AgentMisuse } from './misuse.ts';
+export { BEAT_MS } from './register-agent.ts';
 export type { RunTurnDeps, TurnOutcome } from './run-turn.ts';
 export { runTurn } from './run-turn.ts';
-export type { ArtifactSpec } from './say.ts';
-export { artifact, data, done, failed, needsInput, notice } from './say.ts';
 export type { ServeAgentOptions } from './serve-agent.ts';
 export { serveAgent } from './serve-agent.ts';
 export type { TurnEnd } from './turn-inputs.ts';

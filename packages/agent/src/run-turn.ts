@@ -1,4 +1,4 @@
-import { type Conversation, readConversation } from '@hopline/conversation';
+import { type Conversation, readConversation } from '@hopline/context-history';
 import { codePoints, type Work } from '@hopline/events';
 import { createInputWriter, HandedBack, type InputWriter, type Job, type Log, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';

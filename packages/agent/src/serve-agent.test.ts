@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { ATTEMPTS_MAX_DEFAULT } from '@hopline/log';
 import type { HopMetrics } from '@hopline/telemetry';
 import type { Agent, AgentSkill, Turn } from './agent.ts';
-import { DESCRIPTION_CHARS_MAX, SKILLS_MAX } from './announce.ts';
+import { DESCRIPTION_CHARS_MAX, SKILLS_MAX } from './register-agent.ts';
 import { type ServeAgentOptions, serveAgent } from './serve-agent.ts';
 import { ANSWER, CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
 

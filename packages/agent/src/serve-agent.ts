@@ -1,8 +1,8 @@
 import type { AgentEntry, Job, Log } from '@hopline/log';
 import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
-import { announce } from './announce.ts';
 import { RETRIES_DEFAULT } from './limits.ts';
+import { announce } from './register-agent.ts';
 import { isExpected, runTurn } from './run-turn.ts';
 
 /** Turns in hand get this long to end when the agent stops serving, milliseconds; then they are handed back. */

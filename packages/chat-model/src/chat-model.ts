@@ -8,7 +8,7 @@ import { type ChatModelOptions, MODEL_LIMITS, type ModelLimits, RESPONSE_BYTES_M
 import { promptOf, toolsOf } from './prompt.ts';
 import { modelErrorOf } from './provider-error.ts';
 import { retryDelayMs } from './retry-delay.ts';
-import { SilenceWatch } from './silence-watch.ts';
+import { SilenceWatch } from './silence-timer.ts';
 import { StepText } from './step-text.ts';
 
 /** A model behind an OpenAI-compatible address. Nothing is asked here. */

@@ -1,4 +1,4 @@
-import type { Audit, Percentiles, Said, Shown, TaskTrace } from '@hopline/audit';
+import type { Audit, Percentiles, Said, Shown, TaskTrace } from '@hopline/task-audit';
 
 /** A trace for people: what each one said, what clients were shown and when, how long text was held. Numbers and names, never text. */
 export function traceLines({ taskId, contextId, state, traces, said, shown, heldMs, ageMs }: TaskTrace): string[] {

@@ -15,7 +15,7 @@ export type TraceRun = {
 /** `hopline trace`: where the time of a task went, and whether anything was lost, from the log itself. For who runs the cluster: it asks NATS, not the door. */
 export async function trace({ taskId, json, output, environment }: TraceRun): Promise<ExitCode> {
   // Loaded here alone: the other commands need no broker.
-  const { auditTask, isBalanced, traceTask } = await import('@hopline/audit');
+  const { auditTask, isBalanced, traceTask } = await import('@hopline/task-audit');
   const log = await openLog(environment);
   try {
     const told = await traceTask(log, taskId).catch(noTask);

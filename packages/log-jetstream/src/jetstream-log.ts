@@ -3,11 +3,11 @@ import { ATTEMPTS_MAX_DEFAULT, HAND_BACKS_MAX_DEFAULT, type Log, LogMismatch, ty
 import { requireServer } from './capabilities.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { JetStreamFacts } from './facts.ts';
-import { HandBacks } from './hand-backs.ts';
 import { JetStreamInputs } from './inputs.ts';
 import { JetStreamKeyValue } from './key-value.ts';
 import { ACK_WAIT_MS, type JetStreamLogOptions, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT, OPEN_TIMEOUT_MS } from './options.ts';
 import { Publisher } from './publisher.ts';
+import { HandBacks } from './requeues.ts';
 import { BUCKETS, checkStreams, ensureStreams } from './streams.ts';
 import { NatsWakeUps } from './wake-ups.ts';
 import { JetStreamWork } from './work.ts';

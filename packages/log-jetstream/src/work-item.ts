@@ -16,7 +16,7 @@ import { type Msg, nanos } from '@nats-io/nats-core';
 import { decodeTrace, decodeWork } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { type Delivery, parseDelivery } from './delivery.ts';
-import type { HandBacks } from './hand-backs.ts';
+import type { HandBacks } from './requeues.ts';
 import { retry } from './retry.ts';
 
 const DONE = '+ACK';

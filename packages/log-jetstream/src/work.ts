@@ -13,9 +13,9 @@ import { AckPolicy, type ConsumerConfig, DeliverPolicy, JetStreamApiError } from
 import { type Msg, nanos } from '@nats-io/nats-core';
 import { encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
-import type { HandBacks } from './hand-backs.ts';
 import type { Publisher } from './publisher.ts';
 import { PullInbox } from './pull-inbox.ts';
+import type { HandBacks } from './requeues.ts';
 import { pause, retry } from './retry.ts';
 import { WORK_STREAM } from './streams.ts';
 import { type RunningItems, runItem } from './work-item.ts';

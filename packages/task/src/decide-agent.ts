@@ -9,9 +9,9 @@ import type {
   StepInput,
   TaskControl,
 } from '@hopline/events';
+import type { AgentItem } from './commands.ts';
 import { refusal } from './decide-run.ts';
 import { artifactFact, changeState, closeLanes, type Decision, drop, Facts, failTask } from './decision.ts';
-import type { AgentItem } from './items.ts';
 import { CALLS_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX } from './limits.ts';
 import { pathTo } from './transitions.ts';
 

@@ -1,7 +1,7 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
 import type { MessageInput, TaskControl } from '@hopline/events';
+import type { ClientItem } from './commands.ts';
 import { changeState, closeLanes, type Decision, drop, Facts, timestamp } from './decision.ts';
-import type { ClientItem } from './items.ts';
 import { TURNS_MAX } from './limits.ts';
 
 /** A client's message or cancel. */

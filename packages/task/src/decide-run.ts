@@ -1,7 +1,7 @@
 import { isTerminal } from '@hopline/a2a';
 import type { LaneState, TaskControl } from '@hopline/events';
+import type { DropReason, TextRun } from './commands.ts';
 import { artifactFact, closeLanes, type Decision, drop, Facts } from './decision.ts';
-import type { DropReason, TextRun } from './items.ts';
 
 /** Text of a lane becomes one chunk of its artifact: the first opens or replaces, later ones append (C-18, S0-13). */
 export function decideRun(control: TaskControl | undefined, run: TextRun, at: number): Decision {

@@ -1,10 +1,10 @@
 import { isTerminal } from '@hopline/a2a';
 import type { TaskControl, TimeoutInput } from '@hopline/events';
+import type { Item, LostInputs } from './commands.ts';
 import { decideAgent } from './decide-agent.ts';
 import { decideClient } from './decide-client.ts';
 import { decideRun } from './decide-run.ts';
 import { type Decision, drop, failTask } from './decision.ts';
-import type { Item, LostInputs } from './items.ts';
 
 /**
  * The rules of a task: what an item means, given all that happened before. Pure: no I/O, no clock, no ids made of chance.

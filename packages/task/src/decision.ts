@@ -1,8 +1,8 @@
 import type { Metadata, TaskState } from '@hopline/a2a';
 import type { ArtifactUpdated, Fact, LaneState, StatusChanged, StatusInput, TaskControl } from '@hopline/events';
 import { artifactIdOf } from './artifact-id.ts';
+import type { DropReason } from './commands.ts';
 import { evolve } from './evolve.ts';
-import type { DropReason } from './items.ts';
 import { pathTo } from './transitions.ts';
 
 /** Facts to store, or the reason why there is none. */

@@ -1,11 +1,11 @@
 export { artifactIdOf } from './artifact-id.ts';
+export type { AgentItem, ClientItem, DropReason, Item, TextRun } from './commands.ts';
+export { DROP_REASONS } from './commands.ts';
 export { AUTH_TIMEOUT, decide, INPUT_TIMEOUT } from './decide.ts';
 export { ROOT_AGENT, rootProducer, SUPERVISOR } from './decide-agent.ts';
 export type { Decision } from './decision.ts';
 export { failTask } from './decision.ts';
 export { evolve } from './evolve.ts';
-export type { AgentItem, ClientItem, DropReason, Item, TextRun } from './items.ts';
-export { DROP_REASONS } from './items.ts';
 export { CALLS_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
 export type { TaskView } from './project.ts';
 export { project } from './project.ts';

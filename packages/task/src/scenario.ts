@@ -1,8 +1,8 @@
 import type { Message } from '@hopline/a2a';
 import type { AgentInput, Fact, LaneArtifact, Producer, Profile, Role, TaskControl } from '@hopline/events';
+import type { DropReason, Item } from './commands.ts';
 import { decide } from './decide.ts';
 import { evolve } from './evolve.ts';
-import type { DropReason, Item } from './items.ts';
 import { project, type TaskView } from './project.ts';
 
 /** For tests: a task as a story. Every item is decided at the next tick of a clock that the story owns. */

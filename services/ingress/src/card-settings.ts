@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { CARD_KEYS_PATH, MODES } from '@hopline/agent-card';
 import { CardSigner } from '@hopline/agent-card/signing';
-import { isLoopback } from '@hopline/auth';
+import { isLoopback } from '@hopline/endpoint';
 import { type Config, ConfigError, type Setting, type Settings } from '@hopline/lifecycle';
 import type { IngressCardOptions } from './ingress-card.ts';
 

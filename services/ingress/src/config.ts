@@ -1,5 +1,5 @@
-import { LIMITS } from '@hopline/a2a-door';
-import { DOOR_SETTINGS, withDoorChecked } from '@hopline/auth';
+import { LIMITS } from '@hopline/a2a-server';
+import { DOOR_SETTINGS, withDoorChecked } from '@hopline/endpoint';
 import { PROFILES } from '@hopline/events';
 import { type Config, defineServiceConfig, type Setting } from '@hopline/lifecycle';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';

@@ -1,5 +1,5 @@
 import { type DialectName, type JsonObject, outputModesOf } from '@hopline/a2a';
-import type { DoorOptions } from '@hopline/a2a-door';
+import type { DoorOptions } from '@hopline/a2a-server';
 import {
   type AgentCard,
   type AgentCardSettings,

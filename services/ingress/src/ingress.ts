@@ -1,7 +1,7 @@
-import { LIMITS, type Limits, openDoor } from '@hopline/a2a-door';
 import { Cors, registerA2A, serverOptions } from '@hopline/a2a-http';
+import { LIMITS, type Limits, openDoor } from '@hopline/a2a-server';
 import type { AgentInterface } from '@hopline/agent-card';
-import type { Authenticator, CorsRules, DoorTls } from '@hopline/auth';
+import type { Authenticator, CorsRules, DoorTls } from '@hopline/endpoint';
 import type { Profile } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import { LiveAgents, type Log } from '@hopline/log';

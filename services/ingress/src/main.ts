@@ -1,4 +1,4 @@
-import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/auth';
+import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/endpoint';
 import { runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { webhookRules } from '@hopline/webhook-guard';

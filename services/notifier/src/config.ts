@@ -1,6 +1,6 @@
 import { defineServiceConfig } from '@hopline/lifecycle';
+import { BEAT_MS, LEASE_MS } from '@hopline/log/shard-leases';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
-import { BEAT_MS, LEASE_MS } from '@hopline/shard-leases';
 import { WEBHOOK_SETTINGS } from '@hopline/webhook-guard';
 
 /** Settings of the notifier. */

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { backoffMs, type Log, LogConflict } from '@hopline/log';
-import { BEAT_MS, LEASE_MS, ShardLeases } from '@hopline/shard-leases';
+import { BEAT_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { Resolve, WebhookRules } from '@hopline/webhook-guard';
 import { type DeliveryContext, deliver } from './delivery.ts';
-import { Lanes } from './lanes.ts';
+import { Lanes } from './delivery-workers.ts';
 import { OwnedConfigs } from './owned-configs.ts';
 import type { RetryLimits } from './retry-policy.ts';
 import type { Trust } from './trusted-authorities.ts';

@@ -1,7 +1,7 @@
 import { DEFAULT_SETTINGS, EVENT_COST_MS_MAX, HOLD_MS_MAX } from '@hopline/coalesce';
 import { type Config, ConfigError, defineServiceConfig, type Settings } from '@hopline/lifecycle';
+import { BEAT_MS, LEASE_MS } from '@hopline/log/shard-leases';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
-import { BEAT_MS, LEASE_MS } from '@hopline/shard-leases';
 
 /**
  * Who is asked for an answer keeps nobody busy: the turn is over. Who is asked for credentials does: the agent's call goes on, with a slot, a connection and a work item kept alive, and as many

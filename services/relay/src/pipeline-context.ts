@@ -2,7 +2,7 @@ import type { CoalesceSettings } from '@hopline/coalesce';
 import type { Fact, MessageInput, TaskControl, TraceCarrier } from '@hopline/events';
 import type { FactLog } from '@hopline/log';
 import type { DropReason } from '@hopline/task';
-import type { InputKind, Outcome } from './books.ts';
+import type { InputKind, Outcome } from './input-ledger.ts';
 import type { Chunk } from './task-text.ts';
 
 /**

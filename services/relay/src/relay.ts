@@ -3,7 +3,7 @@ import { isTerminal } from '@hopline/a2a';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import { isVisible } from '@hopline/events';
 import { type Log, LogConflict } from '@hopline/log';
-import { BEAT_MS, LEASE_MS, ShardLeases } from '@hopline/shard-leases';
+import { BEAT_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { Shard, type ShardContext } from './shard.ts';
 import { IndexWrites, sideEffects } from './side-effects.ts';

@@ -14,8 +14,8 @@ import {
 import type { AgentInput, AgentRecord, Producer, TextInput } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
 import type { TextRun } from '@hopline/task';
-import type { Known } from './admission.ts';
-import { HeldTokens, heldKey, type Taken } from './held-tokens.ts';
+import type { Known } from './ordinal-deduplicator.ts';
+import { HeldTokens, heldKey, type Taken } from './pending-tokens.ts';
 
 export type Chunk = ChunkOf<undefined>;
 

@@ -1,6 +1,6 @@
 import { RETRIES_MAX } from '@hopline/agent';
+import { PACE_MAX } from '@hopline/agent/recording';
 import { MODEL_MS_MAX, SERVERS_MAX, STEPS_MAX } from '@hopline/agent-model/limits';
-import { PACE_MAX } from '@hopline/agent-recording';
 import { isAgentName } from '@hopline/events';
 import { Ajv, type ErrorObject } from 'ajv';
 import Type, { type Static, type TProperties } from 'typebox';

@@ -1,5 +1,5 @@
 import { OPENAI_BASE_URL_DEFAULT } from '@hopline/agent-model/limits';
-import { DOOR_SETTINGS, withDoorChecked } from '@hopline/auth';
+import { DOOR_SETTINGS, withDoorChecked } from '@hopline/endpoint';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { parseAgentEntry } from './agent-entry.ts';

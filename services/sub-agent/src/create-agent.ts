@@ -57,7 +57,7 @@ export async function createAgent(entry: AgentEntry, around: CreateAgentOptions)
     }
     case 'recording': {
       const { adapter: _adapter, path, ...rest } = options;
-      const { createRecordingAgent } = await import('@hopline/agent-recording');
+      const { createRecordingAgent } = await import('@hopline/agent/recording');
       return await createRecordingAgent({ ...rest, path: isAbsolute(path) ? path : join(folder, path) });
     }
   }

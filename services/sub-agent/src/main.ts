@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/auth';
+import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/endpoint';
 import { runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { parseAgentEntry } from './agent-entry.ts';

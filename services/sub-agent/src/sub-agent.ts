@@ -1,9 +1,9 @@
-import { LIMITS, openDoor } from '@hopline/a2a-door';
 import { Cors, registerA2A, serverOptions } from '@hopline/a2a-http';
+import { LIMITS, openDoor } from '@hopline/a2a-server';
 import { type Agent, type AgentSkill, serveAgent } from '@hopline/agent';
 import { agentCard, resumeExtension } from '@hopline/agent-card';
 import { PublishedCard } from '@hopline/agent-card/signing';
-import type { Authenticator, CorsRules, DoorTls } from '@hopline/auth';
+import type { Authenticator, CorsRules, DoorTls } from '@hopline/endpoint';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import type { Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Webhooks } from '@hopline/agent-a2a';
-import { isLoopback } from '@hopline/auth';
+import { isLoopback } from '@hopline/endpoint';
 import type { WakeUps } from '@hopline/log';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { discardBody } from './discard-body.ts';

@@ -1,5 +1,5 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
-import { readConversation } from '@hopline/conversation';
+import { readConversation } from '@hopline/context-history';
 import { createInputWriter, followTask, HandedBack, type Job, type LiveAgents, type Log, type StoredFacts } from '@hopline/log';
 import { SUPERVISOR } from '@hopline/task';
 import { ATTR, type Hop, type HopMetrics, type Logger, SPAN, startHop } from '@hopline/telemetry';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { arch, cpus, platform, release, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { findBinary } from '../../nats/nats-server.ts';
+import { findBinary } from '../../support/nats/nats-server.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
 /** Packages whose version moves a figure. */

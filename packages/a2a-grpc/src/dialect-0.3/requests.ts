@@ -1,5 +1,5 @@
 import { type JsonObject, present } from '@hopline/a2a';
-import { setPushParams } from '@hopline/a2a-proto-03';
+import { setPushParams } from '@hopline/a2a/dialect-0.3-proto';
 import { pushConfigIdsOf, taskIdOf } from './resource-names.ts';
 
 /** Requests of the 0.3 proto as the params that JSON-RPC of 0.3 has for the same. Resource names become ids; what is missing is left to the schemas. All throw INVALID_PARAMS. */

@@ -1,5 +1,5 @@
 import { type DialectName, namedDialect, paramsOfBody, paramsOfQuery, VERSION_HEADER, VERSION_QUERY } from '@hopline/a2a';
-import type { Door } from '@hopline/a2a-door';
+import type { Door } from '@hopline/a2a-server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { headerOf, jsonOf, queryOf } from '../read-request.ts';
 import { HTTP_METHODS } from './routes.ts';

@@ -1,0 +1,229 @@
+import type { TestContext } from 'node:test';
+import {
+  A2AError,
+  type DecodedEvent,
+  DIALECTS,
+  type DialectName,
+  decodeSse,
+  type JsonObject,
+  type Message,
+  type Operation,
+  type SseEvent,
+} from '@hopline/a2a';
+import { type DoorOptions, LIMITS, type Limits, openDoor } from '@hopline/a2a-server';
+import { TinyRelay } from '@hopline/a2a-server/tiny-relay';
+import { agentCard } from '@hopline/agent-card';
+import { type CardSigner, PublishedCard } from '@hopline/agent-card/signing';
+import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
+import type { HopMetrics, LogFields, Logger } from '@hopline/telemetry';
+import fastify from 'fastify';
+import { Cors, type CorsOptions } from './cors.ts';
+import { registerA2A } from './register-a2a.ts';
+import { serverOptions } from './server-options.ts';
+
+type Line = { level: string; fields: LogFields; message: string };
+
+export type Rig = {
+  url: string;
+  log: MemoryLog;
+  relay: TinyRelay;
+  lines: Line[];
+  /** Sum of each counter, count of each latency. */
+  totals: Record<string, number>;
+  /** Streams and waits that are open. */
+  open(): number;
+  /** Subscriptions to the log. */
+  following(): number;
+  close(): Promise<void>;
+  /** Another process on the same log. */
+  another(options?: Partial<DoorOptions>): Promise<Rig>;
+};
+
+type RigOptions = Partial<DoorOptions> & { memory?: MemoryLogOptions; cors?: CorsOptions; signer?: CardSigner };
+
+export async function openRig(t: TestContext, options: RigOptions = {}): Promise<Rig> {
+  const log = createMemoryLog({ shards: 1, ...options.memory });
+  const relay = new TinyRelay(log);
+  const stop = new AbortController();
+  const running = relay.run(stop.signal);
+  t.after(async () => {
+    relay.resume();
+    stop.abort();
+    await running;
+  });
+  return openProcess(t, log, relay, options);
+}
+
+async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, options: RigOptions): Promise<Rig> {
+  const limits: Limits = { ...LIMITS, ...options.limits };
+  const cors = options.cors && new Cors(options.cors);
+  const app = fastify(serverOptions(limits, undefined, cors));
+  const lines: Line[] = [];
+  const totals: Record<string, number> = {};
+  let following = 0;
+  const follow = log.facts.follow.bind(log.facts);
+  log.facts.follow = async (taskId, after, signal) => {
+    following += 1;
+    signal.addEventListener('abort', () => (following -= 1), { once: true });
+    return follow(taskId, after, signal);
+  };
+  const settings = { name: 'test', description: 'test', version: '0', url: 'http://127.0.0.1/', skills: [] };
+  const card = new PublishedCard(() => agentCard({ ...settings, capabilities: { streaming: true } }), options.signer);
+  const door = openDoor({
+    log,
+    role: 'supervisor',
+    profile: 'caipe',
+    logger: recordingLogger(lines),
+    metrics: countingMetrics(totals),
+    ...options,
+    limits,
+  });
+  registerA2A(app, door, { card, cors });
+  const url = await app.listen({ port: 0, host: '127.0.0.1' });
+  let closed: Promise<void> | undefined;
+  const close = () => (closed ??= app.close().then(() => undefined));
+  t.after(close);
+  const open = () => totals.openStreams ?? 0;
+  return {
+    url,
+    log,
+    relay,
+    lines,
+    totals,
+    open,
+    following: () => following,
+    close,
+    another: more => openProcess(t, log.another(), relay, { ...options, ...more }),
+  };
+}
+
+function countingMetrics(totals: Record<string, number>): HopMetrics {
+  const count = (name: string, n: number) => {
+    totals[name] = (totals[name] ?? 0) + n;
+  };
+  const instrument = (name: string) => ({ add: (n: number) => count(name, n), recordMs: () => count(name, 1) });
+  return new Proxy({}, { get: (_target, name) => instrument(String(name)) }) as HopMetrics;
+}
+
+function recordingLogger(lines: Line[]): Logger {
+  const at = (level: string) => (first: LogFields | string, message?: string) => {
+    lines.push(
+      typeof first === 'string' ? { level, fields: {}, message: first } : { level, fields: first, message: message ?? '' },
+    );
+  };
+  const logger = {
+    trace: at('trace'),
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    fatal: at('fatal'),
+  };
+  return { ...logger, child: () => recordingLogger(lines) } as Logger;
+}
+
+export type Method = Operation;
+export type CallOptions = {
+  dialect?: DialectName;
+  id?: unknown;
+  headers?: Record<string, string>;
+  path?: string;
+  signal?: AbortSignal;
+  query?: string;
+};
+
+export function userMessage(text: string, more: Partial<Message> = {}): Message {
+  return { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...more };
+}
+
+/** Params of a send in a dialect. */
+export function sendParams(
+  message: Message,
+  dialect: DialectName = '1.0',
+  more: { blocking?: boolean; historyLength?: number } = {},
+): JsonObject {
+  return DIALECTS[dialect].encodeSend({ message, blocking: true, ...more });
+}
+
+export async function post(rig: Rig, method: Method, params: unknown, options: CallOptions = {}): Promise<Response> {
+  const { dialect = '1.0', id = 1, path = '/', query = '', headers = {}, signal } = options;
+  const body = JSON.stringify({ jsonrpc: '2.0', id, method: DIALECTS[dialect].methods[method], params });
+  const version = dialect === '1.0' ? { 'a2a-version': '1.0' } : {};
+  return fetch(`${rig.url}${path}${query}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...version, ...headers },
+    body,
+    ...(signal && { signal }),
+  });
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects, and fails where it is not there.
+type Any = any;
+export type RpcAnswer = { jsonrpc: string; id: unknown; result?: Any; error?: { code: number; message: string; data: Any } };
+
+export async function call(rig: Rig, method: Method, params: unknown, options: CallOptions = {}): Promise<RpcAnswer> {
+  const response = await post(rig, method, params, options);
+  return (await response.json()) as RpcAnswer;
+}
+
+/** A frame as it came, and what it says. */
+export type Frame = SseEvent & { rpc: RpcAnswer; decoded: DecodedEvent };
+
+/** An open stream: read frames one by one, or all. */
+export class StreamReader {
+  readonly response: Response;
+  readonly #events: AsyncIterator<SseEvent>;
+  readonly #dialect: DialectName;
+
+  constructor(response: Response, dialect: DialectName) {
+    this.response = response;
+    this.#dialect = dialect;
+    if (response.headers.get('content-type')?.startsWith('text/event-stream') !== true)
+      throw new A2AError('INVALID_AGENT_RESPONSE');
+    this.#events = decodeSse(response.body as AsyncIterable<Uint8Array>)[Symbol.asyncIterator]();
+  }
+
+  async next(): Promise<Frame | undefined> {
+    const { done, value } = await this.#events.next();
+    if (done === true) return undefined;
+    const rpc = JSON.parse(value.data) as RpcAnswer;
+    return { ...value, rpc, decoded: DIALECTS[this.#dialect].decodeEvent(rpc.result) };
+  }
+
+  async take(count: number): Promise<Frame[]> {
+    const frames: Frame[] = [];
+    while (frames.length < count) {
+      const frame = await this.next();
+      if (frame === undefined) return frames;
+      frames.push(frame);
+    }
+    return frames;
+  }
+
+  async rest(): Promise<Frame[]> {
+    return this.take(Number.POSITIVE_INFINITY);
+  }
+
+  async cut(): Promise<void> {
+    await this.#events.return?.();
+    // A reader that has read nothing yet has not locked the body: it would stay open.
+    if (!this.response.bodyUsed) await this.response.body?.cancel();
+  }
+}
+
+export async function open(rig: Rig, method: Method, params: unknown, options: CallOptions = {}): Promise<StreamReader> {
+  return new StreamReader(await post(rig, method, params, options), options.dialect ?? '1.0');
+}
+
+/** One word per frame: task, working, completed, …, `=text` (begins), `+text` (appends), `.` (last chunk). */
+export function shape(frames: Frame[]): string[] {
+  return frames.map(({ decoded }) => {
+    if ('unknown' in decoded) return decoded.unknown;
+    const { event } = decoded;
+    if ('task' in event) return `task ${event.task.status.state.replace('TASK_STATE_', '').toLowerCase()}`;
+    if ('message' in event) return 'message';
+    if ('statusUpdate' in event) return event.statusUpdate.status.state.replace('TASK_STATE_', '').toLowerCase();
+    const { append, lastChunk, artifact } = event.artifactUpdate;
+    return `${append === true ? '+' : '='}${artifact.parts.map(part => part.text).join('')}${lastChunk === true ? '.' : ''}`;
+  });
+}

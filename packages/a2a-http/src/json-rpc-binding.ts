@@ -1,0 +1,92 @@
+import {
+  A2AError,
+  type A2AErrorCode,
+  DIALECTS,
+  type Dialect,
+  isAmbiguous,
+  namedDialect,
+  operationOf,
+  parseRequest,
+  type RpcId,
+  rpcFailure,
+  rpcSuccessAround,
+  SSE_CONTENT_TYPE,
+  sseFrame,
+  unversionedDialect,
+  VERSION_HEADER,
+  VERSION_QUERY,
+} from '@hopline/a2a';
+import { type Answer, type Door, operate, report } from '@hopline/a2a-server';
+import { isTaskId } from '@hopline/events';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { setErrorHeaders } from './error-headers.ts';
+import { doorRequest } from './operation-request.ts';
+import { headerOf, jsonOf, queryOf, readsEventsAlone } from './read-request.ts';
+import type { Framing } from './sse-sink.ts';
+
+const ALL = Object.values(DIALECTS);
+
+/** POST `/` and POST `/a2a` (C-27). One JSON-RPC request in, one JSON answer or one event stream out. Never throws. */
+export async function answerJsonRpc(door: Door, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+  let dialect = DIALECTS['1.0'];
+  let id: RpcId = null;
+  let taskId: string | undefined;
+  try {
+    const parsed = parseRequest(jsonOf(request.body));
+    id = 'request' in parsed ? parsed.request.id : parsed.id;
+    const named = namedDialect(headerOf(request, VERSION_HEADER), queryOf(request, VERSION_QUERY));
+    dialect = DIALECTS[named ?? '0.3'];
+    if ('error' in parsed) throw parsed.error;
+    const { method, params } = parsed.request;
+    if (named === undefined) dialect = unversionedDialect(method);
+    const operation = operationOf(dialect, method, ALL);
+    taskId = taskIdOf(params);
+    const ambiguous = named === undefined && isAmbiguous(method);
+    const understood = { dialect, ambiguous, params, framing: rpcFraming(id, taskId) };
+    const answer = await operate(door, operation, doorRequest(door, request, reply, understood));
+    return answer === 'streamed' ? undefined : sendResult(reply, id, answer);
+  } catch (thrown) {
+    const error = A2AError.from(thrown);
+    report(door, error);
+    return reply.sent ? undefined : sendError(reply, id, error, dialect, { taskId });
+  }
+}
+
+/** A frame repeats the id of its request (S0-5). */
+function rpcFraming(id: RpcId, taskId: string | undefined): Framing {
+  return { ...rpcSuccessAround(id), failure: (error, dialect) => rpcFailure(id, error, dialect, taskId) };
+}
+
+/** What a request calls its task, for the data of an error. */
+function taskIdOf(params: unknown): string | undefined {
+  const id = (params as { id?: unknown } | null)?.id;
+  return typeof id === 'string' && isTaskId(id) ? id : undefined;
+}
+
+function sendResult(reply: FastifyReply, id: RpcId, result: Exclude<Answer, 'streamed'>): FastifyReply {
+  const { before, after } = rpcSuccessAround(id);
+  return reply.type('application/json; charset=utf-8').send(`${before}${JSON.stringify(result)}${after}`);
+}
+
+/** What concerns the connection or the caller, not the request. */
+const OWN_STATUS: readonly A2AErrorCode[] = ['UNAUTHENTICATED', 'PERMISSION_DENIED', 'REQUEST_TOO_LARGE', 'UNAVAILABLE'];
+
+/**
+ * JSON-RPC says what went wrong in the body, and HTTP 200; only what concerns the connection or the caller has a status of its own. Before 1.0 a client that reads event streams alone gets that body as
+ * the one event of a stream, as [A2A 0.3] 7 has it for streaming methods: the SDK for Java takes JSON at this place for a stream without events and reports nothing, the one for Python a protocol
+ * error. To 1.0 it is JSON: so its conformance kit wants it (STREAM-SUB-003), and `@a2a-js/sdk` has no error of its own class otherwise.
+ */
+export function sendError(
+  reply: FastifyReply,
+  id: RpcId,
+  error: A2AError,
+  dialect: Dialect,
+  known: { status?: number; taskId?: string | undefined } = {},
+): FastifyReply {
+  const status = known.status ?? (OWN_STATUS.includes(error.code) ? error.row.http : 200);
+  const failure = rpcFailure(id, error, dialect.name, known.taskId);
+  setErrorHeaders(reply, error);
+  if (status !== 200 || dialect.name === '1.0' || !readsEventsAlone(reply.request)) return reply.code(status).send(failure);
+  const event = sseFrame({ data: JSON.stringify(failure) });
+  return reply.type(`${SSE_CONTENT_TYPE}; charset=utf-8`).header('cache-control', 'no-cache, no-transform').send(event);
+}

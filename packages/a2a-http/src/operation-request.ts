@@ -1,0 +1,26 @@
+import type { Door, DoorRequest } from '@hopline/a2a-server';
+import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { queryOf } from './read-request.ts';
+import { type Framing, SseSink } from './sse-sink.ts';
+
+/** A request of an HTTP binding as the door takes it. */
+export function doorRequest(
+  { limits }: Pick<Door, 'limits'>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  understood: Pick<DoorRequest, 'dialect' | 'ambiguous' | 'params'> & { framing: Framing },
+): DoorRequest {
+  const { framing, ...asked } = understood;
+  const named = understood.dialect.name === '1.0' ? EXTENSIONS_HEADER : LEGACY_EXTENSIONS_HEADER;
+  const gone = new AbortController();
+  reply.raw.once('close', () => gone.abort());
+  return {
+    ...asked,
+    headers: request.headers,
+    cursor: queryOf(request, 'cursor'),
+    gone: gone.signal,
+    nameExtensions: uris => void reply.header(named, uris.join(', ')),
+    openSink: (dialect, extensions) => new SseSink(reply, dialect, { framing, extensions, stallMs: limits.viewerStallMsMax }),
+  };
+}

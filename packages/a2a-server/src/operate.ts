@@ -1,0 +1,93 @@
+import { A2AError, type Operation } from '@hopline/a2a';
+import { A2A_METHOD, type A2aMethod, ATTR, type Hop, startHop, type TraceCarrier } from '@hopline/telemetry';
+import type { Answer, Door, DoorRequest, Operate } from './a2a-server.ts';
+import { firstOf, type RequestHeaders } from './authenticate.ts';
+import { extensionsOf, refuseUnoffered } from './offers.ts';
+import { extendedCard } from './operations/extended-card.ts';
+import { messageSend } from './operations/message-send.ts';
+import { messageStream } from './operations/message-stream.ts';
+import { pushCreate, pushDelete, pushGet, pushList } from './operations/push-configs.ts';
+import { tasksCancel } from './operations/tasks-cancel.ts';
+import { tasksGet } from './operations/tasks-get.ts';
+import { tasksList } from './operations/tasks-list.ts';
+import { tasksSubscribe } from './operations/tasks-subscribe.ts';
+
+/** Seconds after which a refused client may come back. */
+export const RETRY_AFTER_S = 1;
+
+const OPERATE: Readonly<Record<Operation, Operate>> = {
+  send: messageSend,
+  stream: messageStream,
+  get: tasksGet,
+  list: tasksList,
+  cancel: tasksCancel,
+  subscribe: tasksSubscribe,
+  createPush: pushCreate,
+  getPush: pushGet,
+  listPush: pushList,
+  deletePush: pushDelete,
+  extendedCard,
+};
+
+const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
+  send: A2A_METHOD.sendMessage,
+  stream: A2A_METHOD.sendStreamingMessage,
+  get: A2A_METHOD.getTask,
+  list: A2A_METHOD.listTasks,
+  cancel: A2A_METHOD.cancelTask,
+  subscribe: A2A_METHOD.subscribeToTask,
+  createPush: A2A_METHOD.createPushConfig,
+  getPush: A2A_METHOD.getPushConfig,
+  listPush: A2A_METHOD.listPushConfigs,
+  deletePush: A2A_METHOD.deletePushConfig,
+  extendedCard: A2A_METHOD.getExtendedCard,
+};
+
+/** Runs an operation in a span of its own, whatever the binding. Throws what the operation throws. */
+export async function operate(door: Door, operation: Operation, request: DoorRequest): Promise<Answer> {
+  const { dialect, ambiguous = false, params, headers, gone, openSink } = request;
+  const receivedAt = Date.now();
+  const attributes = { [ATTR.a2aMethod]: SPAN_OF[operation], [ATTR.a2aVersion]: dialect.name, [ATTR.role]: door.role };
+  const hop = startHop(SPAN_OF[operation], { kind: 'server', parent: traceOf(headers), attributes });
+  gone.addEventListener('abort', () => hop.end(), { once: true });
+  const leaving = AbortSignal.any([gone, door.streams.draining]);
+  const cursor = firstOf(headers, 'last-event-id') ?? request.cursor;
+  try {
+    const caller = await door.authenticate({ headers, tenant: tenantOf(request) });
+    refuseUnoffered(door, operation);
+    const extensions = extensionsOf(door, dialect.name, headers);
+    if (extensions.length > 0) request.nameExtensions?.(extensions);
+    const ask = { dialect, ambiguous, params, cursor, openSink, extensions, caller, hop, receivedAt, leaving };
+    return await hop.run(() => OPERATE[operation](door, ask));
+  } catch (thrown) {
+    endFailed(hop, A2AError.from(thrown));
+    throw thrown;
+  }
+}
+
+/** 1.0 alone has tenants; an empty one, or null, is none. Throws INVALID_PARAMS for anything else: whoever meant one must not be taken for somebody who did not. */
+function tenantOf({ dialect, params }: DoorRequest): string | undefined {
+  const { tenant = null } = (params ?? {}) as { tenant?: unknown };
+  if (dialect.name !== '1.0' || tenant === null || tenant === '') return undefined;
+  if (typeof tenant !== 'string') throw new A2AError('INVALID_PARAMS', { detail: 'params.tenant must be a string' });
+  return tenant;
+}
+
+/** Where the caller's trace goes on. */
+function traceOf(headers: RequestHeaders): TraceCarrier {
+  const traceparent = firstOf(headers, 'traceparent');
+  const tracestate = firstOf(headers, 'tracestate');
+  return { ...(traceparent !== undefined && { traceparent }), ...(tracestate !== undefined && { tracestate }) };
+}
+
+/** A client's mistake is no error of this span; a fault of ours is (OTel semantic conventions: SERVER spans). */
+function endFailed(hop: Hop, error: A2AError): void {
+  hop.set({ [ATTR.outcome]: error.code });
+  if (error.row.http >= 500) hop.fail(error.code);
+}
+
+/** Faults of ours go to the log; a client's mistake does not. */
+export function report(door: Door, error: A2AError): void {
+  if (error.code === 'INTERNAL_ERROR') door.logger.error({ code: error.code, err: error.cause }, 'request failed');
+  else if (error.code === 'UNAVAILABLE') door.logger.warn({ code: error.code, err: error.cause }, 'request refused');
+}

@@ -1,0 +1,46 @@
+import { A2AError, isInterrupted, isTerminal, type TaskState } from '@hopline/a2a';
+import type { Fact } from '@hopline/events';
+import type { TaskView } from '@hopline/task';
+import type { Ask, Door } from '../a2a-server.ts';
+import { waitAround, waitFor } from '../feed/wait-for.ts';
+import type { Admission } from './admit-message.ts';
+import type { Turn } from './turn.ts';
+import { takes } from './turn.ts';
+
+function isSettled(state: TaskState): boolean {
+  return isTerminal(state) || isInterrupted(state);
+}
+
+/**
+ * Says a message and waits until it is in its task (S1-3). Throws UNAVAILABLE when nobody takes it in time: it is stored all the same, and the error names its task.
+ */
+export async function acceptTurn(door: Door, ask: Ask, turn: Turn, admission: Admission): Promise<TaskView> {
+  const { feed } = turn.lease;
+  if (turn.start !== 'message' && feed.view !== undefined) {
+    await turn.say();
+    return feed.view;
+  }
+  const waiting = { timeoutMs: door.limits.firstFactMsMax, signal: ask.leaving };
+  const end = await waitAround(turn.say, feed, fact => takes(fact, admission), waiting);
+  if (end !== 'met') throw notTaken(feed.taskId);
+  return feed.view!;
+}
+
+/**
+ * Says a message and waits until its turn is over: the task has ended, or waits for somebody (S1-2). A wait that is cut short, by its limit or by the
+ * process's end, answers with the task as it is: better than an error, because the client learns its id.
+ */
+export async function settleTurn(door: Door, ask: Ask, turn: Turn, admission: Admission): Promise<TaskView> {
+  const { feed } = turn.lease;
+  await acceptTurn(door, ask, turn, admission);
+  // As it is now, not as it was when the message was taken: what settled it in between is not waited for again.
+  if (!isSettled(feed.view!.task.status.state)) {
+    const settles = (fact: Fact) => fact.kind === 'status.changed' && isSettled(fact.event.statusUpdate.status.state);
+    await waitFor(feed, settles, { timeoutMs: door.limits.blockingWaitMsMax, signal: ask.leaving });
+  }
+  return feed.view!;
+}
+
+export function notTaken(taskId: string): A2AError {
+  return new A2AError('UNAVAILABLE', { detail: 'the message is stored, but nobody has taken it yet', taskId });
+}

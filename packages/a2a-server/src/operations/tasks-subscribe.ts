@@ -1,0 +1,49 @@
+import { A2AError, type Dialect } from '@hopline/a2a';
+import { type Cursor, parseCursor } from '@hopline/events';
+import type { Answer, Ask, Door } from '../a2a-server.ts';
+import type { TaskFeed } from '../feed/task-feed.ts';
+import { openViewer } from '../stream/open-viewer.ts';
+import { acquireTask, hasEnded } from './admit-message.ts';
+import { dialectFor } from './task-dialect.ts';
+
+/**
+ * SubscribeToTask, tasks/resubscribe. With a cursor: exactly what follows it, also of a task that has ended. Without: the task as it is, then what follows;
+ * of a task that has ended 1.0 and the legacy form (S4-37) demand UNSUPPORTED_OPERATION, and 0.3, which says nothing, gets the task and the end. Stays open while the task waits for an answer.
+ */
+export async function tasksSubscribe(door: Door, ask: Ask): Promise<Answer> {
+  const { taskId } = ask.dialect.decodeSubscribe(ask.params);
+  const leave = door.streams.enter();
+  try {
+    const { feed, release } = await acquireTask(door, ask, taskId);
+    const after = cursorFor(feed, ask.cursor);
+    const dialect = dialectFor(ask, feed.view!.task);
+    const refusal = refusalOf(dialect, feed, after);
+    if (refusal !== undefined) {
+      release();
+      throw refusal;
+    }
+    const viewer = openViewer(door, { ...ask, dialect }, false, () => {
+      release();
+      leave();
+    });
+    if (after === undefined) viewer.followFromSnapshot(feed);
+    else if (after !== 'bad') viewer.follow(feed, after);
+    return 'streamed';
+  } catch (thrown) {
+    leave();
+    throw thrown;
+  }
+}
+
+function refusalOf(dialect: Dialect, feed: TaskFeed, after: Cursor | 'bad' | undefined): A2AError | undefined {
+  const { taskId } = feed;
+  if (after === 'bad') return new A2AError('INVALID_PARAMS', { detail: 'the cursor is none of this task', taskId });
+  if (after === undefined && feed.ended && dialect.name !== '0.3') return hasEnded(taskId);
+  return undefined;
+}
+
+function cursorFor(feed: TaskFeed, text: string | undefined): Cursor | 'bad' | undefined {
+  if (text === undefined) return undefined;
+  const cursor = parseCursor(text);
+  return cursor === undefined || cursor.generation > (feed.view?.generation ?? 0) ? 'bad' : cursor;
+}

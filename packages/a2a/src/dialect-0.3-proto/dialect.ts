@@ -1,0 +1,41 @@
+import type { Dialect, PushForm } from '../dialect.ts';
+import { withJsonFieldNames } from '../dialect-1.0/json-names.ts';
+import { DIALECTS } from '../dialects.ts';
+import { isObject, type JsonObject } from '../json-value.ts';
+import { protoResult, protoTask } from './objects.ts';
+import { protoPushConfig, protoPushConfigs, setPushParams } from './push.ts';
+import { sendParams } from './requests.ts';
+
+const json = DIALECTS['0.3'];
+
+/** What is no object is left to the schema of the JSON form. */
+const objectOr = (params: unknown, read: (object: JsonObject) => JsonObject): unknown =>
+  isObject(params) ? read(params) : params;
+
+/** Requests about a configuration name it by what stands in the path: `taskId`, and `id` of its own. */
+const named = ({ taskId, id }: JsonObject): JsonObject => ({
+  id: taskId,
+  ...(id !== undefined && { pushNotificationConfigId: id }),
+});
+
+const push: PushForm = {
+  decodeCreate: params => json.push.decodeCreate(objectOr(params, body => setPushParams(body.taskId, body))),
+  decodeGet: params => json.push.decodeGet(objectOr(params, named)),
+  decodeList: params => json.push.decodeList(objectOr(params, named)),
+  decodeDelete: params => json.push.decodeDelete(objectOr(params, named)),
+  encode: config => protoPushConfig(json.push.encode(config)),
+  encodeList: (configs, next) => protoPushConfigs(json.push.encodeList(configs, next) as JsonObject[]),
+  deleted: {},
+};
+
+/** A2A 0.3 as its Protocol Buffers definition writes it in JSON: what HTTP+JSON of 0.3 speaks. Another notation of the same dialect, so it has its name. */
+export const dialect03Proto: Dialect = {
+  ...json,
+  push,
+  decodeSend: params => json.decodeSend(objectOr(params, sendParams)),
+  decodeGet: params => json.decodeGet(objectOr(params, withJsonFieldNames)),
+  encodeTask: task => protoTask(json.encodeTask(task)),
+  encodeEvent: event => protoResult(json.encodeEvent(event)),
+  encodeSnapshot: task => json.encodeSnapshot(task).map(protoResult),
+  encodeSendResult: result => protoResult(json.encodeSendResult(result)),
+};

@@ -1,0 +1,40 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Agent, AgentEvent, AgentSkill, Turn } from '../agent.ts';
+import { dueTimes, type Pace } from './pace.ts';
+import { loadRecording } from './recording.ts';
+
+export type RecordingOptions = {
+  /** JSON lines, see the README. Read once, here. */
+  path: string;
+  /** Default: `recorded` when every text line has its time, else `packets`. */
+  pace?: Pace;
+  description?: string;
+};
+
+const SKILL: AgentSkill = { id: 'playback', name: 'Playback', description: 'Plays a recorded answer', tags: ['recording'] };
+
+/** An agent that answers every message with the same recorded stream. Rejects with RecordingError when the file cannot be played. */
+export async function createRecordingAgent(options: RecordingOptions): Promise<Agent> {
+  const recording = await loadRecording(options.path);
+  const pace = options.pace ?? (recording.offsetsMs ? 'recorded' : 'packets');
+  const due = dueTimes(recording, pace);
+  return {
+    description: options.description ?? 'Plays a recorded answer token by token.',
+    skills: async () => [SKILL],
+    run: turn => play(recording.tokens, due, turn),
+    close: async () => {},
+  };
+}
+
+async function* play(tokens: string[], due: (index: number) => number, turn: Turn): AsyncGenerator<AgentEvent> {
+  const start = performance.now();
+  for (const [index, text] of tokens.entries()) {
+    // Against the clock of the turn, not the token before: a late timer does not slow the stream down.
+    const waitMs = due(index) - (performance.now() - start);
+    if (waitMs > 0) await delay(waitMs, undefined, { signal: turn.signal });
+    if (turn.signal.aborted) return;
+    // The attempt is part of the id: the tokens of a second attempt are new, not repeated deliveries of the first one's.
+    yield { type: 'text', text, id: `${turn.attempt}.${index}` };
+  }
+  yield { type: 'done' };
+}

@@ -1,0 +1,11 @@
+export { authFromSettings } from './auth-settings.ts';
+export type { Authenticator, AuthOptions, Headers } from './authenticator.ts';
+export { createAuthenticator } from './authenticator.ts';
+export type { Caller } from './caller.ts';
+export type { CorsRules } from './cors-settings.ts';
+export { corsFromSettings } from './cors-settings.ts';
+export { DOOR_SETTINGS, withDoorChecked } from './endpoint-settings.ts';
+export type { DoorTls } from './endpoint-tls.ts';
+export { TLS_HANDSHAKE_MS_MAX } from './endpoint-tls.ts';
+export { isLoopback } from './loopback.ts';
+export { tlsFromSettings } from './tls-settings.ts';

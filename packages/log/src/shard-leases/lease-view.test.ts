@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { LeaseValue } from '../log.ts';
+import { LeaseView } from './lease-view.ts';
+
+const keys = { member: 'relay', shard: 'shard' };
+const LEASE_MS = 100;
+
+function viewOf(entries: Record<string, LeaseValue>, atMs = 0): LeaseView {
+  const view = new LeaseView(keys, LEASE_MS);
+  let revision = 0;
+  for (const [key, value] of Object.entries(entries)) {
+    revision += 1;
+    view.apply({ type: 'entry', key, value, revision }, atMs);
+  }
+  return view;
+}
+
+test('whose heartbeat stood still for a lease is dead, to the millisecond', () => {
+  const view = viewOf({ 'relay.a': { owner: 'a', beat: 1 } });
+  assert.deepEqual([...view.leases(1, LEASE_MS).live], ['a']);
+  assert.deepEqual([...view.leases(1, LEASE_MS + 1).live], []);
+  view.apply({ type: 'entry', key: 'relay.a', value: { owner: 'a', beat: 2 }, revision: 2 }, LEASE_MS + 1);
+  assert.deepEqual([...view.leases(1, LEASE_MS + 1).live], ['a']);
+});
+
+test('after a sleep of its own it forgives the silence of the others', () => {
+  const view = viewOf({ 'relay.a': { owner: 'a', beat: 1 } });
+  view.forgive(10_000);
+  assert.deepEqual([...view.leases(1, 10_000 + LEASE_MS).live], ['a']);
+});
+
+test('a shard that was let go has no owner, and one whose lease is gone is not there', () => {
+  const view = viewOf({ 'shard.0': { owner: 'a' }, 'shard.1': { owner: '', checkpoint: 7 } });
+  assert.deepEqual([...view.leases(3, 0).owners], [[0, 'a']]);
+  assert.equal(view.shard(1)?.value.checkpoint, 7);
+  view.apply({ type: 'entry', key: 'shard.0', value: undefined, revision: 3 }, 0);
+  assert.deepEqual([...view.leases(3, 0).owners], []);
+});
+
+test('the keys of another service are not seen', () => {
+  const view = viewOf({
+    'notifier.n': { owner: 'n', beat: 1 },
+    'notifier-shard.0': { owner: 'n' },
+    'relay.a': { owner: 'a', beat: 1 },
+    'shard.1': { owner: 'a' },
+  });
+  const { live, owners } = view.leases(2, 0);
+  assert.deepEqual([...live], ['a']);
+  assert.deepEqual([...owners], [[1, 'a']]);
+});

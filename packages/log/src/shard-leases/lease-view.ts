@@ -1,0 +1,60 @@
+import type { Change } from '../key-value.ts';
+import type { LeaseValue } from '../log.ts';
+import type { Leases } from './fair-share.ts';
+
+/** What stands before the dot in a service's keys: `<member>.<instance>` is a heartbeat, `<shard>.<number>` says who owns a shard. Two services never share one. */
+export type LeaseKeys = { readonly member: string; readonly shard: string };
+
+export const memberKey = (keys: LeaseKeys, instance: string): string => `${keys.member}.${instance}`;
+export const shardKey = (keys: LeaseKeys, shard: number): string => `${keys.shard}.${shard}`;
+
+type Seen = { value: LeaseValue; revision: number; changedAtMs: number };
+
+/**
+ * The lease bucket as this process sees it. Another one lives while its heartbeat keeps changing, judged by the observer's own monotonic clock:
+ * clocks of two machines are never compared, and nothing depends on the server's expiry timer.
+ */
+export class LeaseView {
+  readonly #entries = new Map<string, Seen>();
+  readonly #keys: LeaseKeys;
+  readonly #leaseMs: number;
+
+  /** A process whose heartbeat stood still for `leaseMs` is taken for dead. */
+  constructor(keys: LeaseKeys, leaseMs: number) {
+    this.#keys = keys;
+    this.#leaseMs = leaseMs;
+  }
+
+  /** The bucket comes anew. */
+  clear(): void {
+    this.#entries.clear();
+  }
+
+  apply(change: Extract<Change<LeaseValue>, { type: 'entry' }>, nowMs: number): void {
+    if (change.value === undefined) this.#entries.delete(change.key);
+    else this.#entries.set(change.key, { value: change.value, revision: change.revision, changedAtMs: nowMs });
+  }
+
+  /** Everybody's silence up to `nowMs` is forgiven: this process was asleep and has seen nothing. */
+  forgive(nowMs: number): void {
+    for (const entry of this.#entries.values()) entry.changedAtMs = nowMs;
+  }
+
+  shard(shard: number): { value: LeaseValue; revision: number } | undefined {
+    return this.#entries.get(shardKey(this.#keys, shard));
+  }
+
+  leases(shards: number, nowMs: number): Leases {
+    const live = new Set<string>();
+    const members = memberKey(this.#keys, '');
+    for (const [key, { value, changedAtMs }] of this.#entries) {
+      if (key.startsWith(members) && nowMs - changedAtMs <= this.#leaseMs) live.add(value.owner);
+    }
+    const owners = new Map<number, string>();
+    for (let shard = 0; shard < shards; shard++) {
+      const owner = this.shard(shard)?.value.owner;
+      if (owner !== undefined && owner !== '') owners.set(shard, owner);
+    }
+    return { shards, live, owners };
+  }
+}

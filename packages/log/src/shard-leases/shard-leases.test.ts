@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LogUnavailable } from '../errors.ts';
+import { createMemoryLog, type MemoryLog } from '../memory/memory-log.ts';
+import { type LeaseContext, ShardLeases } from './shard-leases.ts';
+
+const RELAY = { member: 'relay', shard: 'shard' };
+const NOTIFIER = { member: 'notifier', shard: 'notifier-shard' };
+const SHARDS = 8;
+
+type Member = { leases: ShardLeases; running: Map<number, number>; events: string[] };
+
+async function member(log: MemoryLog, instance: string, options: Partial<LeaseContext> = {}): Promise<Member> {
+  const running = new Map<number, number>();
+  const events: string[] = [];
+  const leases = new ShardLeases({
+    store: log.leases,
+    keys: RELAY,
+    shards: SHARDS,
+    instance,
+    beatMs: 20,
+    leaseMs: 400,
+    now: () => performance.now(),
+    acquired: (shard, checkpoint) => {
+      running.set(shard, checkpoint);
+      events.push(`+${shard}`);
+    },
+    released: async shard => {
+      const checkpoint = running.get(shard) ?? 0;
+      running.delete(shard);
+      events.push(`-${shard}`);
+      return checkpoint;
+    },
+    checkpointOf: shard => running.get(shard) ?? 0,
+    fault: () => {},
+    ...options,
+  });
+  await leases.start();
+  return { leases, running, events };
+}
+
+async function until(fine: () => boolean): Promise<void> {
+  while (!fine()) await new Promise(resolve => setTimeout(resolve, 5));
+}
+
+test('two share the shards, one takes all when the other stops, and a checkpoint is handed on', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const a = await member(log.another(), 'a');
+  const b = await member(log.another(), 'b');
+  await until(() => a.running.size === 4 && b.running.size === 4);
+  const [shard] = a.running.keys();
+  a.running.set(shard!, 42);
+  await a.leases.stop();
+  assert.equal(a.running.size, 0);
+  await until(() => b.running.size === SHARDS);
+  assert.equal(b.running.get(shard!), 42);
+  await b.leases.stop();
+});
+
+test('the shards of one that dies without a word are taken after its lease', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const own = log.another();
+  const a = await member(own, 'a');
+  const b = await member(log.another(), 'b');
+  await until(() => b.running.size === 4);
+  await own.close();
+  await until(() => b.running.size === SHARDS);
+  // Only ends the dead one's timer: its log is closed.
+  await a.leases.stop().catch(() => {});
+  await b.leases.stop();
+});
+
+test('services under keys of their own do not see each other: each owns every shard', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const relay = await member(log.another(), 'one');
+  const notifier = await member(log.another(), 'one', { keys: NOTIFIER });
+  const beat = async () => (await log.leases.get('notifier.one'))?.value.beat ?? 0;
+  const before = await beat();
+  while ((await beat()) < before + 5) await new Promise(resolve => setTimeout(resolve, 5));
+  for (const { running, events } of [relay, notifier]) {
+    assert.equal(running.size, SHARDS);
+    assert.equal(events.length, SHARDS, 'nothing was let go');
+  }
+  assert.equal((await log.leases.get('shard.0'))?.value.owner, 'one');
+  assert.equal((await log.leases.get('notifier-shard.0'))?.value.owner, 'one');
+  await relay.leases.stop();
+  assert.equal(await log.leases.get('relay.one'), undefined);
+  assert.equal((await log.leases.get('notifier-shard.0'))?.value.owner, 'one');
+  await notifier.leases.stop();
+});
+
+test('a shard somebody else has taken meanwhile is stopped and not begun again', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const a = await member(log.another(), 'a');
+  await log.leases.put('shard.3', { owner: 'thief' });
+  await a.leases.restart(3);
+  assert.equal(a.running.has(3), false);
+  assert.equal(a.leases.held.has(3), false);
+  await a.leases.restart(5);
+  assert.equal(a.running.has(5), true);
+  assert.deepEqual(a.events.slice(-2), ['-5', '+5']);
+  await a.leases.stop();
+});
+
+/** The log of a process whose reads of single keys do as `get` says. */
+function reading(log: MemoryLog, get: MemoryLog['leases']['get']): { own: MemoryLog; get: MemoryLog['leases']['get'] } {
+  const own = log.another();
+  const before = own.leases.get.bind(own.leases);
+  own.leases.get = get;
+  return { own, get: before };
+}
+
+test('a shard that failed because the log was away begins again when it is back, however long that takes', {
+  timeout: 20_000,
+}, async () => {
+  let asked = 0;
+  const { own, get } = reading(createMemoryLog(), async key => {
+    asked += 1;
+    if (asked <= 3) throw new LogUnavailable('the log did not answer');
+    return get(key);
+  });
+  const a = await member(own, 'a');
+  await a.leases.restart(5);
+  assert.deepEqual(a.events.slice(-2), ['-5', '+5']);
+  assert.equal(asked, 4);
+  await a.leases.stop();
+});
+
+test('a shard that is let go and taken again while it begins again is begun once: two would write against each other', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const asked = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<void>();
+  const { own, get } = reading(log, async key => {
+    const entry = await get(key);
+    asked.resolve();
+    await answered.promise;
+    return entry;
+  });
+  const a = await member(own, 'a');
+  const restarted = a.leases.restart(5);
+  await asked.promise;
+  const begun = () => a.events.filter(event => event === '+5').length;
+  // Nobody alive: the next round lets the shard go, and takes it.
+  await log.leases.put('shard.5', { owner: 'thief' });
+  await until(() => begun() === 2);
+  answered.resolve();
+  await restarted;
+  assert.equal(begun(), 2);
+  assert.equal(a.leases.held.has(5), true);
+  await a.leases.stop();
+});

@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { generateKeyPairSync, hash, randomUUID } from 'node:crypto';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Fold } from '@hopline/a2a';
+import { BEGINNING, createClient, type StreamItem } from '@hopline/client';
+import { build } from 'esbuild';
+import { type ForeignAgent, startForeignAgent } from '../../support/agents/remote-agent.ts';
+import { Cluster } from '../../support/cluster/cluster.ts';
+import { ServiceProcess } from '../../support/cluster/service-process.ts';
+import { freePort } from '../../support/nats/nats-server.ts';
+import { Chromium, chromiumPath, type Page } from './chromium.ts';
+import { startWebOrigin, type WebOrigin } from './web-origin.ts';
+
+const EXAMPLE = new URL('../../../infra/examples/web-page/index.html', import.meta.url);
+const TOKENS = Array.from({ length: 160 }, (_, index) => `${index} 🎯\n`);
+const ANSWER = TOKENS.join('');
+/** A page has some of the first half when it is cut; the other half is said while its ingress is dead. */
+const BEFORE_CUT = 10;
+const HALF = TOKENS.length / 2;
+const TEST_MS_MAX = 120_000;
+const ANSWER_MS_MAX = 60_000;
+const API_KEY = `key-${randomUUID()}`;
+
+const path = chromiumPath();
+const options = {
+  timeout: TEST_MS_MAX,
+  skip: path === undefined && 'no Chromium: install one (apt-get install chromium), or name one in CHROMIUM_PATH',
+};
+
+let folder: string;
+let foreign: ForeignAgent;
+let cluster: Cluster;
+let listed: WebOrigin;
+let other: WebOrigin;
+let browser: Chromium;
+/** The stream of the task that began last was cut: its agent goes on. */
+let cut = Promise.withResolvers<void>();
+
+before(async () => {
+  if (path === undefined) return;
+  [listed, other] = [await startWebOrigin(), await startWebOrigin()];
+  folder = await mkdtemp(join(tmpdir(), 'browser-'));
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  await writeFile(join(folder, 'card.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  await writeFile(join(folder, 'keys.json'), JSON.stringify([{ key_sha256: hash('sha256', API_KEY), subject: 'ann' }]));
+  foreign = await startForeignAgent({
+    dialect: '0.3',
+    script: async function* ({ text }) {
+      const { promise: wasCut } = cut;
+      for (const [index, token] of TOKENS.entries()) {
+        if (index === HALF && text.includes('be cut')) await wasCut;
+        yield { token };
+        yield { pause: 5 };
+      }
+      yield { complete: true };
+    },
+  });
+  cluster = await Cluster.start({
+    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    env: { HOPLINE_CORS_ORIGINS: `https://app.example,${listed.origin}`, HOPLINE_CARD_KEY_FILE: join(folder, 'card.pem') },
+  });
+  const page = { type: 'text/html', body: await readFile(EXAMPLE) };
+  for (const place of [listed, other]) place.documents.set('/', page);
+  // As strict as a page can be that runs a script at all and asks one server: above all, no code out of text.
+  const policy = `default-src 'none'; script-src 'self'; connect-src http://127.0.0.1:*`;
+  const client = '<!doctype html><script type="module" src="/client.js"></script>';
+  listed.documents.set('/client', { type: 'text/html', body: client, policy });
+  listed.documents.set('/client.js', { type: 'text/javascript', body: await bundledClient() });
+  browser = await Chromium.start(path);
+});
+
+after(async () => {
+  await browser?.[Symbol.asyncDispose]();
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+  await listed?.[Symbol.asyncDispose]();
+  await other?.[Symbol.asyncDispose]();
+  if (folder !== undefined) await rm(folder, { recursive: true });
+});
+
+/** Ingress dies in the middle of a stream, and comes back on its port when more has been said. */
+async function restartIngress(): Promise<void> {
+  const [ingress] = cluster.ingresses;
+  await ingress!.kill('SIGKILL');
+  cut.resolve();
+  await ingress!.start();
+}
+
+const lineCount = `[...document.querySelectorAll('[title=streaming_result]')].map(e => e.textContent).join('').split('\\n').length`;
+const ask = (page: Page, url: string, text: string) =>
+  page.evaluate(`
+    document.forms[0].url.value = '${url}/';
+    document.forms[0].text.value = '${text}';
+    document.forms[0].requestSubmit();`);
+
+test(
+  'S3-31 the example asks, is cut in mid-stream, resumes by its cursor, and shows what stands in the log',
+  options,
+  async () => {
+    cut = Promise.withResolvers();
+    const page = await browser.open(`${listed.origin}/`);
+    await ask(page, cluster.url, 'be cut');
+    await page.until(`${lineCount} > ${BEFORE_CUT}`, ANSWER_MS_MAX);
+    const asked = page.requests.length;
+    await restartIngress();
+    await page.until(`/COMPLETED/.test(document.querySelector('#state').textContent)`, ANSWER_MS_MAX);
+    const { task, artifacts } = await foldOf(cluster.url, await taskIdOf(page));
+    assert.equal(task?.status.state, 'TASK_STATE_COMPLETED');
+    const shown = await page.evaluate<[string, string][]>(
+      `[...document.querySelectorAll('#answer pre')].map(e => [e.id, e.textContent])`,
+    );
+    assert.deepEqual(
+      shown,
+      [...artifacts.values()].map(({ artifactId, text }) => [artifactId, text]),
+    );
+    assert.equal(textNamed(artifacts, 'streaming_result'), ANSWER);
+    const resumed = page.requests.slice(asked).filter(({ method }) => method === 'POST');
+    assert.ok(resumed.length > 0);
+    for (const { headers, body } of resumed) {
+      assert.match(body, /"SubscribeToTask"/);
+      assert.match(headers['last-event-id'] ?? '', /^\d+\.\d+$/);
+    }
+  },
+);
+
+test('S3-31 the client, bundled, under a strict policy: streams, is cut, resumes; every event once', options, async () => {
+  cut = Promise.withResolvers();
+  const page = await browser.open(`${listed.origin}/client`);
+  await page.evaluate(`
+      globalThis.items = [];
+      globalThis.running = (async () => {
+        for await (const item of createClient({ url: '${cluster.url}' }).stream('be cut')) items.push(item);
+      })();
+      undefined`);
+  await page.until(`items.filter(({ event }) => event?.artifactUpdate).length > ${BEFORE_CUT}`, ANSWER_MS_MAX);
+  assert.equal(await page.evaluate(`items.some(({ event }) => /COMPLETED/.test(event?.statusUpdate?.status.state))`), false);
+  await restartIngress();
+  await page.evaluate('running');
+  const items = await page.evaluate<StreamItem[]>('items');
+  const taskId = await page.evaluate<string>('items[0].event.task.id');
+  assert.deepEqual(items, await itemsOf(cluster.url, taskId));
+  const { artifacts } = await foldOf(cluster.url, taskId);
+  assert.equal(textNamed(artifacts, 'streaming_result'), ANSWER);
+  assert.ok(page.requests.some(({ headers, body }) => 'last-event-id' in headers && /SubscribeToTask/.test(body)));
+  assert.deepEqual(
+    page.faults.filter(fault => /eval|Content Security Policy|CORS/i.test(fault)),
+    [],
+  );
+});
+
+test('S4-5 a page verifies the card with the key that the door publishes, and reads its ETag', options, async () => {
+  const page = await browser.open(`${listed.origin}/client`);
+  const { agent, signature, forged, etag, tag } = await page.evaluate<Record<string, string>>(`(async () => {
+      const published = await fetch('${cluster.url}/.well-known/jwks.json');
+      const { keys } = await published.json();
+      const keyOf = async kid => keys.find(key => key.kid === kid);
+      const card = await createClient({ url: '${cluster.url}' }).card({ keyOf });
+      const known = { headers: { 'if-none-match': published.headers.get('etag') }, cache: 'no-store' };
+      const again = await fetch('${cluster.url}/.well-known/jwks.json', known);
+      const forging = async (...asked) => new Response((await (await fetch(...asked)).text()).replace('Hopline', 'Hopl1ne'));
+      const forged = createClient({ url: '${cluster.url}', fetch: forging }).card({ keyOf });
+      const told = { forged: await forged.catch(({ code }) => code), etag: again.status, tag: published.headers.get('etag') };
+      return { agent: card.agent.name, signature: card.signature.whole, ...told };
+    })()`);
+  assert.deepEqual([agent, signature, forged, etag], ['Hopline', true, 'INVALID_AGENT_RESPONSE', 304]);
+  assert.match(tag!, /^"[0-9a-f]{32}"$/);
+});
+
+test("S0-46 a page asks a sub-agent at the agent's own door", options, async () => {
+  const page = await browser.open(`${listed.origin}/`);
+  await ask(page, cluster.agents[0]!.url, 'count');
+  await page.until(`/COMPLETED/.test(document.querySelector('#state').textContent)`, ANSWER_MS_MAX);
+  const shown = await page.evaluate<string>(`document.querySelector('#answer').textContent`);
+  assert.ok(shown.includes(ANSWER));
+});
+
+test(
+  'a page of an origin that is not on the list gets nothing: its preflight is refused, and no task begins',
+  options,
+  async () => {
+    const asked = foreign.requests.length;
+    const page = await browser.open(`${other.origin}/`);
+    const result = `fetch('${cluster.url}/.well-known/agent-card.json').then(() => 'read', error => error.name)`;
+    assert.equal(await page.evaluate(result), 'TypeError');
+    await ask(page, cluster.url, 'count');
+    await page.until(`document.querySelector('#state').textContent.startsWith('not reached')`, ANSWER_MS_MAX);
+    assert.equal(await page.evaluate(`document.querySelector('#answer').textContent`), '');
+    assert.ok(page.faults.some(fault => fault.includes('CORS')));
+    assert.equal(foreign.requests.length, asked);
+  },
+);
+
+test('S4-4 a page without a key reads that it needs one; with one in a header it is served', options, async t => {
+  const env = {
+    NATS_URL: cluster.nats.url,
+    HOPLINE_CORS_ORIGINS: listed.origin,
+    HOPLINE_AUTH_API_KEYS_FILE: join(folder, 'keys.json'),
+  };
+  const asking = new ServiceProcess({ service: 'ingress', instance: 'ingress-asking', env }, await freePort());
+  t.after(() => asking.kill());
+  await asking.start();
+  const page = await browser.open(`${listed.origin}/client`);
+  const listedBy = (headers: object) =>
+    page.evaluate(
+      `createClient({ url: '${asking.url}', headers: ${JSON.stringify(headers)} }).list().then(({ tasks }) => tasks.length, ({ code }) => code)`,
+    );
+  assert.equal(await listedBy({}), 'UNAUTHENTICATED');
+  assert.equal(await listedBy({ 'x-api-key': API_KEY }), 0);
+  const challenge = `fetch('${asking.url}/tasks', { headers: { 'a2a-version': '1.0' } }).then(({ headers }) => headers.get('www-authenticate'))`;
+  assert.match(await page.evaluate<string>(challenge), /^ApiKey /);
+});
+/** As an application's bundler makes it of the package. */
+async function bundledClient(): Promise<Uint8Array> {
+  const { outputFiles } = await build({
+    stdin: {
+      contents: `import { createClient } from '@hopline/client'; Object.assign(globalThis, { createClient });`,
+      resolveDir: fileURLToPath(new URL('../..', import.meta.url)),
+    },
+    bundle: true,
+    format: 'esm',
+    platform: 'browser',
+    write: false,
+  });
+  return outputFiles[0]!.contents;
+}
+
+/** What the log has of a task, from its first event. */
+async function itemsOf(url: string, taskId: string): Promise<StreamItem[]> {
+  const items: StreamItem[] = [];
+  for await (const item of createClient({ url }).subscribe(taskId, { cursor: BEGINNING })) items.push(item);
+  return items;
+}
+
+async function foldOf(url: string, taskId: string): Promise<Fold> {
+  const fold = new Fold();
+  for (const item of await itemsOf(url, taskId)) {
+    assert.ok('event' in item, 'a gap');
+    fold.add(item.event);
+  }
+  assert.deepEqual(fold.violations, []);
+  return fold;
+}
+
+function textNamed(artifacts: Fold['artifacts'], name: string): string {
+  return [...artifacts.values()]
+    .filter(one => one.name === name)
+    .map(({ text }) => text)
+    .join('');
+}
+
+/** Of the task that a page continued. */
+async function taskIdOf({ requests }: Page): Promise<string> {
+  const { body } = requests.find(one => one.body.includes('SubscribeToTask'))!;
+  return (JSON.parse(body) as { params: { id: string } }).params.id;
+}

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Fold } from '@hopline/a2a';
+import type { Log } from '@hopline/log';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { countingTokens } from '../support/agents/counting-agent.ts';
+import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { collect, type Frame, frames, messageParams, rpc } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
+import { keepFactsFor } from '../support/cluster/short-retention.ts';
+
+/** Some ten seconds of text, of which the log keeps three. */
+const TOKENS = countingTokens(500);
+const MAX_AGE_MS = 3_000;
+const CARRY_AFTER_MS = 700;
+
+let foreign: ForeignAgent;
+let cluster: Cluster;
+let log: Log;
+
+function* play(text: string, turn: number): Generator<Step> {
+  if (text === 'ask' && turn === 1) return yield { inputRequired: 'Which one?' };
+  for (const token of text === 'count' ? TOKENS : ['done']) yield* [{ token }, { pause: 20 }] as Step[];
+  yield { complete: true };
+}
+
+before(async () => {
+  foreign = await startForeignAgent({ dialect: '0.3', script: ({ text, turn }) => play(text, turn) });
+  cluster = await Cluster.start({
+    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    ingresses: 2,
+    relays: 2,
+    env: { HOPLINE_CARRY_AFTER_MS: `${CARRY_AFTER_MS}` },
+  });
+  log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
+  await keepFactsFor(cluster.nats.url, MAX_AGE_MS);
+});
+
+after(async () => {
+  await log?.close();
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+});
+
+/** Log sequence of the oldest record that is left of a task. */
+async function oldestOf(taskId: string): Promise<number> {
+  for await (const { seq } of log.facts.read(taskId, 1)) return seq;
+  return 0;
+}
+
+test('S4-44 promise 3: a task that outlives its retention is whole: to who stays, to who resumes from any frame, and to who reads it', {
+  timeout: 90_000,
+}, async () => {
+  const [here, there] = cluster.ingresses;
+  const seen: Frame[] = [];
+  let isGone = false;
+  for await (const frame of frames(here!.url, { text: 'count' })) {
+    seen.push(frame);
+    isGone ||= seen.length % 20 === 0 && (await oldestOf(taskOf(seen[0]!))) > Number(seen[0]!.id.split('.')[1]);
+  }
+  assert.ok(isGone, 'retention has removed the first record while the task went on');
+  const whole = new Fold();
+  for (const { event } of seen) whole.add(event);
+  assert.deepEqual(whole.violations, []);
+  for (const name of ['streaming_result', 'partial_result']) assert.equal(whole.textOf(name), TOKENS.join(''));
+
+  const id = taskOf(seen[0]!);
+  for (const at of [0, Math.floor(seen.length / 2)]) {
+    const rest = await collect(there!.url, { method: 'tasks/resubscribe', params: { id }, lastEventId: seen[at]!.id });
+    assert.deepEqual(
+      rest.map(({ result }) => result),
+      seen.slice(at + 1).map(({ result }) => result),
+    );
+  }
+  const { result } = (await (await rpc(there!.url, { method: 'tasks/get', params: { id } })).json()) as {
+    result: { history: unknown[]; artifacts: { name: string; parts: { text: string }[] }[] };
+  };
+  assert.equal(result.history.length, 1);
+  assert.equal(result.artifacts.find(({ name }) => name === 'partial_result')?.parts[0]?.text, TOKENS.join(''));
+});
+
+test('S4-44 S3-8 a task that waits for its client longer than events are kept is answered, and ends', {
+  timeout: 60_000,
+}, async () => {
+  const asked = await collect(cluster.url, { text: 'ask' });
+  const taskId = taskOf(asked[0]!);
+  const beginning = (await log.facts.last(taskId))!.seq;
+  while ((await oldestOf(taskId)) <= beginning) await sleep(100);
+  const answered = await collect(cluster.ingresses[1]!.url, { params: messageParams('this one', { taskId }) });
+  const { status } = answered.at(-1)!.result as { status: { state: string } };
+  assert.equal(status.state, 'completed');
+  const { result } = (await (await rpc(cluster.url, { method: 'tasks/get', params: { id: taskId } })).json()) as {
+    result: { history: { parts: { text: string }[] }[] };
+  };
+  assert.deepEqual(
+    result.history.map(({ parts }) => parts[0]!.text),
+    ['ask', 'Which one?', 'this one'],
+  );
+});
+
+function taskOf({ result }: Frame): string {
+  return (result as { id: string }).id;
+}

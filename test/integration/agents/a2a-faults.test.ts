@@ -1,0 +1,413 @@
+import assert from 'node:assert/strict';
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import type { Agent } from '@hopline/agent';
+import { type A2AOptions, createA2AAgent } from '@hopline/agent-a2a';
+import {
+  answer,
+  type ForeignAgent,
+  type ForeignAgentOptions,
+  type Step,
+  startForeignAgent,
+} from '../../support/agents/remote-agent.ts';
+import { eventsOf, lastOf, textOf } from '../../support/agents/turn.ts';
+
+async function pair(t: TestContext, foreignOptions: Partial<ForeignAgentOptions>, options: Partial<A2AOptions> = {}) {
+  const foreign: ForeignAgent = await startForeignAgent({ dialect: '0.3', script: [], ...foreignOptions });
+  const agent: Agent = createA2AAgent({ url: foreign.url, ...options });
+  t.after(async () => {
+    await agent.close();
+    await foreign.close();
+  });
+  return { foreign, agent };
+}
+
+const failure = async (agent: Agent) => lastOf(await eventsOf(agent, 'x'), 'failed');
+const sse = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
+
+test('an agent that is down is retryable', async t => {
+  const { foreign, agent } = await pair(t, {});
+  await foreign.close();
+  assert.deepEqual(await eventsOf(agent, 'x'), [{ type: 'failed', reason: 'the agent cannot be reached', retryable: true }]);
+  await assert.rejects(agent.skills(), /cannot be reached/);
+});
+
+test('an agent that comes back is asked again', async t => {
+  const first = await startForeignAgent({ dialect: '0.3', script: answer(['one']) });
+  const agent = createA2AAgent({ url: first.url });
+  t.after(() => agent.close());
+  assert.equal(textOf(await eventsOf(agent, 'x')), 'one');
+  await first.close();
+  assert.equal((await failure(agent)).retryable, true);
+  const second = await startForeignAgent({ dialect: '0.3', script: answer(['two']), port: Number(new URL(first.url).port) });
+  t.after(() => second.close());
+  assert.equal(textOf(await eventsOf(agent, 'x')), 'two');
+});
+
+for (const [before, after] of [
+  ['0.3', '1.0'],
+  ['1.0', '0.3'],
+] as const) {
+  test(`an agent of ${before} that is one of ${after} in the next turn is spoken to as it is now`, async t => {
+    const first = await startForeignAgent({ dialect: before, script: answer(['one']) });
+    const agent = createA2AAgent({ url: first.url });
+    t.after(() => agent.close());
+    assert.equal(textOf(await eventsOf(agent, 'x')), 'one');
+    await first.close();
+    const port = Number(new URL(first.url).port);
+    const second = await startForeignAgent({ dialect: after, script: answer(['two']), port });
+    t.after(() => second.close());
+    const events = await eventsOf(agent, 'y');
+    assert.equal(textOf(events), 'two');
+    lastOf(events, 'done');
+    assert.deepEqual(
+      second.requests.map(({ text }) => text),
+      ['y'],
+    );
+  });
+}
+
+test('an agent that closes a kept connection as it is used again neither loses a turn nor gets it twice', async t => {
+  const foreign = await startForeignAgent({ dialect: '0.3', script: answer(['there']), card: false });
+  // Stands before the agent, and takes one request of a connection: the next one meets its end.
+  const used = new WeakSet<object>();
+  const server = createServer((request, response) => {
+    if (used.has(request.socket)) return void request.socket.destroy();
+    used.add(request.socket);
+    if (request.method === 'GET') return void response.writeHead(404).end();
+    const { port } = new URL(foreign.url);
+    request.pipe(
+      httpRequest({ port, path: '/', method: 'POST' }, answered => {
+        response.writeHead(answered.statusCode ?? 500, answered.headers);
+        answered.pipe(response);
+      }),
+    );
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const agent = createA2AAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+  t.after(async () => {
+    await agent.close();
+    server.close();
+    await foreign.close();
+  });
+  for (const turn of ['a', 'b', 'c']) {
+    const events = await eventsOf(agent, turn);
+    assert.equal(textOf(events), 'there');
+    lastOf(events, 'done');
+  }
+  assert.deepEqual(
+    foreign.requests.map(({ text }) => text),
+    ['a', 'b', 'c'],
+  );
+});
+
+test('HTTP and JSON-RPC errors: the code, never the words of the agent', async t => {
+  const unavailable = await pair(t, { httpStatus: 503 });
+  assert.deepEqual(await failure(unavailable.agent), {
+    type: 'failed',
+    reason: 'the agent answered with HTTP 503',
+    retryable: true,
+  });
+  const forbidden = await pair(t, { httpStatus: 403 });
+  assert.equal((await failure(forbidden.agent)).retryable, false);
+  for (const streaming of [true, false]) {
+    const refused = await pair(t, { script: [{ error: -32602 }], card: { streaming } });
+    assert.deepEqual(await failure(refused.agent), {
+      type: 'failed',
+      reason: 'the agent answered with error -32602',
+      retryable: false,
+    });
+  }
+  const internal = await pair(t, { script: [{ token: 'a' }, { error: -32603 }] });
+  assert.equal((await failure(internal.agent)).retryable, true);
+});
+
+test('S0-42 unknown kinds and frames that are not JSON are skipped and counted', async t => {
+  const skipped: string[] = [];
+  const script: Step[] = [
+    { token: 'a' },
+    { result: { kind: 'hologram', taskId: 'x' } },
+    { result: null },
+    { result: { kind: 'status-update', status: { state: 'dreaming' } } },
+    { raw: 'data: {not json\n\n: a comment\n\nevent: x\n\n' },
+    { token: 'b' },
+    { complete: true },
+  ];
+  const { agent } = await pair(t, { script }, { onSkipped: what => skipped.push(what) });
+  assert.equal(textOf(await eventsOf(agent, 'x')), 'ab');
+  assert.deepEqual(skipped, ['unknown event', 'unknown event', 'unknown event', 'malformed frame']);
+});
+
+test('an agent that sends garbage only is given up', async t => {
+  const { agent } = await pair(t, { script: [{ raw: 'data: garbage\n\n'.repeat(100) }, { hang: true }] });
+  assert.deepEqual(await failure(agent), { type: 'failed', reason: 'the agent sends what is not JSON', retryable: false });
+});
+
+test('an event of 10 MB is refused; one at the limit is not', async t => {
+  const huge = await pair(t, { script: answer(['x'.repeat(10 * 1024 * 1024)]) });
+  assert.deepEqual(await failure(huge.agent), { type: 'failed', reason: 'an event of the agent is too large', retryable: false });
+  const unended = await pair(t, { script: [{ raw: `data: ${'x'.repeat(10 * 1024 * 1024)}` }, { hang: true }] });
+  assert.equal((await failure(unended.agent)).reason, 'an event of the agent is too large');
+  const large = await pair(t, { script: answer(['y'.repeat(1_000_000)]) });
+  assert.equal(textOf(await eventsOf(large.agent, 'x')).length, 1_000_000);
+  const whole = await pair(t, { script: answer(['z'.repeat(5 * 1024 * 1024)]), card: { streaming: false } });
+  assert.equal((await failure(whole.agent)).reason, 'an event of the agent is too large');
+});
+
+test('silence: before the first event, after it, and in all', async t => {
+  const script: Step[] = [{ token: 'a' }, { hang: true }];
+  const mute = await pair(t, { script: [{ hang: true }] }, { firstEventMsMax: 80 });
+  assert.deepEqual(await failure(mute.agent), { type: 'failed', reason: 'the agent said nothing for 0.08 s', retryable: true });
+  const stuck = await pair(t, { script }, { silenceMsMax: 80 });
+  const events = await eventsOf(stuck.agent, 'x');
+  assert.equal(textOf(events), 'a');
+  assert.equal(lastOf(events, 'failed').reason, 'the agent said nothing for 0.08 s');
+  assert.equal(stuck.foreign.requests.at(-1)?.method, 'cancel', 'it should not work on for nobody');
+  async function* forever(): AsyncGenerator<Step> {
+    for (;;) yield* [{ token: 'a' }, { pause: 5 }];
+  }
+  const endless = await pair(t, { script: () => forever() }, { totalMsMax: 150, silenceMsMax: 100 });
+  assert.deepEqual(await failure(endless.agent), { type: 'failed', reason: 'the turn took too long', retryable: false });
+  const waiting = await pair(t, { script: [{ hang: true }], card: { streaming: false } }, { totalMsMax: 150 });
+  assert.equal((await failure(waiting.agent)).reason, 'the turn took too long');
+});
+
+test('a slow reader is not taken for a silent agent', async t => {
+  const { agent } = await pair(t, { script: answer(['a', 'b', 'c']) }, { silenceMsMax: 100 });
+  const { turnOf } = await import('../../support/agents/turn.ts');
+  let text = '';
+  for await (const event of agent.run(turnOf('x'))) {
+    if (event.type === 'text') text += event.text;
+    assert.notEqual(event.type, 'failed');
+    await new Promise(resolve => setTimeout(resolve, 150));
+  }
+  assert.equal(text, 'abc');
+});
+
+test('S1-14 ids that an agent changes in mid-stream change nothing', async t => {
+  const update = (text: string, id: string) => ({
+    kind: 'status-update',
+    taskId: id,
+    contextId: id,
+    final: false,
+    status: { state: 'working', message: { kind: 'message', role: 'agent', messageId: id, parts: [{ kind: 'text', text }] } },
+  });
+  const script: Step[] = [
+    { token: 'a' },
+    { result: update('b', 'other-1') },
+    { result: update('c', 'other-2') },
+    { inputRequired: '?' },
+  ];
+  const { foreign, agent } = await pair(t, { script });
+  const events = await eventsOf(agent, 'x');
+  assert.equal(textOf(events), 'abc');
+  assert.equal((lastOf(events, 'interrupted').resume as { taskId: string }).taskId, foreign.requests[0]?.taskId);
+});
+
+for (const dialect of ['0.3', '1.0'] as const) {
+  test(`a stream of ${dialect} that is cut goes on where the agent can tell the rest`, async t => {
+    const script: Step[] = [
+      { token: 'one' },
+      { cut: true },
+      { token: ' two' },
+      { pause: 150 },
+      { token: ' three' },
+      { marker: true },
+      { complete: true },
+    ];
+    const { foreign, agent } = await pair(t, { dialect, script });
+    const events = await eventsOf(agent, 'x');
+    assert.equal(textOf(events), 'one two three');
+    assert.deepEqual(lastOf(events, 'done'), { type: 'done' });
+    assert.ok(foreign.requests.some(request => request.method === 'subscribe'));
+  });
+
+  test(`a stream of ${dialect} that is cut after the agent had ended`, async t => {
+    const script: Step[] = [
+      { token: 'one' },
+      { notice: 'start', tool: 'x' },
+      { notice: 'end', tool: 'x' },
+      { cut: true },
+      { token: ' two' },
+      { complete: true },
+    ];
+    const { agent } = await pair(t, { dialect, script });
+    const events = await eventsOf(agent, 'x');
+    assert.equal(textOf(events), 'one two');
+    lastOf(events, 'done');
+  });
+}
+
+test('artifacts survive a cut too', async t => {
+  const artifact = { artifactId: 'a', name: 'r' };
+  const script: Step[] = [
+    { artifact: { ...artifact, text: 'one' } },
+    { cut: true },
+    { artifact: { ...artifact, text: ' two' }, append: true, lastChunk: true },
+    { complete: true },
+  ];
+  const events = await eventsOf((await pair(t, { script })).agent, 'x');
+  const last = events.findLast(event => event.type === 'artifact');
+  assert.deepEqual(last?.artifact.parts.map(part => part.text).join(''), 'one two');
+  assert.equal(last?.append, false);
+  lastOf(events, 'done');
+});
+
+test('a stream without a terminal state, of an agent that cannot tell more: failed, retryable, never silently complete', async t => {
+  const reason = 'the stream ended without a terminal state';
+  const cut = await pair(t, {
+    script: [{ token: 'one' }, { cut: true }, { token: ' two' }, { complete: true }],
+    recoverable: false,
+  });
+  assert.deepEqual(await failure(cut.agent), { type: 'failed', reason, retryable: true });
+  const stateless = await pair(t, {
+    script: [{ result: { kind: 'artifact-update', artifact: { artifactId: 'a', parts: [] } } }],
+  });
+  assert.equal((await failure(stateless.agent)).reason, reason);
+  const gone = await pair(t, { script: [{ token: 'one' }, { cut: true }, { hang: true }] });
+  const events = eventsOf(gone.agent, 'x');
+  await new Promise(resolve => setTimeout(resolve, 50));
+  await gone.foreign.close();
+  assert.deepEqual(lastOf(await events, 'failed'), { type: 'failed', reason, retryable: true });
+});
+
+test('a task whose history does not reach back to the first text is not called complete', async t => {
+  const status = { state: 'completed' };
+  const server = createServer((request, response) => {
+    if (request.method === 'GET') return void response.writeHead(404).end();
+    let body = '';
+    request.on('data', chunk => {
+      body += chunk;
+    });
+    request.on('end', () => {
+      const { method } = JSON.parse(body) as { method: string };
+      if (method === 'tasks/get') {
+        const history = [{ kind: 'message', role: 'agent', messageId: 'm9', parts: [{ kind: 'text', text: 'tail' }] }];
+        return void response
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(JSON.stringify({ result: { kind: 'task', id: 't', contextId: 'c', status, history } }));
+      }
+      const message = { kind: 'message', role: 'agent', messageId: 'm1', parts: [{ kind: 'text', text: 'head' }] };
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(sse({ result: { kind: 'status-update', taskId: 't', status: { state: 'working', message } } }), () =>
+        response.destroy(),
+      );
+    });
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const agent = createA2AAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+  t.after(async () => {
+    await agent.close();
+    server.close();
+  });
+  assert.deepEqual(await failure(agent), {
+    type: 'failed',
+    reason: 'the stream ended without a terminal state',
+    retryable: true,
+  });
+});
+
+test('a send that does not wait is asked for until it is done', async t => {
+  // 0.2 servers that ignore `blocking` answer with the task as it is.
+  let polls = 0;
+  const server = createServer((request, response) => {
+    const json = (value: unknown) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+    if (request.method === 'GET') {
+      const there = request.url === '/.well-known/agent.json';
+      return void (there
+        ? json({ name: 'n', url: '/', capabilities: { streaming: false }, skills: [] })
+        : response.writeHead(404).end());
+    }
+    request.resume().on('end', () => {
+      polls += 1;
+      const state = polls < 3 ? 'working' : 'completed';
+      const artifacts = polls < 3 ? [] : [{ artifactId: 'a', parts: [{ kind: 'text', text: 'done at last' }] }];
+      json({ jsonrpc: '2.0', id: 1, result: { kind: 'task', id: 't', contextId: 'c', status: { state }, artifacts } });
+    });
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const agent = createA2AAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+  t.after(async () => {
+    await agent.close();
+    server.close();
+  });
+  const events = await eventsOf(agent, 'x');
+  assert.deepEqual(
+    events.map(event => event.type),
+    ['artifact', 'done'],
+  );
+  assert.equal(polls, 3);
+});
+
+test('S2-26 frames in every shape that SSE allows', async t => {
+  const task = { kind: 'task', id: 't', contextId: 'c', status: { state: 'submitted' } };
+  const status = (text: string) => ({
+    kind: 'status-update',
+    taskId: 't',
+    status: { state: 'working', message: { role: 'agent', parts: [{ kind: 'text', text }] } },
+  });
+  const lines = JSON.stringify({ jsonrpc: '2.0', id: 1, result: status('b') }, null, 1)
+    .split('\n')
+    .map(line => `data: ${line}\n`)
+    .join('');
+  const script: Step[] = [
+    { raw: ': hello\r\n\r\n' },
+    { raw: `data:${JSON.stringify({ result: task })}\r\n\r\n` },
+    { raw: `event: message\nid: 7\ndata: ${JSON.stringify({ result: status('a') })}\n\n` },
+    { raw: `${lines}\n` },
+    // The bare result, without the JSON-RPC envelope (S4-15).
+    { raw: sse(status('c')) },
+    { raw: sse({ result: { kind: 'status-update', taskId: 't', final: true, status: { state: 'completed' } } }) },
+  ];
+  const events = await eventsOf((await pair(t, { script })).agent, 'x');
+  assert.equal(textOf(events), 'abc');
+  lastOf(events, 'done');
+});
+
+test('a page, and bytes that nobody asked to be compressed, are told as what they are', async t => {
+  const head: Record<string, string>[] = [
+    { 'content-type': 'text/html; charset=utf-8' },
+    { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' },
+  ];
+  for (const headers of head) {
+    const asked: unknown[] = [];
+    const server = createServer((request, response) => {
+      asked.push(request.headers['accept-encoding']);
+      if (request.method === 'GET') return void response.writeHead(404).end();
+      request.resume().on('end', () => response.writeHead(200, headers).end('<html>data: secret</html>'));
+    });
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+    const agent = createA2AAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+    t.after(async () => {
+      await agent.close();
+      server.close();
+    });
+    const reason = 'the agent answered with neither events nor JSON';
+    assert.deepEqual(await eventsOf(agent, 'x'), [{ type: 'failed', reason, retryable: false }]);
+    assert.deepEqual(new Set(asked), new Set(['identity']));
+  }
+});
+
+test('a redirect is followed within the origin and nowhere else', async t => {
+  const foreign = await startForeignAgent({ dialect: '0.3', script: answer(['there']), path: '/a2a/', card: false });
+  const elsewhere = await startForeignAgent({ dialect: '0.3', script: answer(['stolen']), card: false });
+  const { port } = new URL(foreign.url);
+  const server = createServer((request, response) => {
+    const location = request.url === '/in' ? '/on' : request.url === '/on' ? '/on/' : elsewhere.url;
+    if (request.method === 'GET') response.writeHead(404).end();
+    else if (request.url !== '/on/') response.writeHead(307, { location }).end();
+    else request.pipe(httpRequest({ port, path: '/a2a/', method: 'POST' }, answered => answered.pipe(response)));
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const within = createA2AAgent({ url: `${url}/in` });
+  const away = createA2AAgent({ url: `${url}/out`, headers: { 'x-api-key': 'k' } });
+  t.after(async () => {
+    await Promise.all([within.close(), away.close(), foreign.close(), elsewhere.close()]);
+    server.close();
+  });
+  assert.deepEqual(await failure(away), { type: 'failed', reason: 'the agent answered with HTTP 307', retryable: false });
+  assert.equal(elsewhere.requests.length, 0);
+  assert.equal(textOf(await eventsOf(within, 'x')), 'there');
+});

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { decodeForeignResponse, decodeSse, Fold } from '@hopline/a2a';
+import { collect, type Frame, messageParams, shapeOf, textOf } from '../../support/cluster/a2a-stream.ts';
+import { Cluster } from '../../support/cluster/cluster.ts';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const CLI = join(ROOT, 'packages/cli/src/main.ts');
+
+async function emptyFolder(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'hopline-agent-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Blocks of one language in the README's part about one's own agent, word for word. */
+async function readmeBlocks(language: string): Promise<string[]> {
+  const readme = await readFile(join(ROOT, 'packages/agent/README.md'), 'utf8');
+  return [...readme.matchAll(new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(match => match[1]!);
+}
+
+/** `hopline` and `node` on the PATH, as after an installation. */
+async function pathWithHopline(folder: string): Promise<string> {
+  const bin = join(folder, 'bin');
+  await mkdir(bin);
+  await symlink(CLI, join(bin, 'hopline'));
+  await symlink(process.execPath, join(bin, 'node'));
+  return `${bin}:${process.env.PATH}`;
+}
+
+/** Runs a line of the README in a folder. Its output is kept; what it says comes on both streams. */
+function runLine(line: string, cwd: string, env: Record<string, string | undefined>) {
+  // A process group of its own: a shell's child is ended with it.
+  const child = spawn('/bin/sh', ['-c', `exec ${line}`], { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
+  const shown = { out: '' };
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (shown.out += text));
+  return { child, shown };
+}
+
+async function says(child: ChildProcess, shown: { out: string }, words: RegExp): Promise<void> {
+  while (!words.test(shown.out)) {
+    const ended = await Promise.race([once(child, 'exit').then(() => true), once(child.stdout!, 'data').then(() => false)]);
+    if (ended) assert.match(shown.out, words);
+  }
+}
+
+function foldOf(frames: readonly Frame[]): Fold {
+  const fold = new Fold();
+  for (const { event } of frames) fold.add(event);
+  return fold;
+}
+
+const curlIsMissing = spawnSync('curl', ['--version']).error !== undefined && 'curl is not installed here';
+
+test('the example of the README, copied into an empty folder, answers by curl', { skip: curlIsMissing }, async t => {
+  const [source] = await readmeBlocks('ts');
+  const [commands] = await readmeBlocks('sh');
+  const [start, curl] = commands!.trim().split('\n');
+  assert.ok(source!.split('\n').length + 2 <= 20, 'twenty lines');
+  const recording = { name: 'other', adapter: 'recording', path: join(ROOT, 'infra/local/demo/guide.jsonl'), pace: 'burst' };
+  await using cluster = await Cluster.start({ agents: [recording] });
+  const folder = await emptyFolder(t);
+  const PATH = await pathWithHopline(await emptyFolder(t));
+  await writeFile(join(folder, 'my-agent.ts'), source!);
+  // What `npm start` leaves: the command finds the cluster by it.
+  const home = await emptyFolder(t);
+  const processes = [{ service: 'nats', instance: 'nats-1', pid: 1, url: cluster.nats.url }];
+  await writeFile(join(home, 'run.json'), JSON.stringify({ processes }));
+  const { child, shown } = runLine(start!, folder, { PATH, HOME: process.env.HOME, HOPLINE_HOME: home });
+  t.after(() => child.kill('SIGKILL'));
+  await says(child, shown, /greeter serves/);
+  assert.doesNotMatch(shown.out, /MODULE_TYPELESS|warning/i);
+
+  // Its progress bar is on standard error, which nobody wants in the stream.
+  const asked = runLine(curl!.replace('curl ', 'curl --silent ').replace('http://127.0.0.1:8000/', cluster.url), folder, {
+    PATH,
+  });
+  await once(asked.child, 'close');
+  const fold = new Fold();
+  for await (const { data } of decodeSse(Readable.from([Buffer.from(asked.shown.out)]))) {
+    const said = decodeForeignResponse(JSON.parse(data));
+    if ('event' in said) fold.add(said.event);
+  }
+  assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
+  assert.equal(fold.textOf('streaming_result'), 'Hello, Ada!\n');
+  assert.equal(fold.textOf('card.md'), '# For Ada\n');
+  assert.equal(fold.textOf('progress'), 'Looking for a good word');
+  assert.deepEqual(fold.violations, []);
+  await says(child, shown, /turn ended · completed/);
+  assert.match(shown.out, /greeted with 3 characters/);
+  assert.doesNotMatch(shown.out, /Ada/);
+
+  // Ctrl-C: the turn in hand is drained, the process ends and leaves nothing behind.
+  child.kill('SIGINT');
+  const [code] = await once(child, 'exit');
+  assert.equal(code, 130);
+});
+
+test('an agent of the agents file is a module: it asks, and goes on with the answer under the name of the file', async t => {
+  const folder = await emptyFolder(t);
+  const [source] = await readmeBlocks('ts');
+  await writeFile(join(folder, 'my-agent.ts'), source!);
+  const agents = [{ name: 'ada', adapter: 'module', path: './my-agent.ts', export: 'default' }];
+  await using cluster = await Cluster.start({ agents, agentsFolder: folder });
+  const asked = foldOf(await collect(cluster.url, { text: '' }));
+  assert.equal(asked.task?.status.state, 'TASK_STATE_INPUT_REQUIRED');
+  assert.equal(asked.task.status.message?.parts[0]?.text, 'Whom shall I greet?');
+  const { id: taskId, contextId } = asked.task;
+  const frames = await collect(cluster.url, { params: messageParams('Grace', { taskId, contextId }) });
+  assert.equal(textOf(frames, 'streaming_result'), 'Hello, Grace!\n');
+  assert.equal(shapeOf(frames.at(-1)!), 'status:completed');
+});

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Fold } from '@hopline/a2a';
+import { type Frame, frames, messageParams, type StreamRequest, shapeOf, textOf } from '../../support/cluster/a2a-stream.ts';
+import { Cluster } from '../../support/cluster/cluster.ts';
+
+/** Graphs in profile `caipe`, also one whose process dies: its thread is in a file, its turn in the log. */
+
+const COUNTED = Array.from({ length: 150 }, (_, index) => `${index} `).join('');
+let folder: string;
+let cluster: Cluster;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'langgraph-death-'));
+  cluster = await Cluster.start({
+    agents: [
+      { name: 'graph', adapter: 'langgraph', module: 'graphs/durable.ts', export: 'slow', checkpointer: 'saver' },
+      { name: 'routed', adapter: 'langgraph', module: 'graphs/graphs.ts', export: 'routed' },
+    ],
+    agentsFolder: fileURLToPath(new URL('../../agents', import.meta.url)),
+    env: { HOPLINE_ACK_WAIT_MS: '1500', THREADS_FILE: join(folder, 'threads.json') },
+  });
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function restartAgent(): Promise<void> {
+  await cluster.agents[0]!.kill();
+  await cluster.agents[0]!.start();
+}
+
+async function follow(request: StreamRequest, onFrame: (frame: Frame) => void = () => {}) {
+  const list: Frame[] = [];
+  for await (const frame of frames(cluster.url, request)) {
+    list.push(frame);
+    onFrame(frame);
+  }
+  return list;
+}
+
+test('S2-2 C-5 a graph that dies in mid-stream goes on from its checkpoint in another process; its text is whole and once', {
+  timeout: 60_000,
+}, async () => {
+  let death: Promise<void> | undefined;
+  const list = await follow({ params: messageParams('count', { metadata: { agent: 'graph' } }) }, ({ event }) => {
+    if (death === undefined && JSON.stringify(event).includes('20 ')) death = restartAgent();
+  });
+  await death;
+  assert.ok(death !== undefined);
+  assert.equal(textOf(list, 'streaming_result'), `first. ${COUNTED}`);
+  assert.equal(shapeOf(list.at(-1)!), 'status:input-required'.replace('-', '_'));
+  const fold = new Fold();
+  for (const { event } of list) fold.add(event);
+  assert.deepEqual(fold.violations, []);
+
+  // The process that asked is gone when the answer comes.
+  await restartAgent();
+  const { id: taskId, contextId } = fold.task!;
+  const answered = await follow({ params: messageParams('blue', { taskId, contextId }) });
+  assert.equal(textOf(answered, 'streaming_result'), 'painted blue');
+  assert.equal(textOf(answered, 'partial_result'), 'painted blue');
+  assert.equal(shapeOf(answered.at(-1)!), 'status:completed');
+});
+
+const ask = (graph: string) => follow({ params: messageParams(graph, { metadata: { agent: 'routed' } }) });
+const segments = (list: Frame[]) => {
+  const fold = new Fold();
+  for (const { event } of list) fold.add(event);
+  assert.deepEqual(fold.violations, []);
+  return [...fold.artifacts.values()].filter(({ name }) => name === 'streaming_result').map(({ text }) => text);
+};
+
+test('S1-25 S2-2 in caipe each model call is a segment of the answer, which is said once', async () => {
+  const parallel = await ask('parallel');
+  assert.deepEqual(segments(parallel).toSorted(), ['alpha', 'beta', 'both']);
+  assert.equal(textOf(parallel, 'partial_result'), segments(parallel).join(''));
+  const react = await ask('react');
+  assert.deepEqual(segments(react), ['I look it up. ', 'Found value of a and value of b']);
+  assert.equal(
+    react.filter(frame => shapeOf(frame) === 'artifact:tool_notification_start').length,
+    1 + 2,
+    'ours, and two of the graph',
+  );
+});
+
+test('S1-12 in caipe the outbox replaces what was streamed before it', async () => {
+  const list = await ask('outbox');
+  assert.equal(textOf(list, 'partial_result'), 'the outbox');
+});

@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type PlayOptions, playTurn } from '@hopline/agent/test-kit';
+import { createLangGraphAgent } from '@hopline/agent-langgraph';
+import { HumanMessage } from '@langchain/core/messages';
+import * as graphs from '../../support/agents/graphs/graphs.ts';
+import { eventsOf, lastOf } from '../../support/agents/turn.ts';
+
+type Message = Exclude<Parameters<typeof playTurn>[1], string>;
+type Part = Message['parts'][number];
+
+const agentOf = (graph: unknown, more: object = {}) => createLangGraphAgent({ graph, HumanMessage, ...more });
+const message = (parts: Part[], messageId = 'm-1'): Message => ({ messageId, role: 'ROLE_USER', parts });
+const play = async (graph: unknown, said: string | Message = 'hi', options: PlayOptions = {}, more: object = {}) =>
+  playTurn(await agentOf(graph, more), said, options);
+
+test('tokens of a model are the answer as they come, and the state at the end does not say them again', async () => {
+  const { text, end, events } = await play(graphs.chat);
+  assert.equal(text, 'Hello \nworld');
+  assert.equal(end.state, 'TASK_STATE_COMPLETED');
+  assert.equal(end.standing, 'repeats');
+  assert.equal(events.filter(event => event.type === 'text').length, 5);
+});
+
+test('S1-6 S1-8 one HumanMessage of the joined text with the id of the message; the inbox has all of it', async () => {
+  const parts = [{ text: 'a' }, { data: { x: 1 } }, { text: ' b' }];
+  const { text } = await play(graphs.echo, message(parts), {
+    metadata: { network: 'n' },
+    history: [message([{ text: 'before' }], 'm-0')],
+  });
+  const { said, a2a_inbox: inbox } = JSON.parse(text);
+  assert.deepEqual(said, [['human', 'm-1', 'a b']]);
+  assert.deepEqual(inbox.message, message(parts));
+  assert.deepEqual(inbox.metadata, { network: 'n' });
+  assert.equal(inbox.task.id, 'task-1');
+  assert.deepEqual(
+    inbox.task.history.map((entry: Message) => entry.messageId),
+    ['m-0', 'm-1'],
+  );
+});
+
+test('S1-7 a message without text adds no HumanMessage, and runs; an empty text is a text', async () => {
+  const data = await play(graphs.echo, message([{ data: { x: 1 } }, { url: 'https://x.test/f' }]));
+  assert.deepEqual(JSON.parse(data.text).said, []);
+  assert.equal(JSON.parse(data.text).a2a_inbox.message.parts.length, 2);
+  assert.deepEqual(JSON.parse((await play(graphs.echo, message([{ text: '' }]))).text).said, [['human', 'm-1', '']]);
+});
+
+test('S1-7 a state without messages gets the inbox alone; one that has neither fails with its reason', async () => {
+  assert.equal((await play(graphs.deltasOnly)).text, 'only deltas');
+  assert.deepEqual((await play(graphs.deaf)).end, {
+    state: 'TASK_STATE_FAILED',
+    reason: 'the state of the graph has neither messages nor a2a_inbox: nothing can be said to it',
+    retryable: false,
+  });
+});
+
+test('S1-19 ReAct with tools: each model call is a text of its own, the last AI message is the answer, calls of one tool pair by id', async () => {
+  const events = await eventsOf(await agentOf(graphs.react), 'hi');
+  const texts = new Map<string, string>();
+  for (const event of events)
+    if (event.type === 'text') texts.set(event.stream ?? '', (texts.get(event.stream ?? '') ?? '') + event.text);
+  assert.deepEqual([...texts.values()], ['I look it up. ', 'Found value of a and value of b']);
+  const done = lastOf(events, 'done');
+  assert.deepEqual(done.message?.parts, [{ text: 'Found value of a and value of b' }]);
+  assert.equal(done.message?.role, 'ROLE_AGENT');
+  const tools = events.flatMap(event => (event.type === 'tool' ? [`${event.phase} ${event.tool} ${event.callId}`] : []));
+  assert.deepEqual(tools.toSorted(), [
+    'end look_up call-a',
+    'end look_up call-b',
+    'start look_up call-a',
+    'start look_up call-b',
+  ]);
+});
+
+test('S1-18 the id of the AI message is the id of the A2A message', async () => {
+  const { message: said } = lastOf(await eventsOf(await agentOf(graphs.outbox.builder.compile()), 'hi'), 'done');
+  assert.equal(said?.messageId, 'out-1');
+  const events = await eventsOf(await agentOf(graphs.chat), 'hi');
+  const stream = events.find(event => event.type === 'text')?.stream;
+  assert.equal(lastOf(events, 'done').message?.messageId, stream);
+});
+
+for (const [name, graph, expected] of [
+  ['two branches', graphs.parallel, ['alpha', 'beta', 'both']],
+  ['one node three times', graphs.fanOut, ['ape', 'bee', 'cat']],
+] as const) {
+  test(`S1-25 ${name} at once: their tokens come mixed and are not spliced`, async () => {
+    const { events } = await play(graph);
+    const texts = new Map<string, string>();
+    let changes = 0;
+    let before: string | undefined;
+    for (const event of events) {
+      if (event.type !== 'text') continue;
+      const stream = event.stream ?? '';
+      texts.set(stream, (texts.get(stream) ?? '') + event.text);
+      if (before !== undefined && before !== stream) changes += 1;
+      before = stream;
+    }
+    assert.deepEqual([...texts.values()].toSorted(), expected);
+    assert.ok(changes >= expected.length, `the tokens were not mixed: ${changes} changes`);
+  });
+}
+
+test('sub-graphs of sub-graphs stream like the graph itself, once', async () => {
+  const { text, end } = await play(graphs.nested);
+  assert.equal(text, 'inner');
+  assert.equal(end.standing, 'repeats');
+});
+
+test('S2-2 a node that copies what its model said does not say it twice', async () => {
+  const { text, end } = await play(graphs.copies);
+  assert.equal(text, 'copy');
+  assert.equal(end.standing, 'repeats');
+});
+
+test('S1-12 S1-16 the outbox goes before the last AI message, and that before the tokens; its message joins the history', async () => {
+  const { end } = await play(graphs.outbox);
+  assert.deepEqual(end.message, { messageId: 'out-1', role: 'ROLE_AGENT', parts: [{ text: 'the outbox' }] });
+  assert.deepEqual(end.history, [end.message]);
+  assert.equal(end.standing, 'replaces');
+});
+
+test('S1-12 an outbox of an earlier turn is not the answer of this one', async () => {
+  const agent = await agentOf(graphs.outbox.builder.compile({ checkpointer: graphs.outbox.checkpointer as never }));
+  await playTurn(agent, message([{ text: 'one' }], 'turn-1'));
+  const reading = await agentOf(graphs.echo.builder.compile({ checkpointer: graphs.outbox.checkpointer as never }));
+  const { end, text } = await playTurn(reading, message([{ text: 'two' }], 'turn-2'));
+  assert.equal(end.history, undefined);
+  assert.match(text, /turn-2/);
+});
+
+test('S1-13 an outbox with both, with neither, or with something else fails the turn with its reason', async () => {
+  const reasonOf = async (outbox: unknown) => (await play(graphs.badOutbox(outbox))).end.reason;
+  assert.equal(
+    await reasonOf({ message: { parts: [] }, task: {} }),
+    'the a2a_outbox of the graph holds both a message and a task',
+  );
+  assert.equal(await reasonOf({}), 'the a2a_outbox of the graph holds neither a message nor a task');
+  assert.equal(await reasonOf({ message: null, task: null }), 'the a2a_outbox of the graph holds neither a message nor a task');
+  assert.equal(await reasonOf('a secret'), 'the a2a_outbox of the graph is no object');
+  assert.equal(await reasonOf({ message: { text: 'a secret' } }), 'the message in the a2a_outbox of the graph has no parts');
+  assert.equal(await reasonOf({ task: 'a secret' }), 'the task in the a2a_outbox of the graph is none');
+});
+
+test('S1-17 an outbox task is a patch: artifacts and history are added, metadata merged without the keys of the server', async () => {
+  const { end, artifacts } = await play(graphs.outboxTask);
+  assert.deepEqual(
+    artifacts.map(({ name, parts }) => [name, parts]),
+    [['report', [{ data: { rows: 2 } }]]],
+  );
+  assert.deepEqual(
+    end.history?.map(({ messageId }) => messageId),
+    ['h-1', 'out-2'],
+  );
+  assert.deepEqual(end.metadata, { cost: 3 });
+  assert.equal(end.message?.parts[0]?.text, 'see the report');
+});
+
+test('S1-24 without outbox and messages what was streamed is the answer', async () => {
+  const { end, text } = await play(graphs.deltasOnly);
+  assert.deepEqual([end.message, text], [undefined, 'only deltas']);
+});
+
+test('S1-29 S1-30 A2A events of the graph pass in both notations with our ids, beside the tokens; what is none is counted', async () => {
+  const skipped: string[] = [];
+  const { artifacts, notices, text, events } = await play(
+    graphs.custom,
+    'hi',
+    {},
+    { onSkipped: (what: string) => skipped.push(what) },
+  );
+  assert.deepEqual(
+    artifacts.map(({ name, text: said, closed }) => [name, said, closed]),
+    [['report', 'one two', true]],
+  );
+  assert.deepEqual(notices, ['half way']);
+  assert.equal(text, 'tokens');
+  assert.deepEqual(skipped, ['custom payload']);
+  assert.ok(!JSON.stringify(events.filter(event => event.type === 'progress')).includes('foreign'));
+  assert.deepEqual(
+    [...artifacts.values()].map(({ artifactId }) => artifactId === 'foreign-a'),
+    [false],
+  );
+});
+
+test('S1-23 S1-29 an end that the graph says itself stands, and nothing after it is said', async () => {
+  const { end, text } = await play(graphs.customEnd);
+  assert.equal(end.state, 'TASK_STATE_REJECTED');
+  assert.equal(end.message?.parts[0]?.text, 'not that');
+  assert.equal(text, '');
+});
+
+test('S1-20 a graph may say each of the four events of a stream', async () => {
+  const ids = { taskId: 'foreign', contextId: 'foreign' };
+  const said = { messageId: 'said', role: 'ROLE_AGENT', parts: [{ text: 'said' }] };
+  const artifact = { artifactId: 'x', name: 'report', parts: [{ text: 'R' }] };
+  const status = (state: string) => ({ state, message: said });
+  const { notices } = await play(graphs.writes({ statusUpdate: { ...ids, status: status('TASK_STATE_WORKING') } }));
+  assert.deepEqual(notices, ['said']);
+  assert.equal((await play(graphs.writes({ artifactUpdate: { ...ids, artifact } }))).artifacts[0]?.text, 'R');
+  for (const message of [
+    { message: said },
+    { kind: 'message', ...said, role: 'agent', parts: [{ kind: 'text', text: 'said' }] },
+  ]) {
+    const { end } = await play(graphs.writes(message));
+    assert.deepEqual([end.message?.parts, end.history?.length], [[{ text: 'said' }], 1]);
+  }
+  const task = {
+    id: 'foreign',
+    contextId: 'foreign',
+    status: status('TASK_STATE_COMPLETED'),
+    artifacts: [artifact],
+    metadata: { cost: 1 },
+  };
+  const { artifacts, end } = await play(graphs.writes({ task }));
+  assert.deepEqual([artifacts[0]?.text, end.message?.messageId, end.metadata], ['R', 'said', { cost: 1 }]);
+  const asked = await play(graphs.writes({ statusUpdate: { ...ids, status: status('TASK_STATE_INPUT_REQUIRED') } }));
+  assert.equal(asked.end.state, 'TASK_STATE_INPUT_REQUIRED');
+});
+
+test('S1-21 S1-31 every event has its mode and node, and the node is the step of the turn', async () => {
+  const { events } = await play(graphs.custom);
+  const sources = events.flatMap(event =>
+    'source' in event && event.source ? [`${event.type} ${event.source.mode} ${event.source.node}`] : [],
+  );
+  assert.deepEqual(
+    [...new Set(sources)],
+    ['progress custom undefined', 'artifact custom undefined', 'text messages n1', 'artifact custom n1'],
+  );
+  const steps = (await play(graphs.parallel)).events.flatMap(event => (event.type === 'step' ? [event.step] : []));
+  assert.deepEqual([...new Set(steps)].toSorted(), ['left', 'right', 'sum']);
+});
+
+test('a node that throws fails the turn with the class of the error and nothing of its words; what was said stands', async () => {
+  const { end, text } = await play(graphs.fails);
+  assert.deepEqual(end, { state: 'TASK_STATE_FAILED', reason: 'the graph failed: TypeError', retryable: false });
+  assert.equal(text, 'before ');
+});
+
+test('a graph that goes round and round ends at its recursion limit', async () => {
+  assert.equal((await play(graphs.loops)).end.reason, 'the graph took more steps than its recursion limit');
+});
+
+test('a graph that never ends is stopped by a cancel, and by its limits with a reason', async () => {
+  const stop = new AbortController();
+  setTimeout(() => stop.abort(), 100);
+  const startedMs = performance.now();
+  const cancelled = await play(graphs.endless, 'hi', { signal: stop.signal });
+  assert.equal(cancelled.text, 'begun');
+  assert.ok(performance.now() - startedMs < 20_000);
+  const silent = await play(graphs.endless, 'hi', {}, { limits: { silenceMsMax: 150 } });
+  assert.deepEqual(silent.end, { state: 'TASK_STATE_FAILED', reason: 'the graph said nothing for 0.15 s', retryable: false });
+  const long = await play(graphs.endless, 'hi', {}, { limits: { totalMsMax: 200 } });
+  assert.equal(long.end.reason, 'the turn took longer than 0.2 s');
+});
+
+test('an export that is no compiled graph is told when the agent is made; a function makes one', async () => {
+  await assert.rejects(agentOf({ nodes: [] }), /^Error: the export is no compiled graph/);
+  await assert.rejects(agentOf(graphs.echo.builder), /is \.compile\(\) missing\?/);
+  assert.equal((await play(async () => graphs.chat)).text, 'Hello \nworld');
+});

@@ -1,0 +1,298 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import type { Agent, AgentEvent } from '@hopline/agent';
+import { createModelAgent, type ModelAgentOptions } from '@hopline/agent-model';
+import { ModelServer, newest, type Reply, type Say } from '../../support/agents/model-server.ts';
+import { eventsOf, lastOf, textOf, turnOf } from '../../support/agents/turn.ts';
+import { readTraces, TRACES_ABSENT } from '../../support/recorded-traces.ts';
+
+const MCP = {
+  command: process.execPath,
+  args: [fileURLToPath(new URL('../../support/agents/hostile-mcp-server.ts', import.meta.url))],
+};
+
+type Stand = { agent: Agent; server: ModelServer };
+
+/** A model agent and the stand-in it asks. `replies`: of the first request, the second, …; the last one again and again. */
+async function standIn(t: TestContext, replies: readonly Reply[], options: Partial<ModelAgentOptions> = {}): Promise<Stand> {
+  const server = await ModelServer.start((_asked, nth) => replies[Math.min(nth, replies.length) - 1] ?? []);
+  const agent = createModelAgent({ model: 'stand-in', baseUrl: server.url, ...options });
+  t.after(async () => {
+    await agent.close();
+    await server[Symbol.asyncDispose]();
+  });
+  return { agent, server };
+}
+
+const quick = { limits: { firstTokenMsMax: 300, silenceMsMax: 200, triesMax: 1 } };
+const tools = (events: readonly AgentEvent[]) =>
+  events.flatMap(event => (event.type === 'tool' ? [`${event.tool} ${event.phase}${event.failed ? ' failed' : ''}`] : []));
+const reasoningOf = (events: readonly AgentEvent[]) =>
+  events.reduce((text, event) => {
+    if (event.type !== 'artifact' || event.artifact.name !== 'reasoning') return text;
+    return (event.append ? text : '') + (event.artifact.parts[0]?.text ?? '');
+  }, '');
+
+test('recorded streams of real providers come out byte for byte, reasoning apart from the answer', async t => {
+  const traces = readTraces();
+  if (traces === undefined) return t.skip(TRACES_ABSENT);
+  for (const { file, deltas, sha256 } of traces) {
+    const says = deltas.flatMap(({ k, t: text }): Say[] =>
+      k === 'text' ? [{ text }] : k === 'reasoning' ? [{ reasoning: text }] : [],
+    );
+    const { agent } = await standIn(t, [says], { reasoning: true });
+    const events = await eventsOf(agent, 'go');
+    lastOf(events, 'done');
+    assert.equal(createHash('sha256').update(textOf(events)).digest('hex'), sha256, file);
+    const thought = deltas.filter(({ k }) => k === 'reasoning').map(delta => delta.t);
+    assert.equal(reasoningOf(events), thought.join(''), file);
+  }
+});
+
+test('each delta is an event of its own, as it comes; reasoning is off by default', async t => {
+  const { agent, server } = await standIn(t, [[{ reasoning: 'hm' }, { tokens: ['a', ' ', '\n', '✅', ' b'] }]]);
+  const events = await eventsOf(agent, 'say it');
+  assert.deepEqual(events, [...['a', ' ', '\n', '✅', ' b'].map(text => ({ type: 'text', text })), { type: 'done' }]);
+  assert.deepEqual(server.asked[0]?.messages, [{ role: 'user', content: 'say it' }]);
+});
+
+test('system prompt, history of the context, key, headers and trace context go with the request', async t => {
+  const own = { system: 'be brief', apiKey: 'key-1', headers: { 'x-team': 'blue' }, temperature: 0 };
+  const { agent, server } = await standIn(t, [[{ text: 'ok' }]], own);
+  const history = [
+    { messageId: '1', role: 'ROLE_USER' as const, parts: [{ text: 'before' }] },
+    { messageId: '2', role: 'ROLE_AGENT' as const, parts: [{ text: 'answered' }] },
+  ];
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  await eventsOf(agent, 'now', { history, trace: { traceparent } });
+  const [asked] = server.asked;
+  assert.deepEqual(asked?.messages, [
+    { role: 'system', content: 'be brief' },
+    { role: 'user', content: 'before' },
+    { role: 'assistant', content: 'answered' },
+    { role: 'user', content: 'now' },
+  ]);
+  assert.deepEqual([asked?.headers.authorization, asked?.headers['x-team']], ['Bearer key-1', 'blue']);
+  assert.equal(String(asked?.headers.traceparent).split('-')[1], '0af7651916cd43dd8448eb211c80319c');
+});
+
+test('parallel tool calls run, balanced per call, and the model reads each result once, in its own order', async t => {
+  const calls: Say[] = [{ text: 'Looking. ' }, { call: 'ok', args: {} }, { call: 'noise', args: { a: '{"' }, piece: 1 }];
+  const { agent, server } = await standIn(t, [calls, [{ text: 'Done.' }]], { mcp: [MCP] });
+  const events = await eventsOf(agent, 'use both');
+  assert.equal(textOf(events), 'Looking. Done.');
+  assert.deepEqual(tools(events).slice(0, 2), ['ok start', 'noise start']);
+  assert.deepEqual(tools(events).slice(2).sort(), ['noise end', 'ok end']);
+  const ids = events.flatMap(event => (event.type === 'tool' ? [event.callId] : []));
+  assert.equal(new Set(ids).size, 2);
+  const results = server.asked[1]!.messages.filter(({ role }) => role === 'tool');
+  assert.deepEqual(
+    results.map(({ tool_call_id }) => tool_call_id),
+    ['call_0', 'call_1'],
+  );
+  assert.match(results[0]!.content!, /^pid \d+$/);
+  assert.equal(results[1]!.content, 'heard');
+  assert.ok(server.asked[0]!.tools.some(tool => tool.function.name === 'ok'));
+});
+
+test('a tool that fails, dies, or was made up is a result for the model, and the turn goes on', async t => {
+  const turns = [
+    [{ call: 'error', args: {} }],
+    [{ call: 'die', args: {} }],
+    [{ call: 'telepathy', args: {} }],
+    [{ text: 'So.' }],
+  ];
+  const { agent, server } = await standIn(t, turns, { mcp: [MCP] });
+  const events = await eventsOf(agent, 'try');
+  assert.deepEqual(tools(events), ['error start', 'error end failed', 'die start', 'die end failed']);
+  assert.deepEqual(
+    server.asked.slice(1).map(asked => newest(asked, 'tool')),
+    ['no such file', 'The call failed: the MCP server went away during die.', 'There is no tool of that name.'],
+  );
+  lastOf(events, 'done');
+});
+
+test('a result larger than the bound is cut, and the model is told', async t => {
+  const { agent, server } = await standIn(t, [[{ call: 'noise', args: {} }], [{ text: 'ok' }]], {
+    mcp: [MCP],
+    toolResultUnitsMax: 4,
+  });
+  await eventsOf(agent, 'go');
+  assert.equal(newest(server.asked[1]!, 'tool'), 'hear\n[cut: 1 more characters]');
+});
+
+test('a model that never stops calling is cut at its steps, with the reason', async t => {
+  const { agent, server } = await standIn(t, [[{ call: 'ok', args: {} }]], { mcp: [MCP], stepsMax: 3 });
+  const events = await eventsOf(agent, 'go');
+  assert.deepEqual(lastOf(events, 'failed'), {
+    type: 'failed',
+    reason: 'the model wanted more than 3 steps',
+    retryable: false,
+  });
+  assert.equal(server.asked.length, 3);
+  assert.equal(tools(events).length, 4);
+});
+
+test('429 waits for Retry-After, 500 is asked again; both at last as typed failures without a word of the provider', async t => {
+  const limited = { status: 429, headers: { 'retry-after': '1' } };
+  const { agent, server } = await standIn(t, [limited, { status: 500 }, [{ text: 'at last' }]]);
+  const start = performance.now();
+  assert.equal(textOf(await eventsOf(agent, 'go')), 'at last');
+  assert.ok(performance.now() - start >= 1_000);
+  assert.equal(server.asked.length, 3);
+  for (const [reply, reason, retryable, tries] of [
+    [{ status: 503 }, 'the model provider failed (HTTP 503)', true, 2],
+    [
+      { status: 429, headers: { 'retry-after': '31' } },
+      'the model is rate limited (HTTP 429), and wants to be left alone for 31 s',
+      true,
+      1,
+    ],
+    [{ status: 429, code: 'insufficient_quota' }, "the model's quota is used up (HTTP 429)", false, 1],
+    [{ status: 401 }, 'the model provider does not accept the credentials (HTTP 401)', false, 1],
+    [{ status: 400 }, 'the model provider refused the request (HTTP 400)', false, 1],
+  ] as const) {
+    const stand = await standIn(t, [reply], { limits: { triesMax: 2 } });
+    assert.deepEqual(await eventsOf(stand.agent, 'go'), [{ type: 'failed', reason, retryable }]);
+    assert.equal(stand.server.asked.length, tries);
+  }
+});
+
+test('a stream that breaks off in the middle is asked again, and its text is replaced, never doubled', async t => {
+  const read = Promise.withResolvers<void>();
+  const broken: Reply = [{ reasoning: 'old' }, { tokens: ['Half ', 'an '] }, { until: read.promise }, { cut: true }];
+  const whole: Reply = [{ reasoning: 'new' }, { tokens: ['A whole ', 'answer'] }];
+  const { agent } = await standIn(t, [[{ text: 'First. ' }, { call: 'ok', args: {} }], broken, whole], {
+    mcp: [MCP],
+    reasoning: true,
+  });
+  const events: AgentEvent[] = [];
+  for await (const event of agent.run(turnOf('go'))) {
+    events.push(event);
+    if (event.type === 'text' && event.text === 'an ') read.resolve();
+  }
+  assert.equal(textOf(events), 'First. A whole answer');
+  assert.deepEqual(
+    events.filter(event => event.type === 'snapshot'),
+    [{ type: 'snapshot', text: 'First. ' }],
+  );
+  assert.equal(reasoningOf(events), 'new');
+});
+
+for (const [name, says, reason, retryable] of [
+  ['stalls before its first token', [{ stall: true }], 'the model did not begin to answer in time', true],
+  ['falls silent', [{ text: 'so' }, { stall: true }], 'the model fell silent', true],
+  ['cuts the stream', [{ text: 'so' }, { cut: true }], "the model's stream broke off", true],
+  ['ends without a reason', [{ text: 'so' }, { end: true }], "the model's stream broke off", true],
+  ['sends garbage', [{ text: 'so' }, { garbage: true }], "the model's stream broke off", true],
+  ['reports an error in the stream', [{ text: 'so' }, { streamError: 'secret' }], 'the model provider failed', true],
+  [
+    'returns half a tool call',
+    [{ halfCall: 'ok', args: '{"path":"/a' }],
+    'the model sent a tool call whose arguments are not a JSON object',
+    true,
+  ],
+  [
+    'returns half a tool call and is cut',
+    [{ halfCall: 'ok', args: '{"path":"/a' }, { cut: true }],
+    "the model's stream broke off",
+    true,
+  ],
+  ['is cut at its length', [{ text: 'so' }, { finish: 'length' }], "the model's answer was cut at its length limit", false],
+  ['is filtered', [{ text: 'so' }, { finish: 'content_filter' }], "the provider's content filter ended the answer", false],
+  [
+    'floods',
+    [{ tokens: Array.from({ length: 600 }, () => 'x'.repeat(1_024)) }],
+    "the model's answer is larger than a step may be",
+    false,
+  ],
+  [
+    'calls 33 tools at once',
+    Array.from({ length: 33 }, (_, index): Say => ({ call: 'ok', args: {}, id: `c${index}` })),
+    'the model called too many tools at once',
+    false,
+  ],
+] as const satisfies readonly (readonly [string, readonly Say[], string, boolean])[]) {
+  test(`a model that ${name} is a typed failure, never a hang`, { timeout: 30_000 }, async t => {
+    const { agent, server } = await standIn(t, [says], quick);
+    const events = await eventsOf(agent, 'go');
+    assert.deepEqual(lastOf(events, 'failed'), { type: 'failed', reason, retryable });
+    assert.equal(server.asked.length, 1);
+    assert.ok(!JSON.stringify(events).includes('secret'));
+  });
+}
+
+test('a slow reader is not taken for a silent model', { timeout: 30_000 }, async t => {
+  const tokens = Array.from({ length: 40 }, (_, index) => `${index} `);
+  const { agent, server } = await standIn(t, [[{ tokens, everyMs: 20 }]], quick);
+  const events: AgentEvent[] = [];
+  for await (const event of agent.run(turnOf('go'))) {
+    events.push(event);
+    if (events.length === 1) await new Promise(resolve => setTimeout(resolve, 2 * quick.limits.silenceMsMax));
+  }
+  lastOf(events, 'done');
+  assert.equal(textOf(events), tokens.join(''));
+  assert.equal(server.asked.length, 1);
+});
+
+test('a server that died in one call is started again for the next call of the same turn', async t => {
+  const replies = [[{ call: 'die', args: {} }], [{ call: 'ok', args: {} }], [{ text: 'So.' }]];
+  const { agent, server } = await standIn(t, replies, { mcp: [MCP] });
+  const events = await eventsOf(agent, 'try');
+  assert.deepEqual(tools(events), ['die start', 'die end failed', 'ok start', 'ok end']);
+  assert.match(newest(server.asked[2]!, 'tool'), /^pid \d+$/);
+});
+
+test('a model that ends later than it may is cut, though it never falls silent', { timeout: 30_000 }, async t => {
+  const limits = { totalMsMax: 400, triesMax: 1 };
+  const { agent } = await standIn(t, [[{ tokens: Array.from({ length: 200 }, () => 'x'), everyMs: 20 }]], { limits });
+  assert.equal(lastOf(await eventsOf(agent, 'go'), 'failed').reason, 'the model did not end its answer in time');
+});
+
+test('nobody there, and a server of the agent that cannot start, are one sentence each, retryable', async t => {
+  const nobody = createModelAgent({ model: 'x', baseUrl: 'http://127.0.0.1:1/v1', limits: { triesMax: 1 } });
+  assert.deepEqual(await eventsOf(nobody, 'go'), [{ type: 'failed', reason: 'the model cannot be reached', retryable: true }]);
+  const { agent } = await standIn(t, [[{ text: 'x' }]], { mcp: [{ command: '/nonexistent/server' }] });
+  assert.deepEqual(await eventsOf(agent, 'go'), [
+    { type: 'failed', reason: 'an MCP server of the agent cannot be reached', retryable: true },
+  ]);
+});
+
+test('a turn that is cancelled closes its request at once, and cancels its tool', { timeout: 30_000 }, async t => {
+  for (const reply of [[{ text: 'so' }, { stall: true }], [{ call: 'hang', args: {} }]] as Say[][]) {
+    const { agent } = await standIn(t, [reply], { mcp: [MCP] });
+    const stop = new AbortController();
+    const types: string[] = [];
+    for await (const event of agent.run(turnOf('go', { signal: stop.signal }))) {
+      types.push(event.type);
+      stop.abort();
+    }
+    assert.equal(types.length, 1);
+  }
+});
+
+test('skills: what the agents file says of it, and its tools', async t => {
+  const { agent } = await standIn(t, [[{ text: 'x' }]], { mcp: [MCP], description: 'Knows' });
+  const skills = await agent.skills();
+  assert.deepEqual(skills[0], { id: 'chat', name: 'Chat', description: 'Knows', tags: [] });
+  assert.ok(skills.some(skill => skill.id === 'ok'));
+});
+
+const { OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL = 'gpt-5-mini' } = process.env;
+test('the same against a real model', { skip: OPENAI_BASE_URL === undefined && 'OPENAI_BASE_URL is not set' }, async t => {
+  const agent = createModelAgent({
+    model: OPENAI_MODEL,
+    baseUrl: OPENAI_BASE_URL!,
+    apiKey: OPENAI_API_KEY,
+    mcp: [MCP],
+  });
+  t.after(() => agent.close());
+  const said = await eventsOf(agent, 'Answer with the single word hello.');
+  lastOf(said, 'done');
+  assert.match(textOf(said), /hello/i);
+  const used = await eventsOf(agent, 'Call the tool named ok once, without arguments, then repeat what it returned.');
+  lastOf(used, 'done');
+  assert.ok(tools(used).includes('ok end'));
+});

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Fold } from '@hopline/a2a';
+import { type PythonSdk, pythonWith, startPythonAgent } from '../../support/agents/python-agent.ts';
+import { collect, type Frame, frames, messageParams, rpc, textOf } from '../../support/cluster/a2a-stream.ts';
+import { Cluster } from '../../support/cluster/cluster.ts';
+
+const WORDS = 'Python says: haha\n\n**bold** ✅ done 👩‍👩‍👧';
+const taskIdOf = (list: readonly Frame[]) => (list[0]!.result as { id: string }).id;
+
+function foldOf(list: readonly Frame[]): Fold {
+  const fold = new Fold();
+  for (const { event } of list) fold.add(event);
+  assert.deepEqual(fold.violations, []);
+  return fold;
+}
+
+for (const sdk of ['1', '0.3'] as PythonSdk[]) {
+  const python = pythonWith(sdk);
+  const variable = `A2A_PYTHON_${sdk.replace('.', '_')}`;
+  const skip = python === undefined && `no Python with a2a-sdk ${sdk}.x: install it with uvicorn, or name one in ${variable}`;
+
+  test(`an agent made with the Python SDK ${sdk}.x, behind Hopline: text, question, cancel`, {
+    skip,
+    timeout: 90_000,
+  }, async t => {
+    const agent = await startPythonAgent(python!, sdk);
+    t.after(agent.stop);
+    await using cluster = await Cluster.start({ agents: [{ name: 'python', adapter: 'a2a', url: agent.url }] });
+
+    const answered = await collect(cluster.url, { text: 'hi' });
+    assert.equal(foldOf(answered).task?.status.state, 'TASK_STATE_COMPLETED');
+    assert.equal(textOf(answered, 'streaming_result'), `${WORDS} hi`);
+    assert.equal(textOf(answered, 'partial_result'), `${WORDS} hi`);
+
+    const asked = await collect(cluster.url, { text: 'ask' });
+    const fold = foldOf(asked);
+    assert.equal(fold.task?.status.state, 'TASK_STATE_INPUT_REQUIRED');
+    assert.equal(fold.task?.status.message?.parts[0]?.text, 'Which one?');
+    const again = await collect(cluster.url, { params: messageParams('this one', { taskId: taskIdOf(asked) }) });
+    assert.equal(foldOf(again).task?.status.state, 'TASK_STATE_COMPLETED');
+    assert.equal(textOf(again, 'streaming_result'), `${WORDS} this one`);
+
+    let canceled: unknown;
+    const list: Frame[] = [];
+    for await (const frame of frames(cluster.url, { text: 'slow' })) {
+      list.push(frame);
+      if (canceled !== undefined || textOf(list, 'streaming_result') === '') continue;
+      const response = await rpc(cluster.url, { method: 'tasks/cancel', params: { id: taskIdOf(list) } });
+      canceled = ((await response.json()) as { result: { status: { state: string } } }).result.status.state;
+    }
+    assert.equal(canceled, 'canceled');
+    assert.equal(foldOf(list).task?.status.state, 'TASK_STATE_CANCELED');
+  });
+}

@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { decodeForeignResponse, decodeSse, Fold } from '@hopline/a2a';
+import type { Agent } from '@hopline/agent';
+import { createA2AAgent } from '@hopline/agent-a2a';
+import { createHealth } from '@hopline/lifecycle';
+import { createMemoryLog } from '@hopline/log/memory';
+import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createRelay } from '../../../services/relay/src/relay.ts';
+import { createSubAgent } from '../../../services/sub-agent/src/sub-agent.ts';
+import { answer, type Step, startForeignAgent } from '../../support/agents/remote-agent.ts';
+
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
+const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
+
+/** A sub-agent with everything behind its door but the broker. */
+async function serve(
+  t: TestContext,
+  agent: Agent,
+  skills = [{ id: 'own', name: 'Own', description: 'From the file', tags: ['x'] }],
+) {
+  const log = createMemoryLog();
+  const relay = await createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 200, beatMs: 50 });
+  const health = createHealth();
+  health.started([]);
+  const probes = { health, metricsText: async () => '', loopLagMsMax: 60_000 };
+  const deps = { log, name: 'argocd', agent, skills, slots: 4, drainMs: 1_000, version: '0.1.0', publicUrl: undefined };
+  const subAgent = createSubAgent({ retries: undefined, forwardText: undefined, ...deps, probes, metrics, logger });
+  const url = await subAgent.start('127.0.0.1', 0);
+  t.after(async () => {
+    await subAgent.stop();
+    await relay.stop();
+    await log.close();
+  });
+  return { url, log, subAgent };
+}
+
+async function foreign(t: TestContext, script: Step[]): Promise<Agent> {
+  const server = await startForeignAgent({ dialect: '0.3', script, card: { description: 'Argo CD' } });
+  t.after(() => server.close());
+  return createA2AAgent({ url: server.url });
+}
+
+/** The stream of S0's second curl. */
+async function ask(url: string, text: string): Promise<{ fold: Fold; names: (string | undefined)[] }> {
+  const message = { role: 'user', parts: [{ kind: 'text', text }], messageId: `msg-${Math.random()}` };
+  const body = JSON.stringify({ id: 'test-2', method: 'message/stream', params: { message } });
+  const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  assert.match(response.headers.get('content-type') ?? '', /^text\/event-stream/);
+  const fold = new Fold();
+  const names: (string | undefined)[] = [];
+  for await (const { data } of decodeSse(response.body as AsyncIterable<Uint8Array>)) {
+    const frame = JSON.parse(data) as { id: string };
+    assert.equal(frame.id, 'test-2');
+    const said = decodeForeignResponse(frame);
+    if (!('event' in said)) assert.fail(`not an event: ${data}`);
+    fold.add(said.event);
+    names.push('artifactUpdate' in said.event ? said.event.artifactUpdate.artifact.name : Object.keys(said.event)[0]);
+  }
+  return { fold, names };
+}
+
+test('S0-46 S0-21 S0-24 a sub-agent answers a direct call on its own endpoint', async t => {
+  const tokens = ['Here', ' is', ' the', ' ', '\n', '✅', ' v3.1.8', 'ha', 'ha'];
+  const { url } = await serve(
+    t,
+    await foreign(t, [
+      { notice: 'start', tool: 'version_service__version' },
+      { notice: 'end', tool: 'version_service__version' },
+      ...answer(tokens),
+    ]),
+  );
+  const { fold, names } = await ask(url, 'show argocd version');
+  assert.deepEqual(fold.violations, []);
+  assert.equal(fold.textOf('response'), tokens.join(''));
+  assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
+  assert.equal(names[0], 'task');
+  const order = names.filter(name => name?.startsWith('tool_') || name === 'response');
+  assert.deepEqual([...new Set(order)], ['tool_notification_start', 'tool_notification_end', 'response']);
+  const notice = [...fold.artifacts.values()].find(artifact => artifact.name === 'tool_notification_start');
+  assert.equal(notice?.text, '🔧 Argocd: Calling tool: Version_Service__Version\n');
+  assert.deepEqual(notice?.metadata?.tool, 'version_service__version');
+});
+
+test('S0-34 the ids of the foreign agent stay behind the door', async t => {
+  const server = await startForeignAgent({ dialect: '0.3', script: answer(['a', 'b']) });
+  t.after(() => server.close());
+  const { url } = await serve(t, createA2AAgent({ url: server.url }));
+  const { fold } = await ask(url, 'x');
+  const [request] = server.requests;
+  assert.ok(fold.task !== undefined && request !== undefined);
+  assert.notEqual(request.taskId, fold.task.id);
+  assert.ok(!JSON.stringify([fold.task, ...fold.artifacts.values()]).includes(request.taskId));
+});
+
+test('the card has the skills of the file and of the agent, and the probes answer', async t => {
+  const { url } = await serve(t, await foreign(t, answer(['x'])));
+  const card = async () =>
+    (await (await fetch(`${url}.well-known/agent-card.json`)).json()) as {
+      description: string;
+      skills: { id: string }[];
+      url: string;
+    };
+  const { description, skills, url: told } = await card();
+  assert.equal(description, 'Argo CD');
+  assert.deepEqual(skills.map(skill => skill.id).sort(), ['own', 'script']);
+  assert.equal(told, url);
+  for (const path of ['livez', 'readyz', 'metrics']) assert.equal((await fetch(`${url}${path}`)).status, 200, path);
+});
+
+test('an agent that asks for input goes on with the answer, in the same task', async t => {
+  const server = await startForeignAgent({
+    dialect: '0.3',
+    script: ({ turn, text }) => (turn === 1 ? [{ token: 'Hm. ' }, { inputRequired: 'which?' }] : answer([`took ${text}`])),
+  });
+  t.after(() => server.close());
+  const { url } = await serve(t, createA2AAgent({ url: server.url }));
+  const { fold } = await ask(url, 'deploy');
+  assert.equal(fold.task?.status.state, 'TASK_STATE_INPUT_REQUIRED');
+  const message = {
+    role: 'user',
+    parts: [{ kind: 'text', text: 'prod' }],
+    messageId: 'm-2',
+    taskId: fold.task?.id,
+    contextId: fold.task?.contextId,
+  };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/send', params: { message } });
+  const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  const { result } = (await response.json()) as {
+    result: { status: { state: string }; artifacts: { parts: { text: string }[] }[] };
+  };
+  assert.equal(result.status.state, 'completed');
+  assert.deepEqual(
+    result.artifacts.map(artifact => artifact.parts.map(part => part.text).join('')),
+    ['Hm. ', 'took prod'],
+  );
+  assert.equal(server.requests[1]?.taskId, server.requests[0]?.taskId);
+});

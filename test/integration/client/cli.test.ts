@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { type ForeignAgent, startForeignAgent } from '../../support/agents/remote-agent.ts';
+import { Cluster } from '../../support/cluster/cluster.ts';
+import { type Finished, HoplineCommand } from '../../support/cluster/hopline-command.ts';
+
+const WORDS = [
+  'Here',
+  ' is',
+  ' ',
+  '\n',
+  '\n\n',
+  'ha',
+  'ha',
+  ' **Argo**',
+  'CD ✅ done',
+  ' 👩‍👩‍👧',
+  'é',
+  '\t',
+  '\u001b[1mbold',
+  ' ',
+];
+const TOKENS = Array.from({ length: 8 }, () => WORDS).flat();
+const ANSWER = TOKENS.join('');
+
+let foreign: ForeignAgent;
+let cluster: Cluster;
+
+before(async () => {
+  foreign = await startForeignAgent({
+    dialect: '0.3',
+    script: async function* ({ text, turn }) {
+      if (text.includes('fail')) return yield { fail: true, text: 'no cheese' };
+      if (text.includes('ask back') && turn === 1) return yield { inputRequired: 'Which one?' };
+      for (const token of TOKENS) {
+        yield { token };
+        yield { pause: text.includes('slow') ? 20 : 1 };
+      }
+      yield { complete: true };
+    },
+  });
+  cluster = await Cluster.start({ agents: [{ name: 'argocd', adapter: 'a2a', url: foreign.url }] });
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+});
+
+const start = (argv: readonly string[], input?: string) => new HoplineCommand(cluster.url, argv, input);
+const hopline = (argv: readonly string[], input?: string): Promise<Finished> => start(argv, input).finished;
+const lines = (out: string) =>
+  out
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line));
+const restart = async () => {
+  const [ingress] = cluster.ingresses;
+  await ingress!.kill('SIGKILL');
+  await ingress!.start();
+};
+
+test('what ask pipes is the answer, byte for byte, and nothing else', { timeout: 30_000 }, async () => {
+  assert.deepEqual(await hopline(['ask', 'go', '--agent', 'argocd']), { code: 0, out: ANSWER, err: '' });
+  assert.deepEqual(await hopline(['ask', '-'], 'go\n'), { code: 0, out: ANSWER, err: '' });
+  assert.equal(foreign.requests.at(-1)!.text, 'go\n');
+});
+
+test('ask prints the answer as it comes, and goes on over the death of ingress', { timeout: 60_000 }, async () => {
+  const command = start(['ask', 'slow']);
+  await command.printed(20);
+  assert.ok(command.out.length < ANSWER.length);
+  await restart();
+  assert.deepEqual(await command.finished, { code: 0, out: ANSWER, err: '' });
+});
+
+test('Ctrl-C leaves the task running; the command it prints goes on where it was, over the death of ingress', {
+  timeout: 60_000,
+}, async () => {
+  const command = start(['ask', 'slow']);
+  await command.printed(20);
+  command.kill('SIGINT');
+  const { code, out, err } = await command.finished;
+  assert.equal(code, 130);
+  const [, taskId, cursor] = /^the task goes on: hopline follow (\S+) --cursor (\S+) --url \S+\n$/.exec(err) ?? assert.fail(err);
+  const rest = start(['follow', taskId!, '--cursor', cursor!]);
+  await rest.printed(20);
+  await restart();
+  const followed = await rest.finished;
+  assert.deepEqual([followed.code, out + followed.out], [0, ANSWER]);
+  assert.ok(foreign.requests.every(request => request.method !== 'cancel'));
+  const again = await hopline(['follow', taskId!]);
+  assert.deepEqual([again.code, again.out], [0, ANSWER]);
+  const got = await hopline(['get', taskId!]);
+  assert.deepEqual([got.code, got.out], [0, ANSWER]);
+});
+
+test('a reader that has gone is noticed, and the task goes on', { timeout: 30_000 }, async () => {
+  const command = start(['ask', 'slow']);
+  await command.printed(20);
+  command.closeOutput();
+  assert.equal((await command.finished).code, 130);
+});
+
+test('cancel ends the task and the commands that follow it', { timeout: 30_000 }, async () => {
+  const command = start(['ask', 'slow', '--json']);
+  await command.printed(200);
+  const { task } = JSON.parse(command.out.split('\n')[0]!).event;
+  assert.deepEqual(await hopline(['cancel', task.id]), { code: 0, out: '', err: '' });
+  const { code, out } = await command.finished;
+  const list = lines(out);
+  assert.deepEqual([code, list.at(-1).event.statusUpdate.status.state], [1, 'TASK_STATE_CANCELED']);
+  assert.deepEqual(
+    list.map(({ cursor }) => Number(cursor.split('.')[0])),
+    list.map((_item, index) => index + 1),
+  );
+  const again = await hopline(['cancel', task.id]);
+  assert.deepEqual([again.code, again.err], [1, 'hopline: Task cannot be canceled: it has ended\n']);
+});
+
+test('a failure and a question have exit codes of their own, and the question can be answered', { timeout: 30_000 }, async () => {
+  const failed = await hopline(['ask', 'fail']);
+  assert.deepEqual([failed.code, failed.out], [1, '']);
+  assert.match(failed.err, /^task \S+ failed: .*no cheese/);
+  const asked = await hopline(['ask', 'ask back']);
+  assert.deepEqual([asked.code, asked.out], [4, '']);
+  const taskId = /answer it: hopline ask --task (\S+)/.exec(asked.err)?.[1] ?? assert.fail(asked.err);
+  assert.deepEqual(await hopline(['ask', 'this one', '--task', taskId]), { code: 0, out: ANSWER, err: '' });
+});
+
+test('list prints tasks over several pages, by context and by state', { timeout: 60_000 }, async () => {
+  const contextId = crypto.randomUUID();
+  for (const text of ['go', 'fail', 'ask back']) await hopline(['ask', text, '--context', contextId]);
+  const listed = await hopline(['list', '--context', contextId]);
+  assert.deepEqual(
+    listed.out
+      .trimEnd()
+      .split('\n')
+      .map(line => line.split('  ').at(-1)),
+    ['input-required', 'failed', 'completed'],
+  );
+  const newest = lines((await hopline(['list', '--context', contextId, '--limit', '2', '--json'])).out);
+  assert.deepEqual(
+    newest.map(task => task.status.state),
+    ['TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_FAILED'],
+  );
+  const failed = await hopline(['list', '--context', contextId, '--state', 'failed']);
+  assert.match(failed.out, /^\S+ {2}\S+Z {2}failed\n$/);
+  assert.deepEqual(await hopline(['list', '--context', 'none-such']), { code: 0, out: '', err: '' });
+});
+
+test('S2-41 S2-30 trace tells of a task what the logs of all services would: who said how much and when, what was shown, and the books', {
+  timeout: 30_000,
+}, async () => {
+  const asked = lines((await hopline(['ask', 'go', '--json'])).out);
+  const { id } = asked[0].event.task;
+  const environment = { NATS_URL: cluster.nats.url };
+  const told = await new HoplineCommand(cluster.url, ['trace', id], '', environment).finished;
+  assert.deepEqual([told.code, told.err], [0, '']);
+  assert.match(told.out, new RegExp(`^task ${id} completed, ${asked.length} events`));
+  const characters = [...ANSWER].length;
+  assert.match(
+    told.out,
+    new RegExp(`argocd \\(call-1-1\\), turn 1, attempt 1: ${TOKENS.length} tokens, ${characters} characters`),
+  );
+  assert.match(told.out, /every text stands as it was said/);
+  assert.ok(!told.out.includes('Here') && !told.out.includes('Argo'), 'no text');
+  const json = lines((await new HoplineCommand(cluster.url, ['trace', id, '--json'], '', environment).finished).out)[0];
+  assert.deepEqual([json.shown.length, json.audit.unaccounted.text], [asked.length, 0]);
+  const unknown = await new HoplineCommand(cluster.url, ['trace', 'no-such-task'], '', environment).finished;
+  assert.equal(unknown.code, 1);
+});
+
+test('card and get speak to programs too; usage and an absent server have codes of their own', { timeout: 30_000 }, async () => {
+  const [card] = lines((await hopline(['card', '--json'])).out);
+  assert.ok(card.supportedInterfaces.length > 0);
+  const shown = await hopline(['card']);
+  assert.ok(shown.out.startsWith(`${card.name}: `));
+  assert.equal((await hopline(['ask'])).code, 2);
+  assert.equal((await hopline(['get', 'no-such-task'])).code, 1);
+  const absent = await hopline(['get', 'x', '--url', 'http://127.0.0.1:9/']);
+  assert.deepEqual([absent.code, absent.err], [3, 'hopline: Temporarily unavailable: the server cannot be reached\n']);
+});

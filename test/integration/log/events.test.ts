@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { liveSubject, logSubject, rawSubject, shardOf, type Work } from '@hopline/events';
+import { HandedBack, type Log, SETTLE_DELIVERIES_MAX } from '@hopline/log';
+import { BUCKETS, INPUTS_STREAM, type LogEvent, openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
+import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/nats-core';
+import { connect } from '@nats-io/transport-node';
+import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
+
+const SHARDS = 16;
+const PATIENCE_MS = 20_000;
+const never = new AbortController().signal;
+
+/** What is skipped, given up or begun again on the way is told to whoever opened the log. */
+describe('events of the log', () => {
+  let server: NatsServer;
+  let log: Log;
+  let nc: NatsConnection;
+  let jsm: JetStreamManager;
+  let events: LogEvent[] = [];
+  const told = (wanted: LogEvent) => events.filter(event => JSON.stringify(event) === JSON.stringify(wanted)).length;
+  const open = (options = {}) =>
+    openJetStreamLog({
+      servers: server.url,
+      name: 'events',
+      attemptsMax: 1,
+      ackWaitMs: 1_000,
+      onEvent: event => void events.push(event),
+      ...options,
+    });
+  before(async () => {
+    server = await startNats();
+    log = await open();
+    nc = await connect({ servers: server.url });
+    jsm = await jetstreamManager(nc);
+  });
+  after(async () => {
+    await log?.close();
+    await nc?.close();
+    await server?.stop();
+  });
+  async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+    const deadline = Date.now() + PATIENCE_MS;
+    while (!(await condition())) {
+      assert.ok(Date.now() < deadline, `${what}: not within ${PATIENCE_MS} ms`);
+      await new Promise(resolve => setTimeout(resolve, 10));
+    }
+  }
+  const say = (taskId: string, n: number) => {
+    const from = { id: 'c', agent: 'a', turn: 1, attempt: 1 };
+    return log.inputs.say(taskId, { v: 1, at: 1, from, n, inputs: [{ kind: 'close', lane: 'l' }] }, { id: `${taskId}:${n}` });
+  };
+
+  test('payloads that are no records, wherever they are', async () => {
+    const taskId = 'garbage';
+    events = [];
+    await nc.request(rawSubject(taskId, SHARDS), '{"v":1}');
+    const { seq } = await say(taskId, 1);
+    for await (const input of log.inputs.readShard(shardOf(taskId, SHARDS), 1, never)) if (input.seq === seq) break;
+    assert.equal(told({ type: 'undecodable', where: 'inputs' }), 1);
+
+    const abort = new AbortController();
+    const following = (async () => {
+      for await (const record of await log.facts.follow(taskId, 'new', abort.signal))
+        assert.fail(`nothing can be read: ${record.seq}`);
+    })();
+    await nc.flush();
+    await until(async () => {
+      nc.publish(liveSubject(taskId, SHARDS), '{}');
+      return told({ type: 'undecodable', where: 'facts' }) >= 1;
+    }, 'a live message without a sequence');
+    await nc.request(logSubject(taskId, SHARDS), '[]');
+    await until(() => told({ type: 'undecodable', where: 'facts' }) >= 2, 'a live payload');
+    abort.abort();
+    await following;
+
+    await nc.request(`$KV.${BUCKETS.tasks}.x`, 'no json');
+    assert.equal(await log.tasks.get('x'), undefined);
+    for await (const change of log.tasks.watch(never)) if (change.type === 'ready') break;
+    assert.equal(told({ type: 'undecodable', where: 'key-value' }), 2);
+  });
+
+  test('work that is no work is removed; an item that cannot be settled is a dead letter', async () => {
+    events = [];
+    await nc.request('a2a.work.agent.events.t1', '{"v":1}');
+    const work: Work = {
+      v: 1,
+      taskId: 't2',
+      contextId: 'c',
+      turn: 1,
+      profile: 'caipe',
+      message: { messageId: 'm', role: 'ROLE_USER', parts: [] },
+    };
+    await log.work.request('agent.events', work, { id: 't2' });
+    const abort = new AbortController();
+    let deliveries = 0;
+    const taking = log.work.take('agent.events', { slots: 1, signal: abort.signal }, async () => {
+      deliveries += 1;
+      throw new Error('rejected');
+    });
+    await until(() => told({ type: 'dead-letter', role: 'agent.events' }) > 0, 'the dead letter');
+    abort.abort();
+    await taking;
+    assert.equal(deliveries, 1 + SETTLE_DELIVERIES_MAX);
+    assert.equal(told({ type: 'undecodable', where: 'work' }), 1);
+    assert.equal((await jsm.streams.info(WORK_STREAM)).state.messages, 1, 'the dead letter can be seen, the garbage is gone');
+  });
+
+  test('an item whose hand-backs nobody can count comes to its end all the same', async t => {
+    const own = await open({ attemptsMax: 2, handBacksMax: 1 });
+    t.after(() => own.close());
+    const work: Work = {
+      v: 1,
+      taskId: 'uncounted',
+      contextId: 'c',
+      turn: 1,
+      profile: 'caipe',
+      message: { messageId: 'm', role: 'ROLE_USER', parts: [] },
+    };
+    await own.work.request('agent.uncounted', work, { id: 'uncounted' });
+    await jsm.streams.delete(`KV_${BUCKETS.handBacks}`);
+    const abort = new AbortController();
+    const jobs: [number, boolean][] = [];
+    const taking = own.work.take('agent.uncounted', { slots: 1, signal: abort.signal }, async ({ attempt, exhausted }) => {
+      jobs.push([attempt, exhausted]);
+      if (!exhausted) throw new HandedBack('stopping');
+    });
+    await until(() => jobs.some(([, exhausted]) => exhausted), 'the end');
+    abort.abort();
+    await taking;
+    // Between the two, deliveries whose count could not be read were given back.
+    assert.deepEqual(jobs, [
+      [1, false],
+      [4, true],
+    ]);
+  });
+
+  test('a reader whose consumer is removed goes on after the last record it gave', async () => {
+    events = [];
+    const taskId = 'removed';
+    const shard = shardOf(taskId, SHARDS);
+    const first = await say(taskId, 1);
+    const abort = new AbortController();
+    const got: number[] = [];
+    const reading = (async () => {
+      for await (const { seq } of log.inputs.readShard(shard, first.seq, abort.signal)) got.push(seq);
+    })();
+    await until(() => got.length === 1, 'the first record');
+    for await (const { name } of jsm.consumers.list(INPUTS_STREAM)) await jsm.consumers.delete(INPUTS_STREAM, name);
+    const second = await say(taskId, 2);
+    await until(() => got.length === 2, 'the second record');
+    abort.abort();
+    await reading;
+    assert.deepEqual(got, [first.seq, second.seq]);
+    assert.equal(told({ type: 'reader-restarted', what: `a2a.raw.${shard.toString(16).padStart(2, '0')}.*` }), 1);
+  });
+
+  test('workers survive the removal of their consumer, and one that was made with other settings', async t => {
+    const done: string[] = [];
+    const request = (taskId: string) => {
+      const message = { messageId: 'm', role: 'ROLE_USER', parts: [] } as Work['message'];
+      return log.work.request(
+        'agent.again',
+        { v: 1, taskId, contextId: 'c', turn: 1, profile: 'caipe', message },
+        { id: taskId },
+      );
+    };
+    const abort = new AbortController();
+    t.after(() => abort.abort());
+    const takeFrom = (from: Log) =>
+      from.work.take('agent.again', { slots: 2, signal: abort.signal }, async ({ work }) => void done.push(work.taskId));
+    const taking = takeFrom(log);
+    await request('w1');
+    await until(() => done.includes('w1'), 'the first item');
+    await jsm.consumers.delete(WORK_STREAM, 'agent-again');
+    await request('w2');
+    await until(() => done.includes('w2'), 'the item after the removal');
+    const other = await open({ attemptsMax: 5, ackWaitMs: 2_000 });
+    t.after(() => other.close());
+    const takingToo = takeFrom(other);
+    await until(
+      async () => (await jsm.consumers.info(WORK_STREAM, 'agent-again')).config.ack_wait === 2_000 * 1_000_000,
+      'the new settings',
+    );
+    await request('w3');
+    await until(() => done.includes('w3'), 'the item after the change');
+    abort.abort();
+    await Promise.all([taking, takingToo]);
+  });
+});

@@ -1,0 +1,94 @@
+import { logSubject, rawSubject } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import {
+  CONTRACT_ACK_WAIT_MS,
+  CONTRACT_ATTEMPTS_MAX,
+  CONTRACT_FOLLOW_BUFFER_RECORDS_MAX,
+  CONTRACT_HAND_BACKS_MAX,
+  CONTRACT_SHARDS,
+  describeLogContract,
+  type LogUnderTest,
+} from '@hopline/log/contract';
+import { FACTS_STREAM, INPUTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
+import { startNats } from '../../support/nats/nats-server.ts';
+
+const ACK_TIMEOUT_MS = 250;
+const SUBJECTS = { inputs: rawSubject, facts: logSubject };
+const STREAMS = { inputs: INPUTS_STREAM, facts: FACTS_STREAM };
+
+/** The log under test reaches the server through a proxy that loses what it is told to; hands that arrange things have a connection of their own. */
+async function open({ tailCheckMs }: { tailCheckMs: number }): Promise<LogUnderTest> {
+  const server = await startNats();
+  const proxy = await startNatsProxy(server.port);
+  const options = {
+    name: 'contract',
+    shards: CONTRACT_SHARDS,
+    attemptsMax: CONTRACT_ATTEMPTS_MAX,
+    handBacksMax: CONTRACT_HAND_BACKS_MAX,
+    ackWaitMs: CONTRACT_ACK_WAIT_MS,
+    ackTimeoutMs: ACK_TIMEOUT_MS,
+    follow: { tailCheckMs, bufferRecordsMax: CONTRACT_FOLLOW_BUFFER_RECORDS_MAX },
+  };
+  let reconnected: (() => void) | undefined;
+  const onEvent = ({ type }: { type: string }) => void (type === 'reconnected' && reconnected?.());
+  const log = await openJetStreamLog({ ...options, servers: proxy.url, onEvent });
+  const others: Log[] = [];
+  const nc = await connect({ servers: server.url, noAsyncTraces: true });
+  const jsm = await jetstreamManager(nc);
+  const losing = { acks: 0, live: 0 };
+  proxy.lose = ({ subject, payload }) => {
+    const what = subject.startsWith('a2a.live.') ? 'live' : isPublishAnswer(payload) ? 'acks' : undefined;
+    if (!what || losing[what] <= 0) return false;
+    losing[what] -= 1;
+    return true;
+  };
+  return {
+    log,
+    async another() {
+      const other = await openJetStreamLog({ ...options, servers: server.url });
+      others.push(other);
+      return other;
+    },
+    loseAcks: count => {
+      losing.acks = count;
+    },
+    loseLive: count => {
+      losing.live = count;
+    },
+    async cut(during) {
+      const back = new Promise<void>(resolve => {
+        reconnected = resolve;
+      });
+      proxy.cut();
+      await during();
+      proxy.mend();
+      await back;
+    },
+    async expire(what, taskId, below) {
+      await jsm.streams.purge(STREAMS[what], { filter: SUBJECTS[what](taskId, CONTRACT_SHARDS), seq: below });
+    },
+    async garbage(what, taskId) {
+      await nc.request(SUBJECTS[what](taskId, CONTRACT_SHARDS), 'not json');
+    },
+    async readersLeft() {
+      const left = await Promise.all(Object.values(STREAMS).map(stream => jsm.streams.info(stream)));
+      return left.reduce((sum, { state }) => sum + state.consumer_count, 0);
+    },
+    async close() {
+      for (const opened of [...others, log]) await opened.close();
+      await nc.close();
+      await proxy.close();
+      await server.stop();
+    },
+  };
+}
+
+function isPublishAnswer(payload: Buffer): boolean {
+  const start = payload.toString('latin1', 0, 10);
+  return start === '{"stream":' || start.startsWith('{"error":');
+}
+
+describeLogContract('JetStream', open);

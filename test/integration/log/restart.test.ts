@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { AgentRecord, FactRecord, Work } from '@hopline/events';
+import { createInputWriter, type Log } from '@hopline/log';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
+
+/** The server dies in the middle of everything and comes back, twice. Whatever was acknowledged is there: once, and in order. */
+const TASKS = 12;
+const KILLS = 2;
+const BETWEEN_MS = 700;
+const SETTLE_MS_MAX = 20_000;
+
+const sleep = (ms: number) => new Promise(resolve => setTimeout(resolve, ms));
+const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
+const tasks = (name: string) => range(1, TASKS).map(i => `${name}-${i}`);
+
+async function until(condition: () => boolean, what: string): Promise<void> {
+  const deadline = Date.now() + SETTLE_MS_MAX;
+  while (!condition()) {
+    assert.ok(Date.now() < deadline, `${what}: not within ${SETTLE_MS_MAX} ms`);
+    await sleep(10);
+  }
+}
+
+async function killTwice(server: NatsServer): Promise<void> {
+  for (const _ of range(1, KILLS)) {
+    await sleep(BETWEEN_MS);
+    await server.kill();
+    await sleep(BETWEEN_MS / 2);
+    await server.restart();
+  }
+  await sleep(BETWEEN_MS);
+}
+
+function factRecord(taskId: string, generation: number, first: number): FactRecord {
+  const control = {
+    taskId,
+    contextId: 'c',
+    state: 'TASK_STATE_WORKING',
+    generation,
+    at: 1,
+    role: 'supervisor',
+    profile: 'caipe',
+  } as const;
+  const rest = { turn: 1, messageIds: [], lanes: {}, calls: {}, producers: {}, raw: generation };
+  return { v: 1, facts: [], control: { ...control, ...rest }, first };
+}
+
+/** All at the same time, under the same kills. */
+describe('a server that is killed and comes back', { concurrency: true }, () => {
+  let server: NatsServer;
+  let log: Log;
+  let hurting: Promise<void> | undefined;
+  const hurt = () => {
+    hurting ??= killTwice(server);
+    return hurting;
+  };
+  const events: string[] = [];
+  before(async () => {
+    server = await startNats();
+    const onEvent = ({ type }: { type: string }) => void events.push(type);
+    log = await openJetStreamLog({ servers: server.url, name: 'restart', ackWaitMs: 1_500, onEvent });
+  });
+  after(async () => {
+    await log?.close();
+    await server?.stop();
+  });
+
+  test('inputs: what writers said is read by shard readers, each token once and in order', async () => {
+    const ids = tasks('say');
+    const read = new Map<string, string[]>(ids.map(id => [id, []]));
+    const abort = new AbortController();
+    const readers = range(0, log.shards - 1).map(async shard => {
+      for await (const { taskId, record, seq } of log.inputs.readShard(shard, 1, abort.signal)) {
+        assert.ok(seq > 0);
+        for (const input of (record as AgentRecord).inputs) if (input.kind === 'text') read.get(taskId)?.push(...input.tokens);
+      }
+    });
+    let stop = false;
+    const writers = ids.map(async taskId => {
+      const writer = createInputWriter(log.inputs, { taskId, producer: { id: 'c', agent: 'a', turn: 1, attempt: 1 } });
+      let n = 0;
+      for (; !stop; n += 1) {
+        writer.token('answer', `${n}`);
+        await writer.ready();
+        if (n % 5 === 0) await sleep(1);
+      }
+      await writer.flush();
+      return n;
+    });
+    await hurt();
+    stop = true;
+    const counts = await Promise.all(writers);
+    await until(() => ids.every((id, i) => read.get(id)!.length >= counts[i]!), 'all tokens');
+    await sleep(200);
+    abort.abort();
+    await Promise.all(readers);
+    for (const [i, id] of ids.entries()) {
+      assert.ok(counts[i]! > 100);
+      assert.deepEqual(read.get(id), range(0, counts[i]! - 1).map(String));
+    }
+    assert.equal(events.filter(type => type === 'disconnected').length, KILLS);
+    assert.equal(events.filter(type => type === 'reconnected').length, KILLS);
+  });
+
+  test('facts: no append is lost, doubled or a conflict with itself, and followers see each once', async () => {
+    const ids = tasks('fact');
+    const abort = new AbortController();
+    const seen = new Map<string, number[]>(ids.map(id => [id, []]));
+    const followers: Promise<void>[] = [];
+    for (const taskId of ids) {
+      const live = await log.facts.follow(taskId, 'new', abort.signal);
+      const following = async () => {
+        for await (const { record } of live) seen.get(taskId)?.push(record.control.generation);
+      };
+      followers.push(following());
+    }
+    let stop = false;
+    const owners = ids.map(async taskId => {
+      let generation = 0;
+      let [seq, first] = [0, 0];
+      while (!stop) {
+        generation += 1;
+        ({ seq } = await log.facts.append(factRecord(taskId, generation, first), {
+          expected: seq,
+          id: `${taskId}:${generation}`,
+        }));
+        first ||= seq;
+        await sleep(2);
+      }
+      return generation;
+    });
+    await hurt();
+    stop = true;
+    const counts = await Promise.all(owners);
+    await until(() => ids.every((id, i) => seen.get(id)!.length >= counts[i]!), 'all generations');
+    abort.abort();
+    await Promise.all(followers);
+    for (const [i, id] of ids.entries()) {
+      const stored: number[] = [];
+      for await (const { record } of log.facts.read(id, 1)) stored.push(record.control.generation);
+      assert.deepEqual(stored, range(1, counts[i]!));
+      assert.deepEqual(seen.get(id), stored);
+    }
+  });
+
+  test('work: a running item goes on, and what is queued is done', async () => {
+    const done: string[] = [];
+    const abort = new AbortController();
+    const taking = log.work.take('agent.restart', { slots: 4, signal: abort.signal }, async ({ work }) => {
+      await sleep(300);
+      done.push(work.taskId);
+    });
+    const ids = tasks('work');
+    let stop = false;
+    const requesting = (async () => {
+      for (const taskId of ids) {
+        const work: Work = {
+          v: 1,
+          taskId,
+          contextId: 'c',
+          turn: 1,
+          profile: 'caipe',
+          message: { messageId: 'm', role: 'ROLE_USER', parts: [] },
+        };
+        await log.work.request('agent.restart', work, { id: taskId });
+        if (!stop) await sleep(250);
+      }
+    })();
+    await hurt();
+    stop = true;
+    await requesting;
+    await until(() => ids.every(id => done.includes(id)), 'all items');
+    abort.abort();
+    await taking;
+  });
+
+  test('key-values: writes are retried, a watch goes on', async () => {
+    const abort = new AbortController();
+    const seen: string[] = [];
+    const watching = (async () => {
+      for await (const change of log.tasks.watch(abort.signal)) {
+        if (change.type === 'entry' && change.value) seen.push(`${change.key}:${change.value.generation}`);
+      }
+    })();
+    let stop = false;
+    const writing = (async () => {
+      const value = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_WORKING', first: 1, generation: 0, at: 1 } as const;
+      let revision = await log.tasks.create('kv', value);
+      let generation = 0;
+      while (!stop) {
+        generation += 1;
+        revision = await log.tasks.update('kv', { ...value, generation }, revision);
+        await sleep(20);
+      }
+      return generation;
+    })();
+    await hurt();
+    stop = true;
+    const last = await writing;
+    await until(() => seen.includes(`kv:${last}`), 'the last value');
+    abort.abort();
+    await watching;
+    const generations = seen.map(entry => Number(entry.slice(3)));
+    assert.deepEqual(
+      generations,
+      [...new Set(generations)].sort((a, b) => a - b),
+    );
+    assert.equal((await log.tasks.get('kv'))?.value.generation, last);
+  });
+});

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Log, LogMismatch, LogUnavailable } from '@hopline/log';
+import {
+  BUCKETS,
+  DUPLICATE_WINDOW_MS,
+  FACTS_STREAM,
+  INPUTS_STREAM,
+  MAX_AGES_DEFAULT,
+  MAX_BYTES_DEFAULT,
+  openJetStreamLog,
+  WORK_STREAM,
+} from '@hopline/log-jetstream';
+import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/nats-core';
+import { connect } from '@nats-io/transport-node';
+import { freePort, type NatsServer, startNats } from '../../support/nats/nats-server.ts';
+
+const nanos = (ms: number) => ms * 1_000_000;
+
+describe('the streams of the log', () => {
+  let server: NatsServer;
+  let nc: NatsConnection;
+  let jsm: JetStreamManager;
+  before(async () => {
+    server = await startNats();
+    nc = await connect({ servers: server.url });
+    jsm = await jetstreamManager(nc);
+  });
+  after(async () => {
+    await nc?.close();
+    await server?.stop();
+  });
+  const open = (options = {}) => openJetStreamLog({ servers: server.url, name: 'streams', ...options });
+  const config = async (name: string) => (await jsm.streams.info(name)).config;
+  test('several services create them at the same time; they are as described', async () => {
+    const logs = await Promise.all(Array.from({ length: 5 }, () => open()));
+    await Promise.all(logs.map(log => log.check()));
+    await Promise.all(logs.map(log => log.close()));
+    const [raw, facts, work, leases, ids] = await Promise.all(
+      [INPUTS_STREAM, FACTS_STREAM, WORK_STREAM, `KV_${BUCKETS.leases}`, `KV_${BUCKETS.messageIds}`].map(config),
+    );
+    const pick = (found: object | undefined, wanted: object) =>
+      assert.deepEqual(
+        Object.fromEntries(Object.keys(wanted).map(key => [key, (found as Record<string, unknown>)[key]])),
+        wanted,
+      );
+    const common = {
+      description: 'hopline format=1 shards=16',
+      storage: 'file',
+      num_replicas: 1,
+      allow_direct: true,
+      deny_delete: true,
+    };
+    const window = { duplicate_window: nanos(DUPLICATE_WINDOW_MS) };
+    const inputsAge = nanos(MAX_AGES_DEFAULT.inputsMs);
+    const factsAge = nanos(MAX_AGES_DEFAULT.factsMs);
+    pick(raw, {
+      ...common,
+      ...window,
+      subjects: ['a2a.raw.>'],
+      retention: 'limits',
+      max_age: inputsAge,
+      max_bytes: MAX_BYTES_DEFAULT.inputs,
+    });
+    pick(facts, {
+      ...common,
+      ...window,
+      subjects: ['a2a.log.>'],
+      retention: 'limits',
+      max_age: factsAge,
+      max_bytes: MAX_BYTES_DEFAULT.facts,
+    });
+    assert.deepEqual({ src: facts?.republish?.src, dest: facts?.republish?.dest }, { src: 'a2a.log.>', dest: 'a2a.live.>' });
+    pick(work, {
+      ...common,
+      ...window,
+      subjects: ['a2a.work.>'],
+      retention: 'workqueue',
+      discard: 'new',
+      max_bytes: MAX_BYTES_DEFAULT.work,
+    });
+    pick(leases, { ...common, max_msgs_per_subject: 1, max_age: 0, max_bytes: MAX_BYTES_DEFAULT.keyValue });
+    pick(ids, { ...common, max_msgs_per_subject: 1, max_age: factsAge });
+  });
+
+  test('another number of shards is LogMismatch, and says what to do', async () => {
+    await (await open()).close();
+    await assert.rejects(open({ shards: 8 }), (error: Error) => {
+      assert.ok(error instanceof LogMismatch);
+      assert.match(
+        error.message,
+        /A2A_RAW has description "hopline format=1 shards=16", expected "hopline format=1 shards=8": start every service/,
+      );
+      return true;
+    });
+    for (const shards of [0, 257, 1.5]) await assert.rejects(open({ shards }), LogMismatch);
+  });
+
+  test('what an operator has tuned on a stream that is there is left alone', async () => {
+    await (await open()).close();
+    await jsm.streams.update(INPUTS_STREAM, { max_age: nanos(3_600_000), max_bytes: 1024 * 1024 * 1024 });
+    await (await open({ maxAges: { inputsMs: 7_200_000 } })).close();
+    assert.equal((await config(INPUTS_STREAM)).max_age, nanos(3_600_000));
+  });
+});
+
+/** Streams that are deleted and made again at once meet the server still removing the old files; so each of these has a server of its own. */
+async function onNewServer(
+  run: (open: (options?: object) => Promise<Log>, jsm: JetStreamManager) => Promise<void>,
+): Promise<void> {
+  const server = await startNats();
+  const nc = await connect({ servers: server.url });
+  try {
+    await run(options => openJetStreamLog({ servers: server.url, name: 'streams', ...options }), await jetstreamManager(nc));
+  } finally {
+    await nc.close();
+    await server.stop();
+  }
+}
+
+test('replicas that the server cannot have are LogMismatch, and nothing is left of them', () =>
+  onNewServer(async open => {
+    await assert.rejects(open({ replicas: 3 }), LogMismatch);
+    await (await open()).close();
+  }));
+
+test('a server without room for the streams is LogMismatch, and says how much was asked for', () =>
+  onNewServer(async open => {
+    const asked = open({ maxBytes: { facts: 1024 ** 5 } });
+    await assert.rejects(asked, /A2A_LOG \(1 replicas, 1125899906842624 bytes\) cannot be created/);
+  }));
+
+for (const { stream, said } of [
+  { stream: { name: INPUTS_STREAM, subjects: ['other.>'] }, said: /subjects \["other\.>"\], expected \["a2a\.raw\.>"\]/ },
+  { stream: { name: FACTS_STREAM, subjects: ['a2a.log.>'] }, said: /A2A_LOG has republish null/ },
+  { stream: { name: WORK_STREAM, subjects: ['a2a.work.>'] }, said: /retention "limits", expected "workqueue"/ },
+]) {
+  test(`a stream ${stream.name} that somebody else made is LogMismatch`, () =>
+    onNewServer(async (open, jsm) => {
+      await jsm.streams.add(stream);
+      await assert.rejects(open(), (error: Error) => {
+        assert.ok(error instanceof LogMismatch);
+        assert.match(error.message, said);
+        return true;
+      });
+    }));
+}
+
+test('without a server a log is LogUnavailable in time', async () => {
+  const port = await freePort();
+  const began = Date.now();
+  await assert.rejects(
+    openJetStreamLog({ servers: `nats://user:secret@127.0.0.1:${port}`, name: 'none', openTimeoutMs: 500 }),
+    (error: Error) => {
+      assert.ok(error instanceof LogUnavailable);
+      assert.doesNotMatch(error.message, /secret|user/);
+      return true;
+    },
+  );
+  assert.ok(Date.now() - began < 5_000);
+});
+
+test('a server that comes up later is waited for', async () => {
+  const port = await freePort();
+  const opening = openJetStreamLog({ servers: `127.0.0.1:${port}`, name: 'early' });
+  await new Promise(resolve => setTimeout(resolve, 300));
+  const server = await startNats({ port });
+  const log = await opening;
+  await log.check();
+  await log.close();
+  await server.stop();
+});
+
+test('a user and password come from the options or the URL; without them it fails at once', async () => {
+  const server = await startNats({ config: 'authorization { user: "relay", password: "p@ss/word" }' });
+  const began = Date.now();
+  await assert.rejects(openJetStreamLog({ servers: server.url, name: 'nobody' }), LogUnavailable);
+  assert.ok(Date.now() - began < 5_000);
+  const bare = server.url.replace('nats://', '');
+  const inUrl = await openJetStreamLog({ servers: `nats://relay:p%40ss%2Fword@${bare}`, name: 'url' });
+  const inOptions = await openJetStreamLog({ servers: bare, name: 'options', credentials: { user: 'relay', pass: 'p@ss/word' } });
+  await Promise.all([inUrl.check(), inOptions.check()]);
+  await inUrl.close();
+  await inOptions.close();
+  await server.stop();
+});
+
+test('check is LogUnavailable while the server is away, and resolves when it is back', async () => {
+  const server = await startNats();
+  const log = await openJetStreamLog({ servers: server.url, name: 'check' });
+  await server.kill();
+  await assert.rejects(log.check(), LogUnavailable);
+  await server.restart();
+  const deadline = Date.now() + 10_000;
+  while (
+    Date.now() < deadline &&
+    (await log.check().then(
+      () => false,
+      () => true,
+    ))
+  );
+  await log.check();
+  await log.close();
+  await server.stop();
+});

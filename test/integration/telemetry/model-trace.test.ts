@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { ModelServer } from '../../support/agents/model-server.ts';
+import { collect, shapeOf } from '../../support/cluster/a2a-stream.ts';
+import { Cluster } from '../../support/cluster/cluster.ts';
+import { OtlpReceiver } from './otlp-receiver.ts';
+
+const TRACE_ID = '0cf7651916cd43dd8448eb211c80319c';
+const SECRET = 'the-text-of-a-prompt';
+const SPANS_MS_MAX = 15_000;
+
+const receiver = new OtlpReceiver();
+let model: ModelServer;
+let cluster: Cluster;
+
+before(async () => {
+  const endpoint = await receiver.start();
+  // One model is supervisor and agent: who asks is seen by the tools.
+  model = await ModelServer.start(({ tools, messages }) => {
+    if (tools.length === 0) return [{ tokens: [SECRET, ' ', 'said'] }];
+    const isFirst = !messages.some(({ role }) => role === 'tool');
+    return isFirst ? [{ call: 'llm', args: { request: SECRET } }] : [{ call: '_finish', args: {} }];
+  });
+  cluster = await Cluster.start({
+    agents: [{ name: 'llm', adapter: 'model', model: 'stand-in', system: SECRET }],
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+      OTEL_BSP_SCHEDULE_DELAY: '200',
+      HOPLINE_PLANNER: 'model',
+      HOPLINE_MODEL: 'planner',
+      OPENAI_BASE_URL: model.url,
+      OPENAI_API_KEY: 'sk-secret',
+    },
+  });
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await model?.[Symbol.asyncDispose]();
+  await receiver.stop();
+});
+
+test('a request of a model is one span with its token counts, under the hop that asked', { timeout: 60_000 }, async () => {
+  const headers = { traceparent: `00-${TRACE_ID}-b7ad6b7169203331-01` };
+  const list = await collect(cluster.url, { text: `ask ${SECRET}`, headers });
+  assert.equal(shapeOf(list.at(-1)!), 'status:completed');
+  const until = performance.now() + SPANS_MS_MAX;
+  const ofTask = () => receiver.spans.filter(({ traceId }) => traceId === TRACE_ID);
+  const chats = () => ofTask().filter(({ name }) => name.startsWith('chat '));
+  const isThere = () => chats().length >= 3 && new Set(ofTask().map(({ service }) => service)).size >= 4;
+  while (!isThere() && performance.now() < until) await new Promise(resolve => setTimeout(resolve, 50));
+  assert.deepEqual(
+    chats()
+      .map(({ service, name }) => `${service}: ${name}`)
+      .sort(),
+    ['sub-agent: chat stand-in', 'supervisor: chat planner', 'supervisor: chat planner'],
+  );
+  const serviceOf = (spanId: string) => ofTask().find(span => span.spanId === spanId)?.service;
+  for (const chat of chats()) {
+    assert.equal(serviceOf(chat.parentId), chat.service);
+    assert.deepEqual(
+      [
+        chat.attributes['gen_ai.operation.name'],
+        chat.attributes['gen_ai.request.model'],
+        chat.attributes['gen_ai.usage.input_tokens'],
+      ],
+      ['chat', chat.name.slice('chat '.length), 11],
+    );
+    assert.ok(Number(chat.attributes['gen_ai.usage.output_tokens']) > 0);
+  }
+});
+
+test('invariant 7: no text of a prompt or an answer, and no key, in a span or a log line', () => {
+  assert.ok(receiver.bodies.length > 0);
+  for (const secret of [SECRET, 'sk-secret']) {
+    for (const body of receiver.bodies) assert.ok(!body.includes(secret));
+    for (const service of cluster.services) assert.ok(!service.output.includes(secret), `${service.spec.instance} logged it`);
+  }
+});

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { answer, type ForeignAgent, startForeignAgent } from '../../support/agents/remote-agent.ts';
+import { collect, type Frame, frames } from '../../support/cluster/a2a-stream.ts';
+import { Cluster } from '../../support/cluster/cluster.ts';
+import { OtlpReceiver, type ReceivedSpan } from './otlp-receiver.ts';
+
+const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
+const SECRET = 'the-text-of-a-token';
+
+const receiver = new OtlpReceiver();
+let foreign: ForeignAgent;
+let cluster: Cluster;
+
+before(async () => {
+  const endpoint = await receiver.start();
+  foreign = await startForeignAgent({ dialect: '0.3', script: answer(Array.from({ length: 200 }, () => SECRET)) });
+  cluster = await Cluster.start({
+    agents: [{ name: 'argocd', adapter: 'a2a', url: foreign.url }],
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_BSP_SCHEDULE_DELAY: '200' },
+  });
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+  await receiver.stop();
+});
+
+async function spansOf(traceId: string, enough: (spans: ReceivedSpan[]) => boolean): Promise<ReceivedSpan[]> {
+  const until = performance.now() + 10_000;
+  for (;;) {
+    const spans = receiver.spans.filter(span => span.traceId === traceId);
+    if (enough(spans) || performance.now() > until) return spans;
+    await new Promise(resolve => setTimeout(resolve, 50));
+  }
+}
+
+const services = (spans: ReceivedSpan[]) => new Set(spans.map(span => span.service));
+
+test('S0-1 promise 6: one trace goes through every hop, one span per hop and none per token', { timeout: 30_000 }, async () => {
+  const headers = { traceparent: `00-${TRACE_ID}-b7ad6b7169203331-01` };
+  await collect(cluster.url, { text: `say ${SECRET}`, headers });
+  const spans = await spansOf(TRACE_ID, list => services(list).size >= 4);
+  assert.deepEqual([...services(spans)].sort(), ['ingress', 'relay', 'sub-agent', 'supervisor']);
+  assert.ok(spans.length <= 10, `${spans.length} spans for 200 tokens: ${spans.map(span => span.name)}`);
+  const byId = new Map(spans.map(span => [span.spanId, span]));
+  const parentOf = (service: string) => byId.get(spans.find(span => span.service === service)?.parentId ?? '')?.service;
+  assert.equal(spans.find(span => span.service === 'ingress')?.parentId, 'b7ad6b7169203331');
+  assert.equal(parentOf('relay'), 'ingress');
+  assert.equal(parentOf('supervisor'), 'relay');
+  assert.equal(parentOf('sub-agent'), 'supervisor');
+  assert.match(String(foreign.requests[0]?.headers.traceparent), new RegExp(`^00-${TRACE_ID}-`));
+});
+
+test('invariant 7: no text of a token in a span, a metric or a log line', async () => {
+  assert.ok(receiver.bodies.length > 0);
+  for (const body of receiver.bodies) assert.ok(!body.includes(SECRET));
+  for (const service of cluster.services) {
+    assert.ok(!service.output.includes(SECRET), `${service.spec.instance} logged it`);
+    const metrics = await (await fetch(`${service.url}/metrics`)).text();
+    assert.match(metrics, /# TYPE/);
+    assert.ok(!metrics.includes(SECRET));
+  }
+});
+
+test('S2-35 S2-36 a client that goes away leaves no span in error', { timeout: 30_000 }, async () => {
+  const traceId = TRACE_ID.replace('0af', '0bf');
+  const list: Frame[] = [];
+  for await (const frame of frames(cluster.url, {
+    text: 'again',
+    headers: { traceparent: `00-${traceId}-b7ad6b7169203331-01` },
+  })) {
+    list.push(frame);
+    break;
+  }
+  const spans = await spansOf(traceId, found => services(found).size >= 4);
+  assert.ok(services(spans).size >= 4);
+  assert.ok(spans.every(span => span.status !== 2));
+});

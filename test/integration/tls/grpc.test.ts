@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
+import { ServiceProcess } from '../../support/cluster/service-process.ts';
+import { freePort, startNats } from '../../support/nats/nats-server.ts';
+import { createAuthority } from './certificates.ts';
+import { httpsGet } from './https-get.ts';
+
+const UNAVAILABLE = 14;
+const RENEWED_MS_MAX = 10_000;
+
+const authority = createAuthority('Hopline test authority');
+const next = createAuthority('The authority after it');
+
+/** An ingress that speaks TLS on both ports, and the address of its gRPC. */
+async function startIngress(t: TestContext) {
+  const nats = await startNats();
+  const folder = await mkdtemp(join(tmpdir(), 'hopline-tls-'));
+  const write = async ({ cert, key }: { cert: string; key: string }) => {
+    for (const [name, pem] of Object.entries({ cert, key })) {
+      await writeFile(join(folder, `${name}.new`), pem);
+      await rename(join(folder, `${name}.new`), join(folder, `${name}.pem`));
+    }
+  };
+  await write(authority.issue('ingress'));
+  const env = {
+    NATS_URL: nats.url,
+    HOPLINE_GRPC_PORT: '0',
+    HOPLINE_TLS_CERT_FILE: join(folder, 'cert.pem'),
+    HOPLINE_TLS_KEY_FILE: join(folder, 'key.pem'),
+  };
+  const ingress = new ServiceProcess({ service: 'ingress', instance: 'ingress-1', env }, await freePort());
+  t.after(async () => {
+    await ingress.kill();
+    await nats.stop();
+    await rm(folder, { recursive: true });
+  });
+  await ingress.start();
+  const { body } = await httpsGet(`${ingress.url}/.well-known/agent-card.json`, { ca: authority.cert });
+  const { supportedInterfaces } = JSON.parse(body) as { supportedInterfaces: { url: string; protocolBinding: string }[] };
+  return { address: supportedInterfaces.find(one => one.protocolBinding === 'GRPC')!.url, write };
+}
+
+/** `ok`, or the code of gRPC. A connection of its own, so that the handshake is made again. */
+async function list(address: string, ca?: string): Promise<number | 'ok'> {
+  const client = new GrpcClient(address, ca === undefined ? {} : { ca });
+  try {
+    await client.call('ListTasks', {}, { deadline: 5_000 });
+    return 'ok';
+  } catch (error) {
+    assert.ok(error instanceof CallFailed, String(error));
+    return error.code;
+  } finally {
+    client.close();
+  }
+}
+
+test('S4-42 gRPC speaks TLS where HTTP does, and nothing else; a renewed certificate is taken', async t => {
+  const { address, write } = await startIngress(t);
+  assert.equal(await list(address, authority.cert), 'ok');
+  assert.equal(await list(address, next.cert), UNAVAILABLE, 'a client that does not trust it stays away');
+  assert.equal(await list(address), UNAVAILABLE, 'without TLS nothing is answered');
+  await write(next.issue('ingress'));
+  const late = performance.now() + RENEWED_MS_MAX;
+  while ((await list(address, next.cert)) !== 'ok') {
+    assert.ok(performance.now() < late, `not taken in ${RENEWED_MS_MAX} ms`);
+    await sleep(100);
+  }
+});

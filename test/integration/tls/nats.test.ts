@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { defineServiceConfig } from '@hopline/lifecycle';
+import { LOG_SETTINGS, openFromSettings, openJetStreamLog } from '@hopline/log-jetstream';
+import { createLogger } from '@hopline/telemetry';
+import { startNats } from '../../support/nats/nats-server.ts';
+import { createAuthority } from './certificates.ts';
+import { createOperator } from './nats-operator.ts';
+
+const OPEN_TIMEOUT_MS = 1_500;
+const authority = createAuthority('Hopline test authority');
+const config = defineServiceConfig(LOG_SETTINGS);
+const logger = createLogger({ service: 'test', instance: 'test', level: 'silent' });
+
+/** A server that speaks TLS to clients with a certificate, and the paths of PEM files. */
+async function startSecureNats(t: TestContext) {
+  const folder = await mkdtemp(join(tmpdir(), 'hopline-tls-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const write = async (name: string, text: string) => {
+    await writeFile(join(folder, name), text);
+    return join(folder, name);
+  };
+  const pair = async (name: string) => {
+    const { cert, key } = authority.issue(name);
+    return { cert: await write(`${name}.pem`, cert), key: await write(`${name}-key.pem`, key) };
+  };
+  const ca = await write('ca.pem', authority.cert);
+  const other = await write('other.pem', createAuthority('Another authority').cert);
+  const server = await pair('nats');
+  const client = await pair('client');
+  const tls = { cert_file: server.cert, key_file: server.key, ca_file: ca, verify: true };
+  const nats = await startNats({ config: `tls ${JSON.stringify(tls)}` });
+  t.after(() => nats.stop());
+  return { nats, ca, other, client };
+}
+
+const open = (servers: string, tls?: { ca?: string; cert?: string; key?: string }) =>
+  openJetStreamLog({ servers, name: 'test', ...(tls && { tls }), openTimeoutMs: OPEN_TIMEOUT_MS });
+
+test('S4-42 NATS over TLS: settings name the authority and a certificate, and the log works', async t => {
+  const { nats, ca, client } = await startSecureNats(t);
+  const files = { NATS_TLS_CA_FILE: ca, NATS_TLS_CERT_FILE: client.cert, NATS_TLS_KEY_FILE: client.key };
+  const log = await openFromSettings(config.load({ NATS_URL: nats.url, ...files }), { name: 'test', logger });
+  await log.check();
+  await nats.restart();
+  const works = () =>
+    log.check().then(
+      () => true,
+      () => false,
+    );
+  while (!(await works())) await sleep(50);
+  await log.close();
+});
+
+test('S4-42 a NATS whose authority is not trusted is refused, and NATS refuses who has no certificate', async t => {
+  const { nats, ca, other, client } = await startSecureNats(t);
+  await assert.rejects(open(nats.url, { ca: other, ...client }), /certificate/);
+  await assert.rejects(open(nats.url), /certificate/, 'the authorities that Node trusts');
+  await assert.rejects(open(nats.url, { ca }), /no connection to NATS/);
+  const log = await open(nats.url, { ca, ...client });
+  await log.close();
+});
+
+test('S4-42 who asks for TLS never speaks in the clear', async t => {
+  const nats = await startNats();
+  t.after(() => nats.stop());
+  const refused = /does not support 'tls'/;
+  await assert.rejects(open(nats.url.replace('nats:', 'tls:')), refused);
+  await assert.rejects(open(nats.url, {}), refused);
+  await assert.rejects(open(`nats://127.0.0.1:${nats.port},TLS://127.0.0.1:${nats.port}`), refused);
+  const log = await open(nats.url);
+  await log.close();
+});
+
+test('S4-42 settings that contradict each other are told by name', async () => {
+  const load = (env: Record<string, string>) => openFromSettings(config.load(env), { name: 'test', logger });
+  const paths = { NATS_TLS_CERT_FILE: 'c', NATS_TLS_KEY_FILE: 'k' };
+  for (const [name, path] of Object.entries(paths)) await assert.rejects(load({ [name]: path }), /belong together/);
+  const ways = { NATS_CREDS: 'c', NATS_CREDS_FILE: 'f', NATS_TOKEN: 't', NATS_USER: 'u' };
+  const names = Object.keys(ways) as (keyof typeof ways)[];
+  for (const [index, name] of names.entries()) {
+    const next = names[(index + 1) % names.length]!;
+    await assert.rejects(load({ [name]: ways[name], [next]: ways[next] }), /exclude each other/);
+  }
+});
+
+test('a token, or a user and password, opens the log of a server that asks for them', async t => {
+  const token = await startNats({ config: 'authorization { token: "s3cret" }' });
+  t.after(() => token.stop());
+  const load = (env: Record<string, string>) => openFromSettings(config.load(env), { name: 'test', logger });
+  const log = await load({ NATS_URL: token.url, NATS_TOKEN: 's3cret' });
+  await log.close();
+  await assert.rejects(
+    load({ NATS_URL: token.url, NATS_TOKEN: 'wrong' }),
+    (error: Error) => /uthorization/.test(error.message) && !error.message.includes('wrong'),
+  );
+});
+
+test('a credentials file opens the log, is read at each connection, and can be given as text', { timeout: 60_000 }, async t => {
+  const folder = await mkdtemp(join(tmpdir(), 'hopline-creds-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const operator = createOperator();
+  const nats = await startNats({ config: operator.config });
+  t.after(() => nats.stop());
+  const path = join(folder, 'user.creds');
+  await writeFile(path, operator.credentials());
+  const load = (env: Record<string, string>) => openFromSettings(config.load(env), { name: 'test', logger });
+  const text = await load({ NATS_URL: nats.url, NATS_CREDS: operator.credentials() });
+  await text.close();
+  const log = await load({ NATS_URL: nats.url, NATS_CREDS_FILE: path });
+  const works = () =>
+    log.check().then(
+      () => true,
+      () => false,
+    );
+  assert.equal(await works(), true);
+  await writeFile(path, operator.strangersCredentials());
+  await nats.restart();
+  const until = performance.now() + 1_500;
+  while (performance.now() < until) {
+    assert.equal(await works(), false, 'the credentials of now are refused');
+    await sleep(100);
+  }
+  await writeFile(path, operator.credentials());
+  while (!(await works())) await sleep(50);
+  await log.close();
+  await assert.rejects(
+    load({ NATS_URL: nats.url, NATS_CREDS: operator.strangersCredentials() }),
+    (error: Error) => /uthorization/.test(error.message) && !error.message.includes('SEED'),
+  );
+  await assert.rejects(load({ NATS_URL: nats.url, NATS_CREDS: 'SECRET' }), /^LogUnavailable: .*unable to parse credentials$/);
+  await assert.rejects(load({ NATS_URL: nats.url, NATS_CREDS_FILE: join(folder, 'none') }), /ENOENT/);
+});

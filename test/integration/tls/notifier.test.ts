@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '@hopline/log';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { countingTokens, startCountingAgent } from '../../support/agents/counting-agent.ts';
+import type { ForeignAgent } from '../../support/agents/remote-agent.ts';
+import { Cluster } from '../../support/cluster/cluster.ts';
+import type { ServiceProcess } from '../../support/cluster/service-process.ts';
+import { beginTask, endOf, overOf, tell } from '../../support/webhooks/finished-task.ts';
+import { generationOf, received, startWebhook } from '../../support/webhooks/webhook.ts';
+import { createAuthority } from './certificates.ts';
+
+const TRIED_MS_MAX = 20_000;
+
+const authority = createAuthority('Hopline test authority');
+let foreign: ForeignAgent;
+let cluster: Cluster;
+let log: Log;
+let folder: string;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'hopline-webhook-'));
+  await writeFile(join(folder, 'ca.pem'), authority.cert);
+  foreign = await startCountingAgent(countingTokens(20), 5);
+  cluster = await Cluster.start({
+    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    profile: 'transparent',
+    notifiers: 1,
+    env: { HOPLINE_PUSH: 'true', HOPLINE_WEBHOOK_ALLOW: '127.0.0.1', HOPLINE_WEBHOOK_RETRY_MS_BASE: '200' },
+  });
+  log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
+});
+
+after(async () => {
+  await log?.close();
+  await cluster?.[Symbol.asyncDispose]();
+  await foreign?.close();
+  await rm(folder, { recursive: true });
+});
+
+/** The notifier, with other settings. */
+async function restarted(env: Record<string, string>): Promise<ServiceProcess> {
+  const [notifier] = cluster.notifiers;
+  assert.ok(notifier);
+  await notifier.kill();
+  for (const name of ['HOPLINE_WEBHOOK_CA_FILE', 'NODE_EXTRA_CA_CERTS']) delete notifier.spec.env[name];
+  Object.assign(notifier.spec.env, env);
+  await notifier.start();
+  return notifier;
+}
+
+/** A webhook of a private authority, before and after the setting names it. */
+async function isToldOnce(setting: string): Promise<void> {
+  await restarted({});
+  const webhook = await startWebhook(() => ({}), authority.issue('webhook', ['127.0.0.1']));
+  await using _closed = webhook;
+  const taskId = await beginTask(cluster.url);
+  const told = await tell(log, { taskId, url: `${webhook.url}/PLANTED-PATH`, token: 'PLANTED-TOKEN' });
+  assert.equal(await endOf(log, taskId), 'TASK_STATE_COMPLETED');
+  const progress = async () => (await log.pushProgress.get(told.key))?.value;
+  const late = performance.now() + TRIED_MS_MAX;
+  while (((await progress())?.failures ?? 0) < 2) {
+    assert.ok(performance.now() < late, 'it is tried again');
+    await sleep(20);
+  }
+  assert.deepEqual([(await progress())?.over, webhook.notifications.length], [undefined, 0]);
+  const [notifier] = cluster.notifiers;
+  const said = notifier!.output.split('\n').filter(line => line.includes('does not take a notification'));
+  const line = JSON.parse(said.find(one => one.includes(taskId)) ?? '{}');
+  assert.deepEqual([line.reason, line.code], ['certificate', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE']);
+  assert.equal(line.host, new URL(webhook.url).host);
+  assert.doesNotMatch(notifier!.output, /PLANTED/);
+
+  await restarted({ [setting]: join(folder, 'ca.pem') });
+  assert.equal(await overOf(log, told), 'delivered');
+  const { kept, repeats } = received(webhook.notifications);
+  assert.equal(repeats, 0);
+  assert.equal(generationOf(kept.at(-1)!), (await log.facts.last(taskId))!.record.control.generation);
+  assert.ok(kept.every(({ headers }) => headers['x-a2a-notification-token'] === 'PLANTED-TOKEN'));
+}
+
+test('S3-25 a webhook of a private authority is told nothing until HOPLINE_WEBHOOK_CA_FILE names it, then everything; its task never waits', {
+  timeout: 120_000,
+}, async () => {
+  await isToldOnce('HOPLINE_WEBHOOK_CA_FILE');
+});
+
+test('S3-25 NODE_EXTRA_CA_CERTS names authorities as well', { timeout: 120_000 }, async () => {
+  await isToldOnce('NODE_EXTRA_CA_CERTS');
+});

@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import type { RequestListener } from 'node:http';
+import { createServer } from 'node:https';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TLSSocket } from 'node:tls';
+import { createLogger } from '@hopline/telemetry';
+import { AllowList } from '../../../packages/webhook-guard/src/index.ts';
+import { openTrust, type Trust } from '../../../services/notifier/src/trusted-authorities.ts';
+import { type Outcome, WebhookClient } from '../../../services/notifier/src/webhook-client.ts';
+import { type Certificate, createAuthority, DAY_MS } from './certificates.ts';
+
+const NAME = 'hooks.example';
+const RENEWED_MS_MAX = 10_000;
+const LIMITS = { timeoutMs: 10_000, requestsMax: 4, hostRequestsMax: 2 };
+const never = new AbortController().signal;
+
+const authority = createAuthority('Hopline test authority');
+const stranger = createAuthority('Another authority');
+
+/** A webhook of one certificate on this machine. `seen`: the name TLS was asked for, and the Host header, of each request. */
+async function serve(t: TestContext, certificate: Certificate, answer: RequestListener = (_request, response) => response.end()) {
+  const seen: { sni: unknown; host: string | undefined; from: string | undefined }[] = [];
+  const server = createServer(certificate, (request, response) => {
+    const { servername, remoteAddress } = request.socket as TLSSocket & { servername?: string | false };
+    seen.push({ sni: servername, host: request.headers.host, from: remoteAddress });
+    answer(request, response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { port: (server.address() as AddressInfo).port, seen };
+}
+
+async function caFile(t: TestContext, first: string) {
+  const folder = await mkdtemp(join(tmpdir(), 'hopline-webhook-ca-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const path = join(folder, 'ca.pem');
+  const write = async (text: string) => {
+    await writeFile(`${path}.new`, text);
+    await rename(`${path}.new`, path);
+  };
+  await write(first);
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  const logger = createLogger({ service: 'notifier', instance: 'test', level: 'info', destination });
+  return { write, lines, open: () => openTrust({ path, logger, recheckMs: 10 }) };
+}
+
+type ClientOptions = { trust?: Trust; allow?: string };
+
+function clientOf(t: TestContext, { trust, allow = `${NAME},127.0.0.1` }: ClientOptions): (url: string) => Promise<Outcome> {
+  const resolve = async () => [{ address: '127.0.0.1', family: 4 }];
+  const rules = { http: false, allow: new AllowList(allow) };
+  const client = new WebhookClient(rules, LIMITS, { ...(trust && { trust }), resolve });
+  t.after(() => client.close());
+  const headers = { authorization: 'Bearer PLANTED', 'content-type': 'application/json' };
+  return url => client.post({ url, headers, body: () => '{}' }, never, never);
+}
+
+const taken = { kind: 'taken', status: 200 };
+const untrusted = (code: string) => ({ kind: 'failed', reason: 'certificate', code, chance: 'later' });
+
+test('a webhook of a private authority is told; TLS and Host name it as its URL does, though the socket goes to the address that was checked', async t => {
+  const trust = await (await caFile(t, `made for a test\n${stranger.cert}${authority.cert}`)).open();
+  const webhook = await serve(t, authority.issue('webhook', [NAME]));
+  const post = clientOf(t, { trust });
+  assert.deepEqual(await post(`https://${NAME}:${webhook.port}/path`), taken);
+  assert.deepEqual(webhook.seen, [{ sni: NAME, host: `${NAME}:${webhook.port}`, from: '127.0.0.1' }]);
+});
+
+test('an address in a URL is asked for by no name, and is what the certificate must be of', async t => {
+  const trust = await (await caFile(t, authority.cert)).open();
+  const post = clientOf(t, { trust });
+  const webhook = await serve(t, authority.issue('webhook', ['127.0.0.1']));
+  assert.deepEqual(await post(`https://127.0.0.1:${webhook.port}/`), taken);
+  assert.deepEqual(webhook.seen, [{ sni: false, host: `127.0.0.1:${webhook.port}`, from: '127.0.0.1' }]);
+  const named = await serve(t, authority.issue('127.0.0.1', [NAME]));
+  assert.deepEqual(await post(`https://127.0.0.1:${named.port}/`), untrusted('ERR_TLS_CERT_ALTNAME_INVALID'));
+});
+
+test('a certificate that is not trusted, of another name, over, or not good yet: nothing is sent, and later it may be better', async t => {
+  const trust = await (await caFile(t, authority.cert)).open();
+  const cases: [certificate: Certificate, code: string, trust?: Trust][] = [
+    [stranger.issue('webhook', [NAME]), 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', trust],
+    [authority.issue('webhook', [NAME]), 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
+    [authority.issue(NAME, ['other.example', '127.0.0.1']), 'ERR_TLS_CERT_ALTNAME_INVALID', trust],
+    [authority.issue('webhook', [NAME], -2 * DAY_MS), 'CERT_HAS_EXPIRED', trust],
+    [authority.issue('webhook', [NAME], 2 * DAY_MS), 'CERT_NOT_YET_VALID', trust],
+  ];
+  for (const [certificate, code, trusted] of cases) {
+    const webhook = await serve(t, certificate);
+    const post = clientOf(t, trusted ? { trust: trusted } : {});
+    assert.deepEqual(await post(`https://${NAME}:${webhook.port}/`), untrusted(code));
+    assert.deepEqual(webhook.seen, [], code);
+  }
+});
+
+test('a server without TLS behind an https URL is sent nothing', async t => {
+  let heard = '';
+  const server = createTcpServer(socket => {
+    socket.setEncoding('latin1').on('error', () => {});
+    socket.on('data', (text: string) => {
+      heard += text;
+      socket.end('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const outcome = await clientOf(t, {})(`https://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  assert.deepEqual(outcome, { kind: 'failed', reason: 'unreachable', code: 'ERR_SSL_WRONG_VERSION_NUMBER', chance: 'later' });
+  assert.doesNotMatch(heard, /PLANTED/);
+});
+
+test('a redirect from https to an address of this machine is not followed, whatever its scheme', async t => {
+  const trust = await (await caFile(t, authority.cert)).open();
+  let connections = 0;
+  const trap = createTcpServer(socket => {
+    connections += 1;
+    socket.destroy();
+  });
+  trap.listen(0, '127.0.0.1');
+  await once(trap, 'listening');
+  t.after(() => trap.close());
+  const { port } = trap.address() as AddressInfo;
+  const post = clientOf(t, { trust });
+  for (const location of [`https://127.0.0.1:${port}/`, `http://127.0.0.1:${port}/`, `//127.0.0.1:${port}/`]) {
+    const webhook = await serve(t, authority.issue('webhook', [NAME]), (_request, response) => {
+      response.writeHead(307, { location }).end();
+    });
+    const outcome = await post(`https://${NAME}:${webhook.port}/`);
+    assert.deepEqual(outcome, { kind: 'failed', reason: 'http_3xx', status: 307, chance: 'little' });
+  }
+  assert.equal(connections, 0);
+});
+
+test('the file of authorities is read again when it has changed: what it leaves out is trusted no longer', async t => {
+  const file = await caFile(t, authority.cert);
+  const trust = await file.open();
+  const webhook = await serve(t, authority.issue('webhook', [NAME]), (_request, response) => {
+    // Each request a connection, and so a handshake.
+    response.writeHead(200, { connection: 'close' }).end();
+  });
+  const post = clientOf(t, { trust });
+  const url = `https://${NAME}:${webhook.port}/`;
+  const becomes = async (expected: object) => {
+    const late = performance.now() + RENEWED_MS_MAX;
+    for (;;) {
+      const outcome = await post(url);
+      if (outcome.kind === (expected as Outcome).kind) return assert.deepEqual(outcome, expected);
+      assert.ok(performance.now() < late, JSON.stringify(outcome));
+      await sleep(20);
+    }
+  };
+  assert.deepEqual([await post(url), await post(url)], [taken, taken]);
+  await file.write('-----BEGIN CERTIFICATE-----\nPLANTED\n-----END CERTIFICATE-----\n');
+  while (file.lines.length === 0) assert.deepEqual(await post(url), taken);
+  await file.write(stranger.cert);
+  await becomes(untrusted('UNABLE_TO_VERIFY_LEAF_SIGNATURE'));
+  await file.write(authority.cert);
+  await becomes(taken);
+  assert.equal(file.lines.length, 1);
+  assert.match(file.lines[0]!, /HOPLINE_WEBHOOK_CA_FILE has changed and cannot be used; what it said before stays in force/);
+  assert.doesNotMatch(file.lines[0]!, /PLANTED/);
+});
+
+test('a file of authorities that holds none is refused at the start', async t => {
+  const broken = authority.cert.replace(/\n.{20}/, '\nAAAAAAAAAAAAAAAAAAAA');
+  for (const text of ['', 'PLANTED', broken, authority.cert + broken, authority.issue('x').key]) {
+    const file = await caFile(t, text);
+    await assert.rejects(file.open(), { message: 'HOPLINE_WEBHOOK_CA_FILE: the file holds no certificates in PEM' });
+  }
+});

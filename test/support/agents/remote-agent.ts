@@ -1,0 +1,210 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { answersAtOnce, type Pushes, pushFrames, webhookOf } from './remote-push.ts';
+import { type CardOptions, cardOf, type ForeignDialect, type Json, METHODS, type Method, SHAPES } from './remote-shapes.ts';
+import { ForeignTask, type Frame, type Step } from './remote-task.ts';
+
+export type { Step } from './remote-task.ts';
+export { answer } from './remote-task.ts';
+
+/** One call the agent got, as it came. */
+type ForeignRequest = {
+  /** Of the JSON-RPC request. */
+  id: unknown;
+  method: Method;
+  params: Json;
+  headers: IncomingHttpHeaders;
+  /** Id of the agent's own task; 'cancel', 'get' and 'subscribe' name it, a new message gets one. */
+  taskId: string;
+  /** Of that task, as the agent names it. */
+  contextId: string;
+  /** 1 for the message that made the task, 2 for the next one… */
+  turn: number;
+  /** Text parts of the message, joined. */
+  text: string;
+};
+
+type Steps = Iterable<Step> | AsyncIterable<Step>;
+
+export type ForeignAgentOptions = {
+  dialect: ForeignDialect;
+  /** What the agent does with a message: a list, or a (async) generator that sees the request. */
+  script: Step[] | ((request: ForeignRequest) => Steps);
+  /** Of the card; `false`: it has none. */
+  card?: CardOptions | false;
+  /** Where JSON-RPC is served, default `/`. */
+  path?: string;
+  /** Fixed port, default any. */
+  port?: number;
+  /** tasks/get and tasks/resubscribe are answered, default true. */
+  recoverable?: boolean;
+  /** What it does with a webhook that comes along with a message, default nothing. */
+  pushes?: Pushes;
+  /** A send that asks to wait is answered at once all the same. */
+  neverWaits?: boolean;
+  /** A send that is answered at once tells of the task as it was before the message. */
+  answersAsItWas?: boolean;
+  /** Takes no context that it has not named itself. */
+  ownContexts?: boolean;
+  /** Answers every POST with this HTTP status and no body. */
+  httpStatus?: number;
+};
+
+export interface ForeignAgent {
+  readonly url: string;
+  /** Every call, in order. */
+  readonly requests: readonly ForeignRequest[];
+  /** HTTP statuses that its calls of webhooks got, in order. */
+  readonly pushed: readonly number[];
+  /** Responses that are still open. */
+  openStreams(): number;
+  /** Cuts everything at once, as a crash would. */
+  close(): Promise<void>;
+}
+
+/** Starts a foreign A2A agent on 127.0.0.1 that plays a script. It runs a task to its end whether or not a client listens. */
+export async function startForeignAgent(options: ForeignAgentOptions): Promise<ForeignAgent> {
+  const requests: ForeignRequest[] = [];
+  const pushed: number[] = [];
+  const tasks = new Map<string, ForeignTask>();
+  const open = new Set<ServerResponse>();
+  const server = createServer((request, response) => {
+    open.add(response);
+    response.once('close', () => open.delete(response));
+    serve(request, response).catch(() => response.destroy());
+  });
+  server.listen(options.port ?? 0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const path = options.path ?? '/';
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const card = options.card === false ? undefined : cardOf(options.dialect, `${url}${path}`, options.card ?? {});
+    if (request.method === 'GET') {
+      if (request.url !== card?.path) return void response.writeHead(404).end();
+      return void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(card?.card));
+    }
+    const body = JSON.parse(await textOf(request)) as { id: unknown; method: string; params: Json };
+    if (options.httpStatus !== undefined) return void response.writeHead(options.httpStatus).end();
+    const method = METHODS[options.dialect][body.method];
+    if (request.url !== path || method === undefined) return fail(response, body.id, -32601);
+    await handle(method, body, request, response);
+  }
+
+  async function handle(method: Method, body: { id: unknown; params: Json }, request: IncomingMessage, response: ServerResponse) {
+    const taskId = taskIdOf(method, body.params);
+    const known = taskId === undefined ? undefined : tasks.get(taskId);
+    if ((taskId !== undefined && known === undefined) || (known !== undefined && refuses(method)))
+      return fail(response, body.id, -32001);
+    const webhook = webhookOf(body.params);
+    if (webhook !== undefined && options.pushes === 'refused') return fail(response, body.id, -32003);
+    const task = known ?? new ForeignTask(SHAPES[options.dialect], contextFor(body.params));
+    tasks.set(task.ids.taskId, task);
+    const asked: ForeignRequest = {
+      id: body.id,
+      method,
+      params: body.params,
+      headers: request.headers,
+      taskId: task.ids.taskId,
+      contextId: task.ids.contextId,
+      turn: task.turn,
+      text: textOfMessage(body.params),
+    };
+    requests.push(asked);
+    if (method === 'cancel') task.cancel();
+    if (method === 'get' || method === 'cancel') return reply(response, body.id, { result: task.snapshot() });
+    const before = task.snapshot();
+    const from = method === 'subscribe' ? task.frames.length : task.begin(body.params.message as Json);
+    if (method === 'subscribe' && options.dialect === '1.0')
+      sse(response, body.id, { result: SHAPES['1.0'].taskResult(task.snapshot()) });
+    if (method !== 'subscribe') {
+      asked.turn = task.turn;
+      void task.play(typeof options.script === 'function' ? options.script(asked) : options.script);
+    }
+    if (method !== 'send') return await follow(task, from, response, body.id);
+    if (webhook !== undefined && options.pushes !== undefined)
+      void pushFrames(task, { from, webhook, pushes: options.pushes, pushed });
+    if (options.answersAsItWas === true) return reply(response, body.id, { result: SHAPES[options.dialect].taskResult(before) });
+    if (options.neverWaits !== true && !answersAtOnce(body.params)) await task.ended();
+    reply(response, body.id, task.sendResult());
+  }
+
+  const contexts = new Set<string>();
+  const contextFor = (params: Json) => {
+    const named = contextOf(params);
+    const contextId = options.ownContexts === true && !contexts.has(named) ? randomUUID() : named;
+    contexts.add(contextId);
+    return contextId;
+  };
+
+  const refuses = (method: Method) => options.recoverable === false && (method === 'get' || method === 'subscribe');
+
+  return {
+    url: `${url}${path}`,
+    requests,
+    pushed,
+    openStreams: () => open.size,
+    close: async () => {
+      for (const task of tasks.values()) task.stop();
+      server.close();
+      server.closeAllConnections();
+      if (server.listening) await once(server, 'close');
+    },
+  };
+}
+
+/** Writes the task's frames from one on, as fast as the socket takes them. */
+async function follow(task: ForeignTask, from: number, response: ServerResponse, id: unknown): Promise<void> {
+  for await (const frame of task.follow(from)) {
+    if (response.destroyed) return;
+    if (frame.kind === 'cut') {
+      // What was said before has left the process.
+      await new Promise(resolve => start(response).write(': cut\n', resolve));
+      return void response.destroy();
+    }
+    const full = frame.kind === 'raw' ? !start(response).write(frame.bytes) : !sse(response, id, payload(frame));
+    if (full) await Promise.race([once(response, 'drain'), once(response, 'close')]);
+  }
+  start(response).end();
+}
+
+const payload = (frame: Exclude<Frame, { kind: 'raw' | 'cut' }>): Json =>
+  frame.kind === 'error' ? { error: { code: frame.code, message: frame.message } } : { result: frame.result };
+
+function start(response: ServerResponse): ServerResponse {
+  if (!response.headersSent) response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+  return response;
+}
+
+function sse(response: ServerResponse, id: unknown, body: Json): boolean {
+  return start(response).write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, ...body })}\n\n`);
+}
+
+function reply(response: ServerResponse, id: unknown, body: Json): void {
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id, ...body }));
+}
+
+function fail(response: ServerResponse, id: unknown, code: number): void {
+  reply(response, id, { error: { code, message: 'refused by the foreign agent' } });
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+const messageOf = (params: Json): Json => (params.message ?? {}) as Json;
+const contextOf = (params: Json): string => (messageOf(params).contextId as string | undefined) ?? randomUUID();
+
+function taskIdOf(method: Method, params: Json): string | undefined {
+  const id = method === 'send' || method === 'stream' ? messageOf(params).taskId : params.id;
+  return id as string | undefined;
+}
+
+function textOfMessage(params: Json): string {
+  const parts = (messageOf(params).parts ?? []) as Json[];
+  return parts.map(part => (typeof part.text === 'string' ? part.text : '')).join('');
+}

@@ -1,0 +1,38 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+const MAIN = fileURLToPath(new URL('../../../packages/cli/src/main.ts', import.meta.url));
+
+export type Finished = { code: number | null; out: string; err: string };
+
+/** The command as its users start it: a process of its own with pipes. */
+export class HoplineCommand {
+  out = '';
+  err = '';
+  readonly finished: Promise<Finished>;
+  readonly #child;
+
+  constructor(url: string, argv: readonly string[], input = '', environment: Record<string, string> = {}) {
+    const env = { PATH: process.env.PATH, HOPLINE_URL: url, ...environment };
+    this.#child = spawn(process.execPath, [MAIN, ...argv], { env });
+    this.#child.stdout.setEncoding('utf8').on('data', (text: string) => (this.out += text));
+    this.#child.stderr.setEncoding('utf8').on('data', (text: string) => (this.err += text));
+    this.#child.stdin.on('error', () => {}).end(input);
+    this.finished = once(this.#child, 'close').then(([code]) => ({ code: code as number | null, out: this.out, err: this.err }));
+  }
+
+  /** Resolves when it has printed so much of the answer. */
+  async printed(chars: number): Promise<void> {
+    while (this.out.length < chars) await Promise.race([once(this.#child.stdout, 'data'), this.finished]);
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Nobody reads the answer any more. */
+  closeOutput(): void {
+    this.#child.stdout.destroy();
+  }
+}

@@ -1,0 +1,106 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const READY_MS_MAX = 30_000;
+const POLL_MS = 25;
+const OUTPUT_CHARS_MAX = 1_000_000;
+
+export type ServiceSpec = { service: string; instance: string; env: Record<string, string> };
+
+/** One service of a cluster under test: a process of its own, as in production; killed, stopped and continued by signals. */
+export class ServiceProcess {
+  readonly spec: ServiceSpec;
+  readonly port: number;
+  #child: ChildProcess | undefined;
+  #output = '';
+
+  constructor(spec: ServiceSpec, port: number) {
+    this.spec = spec;
+    this.port = port;
+  }
+
+  get url(): string {
+    return `${this.#secure ? 'https' : 'http'}://127.0.0.1:${this.port}`;
+  }
+
+  /** Its door speaks HTTPS. */
+  get #secure(): boolean {
+    return this.spec.env.HOPLINE_TLS_CERT_FILE !== undefined;
+  }
+
+  get pid(): number {
+    return this.#child!.pid!;
+  }
+
+  /** What the process has logged, the newest part. */
+  get output(): string {
+    return this.#output;
+  }
+
+  /** It has been started, and runs no more. */
+  get hasEnded(): boolean {
+    const child = this.#child;
+    return child !== undefined && (child.exitCode !== null || child.signalCode !== null);
+  }
+
+  async start(): Promise<void> {
+    const { service, instance, env } = this.spec;
+    const settings = {
+      HOPLINE_HOST: '127.0.0.1',
+      HOPLINE_PORT: String(this.port),
+      HOPLINE_INSTANCE: instance,
+      HOPLINE_STDIN_LIFELINE: '1',
+    };
+    const path = `${ROOT}services/${service}/src/main.ts`;
+    const child = spawn(process.execPath, [path], {
+      cwd: ROOT,
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...settings, ...env },
+    });
+    this.#child = child;
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        this.#output = (this.#output + text).slice(-OUTPUT_CHARS_MAX);
+      });
+    }
+    await this.#ready(child);
+  }
+
+  /** Ends the process with a signal and waits until it is gone. */
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, 'exit');
+    child.kill(signal);
+    await gone;
+  }
+
+  /** Freezes the process, as a long garbage collection or a stopped virtual machine would. */
+  pause(): void {
+    process.kill(this.pid, 'SIGSTOP');
+  }
+
+  resume(): void {
+    process.kill(this.pid, 'SIGCONT');
+  }
+
+  async #ready(child: ChildProcess): Promise<void> {
+    const until = performance.now() + READY_MS_MAX;
+    while (performance.now() < until) {
+      if (child.exitCode !== null) break;
+      if (await this.#answers()) return;
+      await new Promise(resolve => setTimeout(resolve, POLL_MS));
+    }
+    await this.kill();
+    throw new Error(`${this.spec.instance} did not become ready:\n${this.#output}`);
+  }
+
+  async #answers(): Promise<boolean> {
+    // Whom its certificate is of, and whom it lets in, is a test's own business.
+    if (this.#secure) return this.#output.includes('"msg":"ready"');
+    return fetch(`${this.url}/readyz`)
+      .then(response => response.ok)
+      .catch(() => false);
+  }
+}
