@@ -53,7 +53,7 @@ async function serveForgetful(): Promise<void> {
     signal: stop.signal,
     logger,
     metrics: createHopMetrics('test'),
-    announced: () => announced.resolve(),
+    onRegistered: () => announced.resolve(),
   });
   await Promise.race([announced.promise, served]);
   leave = async () => {

@@ -32,7 +32,7 @@ async function recordedSteps(taskId: string): Promise<RecordedStep[]> {
   const steps: RecordedStep[] = [];
   for await (const { record } of readTask(hopline.log.facts, newest!)) {
     for (const fact of record.facts)
-      if (fact.kind === 'step.recorded' && fact.said !== null) steps.push(fact.said as RecordedStep);
+      if (fact.kind === 'step.recorded' && fact.payload !== null) steps.push(fact.payload as RecordedStep);
   }
   return steps;
 }

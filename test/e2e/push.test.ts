@@ -85,7 +85,7 @@ test('S3-24 S4-24 parallel tasks: every status and artifact is posted, in order 
     const list = webhook.notifications.filter(({ path }) => path === `/${taskId}`);
     const { kept, repeats } = received(list);
     assert.equal(repeats, 0);
-    assert.equal(generationOf(kept.at(-1)!), (await log.facts.last(taskId))!.record.control.generation);
+    assert.equal(generationOf(kept.at(-1)!), (await log.facts.last(taskId))!.record.aggregate.generation);
     assert.deepEqual(states(kept), ['submitted', 'working', 'completed']);
     const artifacts = kept.filter(({ body }) => body.type === 'taskArtifactUpdate');
     assert.equal(
@@ -176,8 +176,8 @@ test('S3-25 C-21 a webhook that is dead is given up after its attempts, with a l
   assert.equal(lines.length, 1);
   assert.equal(JSON.parse(lines[0]!).host, new URL(webhook.url).host);
   const metrics = await (await fetch(`${notifier!.url}/metrics`)).text();
-  assert.match(metrics, /hopline_pushes_given_up_total\{service="notifier",reason="http_5xx"\} 1/);
-  assert.match(metrics, /hopline_push_retries_total\{service="notifier"\} [1-9]/);
+  assert.match(metrics, /hopline_webhooks_abandoned_total\{service="notifier",reason="http_5xx"\} 1/);
+  assert.match(metrics, /hopline_webhook_retries_total\{service="notifier"\} [1-9]/);
   assert.match(metrics, /hopline_hop_log_to_webhook_seconds_count\{service="notifier"\} [1-9]/);
 });
 

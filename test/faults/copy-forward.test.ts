@@ -31,7 +31,7 @@ before(async () => {
     agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
     ingresses: 2,
     relays: 2,
-    env: { HOPLINE_CARRY_AFTER_MS: `${CARRY_AFTER_MS}` },
+    env: { HOPLINE_COPY_FORWARD_AFTER_MS: `${CARRY_AFTER_MS}` },
   });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
   await keepFactsFor(cluster.nats.url, MAX_AGE_MS);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { isTerminal } from '@hopline/a2a';
-import type { DoorOptions } from '@hopline/a2a-server';
+import type { A2AServerOptions } from '@hopline/a2a-server';
 import type { Log } from '@hopline/log';
 import { call, openRig, type Rig, sendParams, userMessage } from '../../packages/a2a-http/src/http-server.test-kit.ts';
 import type { Known } from './placeholders.ts';
@@ -30,7 +30,7 @@ export type Doors = {
 };
 
 /** Two replicas of a door with everything turned on, a log in memory, and an agent that asks back. */
-export async function openDoors(t: TestContext, options: Partial<DoorOptions> = {}): Promise<Doors> {
+export async function openDoors(t: TestContext, options: Partial<A2AServerOptions> = {}): Promise<Doors> {
   const limits = { bodyBytesMax: BODY_BYTES_MAX, feedLingerMs: LINGER_MS, idleFeedsMax: 4, ...options.limits };
   const rig = await openRig(t, {
     push: true,
@@ -52,7 +52,7 @@ export async function openDoors(t: TestContext, options: Partial<DoorOptions> = 
   return {
     replicas,
     known: async () => {
-      if (isTerminal(rig.relay.control(waiting).state)) waiting = await taskOf(rig);
+      if (isTerminal(rig.relay.aggregate(waiting).state)) waiting = await taskOf(rig);
       return { waiting, ended };
     },
     writes: () => counted.reduce((sum, count) => sum + count(), 0),

@@ -1,23 +1,23 @@
 import { Metadata } from '@grpc/grpc-js';
 import { A2AError, type Dialect, type DialectName, namedDialect, operationOf, VERSION_HEADER } from '@hopline/a2a';
 import {
-  type Answer,
-  type Door,
-  type DoorRequest,
-  operate,
+  type A2AServer,
+  type OperationResult,
   RETRY_AFTER_S,
   type RequestHeaders,
   report,
+  runOperation,
+  type ServerRequest,
 } from '@hopline/a2a-server';
 import { CallStream, lengthPrefixed, type StreamingCall } from './call-stream.ts';
 import { GrpcSink } from './grpc-sink.ts';
 import { extensionHeaders, failure, headersOf, metadataOf } from './metadata.ts';
 import type { Procedure } from './services.ts';
 
-type Opened = Pick<DoorRequest, 'openSink' | 'nameExtensions'>;
+type Opened = Pick<ServerRequest, 'openSink' | 'nameExtensions'>;
 
 /** One message in, one message or a status out. Never throws. The library has it as a stream of one message: only of a stream can be seen that its client takes nothing. */
-export function answerUnary(door: Door, procedure: Procedure, card: () => object | Promise<object>) {
+export function answerUnary(door: A2AServer, procedure: Procedure, card: () => object | Promise<object>) {
   return async (call: StreamingCall): Promise<void> => {
     const stream = new CallStream(call);
     try {
@@ -37,7 +37,7 @@ export function answerUnary(door: Door, procedure: Procedure, card: () => object
 }
 
 /** One message in, a stream of messages out, or a status. Never throws. */
-export function answerStreaming(door: Door, procedure: Procedure) {
+export function answerStreaming(door: A2AServer, procedure: Procedure) {
   return async (call: StreamingCall): Promise<void> => {
     let sink: GrpcSink | undefined;
     try {
@@ -54,7 +54,7 @@ export function answerStreaming(door: Door, procedure: Procedure) {
   };
 }
 
-async function operated(door: Door, procedure: Procedure, call: StreamingCall, opened: Opened): Promise<Answer> {
+async function operated(door: A2AServer, procedure: Procedure, call: StreamingCall, opened: Opened): Promise<OperationResult> {
   const { dialect, method } = procedure;
   door.metrics?.bytesIn.add(call.request.length);
   const headers = headersOf(call.metadata);
@@ -63,7 +63,7 @@ async function operated(door: Door, procedure: Procedure, call: StreamingCall, o
   const gone = new AbortController();
   // Said by the library when the client has gone, when its deadline has passed, and after the status was sent.
   call.once('cancelled', () => gone.abort());
-  return operate(door, operationOf(dialect, method, [dialect]), { dialect, params, headers, gone: gone.signal, ...opened });
+  return runOperation(door, operationOf(dialect, method, [dialect]), { dialect, params, headers, gone: gone.signal, ...opened });
 }
 
 /** No version means 0.3 ([A2A 1.0] 3.6.2), which has a service of its own. There it is not looked at: the service says it. */
@@ -78,7 +78,7 @@ function requireVersion(headers: RequestHeaders): void {
     throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'of this service it is 1.0: send a2a-version: 1.0' });
 }
 
-function refusal(door: Door, procedure: Procedure, thrown: unknown): ReturnType<typeof failure> {
+function refusal(door: A2AServer, procedure: Procedure, thrown: unknown): ReturnType<typeof failure> {
   const error = A2AError.from(thrown);
   report(door, error);
   return failure(procedure, error, RETRY_AFTER_S * 1_000);

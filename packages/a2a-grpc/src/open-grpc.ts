@@ -2,7 +2,7 @@ import { type AddressInfo, createServer, type Server as NetServer, type Socket }
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer as createTlsServer, type TlsOptions, type Server as TlsServer } from 'node:tls';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
-import type { Door } from '@hopline/a2a-server';
+import type { A2AServer } from '@hopline/a2a-server';
 import { answerStreaming, answerUnary } from './answer-call.ts';
 import { callBounds } from './call-bounds.ts';
 import { GRPC_LIMITS, type GrpcLimits } from './limits.ts';
@@ -33,7 +33,7 @@ const BYTES_OF_MEGABYTE = 1_000_000;
 const unchanged = (bytes: Buffer): Buffer => bytes;
 
 /** Both gRPC services of a door on one port. */
-export function openGrpc(door: Door, options: A2AGrpcOptions): GrpcServer {
+export function openGrpc(door: A2AServer, options: A2AGrpcOptions): GrpcServer {
   const limits = { ...GRPC_LIMITS, ...options.limits };
   const server = new Server({
     interceptors: [

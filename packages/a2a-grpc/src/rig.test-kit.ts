@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientOptions } from '@grpc/grpc-js';
-import { type DoorOptions, openDoor } from '@hopline/a2a-server';
+import { type A2AServerOptions, createA2AServer } from '@hopline/a2a-server';
 import { TinyRelay } from '@hopline/a2a-server/tiny-relay';
 import { agentCard } from '@hopline/agent-card';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
@@ -32,7 +32,7 @@ export const CARD = agentCard({
   capabilities: {},
 });
 
-type RigOptions = Partial<DoorOptions> & { grpc?: Pick<A2AGrpcOptions, 'limits' | 'tls'> };
+type RigOptions = Partial<A2AServerOptions> & { grpc?: Pick<A2AGrpcOptions, 'limits' | 'tls'> };
 
 export async function openRig(t: TestContext, options: RigOptions = {}): Promise<Rig> {
   const log = createMemoryLog({ shards: 1 });
@@ -53,7 +53,7 @@ async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, opt
   const instrument = (name: string) => ({ add: (n: number) => (open += name === 'openStreams' ? n : 0), recordMs: () => {} });
   const metrics = new Proxy({}, { get: (_target, name) => instrument(String(name)) }) as HopMetrics;
   const { grpc, ...own } = options;
-  const door = openDoor({ log, role: 'supervisor', profile: 'caipe', logger: recordingLogger(lines), metrics, ...own });
+  const door = createA2AServer({ log, role: 'supervisor', profile: 'caipe', logger: recordingLogger(lines), metrics, ...own });
   const server = openGrpc(door, { card: () => CARD, ...grpc });
   const port = await server.listen('127.0.0.1', 0);
   const address = `127.0.0.1:${port}`;

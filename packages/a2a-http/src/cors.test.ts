@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { A2AError } from '@hopline/a2a';
-import type { DoorOptions } from '@hopline/a2a-server';
+import type { A2AServerOptions } from '@hopline/a2a-server';
 import { PREFLIGHT_AGE_S } from './cors.ts';
 import { openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 
@@ -22,7 +22,7 @@ const OTHERS = [
 const CHALLENGE = 'Bearer realm="hopline"';
 const BODY_BYTES_MAX = 4_096;
 
-const openFor = (t: TestContext, origins: readonly string[] | '*' | undefined, options: Partial<DoorOptions> = {}) =>
+const openFor = (t: TestContext, origins: readonly string[] | '*' | undefined, options: Partial<A2AServerOptions> = {}) =>
   openRig(t, {
     ...options,
     limits: { ...options.limits, bodyBytesMax: BODY_BYTES_MAX },
@@ -82,7 +82,7 @@ const ASKED: [status: number, asked: Asked][] = [
   [404, { path: '/nothing', method: 'OPTIONS' }],
 ];
 
-const authenticate: DoorOptions['authenticate'] = async ({ headers }) => {
+const authenticate: A2AServerOptions['authenticate'] = async ({ headers }) => {
   if (headers['x-stranger'] !== undefined) throw new A2AError('UNAUTHENTICATED', { challenge: CHALLENGE });
   return {};
 };

@@ -7,8 +7,8 @@ const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 test("the caller's trace context reaches the log with what the caller said, and a wrong one does not", async t => {
   const rig = await openRig(t);
   const traces: (string | undefined)[] = [];
-  const say = rig.log.inputs.say.bind(rig.log.inputs);
-  rig.log.inputs.say = (taskId, record, options) => {
+  const say = rig.log.inputs.append.bind(rig.log.inputs);
+  rig.log.inputs.append = (taskId, record, options) => {
     traces.push(options.trace?.traceparent);
     return say(taskId, record, options);
   };

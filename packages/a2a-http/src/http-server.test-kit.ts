@@ -10,7 +10,7 @@ import {
   type Operation,
   type SseEvent,
 } from '@hopline/a2a';
-import { type DoorOptions, LIMITS, type Limits, openDoor } from '@hopline/a2a-server';
+import { type A2AServerOptions, createA2AServer, LIMITS, type Limits } from '@hopline/a2a-server';
 import { TinyRelay } from '@hopline/a2a-server/tiny-relay';
 import { agentCard } from '@hopline/agent-card';
 import { type CardSigner, PublishedCard } from '@hopline/agent-card/signing';
@@ -36,10 +36,10 @@ export type Rig = {
   following(): number;
   close(): Promise<void>;
   /** Another process on the same log. */
-  another(options?: Partial<DoorOptions>): Promise<Rig>;
+  another(options?: Partial<A2AServerOptions>): Promise<Rig>;
 };
 
-type RigOptions = Partial<DoorOptions> & { memory?: MemoryLogOptions; cors?: CorsOptions; signer?: CardSigner };
+type RigOptions = Partial<A2AServerOptions> & { memory?: MemoryLogOptions; cors?: CorsOptions; signer?: CardSigner };
 
 export async function openRig(t: TestContext, options: RigOptions = {}): Promise<Rig> {
   const log = createMemoryLog({ shards: 1, ...options.memory });
@@ -69,7 +69,7 @@ async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, opt
   };
   const settings = { name: 'test', description: 'test', version: '0', url: 'http://127.0.0.1/', skills: [] };
   const card = new PublishedCard(() => agentCard({ ...settings, capabilities: { streaming: true } }), options.signer);
-  const door = openDoor({
+  const door = createA2AServer({
     log,
     role: 'supervisor',
     profile: 'caipe',

@@ -16,7 +16,7 @@ import {
   VERSION_HEADER,
   VERSION_QUERY,
 } from '@hopline/a2a';
-import { type Answer, type Door, operate, report } from '@hopline/a2a-server';
+import { type A2AServer, type OperationResult, report, runOperation } from '@hopline/a2a-server';
 import { isTaskId } from '@hopline/events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { setErrorHeaders } from './error-headers.ts';
@@ -27,7 +27,11 @@ import type { Framing } from './sse-sink.ts';
 const ALL = Object.values(DIALECTS);
 
 /** POST `/` and POST `/a2a` (C-27). One JSON-RPC request in, one JSON answer or one event stream out. Never throws. */
-export async function answerJsonRpc(door: Door, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+export async function answerJsonRpc(
+  door: A2AServer,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply | undefined> {
   let dialect = DIALECTS['1.0'];
   let id: RpcId = null;
   let taskId: string | undefined;
@@ -43,7 +47,7 @@ export async function answerJsonRpc(door: Door, request: FastifyRequest, reply: 
     taskId = taskIdOf(params);
     const ambiguous = named === undefined && isAmbiguous(method);
     const understood = { dialect, ambiguous, params, framing: rpcFraming(id, taskId) };
-    const answer = await operate(door, operation, doorRequest(door, request, reply, understood));
+    const answer = await runOperation(door, operation, doorRequest(door, request, reply, understood));
     return answer === 'streamed' ? undefined : sendResult(reply, id, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
@@ -63,7 +67,7 @@ function taskIdOf(params: unknown): string | undefined {
   return typeof id === 'string' && isTaskId(id) ? id : undefined;
 }
 
-function sendResult(reply: FastifyReply, id: RpcId, result: Exclude<Answer, 'streamed'>): FastifyReply {
+function sendResult(reply: FastifyReply, id: RpcId, result: Exclude<OperationResult, 'streamed'>): FastifyReply {
   const { before, after } = rpcSuccessAround(id);
   return reply.type('application/json; charset=utf-8').send(`${before}${JSON.stringify(result)}${after}`);
 }

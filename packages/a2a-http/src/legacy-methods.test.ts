@@ -62,7 +62,7 @@ test('S3-31 tasks/resubscribe: cut after any frame, the rest comes with the same
   rig.relay.onClient = async taskId => {
     await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
     for (const lane of ['a', 'b', 'a', 'b']) {
-      if (rig.relay.control(taskId).lanes[lane] === undefined) await rig.relay.opens(taskId, lane, lane);
+      if (rig.relay.aggregate(taskId).lanes[lane] === undefined) await rig.relay.opens(taskId, lane, lane);
       await rig.relay.text(taskId, lane, `${lane}.`);
     }
     await rig.relay.ends(taskId);

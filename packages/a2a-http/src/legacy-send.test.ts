@@ -80,7 +80,7 @@ test('C-9 an id that cannot be a subject is refused, and one of another door’s
   assert.equal((await send(rig, ask('x'.repeat(128), 'x'))).result.status.state, 'completed');
   await send(other, ask('theirs', 'x'));
   assert.equal((await send(rig, ask('theirs', 'x'))).error?.code, -32001);
-  assert.equal(rig.relay.control('theirs').turn, 1);
+  assert.equal(rig.relay.aggregate('theirs').turn, 1);
 });
 
 test('S3-11 S4-26 S4-27 S4-28 a question ends the send and the stream; what is sent to the same id answers it', async t => {
@@ -145,7 +145,7 @@ test('two different messages that begin the same task at the same time: one does
   rig.relay.resume();
   const codes = (await Promise.all(answers)).map(answer => answer.error?.code ?? answer.result.status.state);
   assert.deepEqual(codes.sort(), [-32602, 'completed']);
-  assert.equal(rig.relay.control('t').turn, 1);
+  assert.equal(rig.relay.aggregate('t').turn, 1);
 });
 
 test('what was begun and then not stored is stored by the retry', async t => {

@@ -61,8 +61,8 @@ test('S1-3 S3-33 a send that does not wait answers at once, and the task goes on
 
 test('a blocking send also ends where somebody is asked, and the answer starts from there', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = async (taskId, control) => {
-    if (control.turn === 2) return rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = async (taskId, aggregate) => {
+    if (aggregate.turn === 2) return rig.relay.answers(taskId, ['ok']);
     await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
     await rig.relay.ends(taskId, 'INPUT_REQUIRED');
   };
@@ -76,9 +76,9 @@ test('a blocking send also ends where somebody is asked, and the answer starts f
 
 test('historyLength: all, none, the newest', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = async (taskId, control) => {
+  rig.relay.onClient = async (taskId, aggregate) => {
     await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId, control.turn === 2 ? 'COMPLETED' : 'INPUT_REQUIRED');
+    await rig.relay.ends(taskId, aggregate.turn === 2 ? 'COMPLETED' : 'INPUT_REQUIRED');
   };
   const { result } = await call(rig, 'send', sendParams(userMessage('one')));
   const { id } = result.task;
@@ -141,8 +141,8 @@ test('S1-9 a message that was claimed and then not stored is stored by the retry
 
 test('S1-9 a further message retried on its task is taken once; its id with another content is refused', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = async (taskId, control) => {
-    if (control.turn === 2) return rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = async (taskId, aggregate) => {
+    if (aggregate.turn === 2) return rig.relay.answers(taskId, ['ok']);
     await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
     await rig.relay.ends(taskId, 'INPUT_REQUIRED');
   };
@@ -195,8 +195,8 @@ test('S3-26 S3-27 S4-35 cancel ends the task; what has ended cannot be canceled'
   const rig = await openRig(t);
   for (const dialect of ['1.0', '0.3'] as const) {
     const begun = Promise.withResolvers<string>();
-    rig.relay.onClient = (taskId, control) => {
-      if (control.state === 'TASK_STATE_SUBMITTED') begun.resolve(taskId);
+    rig.relay.onClient = (taskId, aggregate) => {
+      if (aggregate.state === 'TASK_STATE_SUBMITTED') begun.resolve(taskId);
     };
     const stream = await open(rig, 'stream', sendParams(userMessage('x')));
     const id = await begun.promise;

@@ -105,8 +105,8 @@ test('S2-19 S0-8 an artifact update of 0.3 has every key, on every chunk', async
 
 test('C-16 a stream ends where the client has to answer, and the answer streams on the same task', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = async (taskId, control) => {
-    if (control.turn === 2) return rig.relay.answers(taskId, ['42']);
+  rig.relay.onClient = async (taskId, aggregate) => {
+    if (aggregate.turn === 2) return rig.relay.answers(taskId, ['42']);
     await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
     await rig.relay.ends(taskId, 'INPUT_REQUIRED');
   };
@@ -166,7 +166,7 @@ test('S4-25 S2-35 a client that leaves at once changes nothing, and is no error'
 test('S4-6 100 parallel requests with their own ids do not mix', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {
-    const { view } = { view: rig.relay.control(taskId) };
+    const { view } = { view: rig.relay.aggregate(taskId) };
     await rig.relay.answers(taskId, [view.messageIds[0]!, '!']);
   };
   await Promise.all(

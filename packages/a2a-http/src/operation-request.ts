@@ -1,4 +1,4 @@
-import type { Door, DoorRequest } from '@hopline/a2a-server';
+import type { A2AServer, ServerRequest } from '@hopline/a2a-server';
 import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { queryOf } from './read-request.ts';
@@ -6,11 +6,11 @@ import { type Framing, SseSink } from './sse-sink.ts';
 
 /** A request of an HTTP binding as the door takes it. */
 export function doorRequest(
-  { limits }: Pick<Door, 'limits'>,
+  { limits }: Pick<A2AServer, 'limits'>,
   request: FastifyRequest,
   reply: FastifyReply,
-  understood: Pick<DoorRequest, 'dialect' | 'ambiguous' | 'params'> & { framing: Framing },
-): DoorRequest {
+  understood: Pick<ServerRequest, 'dialect' | 'ambiguous' | 'params'> & { framing: Framing },
+): ServerRequest {
   const { framing, ...asked } = understood;
   const named = understood.dialect.name === '1.0' ? EXTENSIONS_HEADER : LEGACY_EXTENSIONS_HEADER;
   const gone = new AbortController();

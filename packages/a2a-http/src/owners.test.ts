@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { JsonObject, Message, Task } from '@hopline/a2a';
 import type { Authenticate } from '@hopline/a2a-server';
-import { keyOfConversation } from '@hopline/context-history';
+import { contextKey } from '@hopline/context-history';
 import { LogUnavailable } from '@hopline/log';
 import { call, open, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
@@ -92,7 +92,7 @@ test('S3-17 C-17 tasks of one context and caller know those before them: named b
   const rig = await openOwned(t);
   const earlierOf = async (taskId: string) => {
     for await (const { record } of rig.log.facts.read(taskId, 1))
-      for (const fact of record.facts) if (fact.kind === 'task.created') return fact.earlier;
+      for (const fact of record.facts) if (fact.kind === 'task.created') return fact.earlierTasks;
     return assert.fail('no such task');
   };
   const send = async (more: Partial<Message>, headers = ANNA) => {
@@ -123,14 +123,14 @@ test('S3-17 a message that a dying replica had claimed and not said names the sa
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
   const [one, two] = [userMessage('one', { contextId: 'c' }), userMessage('two', { contextId: 'c' })];
   const first = taskOf(await call(rig, 'send', sendParams(one)));
-  const say = rig.log.inputs.say.bind(rig.log.inputs);
-  rig.log.inputs.say = async () => {
+  const say = rig.log.inputs.append.bind(rig.log.inputs);
+  rig.log.inputs.append = async () => {
     throw new LogUnavailable('gone');
   };
   assert.equal((await call(rig, 'send', sendParams(two))).error?.code, -32603);
-  rig.log.inputs.say = say;
+  rig.log.inputs.append = say;
   const other = await rig.another();
   const second = taskOf(await call(other, 'send', sendParams(two)));
-  const { value } = (await rig.log.contexts.get(keyOfConversation(undefined, 'c')))!;
+  const { value } = (await rig.log.contexts.get(contextKey(undefined, 'c')))!;
   assert.deepEqual(value.tasks, [first.id, second.id]);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type DialectName, type JsonObject, PUSH_CONFIGS_MAX } from '@hopline/a2a';
-import type { Authenticate, DoorOptions } from '@hopline/a2a-server';
+import type { A2AServerOptions, Authenticate } from '@hopline/a2a-server';
 import { LogUnavailable, type PushProgressEntry } from '@hopline/log';
 import { call, type Method, open, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
@@ -15,7 +15,11 @@ const ANNA = { headers: { 'x-subject': 'anna' } };
 const BERT = { headers: { 'x-subject': 'bert' } };
 
 /** A task that asks, at a door that takes webhooks. */
-async function openAsking(t: TestContext, options: Partial<DoorOptions> = {}, headers = {}): Promise<{ rig: Rig; id: string }> {
+async function openAsking(
+  t: TestContext,
+  options: Partial<A2AServerOptions> = {},
+  headers = {},
+): Promise<{ rig: Rig; id: string }> {
   const rig = await openRig(t, { push: true, ...options });
   rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
   const sent = await call(rig, 'send', sendParams(userMessage('x')), { headers });
@@ -49,7 +53,7 @@ for (const dialect of DIALECTS) {
     const got = await call(rig, 'getPush', namedParams(dialect, id), { dialect, headers: version(dialect) });
     assert.deepEqual(got.result, shown);
     const stored = await rig.log.pushConfigs.get(`${id}.${Buffer.from(id).toString('base64url')}`);
-    const { generation } = rig.relay.control(id);
+    const { generation } = rig.relay.aggregate(id);
     assert.deepEqual(stored?.value, {
       taskId: id,
       id,
@@ -192,8 +196,8 @@ test('S4-22 a webhook that comes along with a message is stored before the messa
   const rig = await openRig(t, { push: true });
   rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
   const stored: (number | undefined)[] = [];
-  const say = rig.log.inputs.say.bind(rig.log.inputs);
-  rig.log.inputs.say = async (taskId, record, options) => {
+  const say = rig.log.inputs.append.bind(rig.log.inputs);
+  rig.log.inputs.append = async (taskId, record, options) => {
     stored.push((await rig.log.pushConfigs.under(taskId))[0]?.value.after);
     return say(taskId, record, options);
   };
@@ -223,7 +227,7 @@ test('S4-22 a webhook that comes along with a message is stored before the messa
 test('S4-22 with a further message only what follows is told; the same again changes nothing, another address begins anew', async t => {
   const { rig, id } = await openAsking(t);
   const entryOf = async () => (await rig.log.pushConfigs.under(id))[0]!;
-  const asked = rig.relay.control(id).generation;
+  const asked = rig.relay.aggregate(id).generation;
   const params = (url: string, text = 'y') => ({
     message: userMessage(text, { taskId: id, messageId: text }),
     configuration: { taskPushNotificationConfig: { url } },
@@ -234,7 +238,7 @@ test('S4-22 with a further message only what follows is told; the same again cha
   await call(rig, 'send', params(URL));
   await call(rig, 'createPush', { taskId: id, url: URL });
   assert.deepEqual(await entryOf(), first, 'whoever tells it sees no change');
-  const now = rig.relay.control(id).generation;
+  const now = rig.relay.aggregate(id).generation;
   assert(now > asked);
   await call(rig, 'send', params(`${URL}/other`, 'z'));
   assert.equal((await entryOf()).value.after, now);
@@ -293,7 +297,7 @@ test('a task takes PUSH_CONFIGS_MAX webhooks, however many ask at once', async t
 
 test('an address that no webhook can have is refused before anything happens, and never quoted', async t => {
   const { rig, id } = await openAsking(t);
-  const said = rig.relay.control(id).generation;
+  const said = rig.relay.aggregate(id).generation;
   for (const url of ['SECRET', 'ftp://SECRET.example/', 'https://user:SECRET@h.example/', 'javascript:SECRET']) {
     const set = await call(rig, 'createPush', { taskId: id, url });
     const sent = await call(rig, 'send', {
@@ -306,7 +310,7 @@ test('an address that no webhook can have is refused before anything happens, an
       assert.doesNotMatch(JSON.stringify(error), /SECRET/);
     }
   }
-  assert.equal(rig.relay.control(id).generation, said);
+  assert.equal(rig.relay.aggregate(id).generation, said);
   const guarded = await rig.another({ webhookProblem: () => 'is not to be called' });
   assert.match(
     (await call(guarded, 'createPush', { taskId: id, url: URL })).error?.message ?? '',
@@ -317,7 +321,7 @@ test('an address that no webhook can have is refused before anything happens, an
 
 test('a log that cannot be reached is UNAVAILABLE, and a message whose webhook is not stored is not said', async t => {
   const { rig, id } = await openAsking(t);
-  const said = rig.relay.control(id).generation;
+  const said = rig.relay.aggregate(id).generation;
   rig.log.pushConfigs.put = rig.log.pushConfigs.under = async () => {
     throw new LogUnavailable('gone');
   };
@@ -329,7 +333,7 @@ test('a log that cannot be reached is UNAVAILABLE, and a message whose webhook i
   ] as const) {
     assert.equal((await call(rig, method, params)).error?.data[0].reason, 'UNAVAILABLE', method);
   }
-  assert.equal(rig.relay.control(id).generation, said);
+  assert.equal(rig.relay.aggregate(id).generation, said);
 });
 
 test('S3-33 a legacy client that named a webhook, before or with its message, is answered at once; one that named none waits', async t => {

@@ -1,5 +1,5 @@
 import { A2AError, DIALECTS } from '@hopline/a2a';
-import type { Door, Limits } from '@hopline/a2a-server';
+import type { A2AServer, Limits } from '@hopline/a2a-server';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { registerAgentCard } from './agent-card-route.ts';
@@ -26,7 +26,7 @@ const PATHS = ['/', '/a2a'];
  * Opens the HTTP bindings of a door on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, JSON for
  * everything else. Needs nothing of the app but `serverOptions`. Closing the app drains the door and closes it: streams are told to come back and end.
  */
-export function registerA2A(app: FastifyInstance, door: Door, { card, cors }: A2AHttpOptions): void {
+export function registerA2A(app: FastifyInstance, door: A2AServer, { card, cors }: A2AHttpOptions): void {
   const { limits, metrics } = door;
   app.server.maxConnections = limits.connectionsMax;
   readBodiesThatAreRefused(app);
@@ -98,14 +98,14 @@ function takeJsonBytes(scope: FastifyInstance, limits: Limits): void {
 }
 
 /** What happened before there was a request, as JSON-RPC has it: only here with an HTTP status. */
-function sendFault(door: Door, thrown: { statusCode?: number }, reply: FastifyReply): FastifyReply {
+function sendFault(door: A2AServer, thrown: { statusCode?: number }, reply: FastifyReply): FastifyReply {
   const error = faultOf(door, thrown);
   const status = error.code === 'CONTENT_TYPE_NOT_SUPPORTED' ? 415 : error.row.http;
   return sendError(reply, null, error, DIALECTS['1.0'], { status });
 }
 
 /** Too large, not JSON by its type, cut. Never an error's own text. */
-function faultOf(door: Door, thrown: { statusCode?: number }): A2AError {
+function faultOf(door: A2AServer, thrown: { statusCode?: number }): A2AError {
   const status = thrown.statusCode ?? 500;
   if (status === 413) {
     return new A2AError('REQUEST_TOO_LARGE', { detail: `the body is larger than ${door.limits.bodyBytesMax} bytes` });

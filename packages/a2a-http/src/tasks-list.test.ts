@@ -121,8 +121,8 @@ test('a message that was said and not answered yet is no task in a list, and a l
   };
   rig.log.tasks.put = async () => 0;
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
-  const say = rig.log.inputs.say.bind(rig.log.inputs);
-  rig.log.inputs.say = async (...args) => {
+  const say = rig.log.inputs.append.bind(rig.log.inputs);
+  rig.log.inputs.append = async (...args) => {
     await go.promise;
     return say(...args);
   };

@@ -11,7 +11,7 @@ import type { OpenStreams } from './stream/open-streams.ts';
 import type { TaskIndex } from './task-index.ts';
 
 /** What every operation of one door works with, whatever the bindings in front of it. */
-export type Door = {
+export type A2AServer = {
   log: Log;
   role: Role;
   profile: Profile;
@@ -41,7 +41,7 @@ export type Door = {
 };
 
 /** A request as its binding understood it. */
-export type DoorRequest = {
+export type ServerRequest = {
   dialect: Dialect;
   /** No version was named, and the method is one that 0.3 and the legacy form both have: the task decides (`dialectFor`). */
   ambiguous?: boolean;
@@ -59,7 +59,7 @@ export type DoorRequest = {
 };
 
 /** A request on its way through an operation: who asks, for what. */
-export type Ask = Pick<DoorRequest, 'dialect' | 'ambiguous' | 'params' | 'cursor' | 'openSink'> & {
+export type OperationContext = Pick<ServerRequest, 'dialect' | 'ambiguous' | 'params' | 'cursor' | 'openSink'> & {
   /** URIs of those that are active. */
   extensions: readonly string[];
   /** Sees its own tasks alone. */
@@ -72,5 +72,5 @@ export type Ask = Pick<DoorRequest, 'dialect' | 'ambiguous' | 'params' | 'cursor
 };
 
 /** The result to answer with, or `streamed` when the response was taken over. */
-export type Answer = JsonObject | JsonObject[] | null | 'streamed';
-export type Operate = (door: Door, ask: Ask) => Promise<Answer>;
+export type OperationResult = JsonObject | JsonObject[] | null | 'streamed';
+export type Operate = (door: A2AServer, ask: OperationContext) => Promise<OperationResult>;

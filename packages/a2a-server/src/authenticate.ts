@@ -12,7 +12,7 @@ export type Authenticate = (request: { headers: RequestHeaders; tenant: string |
 const NOBODY: Owner = {};
 
 /** Nobody is asked who they are, and there are no tenants: a card that names none gets requests that name none ([A2A 1.0] 8.3.2). */
-export const askNobody: Authenticate = async ({ tenant }) => {
+export const anonymous: Authenticate = async ({ tenant }) => {
   if (tenant !== undefined) throw new A2AError('TASK_NOT_FOUND', { detail: 'there is no such tenant here' });
   return NOBODY;
 };

@@ -1,14 +1,14 @@
 import type { Profile, Role } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
-import type { Door } from './a2a-server.ts';
-import { type Authenticate, askNobody } from './authenticate.ts';
+import type { A2AServer } from './a2a-server.ts';
+import { type Authenticate, anonymous } from './authenticate.ts';
 import { TaskFeeds } from './feed/task-feeds.ts';
 import { LIMITS, type Limits } from './limits.ts';
 import { OpenStreams } from './stream/open-streams.ts';
 import { TaskIndex } from './task-index.ts';
 
-export type DoorOptions = {
+export type A2AServerOptions = {
   log: Log;
   /** Who works on the tasks that come in here, and whose tasks can be seen here: `supervisor`, or `agent.<name>` for an agent that is called directly (S0-46). */
   role: Role;
@@ -19,7 +19,7 @@ export type DoorOptions = {
   limits?: Partial<Limits>;
   /** Absent: everybody may ask, and sees everything. */
   authenticate?: Authenticate;
-} & Partial<Pick<Door, 'streaming' | 'extensions' | 'push' | 'webhookProblem' | 'outputModes' | 'extendedCard'>>;
+} & Partial<Pick<A2AServer, 'streaming' | 'extensions' | 'push' | 'webhookProblem' | 'outputModes' | 'extendedCard'>>;
 
 /** No more than the wire needs: where a webhook may be is for whoever calls it to know. */
 function webhookSyntaxProblem(text: string): string | undefined {
@@ -30,8 +30,8 @@ function webhookSyntaxProblem(text: string): string | undefined {
 }
 
 /** A door for one or more bindings of one process. Keeps nothing of a task that is not in the log. */
-export function openDoor(options: DoorOptions): Door {
-  const { log, role, profile, logger, metrics, authenticate = askNobody } = options;
+export function createA2AServer(options: A2AServerOptions): A2AServer {
+  const { log, role, profile, logger, metrics, authenticate = anonymous } = options;
   const { streaming = true, extensions = [], push = false, extendedCard } = options;
   const { webhookProblem = webhookSyntaxProblem, outputModes = () => [] } = options;
   const limits = { ...LIMITS, ...options.limits };

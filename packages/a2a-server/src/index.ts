@@ -1,11 +1,11 @@
-export type { Answer, Door, DoorRequest } from './a2a-server.ts';
+export type { A2AServer, OperationResult, ServerRequest } from './a2a-server.ts';
 export type { Authenticate, RequestHeaders } from './authenticate.ts';
-export { askNobody } from './authenticate.ts';
-export type { DoorOptions } from './create-a2a-server.ts';
-export { openDoor } from './create-a2a-server.ts';
+export { anonymous } from './authenticate.ts';
+export type { A2AServerOptions } from './create-a2a-server.ts';
+export { createA2AServer } from './create-a2a-server.ts';
 export type { ArtifactIndex, EventEncoder, VisibleEntry } from './feed/visible-entry.ts';
 export type { Limits } from './limits.ts';
 export { LIMITS } from './limits.ts';
-export { operate, RETRY_AFTER_S, report } from './operate.ts';
+export { RETRY_AFTER_S, report, runOperation } from './operate.ts';
 export type { EventSink, Gap } from './stream/event-sink.ts';
 export { PacedWriter } from './stream/paced-writer.ts';

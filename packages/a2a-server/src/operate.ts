@@ -1,6 +1,6 @@
 import { A2AError, type Operation } from '@hopline/a2a';
 import { A2A_METHOD, type A2aMethod, ATTR, type Hop, startHop, type TraceCarrier } from '@hopline/telemetry';
-import type { Answer, Door, DoorRequest, Operate } from './a2a-server.ts';
+import type { A2AServer, Operate, OperationResult, ServerRequest } from './a2a-server.ts';
 import { firstOf, type RequestHeaders } from './authenticate.ts';
 import { extensionsOf, refuseUnoffered } from './offers.ts';
 import { extendedCard } from './operations/extended-card.ts';
@@ -44,7 +44,7 @@ const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
 };
 
 /** Runs an operation in a span of its own, whatever the binding. Throws what the operation throws. */
-export async function operate(door: Door, operation: Operation, request: DoorRequest): Promise<Answer> {
+export async function runOperation(door: A2AServer, operation: Operation, request: ServerRequest): Promise<OperationResult> {
   const { dialect, ambiguous = false, params, headers, gone, openSink } = request;
   const receivedAt = Date.now();
   const attributes = { [ATTR.a2aMethod]: SPAN_OF[operation], [ATTR.a2aVersion]: dialect.name, [ATTR.role]: door.role };
@@ -66,7 +66,7 @@ export async function operate(door: Door, operation: Operation, request: DoorReq
 }
 
 /** 1.0 alone has tenants; an empty one, or null, is none. Throws INVALID_PARAMS for anything else: whoever meant one must not be taken for somebody who did not. */
-function tenantOf({ dialect, params }: DoorRequest): string | undefined {
+function tenantOf({ dialect, params }: ServerRequest): string | undefined {
   const { tenant = null } = (params ?? {}) as { tenant?: unknown };
   if (dialect.name !== '1.0' || tenant === null || tenant === '') return undefined;
   if (typeof tenant !== 'string') throw new A2AError('INVALID_PARAMS', { detail: 'params.tenant must be a string' });
@@ -87,7 +87,7 @@ function endFailed(hop: Hop, error: A2AError): void {
 }
 
 /** Faults of ours go to the log; a client's mistake does not. */
-export function report(door: Door, error: A2AError): void {
+export function report(door: A2AServer, error: A2AError): void {
   if (error.code === 'INTERNAL_ERROR') door.logger.error({ code: error.code, err: error.cause }, 'request failed');
   else if (error.code === 'UNAVAILABLE') door.logger.warn({ code: error.code, err: error.cause }, 'request refused');
 }

@@ -10,7 +10,7 @@ function openIndex(entriesMax = 1_000): TaskIndex {
   return new TaskIndex({ tasks, role: 'supervisor', entriesMax, readyMsMax: 1_000, lost: error => assert.fail(String(error)) });
 }
 
-const entry = (at: number, generation: number, more: Partial<TaskIndexEntry> = {}): Omit<TaskIndexEntry, 'first'> => ({
+const entry = (at: number, generation: number, more: Partial<TaskIndexEntry> = {}): Omit<TaskIndexEntry, 'startSeq'> => ({
   contextId: 'c',
   role: 'supervisor',
   state: 'TASK_STATE_WORKING',
@@ -67,7 +67,7 @@ test('tasks of another role, and entries that name none, are left out', () => {
   const index = openIndex();
   index.note('x', entry(1, 1, { role: 'agent.argocd' }));
   const { role: _role, ...without } = entry(1, 1);
-  index.note('y', without as Omit<TaskIndexEntry, 'first'>);
+  index.note('y', without as Omit<TaskIndexEntry, 'startSeq'>);
   assert.deepEqual(ids(index), []);
 });
 
@@ -77,12 +77,12 @@ test('ready means that everything is known which anybody wrote before, and UNAVA
   const index = new TaskIndex({ ...options, tasks: log.tasks });
   await index.ready();
   for (let n = 1; n <= 50; n += 1) {
-    await log.tasks.put(`t${n}`, { ...entry(n, 1), first: n });
+    await log.tasks.put(`t${n}`, { ...entry(n, 1), startSeq: n });
     await index.ready();
     assert.equal(ids(index)[0], `t${n}`);
   }
   index.close();
-  await log.tasks.put('later', { ...entry(99, 1), first: 99 });
+  await log.tasks.put('later', { ...entry(99, 1), startSeq: 99 });
   await assert.rejects(index.ready(), { code: 'UNAVAILABLE' });
 });
 
@@ -97,12 +97,12 @@ test('what is gone is forgotten, but not what has come since somebody looked', (
 
 test('the bucket is read when somebody asks, and followed from then on, removals too', async () => {
   const { tasks } = createMemoryLog();
-  await tasks.put('a', { ...entry(1, 1), first: 1 });
+  await tasks.put('a', { ...entry(1, 1), startSeq: 1 });
   const index = new TaskIndex({ tasks, role: 'supervisor', entriesMax: 10, readyMsMax: 1_000, lost: () => {} });
   assert.deepEqual(ids(index), []);
   await Promise.all([index.ready(), index.ready()]);
   assert.deepEqual(ids(index), ['a']);
-  await tasks.put('b', { ...entry(2, 1), first: 2 });
+  await tasks.put('b', { ...entry(2, 1), startSeq: 2 });
   await tasks.delete('a');
   while (ids(index).includes('a')) await new Promise(resolve => setImmediate(resolve));
   assert.deepEqual(ids(index), ['b']);

@@ -84,7 +84,7 @@ export class TaskIndex {
   }
 
   /** What this process has seen of a task: it knows its own earlier than the bucket tells. */
-  note(taskId: string, entry: Omit<TaskIndexEntry, 'first'>): void {
+  note(taskId: string, entry: Omit<TaskIndexEntry, 'startSeq'>): void {
     const { role, generation, at, contextId, state, owner } = entry;
     const known = this.#known.get(taskId);
     if (role !== this.#options.role || (known !== undefined && known.generation >= generation)) return;

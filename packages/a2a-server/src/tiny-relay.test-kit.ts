@@ -1,14 +1,14 @@
 import type { Message } from '@hopline/a2a';
-import type { AgentInput, Fact, TaskControl } from '@hopline/events';
+import type { AgentInput, Fact, TaskAggregate } from '@hopline/events';
 import type { MemoryLog } from '@hopline/log/memory';
-import { decide, evolve, type Item } from '@hopline/task';
+import { type Command, decide, evolve } from '@hopline/task';
 
 /** For tests: the smallest thing that turns inputs into facts, with the real rules and no time of its own. */
 export class TinyRelay {
   readonly #log: MemoryLog;
-  readonly #tasks = new Map<string, { control: TaskControl; seq: number; first: number }>();
+  readonly #tasks = new Map<string, { aggregate: TaskAggregate; seq: number; first: number }>();
   /** Called when a client's message or cancel has been taken. */
-  onClient: (taskId: string, control: TaskControl) => Promise<void> | void = () => {};
+  onClient: (taskId: string, aggregate: TaskAggregate) => Promise<void> | void = () => {};
   /** While false, inputs wait in the log. */
   running = true;
   #resume: (() => void) | undefined;
@@ -25,7 +25,7 @@ export class TinyRelay {
         });
       if (record.from !== 'client') continue;
       const took = await this.decide(taskId, { kind: 'client', taskId, input: record.input }, seq);
-      if (took) void this.onClient(taskId, this.control(taskId));
+      if (took) void this.onClient(taskId, this.aggregate(taskId));
     }
   }
 
@@ -34,14 +34,14 @@ export class TinyRelay {
     this.#resume?.();
   }
 
-  control(taskId: string): TaskControl {
-    return this.#tasks.get(taskId)!.control;
+  aggregate(taskId: string): TaskAggregate {
+    return this.#tasks.get(taskId)!.aggregate;
   }
 
   /** Appends what the rules make of an item; false when they dropped it. */
-  async decide(taskId: string, item: Item, raw?: number): Promise<boolean> {
+  async decide(taskId: string, item: Command, raw?: number): Promise<boolean> {
     const known = this.#tasks.get(taskId);
-    const { facts } = decide(known?.control, item, Date.now());
+    const { facts } = decide(known?.aggregate, item, Date.now());
     if (facts.length === 0) return false;
     await this.append(taskId, facts, raw);
     return true;
@@ -49,19 +49,19 @@ export class TinyRelay {
 
   async append(taskId: string, facts: Fact[], raw?: number): Promise<void> {
     const known = this.#tasks.get(taskId);
-    let control = known?.control;
-    for (const fact of facts) control = evolve(control, fact);
-    const next = { ...control!, raw: raw ?? control!.raw };
+    let aggregate = known?.aggregate;
+    for (const fact of facts) aggregate = evolve(aggregate, fact);
+    const next = { ...aggregate!, foldedSeq: raw ?? aggregate!.foldedSeq };
     const first = known?.first ?? 0;
     const { seq } = await this.#log.facts.append(
-      { v: 1, facts, control: next, first },
-      { expected: known?.seq ?? 0, id: `${taskId}:${next.generation}:${next.raw}:${next.at}:${Math.random()}` },
+      { v: 1, facts, aggregate: next, startSeq: first },
+      { expected: known?.seq ?? 0, id: `${taskId}:${next.generation}:${next.foldedSeq}:${next.at}:${Math.random()}` },
     );
-    this.#tasks.set(taskId, { control: next, seq, first: first || seq });
+    this.#tasks.set(taskId, { aggregate: next, seq, first: first || seq });
     const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
     if (status === undefined) return;
     const { contextId, role, state, generation } = next;
-    await this.#log.tasks.put(taskId, { contextId, role, state, generation, at: status.at, first: first || seq });
+    await this.#log.tasks.put(taskId, { contextId, role, state, generation, at: status.at, startSeq: first || seq });
   }
 
   async says(taskId: string, input: Exclude<AgentInput, { kind: 'text' }>): Promise<void> {
@@ -74,13 +74,13 @@ export class TinyRelay {
 
   async text(taskId: string, lane: string, text: string, last = false): Promise<void> {
     const now = Date.now();
-    const chunk = { first: 1, last: 1, count: 1, n: 1, why: 'ready', heldMs: 0, firstAt: now, lastAt: now };
+    const chunk = { firstSeq: 1, lastSeq: 1, count: 1, n: 1, reason: 'ready', heldMs: 0, firstAt: now, lastAt: now };
     await this.decide(taskId, { kind: 'run', from: this.#from(taskId), lane, text, last, n: 1, chunk });
   }
 
   async ends(taskId: string, state: 'COMPLETED' | 'FAILED' | 'INPUT_REQUIRED' | 'AUTH_REQUIRED' = 'COMPLETED'): Promise<void> {
     const message: Message = {
-      messageId: `ask-${taskId}-${this.control(taskId).turn}`,
+      messageId: `ask-${taskId}-${this.aggregate(taskId).turn}`,
       role: 'ROLE_AGENT',
       parts: [{ text: 'Which one?' }],
     };
@@ -91,14 +91,14 @@ export class TinyRelay {
   /** A whole answer in chunks, and the end. */
   async answers(taskId: string, tokens: string[]): Promise<void> {
     await this.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    const lane = `l${this.control(taskId).turn}`;
+    const lane = `l${this.aggregate(taskId).turn}`;
     await this.opens(taskId, lane);
     for (const token of tokens) await this.text(taskId, lane, token);
     await this.ends(taskId);
   }
 
   #from(taskId: string) {
-    const { turn, role } = this.control(taskId);
+    const { turn, role } = this.aggregate(taskId);
     return { id: role === 'supervisor' ? 'supervisor' : 'agent', agent: 'supervisor', turn, attempt: 1 };
   }
 }

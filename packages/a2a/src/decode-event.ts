@@ -4,7 +4,7 @@ import { isObject } from './json-value.ts';
 import type { DialectName } from './version.ts';
 
 /** What a foreign agent answered or streamed: an event, something to skip and count, or a JSON-RPC error. `message` of an error is the agent's own text. */
-export type ForeignResponse = DecodedEvent | { error: { code: number; message: string; retryable: boolean } };
+export type RemoteResponse = DecodedEvent | { error: { code: number; message: string; retryable: boolean } };
 
 const WRAPPED = ['task', 'message', 'statusUpdate', 'artifactUpdate'];
 
@@ -15,14 +15,14 @@ function resultDialect(result: unknown): DialectName {
 }
 
 /** One result of a foreign agent of A2A 0.2, 0.3 or 1.0 as an event. Never throws (S0-42). */
-export function decodeForeignEvent(result: unknown): DecodedEvent {
+export function decodeRemoteEvent(result: unknown): DecodedEvent {
   return DIALECTS[resultDialect(result)].decodeEvent(result);
 }
 
 /** One JSON-RPC response of a foreign agent, from a frame of a stream or a whole body. */
-export function decodeForeignResponse(response: unknown): ForeignResponse {
+export function decodeRemoteResponse(response: unknown): RemoteResponse {
   if (!isObject(response)) return { unknown: 'not an object' };
-  if (!isObject(response.error)) return decodeForeignEvent(response.result);
+  if (!isObject(response.error)) return decodeRemoteEvent(response.result);
   const { code, message, data } = response.error;
   return {
     error: {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { decodeForeignEvent, decodeForeignResponse } from './decode-event.ts';
+import { decodeRemoteEvent, decodeRemoteResponse } from './decode-event.ts';
 import { DIALECTS } from './dialects.ts';
 import { type Artifact, type Message, type Part, type StreamResponse, TASK_STATES } from './types.ts';
 
@@ -17,29 +17,29 @@ for (const { about, wire, canonical } of golden<{ about: string; wire: unknown; 
     const text = JSON.stringify(DIALECTS['0.3'].encodeEvent(canonical));
     assert.deepEqual(JSON.parse(text), wire);
     assert.deepEqual(DIALECTS['0.3'].decodeEvent(wire), { event: canonical });
-    assert.deepEqual(decodeForeignEvent(wire), { event: canonical });
+    assert.deepEqual(decodeRemoteEvent(wire), { event: canonical });
   });
   test(`S1-22 1.0 has exactly one member and reads back what it wrote: ${about}`, () => {
     const wire10 = JSON.parse(JSON.stringify(DIALECTS['1.0'].encodeEvent(canonical)));
     assert.equal(Object.keys(wire10).length, 1);
     assert.deepEqual(DIALECTS['1.0'].decodeEvent(wire10), { event: canonical });
-    assert.deepEqual(decodeForeignEvent(wire10), { event: canonical });
+    assert.deepEqual(decodeRemoteEvent(wire10), { event: canonical });
   });
 }
 
 for (const { about, wire, read } of golden<{ about: string; wire: unknown; read: unknown }[]>('foreign-results.json')) {
   test(`foreign result: ${about}`, () => {
-    assert.deepEqual(decodeForeignEvent(wire), read);
-    assert.deepEqual(decodeForeignResponse({ jsonrpc: '2.0', id: 1, result: wire }), read);
+    assert.deepEqual(decodeRemoteEvent(wire), read);
+    assert.deepEqual(decodeRemoteResponse({ jsonrpc: '2.0', id: 1, result: wire }), read);
   });
 }
 
 test('S4-40 a JSON-RPC error of a foreign agent keeps its code and whether to retry', () => {
   const plain = { code: -32603, message: 'no', data: { taskId: 't', reason: 'r', retryable: true } };
-  assert.deepEqual(decodeForeignResponse({ error: plain }), { error: { code: -32603, message: 'no', retryable: true } });
+  assert.deepEqual(decodeRemoteResponse({ error: plain }), { error: { code: -32603, message: 'no', retryable: true } });
   const typed = { code: -32001, message: 'no', data: [{ '@type': 'x', metadata: { retryable: 'true' } }] };
-  assert.deepEqual(decodeForeignResponse({ error: typed }), { error: { code: -32001, message: 'no', retryable: true } });
-  assert.deepEqual(decodeForeignResponse({ error: {} }), { error: { code: -32603, message: '', retryable: false } });
+  assert.deepEqual(decodeRemoteResponse({ error: typed }), { error: { code: -32001, message: 'no', retryable: true } });
+  assert.deepEqual(decodeRemoteResponse({ error: {} }), { error: { code: -32603, message: '', retryable: false } });
 });
 
 // fast-check builds records without a prototype, JSON does not.

@@ -1,5 +1,5 @@
-export type { ForeignResponse } from './decode-event.ts';
-export { decodeForeignEvent, decodeForeignResponse } from './decode-event.ts';
+export type { RemoteResponse } from './decode-event.ts';
+export { decodeRemoteEvent, decodeRemoteResponse } from './decode-event.ts';
 export type { DecodedEvent, Dialect, Operation, PushForm, UnknownEvent } from './dialect.ts';
 export { frameResult, OPERATIONS, operationOf } from './dialect.ts';
 export { withJsonFieldNames } from './dialect-1.0/json-names.ts';

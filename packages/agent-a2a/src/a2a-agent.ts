@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { DIALECTS, type Message } from '@hopline/a2a';
 import type { Agent, Turn } from '@hopline/agent';
-import type { ForeignAgent } from '@hopline/agent-card';
+import type { RemoteAgent } from '@hopline/agent-card';
 import { A2A_LIMITS } from './limits.ts';
 import type { A2AOptions } from './options.ts';
 import { ForeignClient } from './remote-client.ts';
@@ -16,7 +16,7 @@ export function createA2AAgent(options: A2AOptions): Agent {
   const { extensions = [], tls = {}, webhooks, ...given } = others;
   const limits = { ...A2A_LIMITS, ...given };
   const client = new ForeignClient({ url, headers, extensions, tls, limits, onSkipped });
-  let found: ForeignAgent | undefined;
+  let found: RemoteAgent | undefined;
   return {
     get description() {
       return description ?? (found?.description || 'An A2A agent.');
@@ -28,7 +28,7 @@ export function createA2AAgent(options: A2AOptions): Agent {
     run: turn => {
       const ours = foreignContext(url, turn);
       const request = requestOf(turn, ours);
-      const params = ({ dialect }: ForeignAgent, webhook?: string) =>
+      const params = ({ dialect }: RemoteAgent, webhook?: string) =>
         DIALECTS[dialect].encodeSend(webhook === undefined ? request : { ...request, blocking: false, push: { url: webhook } });
       const reader = { deltas, text, onSkipped };
       return new ForeignTurn({ client, turn, params, context: ours, reader, limits, webhooks }).run();

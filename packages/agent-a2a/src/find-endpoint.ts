@@ -1,7 +1,7 @@
-import { AGENT_CARD_PATHS, decodeAgentCard, type ForeignAgent } from '@hopline/agent-card';
+import { AGENT_CARD_PATHS, decodeAgentCard, type RemoteAgent } from '@hopline/agent-card';
 
 /** An agent without a card is taken for one of 0.3 that streams: both can be found wrong by asking it, and then are (see `a2a-agent.ts`). */
-export function withoutCard(url: string): ForeignAgent {
+export function withoutCard(url: string): RemoteAgent {
   return { name: '', description: '', dialect: '0.3', url, streaming: true, pushNotifications: false, skills: [] };
 }
 
@@ -20,7 +20,7 @@ export function cardUrls(url: string): string[] {
  * and a card that names somebody else's must not send our requests, with the operator's headers, there. So the path is taken from the card when host and
  * port mean the same, and otherwise the configured URL stays as it is. Throws A2AError when the card has no interface we speak.
  */
-export function agentOfCard(card: unknown, cardUrl: string, configured: string): ForeignAgent {
+export function agentOfCard(card: unknown, cardUrl: string, configured: string): RemoteAgent {
   const agent = decodeAgentCard(card, cardUrl);
   const said = new URL(agent.url);
   const own = new URL(configured);

@@ -1,17 +1,17 @@
 import {
   A2AError,
   DIALECTS,
-  decodeForeignEvent,
-  decodeForeignResponse,
+  decodeRemoteEvent,
+  decodeRemoteResponse,
   decodeSse,
-  type ForeignResponse,
   type JsonObject,
   type Operation,
+  type RemoteResponse,
   SSE_CONTENT_TYPE,
   VERSION_HEADER,
 } from '@hopline/a2a';
 import type { Turn } from '@hopline/agent';
-import type { ForeignAgent } from '@hopline/agent-card';
+import type { RemoteAgent } from '@hopline/agent-card';
 import { type Dispatcher, Agent as HttpAgent } from 'undici';
 import { agentOfCard, cardUrls, namesInterfaces, withoutCard } from './find-endpoint.ts';
 import type { A2ALimits } from './limits.ts';
@@ -46,7 +46,7 @@ type Context = {
   /** Whether the agent's silence is no fault now: it waits for somebody. */
   mayBeSilent?: () => boolean;
   /** Whom `params` were written for; absent: they are the same in every dialect. */
-  agent?: ForeignAgent;
+  agent?: RemoteAgent;
 };
 
 /** Speaks JSON-RPC to one foreign agent. Every failure is an AgentFault; a connection that breaks in mid-stream just ends the stream. */
@@ -54,7 +54,7 @@ export class ForeignClient {
   readonly #options: ForeignClientOptions;
   /** Time limits are the watch's: undici's own would end a blocking send after 300 s. */
   readonly #http: HttpAgent;
-  #known: { agent: ForeignAgent; untilMs: number } | undefined;
+  #known: { agent: RemoteAgent; untilMs: number } | undefined;
 
   constructor(options: ForeignClientOptions) {
     this.#options = options;
@@ -62,7 +62,7 @@ export class ForeignClient {
   }
 
   /** The agent as its card has it; an older card is better than none. Throws AgentFault when it cannot be reached and never could. */
-  async agent(): Promise<ForeignAgent> {
+  async agent(): Promise<RemoteAgent> {
     if (this.#known !== undefined && performance.now() < this.#known.untilMs) return this.#known.agent;
     try {
       const agent = await this.#findAgent();
@@ -75,7 +75,7 @@ export class ForeignClient {
   }
 
   /** Asks for the card again, before its time. undefined when the agent is spoken to as before, or cannot be asked. */
-  async changedFrom(agent: ForeignAgent): Promise<ForeignAgent | undefined> {
+  async changedFrom(agent: RemoteAgent): Promise<RemoteAgent | undefined> {
     const now = await this.#findAgent().catch(() => undefined);
     if (now === undefined) return undefined;
     this.#known = { agent: now, untilMs: performance.now() + CARD_MS_MAX };
@@ -83,7 +83,7 @@ export class ForeignClient {
   }
 
   /** What the agent says, event by event; one whole answer counts as one event. Ends without a fault when the connection breaks after the first event. */
-  async *stream(operation: 'stream' | 'subscribe', params: JsonObject, context: Context): AsyncGenerator<ForeignResponse> {
+  async *stream(operation: 'stream' | 'subscribe', params: JsonObject, context: Context): AsyncGenerator<RemoteResponse> {
     const watch = new Watch({ ...this.#options.limits, totalMsMax: context.totalMsMax }, context.signal);
     let began = false;
     try {
@@ -107,7 +107,7 @@ export class ForeignClient {
     operation: Exclude<Operation, 'stream' | 'subscribe'>,
     params: JsonObject,
     context: Context,
-  ): Promise<ForeignResponse> {
+  ): Promise<RemoteResponse> {
     const silent = { firstEventMsMax: Number.POSITIVE_INFINITY, silenceMsMax: Number.POSITIVE_INFINITY };
     const watch = new Watch({ ...silent, totalMsMax: context.totalMsMax }, context.signal);
     try {
@@ -124,7 +124,7 @@ export class ForeignClient {
     await this.#http.destroy();
   }
 
-  async #findAgent(): Promise<ForeignAgent> {
+  async #findAgent(): Promise<RemoteAgent> {
     const { url, headers } = this.#options;
     let otherwise = false;
     for (const cardUrl of cardUrls(url)) {
@@ -173,7 +173,7 @@ export class ForeignClient {
   }
 
   /** A whole answer. Some servers answer with an HTTP error and the JSON-RPC error in its body, some with the HTTP error alone. */
-  async #answer(response: Dispatcher.ResponseData<unknown>): Promise<ForeignResponse> {
+  async #answer(response: Dispatcher.ResponseData<unknown>): Promise<RemoteResponse> {
     const { statusCode } = response;
     const failed = new AgentFault(`the agent answered with HTTP ${statusCode}`, isRetryableStatus(statusCode));
     if (statusCode !== 200 && !isJson(response)) {
@@ -185,7 +185,7 @@ export class ForeignClient {
     return said;
   }
 
-  async *#responses(response: Dispatcher.ResponseData<unknown>, watch: Watch): AsyncGenerator<ForeignResponse> {
+  async *#responses(response: Dispatcher.ResponseData<unknown>, watch: Watch): AsyncGenerator<RemoteResponse> {
     if (response.statusCode !== 200 || isJson(response)) return yield await this.#answer(response);
     if (!isReadable(response)) {
       await response.body.dump();
@@ -205,7 +205,7 @@ export class ForeignClient {
   }
 }
 
-function tryCard(card: unknown, cardUrl: string, configured: string): ForeignAgent | undefined {
+function tryCard(card: unknown, cardUrl: string, configured: string): RemoteAgent | undefined {
   try {
     return agentOfCard(card, cardUrl, configured);
   } catch {
@@ -221,9 +221,9 @@ async function* touching(body: AsyncIterable<Uint8Array>, watch: Watch): AsyncGe
 }
 
 /** Frames without the JSON-RPC envelope are seen in the field (S4-15): the frame is the result then. */
-function decode(response: unknown): ForeignResponse {
+function decode(response: unknown): RemoteResponse {
   const bare = typeof response === 'object' && response !== null && !('result' in response) && !('error' in response);
-  return bare ? decodeForeignEvent(response) : decodeForeignResponse(response);
+  return bare ? decodeRemoteEvent(response) : decodeRemoteResponse(response);
 }
 
 function parseJson(data: string): unknown {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type ForeignResponse, isInterrupted, isTerminal, type JsonObject, type Task, type TaskState } from '@hopline/a2a';
+import { isInterrupted, isTerminal, type JsonObject, type RemoteResponse, type Task, type TaskState } from '@hopline/a2a';
 import { type AgentEvent, TASK_ENDED, type Turn } from '@hopline/agent';
-import type { ForeignAgent } from '@hopline/agent-card';
+import type { RemoteAgent } from '@hopline/agent-card';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
 import type { A2ALimits } from './limits.ts';
 import { AgentFault, NO_TERMINAL_STATE, UNREACHABLE, type Webhooks } from './options.ts';
@@ -28,7 +28,7 @@ export type ForeignTurnOptions = {
   client: ForeignClient;
   turn: Turn;
   /** With the address where the agent calls, it need not make us wait. */
-  params: (agent: ForeignAgent, webhook?: string) => JsonObject;
+  params: (agent: RemoteAgent, webhook?: string) => JsonObject;
   /** The context we gave the agent, of our own making. */
   context: string;
   reader: ReaderOptions;
@@ -89,7 +89,7 @@ export class ForeignTurn {
   }
 
   /** A card is known for a while, and the agent may have become one of another dialect or address meanwhile: one that refuses is asked who it is, and spoken to as it is now, once. */
-  async *#begin(agent: ForeignAgent): AsyncGenerator<AgentEvent, ForeignAgent> {
+  async *#begin(agent: RemoteAgent): AsyncGenerator<AgentEvent, RemoteAgent> {
     try {
       yield* this.#ask(agent);
       return agent;
@@ -102,13 +102,13 @@ export class ForeignTurn {
     }
   }
 
-  async *#ask(agent: ForeignAgent): AsyncGenerator<AgentEvent> {
+  async *#ask(agent: RemoteAgent): AsyncGenerator<AgentEvent> {
     const streamed = agent.streaming && (yield* this.#stream(agent));
     if (!streamed) yield* this.#answered(await this.#send(agent));
   }
 
   /** Waits for the answer, or leaves an address where the agent calls when there is something to look at. */
-  async #send(agent: ForeignAgent): Promise<ForeignResponse> {
+  async #send(agent: RemoteAgent): Promise<RemoteResponse> {
     const { params, webhooks } = this.#options;
     const calls = agent.pushNotifications && webhooks ? new WebhookCalls(webhooks) : undefined;
     const url = calls?.url;
@@ -123,14 +123,14 @@ export class ForeignTurn {
   }
 
   /** Who did not wait may be told of the task as it was: still asking what we have just answered. How it is now will be called. */
-  *#answered(said: ForeignResponse): Generator<AgentEvent> {
+  *#answered(said: RemoteResponse): Generator<AgentEvent> {
     const resumed = resumeOf(this.#turn).taskId !== undefined && this.#calls !== undefined;
     if (resumed && isAsking(said)) this.#reader.remember(said.event.task.id, said.event.task.contextId);
     else yield* this.#take(said);
   }
 
   /** Returns false when the agent turned out not to stream: nothing was begun then. */
-  async *#stream(agent: ForeignAgent): AsyncGenerator<AgentEvent, boolean> {
+  async *#stream(agent: RemoteAgent): AsyncGenerator<AgentEvent, boolean> {
     const params = this.#options.params(agent);
     let first = resumeOf(this.#turn).taskId !== undefined;
     for await (const said of this.#client.stream('stream', params, { ...this.#context(), agent })) {
@@ -144,7 +144,7 @@ export class ForeignTurn {
     return true;
   }
 
-  *#take(said: ForeignResponse): Generator<AgentEvent> {
+  *#take(said: RemoteResponse): Generator<AgentEvent> {
     if ('error' in said)
       throw new AgentFault(
         `the agent answered with error ${said.error.code}`,
@@ -158,7 +158,7 @@ export class ForeignTurn {
    * The agent stopped talking and its task has not ended: a broken stream, or a send that did not wait. Asks for the task until it is settled, and listens once more where
    * the agent streams. Text that was said in between is only complete if the task tells it; if it cannot, the turn fails and a new attempt replaces it.
    */
-  async *#recover(agent: ForeignAgent): AsyncGenerator<AgentEvent> {
+  async *#recover(agent: RemoteAgent): AsyncGenerator<AgentEvent> {
     for (let pauseMs = POLL_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MS_MAX)) {
       await this.#nextCall(pauseMs);
       const task = await this.#get();
@@ -233,7 +233,7 @@ export class ForeignTurn {
   }
 }
 
-function isAsking(said: ForeignResponse): said is { event: { task: Task } } {
+function isAsking(said: RemoteResponse): said is { event: { task: Task } } {
   return 'event' in said && 'task' in said.event && isInterrupted(said.event.task.status.state);
 }
 

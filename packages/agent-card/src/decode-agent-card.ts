@@ -3,7 +3,7 @@ import { isObject, list, object, present, text, texts } from '@hopline/a2a/json-
 import type { AgentSkill } from './agent-card.ts';
 
 /** What Hopline needs to know of somebody else's agent. */
-export type ForeignAgent = {
+export type RemoteAgent = {
   name: string;
   description: string;
   /** The dialect to speak to `url`; an agent of 0.2 is spoken to in 0.3. */
@@ -24,7 +24,7 @@ type Interface = { url: string; dialect: DialectName; tenant?: string };
  * Reads the card of an agent of A2A 0.2, 0.3 or 1.0. `cardUrl` is where it came from: relative URLs start there.
  * Throws INVALID_AGENT_RESPONSE when the card names no JSON-RPC interface of a version Hopline speaks.
  */
-export function decodeAgentCard(card: unknown, cardUrl: string): ForeignAgent {
+export function decodeAgentCard(card: unknown, cardUrl: string): RemoteAgent {
   if (!isObject(card)) throw new A2AError('INVALID_AGENT_RESPONSE', { detail: 'the agent card is not an object' });
   const found = [...interfacesOf10(card), ...interfacesOf03(card)];
   const chosen = found.find(one => one.dialect === '1.0') ?? found[0];

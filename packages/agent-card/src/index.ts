@@ -8,7 +8,7 @@ export type {
   AgentSkill,
 } from './agent-card.ts';
 export { AGENT_CARD_PATHS, agentCard, CARD_KEYS_PATH, MODES } from './agent-card.ts';
-export type { ForeignAgent } from './decode-agent-card.ts';
+export type { RemoteAgent } from './decode-agent-card.ts';
 export { decodeAgentCard } from './decode-agent-card.ts';
 export type { ExtendedAgent } from './extended-card.ts';
 export { AGENTS_EXTENSION_URI, cardOfMessage, extendedAgentCard } from './extended-card.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { decodeForeignEvent, isObject, type Message, type Metadata, type StreamResponse } from '@hopline/a2a';
+import { decodeRemoteEvent, isObject, type Message, type Metadata, type StreamResponse } from '@hopline/a2a';
 import { type JsonObject, listOf } from './json.ts';
 
 /** A2A objects that a graph wrote, in 1.0 or 0.3 notation. Their ids of task and context are ours, whatever they say (S1-14, S1-29). */
@@ -62,6 +62,6 @@ function withIds(event: JsonObject): JsonObject {
 }
 
 function decode(event: unknown): StreamResponse | undefined {
-  const decoded = decodeForeignEvent(event);
+  const decoded = decodeRemoteEvent(event);
   return 'event' in decoded ? decoded.event : undefined;
 }

@@ -24,7 +24,7 @@ test('S2-9 C-5 text that is not forwarded goes to the supervisor with the end of
     { type: 'artifact', artifact: data, append: false, lastChunk: true },
     { type: 'done', message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'right ✅ And.' }] } },
   ]);
-  assert.equal(task.ended()?.held, 'right ✅ And.');
+  assert.equal(task.ended()?.withheldText, 'right ✅ And.');
   assert.equal(task.ended()?.message, undefined);
   assert.equal(fold.textOf('streaming_result'), '');
   assert.ok(!JSON.stringify([...fold.artifacts.values()]).includes('right'));
@@ -46,7 +46,7 @@ test('S2-9 C-5 texts that are said at once and are not forwarded are held in ord
     { type: 'text', text: 'loose' },
     { type: 'done' },
   ]);
-  assert.equal(task.ended()?.held, 'one two loose');
+  assert.equal(task.ended()?.withheldText, 'one two loose');
   assert.equal(fold.textOf('streaming_result'), '');
   assert.equal(fold.textOf('reasoning'), 'Hm.');
   const replaced = await run('caipe', [
@@ -54,7 +54,7 @@ test('S2-9 C-5 texts that are said at once and are not forwarded are held in ord
     { type: 'text', text: 'two', stream: 'b' },
     { type: 'done', standing: 'replaces', message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'three' }] } },
   ]);
-  assert.equal(replaced.task.ended()?.held, 'three');
+  assert.equal(replaced.task.ended()?.withheldText, 'three');
   assert.equal(replaced.task.ended()?.message, undefined);
   assert.equal(replaced.fold.artifacts.size, 0);
 });
@@ -63,22 +63,22 @@ test('text that is not forwarded is bounded by the one event that carries it', a
   const task = await TaskLog.create('caipe');
   const unitsMax = Math.floor(Math.floor(task.log.recordBytesMax * 0.5) / 6);
   const edge = await run('caipe', [{ type: 'text', text: 'x'.repeat(unitsMax) }, { type: 'done' }]);
-  assert.equal(edge.task.ended()?.held?.length, unitsMax);
+  assert.equal(edge.task.ended()?.withheldText?.length, unitsMax);
   const over = await run('caipe', [{ type: 'text', text: 'x'.repeat(unitsMax + 1) }, { type: 'done' }]);
   assert.equal(over.task.ended()?.reason, `the agent said more than ${unitsMax} characters that are not forwarded`);
   const two = (...texts: string[]): AgentEvent[] => texts.map((text, index) => ({ type: 'text', text, stream: String(index) }));
   const whole = await run('caipe', [...two('x'.repeat(unitsMax - 1), 'y'), { type: 'done' }]);
-  assert.equal(whole.task.ended()?.held?.length, unitsMax);
+  assert.equal(whole.task.ended()?.withheldText?.length, unitsMax);
   const beyond = await run('caipe', [...two('x'.repeat(unitsMax - 1), 'yz'), { type: 'done' }]);
   assert.equal(beyond.task.ended()?.state, 'TASK_STATE_FAILED');
   // What is kept of it still fits into the event.
-  assert.equal(beyond.task.ended()?.held?.length, unitsMax - 1);
+  assert.equal(beyond.task.ended()?.withheldText?.length, unitsMax - 1);
   const shorter = await run('caipe', [
     { type: 'text', text: 'x'.repeat(unitsMax) },
     { type: 'snapshot', text: 'y' },
     { type: 'done' },
   ]);
-  assert.equal(shorter.task.ended()?.held, 'y');
+  assert.equal(shorter.task.ended()?.withheldText, 'y');
 });
 
 test('profile transparent shows all of an agent, whatever its policy', async () => {

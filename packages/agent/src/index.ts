@@ -7,7 +7,7 @@ export type { ArtifactSpec } from './event-constructors.ts';
 export { artifact, data, done, failed, needsInput, notice } from './event-constructors.ts';
 export { RETRIES_DEFAULT, RETRIES_MAX, STOP_MS_MAX, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
 export { AgentMisuse } from './misuse.ts';
-export { BEAT_MS } from './register-agent.ts';
+export { HEARTBEAT_INTERVAL_MS } from './register-agent.ts';
 export type { RunTurnDeps, TurnOutcome } from './run-turn.ts';
 export { runTurn } from './run-turn.ts';
 export type { ServeAgentOptions } from './serve-agent.ts';

@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger } from '@hopline/telemetry';
-import { announce } from './register-agent.ts';
+import { registerAgent } from './register-agent.ts';
 
 test('an agent that is announced for days leaves one listener on its signal, not one for every beat', {
   timeout: 30_000,
@@ -12,7 +12,7 @@ test('an agent that is announced for days leaves one listener on its signal, not
   const log = createMemoryLog();
   const beats = Promise.withResolvers<void>();
   let announced = 0;
-  const announcing = announce({
+  const announcing = registerAgent({
     log,
     name: 'mine',
     agent: { description: 'Mine.', skills: async () => [], run: async function* () {}, close: async () => {} },

@@ -3,7 +3,7 @@ import type { Logger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
 
 /** An announced agent says that it lives this often, milliseconds. */
-export const BEAT_MS = 2_000;
+export const HEARTBEAT_INTERVAL_MS = 2_000;
 /** The agent is asked for its skills this often, milliseconds; at every beat until it has answered once. */
 const SKILLS_MS = 30_000;
 /** The first announcement waits this long for the agent's skills, milliseconds: a task that is planned before they are known goes to the wrong agent. */
@@ -28,18 +28,18 @@ export type AnnounceOptions = {
 };
 
 /** Keeps the agent's entry in the registry alive until `signal` aborts, then removes it. An agent that cannot be asked is announced with what is known. */
-export async function announce(options: AnnounceOptions): Promise<void> {
+export async function registerAgent(options: AnnounceOptions): Promise<void> {
   const { log, name, agent, url, logger, signal } = options;
   const asked = new SkillsAsked(options);
   await Promise.race([asked.refresh(), sleep(FIRST_SKILLS_MS_MAX, signal)]);
   while (!signal.aborted) {
     const description = agent.description.slice(0, DESCRIPTION_CHARS_MAX);
-    const entry: AgentEntry = { name, description, url, skills: asked.skills(), beat: Date.now() };
+    const entry: AgentEntry = { name, description, url, skills: asked.skills(), heartbeat: Date.now() };
     await log.agents.put(name, entry).then(
       () => options.announced?.(entry),
       error => logger.warn({ agent: name, err: error }, 'agent could not be announced'),
     );
-    await sleep(options.beatMs ?? BEAT_MS, signal);
+    await sleep(options.beatMs ?? HEARTBEAT_INTERVAL_MS, signal);
     void asked.refresh();
   }
   await log.agents.delete(name).catch(error => logger.warn({ agent: name, err: error }, 'agent could not be removed'));

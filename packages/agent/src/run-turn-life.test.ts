@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
-import { HandedBack, Superseded } from '@hopline/log';
+import { Requeued, Superseded } from '@hopline/log';
 import type { Agent, AgentEvent } from './agent.ts';
 import { TURN_ARTIFACTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
@@ -67,7 +67,7 @@ test('C-5 a second attempt replaces what the dead one had streamed', async () =>
       task.job(),
       stop.signal,
     );
-    await assert.rejects(first, HandedBack);
+    await assert.rejects(first, Requeued);
     await task.fold();
     const again: AgentEvent[] = [
       text('the whole answer'),
@@ -115,7 +115,7 @@ test('a second attempt that says nothing leaves nothing of the first', async () 
     task.job(),
     stop.signal,
   );
-  await assert.rejects(first, HandedBack);
+  await assert.rejects(first, Requeued);
   await task.fold();
   await run(task, scripted([{ type: 'failed', reason: 'x', retryable: false }]), task.job(2));
   assert.equal((await foldAll(task)).textOf('streaming_result'), '');
@@ -232,13 +232,13 @@ test('shutdown hands the turn back', async () => {
     task.job(),
     stop.signal,
   );
-  await assert.rejects(running, HandedBack);
+  await assert.rejects(running, Requeued);
   assert.ok(!(await task.inputs()).some(input => input.kind === 'ended'));
 });
 
 test('a log that refuses hands the turn back', async () => {
   const task = await TaskLog.create('caipe');
-  const log = { ...task.log, inputs: { ...task.log.inputs, say: async () => Promise.reject(new Error('away')) } };
+  const log = { ...task.log, inputs: { ...task.log.inputs, append: async () => Promise.reject(new Error('away')) } };
   const endless = scripted(async function* () {
     for (;;) yield text('token');
   });

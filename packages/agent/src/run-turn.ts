@@ -1,6 +1,6 @@
-import { type Conversation, readConversation } from '@hopline/context-history';
+import { type ContextHistory, readContextHistory } from '@hopline/context-history';
 import { codePoints, type Work } from '@hopline/events';
-import { createInputWriter, HandedBack, type InputWriter, type Job, type Log, Superseded } from '@hopline/log';
+import { createInputWriter, type InputWriter, type Job, type Log, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { ATTR, COUNT, type Hop, invokeAgentSpan, type Logger, startHop } from '@hopline/telemetry';
 import { abortableEvents } from './abortable-events.ts';
@@ -36,25 +36,25 @@ class AttemptFailed extends Error {
   override readonly name = 'AttemptFailed';
 }
 
-/** What is left of a record beside the one event: the task's control state stands in every record. */
+/** What is left of a record beside the one event: the task's aggregate stands in every record. */
 const EVENT_SHARE = 0.5;
 /** The same for all that is said at once: the end of a call has a message, a text that was held, and what is left for the next turn. */
 const INPUT_SHARE = 0.75;
 
 /**
  * Runs one work item with an agent: what it says goes to the log, in order, as fast as the log takes it. Stops when the task ends, goes on to a later turn or is taken over.
- * Resolves when the item is done; rejects when it must be delivered again: with HandedBack at a shutdown, AttemptFailed, Superseded, or as the log does.
+ * Resolves when the item is done; rejects when it must be delivered again: with Requeued at a shutdown, AttemptFailed, Superseded, or as the log does.
  */
 export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome> {
   const { log, name } = deps;
   const { work, attempt } = job;
   const newest = await log.facts.last(work.taskId);
   if (newest === undefined) throw new Error('work for a task that is not in the log');
-  const over = overBecause(newest.record.control, work, attempt);
+  const over = overBecause(newest.record.aggregate, work, attempt);
   if (over === 'superseded') throw new Superseded();
   if (over !== undefined) return undefined;
-  const authorizing = newest.record.control.state === 'TASK_STATE_AUTH_REQUIRED';
-  const conversation = await readConversation(log, newest, work.turn);
+  const authorizing = newest.record.aggregate.state === 'TASK_STATE_AUTH_REQUIRED';
+  const conversation = await readContextHistory(log, newest, work.turn);
   const earlier = attempt > 1 ? await readEarlier(log, newest, work.call?.id ?? ROOT_AGENT) : NOTHING_EARLIER;
   const hop = startHop(invokeAgentSpan(name), { kind: 'client', parent: job.trace, attributes: attributesOf(name, job) });
   const stop = new AbortController();
@@ -77,12 +77,12 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
 
 /** Ends of an attempt that are no fault to be told of. */
 export function isExpected(error: unknown): error is Error {
-  return error instanceof Superseded || error instanceof HandedBack || error instanceof AttemptFailed;
+  return error instanceof Superseded || error instanceof Requeued || error instanceof AttemptFailed;
 }
 
 type Around = {
   hop: Hop;
-  conversation: Conversation;
+  conversation: ContextHistory;
   authorizing: boolean;
   earlier: Earlier;
   watching: Promise<Over | undefined>;
@@ -117,7 +117,7 @@ async function speak(deps: RunTurnDeps, job: Job, around: Around): Promise<TurnO
   if (over !== undefined) return undefined;
   // Whoever has to answer may take longer than any process lives: the next turn asks for what became of it.
   if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settle(inputs, writer, inputs.waitsFor);
-  if (deps.signal.aborted) throw new HandedBack('shutdown');
+  if (deps.signal.aborted) throw new Requeued('shutdown');
   if (isRetried(deps, job, end)) throw new AttemptFailed('the agent failed, and may be asked again');
   return await settle(inputs, writer, end);
 }
@@ -126,8 +126,8 @@ async function speak(deps: RunTurnDeps, job: Job, around: Around): Promise<TurnO
  * A supervisor's call that failed as retryable is a new attempt, which replaces what this one said (S4-40, C-5). Who addresses the agent directly is told, and may ask
  * again.
  */
-function isRetried({ retries = 0 }: RunTurnDeps, { work, attempt, handedBack }: Job, end: TurnEnd): boolean {
-  const failures = attempt - handedBack;
+function isRetried({ retries = 0 }: RunTurnDeps, { work, attempt, requeues }: Job, end: TurnEnd): boolean {
+  const failures = attempt - requeues;
   return end.state === 'TASK_STATE_FAILED' && end.retryable === true && work.call !== undefined && failures <= retries;
 }
 

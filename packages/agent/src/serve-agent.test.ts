@@ -32,7 +32,7 @@ function serve(task: TaskLog, agent: Agent, options: Partial<ServeAgentOptions> 
     signal: stop.signal,
     logger: quiet,
     metrics,
-    beatMs: 10,
+    heartbeatMs: 10,
     ...options,
   });
   return { stop: () => stop.abort(), served };
@@ -55,7 +55,7 @@ test('an agent is announced, says that it lives, and leaves', async () => {
   const entry = (await agents.get('argocd'))!.value;
   assert.equal(entry.url, 'http://a/');
   assert.deepEqual(entry.skills.map(({ id, name }) => `${id} ${name}`).sort(), ['both Configured', 'more more', 'own own']);
-  await eventually(async () => (await agents.get('argocd'))!.value.beat > entry.beat);
+  await eventually(async () => (await agents.get('argocd'))!.value.heartbeat > entry.heartbeat);
   stop();
   await served;
   assert.equal(await agents.get('argocd'), undefined);
@@ -100,10 +100,10 @@ test('work of the role is run, as often as its attempts allow, then settled', as
   const log = task.log.inputs;
   let refusals = 1;
   const inputs = Object.create(log, {
-    say: {
-      value: (...args: Parameters<typeof log.say>) => {
+    append: {
+      value: (...args: Parameters<typeof log.append>) => {
         refusals -= 1;
-        return refusals >= 0 ? Promise.reject(new Error('away')) : log.say(...args);
+        return refusals >= 0 ? Promise.reject(new Error('away')) : log.append(...args);
       },
     },
   });

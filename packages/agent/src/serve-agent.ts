@@ -2,7 +2,7 @@ import type { AgentEntry, Job, Log } from '@hopline/log';
 import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
 import { RETRIES_DEFAULT } from './limits.ts';
-import { announce } from './register-agent.ts';
+import { registerAgent } from './register-agent.ts';
 import { isExpected, runTurn } from './run-turn.ts';
 
 /** Turns in hand get this long to end when the agent stops serving, milliseconds; then they are handed back. */
@@ -27,14 +27,14 @@ export type ServeAgentOptions = {
   retries?: number;
   /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
   forwardText?: boolean;
-  beatMs?: number;
+  heartbeatMs?: number;
   /** Told of every announcement: the agent's skills as they are known now. */
-  announced?: (entry: AgentEntry) => void;
+  onRegistered?: (entry: AgentEntry) => void;
 };
 
 /** Serves an agent until `signal` aborts and its turns are settled: takes its work, announces it. Does not close the agent. */
 export async function serveAgent(options: ServeAgentOptions): Promise<void> {
-  const { log, name, agent, url, skills = [], slots, signal, logger, beatMs, announced } = options;
+  const { log, name, agent, url, skills = [], slots, signal, logger, heartbeatMs: beatMs, onRegistered: announced } = options;
   const letGo = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const onStop = () => {
@@ -43,7 +43,7 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
   if (signal.aborted) onStop();
   else signal.addEventListener('abort', onStop, { once: true });
   const entry = { name, agent, url, skills, ...(beatMs !== undefined && { beatMs }), ...(announced && { announced }) };
-  const announcing = announce({ log, ...entry, logger, signal });
+  const announcing = registerAgent({ log, ...entry, logger, signal });
   await log.work.take(`agent.${name}`, { slots, signal }, job => runJob(options, job, letGo.signal));
   clearTimeout(timer);
   await announcing;

@@ -8,12 +8,12 @@ import {
   isVisible,
   type Producer,
   shardOf,
-  type TaskControl,
+  type TaskAggregate,
   type Work,
 } from '@hopline/events';
 import type { Job } from '@hopline/log';
 import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
-import { decide, evolve, type Item } from '@hopline/task';
+import { type Command, decide, evolve } from '@hopline/task';
 import { createLogger } from '@hopline/telemetry';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 
@@ -30,7 +30,7 @@ const profileOf = (mode: Mode) => (mode === 'direct' ? 'transparent' : mode);
 export class TaskLog {
   readonly log: MemoryLog;
   readonly taskId = 'task-1';
-  control!: TaskControl;
+  aggregate!: TaskAggregate;
   facts: Fact[] = [];
   #seq = 0;
   readonly #mode: Mode;
@@ -59,22 +59,22 @@ export class TaskLog {
   }
 
   job(attempt = 1, more: Partial<Job & Work> = {}): Job {
-    const { exhausted = false, handedBack = 0, trace, ...work } = more;
+    const { exhausted = false, requeues = 0, trace, ...work } = more;
     const call = this.#mode === 'caipe' ? { id: CALL, answer: ANSWER } : { id: CALL };
     const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
     const { taskId } = this;
     const profile = profileOf(this.#mode);
     const base: Work = { v: 1, taskId, contextId: 'c1', turn: 1, profile, message, ...(this.#mode !== 'direct' && { call }) };
-    return { work: { ...base, ...work }, attempt, handedBack, exhausted, ...(trace && { trace }) };
+    return { work: { ...base, ...work }, attempt, requeues, exhausted, ...(trace && { trace }) };
   }
 
   /** Decides one item and stores its facts, as a relay would. Returns why it was dropped. */
-  async decide(item: Item): Promise<string | undefined> {
-    const { facts, dropped } = decide(this.control, item, Date.now());
+  async decide(item: Command): Promise<string | undefined> {
+    const { facts, rejected: dropped } = decide(this.aggregate, item, Date.now());
     if (facts.length === 0) return dropped;
-    for (const fact of facts) this.control = evolve(this.control, fact);
+    for (const fact of facts) this.aggregate = evolve(this.aggregate, fact);
     this.facts.push(...facts);
-    const record = { v: 1 as const, facts: [...facts], control: this.control, first: this.#seq === 0 ? 0 : 1 };
+    const record = { v: 1 as const, facts: [...facts], aggregate: this.aggregate, startSeq: this.#seq === 0 ? 0 : 1 };
     this.#seq = (await this.log.facts.append(record, { expected: this.#seq, id: `f${this.facts.length}` })).seq;
     return undefined;
   }
@@ -105,15 +105,15 @@ export class TaskLog {
   async fold(): Promise<Fold> {
     for (const { from, inputs, n } of await this.said()) {
       for (const input of inputs) {
-        const chunk = { first: 1, last: 1, count: 1, n, why: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
-        const item: Item =
+        const chunk = { firstSeq: 1, lastSeq: 1, count: 1, n, reason: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
+        const item: Command =
           input.kind === 'text'
             ? { kind: 'run', from, lane: input.lane, text: input.tokens.join(''), last: false, n, chunk }
             : { kind: 'agent', from, input };
         const dropped = await this.decide(item);
         assert.ok(dropped === undefined || dropped === 'no change', `dropped ${input.kind}: ${dropped}`);
         const { id, attempt } = from;
-        this.control = { ...this.control, producers: { ...this.control.producers, [id]: { attempt, n } } };
+        this.aggregate = { ...this.aggregate, producers: { ...this.aggregate.producers, [id]: { attempt, n } } };
       }
     }
     const fold = new Fold();

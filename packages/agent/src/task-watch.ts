@@ -1,5 +1,5 @@
 import { isTerminal } from '@hopline/a2a';
-import type { TaskControl, Work } from '@hopline/events';
+import type { TaskAggregate, Work } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { TASK_ENDED } from './agent.ts';
@@ -7,14 +7,14 @@ import { TASK_ENDED } from './agent.ts';
 /** Why a turn is nobody's business any more. `superseded`: a newer attempt of the same work is running. */
 export type Over = typeof TASK_ENDED | 'later turn' | 'superseded';
 
-export function overBecause(control: TaskControl, work: Work, attempt: number): Over | undefined {
-  if (isTerminal(control.state)) return TASK_ENDED;
-  if (control.turn > work.turn) return 'later turn';
+export function overBecause(aggregate: TaskAggregate, work: Work, attempt: number): Over | undefined {
+  if (isTerminal(aggregate.state)) return TASK_ENDED;
+  if (aggregate.turn > work.turn) return 'later turn';
   const { call } = work;
   // An agent that needs credentials is still at it.
-  const asks = control.state === 'TASK_STATE_INPUT_REQUIRED';
-  if (call !== undefined ? control.calls[call.id]?.state !== undefined : asks) return TASK_ENDED;
-  const producer = control.producers[call?.id ?? ROOT_AGENT];
+  const asks = aggregate.state === 'TASK_STATE_INPUT_REQUIRED';
+  if (call !== undefined ? aggregate.calls[call.id]?.state !== undefined : asks) return TASK_ENDED;
+  const producer = aggregate.producers[call?.id ?? ROOT_AGENT];
   return producer !== undefined && producer.attempt > attempt ? 'superseded' : undefined;
 }
 
@@ -26,7 +26,7 @@ export async function watchTask(
   signal: AbortSignal,
 ): Promise<Over | undefined> {
   for await (const { record } of await log.facts.follow(work.taskId, after, signal)) {
-    const over = overBecause(record.control, work, attempt);
+    const over = overBecause(record.aggregate, work, attempt);
     if (over !== undefined) return over;
   }
   return undefined;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Fold, type FoldedArtifact, type Message } from '@hopline/a2a';
-import { type AgentInput, isVisible, type Producer, type TaskControl, type Work } from '@hopline/events';
-import { decide, evolve, type Item, ROOT_AGENT } from '@hopline/task';
+import { type AgentInput, isVisible, type Producer, type TaskAggregate, type Work } from '@hopline/events';
+import { type Command, decide, evolve, ROOT_AGENT } from '@hopline/task';
 import { abortableEvents } from './abortable-events.ts';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 import { NOTHING_EARLIER } from './earlier-attempts.ts';
@@ -102,20 +102,20 @@ function foldInputs(work: Work, attempt: number, inputs: readonly AgentInput[]):
   const from: Producer = { id: ROOT_AGENT, agent: 'agent', turn: work.turn, attempt };
   const { taskId, contextId, profile, message } = work;
   const input = { kind: 'message', message, contextId, role: 'agent.agent', profile } as const;
-  const items: Item[] = [{ kind: 'client', taskId, input }];
+  const items: Command[] = [{ kind: 'client', taskId, input }];
   for (const [index, said] of inputs.entries()) {
     if (said.kind !== 'text') items.push({ kind: 'agent', from, input: said });
     else {
       const n = index + 1;
-      const chunk = { first: n, last: n, count: 1, n, why: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
+      const chunk = { firstSeq: n, lastSeq: n, count: 1, n, reason: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
       items.push({ kind: 'run', from, lane: said.lane, text: said.tokens.join(''), last: false, n, chunk });
     }
   }
   const fold = new Fold();
-  let control: TaskControl | undefined;
+  let aggregate: TaskAggregate | undefined;
   for (const item of items) {
-    for (const fact of decide(control, item, 0).facts) {
-      control = evolve(control, fact);
+    for (const fact of decide(aggregate, item, 0).facts) {
+      aggregate = evolve(aggregate, fact);
       if (isVisible(fact)) fold.add(fact.event);
     }
   }

@@ -135,7 +135,7 @@ export class TurnInputs {
     }
     const why = { ...(end.metadata && { metadata: end.metadata }), ...(reason !== undefined && { reason, retryable }) };
     const { held } = this.#mapping;
-    sink.add({ kind: 'ended', call: work.call.id, ...said, ...(held !== undefined && { held }), ...why, ...left });
+    sink.add({ kind: 'ended', call: work.call.id, ...said, ...(held !== undefined && { withheldText: held }), ...why, ...left });
   }
 
   #authorize(event: Extract<AgentEvent, { type: 'auth-required' }>): void {

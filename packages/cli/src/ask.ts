@@ -1,4 +1,4 @@
-import type { Outgoing } from '@hopline/client';
+import type { OutgoingMessage } from '@hopline/client';
 import type { CommandContext } from './command.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { showNotices, showStream } from './show-stream.ts';
@@ -12,7 +12,7 @@ export async function ask(
   { text, agent, context: contextId, task: taskId }: Question,
 ): Promise<ExitCode> {
   const { client, output, signal, urlOption } = context;
-  const message: Outgoing = {
+  const message: OutgoingMessage = {
     parts: [{ text }],
     ...(contextId !== undefined && { contextId }),
     ...(taskId !== undefined && { taskId }),

@@ -1,4 +1,4 @@
-import type { Audit, Percentiles, Said, Shown, TaskTrace } from '@hopline/task-audit';
+import type { Audit, Percentiles, ProducerActivity, TaskTrace, VisibleEvent } from '@hopline/task-audit';
 
 /** A trace for people: what each one said, what clients were shown and when, how long text was held. Numbers and names, never text. */
 export function traceLines({ taskId, contextId, state, traces, said, shown, heldMs, ageMs }: TaskTrace): string[] {
@@ -17,14 +17,26 @@ export function traceLines({ taskId, contextId, state, traces, said, shown, held
   ];
 }
 
-function saidLine({ id, agent, turn, attempt, events, tokens, characters, firstMs, lastMs, gapMsMax, sayMs }: Said): string {
+function saidLine({
+  id,
+  agent,
+  turn,
+  attempt,
+  events,
+  tokens,
+  characters,
+  firstMs,
+  lastMs,
+  gapMsMax,
+  sayMs,
+}: ProducerActivity): string {
   const who = id === agent ? id : `${agent} (${id})`;
   const what = `${tokens} tokens, ${characters} characters, ${events} other events`;
   const when = `from ${seconds(firstMs)} to ${seconds(lastMs)}, longest gap ${gapMsMax} ms`;
   return `  ${who}, turn ${turn}, attempt ${attempt}: ${what}; ${when}; acknowledged after ${spread(sayMs)}`;
 }
 
-function shownLine({ generation, atMs, what, characters, append, last, agent, chunk }: Shown): string {
+function shownLine({ generation, atMs, what, characters, append, last, agent, chunk }: VisibleEvent): string {
   const marks = [append ? '+' : '', last ? '.' : ''].join('');
   const from = agent === undefined ? '' : ` of ${agent}`;
   const size = characters > 0 ? `, ${characters} characters` : '';

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '@hopline/a2a';
-import { AGENT_CARD_PATHS, decodeAgentCard, type ForeignAgent } from '@hopline/agent-card';
+import { AGENT_CARD_PATHS, decodeAgentCard, type RemoteAgent } from '@hopline/agent-card';
 import { type CardKeyOf, verifyAgentCard } from '@hopline/agent-card/verify';
 import { FailedTry } from './failed-try.ts';
 import type { CallOptions } from './notice.ts';
@@ -11,7 +11,7 @@ import { noA2A, type RequestOptions, type Transport } from './transport.ts';
 export type Card = {
   /** As the server sent it; of a verified card what the signature covers, and nothing else. */
   json: JsonObject;
-  agent: ForeignAgent;
+  agent: RemoteAgent;
   /** Where it was found. */
   url: string;
   /** Only of a verified card. `whole`: the signature covers all that the server sent, not only the fields of A2A 1.0. */

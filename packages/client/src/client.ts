@@ -3,7 +3,7 @@ import { Calls, type TaskPage } from './calls.ts';
 import type { Card, CardOptions } from './card.ts';
 import { CLIENT_LIMITS, type ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
-import { messageOf, type Outgoing } from './outgoing.ts';
+import { messageOf, type OutgoingMessage } from './outgoing.ts';
 import type { StreamItem } from './place.ts';
 import { type Begin, resumingStream } from './resuming-stream.ts';
 import { Transport } from './transport.ts';
@@ -59,9 +59,9 @@ export type SubscribeOptions = CallOptions & {
 /** Everything here throws A2AError, or the reason of an aborted signal, after it was tried as often as RetryLimits allow. */
 export type Client = {
   /** Says a message and waits until its turn is over. */
-  send(message: Outgoing, options?: SendOptions): Promise<{ task: Task } | { message: Message }>;
+  send(message: OutgoingMessage, options?: SendOptions): Promise<{ task: Task } | { message: Message }>;
   /** Says a message, with the first `next()`, and shows what follows until the task ends or asks. */
-  stream(message: Outgoing, options?: StreamOptions): AsyncGenerator<StreamItem, void, undefined>;
+  stream(message: OutgoingMessage, options?: StreamOptions): AsyncGenerator<StreamItem, void, undefined>;
   get(taskId: string, options?: GetOptions): Promise<Task>;
   /** One page of the caller's tasks, newest status first. Throws UNSUPPORTED_OPERATION in dialect 0.3, which has no lists. */
   list(options?: ListOptions): Promise<TaskPage>;
@@ -88,7 +88,7 @@ export function createClient(options: ClientOptions): Client {
   }
 
   function sendParams(
-    message: Outgoing,
+    message: OutgoingMessage,
     { metadata, acceptedOutputModes, historyLength, blocking = true }: SendOptions,
   ): JsonObject {
     const request: SendRequest = {

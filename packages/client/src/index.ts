@@ -7,7 +7,7 @@ export { createClient } from './client.ts';
 export type { ClientLimits } from './limits.ts';
 export { CLIENT_LIMITS } from './limits.ts';
 export type { CallOptions, Notice } from './notice.ts';
-export type { Outgoing } from './outgoing.ts';
+export type { OutgoingMessage } from './outgoing.ts';
 export type { StreamEvent, StreamGap, StreamItem } from './place.ts';
 export { BEGINNING } from './place.ts';
 export type { RetryLimits } from './tries.ts';

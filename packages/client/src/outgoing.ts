@@ -1,13 +1,13 @@
 import type { Message } from '@hopline/a2a';
 
 /** What to say: a text, or the parts and whatever else a message has. */
-export type Outgoing = string | (Omit<Message, 'messageId' | 'role'> & { messageId?: string });
+export type OutgoingMessage = string | (Omit<Message, 'messageId' | 'role'> & { messageId?: string });
 
 /**
  * The message as it is sent, and sent again: the server knows a repeated one by messageId and context, so both are made here when they are missing. A message of a
  * known task has the task's context, whatever it is.
  */
-export function messageOf(outgoing: Outgoing): Message {
+export function messageOf(outgoing: OutgoingMessage): Message {
   const said = typeof outgoing === 'string' ? { parts: [{ text: outgoing }] } : outgoing;
   const contextId = said.contextId ?? (said.taskId === undefined ? randomId() : undefined);
   return {

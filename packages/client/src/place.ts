@@ -16,7 +16,7 @@ export type StreamGap = { gap: Missing | 'unknown' };
 export type StreamItem = StreamEvent | StreamGap;
 
 /** Where a reader is in a task's stream, over all connections. Takes frames, and gives items: each event once. */
-export class Place {
+export class StreamPosition {
   taskId: string | undefined;
   cursor: string | undefined;
   ended = false;

@@ -2,7 +2,7 @@ import { A2AError, isTerminal, type JsonObject, type Task } from '@hopline/a2a';
 import { FailedTry } from './failed-try.ts';
 import { framesOf } from './frames.ts';
 import type { CallOptions } from './notice.ts';
-import { Place, type StreamItem } from './place.ts';
+import { type StreamItem, StreamPosition } from './place.ts';
 import { noA2A, type Transport } from './transport.ts';
 import { pause, type RetryLimits, Tries } from './tries.ts';
 
@@ -27,7 +27,9 @@ export type ResumingStreamOptions = {
 export async function* resumingStream(options: ResumingStreamOptions): AsyncGenerator<StreamItem, void, undefined> {
   const { transport, begin, retry, silenceMsMax, call } = options;
   const place =
-    begin.operation === 'stream' ? new Place(undefined, undefined, true) : new Place(begin.taskId, begin.cursor, false);
+    begin.operation === 'stream'
+      ? new StreamPosition(undefined, undefined, true)
+      : new StreamPosition(begin.taskId, begin.cursor, false);
   const tries = new Tries(retry);
   for (;;) {
     try {
@@ -58,7 +60,10 @@ export async function* resumingStream(options: ResumingStreamOptions): AsyncGene
   }
 }
 
-async function connect({ transport, begin, silenceMsMax, call }: ResumingStreamOptions, place: Place): Promise<Response> {
+async function connect(
+  { transport, begin, silenceMsMax, call }: ResumingStreamOptions,
+  place: StreamPosition,
+): Promise<Response> {
   const { taskId, cursor } = place;
   const request = { signal: call.signal, headMsMax: silenceMsMax };
   place.connect();
@@ -68,7 +73,7 @@ async function connect({ transport, begin, silenceMsMax, call }: ResumingStreamO
 }
 
 /** A server without cursors refuses to continue a task that ended while the connection was broken ([A2A 1.0] 3.1.6): how it ended is asked for. */
-async function endedMeanwhile({ get }: ResumingStreamOptions, place: Place, thrown: unknown): Promise<Task | undefined> {
+async function endedMeanwhile({ get }: ResumingStreamOptions, place: StreamPosition, thrown: unknown): Promise<Task | undefined> {
   const { taskId, cursor, seen } = place;
   const refused = thrown instanceof FailedTry && thrown.error.code === 'UNSUPPORTED_OPERATION';
   if (!refused || !seen || cursor !== undefined || taskId === undefined) return undefined;
@@ -78,6 +83,6 @@ async function endedMeanwhile({ get }: ResumingStreamOptions, place: Place, thro
 }
 
 /** A subscription to what comes after the last event of a task has nothing to say, and ends. */
-async function isOver({ get }: ResumingStreamOptions, { taskId }: Place): Promise<boolean> {
+async function isOver({ get }: ResumingStreamOptions, { taskId }: StreamPosition): Promise<boolean> {
   return taskId !== undefined && isTerminal((await get(taskId)).status.state);
 }

@@ -1,5 +1,5 @@
-export { enterConversation, keyOfConversation } from './join-context.ts';
-export type { ConversationLimits } from './limits.ts';
-export { CONVERSATION_LIMITS } from './limits.ts';
-export type { Conversation } from './read-context-history.ts';
-export { readConversation } from './read-context-history.ts';
+export { contextKey, joinContext } from './join-context.ts';
+export type { ContextHistoryLimits } from './limits.ts';
+export { CONTEXT_HISTORY_LIMITS } from './limits.ts';
+export type { ContextHistory } from './read-context-history.ts';
+export { readContextHistory } from './read-context-history.ts';

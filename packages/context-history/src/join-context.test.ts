@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CONTEXT_TASKS_MAX, LogConflict, LogUnavailable } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { enterConversation, keyOfConversation, TRIES_MAX } from './join-context.ts';
+import { contextKey, joinContext, TRIES_MAX } from './join-context.ts';
 
 const place = (taskId: string, subject?: string) => ({
   owner: subject === undefined ? undefined : { subject },
@@ -12,20 +12,20 @@ const place = (taskId: string, subject?: string) => ({
 
 test('S3-17 a task is entered once, after those that were there, and told those again when it asks again', async () => {
   const { contexts } = createMemoryLog();
-  assert.deepEqual(await enterConversation(contexts, place('t1')), []);
-  assert.deepEqual(await enterConversation(contexts, place('t2')), ['t1']);
-  assert.deepEqual(await enterConversation(contexts, place('t3')), ['t1', 't2']);
-  assert.deepEqual(await enterConversation(contexts, place('t2')), ['t1'], 'sent again, on whatever replica');
+  assert.deepEqual(await joinContext(contexts, place('t1')), []);
+  assert.deepEqual(await joinContext(contexts, place('t2')), ['t1']);
+  assert.deepEqual(await joinContext(contexts, place('t3')), ['t1', 't2']);
+  assert.deepEqual(await joinContext(contexts, place('t2')), ['t1'], 'sent again, on whatever replica');
 });
 
 test('the same context of another owner is another conversation', async () => {
   const { contexts } = createMemoryLog();
-  await enterConversation(contexts, place('t1', 'ann'));
-  assert.deepEqual(await enterConversation(contexts, place('t2', 'bob')), []);
-  assert.deepEqual(await enterConversation(contexts, place('t3')), []);
-  assert.deepEqual(await enterConversation(contexts, place('t4', 'ann')), ['t1']);
+  await joinContext(contexts, place('t1', 'ann'));
+  assert.deepEqual(await joinContext(contexts, place('t2', 'bob')), []);
+  assert.deepEqual(await joinContext(contexts, place('t3')), []);
+  assert.deepEqual(await joinContext(contexts, place('t4', 'ann')), ['t1']);
   const keys = [undefined, {}, { subject: 'a' }, { tenant: 'a' }, { tenant: 'a', subject: 'b' }].map(owner =>
-    keyOfConversation(owner, 'c1'),
+    contextKey(owner, 'c1'),
   );
   assert.equal(keys[0], keys[1], 'nobody is asked, or nobody answered: the same');
   assert.equal(new Set(keys).size, keys.length - 1);
@@ -35,7 +35,7 @@ test('tasks that begin at the same time all find a place, in one order', async (
   const log = createMemoryLog();
   const ids = Array.from({ length: 12 }, (_, index) => `t${index}`);
   const logs = ids.map(() => log.another());
-  const earlier = await Promise.all(ids.map((id, index) => enterConversation(logs[index]!.contexts, place(id))));
+  const earlier = await Promise.all(ids.map((id, index) => joinContext(logs[index]!.contexts, place(id))));
   assert.deepEqual(
     earlier.map(tasks => tasks.length).toSorted((a, b) => a - b),
     ids.map((_id, index) => index),
@@ -44,8 +44,8 @@ test('tasks that begin at the same time all find a place, in one order', async (
 
 test('a conversation keeps its CONTEXT_TASKS_MAX newest tasks', async () => {
   const { contexts } = createMemoryLog();
-  for (let index = 1; index <= CONTEXT_TASKS_MAX; index += 1) await enterConversation(contexts, place(`t${index}`));
-  const earlier = await enterConversation(contexts, place('one more'));
+  for (let index = 1; index <= CONTEXT_TASKS_MAX; index += 1) await joinContext(contexts, place(`t${index}`));
+  const earlier = await joinContext(contexts, place('one more'));
   assert.equal(earlier.length, CONTEXT_TASKS_MAX - 1);
   assert.deepEqual([earlier[0], earlier.at(-1)], ['t2', `t${CONTEXT_TASKS_MAX}`]);
 });
@@ -57,6 +57,6 @@ test('a list that is never the one that was read is given up, not asked for ever
     writes += 1;
     throw new LogConflict('somebody was first');
   };
-  await assert.rejects(enterConversation(contexts, place('t1')), LogUnavailable);
+  await assert.rejects(joinContext(contexts, place('t1')), LogUnavailable);
   assert.equal(writes, TRIES_MAX);
 });

@@ -8,18 +8,15 @@ export const TRIES_MAX = 50;
 export type Place = { owner: Owner | undefined; contextId: string; taskId: string };
 
 /** Contexts of two owners are two conversations, though they have one name. A hash, because names of clients are no keys. */
-export function keyOfConversation(owner: Owner | undefined, contextId: string): string {
+export function contextKey(owner: Owner | undefined, contextId: string): string {
   return hash('sha256', JSON.stringify([owner?.tenant ?? null, owner?.subject ?? null, contextId]));
 }
 
 /**
  * Enters a task into its conversation, once however often it is called, and resolves with the tasks before it, oldest first, at most CONTEXT_TASKS_MAX - 1. Rejects with LogUnavailable.
  */
-export async function enterConversation(
-  contexts: KeyValue<ContextEntry>,
-  { owner, contextId, taskId }: Place,
-): Promise<string[]> {
-  const key = keyOfConversation(owner, contextId);
+export async function joinContext(contexts: KeyValue<ContextEntry>, { owner, contextId, taskId }: Place): Promise<string[]> {
+  const key = contextKey(owner, contextId);
   for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
     const known = await contexts.get(key);
     const tasks = known?.value.tasks ?? [];

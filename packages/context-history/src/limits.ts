@@ -1,5 +1,5 @@
 /** How much of a conversation is read. What is newer wins. */
-export type ConversationLimits = {
+export type ContextHistoryLimits = {
   /** Earlier tasks that are looked up. Two requests to the log each. */
   tasksMax: number;
   messagesMax: number;
@@ -7,4 +7,4 @@ export type ConversationLimits = {
   charactersMax: number;
 };
 
-export const CONVERSATION_LIMITS: ConversationLimits = { tasksMax: 10, messagesMax: 100, charactersMax: 128 * 1024 };
+export const CONTEXT_HISTORY_LIMITS: ContextHistoryLimits = { tasksMax: 10, messagesMax: 100, charactersMax: 128 * 1024 };

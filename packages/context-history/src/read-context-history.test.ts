@@ -3,11 +3,11 @@ import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import fc from 'fast-check';
-import { CONVERSATION_LIMITS } from './limits.ts';
-import { type Conversation, readConversation } from './read-context-history.ts';
+import { CONTEXT_HISTORY_LIMITS } from './limits.ts';
+import { type ContextHistory, readContextHistory } from './read-context-history.ts';
 import { ToldTask, user } from './task-facts.test-kit.ts';
 
-const brief = ({ messages }: Conversation) => messages.map(line);
+const brief = ({ messages }: ContextHistory) => messages.map(line);
 const line = ({ role, parts }: Message) =>
   `${role === 'ROLE_USER' ? 'user' : 'agent'}: ${parts.map(({ text }) => text).join(' | ')}`;
 
@@ -26,9 +26,9 @@ async function answered(log: MemoryLog, taskId: string, text: string, answer: st
 test('S3-17 the tasks of a context are one conversation: what was asked, and the answers without notices and plan', async () => {
   const log = createMemoryLog();
   await answered(log, 't1', '2+2', '4');
-  await answered(log, 't2', '3+3', '6', { earlier: ['t1'] });
-  const { newest } = await ToldTask.begin(log, 't3', { text: 'add them', earlier: ['t1', 't2'] });
-  const conversation = await readConversation(log, newest, 1);
+  await answered(log, 't2', '3+3', '6', { earlierTasks: ['t1'] });
+  const { newest } = await ToldTask.begin(log, 't3', { text: 'add them', earlierTasks: ['t1', 't2'] });
+  const conversation = await readContextHistory(log, newest, 1);
   assert.deepEqual(brief(conversation), ['user: 2+2', 'agent: 4', 'user: 3+3', 'agent: 6']);
   assert.deepEqual(conversation.messages[0], user('2+2', 't1-m1'), 'as it came');
   assert.deepEqual(conversation.messages[1], {
@@ -43,14 +43,14 @@ test('S3-17 the tasks of a context are one conversation: what was asked, and the
 test('S0-4 turns of the task itself come after those of earlier tasks, and the turn that is worked on is not among them', async () => {
   const log = createMemoryLog();
   await answered(log, 't1', '2+2', '4');
-  const task = await ToldTask.begin(log, 't2', { text: 'deploy', earlier: ['t1'] });
+  const task = await ToldTask.begin(log, 't2', { text: 'deploy', earlierTasks: ['t1'] });
   await task.ends('INPUT_REQUIRED', 'where to?');
   await task.message('prod');
   await task.shows('streaming_result', 'half of ', 'a');
   await task.message('no, staging');
   const before = ['user: 2+2', 'agent: 4', 'user: deploy', 'agent: where to?'];
-  assert.deepEqual(brief(await readConversation(log, task.newest, 2)), before);
-  const third = brief(await readConversation(log, task.newest, 3));
+  assert.deepEqual(brief(await readContextHistory(log, task.newest, 2)), before);
+  const third = brief(await readContextHistory(log, task.newest, 3));
   assert.deepEqual(third, [...before, 'user: prod', 'agent: half of '], 'what was overtaken had been said');
 });
 
@@ -63,8 +63,8 @@ test('another owner’s tasks of the same context, and another context’s, are 
   await answered(log, 'other-door', 'asked elsewhere', 'yes', { owner: ann, role: 'agent.echo' });
   await answered(log, 'own', 'mine', 'yes', { owner: ann });
   const earlier = ['bobs', 'nobodys', 'elsewhere', 'other-door', 'own'];
-  const { newest } = await ToldTask.begin(log, 't2', { text: 'x', owner: ann, earlier });
-  assert.deepEqual(brief(await readConversation(log, newest, 1)), ['user: mine', 'agent: yes']);
+  const { newest } = await ToldTask.begin(log, 't2', { text: 'x', owner: ann, earlierTasks: earlier });
+  assert.deepEqual(brief(await readContextHistory(log, newest, 1)), ['user: mine', 'agent: yes']);
 });
 
 test('a task that is gone, or whose beginning is, is passed over', async () => {
@@ -72,8 +72,8 @@ test('a task that is gone, or whose beginning is, is passed over', async () => {
   await answered(log, 't1', 'one', '1');
   const cut = await answered(log, 't2', 'two', '2');
   log.expire('facts', 't2', cut.newest.seq);
-  const { newest } = await ToldTask.begin(log, 't3', { text: 'x', earlier: ['gone', 't1', 't2'] });
-  assert.deepEqual(brief(await readConversation(log, newest, 1)), ['user: one', 'agent: 1']);
+  const { newest } = await ToldTask.begin(log, 't3', { text: 'x', earlierTasks: ['gone', 't1', 't2'] });
+  assert.deepEqual(brief(await readContextHistory(log, newest, 1)), ['user: one', 'agent: 1']);
 });
 
 test('an agent’s own artifacts are parts of its answer, and the message it ends with is said once', async () => {
@@ -91,8 +91,8 @@ test('an agent’s own artifacts are parts of its answer, and the message it end
   await failed.ends('FAILED', 'it broke');
   const running = await ToldTask.begin(log, 't4', { text: 'd', ...own });
   await running.shows('response', 'not yet');
-  const { newest } = await ToldTask.begin(log, 't5', { text: 'x', ...own, earlier: ['t1', 't2', 't3', 't4'] });
-  assert.deepEqual(brief(await readConversation(log, newest, 1)), [
+  const { newest } = await ToldTask.begin(log, 't5', { text: 'x', ...own, earlierTasks: ['t1', 't2', 't3', 't4'] });
+  assert.deepEqual(brief(await readContextHistory(log, newest, 1)), [
     'user: a',
     'agent: said | a,b',
     'user: b',
@@ -108,8 +108,8 @@ test('what an agent left comes back: of a question to the turn that answers it, 
   const own = { role: 'agent.echo', profile: 'transparent' } as const;
   const first = await ToldTask.begin(log, 't1', { text: 'a', ...own });
   await first.ends('COMPLETED', 'ok', { contextId: 'theirs' });
-  const task = await ToldTask.begin(log, 't2', { text: 'b', ...own, earlier: ['t1'] });
-  const resume = async (turn: number) => (await readConversation(log, task.newest, turn)).resumes.get('echo');
+  const task = await ToldTask.begin(log, 't2', { text: 'b', ...own, earlierTasks: ['t1'] });
+  const resume = async (turn: number) => (await readContextHistory(log, task.newest, turn)).resumes.get('echo');
   assert.deepEqual(await resume(1), { contextId: 'theirs' });
   await task.ends('INPUT_REQUIRED', 'which?', { taskId: 'asks' });
   await task.message('that one');
@@ -131,7 +131,7 @@ test('a call’s end leaves it to the next call of the same agent; a call that w
   await task.says({ kind: 'ended', call: 'call-1-2', state: 'TASK_STATE_INPUT_REQUIRED', resume: { taskId: 'f' } }, 'call-1-2');
   await task.ends('INPUT_REQUIRED', 'which?');
   await task.message('that one');
-  const { resumes } = await readConversation(log, task.newest, 2);
+  const { resumes } = await readContextHistory(log, task.newest, 2);
   assert.deepEqual([...resumes], [['argocd', { contextId: 'a' }]]);
 });
 
@@ -139,19 +139,20 @@ test('a first turn without earlier tasks reads nothing', async () => {
   const log = createMemoryLog();
   const { newest } = await ToldTask.begin(log, 't1', { text: 'a' });
   const noLog = { facts: new Proxy(log.facts, { get: () => assert.fail('it was read') }) };
-  assert.deepEqual((await readConversation(noLog, newest, 1)).messages, []);
+  assert.deepEqual((await readContextHistory(noLog, newest, 1)).messages, []);
 });
 
 test('bounds: tasks, messages and characters, each at its edge; the newest win, and there is no hole', async () => {
   const log = createMemoryLog();
   const earlier: string[] = [];
   for (let index = 1; index <= 4; index += 1) {
-    await answered(log, `t${index}`, `q${index}`, `a${index}`, { earlier: [...earlier] });
+    await answered(log, `t${index}`, `q${index}`, `a${index}`, { earlierTasks: [...earlier] });
     earlier.push(`t${index}`);
   }
   const { newest } = await ToldTask.begin(log, 't9', { text: 'x', earlier });
-  const whole = brief(await readConversation(log, newest, 1));
-  const read = async (limits: object) => brief(await readConversation(log, newest, 1, { ...CONVERSATION_LIMITS, ...limits }));
+  const whole = brief(await readContextHistory(log, newest, 1));
+  const read = async (limits: object) =>
+    brief(await readContextHistory(log, newest, 1, { ...CONTEXT_HISTORY_LIMITS, ...limits }));
   assert.equal(whole.length, 8);
   assert.deepEqual(await read({ tasksMax: 2 }), whole.slice(-4));
   assert.deepEqual(await read({ messagesMax: 3 }), whole.slice(-3));

@@ -1,10 +1,10 @@
 import { isInterrupted, type Message } from '@hopline/a2a';
-import type { TaskControl } from '@hopline/events';
+import type { TaskAggregate } from '@hopline/events';
 import { type Log, readTask, type StoredFacts } from '@hopline/log';
-import { CONVERSATION_LIMITS, type ConversationLimits } from './limits.ts';
+import { CONTEXT_HISTORY_LIMITS, type ContextHistoryLimits } from './limits.ts';
 import { type SaidTurn, SaidTurns } from './turn-messages.ts';
 
-export type Conversation = {
+export type ContextHistory = {
   /** Oldest first. */
   messages: readonly Message[];
   /** By agent: what its adapter wants back. */
@@ -16,32 +16,32 @@ type Facts = Pick<Log, 'facts'>;
 /**
  * What was said before turn `turn` of a task whose newest record is `newest`. Reads nothing where nothing can have been said. Rejects with LogUnavailable.
  */
-export async function readConversation(
+export async function readContextHistory(
   log: Facts,
   newest: StoredFacts,
   turn: number,
-  limits: ConversationLimits = CONVERSATION_LIMITS,
-): Promise<Conversation> {
-  const { control } = newest.record;
+  limits: ContextHistoryLimits = CONTEXT_HISTORY_LIMITS,
+): Promise<ContextHistory> {
+  const { aggregate } = newest.record;
   const backwards = new Backwards(limits);
-  if (turn === 1 && control.follows !== true) return backwards.conversation();
+  if (turn === 1 && aggregate.hasHistory !== true) return backwards.conversation();
   const own = await readTurns(log, newest);
   if (own.headless) return backwards.conversation();
   for (const [index, said] of own.before(turn).toReversed().entries()) backwards.add(said, index === 0);
   for (const taskId of own.earlier.slice(-limits.tasksMax).toReversed()) {
     if (backwards.full) break;
-    const turns = await readEarlier(log, taskId, control);
+    const turns = await readEarlier(log, taskId, aggregate);
     for (const said of turns.toReversed()) backwards.add(said, false);
   }
   return backwards.conversation();
 }
 
 /** Nothing of a task that is gone, or that is somebody else's whatever the list says. */
-async function readEarlier(log: Facts, taskId: string, control: TaskControl): Promise<SaidTurn[]> {
+async function readEarlier(log: Facts, taskId: string, aggregate: TaskAggregate): Promise<SaidTurn[]> {
   const newest = await log.facts.last(taskId);
   if (newest === undefined) return [];
   const turns = await readTurns(log, newest);
-  return !turns.headless && turns.isOf(control) ? turns.before() : [];
+  return !turns.headless && turns.isOf(aggregate) ? turns.before() : [];
 }
 
 async function readTurns(log: Facts, newest: StoredFacts): Promise<SaidTurns> {
@@ -54,13 +54,13 @@ async function readTurns(log: Facts, newest: StoredFacts): Promise<SaidTurns> {
 
 /** Collects turns from the newest on, until a bound is reached: what is older than a message that does not fit is left out, so that there is no hole. */
 class Backwards {
-  readonly #limits: ConversationLimits;
+  readonly #limits: ContextHistoryLimits;
   readonly #messages: Message[] = [];
   readonly #resumes = new Map<string, unknown>();
   #characters = 0;
   full = false;
 
-  constructor(limits: ConversationLimits) {
+  constructor(limits: ContextHistoryLimits) {
     this.#limits = limits;
   }
 
@@ -75,7 +75,7 @@ class Backwards {
     this.#push(asked);
   }
 
-  conversation(): Conversation {
+  conversation(): ContextHistory {
     return { messages: this.#messages.toReversed(), resumes: this.#resumes };
   }
 

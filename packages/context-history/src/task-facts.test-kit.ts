@@ -2,7 +2,7 @@ import type { Message } from '@hopline/a2a';
 import type { AgentInput, Owner, Producer, Profile, Role } from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
-import { decide, evolve, type Item, ROOT_AGENT, SUPERVISOR } from '@hopline/task';
+import { type Command, decide, evolve, ROOT_AGENT, SUPERVISOR } from '@hopline/task';
 
 export type Begin = {
   text: string;
@@ -10,7 +10,7 @@ export type Begin = {
   role?: Role;
   profile?: Profile;
   owner?: Owner;
-  earlier?: string[];
+  earlierTasks?: string[];
 };
 
 export const user = (text: string, messageId: string): Message => ({ messageId, role: 'ROLE_USER', parts: [{ text }] });
@@ -49,7 +49,7 @@ export class ToldTask {
   /** A whole artifact, as one run of text in a lane of its own. */
   async shows(name: string, text: string, lane = name): Promise<this> {
     const from = this.#from(this.#root);
-    const chunk = { first: 1, last: 1, count: 1, n: 1, why: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
+    const chunk = { firstSeq: 1, lastSeq: 1, count: 1, n: 1, reason: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
     const open = { kind: 'open', lane: `${this.#turn}/${lane}`, artifact: { name } } as const;
     await this.#store({ kind: 'agent', from, input: open });
     return this.#store({ kind: 'run', from, lane: open.lane, text, last: true, n: 1, chunk });
@@ -62,7 +62,7 @@ export class ToldTask {
   }
 
   async message(text: string): Promise<this> {
-    const { contextId, role, profile } = this.newest.record.control;
+    const { contextId, role, profile } = this.newest.record.aggregate;
     this.#turn += 1;
     const message = user(text, `${this.taskId}-m${this.#turn}`);
     const input = { kind: 'message', message, contextId, role, profile } as const;
@@ -73,13 +73,13 @@ export class ToldTask {
     return { id, agent: 'echo', turn: this.#turn, attempt: 1 };
   }
 
-  async #store(item: Item): Promise<this> {
-    const known = this.#newest?.record.control;
-    const { facts, dropped } = decide(known, item, Date.now());
+  async #store(item: Command): Promise<this> {
+    const known = this.#newest?.record.aggregate;
+    const { facts, rejected: dropped } = decide(known, item, Date.now());
     if (dropped !== undefined) throw new Error(`dropped: ${dropped}`);
-    const control = facts.reduce(evolve, known)!;
-    const record = { v: 1 as const, facts, control, first: this.#newest?.record.first || (this.#newest?.seq ?? 0) };
-    const id = `${this.taskId}:${control.generation}:${Math.random()}`;
+    const aggregate = facts.reduce(evolve, known)!;
+    const record = { v: 1 as const, facts, aggregate, startSeq: this.#newest?.record.startSeq || (this.#newest?.seq ?? 0) };
+    const id = `${this.taskId}:${aggregate.generation}:${Math.random()}`;
     const { seq } = await this.#log.facts.append(record, { expected: this.#newest?.seq ?? 0, id });
     this.#newest = { seq, record };
     return this;

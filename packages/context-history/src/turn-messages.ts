@@ -1,5 +1,5 @@
 import { isInterrupted, isTerminal, type Message, type TaskState } from '@hopline/a2a';
-import { type Fact, isSameOwner, type Owner, type Role, type TaskControl } from '@hopline/events';
+import { type Fact, isSameOwner, type Owner, type Role, type TaskAggregate } from '@hopline/events';
 import { project, type TaskView } from '@hopline/task';
 import { answerOf } from './answer.ts';
 
@@ -32,7 +32,7 @@ export class SaidTurns {
     if (this.headless) return;
     this.#view = project(this.#view, fact);
     if (fact.kind === 'task.created') {
-      this.earlier = fact.earlier ?? [];
+      this.earlier = fact.earlierTasks ?? [];
       this.#owner = fact.owner;
       this.#role = fact.role;
       const asked = fact.event.task.history?.at(-1);
@@ -51,7 +51,7 @@ export class SaidTurns {
   }
 
   /** The door of one role shows nothing of another's tasks, not even to their owner. */
-  isOf({ owner, contextId, role }: Pick<TaskControl, 'owner' | 'contextId' | 'role'>): boolean {
+  isOf({ owner, contextId, role }: Pick<TaskAggregate, 'owner' | 'contextId' | 'role'>): boolean {
     return isSameOwner(this.#owner, owner) && this.#view?.task.contextId === contextId && this.#role === role;
   }
 

@@ -3,10 +3,10 @@ import { writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { defineServiceConfig } from '@hopline/lifecycle';
 import { authFromSettings } from './auth-settings.ts';
-import { DOOR_SETTINGS, withDoorChecked } from './endpoint-settings.ts';
+import { ENDPOINT_SETTINGS, withEndpointChecked } from './endpoint-settings.ts';
 import { AUDIENCE, createIssuer, folder, ISSUER, recordingLogger } from './issuer.test-kit.ts';
 
-const config = withDoorChecked(defineServiceConfig(DOOR_SETTINGS));
+const config = withEndpointChecked(defineServiceConfig(ENDPOINT_SETTINGS));
 const TOKENS = {
   HOPLINE_AUTH_ISSUER: ISSUER,
   HOPLINE_AUTH_AUDIENCE: AUDIENCE,

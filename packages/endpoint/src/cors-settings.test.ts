@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ConfigError, defineServiceConfig } from '@hopline/lifecycle';
 import { CORS_ORIGINS_MAX, corsFromSettings } from './cors-settings.ts';
-import { DOOR_SETTINGS, withDoorChecked } from './endpoint-settings.ts';
+import { ENDPOINT_SETTINGS, withEndpointChecked } from './endpoint-settings.ts';
 
-const { load } = withDoorChecked(defineServiceConfig(DOOR_SETTINGS));
+const { load } = withEndpointChecked(defineServiceConfig(ENDPOINT_SETTINGS));
 const rulesOf = (env: Record<string, string>) => corsFromSettings(load(env));
 const origins = (count: number) => Array.from({ length: count }, (_, index) => `https://a${index}.example`).join();
 

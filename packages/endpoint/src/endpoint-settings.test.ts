@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { defineConfig, defineServiceConfig } from '@hopline/lifecycle';
-import { DOOR_SETTINGS, withDoorChecked } from './endpoint-settings.ts';
+import { ENDPOINT_SETTINGS, withEndpointChecked } from './endpoint-settings.ts';
 
 test('S4-42 settings of TLS that do not belong together are told by name', () => {
-  const { load } = withDoorChecked(defineServiceConfig(DOOR_SETTINGS));
+  const { load } = withEndpointChecked(defineServiceConfig(ENDPOINT_SETTINGS));
   const [cert, key, ca] = [{ HOPLINE_TLS_CERT_FILE: 'c' }, { HOPLINE_TLS_KEY_FILE: 'k' }, { HOPLINE_TLS_CLIENT_CA_FILE: 'a' }];
   for (const env of [cert, key]) assert.throws(() => load(env), /HOPLINE_TLS_CERT_FILE and HOPLINE_TLS_KEY_FILE belong together/);
   assert.throws(() => load(ca), /HOPLINE_TLS_CLIENT_CA_FILE needs HOPLINE_TLS_CERT_FILE/);
@@ -15,5 +15,5 @@ test('S4-42 settings of TLS that do not belong together are told by name', () =>
 
 test('the table in the README is the one the code generates', () => {
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
-  assert.ok(readme.includes(defineConfig(DOOR_SETTINGS).table()), defineConfig(DOOR_SETTINGS).table());
+  assert.ok(readme.includes(defineConfig(ENDPOINT_SETTINGS).table()), defineConfig(ENDPOINT_SETTINGS).table());
 });

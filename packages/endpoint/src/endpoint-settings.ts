@@ -4,12 +4,12 @@ import { CORS_SETTINGS, corsFaults } from './cors-settings.ts';
 import { TLS_SETTINGS, tlsFaults } from './tls-settings.ts';
 
 /** Settings of a door, for `defineServiceConfig`; `withDoorChecked` around the config checks them together. */
-export const DOOR_SETTINGS = { ...AUTH_SETTINGS, ...TLS_SETTINGS, ...CORS_SETTINGS };
+export const ENDPOINT_SETTINGS = { ...AUTH_SETTINGS, ...TLS_SETTINGS, ...CORS_SETTINGS };
 
-type DoorSettings = Pick<ServiceSettings, 'HOPLINE_HOST'> & typeof DOOR_SETTINGS;
+type DoorSettings = Pick<ServiceSettings, 'HOPLINE_HOST'> & typeof ENDPOINT_SETTINGS;
 
 /** The same config, whose `load` also throws ConfigError for settings that contradict each other, and for a public door that asks nobody. */
-export function withDoorChecked<T extends DoorSettings>(config: Config<T>): Config<T> {
+export function withEndpointChecked<T extends DoorSettings>(config: Config<T>): Config<T> {
   return {
     ...config,
     load: env => {

@@ -21,7 +21,7 @@ export type DoorTlsOptions = {
 /** What of an HTTPS (or HTTP/2, gRPC) server `keepFresh` needs. */
 type SecureServer = { setSecureContext(options: TlsOptions): void; once(event: 'close', listener: () => void): unknown };
 
-export type DoorTls = {
+export type EndpointTls = {
   /** For `https.createServer`, `http2.createSecureServer`. */
   readonly options: TlsOptions;
   /** Gives the server what the files say when they have changed, until it closes. Connections that are open stay as they are. */
@@ -31,7 +31,7 @@ export type DoorTls = {
 type Pem = { cert: string; key: string; ca?: string };
 
 /** Rejects with an Error of one sentence when the files cannot be used, or do not belong together. */
-export async function openDoorTls(options: DoorTlsOptions): Promise<DoorTls> {
+export async function openDoorTls(options: DoorTlsOptions): Promise<EndpointTls> {
   const { versionMin, logger, recheckMs = CERTIFICATES_RECHECK_MS } = options;
   const read = await openFiles(options);
   let inForce = await read();

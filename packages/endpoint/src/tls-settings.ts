@@ -1,6 +1,6 @@
 import type { Setting, Settings } from '@hopline/lifecycle';
 import type { Logger } from '@hopline/telemetry';
-import { type DoorTls, openDoorTls } from './endpoint-tls.ts';
+import { type EndpointTls, openDoorTls } from './endpoint-tls.ts';
 
 const file = { type: 'string', optional: true, min: 1, max: 4_096 } as const;
 
@@ -29,7 +29,7 @@ export function tlsFaults(settings: TlsSettings): string[] {
 }
 
 /** TLS of a door; undefined for one that speaks HTTP. Rejects with an Error of one sentence when a file cannot be used. */
-export async function tlsFromSettings(settings: TlsSettings, { logger }: { logger: Logger }): Promise<DoorTls | undefined> {
+export async function tlsFromSettings(settings: TlsSettings, { logger }: { logger: Logger }): Promise<EndpointTls | undefined> {
   const { HOPLINE_TLS_CERT_FILE: cert, HOPLINE_TLS_KEY_FILE: key, HOPLINE_TLS_CLIENT_CA_FILE: clientCa } = settings;
   if (cert === undefined || key === undefined) return undefined;
   const versionMin = settings.HOPLINE_TLS_VERSION_MIN;

@@ -22,14 +22,14 @@ import type { Role } from './subjects.ts';
 /** Why a chunk left the coalescer; free text of a closed list kept in packages/coalesce. */
 export type ChunkProvenance = {
   /** Raw sequences of the first and last record the chunk came from, and how many tokens. */
-  first: number;
-  last: number;
+  firstSeq: number;
+  lastSeq: number;
   count: number;
   /** Ordinal of the last token that ends in the chunk, counted by the source per attempt. */
   n: number;
   /** UTF-16 units of token n+1 that are out with this chunk too: it was too large for one chunk, or a surrogate pair was kept whole. */
-  cut?: number;
-  why: string;
+  splitOffset?: number;
+  reason: string;
   /** Milliseconds the oldest token of the chunk was held by the relay. */
   heldMs: number;
   /** Epoch milliseconds at which the source said the first and last token. */
@@ -60,7 +60,7 @@ export type TaskCreated = Visible & {
   request?: Metadata;
   owner?: Owner;
   /** The conversation so far: earlier tasks of the context and owner, oldest first, at most CONTEXT_TASKS_MAX. */
-  earlier?: string[];
+  earlierTasks?: string[];
 };
 
 /** A later message of the client was accepted: it is the newest of the history, and begins turn `turn` (2, 3, …). */
@@ -78,7 +78,7 @@ export type StatusChanged = Visible & {
   /** Messages of the agent that join the history with this status. */
   history?: Message[];
   /** Credentials are asked for again while the task waits for them: since when it does, epoch milliseconds. */
-  waitsSince?: number;
+  waitingSince?: number;
   source?: InputSource;
 };
 
@@ -116,14 +116,14 @@ export type CallEnded = FactBase & {
   direct?: true;
   metadata?: Metadata;
   history?: Message[];
-  held?: string;
+  withheldText?: string;
   reason?: string;
   retryable?: boolean;
   resume?: unknown;
 };
 
 /** The root producer's own record, for whoever conducts the task after it. */
-export type StepRecorded = FactBase & { kind: 'step.recorded'; step: string; said: unknown };
+export type StepRecorded = FactBase & { kind: 'step.recorded'; step: string; payload: unknown };
 
 export type Fact =
   | TaskCreated
@@ -155,13 +155,13 @@ export type LaneState = {
   /** Last ordinal of the attempt whose text is folded into this lane; 0 before the first. */
   n: number;
   /** UTF-16 units of token n+1 that are folded in too. */
-  cut?: number;
+  splitOffset?: number;
 };
 
 export type CallState = { agent: string; state?: TerminalState | InterruptedState };
 
 /** Which question of its kind it is in the task, 1-based, and when the task began to wait, epoch milliseconds. */
-export type Question = { n: number; at: number };
+export type PendingRequest = { n: number; at: number };
 
 /** Newest attempt of a producer, and its last ordinal before which everything is folded, whatever the lane: non-text inputs move it. */
 export type ProducerState = { attempt: number; n: number };
@@ -170,7 +170,7 @@ export type ProducerState = { attempt: number; n: number };
  * All the decider knows of a task, and all a new owner of the shard needs: it stands in every record, so takeover reads one message.
  * Bounded: at most LANES_MAX lanes and CALLS_MAX calls (packages/task).
  */
-export type TaskControl = {
+export type TaskAggregate = {
   taskId: string;
   contextId: string;
   state: TaskState;
@@ -181,11 +181,11 @@ export type TaskControl = {
   profile: Profile;
   owner?: Owner;
   /** `task.created` names earlier tasks of the conversation. */
-  follows?: true;
+  hasHistory?: true;
   /** The newest question: it waits for an answer while the state is input-required. */
-  asked?: Question;
+  inputRequest?: PendingRequest;
   /** The newest need of credentials: it waits while the state is auth-required. Counted apart: logs from before it was counted keep the numbers of their questions. */
-  authAsked?: Question;
+  authRequest?: PendingRequest;
   /** 1-based; +1 for each message the client adds. */
   turn: number;
   /** Message ids of the client already taken into the history (S1-9). Bounded by TURNS_MAX. */
@@ -196,24 +196,24 @@ export type TaskControl = {
   steps?: number;
   producers: Record<string, ProducerState>;
   /** Every raw record of the task up to and including this raw sequence is folded in, or was dropped for good. */
-  raw: number;
+  foldedSeq: number;
 };
 
-/** One message on the log subject: the facts of one decision, stored together or not at all, and the control state after them. */
+/** One message on the log subject: the facts of one decision, stored together or not at all, and the aggregate after them. */
 export type FactRecord = {
   v: 1;
   facts: Fact[];
-  control: TaskControl;
+  aggregate: TaskAggregate;
   /**
    * Log sequence of the record with which the task begins, so that a reader starts there (12 ms instead of 150 ms in a million messages): its first one, or the first in which its facts were carried
    * forward. 0 in that record itself.
    */
-  first: number;
+  startSeq: number;
   /** When the record at `first` was stored, epoch milliseconds. Absent in logs of before 2026-11-22. */
-  since?: number;
+  startStoredAt?: number;
   /** Facts of earlier records, stored again before retention removes those; `facts` is empty then. */
-  carried?: CarriedFacts;
+  copied?: CopiedFacts;
 };
 
 /** Part 1, 2, … of all facts of a task up to here, as they were. For readers that begin here: who has them passes them over. */
-export type CarriedFacts = { part: number; last: boolean; facts: Fact[] };
+export type CopiedFacts = { part: number; last: boolean; facts: Fact[] };

@@ -28,7 +28,7 @@ export type MessageInput = {
   /** Only read when the task is created. Absent: nobody is asked at that door. */
   owner?: Owner;
   /** Tasks that the same owner began in this context before, oldest first. Only read when the task is created. */
-  earlier?: string[];
+  earlierTasks?: string[];
 };
 
 export type CancelInput = { kind: 'cancel'; metadata?: Metadata };
@@ -42,17 +42,17 @@ export type ClientInput = MessageInput | CancelInput;
 export type TimeoutInput = {
   kind: 'timeout' | 'auth-timeout';
   /** Which of its kind, `Question.n`. */
-  question: number;
+  request: number;
 };
 
 /**
  * The beginning of an open task comes near the end of its retention: its facts are to be stored again. Only the relay says it. `since` names the beginning that is meant
  * (`FactRecord.since`): once it was carried forward there is nothing to do.
  */
-export type CarryInput = { kind: 'carry'; since: number };
+export type CopyForwardInput = { kind: 'copy-forward'; startStoredAt: number };
 
 /** What relays say to themselves, through the inputs so that it has its place in their order. */
-export type RelayInput = TimeoutInput | CarryInput;
+export type RelayInput = TimeoutInput | CopyForwardInput;
 
 /** What the client sees of a lane: repeated on every chunk (S0-8). */
 export type LaneArtifact = {
@@ -139,7 +139,7 @@ export type EndedInput = {
   /** As of a status. */
   history?: Message[];
   /** The agent's text where policy keeps it from the client (C-5): for the supervisor alone. */
-  held?: string;
+  withheldText?: string;
   /** Why it failed, for people; never contains message content. */
   reason?: string;
   retryable?: boolean;
@@ -151,7 +151,7 @@ export type EndedInput = {
  * What the root producer must find again should it die: a step of its model, for one. Invisible, opaque to everybody else. Recorded before anything follows from it, so that
  * nothing is decided twice.
  */
-export type StepInput = { kind: 'step'; step: string; said: unknown };
+export type StepInput = { kind: 'step'; step: string; payload: unknown };
 
 export type AgentInput = OpenInput | TextInput | CloseInput | ArtifactInput | StatusInput | CallInput | EndedInput | StepInput;
 

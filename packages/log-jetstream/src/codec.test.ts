@@ -14,7 +14,7 @@ const agentRecord = {
   inputs: [{ kind: 'text', lane: 'l', tokens: ['x'] }],
 };
 const clientRecord = { v: 1, at: 1, from: 'client', input: { kind: 'cancel' } };
-const factRecord = { v: 1, facts: [{ kind: 'call.started' }], control: { taskId: 't', generation: 1 }, first: 0 };
+const factRecord = { v: 1, facts: [{ kind: 'call.started' }], aggregate: { taskId: 't', generation: 1 }, startSeq: 0 };
 const work = { v: 1, taskId: 't', contextId: 'c', turn: 1, profile: 'caipe', message: {} };
 
 test('records come back as they were encoded', () => {
@@ -40,26 +40,26 @@ test('what a reader leans on is there, or the payload is no record', () => {
   patches.push({ inputs: [null] } as never, { inputs: [{ kind: 'text', lane: 'l' }] } as never);
   for (const patch of patches) assert.equal(decodeInput(broken(agentRecord, patch)), undefined, JSON.stringify(patch));
   assert.equal(decodeInput(broken(clientRecord, { input: undefined })), undefined);
-  const timeout = { v: 1, at: 1, from: 'relay', input: { kind: 'timeout', question: 1 } } as const;
-  const authTimeout = { ...timeout, input: { kind: 'auth-timeout', question: 1 } };
+  const timeout = { v: 1, at: 1, from: 'relay', input: { kind: 'timeout', request: 1 } } as const;
+  const authTimeout = { ...timeout, input: { kind: 'auth-timeout', request: 1 } };
   for (const one of [timeout, authTimeout]) assert.deepEqual(decodeInput(encodePayload(one)), one);
-  for (const input of [undefined, { kind: 'cancel' }, { kind: 'timeout' }, { kind: 'auth-timeout', question: '1' }])
+  for (const input of [undefined, { kind: 'cancel' }, { kind: 'timeout' }, { kind: 'auth-timeout', request: '1' }])
     assert.equal(decodeInput(encodePayload({ ...timeout, input })), undefined);
-  const carry = { v: 1, at: 1, from: 'relay', input: { kind: 'carry', since: 1 } } as const;
+  const carry = { v: 1, at: 1, from: 'relay', input: { kind: 'copy-forward', startStoredAt: 1 } } as const;
   assert.deepEqual(decodeInput(encodePayload(carry)), carry);
-  assert.equal(decodeInput(encodePayload({ ...carry, input: { kind: 'carry' } })), undefined);
-  const carrying = { ...factRecord, facts: [], carried: { part: 1, last: true, facts: factRecord.facts } };
+  assert.equal(decodeInput(encodePayload({ ...carry, input: { kind: 'copy-forward' } })), undefined);
+  const carrying = { ...factRecord, facts: [], copied: { part: 1, last: true, facts: factRecord.facts } };
   assert.deepEqual(decodeFacts(encodePayload(carrying), 't'), carrying);
   for (const patch of [
-    { carried: null },
-    { carried: { part: 1, last: true, facts: [1] } },
-    { carried: { part: '1', last: true, facts: [] } },
+    { copied: null },
+    { copied: { part: 1, last: true, facts: [1] } },
+    { copied: { part: '1', last: true, facts: [] } },
     { v: 2 },
     { facts: {} },
     { facts: [1] },
-    { control: null },
-    { control: { taskId: 'other' } },
-    { first: null },
+    { aggregate: null },
+    { aggregate: { taskId: 'other' } },
+    { startSeq: null },
   ]) {
     assert.equal(decodeFacts(broken(factRecord, patch), 't'), undefined, JSON.stringify(patch));
   }

@@ -65,10 +65,11 @@ export function decodeInput(payload: Uint8Array): InputRecord | undefined {
 
 export function decodeFacts(payload: Uint8Array, taskId: string): FactRecord | undefined {
   const record = parse(payload);
-  if (record?.v !== 1 || !Number.isInteger(record.first)) return undefined;
-  const { facts, control, carried } = record;
-  const fits = areFacts(facts) && isObject(control) && control.taskId === taskId && (carried === undefined || isCarried(carried));
-  return fits && Number.isInteger(control.generation) ? (record as FactRecord) : undefined;
+  if (record?.v !== 1 || !Number.isInteger(record.startSeq)) return undefined;
+  const { facts, aggregate, copied } = record;
+  const fits =
+    areFacts(facts) && isObject(aggregate) && aggregate.taskId === taskId && (copied === undefined || areCopied(copied));
+  return fits && Number.isInteger(aggregate.generation) ? (record as FactRecord) : undefined;
 }
 
 export function decodeWork(payload: Uint8Array): Work | undefined {
@@ -104,12 +105,12 @@ function areFacts(value: unknown): boolean {
   return Array.isArray(value) && value.every(isKinded);
 }
 
-function isCarried(value: unknown): boolean {
+function areCopied(value: unknown): boolean {
   return isObject(value) && Number.isInteger(value.part) && typeof value.last === 'boolean' && areFacts(value.facts);
 }
 
 function isRelayInput(value: unknown): boolean {
   if (!isKinded(value)) return false;
-  if (value.kind === 'carry') return Number.isFinite(value.since);
-  return (value.kind === 'timeout' || value.kind === 'auth-timeout') && Number.isInteger(value.question);
+  if (value.kind === 'copy-forward') return Number.isFinite(value.startStoredAt);
+  return (value.kind === 'timeout' || value.kind === 'auth-timeout') && Number.isInteger(value.request);
 }

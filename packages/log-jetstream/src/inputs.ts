@@ -1,5 +1,5 @@
 import { type InputRecord, RAW_PREFIX, rawShardFilter, rawSubject } from '@hopline/events';
-import { type InputLog, requireTaskId, type SayOptions, type StoredInput } from '@hopline/log';
+import { type InputAppendOptions, type InputLog, requireTaskId, type StoredInput } from '@hopline/log';
 import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
 import type { Delivery } from './delivery.ts';
@@ -27,7 +27,7 @@ export class JetStreamInputs implements InputLog {
     this.#history = new HistoryReader(connection, INPUTS_STREAM, options.readBytesMax);
   }
 
-  async say(taskId: string, record: InputRecord, options: SayOptions): Promise<{ seq: number; duplicate: boolean }> {
+  async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
     requireTaskId(taskId);
     return this.#publisher.publish(rawSubject(taskId, this.#shards), encodePayload(record), options);
   }

@@ -1,5 +1,5 @@
 import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
-import { ATTEMPTS_MAX_DEFAULT, HAND_BACKS_MAX_DEFAULT, type Log, LogMismatch, type RereadReason } from '@hopline/log';
+import { ATTEMPTS_MAX_DEFAULT, type Log, LogMismatch, REQUEUES_MAX_DEFAULT, type RereadReason } from '@hopline/log';
 import { requireServer } from './capabilities.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { JetStreamFacts } from './facts.ts';
@@ -55,7 +55,7 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
     work: new JetStreamWork(connection, publisher, {
       handBacks: new HandBacks(bucket(BUCKETS.handBacks)),
       attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT,
-      handBacksMax: options.handBacksMax ?? HAND_BACKS_MAX_DEFAULT,
+      requeuesMax: options.requeuesMax ?? REQUEUES_MAX_DEFAULT,
       ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,
     }),
     wakeUps: new NatsWakeUps(connection),

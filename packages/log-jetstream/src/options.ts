@@ -22,7 +22,7 @@ export type JetStreamLogOptions = {
   /** Attempts at an item of work. Default ATTEMPTS_MAX_DEFAULT. */
   attemptsMax?: number;
   /** Deliveries of an item that may be handed back in order without using up an attempt. Default HAND_BACKS_MAX_DEFAULT. */
-  handBacksMax?: number;
+  requeuesMax?: number;
   /** How long a publish waits for its ack before it is sent again, milliseconds. Default ACK_TIMEOUT_MS. */
   ackTimeoutMs?: number;
   /** How long the first connection and the creation of the streams may take, milliseconds. Default OPEN_TIMEOUT_MS. */

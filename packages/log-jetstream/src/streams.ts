@@ -18,7 +18,7 @@ export const BUCKETS = {
   contexts: 'hopline_contexts',
   pushConfigs: 'hopline_push_configs',
   pushProgress: 'hopline_push_progress',
-  handBacks: 'hopline_hand_backs',
+  handBacks: 'hopline_requeues',
 } as const;
 
 /** Layout of subjects and payloads. Another number is another, incompatible one. */

@@ -4,12 +4,12 @@ import {
   backoffMs,
   type DeliveryBounds,
   deliveriesMax,
-  HandedBack,
   type Job,
   purposeOf,
   REDELIVERY_MS_BASE,
   REDELIVERY_MS_MAX,
   REDELIVERY_MS_MIN,
+  Requeued,
   Superseded,
 } from '@hopline/log';
 import { type Msg, nanos } from '@nats-io/nats-core';
@@ -69,20 +69,20 @@ export async function runItem(
   running.set(seq, delivery);
   const newest = () => running.get(seq) ?? delivery;
   const stopHeartbeat = startHeartbeat(connection, newest, options.ackWaitMs);
-  let handedBack = 0;
+  let requeues = 0;
   try {
-    if (options.ended.aborted) throw new HandedBack('not taking any more');
-    handedBack = await handedBackBefore(delivery, work.taskId, options);
-    const purpose = purposeOf(delivery.deliveries, handedBack, options);
+    if (options.ended.aborted) throw new Requeued('not taking any more');
+    requeues = await handedBackBefore(delivery, work.taskId, options);
+    const purpose = purposeOf(delivery.deliveries, requeues, options);
     if (purpose === 'dead') return giveBack(connection, delivery, options, 0);
-    const about = { attempt: delivery.deliveries, handedBack, exhausted: purpose === 'settle' };
+    const about = { attempt: delivery.deliveries, requeues, exhausted: purpose === 'settle' };
     await handler({ work, ...about, ...decodeTrace(msg.headers) });
     // The heartbeat goes on until the end is confirmed: a slow confirmation must not bring the item to somebody else.
     await confirmDone(connection, newest, options);
   } catch (error) {
     if (error instanceof Superseded) return;
-    if (error instanceof HandedBack) await handBack(connection, newest(), options, work.taskId);
-    else giveBack(connection, newest(), options, retryWaitMs(newest().deliveries - handedBack, options));
+    if (error instanceof Requeued) await handBack(connection, newest(), options, work.taskId);
+    else giveBack(connection, newest(), options, retryWaitMs(newest().deliveries - requeues, options));
   } finally {
     stopHeartbeat();
     running.delete(seq);
@@ -90,13 +90,13 @@ export async function runItem(
 }
 
 async function handedBackBefore({ deliveries, seq }: Delivery, taskId: string, options: ItemOptions): Promise<number> {
-  const { role, handBacks, attemptsMax, handBacksMax } = options;
+  const { role, handBacks, attemptsMax, requeuesMax } = options;
   if (deliveries === 1) return 0;
   try {
-    return Math.min(await handBacks.count({ role, taskId, seq }), handBacksMax);
+    return Math.min(await handBacks.count({ role, taskId, seq }), requeuesMax);
   } catch (error) {
     // Whatever the count is, the attempts are used up: a task must get its end even if nobody can read it.
-    if (deliveries > attemptsMax + handBacksMax) return handBacksMax;
+    if (deliveries > attemptsMax + requeuesMax) return requeuesMax;
     throw error;
   }
 }

@@ -14,7 +14,7 @@ export class Superseded extends Error {
 }
 
 /** A handler's word that its process is about to go, and the item is as good as before: it is given back at once, and the delivery counts as no attempt at it. */
-export class HandedBack extends Error {
+export class Requeued extends Error {
   override readonly name = 'HandedBack';
 }
 

@@ -3,7 +3,7 @@ import type { FactRecord, TraceCarrier } from '@hopline/events';
 /** The facts of all tasks: the only truth a client is shown. Written by the owner of the shard alone. PROTOCOL.md section 4. */
 export interface FactLog {
   /**
-   * Stores a record of `record.control.taskId` if the newest record of that task has log sequence `expected` (0: there is none) and resolves with its sequence.
+   * Stores a record of `record.aggregate.taskId` if the newest record of that task has log sequence `expected` (0: there is none) and resolves with its sequence.
    * A retry with the same id is idempotent. Rejects with LogConflict when somebody else wrote in between (nothing was stored), with LogUnavailable after `timeoutMs` (default 20 s).
    * One append in flight per task: the check is exact only then.
    */

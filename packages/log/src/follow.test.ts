@@ -33,7 +33,7 @@ function taskLog() {
     },
     async tail() {
       const last = records.at(-1);
-      return last && { seq: last.seq, first: last.record.first };
+      return last && { seq: last.seq, first: last.record.startSeq };
     },
   };
   return {

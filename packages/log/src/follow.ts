@@ -218,5 +218,5 @@ class Follower {
 
 /** 0 stands in the first record itself, which begins there. */
 function firstOf(record: FactRecord | undefined): number {
-  return record?.first ?? 0;
+  return record?.startSeq ?? 0;
 }

@@ -1,10 +1,10 @@
 export { backoffMs } from './backoff.ts';
-export { HandedBack, LogConflict, LogMismatch, LogUnavailable, RecordTooLarge, Superseded } from './errors.ts';
+export { LogConflict, LogMismatch, LogUnavailable, RecordTooLarge, Requeued, Superseded } from './errors.ts';
 export type { AppendOptions, FactLog, StoredFacts } from './fact-log.ts';
 export type { FollowOptions, FollowSource, LiveRecord, RereadReason } from './follow.ts';
 export { FOLLOW_BUFFER_BYTES_MAX, FOLLOW_BUFFER_RECORDS_MAX, follow, TAIL_CHECK_MS } from './follow.ts';
 export { type BucketView, followBucket } from './follow-bucket.ts';
-export type { InputLog, SayOptions, StoredInput } from './input-log.ts';
+export type { InputAppendOptions, InputLog, StoredInput } from './input-log.ts';
 export type { InputWriter, InputWriterOptions } from './input-writer.ts';
 export { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WAITING_BYTES_MAX } from './input-writer.ts';
 export type { Change, Entry, KeyValue } from './key-value.ts';
@@ -22,16 +22,16 @@ export type {
 } from './log.ts';
 export { CONTEXT_TASKS_MAX } from './log.ts';
 export { isWakeKey, KEY_CHARS_MAX, requireAgent, requireKey, requireRole, requireTaskId, requireWakeKey } from './names.ts';
-export { beginningOf, followTask, fromBeginning, readTask } from './read-task.ts';
+export { followTask, fromStart, readTask, startSeqOf } from './read-task.ts';
 export type { WakeUps } from './wake-ups.ts';
 export type { DeliveryBounds, Job, WorkQueue } from './work-queue.ts';
 export {
   ATTEMPTS_MAX_DEFAULT,
   deliveriesMax,
-  HAND_BACKS_MAX_DEFAULT,
   purposeOf,
   REDELIVERY_MS_BASE,
   REDELIVERY_MS_MAX,
   REDELIVERY_MS_MIN,
+  REQUEUES_MAX_DEFAULT,
   SETTLE_DELIVERIES_MAX,
 } from './work-queue.ts';

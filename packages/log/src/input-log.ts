@@ -10,7 +10,7 @@ export interface InputLog {
    * the same id within `timeoutMs` (default 20 s, longer than an election); then rejects with LogUnavailable, and the record may or may not be stored.
    * Order is the caller's: wait for one `say` of a producer before the next (InputWriter does).
    */
-  say(taskId: string, record: InputRecord, options: SayOptions): Promise<{ seq: number; duplicate: boolean }>;
+  append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }>;
 
   /** Records of one shard in stream order, beginning with the first one stored at `from` or later. Ends when `signal` aborts; throws LogUnavailable when it cannot go on. */
   readShard(shard: number, from: number, signal: AbortSignal): AsyncIterable<StoredInput>;
@@ -20,7 +20,7 @@ export interface InputLog {
 }
 
 /** `id`: unique over all tasks; the log keeps the first record of an id within the duplicate window. */
-export type SayOptions = { id: string; trace?: TraceCarrier; timeoutMs?: number };
+export type InputAppendOptions = { id: string; trace?: TraceCarrier; timeoutMs?: number };
 
 export type StoredInput = {
   /** Raw sequence: position in the raw stream, over all tasks. */

@@ -3,7 +3,7 @@ import test from 'node:test';
 import type { AgentInput, AgentRecord, InputRecord } from '@hopline/events';
 import fc from 'fast-check';
 import { LogUnavailable } from './errors.ts';
-import type { InputLog, SayOptions } from './input-log.ts';
+import type { InputAppendOptions, InputLog } from './input-log.ts';
 import { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WAITING_OVERRUN_FACTOR } from './input-writer.ts';
 
 const PRODUCER = { id: 'call-1', agent: 'argocd', turn: 2, attempt: 3 };
@@ -11,12 +11,12 @@ const OPTIONS = { taskId: 'task-1', producer: PRODUCER };
 
 /** An input log whose acknowledgements the test gives. */
 function heldLog() {
-  const said: { record: AgentRecord; options: SayOptions }[] = [];
+  const said: { record: AgentRecord; options: InputAppendOptions }[] = [];
   let open = 0;
   let openMax = 0;
   let answer: { resolve: () => void; reject: (error: Error) => void } | undefined;
   const log: InputLog = {
-    say: (_taskId: string, record: InputRecord, options: SayOptions) => {
+    append: (_taskId: string, record: InputRecord, options: InputAppendOptions) => {
       said.push({ record: structuredClone(record) as AgentRecord, options });
       open += 1;
       openMax = Math.max(openMax, open);

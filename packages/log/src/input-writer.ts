@@ -176,7 +176,7 @@ class Writer implements InputWriter {
     const record: AgentRecord = { v: 1, at: draft.at, from: producer, n: draft.n, inputs: draft.inputs };
     // The turn is part of it: the supervisor of a later turn begins again with attempt 1 and n 1, within the duplicate window of the first.
     const id = `${taskId}:${producer.id}:${producer.turn}:${producer.attempt}:${draft.n}`;
-    await this.#inputs.say(taskId, record, { id, ...(trace && { trace }), ...(timeoutMs !== undefined && { timeoutMs }) });
+    await this.#inputs.append(taskId, record, { id, ...(trace && { trace }), ...(timeoutMs !== undefined && { timeoutMs }) });
   }
 
   #stored(draft: Draft): void {

@@ -11,7 +11,7 @@ const agent = (name: string, ...ids: string[]): AgentEntry => ({
   description: name,
   url: '',
   skills: ids.map(skill),
-  beat: 1,
+  heartbeat: 1,
 });
 
 async function until(condition: () => boolean): Promise<void> {

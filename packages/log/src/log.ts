@@ -1,5 +1,5 @@
 import type { DialectName, TaskState } from '@hopline/a2a';
-import type { Owner, Question, Role } from '@hopline/events';
+import type { Owner, PendingRequest, Role } from '@hopline/events';
 import type { FactLog } from './fact-log.ts';
 import type { InputLog } from './input-log.ts';
 import type { KeyValue } from './key-value.ts';
@@ -33,7 +33,7 @@ export interface Log {
 export type LeaseValue = {
   owner: string;
   /** Changes with every heartbeat of a process. */
-  beat?: number;
+  heartbeat?: number;
   /** Of a shard: every raw record up to this sequence is folded in. */
   checkpoint?: number;
 };
@@ -46,15 +46,15 @@ export type TaskIndexEntry = {
   owner?: Owner;
   state: TaskState;
   /** As in the task's newest record (`FactRecord`), as is `since`. */
-  first: number;
-  since?: number;
+  startSeq: number;
+  startStoredAt?: number;
   generation: number;
   /** Epoch milliseconds of the state's change. */
   at: number;
   /** The question that waits for an answer. */
-  asked?: Question;
+  inputRequest?: PendingRequest;
   /** The need of credentials that waits. */
-  authAsked?: Question;
+  authRequest?: PendingRequest;
 };
 
 /** Key: the agent's name. Renewed by heartbeats; an entry whose `beat` stands still is a dead agent. */
@@ -63,7 +63,7 @@ export type AgentEntry = {
   description: string;
   url: string;
   skills: AgentSkill[];
-  beat: number;
+  heartbeat: number;
 };
 
 export type AgentSkill = { id: string; name: string; description: string; tags: string[]; examples?: string[] };

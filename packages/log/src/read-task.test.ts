@@ -1,18 +1,21 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import type { CarriedFacts, Fact, FactRecord } from '@hopline/events';
+import type { CopiedFacts, Fact, FactRecord } from '@hopline/events';
 import { factRecord } from './contract/log-under-test.ts';
 import type { StoredFacts } from './fact-log.ts';
-import { beginningOf, fromBeginning } from './read-task.ts';
+import { fromStart, startSeqOf } from './read-task.ts';
 
 const plain = (seq: number, generation: number): StoredFacts => ({ seq, record: factRecord('t', generation, 1) });
 const factsOf = (...generations: number[]): Fact[] => generations.flatMap(one => factRecord('t', one, 1).facts);
 
 /** Of a task that has come to generation 5. */
 function carriedAt(seq: number, part: number, last: boolean, ...generations: number[]): StoredFacts {
-  const carried: CarriedFacts = { part, last, facts: factsOf(...generations) };
-  const { control } = factRecord('t', 5, 1);
-  return { seq, record: { v: 1, facts: [], control: { ...control, raw: 9 }, first: 1, carried } satisfies FactRecord };
+  const carried: CopiedFacts = { part, last, facts: factsOf(...generations) };
+  const { aggregate } = factRecord('t', 5, 1);
+  return {
+    seq,
+    record: { v: 1, facts: [], aggregate: { ...aggregate, foldedSeq: 9 }, startSeq: 1, copied: carried } satisfies FactRecord,
+  };
 }
 
 async function* stream(...records: StoredFacts[]): AsyncGenerator<StoredFacts> {
@@ -21,8 +24,8 @@ async function* stream(...records: StoredFacts[]): AsyncGenerator<StoredFacts> {
 
 async function told(...records: StoredFacts[]): Promise<{ seq: number; facts: Fact[]; generation: number; raw: number }[]> {
   const all = [];
-  for await (const { seq, record } of fromBeginning(stream(...records))) {
-    const { generation, raw } = record.control;
+  for await (const { seq, record } of fromStart(stream(...records))) {
+    const { generation, foldedSeq: raw } = record.aggregate;
     all.push({ seq, facts: record.facts, generation, raw });
   }
   return all;
@@ -36,7 +39,7 @@ test('who begins where a task was carried forward is told the carried facts, and
       [20, 2, 2, 0],
       [21, 1, 3, 0],
       [22, 2, 5, 9],
-      [30, 1, 6, plain(30, 6).record.control.raw],
+      [30, 1, 6, plain(30, 6).record.aggregate.foldedSeq],
     ],
   );
   assert.deepEqual(
@@ -62,6 +65,6 @@ test('who goes on in the middle of a carry is told what stands from there on: it
 });
 
 test('a task begins where its newest record says, or with that record', () => {
-  assert.equal(beginningOf({ seq: 7, record: factRecord('t', 1, 0) }), 7);
-  assert.equal(beginningOf({ seq: 7, record: factRecord('t', 2, 3) }), 3);
+  assert.equal(startSeqOf({ seq: 7, record: factRecord('t', 1, 0) }), 7);
+  assert.equal(startSeqOf({ seq: 7, record: factRecord('t', 2, 3) }), 3);
 });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AgentInput, Fact, Producer, TaskControl } from '@hopline/events';
+import type { AgentInput, Fact, Producer, TaskAggregate } from '@hopline/events';
 import { createMemoryLog } from '@hopline/log/memory';
-import { decide, evolve, type Item } from '@hopline/task';
+import { type Command, decide, evolve } from '@hopline/task';
 import { auditTask, isBalanced } from './audit.ts';
 
 const TASK = 't1';
@@ -10,7 +10,7 @@ const TASK = 't1';
 /** A task told twice: to the inputs as it was said, to the facts as a relay would have stored it, or not. */
 class Story {
   readonly log = createMemoryLog({ shards: 1 });
-  #control: TaskControl | undefined;
+  #aggregate: TaskAggregate | undefined;
   #seq = 0;
   #raw = 0;
   #ordinals = new Map<string, number>();
@@ -19,7 +19,7 @@ class Story {
     const message = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
     const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
     const record = { v: 1, at: 1, from: 'client', input } as const;
-    this.#raw = (await this.log.inputs.say(TASK, record, { id: `${TASK}:${messageId}` })).seq;
+    this.#raw = (await this.log.inputs.append(TASK, record, { id: `${TASK}:${messageId}` })).seq;
     return this.store({ kind: 'client', taskId: TASK, input });
   }
 
@@ -27,21 +27,21 @@ class Story {
     const n = again ?? (this.#ordinals.get(`${from.id}.${from.attempt}`) ?? 0) + 1;
     const last = inputs.reduce((sum, input) => sum + (input.kind === 'text' ? input.tokens.length : 1), n - 1);
     this.#ordinals.set(`${from.id}.${from.attempt}`, last);
-    this.#raw = (await this.log.inputs.say(TASK, { v: 1, at: 1, from, n, inputs }, { id: `${Math.random()}` })).seq;
+    this.#raw = (await this.log.inputs.append(TASK, { v: 1, at: 1, from, n, inputs }, { id: `${Math.random()}` })).seq;
     return this;
   }
 
-  async store(...items: Item[]): Promise<this> {
-    let control = this.#control;
+  async store(...items: Command[]): Promise<this> {
+    let aggregate = this.#aggregate;
     const facts: Fact[] = [];
     for (const item of items) {
-      for (const fact of decide(control, item, 1).facts) {
+      for (const fact of decide(aggregate, item, 1).facts) {
         facts.push(fact);
-        control = evolve(control, fact);
+        aggregate = evolve(aggregate, fact);
       }
     }
-    this.#control = { ...control!, raw: this.#raw };
-    const record = { v: 1, facts, control: this.#control, first: this.#seq === 0 ? 0 : 1 } as const;
+    this.#aggregate = { ...aggregate!, foldedSeq: this.#raw };
+    const record = { v: 1, facts, aggregate: this.#aggregate, startSeq: this.#seq === 0 ? 0 : 1 } as const;
     this.#seq = (await this.log.facts.append(record, { expected: this.#seq, id: `${Math.random()}` })).seq;
     return this;
   }
@@ -50,13 +50,13 @@ class Story {
 const agent = (attempt = 1): Producer => ({ id: 'agent', agent: 'echo', turn: 1, attempt });
 const open: AgentInput = { kind: 'open', lane: 'a', artifact: { name: 'response' } };
 const text = (...tokens: string[]): AgentInput => ({ kind: 'text', lane: 'a', tokens });
-const said = (input: Exclude<AgentInput, { kind: 'text' }>, attempt = 1): Item => ({
+const said = (input: Exclude<AgentInput, { kind: 'text' }>, attempt = 1): Command => ({
   kind: 'agent',
   from: agent(attempt),
   input,
 });
-const chunk = (content: string, count: number, attempt = 1): Item => {
-  const provenance = { first: 1, last: 1, count, n: count, why: 'ready', heldMs: 0, firstAt: 0, lastAt: 0 };
+const chunk = (content: string, count: number, attempt = 1): Command => {
+  const provenance = { firstSeq: 1, lastSeq: 1, count, n: count, reason: 'ready', heldMs: 0, firstAt: 0, lastAt: 0 };
   return { kind: 'run', from: agent(attempt), lane: 'a', text: content, last: false, n: count, chunk: provenance };
 };
 const done: Exclude<AgentInput, { kind: 'text' }> = { kind: 'status', state: 'TASK_STATE_COMPLETED' };
@@ -71,7 +71,7 @@ test('tokens that were merged into chunks are accounted for, one by one', async 
 });
 
 test('a token that was lost, doubled or changed is found', async () => {
-  const wrong: [Item[], number, number][] = [
+  const wrong: [Command[], number, number][] = [
     [[chunk('Her', 2)], 1, 1],
     [[chunk('Here', 3), chunk('e', 1)], -1, 1],
     [[chunk('Hear', 3)], 0, 1],

@@ -28,7 +28,7 @@ export async function auditTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: stri
   const replay = new Replay();
   const inputs: StoredInput[] = [];
   for await (const input of log.inputs.read(taskId)) inputs.push(input);
-  const { raw, state } = stored.newest!.control;
+  const { foldedSeq: raw, state } = stored.newest!.aggregate;
   for (const input of inputs) {
     // After the end nothing is stored any more, so what comes later stands behind the newest record for ever.
     if (input.seq <= raw || isTerminal(state)) replay.take(input);

@@ -3,5 +3,5 @@ export { auditTask, isBalanced } from './audit.ts';
 export type { Percentiles } from './percentiles.ts';
 export type { InputKind, Tallies, Tally } from './tally.ts';
 export { INPUT_KINDS } from './tally.ts';
-export type { Said, Shown, TaskTrace } from './trace.ts';
+export type { ProducerActivity, TaskTrace, VisibleEvent } from './trace.ts';
 export { traceTask } from './trace.ts';

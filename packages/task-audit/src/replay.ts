@@ -1,6 +1,6 @@
-import type { AgentRecord, TaskControl, TextInput } from '@hopline/events';
+import type { AgentRecord, TaskAggregate, TextInput } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
-import { type DropReason, decide, evolve, type Item, project, type TaskView } from '@hopline/task';
+import { type Command, decide, evolve, project, type RejectionReason, type TaskView } from '@hopline/task';
 import { type InputKind, noTallies, type Tallies } from './tally.ts';
 
 type Seen = { turn: number; attempt: number; n: number };
@@ -13,7 +13,7 @@ export class Replay {
   view: TaskView | undefined;
   /** A producer's ordinals jumped: retention has removed some of what it said. */
   hasHole = false;
-  #control: TaskControl | undefined;
+  #aggregate: TaskAggregate | undefined;
   readonly #seen = new Map<string, Seen>();
 
   take({ taskId, record }: StoredInput): void {
@@ -22,7 +22,7 @@ export class Replay {
       return;
     }
     this.tallies[record.input.kind].said += 1;
-    const item: Item = record.from === 'relay' ? record.input : { kind: 'client', taskId, input: record.input };
+    const item: Command = record.from === 'relay' ? record.input : { kind: 'client', taskId, input: record.input };
     this.#decide(item, record.input.kind, 1, record.at);
   }
 
@@ -47,22 +47,31 @@ export class Replay {
 
   #decideText({ from, at }: AgentRecord, { lane, tokens }: TextInput, n: number, known: number): void {
     const count = tokens.length - known;
-    const chunk = { first: 0, last: 0, count, n: n + tokens.length - 1, why: 'replay', heldMs: 0, firstAt: at, lastAt: at };
+    const chunk = {
+      firstSeq: 0,
+      lastSeq: 0,
+      count,
+      n: n + tokens.length - 1,
+      reason: 'replay',
+      heldMs: 0,
+      firstAt: at,
+      lastAt: at,
+    };
     const text = tokens.slice(known).join('');
     this.#decide({ kind: 'run', from, lane, text, last: false, n: chunk.n, chunk }, 'text', count, at);
   }
 
-  #decide(item: Item, kind: InputKind, count: number, at: number): void {
-    const { facts, dropped } = decide(this.#control, item, at);
+  #decide(item: Command, kind: InputKind, count: number, at: number): void {
+    const { facts, rejected: dropped } = decide(this.#aggregate, item, at);
     if (dropped !== undefined) this.#drop(kind, dropped, count);
     else this.tallies[kind].accepted += count;
     for (const fact of facts) {
-      this.#control = evolve(this.#control, fact);
+      this.#aggregate = evolve(this.#aggregate, fact);
       this.view = project(this.view, fact);
     }
   }
 
-  #drop(kind: InputKind, reason: DropReason, count: number): void {
+  #drop(kind: InputKind, reason: RejectionReason, count: number): void {
     const { dropped } = this.tallies[kind];
     dropped[reason] = (dropped[reason] ?? 0) + count;
   }

@@ -1,5 +1,5 @@
 import type { AgentInput, ClientInput, RelayInput } from '@hopline/events';
-import type { DropReason } from '@hopline/task';
+import type { RejectionReason } from '@hopline/task';
 
 export type InputKind = (ClientInput | RelayInput | AgentInput)['kind'];
 
@@ -9,7 +9,7 @@ export const INPUT_KINDS = [
   'cancel',
   'timeout',
   'auth-timeout',
-  'carry',
+  'copy-forward',
   'open',
   'text',
   'close',
@@ -26,7 +26,7 @@ export type Tally = {
   /** Read again after a takeover, or stored twice: known by their ordinal. */
   repeated: number;
   /** What the rules of a task refuse, with the reason. */
-  dropped: { [reason in DropReason]?: number };
+  dropped: { [reason in RejectionReason]?: number };
   /** What the rules make facts of. */
   accepted: number;
   /** Not decided yet: behind the newest record of a task that goes on. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AgentInput, ArtifactInput, Fact, Producer } from '@hopline/events';
 import { createMemoryLog } from '@hopline/log/memory';
-import { decide, evolve, type Item } from '@hopline/task';
+import { type Command, decide, evolve } from '@hopline/task';
 import { percentilesOf } from './percentiles.ts';
 import { traceTask } from './trace.ts';
 
@@ -13,7 +13,7 @@ test('S2-30 S2-38 what each producer said is counted in code points, and each ch
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
   const asked = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
   const trace = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` };
-  await log.inputs.say('t', { v: 1, at: 1_000, from: 'client', input: asked }, { id: '1', trace });
+  await log.inputs.append('t', { v: 1, at: 1_000, from: 'client', input: asked }, { id: '1', trace });
   const from: Producer = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
   const notice: ArtifactInput = {
     kind: 'artifact',
@@ -25,23 +25,23 @@ test('S2-30 S2-38 what each producer said is counted in code points, and each ch
   };
   const open = { kind: 'open', lane: 'a', artifact: { name: 'answer' } } as const;
   const inputs: AgentInput[] = [notice, open, { kind: 'text', lane: 'a', tokens: ['👍', ' ', 'é\n'], dt: [0, 5, 305] }];
-  await log.inputs.say('t', { v: 1, at: 1_100, from, n: 1, inputs }, { id: '2', trace });
-  const chunk = { first: 2, last: 2, count: 3, n: 5, why: 'silence', heldMs: 12, firstAt: 1_100, lastAt: 1_405 };
-  const items: Item[] = [
+  await log.inputs.append('t', { v: 1, at: 1_100, from, n: 1, inputs }, { id: '2', trace });
+  const chunk = { firstSeq: 2, lastSeq: 2, count: 3, n: 5, reason: 'silence', heldMs: 12, firstAt: 1_100, lastAt: 1_405 };
+  const items: Command[] = [
     { kind: 'client', taskId: 't', input: asked },
     { kind: 'agent', from, input: notice },
     { kind: 'agent', from, input: open },
     { kind: 'run', from, lane: 'a', text: '👍 é\n', last: false, n: 5, chunk },
   ];
-  let control: ReturnType<typeof evolve> | undefined;
+  let aggregate: ReturnType<typeof evolve> | undefined;
   const facts: Fact[] = [];
   for (const item of items) {
-    for (const fact of decide(control, item, 1_420).facts) {
+    for (const fact of decide(aggregate, item, 1_420).facts) {
       facts.push(fact);
-      control = evolve(control, fact);
+      aggregate = evolve(aggregate, fact);
     }
   }
-  await log.facts.append({ v: 1, facts, control: control!, first: 0 }, { expected: 0, id: 'x' });
+  await log.facts.append({ v: 1, facts, aggregate: aggregate!, startSeq: 0 }, { expected: 0, id: 'x' });
 
   const told = (await traceTask(log, 't'))!;
   assert.deepEqual([told.traces, told.state, told.contextId], [['a'.repeat(32)], 'submitted', 'c']);

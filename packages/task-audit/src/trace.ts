@@ -4,7 +4,7 @@ import { type Log, readTask, type StoredInput } from '@hopline/log';
 import { type Percentiles, percentilesOf } from './percentiles.ts';
 
 /** What one producer said in one attempt, in numbers: never what it was. */
-export type Said = Pick<Producer, 'id' | 'agent' | 'turn' | 'attempt'> & {
+export type ProducerActivity = Pick<Producer, 'id' | 'agent' | 'turn' | 'attempt'> & {
   events: number;
   tokens: number;
   /** Code points of all text, white space and line ends included (S2-38). */
@@ -19,7 +19,7 @@ export type Said = Pick<Producer, 'id' | 'agent' | 'turn' | 'attempt'> & {
 };
 
 /** A visible event, in the order clients see it. */
-export type Shown = {
+export type VisibleEvent = {
   generation: number;
   /** Milliseconds after the task's first input. */
   atMs: number;
@@ -39,8 +39,8 @@ export type TaskTrace = {
   state: string;
   /** Ids of the traces that its inputs belong to, for the trace store. */
   traces: string[];
-  said: Said[];
-  shown: Shown[];
+  said: ProducerActivity[];
+  shown: VisibleEvent[];
   /** Of the oldest token of each chunk: how long the relay held it, and how old it was when it was stored. */
   heldMs: Percentiles;
   ageMs: Percentiles;
@@ -57,7 +57,7 @@ export async function traceTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: stri
   const startMs = Math.min(...inputs.map(({ record }) => record.at), facts[0]?.at ?? Number.POSITIVE_INFINITY);
   const shown = facts.flatMap(fact => shownOf(fact, startMs));
   const chunks = shown.flatMap(({ chunk }) => (chunk === undefined ? [] : [chunk]));
-  const { contextId, state } = newest.record.control;
+  const { contextId, state } = newest.record.aggregate;
   return {
     taskId,
     contextId,
@@ -70,7 +70,7 @@ export async function traceTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: stri
   };
 }
 
-function shownOf(fact: Fact, startMs: number): Shown[] {
+function shownOf(fact: Fact, startMs: number): VisibleEvent[] {
   if (!('event' in fact)) return [];
   const base = { generation: fact.generation, atMs: fact.at - startMs, append: false, last: false };
   if (fact.kind === 'task.created') return [{ ...base, what: 'task', characters: 0 }];
@@ -90,7 +90,7 @@ function shownOf(fact: Fact, startMs: number): Shown[] {
       last: lastChunk,
       ...(typeof agent === 'string' && { agent }),
       ...(chunk && {
-        chunk: { tokens: chunk.count, why: chunk.why, heldMs: chunk.heldMs, ageMs: fact.at - chunk.firstAt },
+        chunk: { tokens: chunk.count, why: chunk.reason, heldMs: chunk.heldMs, ageMs: fact.at - chunk.firstAt },
       }),
     },
   ];
@@ -100,7 +100,7 @@ function charactersOf(parts: readonly { text?: string }[]): number {
   return parts.reduce((sum, { text = '' }) => sum + codePoints(text), 0);
 }
 
-function saidBy(inputs: readonly StoredInput[], startMs: number): Said[] {
+function saidBy(inputs: readonly StoredInput[], startMs: number): ProducerActivity[] {
   const all = new Map<string, Speaker>();
   for (const { record, storedAt } of inputs) {
     if ('input' in record) continue;
@@ -141,7 +141,7 @@ class Speaker {
     }
   }
 
-  said(startMs: number): Said {
+  said(startMs: number): ProducerActivity {
     const { id, agent, turn, attempt } = this.#from;
     return {
       ...{ id, agent, turn, attempt },

@@ -1,11 +1,11 @@
 import type { AgentInput, ChunkProvenance, ClientInput, Producer, RelayInput, TextInput } from '@hopline/events';
 
 /** What the relay hands the decider: an input, or a run of tokens that the coalescer made of several text inputs. */
-export type Item = ClientItem | AgentItem | TextRun | LostInputs | RelayInput;
+export type Command = ClientCommand | AgentCommand | TextRun | LostInputs | RelayInput;
 
-export type ClientItem = { kind: 'client'; taskId: string; input: ClientInput };
+export type ClientCommand = { kind: 'client'; taskId: string; input: ClientInput };
 
-export type AgentItem = { kind: 'agent'; from: Producer; input: Exclude<AgentInput, TextInput> };
+export type AgentCommand = { kind: 'agent'; from: Producer; input: Exclude<AgentInput, TextInput> };
 
 export type TextRun = {
   kind: 'run';
@@ -23,7 +23,7 @@ export type TextRun = {
 export type LostInputs = { kind: 'lost'; from: Producer };
 
 /** Why an item made no fact. Counted by the relay, never silent (S2-32). */
-export const DROP_REASONS = [
+export const REJECTION_REASONS = [
   'unknown task',
   'terminal',
   'duplicate message',
@@ -42,4 +42,4 @@ export const DROP_REASONS = [
   'not waiting',
   'too large',
 ] as const;
-export type DropReason = (typeof DROP_REASONS)[number];
+export type RejectionReason = (typeof REJECTION_REASONS)[number];

@@ -1,27 +1,27 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
-import type { MessageInput, TaskControl } from '@hopline/events';
-import type { ClientItem } from './commands.ts';
-import { changeState, closeLanes, type Decision, drop, Facts, timestamp } from './decision.ts';
+import type { MessageInput, TaskAggregate } from '@hopline/events';
+import type { ClientCommand } from './commands.ts';
+import { changeState, closeLanes, type Decision, Facts, reject, timestamp } from './decision.ts';
 import { TURNS_MAX } from './limits.ts';
 
 /** A client's message or cancel. */
-export function decideClient(control: TaskControl | undefined, item: ClientItem, at: number): Decision {
+export function decideClient(aggregate: TaskAggregate | undefined, item: ClientCommand, at: number): Decision {
   if (item.input.kind === 'message') {
-    return control === undefined ? createTask(item.taskId, item.input, at) : continueTask(control, item.input, at);
+    return aggregate === undefined ? createTask(item.taskId, item.input, at) : continueTask(aggregate, item.input, at);
   }
-  if (control === undefined) return drop('unknown task');
-  if (isTerminal(control.state)) return drop('terminal');
-  const facts = new Facts(control);
+  if (aggregate === undefined) return reject('unknown task');
+  if (isTerminal(aggregate.state)) return reject('terminal');
+  const facts = new Facts(aggregate);
   closeLanes(facts, at);
   changeState(facts, 'TASK_STATE_CANCELED', at);
   return facts.decision();
 }
 
 function createTask(taskId: string, input: MessageInput, at: number): Decision {
-  const { message, contextId, role, profile, metadata, owner, earlier } = input;
+  const { message, contextId, role, profile, metadata, owner, earlierTasks } = input;
   const status = { state: 'TASK_STATE_SUBMITTED', timestamp: timestamp(at) } as const;
   const task = { id: taskId, contextId, status, history: [message], ...(metadata && { metadata }) };
-  const belongs = { role, profile, ...(owner && { owner }), ...(earlier && { earlier }) };
+  const belongs = { role, profile, ...(owner && { owner }), ...(earlierTasks && { earlierTasks }) };
   return {
     facts: [{ kind: 'task.created', at, generation: 1, event: { task }, ...belongs, ...(metadata && { request: metadata }) }],
   };
@@ -30,14 +30,14 @@ function createTask(taskId: string, input: MessageInput, at: number): Decision {
 /**
  * A later message begins a new turn. What the turn before left open is closed first: its workers stop when they see the turn change.
  */
-function continueTask(control: TaskControl, input: MessageInput, at: number): Decision {
-  if (isTerminal(control.state)) return drop('terminal');
-  if (control.messageIds.includes(input.message.messageId)) return drop('duplicate message');
-  if (control.turn >= TURNS_MAX) return drop('too many turns');
-  const facts = new Facts(control);
+function continueTask(aggregate: TaskAggregate, input: MessageInput, at: number): Decision {
+  if (isTerminal(aggregate.state)) return reject('terminal');
+  if (aggregate.messageIds.includes(input.message.messageId)) return reject('duplicate message');
+  if (aggregate.turn >= TURNS_MAX) return reject('too many turns');
+  const facts = new Facts(aggregate);
   closeLanes(facts, at);
   const { message, metadata } = input;
-  facts.add({ kind: 'message.received', at, message, turn: control.turn + 1, ...(metadata && { request: metadata }) });
-  if (isInterrupted(control.state)) changeState(facts, 'TASK_STATE_WORKING', at);
+  facts.add({ kind: 'message.received', at, message, turn: aggregate.turn + 1, ...(metadata && { request: metadata }) });
+  if (isInterrupted(aggregate.state)) changeState(facts, 'TASK_STATE_WORKING', at);
   return facts.decision();
 }

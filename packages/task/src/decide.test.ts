@@ -120,11 +120,11 @@ test('only the root producer ends the task', () => {
 });
 
 test('S4-44 only an open task is carried forward, and that changes nothing of it', () => {
-  const carry = { kind: 'carry', since: 0 } as const;
-  assert.equal(decide(undefined, carry, 0).dropped, 'unknown task');
-  assert.deepEqual(decide(started().control, carry, 0), { facts: [] });
+  const copyForward = { kind: 'copy-forward', startStoredAt: 0 } as const;
+  assert.equal(decide(undefined, copyForward, 0).rejected, 'unknown task');
+  assert.deepEqual(decide(started().aggregate, copyForward, 0), { facts: [] });
   const ended = started().says(supervisor(), { kind: 'status', state: 'TASK_STATE_COMPLETED' });
-  assert.equal(decide(ended.control, carry, 0).dropped, 'terminal');
+  assert.equal(decide(ended.aggregate, copyForward, 0).rejected, 'terminal');
 });
 
 test('a terminal state closes every open artifact first', () => {
@@ -146,14 +146,14 @@ test('the end of a call closes what its agent left open, and ends it once', () =
     .says(agent(), ended)
     .says(agent('call-9'), { ...ended, call: 'call-9' });
   assert.deepEqual(story.events(), ['task', '=x', '+.']);
-  assert.equal(story.control?.calls['call-1-1']?.state, 'TASK_STATE_COMPLETED');
+  assert.equal(story.aggregate?.calls['call-1-1']?.state, 'TASK_STATE_COMPLETED');
   assert.deepEqual(story.dropped, ['ended call', 'unknown call']);
 });
 
 test('a message to a working task begins a turn: the old turn’s text is closed and its workers are heard no more', () => {
   const story = started().opens(agent(), 'a').text(agent(), 'a', 'x').message('again', 'm2').text(agent(), 'a', 'late');
   assert.deepEqual(story.events(), ['task', '=x', '+.']);
-  assert.equal(story.control?.turn, 2);
+  assert.equal(story.aggregate?.turn, 2);
   assert.deepEqual(story.dropped, ['stale turn']);
   assert.deepEqual(
     story.view?.task.history?.map(message => message.messageId),
@@ -214,36 +214,37 @@ test('S4-17 facts never go back in time, whatever the clock does', () => {
 test('a step is recorded for the root producer alone, unseen by clients, counted per turn, and bounded', () => {
   const story = new Scenario().message('hello');
   const before = story.events().length;
-  story.says(supervisor(), { kind: 'step', step: '1', said: { text: 'hi' } });
-  assert.deepEqual(story.facts.at(-1), { kind: 'step.recorded', at: story.control?.at, step: '1', said: { text: 'hi' } });
+  story.says(supervisor(), { kind: 'step', step: '1', payload: { text: 'hi' } });
+  assert.deepEqual(story.facts.at(-1), { kind: 'step.recorded', at: story.aggregate?.at, step: '1', payload: { text: 'hi' } });
   assert.equal(story.events().length, before);
-  assert.equal(story.control?.steps, 1);
+  assert.equal(story.aggregate?.steps, 1);
   story.says(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
-  story.says(agent(), { kind: 'step', step: '2', said: 1 });
+  story.says(agent(), { kind: 'step', step: '2', payload: 1 });
   assert.deepEqual(story.dropped, ['not root']);
   const edge = 'x'.repeat(STEP_UNITS_MAX - 2);
-  story.says(supervisor(), { kind: 'step', step: '2', said: edge });
-  assert.equal(story.control?.steps, 2);
+  story.says(supervisor(), { kind: 'step', step: '2', payload: edge });
+  assert.equal(story.aggregate?.steps, 2);
   story.message('more', 'm2');
-  assert.equal(story.control?.steps, undefined);
-  for (let step = 0; step < STEPS_MAX; step += 1) story.says(supervisor(1, 2), { kind: 'step', step: String(step), said: null });
-  assert.equal(story.control?.state, 'TASK_STATE_SUBMITTED');
-  story.says(supervisor(1, 2), { kind: 'step', step: 'one more', said: null });
-  assert.equal(story.control?.state, 'TASK_STATE_FAILED');
-  const other = new Scenario().message('hello').says(supervisor(), { kind: 'step', step: '1', said: `${edge}x` });
-  assert.equal(other.control?.state, 'TASK_STATE_FAILED');
+  assert.equal(story.aggregate?.steps, undefined);
+  for (let step = 0; step < STEPS_MAX; step += 1)
+    story.says(supervisor(1, 2), { kind: 'step', step: String(step), payload: null });
+  assert.equal(story.aggregate?.state, 'TASK_STATE_SUBMITTED');
+  story.says(supervisor(1, 2), { kind: 'step', step: 'one more', payload: null });
+  assert.equal(story.aggregate?.state, 'TASK_STATE_FAILED');
+  const other = new Scenario().message('hello').says(supervisor(), { kind: 'step', step: '1', payload: `${edge}x` });
+  assert.equal(other.aggregate?.state, 'TASK_STATE_FAILED');
 });
 
 test('the supervisor may end the call of an agent that is gone, and what that agent says later is dropped', () => {
   const story = new Scenario().message('hello').says(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
   story.opens(agent(), 'call-1-1/answer').text(agent(), 'call-1-1/answer', 'so far');
   story.says(supervisor(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_FAILED', reason: 'gone', retryable: true });
-  assert.equal(story.control?.calls['call-1-1']?.state, 'TASK_STATE_FAILED');
+  assert.equal(story.aggregate?.calls['call-1-1']?.state, 'TASK_STATE_FAILED');
   const facts = story.facts.length;
   story.opens(agent('call-1-1', 2), 'call-1-1/answer').text(agent('call-1-1', 2), 'call-1-1/answer', 'late');
   story.says(agent('call-1-1', 2), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' });
   assert.equal(story.facts.length, facts);
   story.says(supervisor(), { kind: 'call', call: 'call-1-2', agent: 'files' });
   story.says(agent('call-1-1'), { kind: 'ended', call: 'call-1-2', state: 'TASK_STATE_COMPLETED' });
-  assert.equal(story.control?.calls['call-1-2']?.state, undefined);
+  assert.equal(story.aggregate?.calls['call-1-2']?.state, undefined);
 });

@@ -84,12 +84,12 @@ test('whatever is said: generations are 1..n, one terminal event at most and las
   );
 });
 
-test('the control state is the fold of the facts and of nothing else', () => {
+test('the aggregate is the fold of the facts and of nothing else', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), steps => {
       const story = tell(steps);
       const [first, ...rest] = story.facts;
-      assert.deepEqual(rest.reduce(evolve, evolve(undefined, first!)), story.control);
+      assert.deepEqual(rest.reduce(evolve, evolve(undefined, first!)), story.aggregate);
     }),
   );
 });

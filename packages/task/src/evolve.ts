@@ -5,34 +5,34 @@ import type {
   LaneState,
   MessageReceived,
   StatusChanged,
-  TaskControl,
+  TaskAggregate,
   TaskCreated,
 } from '@hopline/events';
 
-/** What a fact makes of the control state. Pure and total: every fact in the log was decided, so none is refused here. */
-export function evolve(control: TaskControl | undefined, fact: Fact): TaskControl {
+/** What a fact makes of the aggregate. Pure and total: every fact in the log was decided, so none is refused here. */
+export function evolve(aggregate: TaskAggregate | undefined, fact: Fact): TaskAggregate {
   if (fact.kind === 'task.created') return created(fact);
-  if (control === undefined) throw new Error(`log of a task begins with ${fact.kind}, not task.created`);
-  const base = { ...control, at: fact.at };
+  if (aggregate === undefined) throw new Error(`log of a task begins with ${fact.kind}, not task.created`);
+  const base = { ...aggregate, at: fact.at };
   switch (fact.kind) {
     case 'message.received':
       return nextTurn(base, fact);
     case 'status.changed':
       return statusChanged(base, fact);
     case 'lane.opened':
-      return { ...base, lanes: { ...control.lanes, [fact.lane]: opened(control.lanes[fact.lane], fact) } };
+      return { ...base, lanes: { ...aggregate.lanes, [fact.lane]: opened(aggregate.lanes[fact.lane], fact) } };
     case 'artifact.updated':
-      return { ...base, generation: fact.generation, lanes: withChunk(control.lanes, fact) };
+      return { ...base, generation: fact.generation, lanes: withChunk(aggregate.lanes, fact) };
     case 'call.started':
-      return { ...base, calls: { ...control.calls, [fact.call]: { agent: fact.agent } } };
+      return { ...base, calls: { ...aggregate.calls, [fact.call]: { agent: fact.agent } } };
     case 'call.ended':
-      return { ...base, calls: { ...control.calls, [fact.call]: { agent: fact.agent, state: fact.state } } };
+      return { ...base, calls: { ...aggregate.calls, [fact.call]: { agent: fact.agent, state: fact.state } } };
     case 'step.recorded':
-      return { ...base, steps: (control.steps ?? 0) + 1 };
+      return { ...base, steps: (aggregate.steps ?? 0) + 1 };
   }
 }
 
-function created(fact: TaskCreated): TaskControl {
+function created(fact: TaskCreated): TaskAggregate {
   const { task } = fact.event;
   return {
     taskId: task.id,
@@ -43,28 +43,28 @@ function created(fact: TaskCreated): TaskControl {
     role: fact.role,
     profile: fact.profile,
     ...(fact.owner && { owner: fact.owner }),
-    ...(fact.earlier !== undefined && fact.earlier.length > 0 && { follows: true }),
+    ...(fact.earlierTasks !== undefined && fact.earlierTasks.length > 0 && { hasHistory: true }),
     turn: 1,
     messageIds: (task.history ?? []).map(message => message.messageId),
     lanes: {},
     calls: {},
     producers: {},
-    raw: 0,
+    foldedSeq: 0,
   };
 }
 
-function statusChanged(control: TaskControl, { event, generation, at, waitsSince = at }: StatusChanged): TaskControl {
+function statusChanged(aggregate: TaskAggregate, { event, generation, at, waitingSince = at }: StatusChanged): TaskAggregate {
   const { state } = event.statusUpdate.status;
-  const asked = state === 'TASK_STATE_INPUT_REQUIRED' && { asked: { n: (control.asked?.n ?? 0) + 1, at } };
-  const authAsked = state === 'TASK_STATE_AUTH_REQUIRED' && {
-    authAsked: { n: (control.authAsked?.n ?? 0) + 1, at: waitsSince },
+  const inputRequest = state === 'TASK_STATE_INPUT_REQUIRED' && { inputRequest: { n: (aggregate.inputRequest?.n ?? 0) + 1, at } };
+  const authRequest = state === 'TASK_STATE_AUTH_REQUIRED' && {
+    authRequest: { n: (aggregate.authRequest?.n ?? 0) + 1, at: waitingSince },
   };
-  return { ...control, generation, state, ...asked, ...authAsked };
+  return { ...aggregate, generation, state, ...inputRequest, ...authRequest };
 }
 
 /** Nobody has spoken in a new turn. What belongs to an earlier one is dropped by its turn, so nothing of it need be remembered. */
-function nextTurn({ steps: _steps, ...control }: TaskControl, { turn, message }: MessageReceived): TaskControl {
-  return { ...control, turn, messageIds: [...control.messageIds, message.messageId], producers: {}, lanes: {}, calls: {} };
+function nextTurn({ steps: _steps, ...aggregate }: TaskAggregate, { turn, message }: MessageReceived): TaskAggregate {
+  return { ...aggregate, turn, messageIds: [...aggregate.messageIds, message.messageId], producers: {}, lanes: {}, calls: {} };
 }
 
 function opened(lane: LaneState | undefined, fact: LaneOpened): LaneState {
@@ -78,9 +78,9 @@ function withChunk(lanes: Record<string, LaneState>, fact: ArtifactUpdated): Rec
   const lane = lanes[fact.lane];
   // A whole artifact in one event is no lane: it is not remembered.
   if (lane === undefined && fact.event.artifactUpdate.lastChunk === true) return lanes;
-  const { artifact, n, cut, ...owner } = lane ?? laneOf(fact);
-  const folded = fact.chunk ?? { n, cut };
-  const next = { ...owner, n: folded.n, ...(folded.cut !== undefined && { cut: folded.cut }) };
+  const { artifact, n, splitOffset, ...owner } = lane ?? laneOf(fact);
+  const folded = fact.chunk ?? { n, splitOffset };
+  const next = { ...owner, n: folded.n, ...(folded.splitOffset !== undefined && { splitOffset: folded.splitOffset }) };
   if (fact.event.artifactUpdate.lastChunk === true) return { ...lanes, [fact.lane]: { ...next, phase: 'closed' } };
   return { ...lanes, [fact.lane]: { ...next, ...(artifact && { artifact }), phase: 'open' } };
 }

@@ -1,6 +1,12 @@
 export { artifactIdOf } from './artifact-id.ts';
-export type { AgentItem, ClientItem, DropReason, Item, TextRun } from './commands.ts';
-export { DROP_REASONS } from './commands.ts';
+export type {
+  AgentCommand,
+  ClientCommand,
+  Command,
+  RejectionReason,
+  TextRun,
+} from './commands.ts';
+export { REJECTION_REASONS } from './commands.ts';
 export { AUTH_TIMEOUT, decide, INPUT_TIMEOUT } from './decide.ts';
 export { ROOT_AGENT, rootProducer, SUPERVISOR } from './decide-agent.ts';
 export type { Decision } from './decision.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Fact, FactRecord, TaskControl } from '@hopline/events';
+import type { Fact, FactRecord, TaskAggregate } from '@hopline/events';
 import { evolve } from './evolve.ts';
 import { project } from './project.ts';
 import { projectRecord } from './project-record.ts';
@@ -30,8 +30,8 @@ const status = (generation: number, state: 'TASK_STATE_WORKING' | 'TASK_STATE_CO
 const working = status(2, 'TASK_STATE_WORKING');
 const completed = status(3, 'TASK_STATE_COMPLETED');
 
-const recordOf = (control: TaskControl, facts: Fact[]): FactRecord => ({ v: 1, facts, control, first: 0 });
-const controlOf = (facts: Fact[]): TaskControl => facts.reduce(evolve, undefined as TaskControl | undefined)!;
+const recordOf = (aggregate: TaskAggregate, facts: Fact[]): FactRecord => ({ v: 1, facts, aggregate, startSeq: 0 });
+const controlOf = (facts: Fact[]): TaskAggregate => facts.reduce(evolve, undefined as TaskAggregate | undefined)!;
 
 test('a record is folded fact by fact, and the view after each is told', () => {
   const facts = [created, working];
@@ -50,8 +50,8 @@ test('a record is folded fact by fact, and the view after each is told', () => {
 });
 
 test('a log whose beginning is gone is folded from what its oldest record says of the task', () => {
-  const control = controlOf([created, working, completed]);
-  const view = projectRecord(undefined, recordOf(control, [completed]));
+  const aggregate = controlOf([created, working, completed]);
+  const view = projectRecord(undefined, recordOf(aggregate, [completed]));
   assert.deepEqual(
     [view.task.id, view.task.contextId, view.task.status.state, view.generation],
     ['t', 'c', 'TASK_STATE_COMPLETED', 3],

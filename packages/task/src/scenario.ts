@@ -1,25 +1,25 @@
 import type { Message } from '@hopline/a2a';
-import type { AgentInput, Fact, LaneArtifact, Producer, Profile, Role, TaskControl } from '@hopline/events';
-import type { DropReason, Item } from './commands.ts';
+import type { AgentInput, Fact, LaneArtifact, Producer, Profile, Role, TaskAggregate } from '@hopline/events';
+import type { Command, RejectionReason } from './commands.ts';
 import { decide } from './decide.ts';
 import { evolve } from './evolve.ts';
 import { project, type TaskView } from './project.ts';
 
 /** For tests: a task as a story. Every item is decided at the next tick of a clock that the story owns. */
 export class Scenario {
-  control: TaskControl | undefined;
+  aggregate: TaskAggregate | undefined;
   view: TaskView | undefined;
   readonly facts: Fact[] = [];
-  readonly dropped: DropReason[] = [];
+  readonly dropped: RejectionReason[] = [];
   #at = 1_000;
 
-  when(item: Item): this {
+  when(item: Command): this {
     this.#at += 10;
-    const decision = decide(this.control, item, this.#at);
-    if (decision.dropped !== undefined) this.dropped.push(decision.dropped);
+    const decision = decide(this.aggregate, item, this.#at);
+    if (decision.rejected !== undefined) this.dropped.push(decision.rejected);
     for (const fact of decision.facts) {
       this.facts.push(fact);
-      this.control = evolve(this.control, fact);
+      this.aggregate = evolve(this.aggregate, fact);
       this.view = project(this.view, fact);
     }
     return this;
@@ -43,7 +43,7 @@ export class Scenario {
   }
 
   text(from: Producer, lane: string, text: string, last = false): this {
-    const chunk = { first: 1, last: 1, count: 1, n: 1, why: 'ready', heldMs: 0, firstAt: 0, lastAt: 0 };
+    const chunk = { firstSeq: 1, lastSeq: 1, count: 1, n: 1, reason: 'ready', heldMs: 0, firstAt: 0, lastAt: 0 };
     return this.when({ kind: 'run', from, lane, text, last, n: 1, chunk });
   }
 

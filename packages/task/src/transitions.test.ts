@@ -63,7 +63,9 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.constant((story: Scenario) => story.text(agent(), 'a', 'x')) },
   {
     weight: 1,
-    arbitrary: fc.integer({ min: 0, max: 9 }).map(question => (story: Scenario) => story.when({ kind: 'timeout', question })),
+    arbitrary: fc
+      .integer({ min: 0, max: 9 })
+      .map(question => (story: Scenario) => story.when({ kind: 'timeout', request: question })),
   },
   { weight: 1, arbitrary: fc.constant((story: Scenario) => story.when({ kind: 'lost', from: supervisor() })) },
 );
@@ -125,8 +127,8 @@ const waiting = () =>
 
 test('S3-8 a question that waited too long fails its task, retryably and with the reason', () => {
   const story = waiting();
-  const question = story.control!.asked!.n;
-  story.when({ kind: 'timeout', question });
+  const question = story.aggregate!.inputRequest!.n;
+  story.when({ kind: 'timeout', request: question });
   assert.deepEqual(story.events(), ['task', 'working', 'input_required', 'failed']);
   assert.deepEqual(story.view?.task.metadata, { reason: INPUT_TIMEOUT, retryable: true });
   story.message('too late', 'm2');
@@ -135,7 +137,7 @@ test('S3-8 a question that waited too long fails its task, retryably and with th
 
 test('S3-8 an answer that came before wins, also where the agent has asked anew since', () => {
   const story = waiting();
-  const timeout = { kind: 'timeout', question: story.control!.asked!.n } as const;
+  const timeout = { kind: 'timeout', request: story.aggregate!.inputRequest!.n } as const;
   story.message('that one', 'm2').when(timeout);
   story.says(supervisor(1, 2), { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message }).when(timeout);
   assert.deepEqual(story.events(), ['task', 'working', 'input_required', 'working', 'input_required']);
@@ -146,21 +148,21 @@ test('credentials that never came fail the task, retryably and with the reason; 
   const needing = () =>
     new Scenario().message('hello').says(supervisor(), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message });
   const story = needing();
-  story.when({ kind: 'timeout', question: 1 }).when({ kind: 'auth-timeout', question: 2 });
+  story.when({ kind: 'timeout', request: 1 }).when({ kind: 'auth-timeout', request: 2 });
   assert.deepEqual(story.dropped, ['not waiting', 'not waiting']);
-  story.when({ kind: 'auth-timeout', question: story.control!.authAsked!.n });
+  story.when({ kind: 'auth-timeout', request: story.aggregate!.authRequest!.n });
   assert.deepEqual(story.events(), ['task', 'working', 'auth_required', 'failed']);
   assert.deepEqual(story.view?.task.metadata, { reason: AUTH_TIMEOUT, retryable: true });
 
   const again = needing().says(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
-  again.when({ kind: 'auth-timeout', question: 1 });
+  again.when({ kind: 'auth-timeout', request: 1 });
   again.says(supervisor(), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message });
-  again.when({ kind: 'auth-timeout', question: 1 });
+  again.when({ kind: 'auth-timeout', request: 1 });
   assert.deepEqual(again.dropped, ['not waiting', 'not waiting']);
-  assert.deepEqual(again.control?.authAsked?.n, 2);
+  assert.deepEqual(again.aggregate?.authRequest?.n, 2);
   again.says(supervisor(), { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message });
-  again.when({ kind: 'auth-timeout', question: 2 });
-  const { asked, state } = again.control!;
+  again.when({ kind: 'auth-timeout', request: 2 });
+  const { inputRequest: asked, state } = again.aggregate!;
   assert.deepEqual(
     [asked?.n, state],
     [1, 'TASK_STATE_INPUT_REQUIRED'],
@@ -171,25 +173,25 @@ test('credentials that never came fail the task, retryably and with the reason; 
 test('who asks for credentials again while the task waits for them gives it no more time; who went on in between does', () => {
   const needs = { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message } as const;
   const story = new Scenario().message('hello').says(supervisor(), needs);
-  const { at } = story.control!.authAsked!;
+  const { at } = story.aggregate!.authRequest!;
   story.says(supervisor(), needs).says(supervisor(), needs);
-  assert.deepEqual(story.control?.authAsked, { n: 3, at });
-  assert.ok(story.control.at > at, 'time has passed');
-  story.when({ kind: 'auth-timeout', question: 2 });
+  assert.deepEqual(story.aggregate?.authRequest, { n: 3, at });
+  assert.ok(story.aggregate.at > at, 'time has passed');
+  story.when({ kind: 'auth-timeout', request: 2 });
   assert.deepEqual(story.dropped, ['not waiting'], 'the newest need is the one that is meant');
   story.says(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' }).says(supervisor(), needs);
-  assert.equal(story.control?.authAsked?.n, 4);
-  assert.ok(story.control.authAsked.at > at);
+  assert.equal(story.aggregate?.authRequest?.n, 4);
+  assert.ok(story.aggregate.authRequest.at > at);
 });
 
 test('a need of credentials from before it was counted waits on: nothing says when it began', () => {
   const story = new Scenario()
     .message('hello')
     .says(supervisor(), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message });
-  const { authAsked: _authAsked, ...before } = story.control!;
-  story.control = before;
-  story.when({ kind: 'auth-timeout', question: 1 });
-  assert.deepEqual([story.dropped, story.control?.state], [['not waiting'], 'TASK_STATE_AUTH_REQUIRED']);
+  const { authRequest: _authAsked, ...before } = story.aggregate!;
+  story.aggregate = before;
+  story.when({ kind: 'auth-timeout', request: 1 });
+  assert.deepEqual([story.dropped, story.aggregate?.state], [['not waiting'], 'TASK_STATE_AUTH_REQUIRED']);
 });
 
 test('S3-5 C-14 a called agent may need credentials and go on by itself; what else it says of the task is not its business', () => {

@@ -59,11 +59,11 @@ export interface HopMetrics {
   /** Tasks that reached a terminal state; `reason` is the state. */
   readonly tasksEnded: CounterOf<Agent & Reason>;
   /** Push notifications; `reason` is the outcome. */
-  readonly pushes: CounterOf<Reason>;
+  readonly webhookDeliveries: CounterOf<Reason>;
   /** Push notifications that had failed before and were sent again. */
-  readonly pushRetries: CounterOf<Reason>;
+  readonly webhookRetries: CounterOf<Reason>;
   /** Webhooks that are told nothing more: `reason` is the last failure. */
-  readonly pushesGivenUp: CounterOf<Reason>;
+  readonly webhooksAbandoned: CounterOf<Reason>;
   /** SSE streams open now. */
   readonly openStreams: GaugeOf<Reason>;
   /** Tasks worked on now. */
@@ -125,9 +125,9 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     deadLetters: counter(METRIC.deadLetters, '{message}', 'Work given up after the last delivery'),
     viewersCut: counter(METRIC.viewersCut, '{stream}', 'Streams cut by the server'),
     tasksEnded: counter(METRIC.tasksEnded, '{task}', 'Tasks by terminal state'),
-    pushes: counter(METRIC.pushes, '{notification}', 'Push notifications by outcome'),
-    pushRetries: counter(METRIC.pushRetries, '{notification}', 'Push notifications tried again'),
-    pushesGivenUp: counter(METRIC.pushesGivenUp, '{webhook}', 'Webhooks given up'),
+    webhookDeliveries: counter(METRIC.webhookDeliveries, '{notification}', 'Push notifications by outcome'),
+    webhookRetries: counter(METRIC.webhookRetries, '{notification}', 'Push notifications tried again'),
+    webhooksAbandoned: counter(METRIC.webhooksAbandoned, '{webhook}', 'Webhooks given up'),
     openStreams: gauge(METRIC.openStreams, '{stream}', 'SSE streams open now'),
     activeTasks: gauge(METRIC.activeTasks, '{task}', 'Tasks worked on now'),
     ownedShards: gauge(METRIC.ownedShards, '{shard}', 'Shards owned now'),

@@ -1,5 +1,5 @@
 import { LIMITS } from '@hopline/a2a-server';
-import { DOOR_SETTINGS, withDoorChecked } from '@hopline/endpoint';
+import { ENDPOINT_SETTINGS, withEndpointChecked } from '@hopline/endpoint';
 import { PROFILES } from '@hopline/events';
 import { type Config, defineServiceConfig, type Setting } from '@hopline/lifecycle';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
@@ -54,7 +54,7 @@ const INGRESS_SETTINGS = {
     unit: 'bytes',
     doc: 'Bytes that may wait for one slow client before it is cut; it resumes by its cursor.',
   },
-  HOPLINE_HEARTBEAT_MS: {
+  HOPLINE_SSE_HEARTBEAT_MS: {
     type: 'integer',
     default: LIMITS.heartbeatMs,
     min: 1_000,
@@ -64,7 +64,7 @@ const INGRESS_SETTINGS = {
   },
 } as const satisfies Record<string, Setting>;
 
-const declared = defineServiceConfig({ ...LOG_SETTINGS, ...DOOR_SETTINGS, ...INGRESS_SETTINGS });
+const declared = defineServiceConfig({ ...LOG_SETTINGS, ...ENDPOINT_SETTINGS, ...INGRESS_SETTINGS });
 
 /** Settings of ingress. */
-export const ingressConfig: Config<(typeof declared)['settings']> = withCardChecked(withDoorChecked(declared));
+export const ingressConfig: Config<(typeof declared)['settings']> = withCardChecked(withEndpointChecked(declared));

@@ -1,5 +1,5 @@
 import { type DialectName, type JsonObject, outputModesOf } from '@hopline/a2a';
-import type { DoorOptions } from '@hopline/a2a-server';
+import type { A2AServerOptions } from '@hopline/a2a-server';
 import {
   type AgentCard,
   type AgentCardSettings,
@@ -43,7 +43,7 @@ export type CardSources = {
 };
 
 /** What the card says that the door does. */
-type Offers = Pick<DoorOptions, 'streaming' | 'extensions' | 'push' | 'outputModes' | 'extendedCard'>;
+type Offers = Pick<A2AServerOptions, 'streaming' | 'extensions' | 'push' | 'outputModes' | 'extendedCard'>;
 
 /** The public card, and what the door behind it offers: of one making, so that neither says more than the other. */
 export function ingressCard(options: IngressCardOptions, sources: CardSources): { card: PublishedCard; offers: Offers } {

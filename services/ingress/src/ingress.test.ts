@@ -28,7 +28,7 @@ async function openIngress(t: TestContext, { publicUrl, card, auth, tenants, grp
     description: 'ArgoCD',
     url: '',
     skills: [{ id: 'version', name: 'Version', description: 'Shows it', tags: [] }],
-    beat: 1,
+    heartbeat: 1,
   });
   const health = createHealth();
   health.started([{ name: 'log', check: () => log.check() }]);

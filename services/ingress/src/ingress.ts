@@ -1,7 +1,7 @@
 import { Cors, registerA2A, serverOptions } from '@hopline/a2a-http';
-import { LIMITS, type Limits, openDoor } from '@hopline/a2a-server';
+import { createA2AServer, LIMITS, type Limits } from '@hopline/a2a-server';
 import type { AgentInterface } from '@hopline/agent-card';
-import type { Authenticator, CorsRules, DoorTls } from '@hopline/endpoint';
+import type { Authenticator, CorsRules, EndpointTls } from '@hopline/endpoint';
 import type { Profile } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import { LiveAgents, type Log } from '@hopline/log';
@@ -24,7 +24,7 @@ export type IngressDeps = {
   webhooks: WebhookRules;
   limits: Partial<Limits>;
   /** Absent: HTTP. */
-  tls?: DoorTls | undefined;
+  tls?: EndpointTls | undefined;
   /** Absent: pages of other origins cannot use the door. */
   cors?: CorsRules | undefined;
   /** Absent: nobody is asked who they are. */
@@ -62,7 +62,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const authenticate = auth && { authenticate: auth.authenticate };
   const webhookProblem = (webhook: string) => webhookUrlProblem(webhook, deps.webhooks);
   const own = { log, role: 'supervisor', profile, logger, metrics, limits } as const;
-  const door = openDoor({ ...own, ...offers, webhookProblem, ...authenticate });
+  const door = createA2AServer({ ...own, ...offers, webhookProblem, ...authenticate });
   registerA2A(app, door, { card, cors });
   const publicCard = async () => (await card.current()).card;
   // Loaded where it is used: its library takes 20 MB and 60 ms.

@@ -30,7 +30,7 @@ await runService({
         bodyBytesMax: settings.HOPLINE_BODY_BYTES_MAX,
         streamsMax: settings.HOPLINE_STREAMS_MAX,
         viewerBufferBytesMax: settings.HOPLINE_VIEWER_BUFFER_BYTES_MAX,
-        heartbeatMs: settings.HOPLINE_HEARTBEAT_MS,
+        heartbeatMs: settings.HOPLINE_SSE_HEARTBEAT_MS,
       },
       webhooks: webhookRules(settings),
       auth,

@@ -173,9 +173,12 @@ test('S4-44 what was carried forward in several parts is told to its end by a no
   const seqs: number[] = [];
   for (const [index, fact] of facts.entries()) {
     const carried = { part: index + 1, last: index === facts.length - 1, facts: [fact] };
-    const first = carried.last ? seqs[0]! : record.first;
+    const first = carried.last ? seqs[0]! : record.startSeq;
     const expected = seqs.at(-1) ?? seq;
-    seqs.push((await log.facts.append({ ...record, facts: [], first, carried }, { expected, id: `carry ${index}` })).seq);
+    seqs.push(
+      (await log.facts.append({ ...record, facts: [], startSeq: first, copied: carried }, { expected, id: `carry ${index}` }))
+        .seq,
+    );
   }
   const told = facts.findIndex(fact => 'generation' in fact && fact.generation === 3);
   const stop = new AbortController();

@@ -1,6 +1,6 @@
 import { type DialectName, isTerminal } from '@hopline/a2a';
 import { eventOf, type Fact, isSameOwner, isVisible, type Owner, type VisibleFact } from '@hopline/events';
-import { beginningOf, type FactLog, fromBeginning, type StoredFacts } from '@hopline/log';
+import { type FactLog, fromStart, type StoredFacts, startSeqOf } from '@hopline/log';
 import { projectRecord, type TaskView } from '@hopline/task';
 import { merged, type Pending } from './pending.ts';
 import { FORMS } from './webhook-body.ts';
@@ -91,14 +91,14 @@ export class Backlog {
   async #read(): Promise<void> {
     const { taskId, dialect, seq } = this.#start;
     const last = await this.#facts.last(taskId);
-    const before = last === undefined ? 0 : beginningOf(last) - 1;
+    const before = last === undefined ? 0 : startSeqOf(last) - 1;
     const after = FORMS[dialect].needsHistory ? before : Math.max(before, seq - 1);
-    for await (const stored of fromBeginning(await this.#facts.follow(taskId, after, this.#signal))) {
+    for await (const stored of fromStart(await this.#facts.follow(taskId, after, this.#signal))) {
       // A client that makes its own task ids may have asked before there was a task (S3-23), and the task become another client's.
-      this.#foreign = !isSameOwner(this.#start.owner, stored.record.control.owner);
+      this.#foreign = !isSameOwner(this.#start.owner, stored.record.aggregate.owner);
       if (this.#foreign) return;
       this.#add(stored);
-      this.#ended = isTerminal(stored.record.control.state);
+      this.#ended = isTerminal(stored.record.aggregate.state);
       this.#notify();
       if (this.#ended) return;
       while (this.#full && !this.#signal.aborted) await this.#changed.promise;

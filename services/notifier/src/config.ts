@@ -1,5 +1,5 @@
 import { defineServiceConfig } from '@hopline/lifecycle';
-import { BEAT_MS, LEASE_MS } from '@hopline/log/shard-leases';
+import { HEARTBEAT_INTERVAL_MS, LEASE_MS } from '@hopline/log/shard-leases';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { WEBHOOK_SETTINGS } from '@hopline/webhook-guard';
 
@@ -45,7 +45,7 @@ export const notifierConfig = defineServiceConfig({
     unit: 'ms',
     doc: 'Upper edge of every wait. A webhook that sends Retry-After is waited for up to an hour.',
   },
-  HOPLINE_WEBHOOK_GIVE_UP_MS: {
+  HOPLINE_WEBHOOK_ABANDON_AFTER_MS: {
     type: 'integer',
     default: 86_400_000,
     min: 1_000,
@@ -53,7 +53,7 @@ export const notifierConfig = defineServiceConfig({
     unit: 'ms',
     doc: 'A webhook that has taken nothing for this long is given up, however few attempts were made.',
   },
-  HOPLINE_WEBHOOK_LANES_MAX: {
+  HOPLINE_WEBHOOK_WORKERS_MAX: {
     type: 'integer',
     default: 2_000,
     min: 1,
@@ -82,9 +82,9 @@ export const notifierConfig = defineServiceConfig({
     unit: 'ms',
     doc: 'A notifier that was silent for this long loses its shards to the others.',
   },
-  HOPLINE_BEAT_MS: {
+  HOPLINE_LEASE_HEARTBEAT_MS: {
     type: 'integer',
-    default: BEAT_MS,
+    default: HEARTBEAT_INTERVAL_MS,
     min: 50,
     max: 10_000,
     unit: 'ms',

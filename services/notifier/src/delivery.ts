@@ -135,13 +135,13 @@ class Delivery {
       return outcome === 'parked' ? 'parked' : 'stopped';
     }
     hop.set({ [ATTR.httpStatus]: outcome.status });
-    if (failures > 0) metrics.pushRetries.add(1);
+    if (failures > 0) metrics.webhookRetries.add(1);
     if (outcome.kind === 'failed') {
       hop.fail(outcome.reason);
       return this.#failed(outcome);
     }
     hop.end();
-    metrics.pushes.add(1, { reason: 'delivered' });
+    metrics.webhookDeliveries.add(1, { reason: 'delivered' });
     metrics.logToWebhook.recordMs(now() - pending.at);
     if (failures > 0) logger.info({ task_id: config.taskId, host, attempt: failures + 1 }, 'the webhook answers again');
     return undefined;
@@ -195,7 +195,7 @@ class Delivery {
     const failures = progress.value.failures + 1;
     const failingSince = progress.value.failingSince ?? now();
     const next = retryAt({ failures, failingSince, chance, retryAfterMs }, retry, now());
-    metrics.pushes.add(1, { reason });
+    metrics.webhookDeliveries.add(1, { reason });
     await progress.failed({ failures, failingSince, retryAt: next });
     const fields = { task_id: config.taskId, host, reason, code, status, attempt: failures };
     if (next !== undefined) {
@@ -203,7 +203,7 @@ class Delivery {
         logger.info({ ...fields, delay_ms: Math.round(next - now()) }, 'a webhook does not take a notification');
       return { retryAt: next };
     }
-    metrics.pushesGivenUp.add(1, { reason });
+    metrics.webhooksAbandoned.add(1, { reason });
     logger.warn(
       { ...fields, generation: progress.value.generation, age_ms: Math.round(now() - failingSince) },
       'a webhook is given up',

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { backoffMs, type Log, LogConflict } from '@hopline/log';
-import { BEAT_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
+import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { Resolve, WebhookRules } from '@hopline/webhook-guard';
 import { type DeliveryContext, deliver } from './delivery.ts';
@@ -94,15 +94,15 @@ function leasesOf(deps: NotifierDeps, configs: OwnedConfigs, lanes: Lanes): Shar
     keys: { member: 'notifier', shard: 'notifier-shard' },
     shards: log.shards,
     instance: `${deps.instance}-${randomUUID().slice(0, 8)}`,
-    beatMs: deps.beatMs ?? BEAT_MS,
+    heartbeatMs: deps.beatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
-    acquired: shard => {
+    startShard: shard => {
       logger.info({ shard }, 'shard acquired');
       metrics.ownedShards.add(1);
       configs.acquire(shard);
     },
-    released: async shard => {
+    stopShard: async shard => {
       metrics.ownedShards.add(-1);
       configs.release(shard);
       await lanes.release(shard, RELEASE_MS_MAX);
@@ -110,6 +110,6 @@ function leasesOf(deps: NotifierDeps, configs: OwnedConfigs, lanes: Lanes): Shar
       return 0;
     },
     checkpointOf: () => 0,
-    fault: error => logger.warn({ err: error }, 'lease round failed'),
+    onError: error => logger.warn({ err: error }, 'lease round failed'),
   });
 }

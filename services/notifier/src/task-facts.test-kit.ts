@@ -1,5 +1,5 @@
 import type { StreamResponse, TaskState } from '@hopline/a2a';
-import type { Fact, Owner, TaskControl } from '@hopline/events';
+import type { Fact, Owner, TaskAggregate } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { evolve } from '@hopline/task';
 
@@ -8,9 +8,9 @@ export class TaskFacts {
   readonly taskId: string;
   readonly #log: Log;
   readonly #owner: Owner | undefined;
-  #control: TaskControl | undefined;
+  #aggregate: TaskAggregate | undefined;
   #seq = 0;
-  #first = 0;
+  #startSeq = 0;
 
   constructor(log: Log, taskId: string, owner?: Owner) {
     this.#log = log;
@@ -38,13 +38,13 @@ export class TaskFacts {
 
   async status(state: TaskState): Promise<void> {
     const event = { statusUpdate: { ...this.#ids, status: { state } } };
-    await this.#store({ kind: 'status.changed', at: Date.now(), generation: this.#control!.generation + 1, event });
+    await this.#store({ kind: 'status.changed', at: Date.now(), generation: this.#aggregate!.generation + 1, event });
   }
 
   /** A piece of text; the first one opens its lane. */
   async text(text: string, lastChunk = false): Promise<void> {
     const artifact = { artifactId: 'a', name: 'response', parts: [{ text }] };
-    const append = this.#control!.lanes.a?.phase === 'open';
+    const append = this.#aggregate!.lanes.a?.phase === 'open';
     const lane = {
       kind: 'lane.opened',
       at: Date.now(),
@@ -53,19 +53,19 @@ export class TaskFacts {
       artifact: { name: 'response' },
       attempt: 1,
     } as const;
-    if (this.#control!.lanes.a === undefined) await this.#store(lane);
+    if (this.#aggregate!.lanes.a === undefined) await this.#store(lane);
     const event: Extract<StreamResponse, { artifactUpdate: unknown }> = {
       artifactUpdate: { ...this.#ids, artifact, append, lastChunk },
     };
-    const generation = this.#control!.generation + 1;
+    const generation = this.#aggregate!.generation + 1;
     await this.#store({ kind: 'artifact.updated', at: Date.now(), generation, event, lane: 'a', producer: 'agent', attempt: 1 });
   }
 
   async #store(fact: Fact): Promise<void> {
-    this.#control = evolve(this.#control, fact);
-    const record = { v: 1 as const, facts: [fact], control: this.#control, first: this.#first };
+    this.#aggregate = evolve(this.#aggregate, fact);
+    const record = { v: 1 as const, facts: [fact], aggregate: this.#aggregate, startSeq: this.#startSeq };
     const { seq } = await this.#log.facts.append(record, { expected: this.#seq, id: `${this.taskId}:${this.#seq}` });
     this.#seq = seq;
-    this.#first ||= seq;
+    this.#startSeq ||= seq;
   }
 }

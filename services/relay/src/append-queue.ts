@@ -1,9 +1,9 @@
 import type { Producer } from '@hopline/events';
-import type { Item, TextRun } from '@hopline/task';
+import type { Command, TextRun } from '@hopline/task';
 
 /** An item that waits for its append, with what it marks as folded. */
 export type Queued = {
-  item: Item;
+  item: Command;
   /** Raw sequence of the oldest and newest record in it. */
   firstSeq: number;
   /** Set by non-text inputs: everything of the producer up to ordinal `n` is folded with this item. */
@@ -22,7 +22,7 @@ const ITEM_OVERHEAD_UNITS = 512;
  * Items in the order in which they must become facts. While an append is in flight, runs of the same lane that meet here become one:
  * load makes chunks larger by itself. In pass-through (event cost 0) they stay apart: a frame for each token is what was asked for (S1-27).
  */
-export class FoldQueue {
+export class AppendQueue {
   #items: Queued[] = [];
   #size = 0;
 
@@ -44,7 +44,7 @@ export class FoldQueue {
     return oldest;
   }
 
-  push(item: Item, firstSeq: number, mark?: Queued['mark']): void {
+  push(item: Command, firstSeq: number, mark?: Queued['mark']): void {
     const size = ITEM_OVERHEAD_UNITS + unitsOf(item);
     this.#size += size;
     this.#items.push({ item, firstSeq, mark, size });
@@ -53,7 +53,7 @@ export class FoldQueue {
   pushRun(run: TextRun, unitsMax: number): void {
     const last = this.#items.at(-1);
     if (
-      run.chunk.why !== PASS_THROUGH &&
+      run.chunk.reason !== PASS_THROUGH &&
       last?.item.kind === 'run' &&
       sameLane(last.item, run) &&
       !last.item.last &&
@@ -63,7 +63,7 @@ export class FoldQueue {
       last.size += run.text.length;
       this.#size += run.text.length;
     } else {
-      this.push(run, run.chunk.first);
+      this.push(run, run.chunk.firstSeq);
     }
   }
 
@@ -90,10 +90,10 @@ export class FoldQueue {
     let size = 0;
     let count = 0;
     for (const { item, size: more } of this.#items) {
-      if (count > 0 && (size + more > unitsMax || item.kind === 'carry')) break;
+      if (count > 0 && (size + more > unitsMax || item.kind === 'copy-forward')) break;
       size += more;
       count++;
-      if (item.kind === 'carry') break;
+      if (item.kind === 'copy-forward') break;
     }
     const taken = this.#items.slice(0, count);
     this.#items = this.#items.slice(count);
@@ -103,7 +103,7 @@ export class FoldQueue {
 }
 
 /** Whatever the kind: two messages, or two data parts, of half a record's size each do not fit into one record. */
-function unitsOf(item: Item): number {
+function unitsOf(item: Command): number {
   if (item.kind === 'run') return item.text.length;
   return 'input' in item ? JSON.stringify(item.input).length : 0;
 }
@@ -113,7 +113,7 @@ function sameLane(a: TextRun, b: TextRun): boolean {
 }
 
 function merged(a: TextRun, b: TextRun): TextRun {
-  const { first, count, heldMs, firstAt, firstTrace } = a.chunk;
+  const { firstSeq: first, count, heldMs, firstAt, firstTrace } = a.chunk;
   const chunk = {
     ...b.chunk,
     first,

@@ -1,5 +1,5 @@
 /** Raw sequences below which the shard's checkpoint must stay: something that follows from them has not happened yet. */
-export class CheckpointHolds {
+export class CheckpointBarriers {
   readonly #held = new Map<number, number>();
 
   hold(seq: number): void {

@@ -1,6 +1,6 @@
 import { DEFAULT_SETTINGS, EVENT_COST_MS_MAX, HOLD_MS_MAX } from '@hopline/coalesce';
 import { type Config, ConfigError, defineServiceConfig, type Settings } from '@hopline/lifecycle';
-import { BEAT_MS, LEASE_MS } from '@hopline/log/shard-leases';
+import { HEARTBEAT_INTERVAL_MS, LEASE_MS } from '@hopline/log/shard-leases';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 
 /**
@@ -43,9 +43,9 @@ const declared = defineServiceConfig({
     unit: 'ms',
     doc: 'A relay that was silent for this long loses its shards: the bound on how long text stands still after its death.',
   },
-  HOPLINE_BEAT_MS: {
+  HOPLINE_LEASE_HEARTBEAT_MS: {
     type: 'integer',
-    default: BEAT_MS,
+    default: HEARTBEAT_INTERVAL_MS,
     min: 50,
     max: 10_000,
     unit: 'ms',
@@ -67,7 +67,7 @@ const declared = defineServiceConfig({
     unit: 'ms',
     doc: 'A task that waits for credentials (auth-required) fails after this: its agent waits with it, and takes a slot meanwhile.',
   },
-  HOPLINE_CARRY_AFTER_MS: {
+  HOPLINE_COPY_FORWARD_AFTER_MS: {
     type: 'integer',
     optional: true,
     min: 100,
@@ -84,13 +84,17 @@ export const relayConfig: Config<RelaySettings> = {
   ...declared,
   load: env => {
     const settings = declared.load(env);
-    if (carryAfterMs(settings) >= settings.HOPLINE_TASKS_AGE_MS)
-      throw new ConfigError(['HOPLINE_CARRY_AFTER_MS must be less than HOPLINE_TASKS_AGE_MS: later there is nothing to carry']);
+    if (copyForwardAfterMs(settings) >= settings.HOPLINE_TASKS_AGE_MS)
+      throw new ConfigError([
+        'HOPLINE_COPY_FORWARD_AFTER_MS must be less than HOPLINE_TASKS_AGE_MS: later there is nothing to carry',
+      ]);
     return settings;
   },
 };
 
 /** Half of the retention leaves a relay that was away for days the other half. */
-export function carryAfterMs(settings: Pick<Settings<RelaySettings>, 'HOPLINE_CARRY_AFTER_MS' | 'HOPLINE_TASKS_AGE_MS'>): number {
-  return settings.HOPLINE_CARRY_AFTER_MS ?? settings.HOPLINE_TASKS_AGE_MS / 2;
+export function copyForwardAfterMs(
+  settings: Pick<Settings<RelaySettings>, 'HOPLINE_COPY_FORWARD_AFTER_MS' | 'HOPLINE_TASKS_AGE_MS'>,
+): number {
+  return settings.HOPLINE_COPY_FORWARD_AFTER_MS ?? settings.HOPLINE_TASKS_AGE_MS / 2;
 }

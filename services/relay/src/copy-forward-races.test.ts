@@ -14,17 +14,20 @@ const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal'
 type Taken = Map<string, number>;
 
 /** `taken`: counts the inputs that have come to their task, by kind. */
-function relayOn(log: MemoryLog, { carryAfterMs, taken }: { carryAfterMs?: number; taken?: Taken } = {}): Promise<Relay> {
+function relayOn(
+  log: MemoryLog,
+  { copyForwardAfterMs, taken }: { copyForwardAfterMs?: number; taken?: Taken } = {},
+): Promise<Relay> {
   const add = (count: number, { kind, reason }: { kind?: string; reason?: string } = {}) => {
     if (kind !== undefined && reason === 'taken') taken?.set(kind, (taken.get(kind) ?? 0) + count);
   };
   const metrics = new Proxy({}, { get: () => ({ add, recordMs() {} }) }) as HopMetrics;
   const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 262_144 };
-  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, beatMs: 30, carryAfterMs });
+  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, beatMs: 30, copyForwardAfterMs });
 }
 
 async function say(log: MemoryLog, from: 'client' | 'relay', input: ClientInput | RelayInput, id: string): Promise<void> {
-  await log.inputs.say('t', { v: 1, at: Date.now(), from, input } as Parameters<typeof log.inputs.say>[1], { id });
+  await log.inputs.append('t', { v: 1, at: Date.now(), from, input } as Parameters<typeof log.inputs.append>[1], { id });
 }
 
 const message = (messageId: string): ClientInput => ({
@@ -58,7 +61,7 @@ async function until(log: MemoryLog, met: (record: FactRecord) => boolean): Prom
 }
 
 const carriedAfter = (log: MemoryLog, since: number) =>
-  until(log, ({ carried, since: carriedAt = 0 }) => carried?.last === true && carriedAt > since);
+  until(log, ({ copied: carried, startStoredAt: carriedAt = 0 }) => carried?.last === true && carriedAt > since);
 
 /** Begins a task of several parts that waits for its client, without a relay left. Resolves with `since`. */
 async function waitingTask(log: MemoryLog): Promise<number> {
@@ -68,7 +71,7 @@ async function waitingTask(log: MemoryLog): Promise<number> {
   await agentSays(agent(log, 1), OPENS, ...texts, ASKS);
   await reached(async () => (await log.tasks.get('t'))?.value.state === 'TASK_STATE_INPUT_REQUIRED');
   await relay.stop();
-  return (await log.facts.last('t'))!.record.since!;
+  return (await log.facts.last('t'))!.record.startStoredAt!;
 }
 
 async function die(own: MemoryLog, relay: Relay): Promise<void> {
@@ -83,11 +86,11 @@ test('S4-44 a relay that dies after a carry, before the index knows of it, leave
   const since = await waitingTask(log);
   const own = log.another();
   own.tasks.put = () => new Promise(() => {});
-  const dead = await relayOn(own, { carryAfterMs: CARRY_AFTER_MS });
+  const dead = await relayOn(own, { copyForwardAfterMs: CARRY_AFTER_MS });
   const { record } = await carriedAfter(log, since);
   await die(own, dead);
-  const relay = await relayOn(log.another(), { carryAfterMs: CARRY_AFTER_MS });
-  await carriedAfter(log, record.since!);
+  const relay = await relayOn(log.another(), { copyForwardAfterMs: CARRY_AFTER_MS });
+  await carriedAfter(log, record.startStoredAt!);
   await relay.stop();
 });
 
@@ -101,7 +104,7 @@ test('S4-44 what is stored with a carry does not say that the carry has happened
   const held = Promise.withResolvers<void>();
   const died = Promise.withResolvers<void>();
   own.facts.append = async (record, options) => {
-    if (record.carried === undefined) {
+    if (record.copied === undefined) {
       await held.promise;
       return append(record, options);
     }
@@ -112,7 +115,7 @@ test('S4-44 what is stored with a carry does not say that the carry has happened
   const dead = await relayOn(own, { taken });
   // While the message is stored, the carry and what the agent says wait together.
   await say(log, 'client', message('m2'), 't:msg:m2');
-  await say(log, 'relay', { kind: 'carry', since }, `t:carry:${since}`);
+  await say(log, 'relay', { kind: 'copy-forward', startStoredAt: since }, `t:copy-forward:${since}`);
   await agentSays(agent(log, 2), OPENS, { kind: 'text', lane: 'a', tokens: ['more'] });
   await reached(() => taken.get('text') === 1);
   held.resolve();
@@ -134,13 +137,13 @@ test('promise 1: half of a surrogate pair waits for its other half while somethi
   const [high, low] = ['\ud83d', '\ude00'];
   await agentSays(writer, OPENS, { kind: 'text', lane: 'a', tokens: [high] });
   await reached(() => taken.get('text') === 1);
-  const { since } = (await log.facts.last('t'))!.record;
-  await say(log, 'relay', { kind: 'carry', since: since! }, `t:carry:${since}`);
-  await say(log, 'relay', { kind: 'timeout', question: 1 }, 't:timeout:1');
+  const { startStoredAt: since } = (await log.facts.last('t'))!.record;
+  await say(log, 'relay', { kind: 'copy-forward', startStoredAt: since! }, `t:copy-forward:${since}`);
+  await say(log, 'relay', { kind: 'timeout', request: 1 }, 't:timeout:1');
   await say(log, 'client', message('m1'), 'said once more, after the duplicate window');
   await reached(() => taken.get('message') === 2);
   await agentSays(writer, { kind: 'text', lane: 'a', tokens: [low] }, COMPLETES);
-  await until(log, ({ control }) => control.state === 'TASK_STATE_COMPLETED');
+  await until(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
   const texts: string[] = [];
   for await (const { record } of log.facts.read('t', 1))
     for (const fact of record.facts)
@@ -162,12 +165,12 @@ test('a relay that has let its shard go carries no further part of a task that i
   let relay: Relay | undefined;
   own.facts.append = async (record, options) => {
     const stored = await append(record, options);
-    if (record.carried === undefined) return stored;
-    parts.push(record.carried.part);
-    if (record.carried.part === 1) await relay!.stop().then(stopped.resolve);
+    if (record.copied === undefined) return stored;
+    parts.push(record.copied.part);
+    if (record.copied.part === 1) await relay!.stop().then(stopped.resolve);
     return stored;
   };
-  relay = await relayOn(own, { carryAfterMs: CARRY_AFTER_MS });
+  relay = await relayOn(own, { copyForwardAfterMs: CARRY_AFTER_MS });
   await stopped.promise;
   await new Promise(resolve => setTimeout(resolve, 50));
   assert.deepEqual(parts, [1]);

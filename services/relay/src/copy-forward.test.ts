@@ -12,15 +12,15 @@ const LONG = 'x'.repeat(100 * 1024);
 const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
 const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 
-function relayOn(log: MemoryLog, carryAfterMs?: number): Promise<Relay> {
+function relayOn(log: MemoryLog, copyForwardAfterMs?: number): Promise<Relay> {
   const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 262_144 };
-  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, beatMs: 30, carryAfterMs });
+  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, beatMs: 30, copyForwardAfterMs });
 }
 
 async function message(log: MemoryLog, messageId: string): Promise<void> {
   const said = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
   const input = { kind: 'message', message: said, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
-  await log.inputs.say('t', { v: 1, at: Date.now(), from: 'client', input }, { id: `t:msg:${messageId}` });
+  await log.inputs.append('t', { v: 1, at: Date.now(), from: 'client', input }, { id: `t:msg:${messageId}` });
 }
 
 async function agentSays(log: MemoryLog, turn: number, ...inputs: AgentInput[]): Promise<void> {
@@ -47,7 +47,7 @@ async function until(log: MemoryLog, met: (record: FactRecord) => boolean): Prom
 }
 
 const carriedAfter = (log: MemoryLog, since: number) =>
-  until(log, ({ carried, since: carriedAt = 0 }) => carried?.last === true && carriedAt > since);
+  until(log, ({ copied: carried, startStoredAt: carriedAt = 0 }) => carried?.last === true && carriedAt > since);
 
 async function factsOf(log: MemoryLog): Promise<Fact[]> {
   const facts: Fact[] = [];
@@ -60,7 +60,7 @@ async function waitingTask(log: MemoryLog): Promise<Fact[]> {
   const relay = await relayOn(log.another());
   await message(log, 'm1');
   await agentSays(log, 1, ...answer('a', LONG, LONG, LONG), ASKS);
-  await until(log, ({ control }) => control.state === 'TASK_STATE_INPUT_REQUIRED');
+  await until(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_INPUT_REQUIRED');
   while ((await log.tasks.get('t'))?.value.state !== 'TASK_STATE_INPUT_REQUIRED')
     await new Promise(resolve => setTimeout(resolve, 5));
   await relay.stop();
@@ -74,18 +74,18 @@ test('S4-44 a task that goes on is carried forward again and again, though its f
   const facts = await waitingTask(log);
   const relay = await relayOn(log.another(), CARRY_AFTER_MS);
   const first = await carriedAfter(log, 0);
-  assert.ok(first.record.carried!.part > 1, 'several parts');
-  log.expire('facts', 't', first.record.first);
+  assert.ok(first.record.copied!.part > 1, 'several parts');
+  log.expire('facts', 't', first.record.startSeq);
   assert.deepEqual(await factsOf(log), facts);
-  const second = await carriedAfter(log, first.record.since!);
-  assert.ok(second.record.since! - first.record.since! >= CARRY_AFTER_MS);
-  assert.ok(second.record.first > first.seq);
-  log.expire('facts', 't', second.record.first);
+  const second = await carriedAfter(log, first.record.startStoredAt!);
+  assert.ok(second.record.startStoredAt! - first.record.startStoredAt! >= CARRY_AFTER_MS);
+  assert.ok(second.record.startSeq > first.seq);
+  log.expire('facts', 't', second.record.startSeq);
   assert.deepEqual(await factsOf(log), facts);
 
   await message(log, 'm2');
   await agentSays(log, 2, ...answer('b', 'done'), COMPLETES);
-  const end = await until(log, ({ control }) => control.state === 'TASK_STATE_COMPLETED');
+  const end = await until(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
   const all = await factsOf(log);
   assert.deepEqual(all.slice(0, facts.length), facts);
   assert.deepEqual(all.at(-1), end.record.facts.at(-1));
@@ -107,7 +107,7 @@ test('what has ended is not carried forward, and without the setting nothing is'
   assert.equal((await newestOf(log)).seq, before.seq);
   await message(log, 'm2');
   await agentSays(log, 2, COMPLETES);
-  const end = await until(log, ({ control }) => control.state === 'TASK_STATE_COMPLETED');
+  const end = await until(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
   await idle.stop();
   const relay = await relayOn(log.another(), CARRY_AFTER_MS);
   await new Promise(resolve => setTimeout(resolve, CARRY_AFTER_MS * 2));
@@ -124,7 +124,7 @@ test('a relay that dies between two parts leaves the task as it was; the next on
   const append = own.facts.append.bind(own.facts);
   const died = Promise.withResolvers<void>();
   own.facts.append = async (record, options) => {
-    if (record.carried?.part !== 2) return append(record, options);
+    if (record.copied?.part !== 2) return append(record, options);
     died.resolve();
     return new Promise(() => {});
   };
@@ -132,11 +132,11 @@ test('a relay that dies between two parts leaves the task as it was; the next on
   await died.promise;
   await own.close();
   void dead.stop().catch(() => {});
-  assert.equal((await newestOf(log)).record.carried?.part, 1);
+  assert.equal((await newestOf(log)).record.copied?.part, 1);
   assert.deepEqual(await factsOf(log), facts);
   const relay = await relayOn(log.another(), CARRY_AFTER_MS);
   const { record } = await carriedAfter(log, 0);
-  log.expire('facts', 't', record.first);
+  log.expire('facts', 't', record.startSeq);
   assert.deepEqual(await factsOf(log), facts);
   await relay.stop();
 });
@@ -145,9 +145,9 @@ test('a log written before tasks were carried forward is carried forward at once
   const log = createMemoryLog();
   const facts = await waitingTask(log);
   const { seq, record } = await newestOf(log);
-  const { since: _since, ...old } = { ...record, facts: [], first: record.first || seq };
+  const { startStoredAt: _since, ...old } = { ...record, facts: [], first: record.startSeq || seq };
   await log.facts.append(old, { expected: seq, id: 'old' });
-  const { since: _entry, ...entry } = (await log.tasks.get('t'))!.value;
+  const { startStoredAt: _entry, ...entry } = (await log.tasks.get('t'))!.value;
   await log.tasks.put('t', entry);
   const relay = await relayOn(log.another(), 3_600_000);
   await carriedAfter(log, 0);
@@ -155,7 +155,7 @@ test('a log written before tasks were carried forward is carried forward at once
   await relay.stop();
 });
 
-test('a fact that no record can hold beside the grown control state is not carried forward, and nothing else is held up', {
+test('a fact that no record can hold beside the grown aggregate is not carried forward, and nothing else is held up', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -164,15 +164,15 @@ test('a fact that no record can hold beside the grown control state is not carri
   const append = own.facts.append.bind(own.facts);
   const { RecordTooLarge } = await import('@hopline/log');
   own.facts.append = async (record, options) => {
-    if (record.carried !== undefined) throw new RecordTooLarge('too large');
+    if (record.copied !== undefined) throw new RecordTooLarge('too large');
     return append(record, options);
   };
   const relay = await relayOn(own, CARRY_AFTER_MS);
-  const since = async () => (await log.tasks.get('t'))?.value.since ?? 0;
+  const since = async () => (await log.tasks.get('t'))?.value.startStoredAt ?? 0;
   const before = await since();
   while ((await since()) === before) await new Promise(resolve => setTimeout(resolve, 5));
   await message(log, 'm2');
-  await until(log, ({ control }) => control.turn === 2);
+  await until(log, ({ aggregate }) => aggregate.turn === 2);
   assert.deepEqual((await factsOf(log)).slice(0, facts.length), facts);
   await relay.stop();
 });

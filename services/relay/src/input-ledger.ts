@@ -1,5 +1,5 @@
 import { type AgentInput, type AgentRecord, type ClientInput, ordinalsOf, type RelayInput } from '@hopline/events';
-import type { Item } from '@hopline/task';
+import type { Command } from '@hopline/task';
 
 export type InputKind = (ClientInput | AgentInput | RelayInput)['kind'];
 
@@ -10,7 +10,7 @@ export type InputKind = (ClientInput | AgentInput | RelayInput)['kind'];
 export type Outcome = 'taken' | 'accepted' | 'dropped' | 'repeated' | 'abandoned';
 
 /** What became of the inputs of one task in one relay, by kind; each token counts. */
-export class Books {
+export class InputLedger {
   readonly #note: (kind: InputKind, outcome: Outcome, count: number) => void;
   readonly #open = new Map<InputKind, number>();
 
@@ -38,7 +38,7 @@ export class Books {
     return inputs.reduce((sum, input) => sum + ordinalsOf(input), 0);
   }
 
-  decided(item: Item, isDropped: boolean): void {
+  decided(item: Command, isDropped: boolean): void {
     if (item.kind === 'lost') return;
     const kind = item.kind === 'run' ? 'text' : 'input' in item ? item.input.kind : item.kind;
     this.settle(kind, isDropped ? 'dropped' : 'accepted', item.kind === 'run' ? item.chunk.count : 1);

@@ -41,14 +41,14 @@ test('promise 1: what fits into a record alone is stored, however much of it wai
   const append = own.facts.append.bind(own.facts);
   const held = Promise.withResolvers<void>();
   own.facts.append = async (record, options) => {
-    if (record.control.generation > 1) await held.promise;
+    if (record.aggregate.generation > 1) await held.promise;
     return append(record, options);
   };
   const { metrics, taken } = counting();
   const relay = await createRelay({ log: own, instance: 'relay', coalesce, metrics, logger });
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
   const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
-  await log.inputs.say('t', { v: 1, at: Date.now(), from: 'client', input }, { id: 't:msg:m' });
+  await log.inputs.append('t', { v: 1, at: Date.now(), from: 'client', input }, { id: 't:msg:m' });
   const writer = createInputWriter(log.inputs, {
     taskId: 't',
     producer: { id: 'agent', agent: 'echo', turn: 1, attempt: 1 },
@@ -63,7 +63,7 @@ test('promise 1: what fits into a record alone is stored, however much of it wai
   const names: (string | undefined)[] = [];
   for await (const { record } of await log.facts.follow('t', 0, new AbortController().signal)) {
     for (const fact of record.facts) if (fact.kind === 'artifact.updated') names.push(fact.event.artifactUpdate.artifact.name);
-    const { state } = record.control;
+    const { state } = record.aggregate;
     assert.notEqual(state, 'TASK_STATE_FAILED');
     if (state === 'TASK_STATE_COMPLETED') break;
   }
@@ -83,7 +83,7 @@ test('promise 5: a shard whose tasks cannot be read reads no more inputs than ma
       n,
       inputs: [file('f', units)],
     };
-    await log.inputs.say('t', record, { id: `t:${n}` });
+    await log.inputs.append('t', record, { id: `t:${n}` });
   }
   const own = log.another();
   const answered = Promise.withResolvers<void>();

@@ -1,6 +1,6 @@
 import { runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
-import { carryAfterMs, relayConfig } from './config.ts';
+import { copyForwardAfterMs, relayConfig } from './config.ts';
 import { createRelay } from './relay.ts';
 
 await runService({
@@ -21,10 +21,10 @@ await runService({
       metrics: telemetry.metrics,
       logger,
       leaseMs: settings.HOPLINE_LEASE_MS,
-      beatMs: settings.HOPLINE_BEAT_MS,
+      beatMs: settings.HOPLINE_LEASE_HEARTBEAT_MS,
       inputTimeoutMs: settings.HOPLINE_INPUT_TIMEOUT_MS,
       authTimeoutMs: settings.HOPLINE_AUTH_REQUIRED_TIMEOUT_MS,
-      carryAfterMs: carryAfterMs(settings),
+      copyForwardAfterMs: copyForwardAfterMs(settings),
     });
     return {
       checks: [{ name: 'log', check: () => log.check() }],

@@ -16,7 +16,7 @@ const STEP_MS = 10;
 async function begun(log: MemoryLog): Promise<InputWriter> {
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
   const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
-  await log.inputs.say('t', { v: 1, at: Date.now(), from: 'client', input }, { id: 't:msg:m' });
+  await log.inputs.append('t', { v: 1, at: Date.now(), from: 'client', input }, { id: 't:msg:m' });
   const writer = createInputWriter(log.inputs, { taskId: 't', producer: { id: 'agent', agent: 'echo', turn: 1, attempt: 1 } });
   writer.add({ kind: 'open', lane: 'a', artifact: { name: 'a' } });
   await writer.flush();
@@ -25,7 +25,7 @@ async function begun(log: MemoryLog): Promise<InputWriter> {
 
 async function ended(log: MemoryLog, state: string): Promise<void> {
   for await (const { record } of await log.facts.follow('t', 0, new AbortController().signal))
-    if (record.control.state === state) return;
+    if (record.aggregate.state === state) return;
 }
 
 /** Whether the shard's checkpoint comes to the newest input within two seconds. */
@@ -60,7 +60,7 @@ for (const when of ['before', 'after'] as const) {
       await writer.flush();
       await ended(log, 'TASK_STATE_FAILED');
     } else {
-      await log.inputs.say('t', { v: 1, at: Date.now(), from: 'client', input: { kind: 'cancel' } }, { id: 't:cancel' });
+      await log.inputs.append('t', { v: 1, at: Date.now(), from: 'client', input: { kind: 'cancel' } }, { id: 't:cancel' });
       await ended(log, 'TASK_STATE_CANCELED');
       writer.token('a', HALF);
       await writer.flush();

@@ -23,7 +23,7 @@ export type Taken = {
  * Where the tokens held for one lane came from: the coalescer only counts them. One entry per record, not per token.
  * A lane here is one lane of one producer's attempt, so that a stranger's tokens never mix with the owner's.
  */
-export class HeldTokens {
+export class PendingTokens {
   readonly from: Producer;
   readonly lane: string;
   readonly #held: Held[] = [];

@@ -19,7 +19,7 @@ const relayOn = (log: MemoryLog, settings = coalesce): Promise<Relay> =>
 async function ask(log: MemoryLog, taskId: string): Promise<void> {
   const message = { messageId: `${taskId}-m`, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
   const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
-  await log.inputs.say(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:msg` });
+  await log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:msg` });
 }
 
 function writer(log: MemoryLog, taskId: string, attempt = 1): InputWriter {
@@ -33,7 +33,7 @@ async function records(log: MemoryLog, taskId: string): Promise<FactRecord[]> {
   const all: FactRecord[] = [];
   for await (const { record } of await log.facts.follow(taskId, 'new', stop.signal)) {
     all.push(record);
-    if (record.control.state === 'TASK_STATE_COMPLETED') stop.abort();
+    if (record.aggregate.state === 'TASK_STATE_COMPLETED') stop.abort();
   }
   return all;
 }
@@ -54,12 +54,12 @@ function assertSound(all: FactRecord[]): Fold {
   );
   const [first, ...rest] = all.flatMap(({ facts }) => facts);
   const folded = rest.reduce(evolve, evolve(undefined, first!));
-  const marks = { raw: 0, producers: {} };
-  assert.deepEqual({ ...folded, ...marks }, { ...all.at(-1)!.control, ...marks });
+  const marks = { foldedSeq: 0, producers: {} };
+  assert.deepEqual({ ...folded, ...marks }, { ...all.at(-1)!.aggregate, ...marks });
   return fold;
 }
 
-test('a record carries all a new owner needs: control is the fold of the facts', async () => {
+test('a record carries all a new owner needs: aggregate is the fold of the facts', async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log);
   const seen = records(log, 't1');
@@ -81,7 +81,7 @@ test('inputs that were removed before they were read fail the task: a text with 
   await ask(log, 't1');
   const producer: Producer = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
   const say = (n: number, inputs: AgentInput[]) =>
-    log.inputs.say('t1', { v: 1, at: Date.now(), from: producer, n, inputs }, { id: `t1:${n}` });
+    log.inputs.append('t1', { v: 1, at: Date.now(), from: producer, n, inputs }, { id: `t1:${n}` });
   await say(1, [{ kind: 'open', lane: 'a', artifact: { name: 'response' } }]);
   await say(2, [{ kind: 'text', lane: 'a', tokens: ['one '] }]);
   await say(4, [{ kind: 'text', lane: 'a', tokens: ['three'] }]);
@@ -236,7 +236,7 @@ test('promise 1: half of a surrogate pair that waits for the other half survives
   await out.flush();
   for (let stored = false; !stored; ) {
     await new Promise(resolve => setTimeout(resolve, 2));
-    for await (const { record } of log.facts.read('t1', 1)) stored ||= record.control.producers.agent?.n === 5;
+    for await (const { record } of log.facts.read('t1', 1)) stored ||= record.aggregate.producers.agent?.n === 5;
   }
   await own.close();
   void dead.stop().catch(() => {});
@@ -265,7 +265,7 @@ test('a message that makes a first record larger than the log takes is dropped a
   const relay = await createRelay({ log: log.another(), ...options });
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x'.repeat(3_700) }] };
   const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
-  await log.inputs.say('large', { v: 1, at: Date.now(), from: 'client', input }, { id: 'large:msg' });
+  await log.inputs.append('large', { v: 1, at: Date.now(), from: 'client', input }, { id: 'large:msg' });
   const stop = new AbortController();
   const next = (await log.facts.follow('small', 'new', stop.signal))[Symbol.asyncIterator]();
   await ask(log, 'small');

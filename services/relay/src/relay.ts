@@ -3,11 +3,11 @@ import { isTerminal } from '@hopline/a2a';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import { isVisible } from '@hopline/events';
 import { type Log, LogConflict } from '@hopline/log';
-import { BEAT_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
+import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { Shard, type ShardContext } from './shard.ts';
 import { IndexWrites, sideEffects } from './side-effects.ts';
-import { authTimeout, carryingForward, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
+import { authTimeout, copyForwardRule, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
 
 export type RelayDeps = {
   log: Log;
@@ -23,7 +23,7 @@ export type RelayDeps = {
   /** How long a task may wait for credentials, milliseconds; absent: for ever. */
   authTimeoutMs?: number | undefined;
   /** Age of the beginning of an open task at which it is carried forward, milliseconds; absent: never. */
-  carryAfterMs?: number | undefined;
+  copyForwardAfterMs?: number | undefined;
 };
 
 export type Relay = {
@@ -48,17 +48,17 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     keys: { member: 'relay', shard: 'shard' },
     shards: log.shards,
     instance: identity,
-    beatMs: deps.beatMs ?? BEAT_MS,
+    heartbeatMs: deps.beatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
-    acquired: (index, checkpoint) => {
+    startShard: (index, checkpoint) => {
       logger.info({ shard: index, raw_seq: checkpoint }, 'shard acquired');
       metrics.ownedShards.add(1);
       const shard = new Shard(index, checkpoint, { ...context, failed: error => failed(index, error) });
       running.set(index, shard);
       shard.start();
     },
-    released: async index => {
+    stopShard: async index => {
       const shard = running.get(index);
       if (shard === undefined) return 0;
       running.delete(index);
@@ -68,7 +68,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
       return shard.checkpoint;
     },
     checkpointOf: index => running.get(index)?.checkpoint ?? 0,
-    fault: error => logger.warn({ err: error }, 'lease round failed'),
+    onError: error => logger.warn({ err: error }, 'lease round failed'),
   });
 
   function failed(index: number, error: unknown): void {
@@ -81,11 +81,11 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   }
 
   await leases.start();
-  const { inputTimeoutMs, authTimeoutMs, carryAfterMs } = deps;
+  const { inputTimeoutMs, authTimeoutMs, copyForwardAfterMs } = deps;
   const rules = [
     ...(inputTimeoutMs === undefined ? [] : [inputTimeout(inputTimeoutMs)]),
     ...(authTimeoutMs === undefined ? [] : [authTimeout(authTimeoutMs)]),
-    ...(carryAfterMs === undefined ? [] : [carryingForward(carryAfterMs)]),
+    ...(copyForwardAfterMs === undefined ? [] : [copyForwardRule(copyForwardAfterMs)]),
   ];
   const deadlines = new TaskDeadlines({ log, rules, owns: shard => running.has(shard), now, logger });
   return {

@@ -7,7 +7,7 @@ const entry = (generation: number): TaskIndexEntry => ({
   contextId: 'c',
   role: 'supervisor',
   state: 'TASK_STATE_WORKING',
-  first: 1,
+  startSeq: 1,
   generation,
   at: generation,
 });

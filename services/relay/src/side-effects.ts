@@ -1,5 +1,5 @@
 import { isTerminal, type Message, type Metadata } from '@hopline/a2a';
-import type { TaskControl, TraceCarrier, Work } from '@hopline/events';
+import type { TaskAggregate, TraceCarrier, Work } from '@hopline/events';
 import type { Log, TaskIndexEntry } from '@hopline/log';
 import type { StoredStep } from './pipeline-context.ts';
 
@@ -40,40 +40,49 @@ export function sideEffects(
   trace: TraceCarrier,
 ): Promise<void> | undefined {
   const effects: Promise<unknown>[] = [];
-  const { facts, control, again } = step;
+  const { facts, aggregate, again } = step;
   for (const fact of facts) {
     if (fact.kind === 'task.created')
-      effects.push(requestWork(log, control, 1, fact.event.task.history!.at(-1)!, fact.request, trace));
-    if (fact.kind === 'message.received') effects.push(requestWork(log, control, fact.turn, fact.message, fact.request, trace));
+      effects.push(requestWork(log, aggregate, 1, fact.event.task.history!.at(-1)!, fact.request, trace));
+    if (fact.kind === 'message.received') effects.push(requestWork(log, aggregate, fact.turn, fact.message, fact.request, trace));
   }
   const message = again?.message;
-  const newest = message !== undefined && control.messageIds.at(-1) === message.message.messageId;
-  if (newest && !isTerminal(control.state))
-    effects.push(requestWork(log, control, control.turn, message.message, message.metadata, trace));
+  const newest = message !== undefined && aggregate.messageIds.at(-1) === message.message.messageId;
+  if (newest && !isTerminal(aggregate.state))
+    effects.push(requestWork(log, aggregate, aggregate.turn, message.message, message.metadata, trace));
   const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
   if (again !== undefined || status !== undefined) {
-    effects.push(index.put(control.taskId, indexEntry(step, status?.at ?? control.at)));
+    effects.push(index.put(aggregate.taskId, indexEntry(step, status?.at ?? aggregate.at)));
   }
   return effects.length === 0 ? undefined : Promise.all(effects).then(() => undefined);
 }
 
-function indexEntry({ control, first, since }: StoredStep, at: number): TaskIndexEntry {
-  const { contextId, role, state, generation, owner } = control;
-  const entry: TaskIndexEntry = { contextId, role, state, first, since, generation, at, ...(owner && { owner }) };
-  const asked = state === 'TASK_STATE_INPUT_REQUIRED' ? control.asked : undefined;
-  const authAsked = state === 'TASK_STATE_AUTH_REQUIRED' ? control.authAsked : undefined;
-  return { ...entry, ...(asked && { asked }), ...(authAsked && { authAsked }) };
+function indexEntry({ aggregate, startSeq, startStoredAt }: StoredStep, at: number): TaskIndexEntry {
+  const { contextId, role, state, generation, owner } = aggregate;
+  const entry: TaskIndexEntry = {
+    contextId,
+    role,
+    state,
+    startSeq,
+    startStoredAt,
+    generation,
+    at,
+    ...(owner && { owner }),
+  };
+  const asked = state === 'TASK_STATE_INPUT_REQUIRED' ? aggregate.inputRequest : undefined;
+  const authRequest = state === 'TASK_STATE_AUTH_REQUIRED' ? aggregate.authRequest : undefined;
+  return { ...entry, ...(asked && { inputRequest: asked }), ...(authRequest && { authRequest }) };
 }
 
 async function requestWork(
   log: Pick<Log, 'work'>,
-  control: TaskControl,
+  aggregate: TaskAggregate,
   turn: number,
   message: Message,
   metadata: Metadata | undefined,
   trace: TraceCarrier,
 ): Promise<void> {
-  const { taskId, contextId, profile, role, owner } = control;
+  const { taskId, contextId, profile, role, owner } = aggregate;
   const work: Work = { v: 1, taskId, contextId, turn, profile, message, ...(owner && { owner }), ...(metadata && { metadata }) };
   await log.work.request(role, work, { id: `${taskId}:${turn}`, trace });
 }

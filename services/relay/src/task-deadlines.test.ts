@@ -35,7 +35,7 @@ function relayOn(
 async function message(log: MemoryLog, taskId: string, messageId: string): Promise<void> {
   const said = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
   const input = { kind: 'message', message: said, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
-  await log.inputs.say(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:msg:${messageId}` });
+  await log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:msg:${messageId}` });
 }
 
 async function agentSays(log: MemoryLog, taskId: string, turn: number, ...inputs: AgentInput[]): Promise<void> {
@@ -48,7 +48,7 @@ async function agentSays(log: MemoryLog, taskId: string, turn: number, ...inputs
 async function ask(log: MemoryLog, taskId: string): Promise<FactRecord> {
   await message(log, taskId, 'm1');
   await agentSays(log, taskId, 1, { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message: QUESTION });
-  return until(log, taskId, ({ control }) => control.state === 'TASK_STATE_INPUT_REQUIRED');
+  return until(log, taskId, ({ aggregate }) => aggregate.state === 'TASK_STATE_INPUT_REQUIRED');
 }
 
 async function until(log: MemoryLog, taskId: string, met: (record: FactRecord) => boolean): Promise<FactRecord> {
@@ -62,19 +62,19 @@ async function kill(own: MemoryLog, relay: Relay): Promise<void> {
   void relay.stop().catch(() => {});
 }
 
-const ended = (log: MemoryLog, taskId: string) => until(log, taskId, ({ control }) => control.state === 'TASK_STATE_FAILED');
+const ended = (log: MemoryLog, taskId: string) => until(log, taskId, ({ aggregate }) => aggregate.state === 'TASK_STATE_FAILED');
 
-async function indexed(log: MemoryLog, taskId: string, what: 'asked' | 'authAsked' = 'asked'): Promise<void> {
+async function indexed(log: MemoryLog, taskId: string, what: 'inputRequest' | 'authRequest' = 'inputRequest'): Promise<void> {
   while ((await log.tasks.get(taskId))?.value[what] === undefined) await new Promise(resolve => setTimeout(resolve, 5));
 }
 
 test('S3-8 a task whose client does not answer fails when the time is over, not before', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log, TIMEOUT_MS);
-  const { control } = await ask(log, 't1');
+  const { aggregate } = await ask(log, 't1');
   const { facts } = await ended(log, 't1');
   const [end] = facts;
-  assert.ok(end?.kind === 'status.changed' && end.at - control.asked!.at >= TIMEOUT_MS);
+  assert.ok(end?.kind === 'status.changed' && end.at - aggregate.inputRequest!.at >= TIMEOUT_MS);
   assert.deepEqual(end.event.statusUpdate.metadata, { reason: 'input timeout', retryable: true });
   assert.equal((await log.tasks.get('t1'))?.value.state, 'TASK_STATE_FAILED');
   await relay.stop();
@@ -84,14 +84,14 @@ test('S3-8 the deadline outlives every relay: another one, started after it, end
   const log = createMemoryLog();
   const own = log.another();
   const dead = await relayOn(own, TIMEOUT_MS);
-  const { control } = await ask(log, 't1');
+  const { aggregate } = await ask(log, 't1');
   await indexed(log, 't1');
   await kill(own, dead);
   await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS));
-  assert.equal((await log.facts.last('t1'))?.record.control.state, 'TASK_STATE_INPUT_REQUIRED');
+  assert.equal((await log.facts.last('t1'))?.record.aggregate.state, 'TASK_STATE_INPUT_REQUIRED');
   const relay = await relayOn(log.another(), TIMEOUT_MS);
   const { facts } = await ended(log, 't1');
-  assert.ok(facts[0]!.at - control.asked!.at >= TIMEOUT_MS);
+  assert.ok(facts[0]!.at - aggregate.inputRequest!.at >= TIMEOUT_MS);
   await relay.stop();
 });
 
@@ -106,10 +106,10 @@ test('S3-8 an answer stored before the deadline wins, though every relay was awa
   await message(log, 't1', 'm2');
   await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS));
   const relay = await relayOn(log.another(), TIMEOUT_MS);
-  await until(log, 't1', ({ control }) => control.turn === 2);
+  await until(log, 't1', ({ aggregate }) => aggregate.turn === 2);
   await agentSays(log, 't1', 2, { kind: 'status', state: 'TASK_STATE_COMPLETED' });
-  const { control } = await until(log, 't1', record => isTerminal(record.control.state));
-  assert.equal(control.state, 'TASK_STATE_COMPLETED');
+  const { aggregate } = await until(log, 't1', record => isTerminal(record.aggregate.state));
+  assert.equal(aggregate.state, 'TASK_STATE_COMPLETED');
   await relay.stop();
 });
 
@@ -120,9 +120,9 @@ test('S4-13 without the setting a task waits, also across relays', { timeout: 20
   await first.stop();
   const second = await relayOn(log.another(), undefined);
   await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS * 2));
-  assert.equal((await log.facts.last('t1'))?.record.control.state, 'TASK_STATE_INPUT_REQUIRED');
+  assert.equal((await log.facts.last('t1'))?.record.aggregate.state, 'TASK_STATE_INPUT_REQUIRED');
   await message(log, 't1', 'm2');
-  await until(log, 't1', ({ control }) => control.turn === 2 && control.state === 'TASK_STATE_WORKING');
+  await until(log, 't1', ({ aggregate }) => aggregate.turn === 2 && aggregate.state === 'TASK_STATE_WORKING');
   await second.stop();
 });
 
@@ -130,7 +130,7 @@ test('S4-13 without the setting a task waits, also across relays', { timeout: 20
 async function needAuth(log: MemoryLog, taskId: string): Promise<FactRecord> {
   await message(log, taskId, 'm1');
   await agentSays(log, taskId, 1, { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: QUESTION });
-  return until(log, taskId, ({ control }) => control.state === 'TASK_STATE_AUTH_REQUIRED');
+  return until(log, taskId, ({ aggregate }) => aggregate.state === 'TASK_STATE_AUTH_REQUIRED');
 }
 
 test('a task that gets no credentials fails when their time is over, not before, and by no other relay than one that lives', {
@@ -139,17 +139,17 @@ test('a task that gets no credentials fails when their time is over, not before,
   const log = createMemoryLog();
   const own = log.another();
   const dead = await relayOn(own, undefined, [], TIMEOUT_MS);
-  const { control } = await needAuth(log, 't1');
-  await indexed(log, 't1', 'authAsked');
+  const { aggregate } = await needAuth(log, 't1');
+  await indexed(log, 't1', 'authRequest');
   await kill(own, dead);
   await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS));
-  assert.equal((await log.facts.last('t1'))?.record.control.state, 'TASK_STATE_AUTH_REQUIRED');
+  assert.equal((await log.facts.last('t1'))?.record.aggregate.state, 'TASK_STATE_AUTH_REQUIRED');
   const relay = await relayOn(log.another(), undefined, [], TIMEOUT_MS);
   const [end] = (await ended(log, 't1')).facts;
-  assert.ok(end?.kind === 'status.changed' && end.at - control.authAsked!.at >= TIMEOUT_MS);
+  assert.ok(end?.kind === 'status.changed' && end.at - aggregate.authRequest!.at >= TIMEOUT_MS);
   assert.deepEqual(end.event.statusUpdate.metadata, { reason: 'auth timeout', retryable: true });
   const entry = (await log.tasks.get('t1'))?.value;
-  assert.deepEqual([entry?.state, entry?.authAsked], ['TASK_STATE_FAILED', undefined]);
+  assert.deepEqual([entry?.state, entry?.authRequest], ['TASK_STATE_FAILED', undefined]);
   await relay.stop();
 });
 
@@ -162,7 +162,7 @@ test('credentials that came in time let the task go on; the time for answers is 
   await needAuth(log, 'never');
   await new Promise(resolve => setTimeout(resolve, 2 * TIMEOUT_MS));
   for (const taskId of ['came', 'never']) {
-    assert.equal((await log.facts.last(taskId))?.record.control.state, 'TASK_STATE_AUTH_REQUIRED', 'no question waits');
+    assert.equal((await log.facts.last(taskId))?.record.aggregate.state, 'TASK_STATE_AUTH_REQUIRED', 'no question waits');
   }
   const from = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
   const goesOn = {
@@ -172,11 +172,11 @@ test('credentials that came in time let the task go on; the time for answers is 
     n: 2,
     inputs: [{ kind: 'status', state: 'TASK_STATE_WORKING' } as const],
   };
-  await log.inputs.say('came', goesOn, { id: 'goes on' });
+  await log.inputs.append('came', goesOn, { id: 'goes on' });
   const { facts } = await ended(log, 'never');
-  assert.equal((await log.facts.last('came'))?.record.control.state, 'TASK_STATE_WORKING');
-  const { control } = (await log.facts.last('never'))!.record;
-  assert.ok(facts[0]!.at - control.authAsked!.at >= 4 * TIMEOUT_MS);
+  assert.equal((await log.facts.last('came'))?.record.aggregate.state, 'TASK_STATE_WORKING');
+  const { aggregate } = (await log.facts.last('never'))!.record;
+  assert.ok(facts[0]!.at - aggregate.authRequest!.at >= 4 * TIMEOUT_MS);
   await relay.stop();
 });
 
@@ -199,7 +199,7 @@ test('S3-6 what comes after the end is dropped and counted, with its reason', { 
   const relay = await relayOn(log, undefined, counts);
   await message(log, 't1', 'm1');
   await agentSays(log, 't1', 1, { kind: 'open', lane: 'a', artifact: {} }, { kind: 'status', state: 'TASK_STATE_COMPLETED' });
-  await until(log, 't1', ({ control }) => control.state === 'TASK_STATE_COMPLETED');
+  await until(log, 't1', ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
   const before = await log.facts.last('t1');
   const from = { id: 'agent', agent: 'echo', turn: 1, attempt: 2 };
   const late: AgentInput[] = [
@@ -207,7 +207,7 @@ test('S3-6 what comes after the end is dropped and counted, with its reason', { 
     { kind: 'text', lane: 'a', tokens: ['too', ' late'] },
     { kind: 'status', state: 'TASK_STATE_FAILED' },
   ];
-  await log.inputs.say('t1', { v: 1, at: Date.now(), from, n: 1, inputs: late }, { id: 'late' });
+  await log.inputs.append('t1', { v: 1, at: Date.now(), from, n: 1, inputs: late }, { id: 'late' });
   await message(log, 't1', 'm2');
   const dropped = () => counts.filter(({ name, reason }) => name === 'inputsDropped' && reason === 'terminal');
   while (dropped().reduce((sum, { n }) => sum + n, 0) < 5) await new Promise(resolve => setTimeout(resolve, 5));

@@ -18,21 +18,23 @@ export type DeadlineRule = (entry: TaskIndexEntry) => Deadline | undefined;
 
 /** Ends a task whose client does not answer (S3-8), `timeoutMs` after the status that asks. */
 export function inputTimeout(timeoutMs: number): DeadlineRule {
-  return ({ asked }) =>
-    asked && { at: asked.at + timeoutMs, name: `timeout:${asked.n}`, input: { kind: 'timeout', question: asked.n } };
+  return ({ inputRequest: asked }) =>
+    asked && { at: asked.at + timeoutMs, name: `timeout:${asked.n}`, input: { kind: 'timeout', request: asked.n } };
 }
 
 /** Ends a task that gets no credentials, `timeoutMs` after the status that asks for them. */
 export function authTimeout(timeoutMs: number): DeadlineRule {
-  return ({ authAsked: asked }) =>
-    asked && { at: asked.at + timeoutMs, name: `auth-timeout:${asked.n}`, input: { kind: 'auth-timeout', question: asked.n } };
+  return ({ authRequest: asked }) =>
+    asked && { at: asked.at + timeoutMs, name: `auth-timeout:${asked.n}`, input: { kind: 'auth-timeout', request: asked.n } };
 }
 
 /** Has the facts of an open task stored again, `afterMs` after they were stored last (S4-44). */
-export function carryingForward(afterMs: number): DeadlineRule {
-  return ({ state, generation, since = 0 }) => {
+export function copyForwardRule(afterMs: number): DeadlineRule {
+  return ({ state, generation, startStoredAt: since = 0 }) => {
     const isOpen = generation > 0 && !isTerminal(state);
-    return isOpen ? { at: since + afterMs, name: `carry:${since}`, input: { kind: 'carry', since } } : undefined;
+    return isOpen
+      ? { at: since + afterMs, name: `copy-forward:${since}`, input: { kind: 'copy-forward', startStoredAt: since } }
+      : undefined;
   };
 }
 
@@ -125,7 +127,7 @@ export class TaskDeadlines {
     const { log, now, logger } = this.#options;
     if (!this.#isDue(taskId, name) || this.#stop.signal.aborted) return;
     try {
-      await log.inputs.say(taskId, { v: 1, at: Math.round(now()), from: 'relay', input }, { id: `${taskId}:${name}` });
+      await log.inputs.append(taskId, { v: 1, at: Math.round(now()), from: 'relay', input }, { id: `${taskId}:${name}` });
       if (this.#isDue(taskId, name)) this.#forget(taskId, name);
     } catch (error) {
       taskLogger(logger, taskId).warn({ err: error, reason: input.kind }, 'what is due could not be told');

@@ -1,5 +1,5 @@
 import { isTerminal } from '@hopline/a2a';
-import type { TaskControl, TraceCarrier } from '@hopline/events';
+import type { TaskAggregate, TraceCarrier } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
 import { ATTR, COUNT, type Hop, SPAN, startHop } from '@hopline/telemetry';
 
@@ -37,10 +37,10 @@ export class TaskHop {
     this.#hop?.count(COUNT.dropped, count);
   }
 
-  stored(control: TaskControl, events: number): void {
+  stored(aggregate: TaskAggregate, events: number): void {
     this.#hop?.count(COUNT.events, events);
-    this.#hop?.set({ [ATTR.a2aState]: control.state, [ATTR.generation]: control.generation });
-    if (isTerminal(control.state)) this.end();
+    this.#hop?.set({ [ATTR.a2aState]: aggregate.state, [ATTR.generation]: aggregate.generation });
+    if (isTerminal(aggregate.state)) this.end();
   }
 
   end(): void {

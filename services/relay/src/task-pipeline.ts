@@ -1,12 +1,19 @@
 import { isTerminal } from '@hopline/a2a';
-import { type AgentRecord, type CarryInput, codePoints, type Fact, type FactRecord, type TaskControl } from '@hopline/events';
-import { beginningOf, RecordTooLarge, type StoredFacts, type StoredInput } from '@hopline/log';
-import { type DropReason, decide, evolve, type Item } from '@hopline/task';
-import { FoldQueue, type Queued } from './append-queue.ts';
-import { CheckpointHolds } from './checkpoint-barriers.ts';
-import { type Beginning, carryForward } from './copy-forward.ts';
-import { Books } from './input-ledger.ts';
-import { Admission, knownOf } from './ordinal-deduplicator.ts';
+import {
+  type AgentRecord,
+  type CopyForwardInput,
+  codePoints,
+  type Fact,
+  type FactRecord,
+  type TaskAggregate,
+} from '@hopline/events';
+import { RecordTooLarge, type StoredFacts, type StoredInput, startSeqOf } from '@hopline/log';
+import { type Command, decide, evolve, type RejectionReason } from '@hopline/task';
+import { AppendQueue, type Queued } from './append-queue.ts';
+import { CheckpointBarriers } from './checkpoint-barriers.ts';
+import { copyForward, type TaskStart } from './copy-forward.ts';
+import { InputLedger } from './input-ledger.ts';
+import { alreadyFolded, OrdinalDeduplicator } from './ordinal-deduplicator.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 import { TaskHop } from './task-hop.ts';
 import { TaskText } from './task-text.ts';
@@ -15,7 +22,7 @@ import { failTooLarge, isTooLargeNote } from './too-large.ts';
 /** Text of one record, UTF-16 units: large enough that a burst is one append, far below the log's record limit. */
 const RECORD_TEXT_UNITS_MAX = 128 * 1024;
 
-type Step = { facts: Fact[]; control: TaskControl | undefined };
+type Step = { facts: Fact[]; aggregate: TaskAggregate | undefined };
 
 /**
  * One task in the relay: inputs in, facts out, one append in flight. It holds nothing that the log does not: a new pipeline made from the
@@ -25,14 +32,14 @@ export class TaskPipeline {
   readonly taskId: string;
   readonly #context: PipelineContext;
   readonly #hop: TaskHop;
-  readonly #admission: Admission;
-  readonly #books: Books;
+  readonly #admission: OrdinalDeduplicator;
+  readonly #books: InputLedger;
   readonly #text: TaskText;
-  readonly #queue = new FoldQueue();
-  readonly #holds = new CheckpointHolds();
-  #control: TaskControl | undefined;
+  readonly #queue = new AppendQueue();
+  readonly #holds = new CheckpointBarriers();
+  #aggregate: TaskAggregate | undefined;
   #newest: number;
-  #begins: Beginning | undefined;
+  #begins: TaskStart | undefined;
   #lastSeq: number;
   #indexed = false;
   #appending = false;
@@ -44,13 +51,13 @@ export class TaskPipeline {
   constructor(taskId: string, newest: StoredFacts | undefined, context: PipelineContext) {
     this.taskId = taskId;
     this.#context = context;
-    this.#control = newest?.record.control;
+    this.#aggregate = newest?.record.aggregate;
     this.#newest = newest?.seq ?? 0;
-    this.#begins = newest && { first: beginningOf(newest), since: newest.record.since ?? 0 };
-    this.#lastSeq = this.#control?.raw ?? 0;
+    this.#begins = newest && { startSeq: startSeqOf(newest), startStoredAt: newest.record.startStoredAt ?? 0 };
+    this.#lastSeq = this.#aggregate?.foldedSeq ?? 0;
     this.#hop = new TaskHop(taskId);
-    this.#admission = new Admission(this.#control);
-    this.#books = new Books(context.counted);
+    this.#admission = new OrdinalDeduplicator(this.#aggregate);
+    this.#books = new InputLedger(context.counted);
     this.#text = new TaskText(context.coalesce, (run, chunk) => {
       this.#hop.chunk(chunk.count, codePoints(chunk.text), chunk.heldMs);
       context.chunked(chunk, run.from.agent);
@@ -59,8 +66,8 @@ export class TaskPipeline {
     this.touchedAt = context.now();
   }
 
-  get control(): TaskControl | undefined {
-    return this.#control;
+  get aggregate(): TaskAggregate | undefined {
+    return this.#aggregate;
   }
 
   /** UTF-16 units waiting for an append. */
@@ -107,12 +114,12 @@ export class TaskPipeline {
   }
 
   /** What changes nothing (a question that was answered, a message said twice, a carry) does not part a surrogate pair whose other half is on its way. */
-  #interrupts(item: Item): boolean {
-    return item.kind !== 'carry' && decide(this.#control, item, this.#context.now()).dropped === undefined;
+  #interrupts(item: Command): boolean {
+    return item.kind !== 'copy-forward' && decide(this.#aggregate, item, this.#context.now()).rejected === undefined;
   }
 
   #due(): void {
-    const isOver = this.#control !== undefined && isTerminal(this.#control.state);
+    const isOver = this.#aggregate !== undefined && isTerminal(this.#aggregate.state);
     this.#text.due(this.#context.now(), isOver);
     this.#schedule();
     this.#pump();
@@ -120,12 +127,12 @@ export class TaskPipeline {
 
   /** An input that is folded in already is read again after a takeover: its side effects may not have happened. The task index is written once for all of them. */
   #again({ record, seq }: StoredInput): void {
-    const control = this.#control;
-    if (control === undefined) return;
+    const aggregate = this.#aggregate;
+    if (aggregate === undefined) return;
     const message = record.from === 'client' && record.input.kind === 'message' ? record.input : undefined;
     if (message === undefined && this.#indexed) return;
     this.#indexed = true;
-    this.#stored({ facts: [], control, again: { ...(message && { message }) } }, seq);
+    this.#stored({ facts: [], aggregate, again: { ...(message && { message }) } }, seq);
   }
 
   #acceptAgent(record: AgentRecord, stored: StoredInput): void {
@@ -141,7 +148,7 @@ export class TaskPipeline {
     let n = record.n;
     for (const input of record.inputs) {
       if (input.kind === 'text') {
-        const known = knownOf(record, input, n, admitted, this.#control);
+        const known = alreadyFolded(record, input, n, admitted, this.#aggregate);
         this.#books.take('text', input.tokens.length);
         this.#books.settle('text', 'repeated', known.tokens);
         this.#text.offer(record, input, n, known, stored, this.#context.now());
@@ -192,31 +199,31 @@ export class TaskPipeline {
       const oldest = Math.min(...taken.map(queued => queued.firstSeq));
       this.#holds.hold(oldest);
       await this.#append(this.#decide(taken), oldest);
-      for (const { item } of taken) if (item.kind === 'carry') await this.#carry(item, oldest);
+      for (const { item } of taken) if (item.kind === 'copy-forward') await this.#carry(item, oldest);
       this.#holds.release(oldest);
     }
   }
 
-  async #append({ facts, control }: Step, oldest: number): Promise<void> {
-    if (facts.length === 0 || control === undefined) {
-      this.#control = control;
+  async #append({ facts, aggregate }: Step, oldest: number): Promise<void> {
+    if (facts.length === 0 || aggregate === undefined) {
+      this.#aggregate = aggregate;
       return;
     }
-    const settled = { ...control, raw: Math.max(control.raw, (this.#unfolded() ?? this.#lastSeq + 1) - 1) };
-    const begins = this.#begins ?? { first: 0, since: settled.at };
+    const settled = { ...aggregate, foldedSeq: Math.max(aggregate.foldedSeq, (this.#unfolded() ?? this.#lastSeq + 1) - 1) };
+    const begins = this.#begins ?? { startSeq: 0, startStoredAt: settled.at };
     try {
-      await this.#store({ v: 1, facts, control: settled, ...begins });
+      await this.#store({ v: 1, facts, aggregate: settled, ...begins });
     } catch (error) {
       if (!(error instanceof RecordTooLarge) || isTooLargeNote(facts)) throw error;
       // A task whose first record the log does not take never begins. Doors refuse such a message; another writer's must not hold up the shard.
-      if (this.#control === undefined) this.#dropped('too large', facts.length);
-      else await this.#append(failTooLarge(this.#control, this.#context.now()), oldest);
+      if (this.#aggregate === undefined) this.#dropped('too large', facts.length);
+      else await this.#append(failTooLarge(this.#aggregate, this.#context.now()), oldest);
       return;
     }
-    const events = settled.generation - (this.#control?.generation ?? 0);
-    this.#control = settled;
-    this.#begins ??= { ...begins, first: this.#newest };
-    this.#stored({ facts, control: settled }, oldest);
+    const events = settled.generation - (this.#aggregate?.generation ?? 0);
+    this.#aggregate = settled;
+    this.#begins ??= { ...begins, startSeq: this.#newest };
+    this.#stored({ facts, aggregate: settled }, oldest);
     this.#hop.stored(settled, events);
   }
 
@@ -230,47 +237,47 @@ export class TaskPipeline {
   /**
    * A beginning that was carried forward already: then another relay did it, and this input was read again. The index may not know of it: that relay died, and without it the next carry is never due.
    */
-  async #carry({ since }: CarryInput, oldest: number): Promise<void> {
-    const [control, begins] = [this.#control, this.#begins];
-    if (control === undefined || begins === undefined || isTerminal(control.state)) return;
-    if (begins.since === since) {
-      const newest: StoredFacts = { seq: this.#newest, record: { v: 1, facts: [], control, ...begins } };
+  async #carry({ startStoredAt: since }: CopyForwardInput, oldest: number): Promise<void> {
+    const [aggregate, begins] = [this.#aggregate, this.#begins];
+    if (aggregate === undefined || begins === undefined || isTerminal(aggregate.state)) return;
+    if (begins.startStoredAt === since) {
+      const newest: StoredFacts = { seq: this.#newest, record: { v: 1, facts: [], aggregate, ...begins } };
       const at = Math.round(this.#context.now());
       const append = (record: FactRecord) => (this.#stopped ? undefined : this.#store(record));
-      const carried = await carryForward(this.#context.facts, newest, at, append);
+      const carried = await copyForward(this.#context.facts, newest, at, append);
       if (carried === 'stopped') return;
       if (carried === 'tooLarge') this.#dropped('too large', 1);
-      this.#begins = carried === 'tooLarge' ? { ...begins, since: at } : carried;
+      this.#begins = carried === 'tooLarge' ? { ...begins, startStoredAt: at } : carried;
     }
-    this.#stored({ facts: [], control, again: {} }, oldest);
+    this.#stored({ facts: [], aggregate, again: {} }, oldest);
   }
 
   #decide(taken: Queued[]): Step {
-    let control = this.#control;
+    let aggregate = this.#aggregate;
     const facts: Fact[] = [];
     for (const { item, mark } of taken) {
-      const decision = decide(control, item, this.#context.now());
-      this.#books.decided(item, decision.dropped !== undefined);
-      if (decision.dropped !== undefined) this.#dropped(decision.dropped, item.kind === 'run' ? item.chunk.count : 1);
+      const decision = decide(aggregate, item, this.#context.now());
+      this.#books.decided(item, decision.rejected !== undefined);
+      if (decision.rejected !== undefined) this.#dropped(decision.rejected, item.kind === 'run' ? item.chunk.count : 1);
       for (const fact of decision.facts) {
         facts.push(fact);
-        control = evolve(control, fact);
+        aggregate = evolve(aggregate, fact);
       }
-      if (mark !== undefined && control !== undefined && mark.from.turn === control.turn) {
+      if (mark !== undefined && aggregate !== undefined && mark.from.turn === aggregate.turn) {
         const { id, attempt } = mark.from;
-        control = { ...control, producers: { ...control.producers, [id]: { attempt, n: mark.n } } };
+        aggregate = { ...aggregate, producers: { ...aggregate.producers, [id]: { attempt, n: mark.n } } };
       }
     }
-    return { facts, control };
+    return { facts, aggregate };
   }
 
-  #dropped(reason: DropReason, count: number): void {
+  #dropped(reason: RejectionReason, count: number): void {
     this.#hop.dropped(count);
     this.#context.dropped(reason, count);
   }
 
   /** What follows from a stored step. Holds the shard's checkpoint below `seq` until it has happened. */
-  #stored(step: Pick<StoredStep, 'facts' | 'control' | 'again'>, seq: number): void {
+  #stored(step: Pick<StoredStep, 'facts' | 'aggregate' | 'again'>, seq: number): void {
     const effect = this.#context.stored({ ...step, ...this.#begins! }, this.#hop.carrier());
     if (effect === undefined) return;
     this.#holds.hold(seq);

@@ -15,14 +15,14 @@ import type { AgentInput, AgentRecord, Producer, TextInput } from '@hopline/even
 import type { StoredInput } from '@hopline/log';
 import type { TextRun } from '@hopline/task';
 import type { Known } from './ordinal-deduplicator.ts';
-import { HeldTokens, heldKey, type Taken } from './pending-tokens.ts';
+import { heldKey, PendingTokens, type Taken } from './pending-tokens.ts';
 
 export type Chunk = ChunkOf<undefined>;
 
 /** The text of one task on its way through the coalescer: tokens in, runs out, each run with the records it came from. */
 export class TaskText {
   readonly #coalescer: Coalescer<undefined>;
-  readonly #held = new Map<string, HeldTokens>();
+  readonly #held = new Map<string, PendingTokens>();
   readonly #emit: (run: TextRun, chunk: Chunk) => void;
 
   constructor(settings: CoalesceSettings, emit: (run: TextRun, chunk: Chunk) => void) {
@@ -51,7 +51,7 @@ export class TaskText {
     const key = heldKey(record.from, input.lane);
     let held = this.#held.get(key);
     if (held === undefined) {
-      held = new HeldTokens(record.from, input.lane);
+      held = new PendingTokens(record.from, input.lane);
       this.#held.set(key, held);
     }
     held.push({ seq: stored.seq, n: firstN + skip, count: input.tokens.length - skip, units, trace: stored.trace?.traceparent });
@@ -93,7 +93,7 @@ export class TaskText {
   }
 }
 
-function runOf(chunk: Chunk, { from, lane }: HeldTokens, taken: Taken): TextRun {
+function runOf(chunk: Chunk, { from, lane }: PendingTokens, taken: Taken): TextRun {
   const { firstTrace, lastTrace, first, last, n, units } = taken;
   return {
     kind: 'run',
@@ -103,12 +103,12 @@ function runOf(chunk: Chunk, { from, lane }: HeldTokens, taken: Taken): TextRun 
     last: false,
     n,
     chunk: {
-      first,
-      last,
+      firstSeq: first,
+      lastSeq: last,
       count: chunk.count,
       n,
-      ...(chunk.lastOffset !== undefined && { cut: chunk.lastOffset + units }),
-      why: chunk.reason,
+      ...(chunk.lastOffset !== undefined && { splitOffset: chunk.lastOffset + units }),
+      reason: chunk.reason,
       heldMs: Math.round(chunk.heldMs),
       firstAt: chunk.firstAtMs,
       lastAt: chunk.lastAtMs,

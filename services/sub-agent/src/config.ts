@@ -1,12 +1,12 @@
 import { OPENAI_BASE_URL_DEFAULT } from '@hopline/agent-model/limits';
-import { DOOR_SETTINGS, withDoorChecked } from '@hopline/endpoint';
+import { ENDPOINT_SETTINGS, withEndpointChecked } from '@hopline/endpoint';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { parseAgentEntry } from './agent-entry.ts';
 
 const settings = defineServiceConfig({
   ...LOG_SETTINGS,
-  ...DOOR_SETTINGS,
+  ...ENDPOINT_SETTINGS,
   HOPLINE_PORT: {
     type: 'integer',
     default: 8001,
@@ -56,7 +56,7 @@ const settings = defineServiceConfig({
 
 type SubAgentSettings = (typeof settings)['settings'];
 
-const declared: Config<SubAgentSettings> = withDoorChecked(settings);
+const declared: Config<SubAgentSettings> = withEndpointChecked(settings);
 
 /** Settings of a sub-agent. The entry is checked with them: a wrong one ends the process before anything of it runs. */
 export const subAgentConfig: Config<SubAgentSettings> = {

@@ -1,9 +1,9 @@
 import { Cors, registerA2A, serverOptions } from '@hopline/a2a-http';
-import { LIMITS, openDoor } from '@hopline/a2a-server';
+import { createA2AServer, LIMITS } from '@hopline/a2a-server';
 import { type Agent, type AgentSkill, serveAgent } from '@hopline/agent';
 import { agentCard, resumeExtension } from '@hopline/agent-card';
 import { PublishedCard } from '@hopline/agent-card/signing';
-import type { Authenticator, CorsRules, DoorTls } from '@hopline/endpoint';
+import type { Authenticator, CorsRules, EndpointTls } from '@hopline/endpoint';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import type { Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
@@ -28,7 +28,7 @@ export type SubAgentDeps = {
   /** Absent: no agent calls us. */
   webhooks?: TurnWebhooks;
   /** Absent: the door speaks HTTP. */
-  tls?: DoorTls | undefined;
+  tls?: EndpointTls | undefined;
   /** Absent: pages of other origins cannot use the door. */
   cors?: CorsRules | undefined;
   /** Absent: nobody is asked who they are. */
@@ -63,7 +63,15 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
   registerProbes(app, deps.probes);
   deps.webhooks?.register(app);
   const authenticate = auth && { authenticate: auth.authenticate };
-  const door = openDoor({ log, role: `agent.${name}`, profile: 'transparent', logger, metrics, extensions, ...authenticate });
+  const door = createA2AServer({
+    log,
+    role: `agent.${name}`,
+    profile: 'transparent',
+    logger,
+    metrics,
+    extensions,
+    ...authenticate,
+  });
   registerA2A(app, door, { card, cors });
   return {
     start: async (host, port) => {

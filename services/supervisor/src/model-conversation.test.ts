@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import type { AgentInput, Producer } from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
-import { decide, evolve, type Item } from '@hopline/task';
+import { type Command, decide, evolve } from '@hopline/task';
 import { conversation, RESULT_UNITS_MAX, readOf } from './model-conversation.ts';
 import type { ModelStep } from './model-step.ts';
 import { ANSWER_NAME, TurnView } from './turn-view.ts';
@@ -12,14 +12,14 @@ import { ANSWER_NAME, TurnView } from './turn-view.ts';
 /** A task told through the rules, as a supervisor sees it. */
 class Told {
   readonly view = new TurnView();
-  #control: StoredFacts['record']['control'] | undefined;
+  #aggregate: StoredFacts['record']['aggregate'] | undefined;
   #at = 0;
 
-  item(item: Item): this {
+  item(item: Command): this {
     this.#at += 1;
-    const { facts } = decide(this.#control, item, this.#at);
-    for (const fact of facts) this.#control = evolve(this.#control, fact);
-    this.view.apply({ seq: this.#at, record: { v: 1, facts, control: this.#control!, first: 1 } } as StoredFacts);
+    const { facts } = decide(this.#aggregate, item, this.#at);
+    for (const fact of facts) this.#aggregate = evolve(this.#aggregate, fact);
+    this.view.apply({ seq: this.#at, record: { v: 1, facts, aggregate: this.#aggregate!, startSeq: 1 } } as StoredFacts);
     return this;
   }
 
@@ -91,7 +91,7 @@ test('a failure, a stopped call, data, and a text beyond the bound are told as s
 test('a call that asked goes on under another id in the next turn: one result for the model', () => {
   const question: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'Which?' }] };
   const told = new Told().message('version?');
-  told.says('supervisor', { kind: 'step', step: '1', said: step('call-1-1-1') });
+  told.says('supervisor', { kind: 'step', step: '1', payload: step('call-1-1-1') });
   told.answers('call-1-1-1', 'Hm. ', { state: 'TASK_STATE_INPUT_REQUIRED', message: question, resume: { id: 7 } });
   told.says('supervisor', { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message: question });
   told.message('blue', 'm2');
@@ -109,7 +109,7 @@ test('a call that asked goes on under another id in the next turn: one result fo
 test('a call that waits for credentials is answered as one that asked; what ran beside it was stopped', () => {
   const told = new Told().message('version?');
   told.says('supervisor', { kind: 'status', state: 'TASK_STATE_WORKING' });
-  told.says('supervisor', { kind: 'step', step: '1', said: step('call-1-1-1', 'call-1-1-2') });
+  told.says('supervisor', { kind: 'step', step: '1', payload: step('call-1-1-1', 'call-1-1-2') });
   for (const call of ['call-1-1-1', 'call-1-1-2']) told.says('supervisor', { kind: 'call', call, agent: 'argocd' });
   const question: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'Log in.' }] };
   told.says('call-1-1-2', { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: question, resume: { id: 7 } });
@@ -129,7 +129,7 @@ test('a call that waits for credentials is answered as one that asked; what ran 
 
 test('a message that answers nobody begins anew: no step of before, and all that was said as its history', () => {
   const told = new Told().message('one');
-  told.says('supervisor', { kind: 'step', step: '1', said: step() });
+  told.says('supervisor', { kind: 'step', step: '1', payload: step() });
   told.message('two', 'm2');
   assert.equal(told.view.steps.size, 0);
   const answer: Message = { messageId: 'a', role: 'ROLE_AGENT', parts: [{ text: 'first' }] };

@@ -53,7 +53,7 @@ function resultOf(chosen: ChosenCall, view: TurnView): string {
 /** All an agent said in a call: its text, its data, what it asked and was answered, and how it ended. */
 function outcomeOf(call: string, view: TurnView): string {
   const ended = view.ended(call);
-  const held = ended?.held === undefined ? '' : '[the user has not seen this answer]';
+  const held = ended?.withheldText === undefined ? '' : '[the user has not seen this answer]';
   const lines = [held, cut(answerOf(call, view)), ...dataOf(call, view)].filter(line => line !== '');
   const continued = view.continued(call);
   if (continued !== undefined) {
@@ -77,7 +77,7 @@ const wordsIn = (message: Message | undefined) => (message?.parts ?? []).map(wor
 /** The agent's answer text, every character once. */
 function answerOf(call: string, view: TurnView): string {
   const forwarded = view.artifactsOf(call).filter(({ name }) => name === ANSWER_NAME);
-  return forwarded.map(textOf).join('') + (view.ended(call)?.held ?? '');
+  return forwarded.map(textOf).join('') + (view.ended(call)?.withheldText ?? '');
 }
 
 function dataOf(call: string, view: TurnView): string[] {

@@ -10,7 +10,7 @@ const agent = (name: string, ...skills: string[]): AgentEntry => ({
   description: `Knows ${name}.`,
   url: '',
   skills: skills.map(skill),
-  beat: 0,
+  heartbeat: 0,
 });
 const chosen = (calls: [name: string, args: Record<string, unknown>][], left = 100) =>
   chooseCalls(

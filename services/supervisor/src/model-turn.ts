@@ -146,7 +146,7 @@ export class ModelTurn implements TurnRunner {
   /** Store before work: what follows from a record waits until it stands in the log. */
   async #record(step: string, said: unknown): Promise<void> {
     const { writer, view } = this.#context;
-    writer.add({ kind: 'step', step, said });
+    writer.add({ kind: 'step', step, payload: said });
     await this.#until(() => view.steps.has(step));
   }
 
@@ -231,7 +231,7 @@ export class ModelTurn implements TurnRunner {
   #until(condition: () => boolean): Promise<void> {
     const { view, attempt } = this.#context;
     return this.#waits.until(() => {
-      if ((view.control?.producers[SUPERVISOR]?.attempt ?? 0) > attempt) throw new Superseded();
+      if ((view.aggregate?.producers[SUPERVISOR]?.attempt ?? 0) > attempt) throw new Superseded();
       return condition();
     });
   }

@@ -9,7 +9,7 @@ const entry = (name: string, ...tags: string[]): AgentEntry => ({
   name,
   description: name,
   url: 'http://127.0.0.1/',
-  beat: 1,
+  heartbeat: 1,
   skills: [{ id: `${name}_tool`, name: `${name} skill`, description: '', tags }],
 });
 const agents = [entry('argocd', 'deploy'), entry('weather', 'rain'), entry('files')];

@@ -15,7 +15,7 @@ function listening(lanes: Record<string, Phase> = {}) {
   const states = Object.fromEntries(
     Object.entries(lanes).map(([lane, phase]) => [lane, { producer: 'supervisor', attempt: 1, phase, n: 1 }]),
   );
-  view.apply({ record: { facts: [], control: { lanes: states, calls: {} } } } as never);
+  view.apply({ record: { facts: [], aggregate: { lanes: states, calls: {} } } } as never);
   const writer = {
     add: (input: AgentInput) => {
       const name = 'artifact' in input ? ` ${input.artifact.name}` : '';

@@ -51,7 +51,7 @@ export class StepLanes {
 
   /** Whether the lane must be closed now. What this supervisor has not said itself is said first. */
   #isDue(kind: TextRun['kind'], text: string): boolean {
-    const phase = this.#context.view.control?.lanes[this.#lanes[kind]]?.phase;
+    const phase = this.#context.view.aggregate?.lanes[this.#lanes[kind]]?.phase;
     if (this.#open.has(kind)) return true;
     if (phase === 'closed' || (phase === undefined && text === '')) return false;
     this.#openLane(kind);

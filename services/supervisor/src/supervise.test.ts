@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Message, TaskState } from '@hopline/a2a';
 import type { ChatMessage, ChatModel } from '@hopline/chat-model';
-import { type AgentInput, type Producer, shardOf, type TaskControl, type Work } from '@hopline/events';
-import { HandedBack, LiveAgents } from '@hopline/log';
+import { type AgentInput, type Producer, shardOf, type TaskAggregate, type Work } from '@hopline/events';
+import { LiveAgents, Requeued } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { decide, evolve, type Item } from '@hopline/task';
+import { type Command, decide, evolve } from '@hopline/task';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
 import type { ModelSettings } from './model-turn.ts';
 import { SkillPlanner } from './skill-planner.ts';
@@ -20,19 +20,19 @@ class Relayed implements Disposable {
   readonly log = createMemoryLog();
   readonly states: TaskState[] = [];
   readonly lanes: string[] = [];
-  #control: TaskControl | undefined;
+  #aggregate: TaskAggregate | undefined;
   #seq = 0;
   readonly #stop = new AbortController();
 
-  async decide(item: Item): Promise<void> {
-    const { facts } = decide(this.#control, item, Date.now());
+  async decide(item: Command): Promise<void> {
+    const { facts } = decide(this.#aggregate, item, Date.now());
     if (facts.length === 0) return;
     for (const fact of facts) {
-      this.#control = evolve(this.#control, fact);
+      this.#aggregate = evolve(this.#aggregate, fact);
       if (fact.kind === 'artifact.updated') this.lanes.push(fact.lane);
       if (fact.kind === 'status.changed') this.states.push(fact.event.statusUpdate.status.state);
     }
-    const record = { v: 1 as const, facts, control: this.#control!, first: this.#seq === 0 ? 0 : 1 };
+    const record = { v: 1 as const, facts, aggregate: this.#aggregate!, startSeq: this.#seq === 0 ? 0 : 1 };
     this.#seq = (await this.log.facts.append(record, { expected: this.#seq, id: String(this.#seq) })).seq;
   }
 
@@ -47,7 +47,7 @@ class Relayed implements Disposable {
       for await (const { record } of this.log.inputs.readShard(shardOf('t', this.log.shards), 1, this.#stop.signal)) {
         if (record.from === 'client' || record.from === 'relay') continue;
         const { from, n } = record;
-        const chunk = { first: 1, last: 1, count: 1, n, why: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
+        const chunk = { firstSeq: 1, lastSeq: 1, count: 1, n, reason: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
         for (const input of record.inputs) {
           if (input.kind !== 'text') await this.decide({ kind: 'agent', from, input });
           else await this.decide({ kind: 'run', from, lane: input.lane, text: input.tokens.join(''), last: false, n, chunk });
@@ -68,7 +68,7 @@ class Relayed implements Disposable {
     const agents = new LiveAgents(() => performance.now());
     await agents.follow(this.log.agents, signal, () => {});
     const around = { planner: new SkillPlanner(), model, agents, displayName: 'P' };
-    await supervise({ log: this.log, ...around, metrics, logger, signal }, { work, attempt, handedBack: 0, exhausted: false });
+    await supervise({ log: this.log, ...around, metrics, logger, signal }, { work, attempt, requeues: 0, exhausted: false });
   }
 
   stop(): void {
@@ -109,8 +109,8 @@ test('S3-5 an agent that is gone while it waits for credentials is given up, and
   const call = 'call-1-1-0';
   const chosen = { id: 'x', name: 'argocd', args: { request: 'go' }, call, agent: 'argocd' };
   const said = { turn: 1, text: '', calls: [chosen], read: [] };
-  using task = await waitingForCredentials(call, story => story.says('supervisor', { kind: 'step', step: '1', said }));
-  await task.log.agents.create('files', { name: 'files', url: 'http://x/', description: 'Files', skills: [], beat: 1 });
+  using task = await waitingForCredentials(call, story => story.says('supervisor', { kind: 'step', step: '1', payload: said }));
+  await task.log.agents.create('files', { name: 'files', url: 'http://x/', description: 'Files', skills: [], heartbeat: 1 });
   task.relay();
   let asked: readonly ChatMessage[] = [];
   let shown: TaskState | undefined;
@@ -134,13 +134,13 @@ test('a supervisor that is told to stop hands its work back in order; one whose 
     using task = await waitingForCredentials('call-1-1');
     task.relay();
     const supervised = task.supervise(2);
-    const handedBack = assert.rejects(supervised, HandedBack);
+    const requeues = assert.rejects(supervised, Requeued);
     await task.until(() => task.lanes.includes('1/call-1-1/start'));
     task.stop();
-    await handedBack;
+    await requeues;
   }
   using task = await waitingForCredentials('call-1-1');
   const away = new Error('away');
-  task.log.inputs.say = async () => Promise.reject(away);
+  task.log.inputs.append = async () => Promise.reject(away);
   await assert.rejects(task.supervise(2), away);
 });

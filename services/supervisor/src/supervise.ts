@@ -1,6 +1,6 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
-import { readConversation } from '@hopline/context-history';
-import { createInputWriter, followTask, HandedBack, type Job, type LiveAgents, type Log, type StoredFacts } from '@hopline/log';
+import { readContextHistory } from '@hopline/context-history';
+import { createInputWriter, followTask, type Job, type LiveAgents, type Log, Requeued, type StoredFacts } from '@hopline/log';
 import { SUPERVISOR } from '@hopline/task';
 import { ATTR, type Hop, type HopMetrics, type Logger, SPAN, startHop } from '@hopline/telemetry';
 import { atLeastOneAgent } from './at-least-one-agent.ts';
@@ -25,7 +25,7 @@ export type SuperviseDeps = {
 
 /**
  * Conducts one turn of a task until it is over: follows the task's facts and says what is due. Resolves when the task ended, waits for input, or went on to a
- * later turn; rejects when it has to be handed back: with HandedBack at a shutdown, else as the log does.
+ * later turn; rejects when it has to be handed back: with Requeued at a shutdown, else as the log does.
  */
 export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   const { log, metrics } = deps;
@@ -69,8 +69,8 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   } catch (error) {
     // What breaks off because the process ends is no fault of the task: it counts as no attempt.
     if (deps.signal.aborted && failed === undefined) {
-      hop.set({ [ATTR.outcome]: HandedBack.name });
-      throw new HandedBack('shutdown');
+      hop.set({ [ATTR.outcome]: Requeued.name });
+      throw new Requeued('shutdown');
     }
     hop.fail('interrupted');
     throw error;
@@ -81,9 +81,9 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
 }
 
 function isOver(view: TurnView, turn: number): boolean {
-  const control = view.control;
-  if (control === undefined || control.turn < turn) return false;
-  return control.turn > turn || isTerminal(control.state) || (isInterrupted(control.state) && view.asksClient);
+  const aggregate = view.aggregate;
+  if (aggregate === undefined || aggregate.turn < turn) return false;
+  return aggregate.turn > turn || isTerminal(aggregate.state) || (isInterrupted(aggregate.state) && view.asksClient);
 }
 
 /** The last delivery of work that nobody could finish: the task ends with a reason instead of hanging. */
@@ -120,7 +120,7 @@ function turnContext(deps: SuperviseDeps, job: Job, { view, newest, hop, signal,
     writer: createInputWriter(log.inputs, { taskId, producer, trace: hop.carrier() }),
     planner,
     agents: () => atLeastOneAgent(agents, signal),
-    history: async beforeTurn => (await readConversation(log, newest, beforeTurn)).messages,
+    history: async beforeTurn => (await readContextHistory(log, newest, beforeTurn)).messages,
     isLive: agent => agents.list().some(({ name }) => name === agent),
     delegate: ({ agent, message = work.message, ...call }) => {
       const item = { v: 1 as const, taskId, contextId, turn, profile, call, message, ...asked };

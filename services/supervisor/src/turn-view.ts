@@ -1,5 +1,5 @@
 import { type Artifact, isInterrupted, type Message } from '@hopline/a2a';
-import type { ArtifactUpdated, CallEnded, Fact, MessageReceived, StatusChanged, TaskControl } from '@hopline/events';
+import type { ArtifactUpdated, CallEnded, Fact, MessageReceived, StatusChanged, TaskAggregate } from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
 import { project, SUPERVISOR, type TaskView } from '@hopline/task';
 
@@ -19,7 +19,7 @@ type Answer = { id: string; producer: string };
  */
 export class TurnView {
   #task: TaskView | undefined;
-  #control: TaskControl | undefined;
+  #aggregate: TaskAggregate | undefined;
   #shown = new Set<string>();
   #answers: Answer[] = [];
   #started: string[] = [];
@@ -37,11 +37,11 @@ export class TurnView {
 
   apply({ record }: StoredFacts): void {
     for (const fact of record.facts) this.#fold(fact);
-    this.#control = record.control;
+    this.#aggregate = record.aggregate;
   }
 
-  get control(): TaskControl | undefined {
-    return this.#control;
+  get aggregate(): TaskAggregate | undefined {
+    return this.#aggregate;
   }
 
   /** Agents that asked for input in the turn before this one. */
@@ -60,7 +60,7 @@ export class TurnView {
   }
 
   agentOf(call: string): string {
-    return this.#control?.calls[call]?.agent ?? '';
+    return this.#aggregate?.calls[call]?.agent ?? '';
   }
 
   ended(call: string): CallEnded | undefined {
@@ -109,7 +109,7 @@ export class TurnView {
 
   /** What agents have said in this turn and clients do not see, by policy. */
   heldText(): string {
-    return this.#started.map(call => this.#ended.get(call)?.held ?? '').join('');
+    return this.#started.map(call => this.#ended.get(call)?.withheldText ?? '').join('');
   }
 
   /** All artifacts of one call, in order of opening. */
@@ -124,7 +124,7 @@ export class TurnView {
     if (fact.kind === 'status.changed' && fact.call !== undefined) this.#authorizing(fact.call, fact);
     if (fact.kind === 'call.started') this.#started.push(fact.call);
     if (fact.kind === 'call.ended') this.#ended.set(fact.call, fact);
-    if (fact.kind === 'step.recorded') this.#steps.set(fact.step, fact.said);
+    if (fact.kind === 'step.recorded') this.#steps.set(fact.step, fact.payload);
     if (fact.kind === 'artifact.updated') this.#foldArtifact(fact);
   }
 

@@ -33,7 +33,7 @@ async function publish({ run, tasks, tokens, inFlight }: PublishParams): Promise
       const n = Math.floor(index / tasks) + 1;
       const inputs = [{ kind: 'text' as const, lane: LANE, tokens: [tokenAt(index)] }];
       const record: AgentRecord = { v: 1, at: Date.now(), from: PRODUCER, n, inputs };
-      await log.inputs.say(taskId, record, { id: `${taskId}:supervisor:1:1:${n}`, trace: TRACE });
+      await log.inputs.append(taskId, record, { id: `${taskId}:supervisor:1:1:${n}`, trace: TRACE });
     }
   };
   const startMs = monotonicMs();

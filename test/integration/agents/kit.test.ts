@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { decodeForeignResponse, decodeSse, Fold } from '@hopline/a2a';
+import { decodeRemoteResponse, decodeSse, Fold } from '@hopline/a2a';
 import { collect, type Frame, messageParams, shapeOf, textOf } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 
@@ -85,7 +85,7 @@ test('the example of the README, copied into an empty folder, answers by curl', 
   await once(asked.child, 'close');
   const fold = new Fold();
   for await (const { data } of decodeSse(Readable.from([Buffer.from(asked.shown.out)]))) {
-    const said = decodeForeignResponse(JSON.parse(data));
+    const said = decodeRemoteResponse(JSON.parse(data));
     if ('event' in said) fold.add(said.event);
   }
   assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');

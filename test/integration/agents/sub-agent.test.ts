@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { decodeForeignResponse, decodeSse, Fold } from '@hopline/a2a';
+import { decodeRemoteResponse, decodeSse, Fold } from '@hopline/a2a';
 import type { Agent } from '@hopline/agent';
 import { createA2AAgent } from '@hopline/agent-a2a';
 import { createHealth } from '@hopline/lifecycle';
@@ -53,7 +53,7 @@ async function ask(url: string, text: string): Promise<{ fold: Fold; names: (str
   for await (const { data } of decodeSse(response.body as AsyncIterable<Uint8Array>)) {
     const frame = JSON.parse(data) as { id: string };
     assert.equal(frame.id, 'test-2');
-    const said = decodeForeignResponse(frame);
+    const said = decodeRemoteResponse(frame);
     if (!('event' in said)) assert.fail(`not an event: ${data}`);
     fold.add(said.event);
     names.push('artifactUpdate' in said.event ? said.event.artifactUpdate.artifact.name : Object.keys(said.event)[0]);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { liveSubject, logSubject, rawSubject, shardOf, type Work } from '@hopline/events';
-import { HandedBack, type Log, SETTLE_DELIVERIES_MAX } from '@hopline/log';
+import { type Log, Requeued, SETTLE_DELIVERIES_MAX } from '@hopline/log';
 import { BUCKETS, INPUTS_STREAM, type LogEvent, openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
@@ -49,7 +49,7 @@ describe('events of the log', () => {
   }
   const say = (taskId: string, n: number) => {
     const from = { id: 'c', agent: 'a', turn: 1, attempt: 1 };
-    return log.inputs.say(taskId, { v: 1, at: 1, from, n, inputs: [{ kind: 'close', lane: 'l' }] }, { id: `${taskId}:${n}` });
+    return log.inputs.append(taskId, { v: 1, at: 1, from, n, inputs: [{ kind: 'close', lane: 'l' }] }, { id: `${taskId}:${n}` });
   };
 
   test('payloads that are no records, wherever they are', async () => {
@@ -108,7 +108,7 @@ describe('events of the log', () => {
   });
 
   test('an item whose hand-backs nobody can count comes to its end all the same', async t => {
-    const own = await open({ attemptsMax: 2, handBacksMax: 1 });
+    const own = await open({ attemptsMax: 2, requeuesMax: 1 });
     t.after(() => own.close());
     const work: Work = {
       v: 1,
@@ -124,7 +124,7 @@ describe('events of the log', () => {
     const jobs: [number, boolean][] = [];
     const taking = own.work.take('agent.uncounted', { slots: 1, signal: abort.signal }, async ({ attempt, exhausted }) => {
       jobs.push([attempt, exhausted]);
-      if (!exhausted) throw new HandedBack('stopping');
+      if (!exhausted) throw new Requeued('stopping');
     });
     await until(() => jobs.some(([, exhausted]) => exhausted), 'the end');
     abort.abort();

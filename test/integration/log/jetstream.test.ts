@@ -27,7 +27,7 @@ async function open({ tailCheckMs }: { tailCheckMs: number }): Promise<LogUnderT
     name: 'contract',
     shards: CONTRACT_SHARDS,
     attemptsMax: CONTRACT_ATTEMPTS_MAX,
-    handBacksMax: CONTRACT_HAND_BACKS_MAX,
+    requeuesMax: CONTRACT_HAND_BACKS_MAX,
     ackWaitMs: CONTRACT_ACK_WAIT_MS,
     ackTimeoutMs: ACK_TIMEOUT_MS,
     follow: { tailCheckMs, bufferRecordsMax: CONTRACT_FOLLOW_BUFFER_RECORDS_MAX },

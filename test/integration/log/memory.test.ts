@@ -12,7 +12,7 @@ describeLogContract('memory', async ({ tailCheckMs }) => {
   const log = createMemoryLog({
     shards: CONTRACT_SHARDS,
     attemptsMax: CONTRACT_ATTEMPTS_MAX,
-    handBacksMax: CONTRACT_HAND_BACKS_MAX,
+    requeuesMax: CONTRACT_HAND_BACKS_MAX,
     ackWaitMs: CONTRACT_ACK_WAIT_MS,
     follow: { tailCheckMs, bufferRecordsMax: CONTRACT_FOLLOW_BUFFER_RECORDS_MAX },
   });

@@ -22,7 +22,7 @@ test('at most 512 publishes wait for their acks; the others wait for those, and 
   const nc = await connect({ servers: server.url });
   const jsm = await jetstreamManager(nc);
   proxy.lose = ({ payload }) => payload.toString('latin1', 0, 10) === '{"stream":';
-  const says = Array.from({ length: IN_FLIGHT_MAX + 100 }, (_, i) => log.inputs.say('task', record('x'), { id: `task:${i}` }));
+  const says = Array.from({ length: IN_FLIGHT_MAX + 100 }, (_, i) => log.inputs.append('task', record('x'), { id: `task:${i}` }));
   await new Promise(resolve => setTimeout(resolve, 500));
   assert.equal((await jsm.streams.info(INPUTS_STREAM)).state.messages, IN_FLIGHT_MAX);
   proxy.lose = undefined;
@@ -41,7 +41,7 @@ test('while the log is away what waits is bounded in bytes: more fails at once, 
   await server.kill();
   // 4 of these fill the 16 MiB in flight, 16 the 64 MiB that wait.
   const text = 'x'.repeat(4 * MIB - 1_024);
-  const says = Array.from({ length: 24 }, (_, i) => log.inputs.say('task', record(text), { id: `task:${i}` }));
+  const says = Array.from({ length: 24 }, (_, i) => log.inputs.append('task', record(text), { id: `task:${i}` }));
   const settled = Promise.allSettled(says);
   const began = Date.now();
   const refused = await Promise.allSettled(says.slice(20));
@@ -61,10 +61,10 @@ test('a closed log refuses, and what was under way is LogUnavailable', async () 
   const server = await startNats();
   const log = await openJetStreamLog({ servers: server.url, name: 'closed' });
   await server.kill();
-  const under = log.inputs.say('task', record('x'), { id: 'task:1' });
+  const under = log.inputs.append('task', record('x'), { id: 'task:1' });
   const closing = log.close();
   await assert.rejects(under, LogUnavailable);
   await closing;
-  await assert.rejects(log.inputs.say('task', record('x'), { id: 'task:2' }), LogUnavailable);
+  await assert.rejects(log.inputs.append('task', record('x'), { id: 'task:2' }), LogUnavailable);
   await server.stop();
 });

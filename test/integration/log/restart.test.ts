@@ -34,7 +34,7 @@ async function killTwice(server: NatsServer): Promise<void> {
 }
 
 function factRecord(taskId: string, generation: number, first: number): FactRecord {
-  const control = {
+  const aggregate = {
     taskId,
     contextId: 'c',
     state: 'TASK_STATE_WORKING',
@@ -43,8 +43,8 @@ function factRecord(taskId: string, generation: number, first: number): FactReco
     role: 'supervisor',
     profile: 'caipe',
   } as const;
-  const rest = { turn: 1, messageIds: [], lanes: {}, calls: {}, producers: {}, raw: generation };
-  return { v: 1, facts: [], control: { ...control, ...rest }, first };
+  const rest = { turn: 1, messageIds: [], lanes: {}, calls: {}, producers: {}, foldedSeq: generation };
+  return { v: 1, facts: [], aggregate: { ...aggregate, ...rest }, startSeq: first };
 }
 
 /** All at the same time, under the same kills. */
@@ -112,7 +112,7 @@ describe('a server that is killed and comes back', { concurrency: true }, () => 
     for (const taskId of ids) {
       const live = await log.facts.follow(taskId, 'new', abort.signal);
       const following = async () => {
-        for await (const { record } of live) seen.get(taskId)?.push(record.control.generation);
+        for await (const { record } of live) seen.get(taskId)?.push(record.aggregate.generation);
       };
       followers.push(following());
     }
@@ -139,7 +139,7 @@ describe('a server that is killed and comes back', { concurrency: true }, () => 
     await Promise.all(followers);
     for (const [i, id] of ids.entries()) {
       const stored: number[] = [];
-      for await (const { record } of log.facts.read(id, 1)) stored.push(record.control.generation);
+      for await (const { record } of log.facts.read(id, 1)) stored.push(record.aggregate.generation);
       assert.deepEqual(stored, range(1, counts[i]!));
       assert.deepEqual(seen.get(id), stored);
     }
@@ -186,7 +186,14 @@ describe('a server that is killed and comes back', { concurrency: true }, () => 
     })();
     let stop = false;
     const writing = (async () => {
-      const value = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_WORKING', first: 1, generation: 0, at: 1 } as const;
+      const value = {
+        contextId: 'c',
+        role: 'supervisor',
+        state: 'TASK_STATE_WORKING',
+        startSeq: 1,
+        generation: 0,
+        at: 1,
+      } as const;
       let revision = await log.tasks.create('kv', value);
       let generation = 0;
       while (!stop) {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DOOR_SETTINGS, TLS_HANDSHAKE_MS_MAX, tlsFromSettings } from '@hopline/endpoint';
+import { ENDPOINT_SETTINGS, TLS_HANDSHAKE_MS_MAX, tlsFromSettings } from '@hopline/endpoint';
 import { defineServiceConfig } from '@hopline/lifecycle';
 import { createLogger } from '@hopline/telemetry';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
@@ -17,7 +17,7 @@ import { type ClientTls, httpsGet } from './https-get.ts';
 
 const authority = createAuthority('Hopline test authority');
 const stranger = createAuthority('Another authority');
-const config = defineServiceConfig(DOOR_SETTINGS);
+const config = defineServiceConfig(ENDPOINT_SETTINGS);
 
 async function folder(t: TestContext): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'hopline-tls-'));

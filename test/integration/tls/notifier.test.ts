@@ -79,7 +79,7 @@ async function isToldOnce(setting: string): Promise<void> {
   assert.equal(await overOf(log, told), 'delivered');
   const { kept, repeats } = received(webhook.notifications);
   assert.equal(repeats, 0);
-  assert.equal(generationOf(kept.at(-1)!), (await log.facts.last(taskId))!.record.control.generation);
+  assert.equal(generationOf(kept.at(-1)!), (await log.facts.last(taskId))!.record.aggregate.generation);
   assert.ok(kept.every(({ headers }) => headers['x-a2a-notification-token'] === 'PLANTED-TOKEN'));
 }
 

@@ -38,7 +38,7 @@ export async function beginTask(url: string, taskId: string = randomUUID()): Pro
 export async function endOf(log: Log, taskId: string): Promise<string> {
   const stop = new AbortController();
   for await (const { record } of await log.facts.follow(taskId, 0, stop.signal)) {
-    const { state } = record.control;
+    const { state } = record.aggregate;
     if (/COMPLETED|FAILED|CANCELED|REJECTED/.test(state)) {
       stop.abort();
       return state;

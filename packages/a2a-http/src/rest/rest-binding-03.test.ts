@@ -55,7 +55,7 @@ test('sends, gets, cancels: in the notation of the proto, on both addresses of t
   assert.equal(polled.body.task.status.state, 'TASK_STATE_SUBMITTED', 'a configuration without blocking does not wait');
   const { id } = polled.body.task;
   rig.relay.onClient = taskId => {
-    if (rig.relay.control(taskId).state !== 'TASK_STATE_CANCELED') void rig.relay.ends(taskId);
+    if (rig.relay.aggregate(taskId).state !== 'TASK_STATE_CANCELED') void rig.relay.ends(taskId);
   };
   const canceled = await v1(rig, `POST /v1/tasks/${id}:cancel`, { body: { name: `tasks/${id}` } });
   assert.equal(canceled.body.status.state, 'TASK_STATE_CANCELLED');

@@ -1,6 +1,6 @@
 import { A2AError, type JsonObject, rpcFailure } from '@hopline/a2a';
 import { dialect03Proto as dialect, errorType } from '@hopline/a2a/dialect-0.3-proto';
-import { type Answer, type Door, operate, report } from '@hopline/a2a-server';
+import { type A2AServer, type OperationResult, report, runOperation } from '@hopline/a2a-server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { setErrorHeaders } from '../error-headers.ts';
 import { doorRequest } from '../operation-request.ts';
@@ -18,7 +18,7 @@ const V1 = 'v1';
 const FRAMING: Framing = { before: '', after: '', failure: failureOf, failureEvent: 'error' };
 
 /** Opens the HTTP+JSON binding of A2A 0.3 on a scope whose bodies are read as bytes. */
-export function registerRest03(scope: FastifyInstance, door: Door): void {
+export function registerRest03(scope: FastifyInstance, door: A2AServer): void {
   openRoutes(scope, door, PREFIXES, routerPaths(REST_ROUTES_03), (path, request, reply) => {
     const params = request.params as Record<string, string>;
     if (namedVersion(request) !== '1.0') return answerRest03(door, path, params, request, reply);
@@ -28,7 +28,7 @@ export function registerRest03(scope: FastifyInstance, door: Door): void {
 
 /** One request in, one JSON answer or one event stream out. Never throws. */
 async function answerRest03(
-  door: Door,
+  door: A2AServer,
   path: string,
   pathParams: Record<string, string>,
   request: FastifyRequest,
@@ -43,7 +43,7 @@ async function answerRest03(
     const operation = routed.route[request.method as HttpMethod];
     if (operation === undefined) return refuseMethod(reply, Object.keys(routed.route));
     const params = paramsOf(request, routed.params);
-    const answer = await operate(door, operation, doorRequest(door, request, reply, { dialect, params, framing: FRAMING }));
+    const answer = await runOperation(door, operation, doorRequest(door, request, reply, { dialect, params, framing: FRAMING }));
     if (answer === 'streamed') return undefined;
     return bareJson(reply, 'application/json', operation === 'list' ? tasksOf(answer) : answer);
   } catch (thrown) {
@@ -54,7 +54,7 @@ async function answerRest03(
 }
 
 /** 0.3 answers a list with the tasks alone, and knows no pages ([A2A 0.3] 7, `tasks/list`): it is the first one. */
-function tasksOf(answer: Exclude<Answer, 'streamed'>): unknown {
+function tasksOf(answer: Exclude<OperationResult, 'streamed'>): unknown {
   return (answer as JsonObject).tasks;
 }
 

@@ -1,5 +1,5 @@
 import { A2A_JSON_TYPE, A2AError, DIALECTS, httpJsonFailure, operationOf } from '@hopline/a2a';
-import { type Door, operate, report } from '@hopline/a2a-server';
+import { type A2AServer, report, runOperation } from '@hopline/a2a-server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { varyBy } from '../cors.ts';
 import { setErrorHeaders } from '../error-headers.ts';
@@ -20,7 +20,7 @@ const FRAMING: Framing = { before: '', after: '', failure: error => httpJsonFail
 const dialect = DIALECTS['1.0'];
 
 /** Opens the HTTP+JSON binding of A2A 1.0 on a scope whose bodies are read as bytes. */
-export function registerRest(scope: FastifyInstance, door: Door): void {
+export function registerRest(scope: FastifyInstance, door: A2AServer): void {
   openRoutes(scope, door, PREFIXES, routerPaths(REST_ROUTES), (path, request, reply) =>
     answerRest(door, path, request.params as Record<string, string>, request, reply),
   );
@@ -28,7 +28,7 @@ export function registerRest(scope: FastifyInstance, door: Door): void {
 
 /** One request in, one JSON answer or one event stream out. Never throws. `path`: as the router knows it, without what stands before it. */
 export async function answerRest(
-  door: Door,
+  door: A2AServer,
   path: string,
   pathParams: Record<string, string>,
   request: FastifyRequest,
@@ -42,7 +42,7 @@ export async function answerRest(
     if (method === undefined) return refuseMethod(request, reply, Object.keys(routed.route));
     const operation = operationOf(dialect, method, [dialect]);
     const params = paramsOf(request, routed.params);
-    const answer = await operate(door, operation, doorRequest(door, request, reply, { dialect, params, framing: FRAMING }));
+    const answer = await runOperation(door, operation, doorRequest(door, request, reply, { dialect, params, framing: FRAMING }));
     return answer === 'streamed' ? undefined : sendJson(request, reply, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);

@@ -1,5 +1,5 @@
 import { type DialectName, namedDialect, paramsOfBody, paramsOfQuery, VERSION_HEADER, VERSION_QUERY } from '@hopline/a2a';
-import type { Door } from '@hopline/a2a-server';
+import type { A2AServer } from '@hopline/a2a-server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { headerOf, jsonOf, queryOf } from '../read-request.ts';
 import { HTTP_METHODS } from './routes.ts';
@@ -10,7 +10,7 @@ const OTHER_METHODS = ['HEAD', 'PUT', 'PATCH', 'TRACE', 'QUERY'];
 type Answer = (path: string, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply | undefined>;
 
 /** Opens paths under each of the prefixes, for all methods. */
-export function openRoutes(scope: FastifyInstance, door: Door, prefixes: string[], paths: string[], answer: Answer): void {
+export function openRoutes(scope: FastifyInstance, door: A2AServer, prefixes: string[], paths: string[], answer: Answer): void {
   for (const prefix of prefixes) {
     for (const path of paths) {
       const url = prefix + path;

@@ -1,6 +1,6 @@
 import { A2AError, isTerminal } from '@hopline/a2a';
-import { type Fact, isVisible, type TaskControl } from '@hopline/events';
-import { beginningOf, fromBeginning, type Log, type StoredFacts } from '@hopline/log';
+import { type Fact, isVisible, type TaskAggregate } from '@hopline/events';
+import { fromStart, type Log, type StoredFacts, startSeqOf } from '@hopline/log';
 import { projectRecord, type TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
@@ -33,7 +33,7 @@ export class TaskFeed {
   /** Log sequence of the newest record that was folded. */
   seq = 0;
   view: TaskView | undefined;
-  control: TaskControl | undefined;
+  aggregate: TaskAggregate | undefined;
   fault: A2AError | undefined;
   readonly #log: Log;
   readonly #limits: Limits;
@@ -55,11 +55,11 @@ export class TaskFeed {
     try {
       const last = mode === 'new' ? undefined : await this.#log.facts.last(this.taskId);
       if (last === undefined && mode === 'existing') throw new A2AError('TASK_NOT_FOUND');
-      this.first = last === undefined ? 0 : beginningOf(last);
+      this.first = last === undefined ? 0 : startSeqOf(last);
       const after = mode === 'new' ? mode : Math.max(0, this.first - 1);
       this.#live = last === undefined;
-      void this.#run(fromBeginning(await this.#log.facts.follow(this.taskId, after, this.#closing.signal)));
-      if (last !== undefined) await this.#reach(last.record.control);
+      void this.#run(fromStart(await this.#log.facts.follow(this.taskId, after, this.#closing.signal)));
+      if (last !== undefined) await this.#reach(last.record.aggregate);
       this.#live = true;
     } catch (thrown) {
       this.close();
@@ -74,7 +74,7 @@ export class TaskFeed {
       throw fromLog(thrown, this.taskId);
     });
     if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
-    await this.#reach(last.record.control);
+    await this.#reach(last.record.aggregate);
   }
 
   /** The terminal fact was folded in. Nothing follows it, so the subscription is over. */
@@ -114,9 +114,9 @@ export class TaskFeed {
   }
 
   #take(stored: StoredFacts): void {
-    this.first = Math.max(this.first, beginningOf(stored));
+    this.first = Math.max(this.first, startSeqOf(stored));
     this.seq = stored.seq;
-    this.control = stored.record.control;
+    this.aggregate = stored.record.aggregate;
     this.view = projectRecord(this.view, stored.record, (view, fact) => {
       this.view = view;
       if (fact.kind === 'artifact.updated') this.artifactIndex(fact.event.artifactUpdate.artifact.artifactId);
@@ -133,10 +133,12 @@ export class TaskFeed {
     for (const listener of this.#listeners) listener.onFault?.(fault);
   }
 
-  async #reach(control: TaskControl): Promise<void> {
+  async #reach(aggregate: TaskAggregate): Promise<void> {
     // Compared by content, not by sequence: the newest message of the subject may be one that is no record.
     const reached = () =>
-      this.control !== undefined && this.control.generation >= control.generation && this.control.raw >= control.raw;
+      this.aggregate !== undefined &&
+      this.aggregate.generation >= aggregate.generation &&
+      this.aggregate.foldedSeq >= aggregate.foldedSeq;
     if (this.fault !== undefined) throw this.fault;
     if (reached()) return;
     const { promise, resolve, reject } = Promise.withResolvers<void>();

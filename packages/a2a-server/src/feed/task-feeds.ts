@@ -1,5 +1,5 @@
 import { A2AError } from '@hopline/a2a';
-import { type Fact, isSameOwner, type Owner, type Role, type TaskControl } from '@hopline/events';
+import { type Fact, isSameOwner, type Owner, type Role, type TaskAggregate } from '@hopline/events';
 import { type Log, readTask } from '@hopline/log';
 import { projectRecord, type TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
@@ -37,12 +37,12 @@ export class TaskFeeds {
     try {
       await held.opening;
       if (held === known && mode === 'existing') await held.feed.refresh();
-      if (held.feed.control !== undefined) this.#requireShown(held.feed.control, caller);
+      if (held.feed.aggregate !== undefined) this.#requireShown(held.feed.aggregate, caller);
     } catch (thrown) {
       this.#release(held);
       // Somebody else asked for this task when it was not there yet.
       const raced = held === known && mode !== 'existing' && thrown instanceof A2AError && thrown.code === 'TASK_NOT_FOUND';
-      if (raced && held.feed.control === undefined) return this.acquire(taskId, mode, caller);
+      if (raced && held.feed.aggregate === undefined) return this.acquire(taskId, mode, caller);
       throw thrown;
     }
     let released = false;
@@ -63,7 +63,7 @@ export class TaskFeeds {
     try {
       const last = await this.#log.facts.last(taskId);
       if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
-      this.#requireShown(last.record.control, caller);
+      this.#requireShown(last.record.aggregate, caller);
       let view: TaskView | undefined;
       for await (const { record } of readTask(this.#log.facts, last)) view = projectRecord(view, record);
       return view ?? projectRecord(undefined, last.record);
@@ -73,11 +73,11 @@ export class TaskFeeds {
   }
 
   /** What the newest record of a task says of it, without its history; undefined for an id that no task has. Throws TASK_NOT_FOUND for a task that is not the caller's. */
-  async control(taskId: string, caller: Owner): Promise<TaskControl | undefined> {
+  async aggregate(taskId: string, caller: Owner): Promise<TaskAggregate | undefined> {
     try {
-      const control = (await this.#log.facts.last(taskId))?.record.control;
-      if (control !== undefined) this.#requireShown(control, caller);
-      return control;
+      const aggregate = (await this.#log.facts.last(taskId))?.record.aggregate;
+      if (aggregate !== undefined) this.#requireShown(aggregate, caller);
+      return aggregate;
     } catch (thrown) {
       throw fromLog(thrown, taskId);
     }
@@ -87,7 +87,7 @@ export class TaskFeeds {
     for (const held of this.#held.values()) this.#drop(held);
   }
 
-  #requireShown({ role, owner }: TaskControl, caller: Owner): void {
+  #requireShown({ role, owner }: TaskAggregate, caller: Owner): void {
     if (role !== this.#role || !isSameOwner(owner, caller)) throw new A2AError('TASK_NOT_FOUND');
   }
 
@@ -102,9 +102,9 @@ export class TaskFeeds {
   }
 
   /** Whoever was told of a status here finds it in the next list here. */
-  #note({ taskId, control }: TaskFeed, fact: Fact): void {
+  #note({ taskId, aggregate }: TaskFeed, fact: Fact): void {
     if (fact.kind !== 'task.created' && fact.kind !== 'status.changed') return;
-    const { contextId, role, owner } = control!;
+    const { contextId, role, owner } = aggregate!;
     const { state } = 'task' in fact.event ? fact.event.task.status : fact.event.statusUpdate.status;
     this.#index.note(taskId, { contextId, role, state, generation: fact.generation, at: fact.at, ...(owner && { owner }) });
   }

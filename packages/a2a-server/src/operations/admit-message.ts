@@ -2,7 +2,7 @@ import { A2AError, isTerminal, type Message, type Metadata } from '@hopline/a2a'
 import { isTaskId } from '@hopline/events';
 import { TURNS_MAX } from '@hopline/task';
 import { uuidv7 } from 'uuidv7';
-import type { Ask, Door } from '../a2a-server.ts';
+import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { claimMessage, fingerprintOf, reusedMessageId } from './message-claim.ts';
@@ -20,7 +20,12 @@ export type Admission = {
 );
 
 /** A message that names no task begins one, if it is the first with its id in its context. */
-export async function admitFirst(door: Door, ask: Ask, message: Message, metadata: Metadata | undefined): Promise<Admission> {
+export async function admitFirst(
+  door: A2AServer,
+  ask: OperationContext,
+  message: Message,
+  metadata: Metadata | undefined,
+): Promise<Admission> {
   const taskId = uuidv7();
   const { contextId = uuidv7() } = message;
   const admission = { taskId, contextId, message, metadata };
@@ -31,23 +36,23 @@ export async function admitFirst(door: Door, ask: Ask, message: Message, metadat
 
 /** A further message of a task that must exist. */
 export async function admitNext(
-  door: Door,
-  ask: Ask,
+  door: A2AServer,
+  ask: OperationContext,
   message: Message,
   taskId: string,
   metadata: Metadata | undefined,
 ): Promise<Admission> {
   const lease = await acquireTask(door, ask, taskId);
   try {
-    const control = lease.feed.control!;
-    const { contextId } = control;
+    const aggregate = lease.feed.aggregate!;
+    const { contextId } = aggregate;
     if (message.contextId !== undefined && message.contextId !== contextId) {
       throw new A2AError('INVALID_PARAMS', { detail: 'the context, or session, is not that of the task', taskId });
     }
     const admission = { taskId, contextId, message, metadata, lease };
     if (isTaken(lease.feed, message)) return { ...admission, kind: 'taken' };
-    if (isTerminal(control.state)) throw hasEnded(taskId);
-    if (control.turn >= TURNS_MAX) {
+    if (isTerminal(aggregate.state)) throw hasEnded(taskId);
+    if (aggregate.turn >= TURNS_MAX) {
       throw new A2AError('UNSUPPORTED_OPERATION', { detail: `the task has ${TURNS_MAX} messages already`, taskId });
     }
     if ((await claimMessage(door.log.messageIds, { owner: ask.caller, contextId }, message, taskId)) !== taskId)
@@ -65,14 +70,14 @@ export function hasEnded(taskId: string): A2AError {
 
 /** Whether the task has the message already. Throws INVALID_PARAMS when it has another one under its id. */
 export function isTaken(feed: TaskFeed, message: Message): boolean {
-  if (feed.control?.messageIds.includes(message.messageId) !== true) return false;
+  if (feed.aggregate?.messageIds.includes(message.messageId) !== true) return false;
   const known = feed.view?.task.history?.find(one => one.messageId === message.messageId);
   if (known !== undefined && fingerprintOf(known) !== fingerprintOf(message)) throw reusedMessageId();
   return true;
 }
 
 /** The feed of a task that must exist. What cannot be an id is an unknown one. */
-export async function acquireTask(door: Door, { caller }: Ask, taskId: string): Promise<FeedLease> {
+export async function acquireTask(door: A2AServer, { caller }: OperationContext, taskId: string): Promise<FeedLease> {
   if (!isTaskId(taskId)) throw new A2AError('TASK_NOT_FOUND');
   return door.feeds.acquire(taskId, 'existing', caller);
 }

@@ -10,7 +10,7 @@ import {
 } from '@hopline/a2a';
 import { isTaskId, TASK_ID_CHARS_MAX } from '@hopline/events';
 import { uuidv7 } from 'uuidv7';
-import type { Ask, Door } from '../a2a-server.ts';
+import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { fromLog } from '../log-faults.ts';
 import { type Admission, acquireTask, admitFirst, admitNext } from './admit-message.ts';
@@ -21,7 +21,7 @@ import { dropStrayPushConfigs } from './push-store.ts';
 import { ownMessage, ownMetadata } from './reserved-metadata.ts';
 
 /** Decides which task a message belongs to, refuses what does not fit, and stores the webhook that came along. Nothing is said to the log yet. */
-export async function admitRequest(door: Door, ask: Ask, request: SendRequest): Promise<Admission> {
+export async function admitRequest(door: A2AServer, ask: OperationContext, request: SendRequest): Promise<Admission> {
   if (request.push !== undefined) requireStorable(door, request.push);
   const { acceptedOutputModes: accepted } = request;
   if (accepted !== undefined && !fitsModes(accepted, door.outputModes())) {
@@ -43,8 +43,8 @@ export async function admitRequest(door: Door, ask: Ask, request: SendRequest): 
 }
 
 function admit(
-  door: Door,
-  ask: Ask,
+  door: A2AServer,
+  ask: OperationContext,
   ownTaskId: string | undefined,
   message: Message,
   metadata: Metadata | undefined,
@@ -59,8 +59,8 @@ function admit(
  * Throws INVALID_PARAMS when the id cannot name a task, or when two different messages begin the same one.
  */
 async function admitOwned(
-  door: Door,
-  ask: Ask,
+  door: A2AServer,
+  ask: OperationContext,
   taskId: string,
   message: Message,
   metadata: Metadata | undefined,
@@ -79,8 +79,8 @@ async function admitOwned(
 
 /** The first message is known by its task's id: sent twice, on any replica, it begins one task. */
 async function admitFirstOwned(
-  door: Door,
-  ask: Ask,
+  door: A2AServer,
+  ask: OperationContext,
   taskId: string,
   said: Message,
   metadata: Metadata | undefined,

@@ -1,6 +1,6 @@
 import type { Message } from '@hopline/a2a';
 import type { TaskView } from '@hopline/task';
-import type { Answer, Ask, Door } from '../a2a-server.ts';
+import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
 import type { Admission } from './admit-message.ts';
 import { admitRequest } from './admit-request.ts';
@@ -12,7 +12,7 @@ import { beginTurn } from './turn.ts';
  * SendMessage, message/send: the same flow as a stream (S1-1), answered once: when the turn is over, or at once when the client asked for that. With the task, or with the message of an
  * agent that made none (S1-11).
  */
-export async function messageSend(door: Door, ask: Ask): Promise<Answer> {
+export async function messageSend(door: A2AServer, ask: OperationContext): Promise<OperationResult> {
   const request = ask.dialect.decodeSend(ask.params);
   const leave = door.streams.enter();
   try {
@@ -33,7 +33,7 @@ export async function messageSend(door: Door, ask: Ask): Promise<Answer> {
 }
 
 /** A client of April 2025 says by naming a webhook that it does not wait: its form has no flag for that (S3-33). */
-async function isToldByWebhook(door: Door, { dialect }: Ask, { taskId }: Admission): Promise<boolean> {
+async function isToldByWebhook(door: A2AServer, { dialect }: OperationContext, { taskId }: Admission): Promise<boolean> {
   if (!door.push || dialect.name !== 'legacy') return false;
   const webhooks = await door.log.pushConfigs.under(taskId).catch(thrown => {
     throw fromLog(thrown, taskId);
@@ -42,7 +42,7 @@ async function isToldByWebhook(door: Door, { dialect }: Ask, { taskId }: Admissi
 }
 
 /** As the agent sent it, and without the id of a task that only we know of: [A2A 1.0] 4.1.4 wants one only where a task was made. The legacy form has nothing but tasks (S3-4). */
-function directAnswer({ dialect }: Ask, { direct, task }: TaskView): Message | undefined {
+function directAnswer({ dialect }: OperationContext, { direct, task }: TaskView): Message | undefined {
   const { message } = task.status;
   if (!direct || message === undefined || dialect.name === 'legacy') return undefined;
   const { taskId: _ours, ...rest } = message;

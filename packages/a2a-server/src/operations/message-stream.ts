@@ -1,6 +1,6 @@
 import { A2AError } from '@hopline/a2a';
 import type { Fact } from '@hopline/events';
-import type { Answer, Ask, Door } from '../a2a-server.ts';
+import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import { waitAround } from '../feed/wait-for.ts';
 import { openViewer } from '../stream/open-viewer.ts';
 import type { Viewer } from '../stream/viewer.ts';
@@ -13,7 +13,7 @@ import { beginTurn, takes } from './turn.ts';
  * SendStreamingMessage, message/stream: one task frame, then the events of the message's turn, until the task ends or asks (S0-2, S0-3, S0-37).
  * What is wrong with the request is a JSON answer; what goes wrong later is a frame.
  */
-export async function messageStream(door: Door, ask: Ask): Promise<Answer> {
+export async function messageStream(door: A2AServer, ask: OperationContext): Promise<OperationResult> {
   const request = ask.dialect.decodeSend(ask.params);
   const leave = door.streams.enter();
   let admission: Admission;
@@ -38,8 +38,8 @@ export async function messageStream(door: Door, ask: Ask): Promise<Answer> {
 }
 
 async function streamTurn(
-  door: Door,
-  ask: Ask,
+  door: A2AServer,
+  ask: OperationContext,
   admission: Admission,
   viewer: Viewer,
   onClose: (release: () => void) => void,

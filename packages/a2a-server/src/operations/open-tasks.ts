@@ -1,7 +1,7 @@
 import { A2AError, isTerminal } from '@hopline/a2a';
 import { isSameOwner } from '@hopline/events';
 import { LogConflict } from '@hopline/log';
-import type { Ask, Door } from '../a2a-server.ts';
+import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
 import type { IndexedTask } from '../task-index.ts';
 import type { Admission } from './admit-message.ts';
@@ -15,9 +15,13 @@ const NO_FACT = 0;
  * Enters a task into the index before anybody is told of it: the relay does so after the log has stored the task, and a client that saw it there may ask another replica for a list in between.
  * What the relay has written already stays.
  */
-export async function enterIndex({ log, role }: Door, ask: Ask, { taskId, contextId }: Admission): Promise<void> {
+export async function enterIndex(
+  { log, role }: A2AServer,
+  ask: OperationContext,
+  { taskId, contextId }: Admission,
+): Promise<void> {
   const owner = isSameOwner(ask.caller, undefined) ? {} : { owner: ask.caller };
-  const entry = { contextId, role, state: 'TASK_STATE_SUBMITTED', first: 0, generation: NO_FACT, at: ask.receivedAt } as const;
+  const entry = { contextId, role, state: 'TASK_STATE_SUBMITTED', startSeq: 0, generation: NO_FACT, at: ask.receivedAt } as const;
   try {
     await log.tasks.create(taskId, { ...entry, ...owner });
   } catch (thrown) {
@@ -32,7 +36,7 @@ export const hasFacts = ({ generation }: IndexedTask): boolean => generation > N
  * Looks the caller's open tasks up in the log. The index learns of a status after the log has stored it, and a client may have been told of it by then, at any replica: what it was told, it finds in
  * the next list.
  */
-export async function refreshOpen(door: Door, ask: Ask, contextId: string | undefined): Promise<void> {
+export async function refreshOpen(door: A2AServer, ask: OperationContext, contextId: string | undefined): Promise<void> {
   const isOpen = ({ owner, state, contextId: context }: IndexedTask) =>
     !isTerminal(state) && isSameOwner(owner, ask.caller) && (contextId === undefined || context === contextId);
   const open = door.index.newestFirst(isOpen).slice(0, door.limits.listedOpenTasksMax);
@@ -42,15 +46,15 @@ export async function refreshOpen(door: Door, ask: Ask, contextId: string | unde
   }
 }
 
-async function refresh(door: Door, ask: Ask, known: IndexedTask): Promise<void> {
+async function refresh(door: A2AServer, ask: OperationContext, known: IndexedTask): Promise<void> {
   const { taskId, contextId, owner, state } = known;
-  const control = await door.feeds.control(taskId, ask.caller);
-  if (control === undefined) {
+  const aggregate = await door.feeds.aggregate(taskId, ask.caller);
+  if (aggregate === undefined) {
     // The door that said it has given up by then, or the log has removed it.
     if (known.at < Date.now() - door.limits.firstFactMsMax) door.index.forget(taskId, known.generation);
     return;
   }
-  if (hasFacts(known) && control.state === state) return;
+  if (hasFacts(known) && aggregate.state === state) return;
   const { task, generation } = await door.feeds.view(taskId, ask.caller);
   const at = Date.parse(task.status.timestamp ?? '');
   door.index.note(taskId, { contextId, role: door.role, state: task.status.state, generation, at, ...(owner && { owner }) });

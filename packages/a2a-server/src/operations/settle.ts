@@ -1,7 +1,7 @@
 import { A2AError, isInterrupted, isTerminal, type TaskState } from '@hopline/a2a';
 import type { Fact } from '@hopline/events';
 import type { TaskView } from '@hopline/task';
-import type { Ask, Door } from '../a2a-server.ts';
+import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { waitAround, waitFor } from '../feed/wait-for.ts';
 import type { Admission } from './admit-message.ts';
 import type { Turn } from './turn.ts';
@@ -14,7 +14,7 @@ function isSettled(state: TaskState): boolean {
 /**
  * Says a message and waits until it is in its task (S1-3). Throws UNAVAILABLE when nobody takes it in time: it is stored all the same, and the error names its task.
  */
-export async function acceptTurn(door: Door, ask: Ask, turn: Turn, admission: Admission): Promise<TaskView> {
+export async function acceptTurn(door: A2AServer, ask: OperationContext, turn: Turn, admission: Admission): Promise<TaskView> {
   const { feed } = turn.lease;
   if (turn.start !== 'message' && feed.view !== undefined) {
     await turn.say();
@@ -30,7 +30,7 @@ export async function acceptTurn(door: Door, ask: Ask, turn: Turn, admission: Ad
  * Says a message and waits until its turn is over: the task has ended, or waits for somebody (S1-2). A wait that is cut short, by its limit or by the
  * process's end, answers with the task as it is: better than an error, because the client learns its id.
  */
-export async function settleTurn(door: Door, ask: Ask, turn: Turn, admission: Admission): Promise<TaskView> {
+export async function settleTurn(door: A2AServer, ask: OperationContext, turn: Turn, admission: Admission): Promise<TaskView> {
   const { feed } = turn.lease;
   await acceptTurn(door, ask, turn, admission);
   // As it is now, not as it was when the message was taken: what settled it in between is not waited for again.

@@ -1,6 +1,6 @@
 import { A2AError, isTerminal } from '@hopline/a2a';
 import type { Fact } from '@hopline/events';
-import type { Answer, Ask, Door } from '../a2a-server.ts';
+import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import { waitAround } from '../feed/wait-for.ts';
 import { acquireTask } from './admit-message.ts';
 import { sayCancel } from './append-message.ts';
@@ -8,7 +8,7 @@ import { ownMetadata } from './reserved-metadata.ts';
 import { dialectFor } from './task-dialect.ts';
 
 /** CancelTask, tasks/cancel: stores the wish, waits for the fact. A task that ends otherwise in the meantime was not cancelable. */
-export async function tasksCancel(door: Door, ask: Ask): Promise<Answer> {
+export async function tasksCancel(door: A2AServer, ask: OperationContext): Promise<OperationResult> {
   const { taskId, metadata } = ask.dialect.decodeCancel(ask.params);
   const leave = door.streams.enter();
   try {

@@ -1,6 +1,6 @@
 import { A2AError, decodeListTasks, type ListTasksRequest, type Task } from '@hopline/a2a';
 import { isSameOwner, isTaskId } from '@hopline/events';
-import type { Answer, Ask, Door } from '../a2a-server.ts';
+import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import { comparePlaces, type IndexedTask, type Place } from '../task-index.ts';
 import { withHistory } from './history.ts';
 import { hasFacts, READS_AT_ONCE_MAX, refreshOpen } from './open-tasks.ts';
@@ -14,7 +14,7 @@ const PAGE_CHARS_MAX = 4 * 1024 * 1024;
  * ListTasks: newest status first, by the index of tasks; only those of the page, and open ones, are read from the log. What a client was told of a task at any replica it finds in the next list. A task whose status changes while a client pages moves to the front, and may be met again
  * on the first page: none is missed without having been there.
  */
-export async function tasksList(door: Door, ask: Ask): Promise<Answer> {
+export async function tasksList(door: A2AServer, ask: OperationContext): Promise<OperationResult> {
   const request = decodeListTasks(ask.params);
   const after = request.pageToken === undefined ? undefined : placeOf(request.pageToken);
   await door.index.ready();
@@ -44,7 +44,12 @@ type Page = {
   gone: number;
 };
 
-async function readPage(door: Door, ask: Ask, request: ListTasksRequest, candidates: IndexedTask[]): Promise<Page> {
+async function readPage(
+  door: A2AServer,
+  ask: OperationContext,
+  request: ListTasksRequest,
+  candidates: IndexedTask[],
+): Promise<Page> {
   const tasks: Task[] = [];
   let [at, chars, gone] = [0, 0, 0];
   while (at < candidates.length && tasks.length < request.pageSize && chars < PAGE_CHARS_MAX && at - tasks.length < MISSES_MAX) {
@@ -67,7 +72,11 @@ async function readPage(door: Door, ask: Ask, request: ListTasksRequest, candida
 }
 
 /** undefined when retention has removed it. */
-async function readTask(door: Door, { caller }: Ask, { taskId, generation }: IndexedTask): Promise<Task | undefined> {
+async function readTask(
+  door: A2AServer,
+  { caller }: OperationContext,
+  { taskId, generation }: IndexedTask,
+): Promise<Task | undefined> {
   try {
     return (await door.feeds.view(taskId, caller)).task;
   } catch (thrown) {

@@ -1,6 +1,6 @@
 import { A2AError, type Dialect } from '@hopline/a2a';
 import { type Cursor, parseCursor } from '@hopline/events';
-import type { Answer, Ask, Door } from '../a2a-server.ts';
+import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { openViewer } from '../stream/open-viewer.ts';
 import { acquireTask, hasEnded } from './admit-message.ts';
@@ -10,7 +10,7 @@ import { dialectFor } from './task-dialect.ts';
  * SubscribeToTask, tasks/resubscribe. With a cursor: exactly what follows it, also of a task that has ended. Without: the task as it is, then what follows;
  * of a task that has ended 1.0 and the legacy form (S4-37) demand UNSUPPORTED_OPERATION, and 0.3, which says nothing, gets the task and the end. Stays open while the task waits for an answer.
  */
-export async function tasksSubscribe(door: Door, ask: Ask): Promise<Answer> {
+export async function tasksSubscribe(door: A2AServer, ask: OperationContext): Promise<OperationResult> {
   const { taskId } = ask.dialect.decodeSubscribe(ask.params);
   const leave = door.streams.enter();
   try {

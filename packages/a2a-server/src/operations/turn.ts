@@ -1,6 +1,6 @@
 import { isTerminal } from '@hopline/a2a';
 import type { Fact } from '@hopline/events';
-import type { Ask, Door } from '../a2a-server.ts';
+import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { type Admission, hasEnded, isTaken } from './admit-message.ts';
@@ -20,7 +20,7 @@ export type Turn = {
   say(): Promise<void>;
 };
 
-export async function beginTurn(door: Door, ask: Ask, admission: Admission): Promise<Turn> {
+export async function beginTurn(door: A2AServer, ask: OperationContext, admission: Admission): Promise<Turn> {
   const first = () => sayFirst(door, ask, admission);
   const say = () => sayMessage(door, ask, admission);
   switch (admission.kind) {
@@ -57,7 +57,7 @@ function againOn(lease: FeedLease, admission: Admission, first: () => Promise<vo
 }
 
 function isFirst(feed: TaskFeed, { message }: Admission): boolean {
-  return feed.control?.messageIds[0] === message.messageId;
+  return feed.aggregate?.messageIds[0] === message.messageId;
 }
 
 /** Whether a fact takes the message into the task. Throws UNSUPPORTED_OPERATION when the task ends instead: the message came too late. */

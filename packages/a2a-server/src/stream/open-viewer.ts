@@ -1,10 +1,10 @@
 import { COUNT } from '@hopline/telemetry';
-import type { Ask, Door } from '../a2a-server.ts';
+import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { VisibleEntry } from '../feed/visible-entry.ts';
 import { Viewer } from './viewer.ts';
 
 /** Takes the response over as an event stream and flushes its head. From here on errors are frames. `onClose` runs once, however the stream ends. */
-export function openViewer(door: Door, ask: Ask, endsAtQuestion: boolean, onClose: () => void): Viewer {
+export function openViewer(door: A2AServer, ask: OperationContext, endsAtQuestion: boolean, onClose: () => void): Viewer {
   const sink = ask.openSink(ask.dialect, ask.extensions);
   const viewer = new Viewer({
     sink,
@@ -34,7 +34,7 @@ export function openViewer(door: Door, ask: Ask, endsAtQuestion: boolean, onClos
 }
 
 /** Counts frames of this stream, and measures each live fact once, at the first socket it reaches. */
-function deliveryMeter(door: Door, ask: Ask): (entry: VisibleEntry) => void {
+function deliveryMeter(door: A2AServer, ask: OperationContext): (entry: VisibleEntry) => void {
   let text = false;
   return entry => {
     ask.hop.count(COUNT.events);

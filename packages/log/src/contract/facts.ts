@@ -153,7 +153,7 @@ export const factCases: Case[] = [
       const seqs = await appendRun(log, taskId, 1, 2);
       await garbage('facts', taskId);
       const last = await log.facts.last(taskId);
-      assert.equal(last?.record.control.generation, 2);
+      assert.equal(last?.record.aggregate.generation, 2);
       await appendRun(log, taskId, 3, 3, seqs[0]!, last!.seq);
       assert.deepEqual(generationsOf(await all(log.facts.read(taskId, 1))), [1, 2, 3]);
     },

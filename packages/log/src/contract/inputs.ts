@@ -25,7 +25,7 @@ export const inputCases: Case[] = [
       const seqs: number[] = [];
       for (const n of range(1, 30)) {
         const taskId = taskIds[n % 3]!;
-        const { seq, duplicate } = await log.inputs.say(taskId, inputRecord(n), { id: `${taskId}:${n}`, trace: TRACE });
+        const { seq, duplicate } = await log.inputs.append(taskId, inputRecord(n), { id: `${taskId}:${n}`, trace: TRACE });
         assert.equal(duplicate, false);
         seqs.push(seq);
       }
@@ -47,8 +47,8 @@ export const inputCases: Case[] = [
       const [taskId, other] = [taskIds[0]!, taskIds[1]!];
       assert.deepEqual(await all(log.inputs.read(taskId)), []);
       for (const n of range(1, 20)) {
-        await log.inputs.say(taskId, inputRecord(n), { id: `${taskId}:${n}`, trace: TRACE });
-        await log.inputs.say(other, inputRecord(n), { id: `${other}:${n}` });
+        await log.inputs.append(taskId, inputRecord(n), { id: `${taskId}:${n}`, trace: TRACE });
+        await log.inputs.append(other, inputRecord(n), { id: `${other}:${n}` });
       }
       const read = await all((await another()).inputs.read(taskId));
       assert.deepEqual(
@@ -66,7 +66,7 @@ export const inputCases: Case[] = [
     async run({ log }) {
       const { shard, taskIds } = tasksOfOneShard(1);
       const text = 'a\u0000\u2028\ud83d "\\\n é 👩‍👩‍👧 \udc00\ufeff ';
-      const { seq } = await log.inputs.say(taskIds[0]!, inputRecord(1, text), { id: `${taskIds[0]}:1` });
+      const { seq } = await log.inputs.append(taskIds[0]!, inputRecord(1, text), { id: `${taskIds[0]}:1` });
       const [read] = await take(log.inputs.readShard(shard, seq, ALWAYS), 1);
       assert.deepEqual(read?.record, inputRecord(1, text));
       assert.equal('trace' in read!, false);
@@ -77,9 +77,9 @@ export const inputCases: Case[] = [
     async run({ log, another }) {
       const { shard, taskIds } = tasksOfOneShard(1);
       const taskId = taskIds[0]!;
-      const first = await log.inputs.say(taskId, inputRecord(1), { id: `${taskId}:1` });
-      const again = await (await another()).inputs.say(taskId, inputRecord(1), { id: `${taskId}:1` });
-      const next = await log.inputs.say(taskId, inputRecord(2), { id: `${taskId}:2` });
+      const first = await log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` });
+      const again = await (await another()).inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` });
+      const next = await log.inputs.append(taskId, inputRecord(2), { id: `${taskId}:2` });
       assert.deepEqual(again, { seq: first.seq, duplicate: true });
       const read = await take(log.inputs.readShard(shard, first.seq, ALWAYS), 2);
       assert.deepEqual(seqsOf(read), [first.seq, next.seq]);
@@ -91,8 +91,8 @@ export const inputCases: Case[] = [
       const { shard, taskIds } = tasksOfOneShard(1);
       const taskId = taskIds[0]!;
       loseAcks(2);
-      const lost = await within(log.inputs.say(taskId, inputRecord(1), { id: `${taskId}:1` }), 'a say whose ack was lost');
-      const next = await log.inputs.say(taskId, inputRecord(2), { id: `${taskId}:2` });
+      const lost = await within(log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` }), 'a say whose ack was lost');
+      const next = await log.inputs.append(taskId, inputRecord(2), { id: `${taskId}:2` });
       assert.equal(lost.duplicate, true);
       const read = await take(log.inputs.readShard(shard, lost.seq, ALWAYS), 2);
       assert.deepEqual(seqsOf(read), [lost.seq, next.seq]);
@@ -104,10 +104,10 @@ export const inputCases: Case[] = [
       const taskId = newTask();
       loseAcks(1000);
       const began = Date.now();
-      await assert.rejects(log.inputs.say(taskId, inputRecord(1), { id: `${taskId}:1`, timeoutMs: 300 }), LogUnavailable);
+      await assert.rejects(log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1`, timeoutMs: 300 }), LogUnavailable);
       assert.ok(Date.now() - began < 3_000, 'gives up in time');
       loseAcks(0);
-      const again = await log.inputs.say(taskId, inputRecord(1), { id: `${taskId}:1` });
+      const again = await log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` });
       assert.equal(again.duplicate, true);
     },
   },
@@ -121,9 +121,9 @@ export const inputCases: Case[] = [
       const say = async (from: number, to: number) => {
         for (const n of range(from, to)) {
           const taskId = taskIds[n % 2]!;
-          said.push((await writer.inputs.say(taskId, inputRecord(n), { id: `${taskId}:${n}` })).seq);
+          said.push((await writer.inputs.append(taskId, inputRecord(n), { id: `${taskId}:${n}` })).seq);
           if (elsewhere.shard !== shard) {
-            await writer.inputs.say(elsewhere.taskIds[0]!, inputRecord(n), { id: `${elsewhere.taskIds[0]}:${shard}:${n}` });
+            await writer.inputs.append(elsewhere.taskIds[0]!, inputRecord(n), { id: `${elsewhere.taskIds[0]}:${shard}:${n}` });
           }
         }
       };
@@ -137,7 +137,7 @@ export const inputCases: Case[] = [
     name: 'a reader that waits gets the next record, ends when aborted, and leaves nothing on the server',
     async run({ log, readersLeft }) {
       const { shard, taskIds } = tasksOfOneShard(1);
-      const { seq } = await log.inputs.say(taskIds[0]!, inputRecord(1), { id: `${taskIds[0]}:1` });
+      const { seq } = await log.inputs.append(taskIds[0]!, inputRecord(1), { id: `${taskIds[0]}:1` });
       const abort = new AbortController();
       const got: number[] = [];
       const reading = (async () => {
@@ -145,7 +145,7 @@ export const inputCases: Case[] = [
       })();
       await pause(100);
       assert.deepEqual(got, []);
-      const next = await log.inputs.say(taskIds[0]!, inputRecord(2), { id: `${taskIds[0]}:2` });
+      const next = await log.inputs.append(taskIds[0]!, inputRecord(2), { id: `${taskIds[0]}:2` });
       await until(() => got.length > 0, 'the next record');
       abort.abort();
       await within(reading, 'the end of the reader');
@@ -158,7 +158,7 @@ export const inputCases: Case[] = [
     async run({ log }) {
       const { shard, taskIds } = tasksOfOneShard(1);
       const taskId = taskIds[0]!;
-      const says = range(1, 1_200).map(n => log.inputs.say(taskId, inputRecord(n), { id: `${taskId}:${n}` }));
+      const says = range(1, 1_200).map(n => log.inputs.append(taskId, inputRecord(n), { id: `${taskId}:${n}` }));
       const seqs = (await Promise.all(says)).map(({ seq }) => seq).sort((a, b) => a - b);
       const got: number[] = [];
       for await (const input of log.inputs.readShard(shard, seqs[0]!, ALWAYS)) {
@@ -174,7 +174,7 @@ export const inputCases: Case[] = [
       const { shard, taskIds } = tasksOfOneShard(1);
       const taskId = taskIds[0]!;
       const seqs: number[] = [];
-      for (const n of range(1, 6)) seqs.push((await log.inputs.say(taskId, inputRecord(n), { id: `${taskId}:${n}` })).seq);
+      for (const n of range(1, 6)) seqs.push((await log.inputs.append(taskId, inputRecord(n), { id: `${taskId}:${n}` })).seq);
       await expire('inputs', taskId, seqs[3]!);
       const read = await take(log.inputs.readShard(shard, seqs[0]!, ALWAYS), 3);
       assert.deepEqual(seqsOf(read), seqs.slice(3));
@@ -185,9 +185,9 @@ export const inputCases: Case[] = [
     async run({ log, garbage }) {
       const { shard, taskIds } = tasksOfOneShard(1);
       const taskId = taskIds[0]!;
-      const first = await log.inputs.say(taskId, inputRecord(1), { id: `${taskId}:1` });
+      const first = await log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` });
       await garbage('inputs', taskId);
-      const next = await log.inputs.say(taskId, inputRecord(2), { id: `${taskId}:2` });
+      const next = await log.inputs.append(taskId, inputRecord(2), { id: `${taskId}:2` });
       const read = await take(log.inputs.readShard(shard, first.seq, ALWAYS), 2);
       assert.deepEqual(seqsOf(read), [first.seq, next.seq]);
     },
@@ -199,10 +199,10 @@ export const inputCases: Case[] = [
       const taskId = taskIds[0]!;
       const empty = Buffer.byteLength(JSON.stringify(inputRecord(1, '')));
       const largest = inputRecord(1, 'x'.repeat(log.recordBytesMax - empty));
-      const { seq } = await log.inputs.say(taskId, largest, { id: `${taskId}:1`, trace: TRACE });
+      const { seq } = await log.inputs.append(taskId, largest, { id: `${taskId}:1`, trace: TRACE });
       const tooLarge = inputRecord(2, 'x'.repeat(log.recordBytesMax - empty + 1));
-      await assert.rejects(log.inputs.say(taskId, tooLarge, { id: `${taskId}:2` }), RecordTooLarge);
-      const next = await log.inputs.say(taskId, inputRecord(3), { id: `${taskId}:3` });
+      await assert.rejects(log.inputs.append(taskId, tooLarge, { id: `${taskId}:2` }), RecordTooLarge);
+      const next = await log.inputs.append(taskId, inputRecord(3), { id: `${taskId}:3` });
       assert.deepEqual(seqsOf(await take(log.inputs.readShard(shard, seq, ALWAYS), 2)), [seq, next.seq]);
     },
   },
@@ -210,10 +210,10 @@ export const inputCases: Case[] = [
     name: 'a task id that is no subject token is refused',
     async run({ log }) {
       for (const taskId of ['', 'a.b', 'a b', '*', '>', 'x'.repeat(129)]) {
-        await assert.rejects(log.inputs.say(taskId, inputRecord(1), { id: 'x' }), TypeError);
+        await assert.rejects(log.inputs.append(taskId, inputRecord(1), { id: 'x' }), TypeError);
       }
       const longest = `${'y'.repeat(110)}${newTask()}`.slice(0, 128);
-      await log.inputs.say(longest, inputRecord(1), { id: `${longest}:1` });
+      await log.inputs.append(longest, inputRecord(1), { id: `${longest}:1` });
     },
   },
   {

@@ -73,7 +73,7 @@ export function factRecord(taskId: string, generation: number, first = 0, text =
         event: { statusUpdate: { taskId, contextId: 'context', status, metadata: { text } } },
       },
     ],
-    control: {
+    aggregate: {
       taskId,
       contextId: 'context',
       state: 'TASK_STATE_WORKING',
@@ -86,9 +86,9 @@ export function factRecord(taskId: string, generation: number, first = 0, text =
       lanes: {},
       calls: {},
       producers: {},
-      raw: generation,
+      foldedSeq: generation,
     },
-    first,
+    startSeq: first,
   };
 }
 
@@ -147,6 +147,6 @@ export function pause(ms: number): Promise<void> {
 }
 
 export const generationsOf = (records: { record: FactRecord }[]): number[] =>
-  records.map(({ record }) => record.control.generation);
+  records.map(({ record }) => record.aggregate.generation);
 export const range = (from: number, to: number): number[] =>
   Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i);

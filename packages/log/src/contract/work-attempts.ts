@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { HandedBack } from '../errors.ts';
+import { Requeued } from '../errors.ts';
 import { type Job, SETTLE_DELIVERIES_MAX } from '../work-queue.ts';
 import {
   type Case,
@@ -67,14 +67,14 @@ export const workAttemptCases: Case[] = [
         const stopping = worker(process, role, 1, async job => {
           jobs.push(job);
           await untilAborted(stopping.signal).catch(() => {
-            throw new HandedBack('stopping');
+            throw new Requeued('stopping');
           });
         });
         await until(() => jobs.length > 0, `delivery ${delivery}`);
         await stopping.stop();
         await process.close();
         assert.deepEqual(jobs.map(brief), [{ taskId, attempt: delivery, exhausted: false }]);
-        assert.equal(jobs[0]?.handedBack, delivery - 1);
+        assert.equal(jobs[0]?.requeues, delivery - 1);
       }
       const rest: Job[] = [];
       const taker = worker(log, role, 1, async job => {
@@ -100,7 +100,7 @@ export const workAttemptCases: Case[] = [
       const began = Date.now();
       const taker = worker(log, role, 1, async job => {
         jobs.push(job);
-        if (!job.exhausted) throw new HandedBack('again');
+        if (!job.exhausted) throw new Requeued('again');
       });
       await log.work.request(role, workItem(taskId), { id: taskId });
       await until(() => jobs.some(job => job.exhausted), 'the exhausted delivery');
@@ -108,7 +108,7 @@ export const workAttemptCases: Case[] = [
       await taker.stop();
       const last = CONTRACT_ATTEMPTS_MAX + CONTRACT_HAND_BACKS_MAX;
       assert.deepEqual(
-        jobs.map(job => [job.attempt, job.handedBack, job.exhausted]),
+        jobs.map(job => [job.attempt, job.requeues, job.exhausted]),
         range(1, last + 1).map(attempt => [attempt, Math.min(attempt - 1, CONTRACT_HAND_BACKS_MAX), attempt > last]),
       );
     },
@@ -132,13 +132,13 @@ export const workAttemptCases: Case[] = [
       const taker = worker(log, role, 1, async job => {
         jobs.push(job);
         if (job.exhausted) return;
-        throw job.attempt === 3 ? new Error('rejected') : new HandedBack('stopping');
+        throw job.attempt === 3 ? new Error('rejected') : new Requeued('stopping');
       });
       await until(() => jobs.some(job => job.exhausted), 'the exhausted delivery');
       await taker.stop();
       assert.equal(CONTRACT_ATTEMPTS_MAX, 2, 'one crash, one refusal');
       assert.deepEqual(
-        jobs.map(job => [job.attempt, job.handedBack, job.exhausted]),
+        jobs.map(job => [job.attempt, job.requeues, job.exhausted]),
         [
           [2, 0, false],
           [3, 1, false],

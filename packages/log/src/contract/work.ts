@@ -16,7 +16,7 @@ export const workCases: Case[] = [
       const taker = worker(log, role, 1, async job => void jobs.push(job));
       await until(() => jobs.length > 0, 'the item');
       await taker.stop();
-      assert.deepEqual(jobs, [{ work, attempt: 1, handedBack: 0, exhausted: false, trace: TRACE }]);
+      assert.deepEqual(jobs, [{ work, attempt: 1, requeues: 0, exhausted: false, trace: TRACE }]);
     },
   },
   {

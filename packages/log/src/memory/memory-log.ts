@@ -1,7 +1,7 @@
 import { SHARDS_DEFAULT } from '@hopline/events';
 import type { FollowOptions } from '../follow.ts';
 import type { Log } from '../log.ts';
-import { ATTEMPTS_MAX_DEFAULT, HAND_BACKS_MAX_DEFAULT } from '../work-queue.ts';
+import { ATTEMPTS_MAX_DEFAULT, REQUEUES_MAX_DEFAULT } from '../work-queue.ts';
 import { MemoryBucket, MemoryKeyValue } from './memory-key-value.ts';
 import { MemoryFacts, MemoryInputs, requireOpen } from './memory-records.ts';
 import { type Faults, MemoryStream } from './memory-stream.ts';
@@ -12,7 +12,7 @@ export type MemoryLogOptions = {
   shards?: number;
   recordBytesMax?: number;
   attemptsMax?: number;
-  handBacksMax?: number;
+  requeuesMax?: number;
   ackWaitMs?: number;
   follow?: FollowOptions;
 };
@@ -70,7 +70,7 @@ export function createMemoryLog(options: MemoryLogOptions = {}): MemoryLog {
     },
     work: {
       attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT,
-      handBacksMax: options.handBacksMax ?? HAND_BACKS_MAX_DEFAULT,
+      requeuesMax: options.requeuesMax ?? REQUEUES_MAX_DEFAULT,
       ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,
     },
     follow: options.follow ?? {},

@@ -2,7 +2,7 @@ import type { FactRecord, InputRecord, TraceCarrier } from '@hopline/events';
 import { LogUnavailable } from '../errors.ts';
 import type { AppendOptions, FactLog, StoredFacts } from '../fact-log.ts';
 import { type FollowOptions, type FollowSource, follow } from '../follow.ts';
-import type { InputLog, SayOptions, StoredInput } from '../input-log.ts';
+import type { InputAppendOptions, InputLog, StoredInput } from '../input-log.ts';
 import { requireTaskId } from '../names.ts';
 import { decode, type Faults, type MemoryStream, type StoredText, take } from './memory-stream.ts';
 
@@ -15,7 +15,7 @@ export class MemoryInputs implements InputLog {
     this.#closed = closed;
   }
 
-  async say(taskId: string, record: InputRecord, options: SayOptions): Promise<{ seq: number; duplicate: boolean }> {
+  async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
     requireOpen(this.#closed);
     return this.#stream.write(taskId, record, options);
   }
@@ -75,7 +75,7 @@ export class MemoryFacts implements FactLog {
 
   async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number }> {
     requireOpen(this.#closed);
-    const { seq } = await this.#stream.write(record.control.taskId, record, options);
+    const { seq } = await this.#stream.write(record.aggregate.taskId, record, options);
     return { seq };
   }
 
@@ -116,7 +116,7 @@ export class MemoryFacts implements FactLog {
       read: from => this.#read(taskId, from),
       tail: async () => {
         const stored = this.#stream.last(taskId);
-        return stored && { seq: stored.seq, first: decode<FactRecord>(stored)?.first ?? 0 };
+        return stored && { seq: stored.seq, first: decode<FactRecord>(stored)?.startSeq ?? 0 };
       },
       subscribe: async (onLive, onReconnect) => {
         const unlisten = this.#stream.listen((stored, last) => {

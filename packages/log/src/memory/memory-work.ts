@@ -1,6 +1,6 @@
 import type { Role, TraceCarrier, Work } from '@hopline/events';
 import { backoffMs } from '../backoff.ts';
-import { HandedBack, Superseded } from '../errors.ts';
+import { Requeued, Superseded } from '../errors.ts';
 import { requireRole, requireTaskId } from '../names.ts';
 import {
   type DeliveryBounds,
@@ -19,7 +19,7 @@ type Item = {
   json: string;
   trace?: TraceCarrier;
   deliveries: number;
-  handedBack: number;
+  requeues: number;
   readyAt: number;
   taken: boolean;
 };
@@ -70,7 +70,7 @@ export class MemoryWork implements WorkQueue {
     requireTaskId(work.taskId);
     requireOpen(this.#closed);
     const { id, trace } = options;
-    const fresh = { deliveries: 0, handedBack: 0, readyAt: 0, taken: false };
+    const fresh = { deliveries: 0, requeues: 0, readyAt: 0, taken: false };
     this.#items.add({ id, role, json: JSON.stringify(work), ...fresh, ...(trace && { trace }) });
   }
 
@@ -91,37 +91,37 @@ export class MemoryWork implements WorkQueue {
   }
 
   #next(role: Role): Item | undefined {
-    const isAlive = (item: Item) => purposeOf(item.deliveries + 1, item.handedBack, this.#options) !== 'dead';
+    const isAlive = (item: Item) => purposeOf(item.deliveries + 1, item.requeues, this.#options) !== 'dead';
     return this.#items.items.find(item => item.role === role && !item.taken && item.readyAt <= Date.now() && isAlive(item));
   }
 
   async #run(item: Item, signal: AbortSignal, handler: (job: Job) => Promise<void>): Promise<void> {
     item.taken = true;
     item.deliveries += 1;
-    const { handBacksMax, ackWaitMs } = this.#options;
+    const { requeuesMax, ackWaitMs } = this.#options;
     const dead = new Promise<'dead'>(resolve => this.#closed.addEventListener('abort', () => resolve('dead'), { once: true }));
     const job: Job = {
       work: JSON.parse(item.json) as Work,
       attempt: item.deliveries,
-      handedBack: item.handedBack,
-      exhausted: purposeOf(item.deliveries, item.handedBack, this.#options) === 'settle',
+      requeues: item.requeues,
+      exhausted: purposeOf(item.deliveries, item.requeues, this.#options) === 'settle',
       ...(item.trace && { trace: item.trace }),
     };
     const settled = Promise.resolve()
       .then(() => handler(job))
       .then(
         () => 'done' as const,
-        error => (error instanceof Superseded ? 'superseded' : error instanceof HandedBack ? 'handed back' : 'rejected'),
+        error => (error instanceof Superseded ? 'superseded' : error instanceof Requeued ? 'handed back' : 'rejected'),
       );
     const how = await Promise.race([settled, dead]);
     if (how === 'done') return this.#items.remove(item);
     item.taken = false;
     // Nothing is settled by a superseded handler: here, where one handler has an item at a time, it leaves what a dead process would.
-    if (how === 'handed back') item.handedBack = Math.min(item.handedBack + 1, handBacksMax);
+    if (how === 'handed back') item.requeues = Math.min(item.requeues + 1, requeuesMax);
     if (how === 'dead' || how === 'superseded') item.readyAt = Date.now() + ackWaitMs;
     else if (signal.aborted || how === 'handed back') item.readyAt = 0;
     else {
-      const failures = item.deliveries - item.handedBack;
+      const failures = item.deliveries - item.requeues;
       item.readyAt = Date.now() + backoffMs(failures, REDELIVERY_MS_BASE, REDELIVERY_MS_MAX, REDELIVERY_MS_MIN);
     }
     this.#items.changed();

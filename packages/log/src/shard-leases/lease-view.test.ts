@@ -17,15 +17,15 @@ function viewOf(entries: Record<string, LeaseValue>, atMs = 0): LeaseView {
 }
 
 test('whose heartbeat stood still for a lease is dead, to the millisecond', () => {
-  const view = viewOf({ 'relay.a': { owner: 'a', beat: 1 } });
+  const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
   assert.deepEqual([...view.leases(1, LEASE_MS).live], ['a']);
   assert.deepEqual([...view.leases(1, LEASE_MS + 1).live], []);
-  view.apply({ type: 'entry', key: 'relay.a', value: { owner: 'a', beat: 2 }, revision: 2 }, LEASE_MS + 1);
+  view.apply({ type: 'entry', key: 'relay.a', value: { owner: 'a', heartbeat: 2 }, revision: 2 }, LEASE_MS + 1);
   assert.deepEqual([...view.leases(1, LEASE_MS + 1).live], ['a']);
 });
 
 test('after a sleep of its own it forgives the silence of the others', () => {
-  const view = viewOf({ 'relay.a': { owner: 'a', beat: 1 } });
+  const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
   view.forgive(10_000);
   assert.deepEqual([...view.leases(1, 10_000 + LEASE_MS).live], ['a']);
 });
@@ -40,9 +40,9 @@ test('a shard that was let go has no owner, and one whose lease is gone is not t
 
 test('the keys of another service are not seen', () => {
   const view = viewOf({
-    'notifier.n': { owner: 'n', beat: 1 },
+    'notifier.n': { owner: 'n', heartbeat: 1 },
     'notifier-shard.0': { owner: 'n' },
-    'relay.a': { owner: 'a', beat: 1 },
+    'relay.a': { owner: 'a', heartbeat: 1 },
     'shard.1': { owner: 'a' },
   });
   const { live, owners } = view.leases(2, 0);

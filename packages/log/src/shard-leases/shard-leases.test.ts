@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LogUnavailable } from '../errors.ts';
 import { createMemoryLog, type MemoryLog } from '../memory/memory-log.ts';
-import { type LeaseContext, ShardLeases } from './shard-leases.ts';
+import { type LeaseOptions, ShardLeases } from './shard-leases.ts';
 
 const RELAY = { member: 'relay', shard: 'shard' };
 const NOTIFIER = { member: 'notifier', shard: 'notifier-shard' };
@@ -10,7 +10,7 @@ const SHARDS = 8;
 
 type Member = { leases: ShardLeases; running: Map<number, number>; events: string[] };
 
-async function member(log: MemoryLog, instance: string, options: Partial<LeaseContext> = {}): Promise<Member> {
+async function member(log: MemoryLog, instance: string, options: Partial<LeaseOptions> = {}): Promise<Member> {
   const running = new Map<number, number>();
   const events: string[] = [];
   const leases = new ShardLeases({
@@ -18,21 +18,21 @@ async function member(log: MemoryLog, instance: string, options: Partial<LeaseCo
     keys: RELAY,
     shards: SHARDS,
     instance,
-    beatMs: 20,
+    heartbeatMs: 20,
     leaseMs: 400,
     now: () => performance.now(),
-    acquired: (shard, checkpoint) => {
+    startShard: (shard, checkpoint) => {
       running.set(shard, checkpoint);
       events.push(`+${shard}`);
     },
-    released: async shard => {
+    stopShard: async shard => {
       const checkpoint = running.get(shard) ?? 0;
       running.delete(shard);
       events.push(`-${shard}`);
       return checkpoint;
     },
     checkpointOf: shard => running.get(shard) ?? 0,
-    fault: () => {},
+    onError: () => {},
     ...options,
   });
   await leases.start();
@@ -74,7 +74,7 @@ test('services under keys of their own do not see each other: each owns every sh
   const log = createMemoryLog();
   const relay = await member(log.another(), 'one');
   const notifier = await member(log.another(), 'one', { keys: NOTIFIER });
-  const beat = async () => (await log.leases.get('notifier.one'))?.value.beat ?? 0;
+  const beat = async () => (await log.leases.get('notifier.one'))?.value.heartbeat ?? 0;
   const before = await beat();
   while ((await beat()) < before + 5) await new Promise(resolve => setTimeout(resolve, 5));
   for (const { running, events } of [relay, notifier]) {

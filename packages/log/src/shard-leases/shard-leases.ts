@@ -7,26 +7,26 @@ import { planShare } from './fair-share.ts';
 import { type LeaseKeys, LeaseView, memberKey, shardKey } from './lease-view.ts';
 
 /** A process says that it lives this often, milliseconds. */
-export const BEAT_MS = 300;
+export const HEARTBEAT_INTERVAL_MS = 300;
 /** A process that was silent for this long is taken for dead: the bound on how long its shards stand still after a SIGKILL, plus one beat. Milliseconds. */
 export const LEASE_MS = 1_500;
 
-export type LeaseContext = {
+export type LeaseOptions = {
   store: KeyValue<LeaseValue>;
   keys: LeaseKeys;
   shards: number;
   /** Unique to this life of the process. */
   instance: string;
-  beatMs: number;
+  heartbeatMs: number;
   leaseMs: number;
   /** Monotonic milliseconds. */
   now: () => number;
   /** The shard is ours: work from this checkpoint on. */
-  acquired: (shard: number, checkpoint: number) => void;
+  startShard: (shard: number, checkpoint: number) => void;
   /** The shard is to be let go: resolves with its checkpoint when nothing of it runs here any more. */
-  released: (shard: number) => Promise<number>;
+  stopShard: (shard: number) => Promise<number>;
   checkpointOf: (shard: number) => number;
-  fault: (error: unknown) => void;
+  onError: (error: unknown) => void;
 };
 
 /**
@@ -34,7 +34,7 @@ export type LeaseContext = {
  * Order rule: a shard is stopped before its lease is given up, and started after it is held.
  */
 export class ShardLeases {
-  readonly #context: LeaseContext;
+  readonly #context: LeaseOptions;
   readonly #view: LeaseView;
   /** One object from taking a shard to letting it go: another one is another tenure. */
   readonly #held = new Map<number, { revision: number; checkpoint: number }>();
@@ -43,7 +43,7 @@ export class ShardLeases {
   #lastBeatAt = 0;
   #beat = 0;
 
-  constructor(context: LeaseContext) {
+  constructor(context: LeaseOptions) {
     this.#context = context;
     this.#view = new LeaseView(context.keys, context.leaseMs);
   }
@@ -54,7 +54,7 @@ export class ShardLeases {
 
   /** Resolves when the bucket has been read once and the first shards were taken. */
   async start(): Promise<void> {
-    const { store, now, fault } = this.#context;
+    const { store, now, onError: fault } = this.#context;
     await followBucket(store, this.#stop.signal, {
       begin: () => this.#view.clear(),
       change: change => this.#view.apply(change, now()),
@@ -81,7 +81,7 @@ export class ShardLeases {
   async restart(shard: number): Promise<void> {
     const held = this.#held.get(shard);
     if (held === undefined) return;
-    const { instance, acquired, released } = this.#context;
+    const { instance, startShard: acquired, stopShard: released } = this.#context;
     const checkpoint = Math.max(held.checkpoint, await released(shard));
     const isOurs = () => this.#held.get(shard) === held && !this.#stop.signal.aborted;
     const lease = await this.#leaseOf(shard, isOurs);
@@ -93,14 +93,14 @@ export class ShardLeases {
 
   /** Somebody else did work of this shard: lets it go if its lease says that it is theirs, which the view may not know yet. */
   async confirm(shard: number): Promise<void> {
-    const { store, keys, instance, released } = this.#context;
+    const { store, keys, instance, stopShard: released } = this.#context;
     const entry = await store.get(shardKey(keys, shard));
     if (entry?.value.owner !== instance && this.#held.delete(shard)) await released(shard);
   }
 
   /** Who owns a shard, read from the log and not from the view; undefined when nobody does, or when it is of no interest any more. */
   async #leaseOf(shard: number, isWanted: () => boolean): Promise<LeaseValue | undefined> {
-    const { store, keys, beatMs, fault } = this.#context;
+    const { store, keys, heartbeatMs: beatMs, onError: fault } = this.#context;
     while (isWanted()) {
       try {
         return (await store.get(shardKey(keys, shard)))?.value;
@@ -114,19 +114,19 @@ export class ShardLeases {
 
   async #loop(): Promise<void> {
     while (!this.#stop.signal.aborted) {
-      await sleep(this.#context.beatMs, undefined, { signal: this.#stop.signal }).catch(() => {});
+      await sleep(this.#context.heartbeatMs, undefined, { signal: this.#stop.signal }).catch(() => {});
       if (this.#stop.signal.aborted) return;
       try {
         await this.#round();
       } catch (error) {
-        this.#context.fault(error);
+        this.#context.onError(error);
       }
     }
   }
 
   async #round(): Promise<void> {
     const { store, keys, instance, now, shards } = this.#context;
-    await store.put(memberKey(keys, instance), { owner: instance, beat: ++this.#beat });
+    await store.put(memberKey(keys, instance), { owner: instance, heartbeat: ++this.#beat });
     // A process that slept, or that the log did not answer, has missed everybody's heartbeat: it may not call the others dead.
     const slept = this.#lastBeatAt > 0 && now() - this.#lastBeatAt > this.#context.leaseMs;
     this.#lastBeatAt = now();
@@ -138,7 +138,7 @@ export class ShardLeases {
   }
 
   async #take(shard: number): Promise<void> {
-    const { store, keys, instance, acquired } = this.#context;
+    const { store, keys, instance, startShard: acquired } = this.#context;
     const key = shardKey(keys, shard);
     const known = this.#view.shard(shard);
     const checkpoint = known?.value.checkpoint ?? 0;
@@ -151,7 +151,7 @@ export class ShardLeases {
   }
 
   async #renew(shard: number): Promise<void> {
-    const { store, keys, instance, checkpointOf, released } = this.#context;
+    const { store, keys, instance, checkpointOf, stopShard: released } = this.#context;
     const held = this.#held.get(shard);
     // Let go while the round was under way.
     if (held === undefined) return;
@@ -171,7 +171,7 @@ export class ShardLeases {
   }
 
   async #release(shard: number): Promise<void> {
-    const { store, keys, released } = this.#context;
+    const { store, keys, stopShard: released } = this.#context;
     const held = this.#held.get(shard)!;
     this.#held.delete(shard);
     const checkpoint = Math.max(held.checkpoint, await released(shard));
