@@ -96,11 +96,11 @@ function uses({ open, dialect }: Driver): void {
     client = await open(cluster.url);
   });
 
-  test('S4-1 S3-1 reads the card', async () => {
+  test('reads the card [S4-1 S3-1]', async () => {
     assert.equal(await client.agentName(), 'Hopline');
   });
 
-  test('S1-2 S3-20 S4-34 sends and waits, gets the task again, and is told when there is none', async () => {
+  test('sends and waits, gets the task again, and is told when there is none [S1-2 S3-20 S4-34]', async () => {
     const task = await client.send(message('say'));
     assert.deepEqual([task.status.state, textOf(task)], ['TASK_STATE_COMPLETED', TEXT]);
     const again = await client.get(task.id);
@@ -108,7 +108,7 @@ function uses({ open, dialect }: Driver): void {
     await assert.rejects(client.get('no-such-task'), error => errorName(error) === 'TaskNotFound');
   });
 
-  test('S0-3 S0-25 S0-36 streams: the task, then the text as the agent said it, then one end', async () => {
+  test('streams: the task, then the text as the agent said it, then one end [S0-3 S0-25 S0-36]', async () => {
     const events = await all(client.stream(message('say')));
     const { id, contextId } = taskOf(events);
     assert.equal(folded(events).textOf(NAME), TEXT);
@@ -120,7 +120,7 @@ function uses({ open, dialect }: Driver): void {
     }
   });
 
-  test('S3-11 S4-26 S4-27 is asked, and answers on the same task', async () => {
+  test('is asked, and answers on the same task [S3-11 S4-26 S4-27]', async () => {
     const asked = await client.send(message('ask'));
     assert.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED');
     assert.equal(asked.status.message?.parts[0]?.text, 'Which one?');
@@ -130,7 +130,7 @@ function uses({ open, dialect }: Driver): void {
     assert.equal(stateOf(events.at(-1)), 'TASK_STATE_COMPLETED');
   });
 
-  test('S3-26 S3-28 S4-35 cancels: the agent is told, the stream ends, and a second cancel is refused', async () => {
+  test('cancels: the agent is told, the stream ends, and a second cancel is refused [S3-26 S3-28 S4-35]', async () => {
     const stream = client.stream(message('work'))[Symbol.asyncIterator]();
     const events = [(await stream.next()).value as StreamResponse];
     const { id } = taskOf(events);
@@ -147,7 +147,7 @@ function uses({ open, dialect }: Driver): void {
     assert(told(), 'the agent heard of the cancel');
   });
 
-  test('S3-31 goes away in the middle and comes back: the task as it is, then the rest, nothing lost or doubled', async () => {
+  test('goes away in the middle and comes back: the task as it is, then the rest, nothing lost or doubled [S3-31]', async () => {
     const text = `hold ${randomUUID()}`;
     const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
     held.set(text, [...gates]);
@@ -168,14 +168,14 @@ function uses({ open, dialect }: Driver): void {
     assert.equal(stateOf(events.at(-1)), 'TASK_STATE_COMPLETED');
   });
 
-  test('S4-37 comes back when the task has ended', async () => {
+  test('comes back when the task has ended [S4-37]', async () => {
     const { id } = await client.send(message('say'));
     // 1.0 refuses; 0.3 says nothing of it, and its clients are shown the task and the end.
     if (dialect === '1.0') await assert.rejects(all(client.follow(id)), error => errorName(error) === 'UnsupportedOperation');
     else assert.equal(textOf(taskOf(await all(client.follow(id)))), TEXT);
   });
 
-  test('S4-34 is told that there is no such task to come back to', async () => {
+  test('is told that there is no such task to come back to [S4-34]', async () => {
     await assert.rejects(all(client.follow('no-such-task')), /Task not found/);
   });
 }

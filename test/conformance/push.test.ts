@@ -59,7 +59,7 @@ function names({ open, dialect }: Driver): void {
     client = await open(cluster.url);
   });
 
-  test('S3-22 C-21 names a webhook, gets it at the other replica without its secrets, replaces it', async () => {
+  test('names a webhook, gets it at the other replica without its secrets, replaces it [S3-22 C-21]', async () => {
     const { id } = await client.send(message());
     const shown = { id, taskId: id, url: URL, authentication: { scheme: 'Bearer' } };
     assert.deepEqual(await client.push.set(id, WHOLE), shown);
@@ -71,7 +71,7 @@ function names({ open, dialect }: Driver): void {
     assert.equal((await storedOf(id)).length, 1);
   });
 
-  test('S3-22 lists them and deletes one, twice', async () => {
+  test('lists them and deletes one, twice [S3-22]', async () => {
     const { list, delete: remove } = client.push;
     if (list === undefined || remove === undefined) return;
     const { id } = await client.send(message());
@@ -85,12 +85,12 @@ function names({ open, dialect }: Driver): void {
     await assert.rejects(client.push.get(id, 'one'), error => errorName(error) === 'TaskNotFound');
   });
 
-  test('S4-34 is told when there is no such task', async () => {
+  test('is told when there is no such task [S4-34]', async () => {
     await assert.rejects(client.push.set('no-such-task', WHOLE), error => errorName(error) === 'TaskNotFound');
     await assert.rejects(client.push.get('no-such-task', 'x'), error => errorName(error) === 'TaskNotFound');
   });
 
-  test('S4-22 S4-43 C-21 names a webhook along with a message: it is told everything, and nothing else knows its secrets', async () => {
+  test('names a webhook along with a message: it is told everything, and nothing else knows its secrets [S4-22 S4-43 C-21]', async () => {
     const { id, status } = await client.send(message(), WHOLE);
     assert.equal(status.state, 'TASK_STATE_INPUT_REQUIRED');
     assert.deepEqual(await storedOf(id), [{ taskId: id, id, ...WHOLE, dialect, after: 0 }]);
@@ -110,7 +110,7 @@ async function call(url: string, method: string, params: object): Promise<unknow
 
 const ask = (id: string) => ({ id, message: { role: 'user', parts: [{ type: 'text', text: 'ask' }] } });
 
-test('S3-3 C-6 all seven methods of April 2025 do what they say', async () => {
+test('all seven methods of April 2025 do what they say [S3-3 C-6]', async () => {
   const { url } = cluster;
   const [id, streamed] = [randomUUID(), randomUUID()];
   const stateOf = (task: unknown) => (task as { status: { state: string } }).status.state;
@@ -128,7 +128,7 @@ test('S3-3 C-6 all seven methods of April 2025 do what they say', async () => {
   assert.equal(stateOf(await call(url, 'tasks/cancel', { id })), 'canceled');
 });
 
-test('S3-22 S3-23 S3-33 the form of April 2025: the webhook is set before the task, on another replica, and its task has it', async () => {
+test('the form of April 2025: the webhook is set before the task, on another replica, and its task has it [S3-22 S3-23 S3-33]', async () => {
   const id = randomUUID();
   const [first, second] = cluster.ingresses.map(({ url }) => url) as [string, string];
   const unknown = await call(first, 'tasks/pushNotification/get', { id });

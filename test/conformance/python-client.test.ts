@@ -102,7 +102,7 @@ const withoutEmpty = (value: unknown): unknown =>
 const skip1 = python1 === undefined && 'no Python with a2a-sdk[grpc] 1 (A2A_PYTHON_1)';
 
 function usesSdk1(binding: Binding, version: '1.0' | '0.3'): void {
-  test('S3-22 card, send, stream, get, follow, cancel, webhooks and lists', { skip: skip1 }, async () => {
+  test('card, send, stream, get, follow, cancel, webhooks and lists [S3-22]', { skip: skip1 }, async () => {
     const report = await reportOf(python1!, 'client_1.py', binding, version);
     const id = assertUsed('1.0', report);
     const shown = { id, taskId: id, url: HOOK, authentication: { scheme: 'Bearer' } };
@@ -134,7 +134,7 @@ const ERRORS: Readonly<Record<Binding, [string, string]>> = {
 function usesSdk03(binding: Binding): void {
   const python = binding === 'GRPC' ? pythonWith('0.3', ['grpc']) : python03;
   const skip = python === undefined && `no Python with a2a-sdk 0.3 (A2A_PYTHON_0_3)${binding === 'GRPC' ? ' and grpc' : ''}`;
-  test('S3-22 its parser, which refuses what it does not know, reads everything', { skip }, async () => {
+  test('its parser, which refuses what it does not know, reads everything [S3-22]', { skip }, async () => {
     const report = await reportOf(python!, 'client_0_3.py', binding);
     const id = assertUsed('0.3', report);
     const pushNotificationConfig = { id, url: HOOK, authentication: { schemes: ['Bearer'] } };

@@ -54,7 +54,7 @@ after(async () => {
   await receiver.stop();
 });
 
-test('S4-43 what lets us in at an agent, and where it calls us, stand in no log, span, subject or record', {
+test('what lets us in at an agent, and where it calls us, stand in no log, span, subject or record [S4-43]', {
   timeout: 120_000,
 }, async () => {
   const fold = new Fold();

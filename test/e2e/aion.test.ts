@@ -68,7 +68,7 @@ async function factsOf(taskId: string): Promise<Fact[]> {
 
 const answerOf = ({ status }: Task) => status.message?.parts.map(part => part.text).join('');
 
-test('S1-26 S1-27 C-18 one Stream Delta, a frame for each chunk, append false first, lastChunk once', async () => {
+test('one Stream Delta, a frame for each chunk, append false first, lastChunk once [S1-26 S1-27 C-18]', async () => {
   const { deltas, list } = await ask('chat');
   assert.deepEqual(new Set(deltas.map(({ id }) => id)), new Set(['aion:stream-delta']));
   assert.deepEqual(
@@ -89,7 +89,7 @@ test('S1-26 S1-27 C-18 one Stream Delta, a frame for each chunk, append false fi
   }
 });
 
-test('S1-28 C-19 the delta is in the task while it works and gone when it has ended; the message stays', async () => {
+test('the delta is in the task while it works and gone when it has ended; the message stays [S1-28 C-19]', async () => {
   const seen: string[][] = [];
   let id = '';
   for await (const { event } of frames(cluster.url, {
@@ -110,7 +110,7 @@ test('S1-28 C-19 the delta is in the task while it works and gone when it has en
   assert.deepEqual([task.artifacts ?? [], answerOf(task)], [[], 'Hello \nworld']);
 });
 
-test('S1-19 S1-23 S1-18 two model calls: one terminal event, whose message is the last AI message alone, by its id', async () => {
+test('two model calls: one terminal event, whose message is the last AI message alone, by its id [S1-19 S1-23 S1-18]', async () => {
   const { list, fold, task, deltas } = await ask('react');
   assert.equal(deltas.map(({ text }) => text).join(''), 'I look it up. Found value of a and value of b');
   assert.equal(answerOf(task), 'Found value of a and value of b');
@@ -126,7 +126,7 @@ test('S1-19 S1-23 S1-18 two model calls: one terminal event, whose message is th
   assert.equal(names.filter(name => name === 'tool_notification_end').length, 2);
 });
 
-test('S1-25 two models at once are two texts; the first has the well-known id', async () => {
+test('two models at once are two texts; the first has the well-known id [S1-25]', async () => {
   const { fold } = await ask('parallel');
   const texts = [...fold.artifacts.values()].map(({ artifactId, text }) => [artifactId, text]);
   assert.deepEqual(
@@ -136,7 +136,7 @@ test('S1-25 two models at once are two texts; the first has the well-known id', 
   assert.deepEqual(texts.map(([, text]) => text?.replace('both', '')).toSorted(), ['alpha', 'beta']);
 });
 
-test('S1-12 S1-16 S1-14 the outbox goes before all, and stands once in the history under our ids', async () => {
+test('the outbox goes before all, and stands once in the history under our ids [S1-12 S1-16 S1-14]', async () => {
   const { task, deltas } = await ask('outbox');
   assert.equal(answerOf(task), 'the outbox');
   assert.ok(deltas.length > 0);
@@ -145,13 +145,13 @@ test('S1-12 S1-16 S1-14 the outbox goes before all, and stands once in the histo
   assert.deepEqual([messages[0]?.taskId, messages[0]?.contextId], [task.id, task.contextId]);
 });
 
-test('S1-13 an outbox of both fails the task with its reason', async () => {
+test('an outbox of both fails the task with its reason [S1-13]', async () => {
   const { task } = await ask('bothOutbox');
   assert.equal(task.status.state, 'TASK_STATE_FAILED');
   assert.equal(task.metadata?.reason, 'the a2a_outbox of the graph holds both a message and a task');
 });
 
-test('S1-17 an outbox task is merged into ours: history and artifacts grow, metadata merges, our keys win', async () => {
+test('an outbox task is merged into ours: history and artifacts grow, metadata merges, our keys win [S1-17]', async () => {
   const { task } = await ask('outboxTask');
   assert.deepEqual(
     task.history?.slice(1).map(({ messageId }) => messageId),
@@ -165,12 +165,12 @@ test('S1-17 an outbox task is merged into ours: history and artifacts grow, meta
   assert.equal(answerOf(task), 'see the report');
 });
 
-test('S1-24 with neither outbox nor messages the streamed text becomes the message', async () => {
+test('with neither outbox nor messages the streamed text becomes the message [S1-24]', async () => {
   const { task } = await ask('deltasOnly');
   assert.equal(answerOf(task), 'only deltas');
 });
 
-test('S1-29 S1-30 S1-32 A2A events of the graph pass as they are, no id of its own reaches the client', async () => {
+test('A2A events of the graph pass as they are, no id of its own reaches the client [S1-29 S1-30 S1-32]', async () => {
   const { list, fold, task } = await ask('custom');
   assert.equal(fold.textOf('report'), 'one two');
   assert.ok(
@@ -184,7 +184,7 @@ test('S1-29 S1-30 S1-32 A2A events of the graph pass as they are, no id of its o
   assert.equal((await ask('customEnd')).task.status.state, 'TASK_STATE_REJECTED');
 });
 
-test('S1-21 S1-31 the mode stands in the log, the node in the trace, and neither in a frame', async () => {
+test('the mode stands in the log, the node in the trace, and neither in a frame [S1-21 S1-31]', async () => {
   const traceId = '0af7651916cd43dd8448eb211c80319c';
   const { list, task } = await ask('parallel', traceId);
   const sources = (await factsOf(task.id)).flatMap(fact => ('source' in fact ? [fact.source] : []));

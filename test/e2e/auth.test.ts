@@ -107,7 +107,7 @@ async function begin(text: string, headers: Headers, more = {}): Promise<string>
   return (result.task as { id: string }).id;
 }
 
-test('S4-4 without credentials every operation of every dialect is 401 with a challenge, at ingress and at the agent', async () => {
+test('without credentials every operation of every dialect is 401 with a challenge, at ingress and at the agent [S4-4]', async () => {
   const began = agent.requests.length;
   for (const url of [cluster.url, cluster.agents[0]!.url]) {
     for (const dialect of ['1.0', '0.3', 'legacy'] as const) {
@@ -128,7 +128,7 @@ test('S4-4 without credentials every operation of every dialect is 401 with a ch
   assert.equal(agent.requests.length, began, 'no agent heard of it');
 });
 
-test('S4-4 the card says what is asked for and needs nothing itself; the SDK reads it; probes stay open', async () => {
+test('the card says what is asked for and needs nothing itself; the SDK reads it; probes stay open [S4-4]', async () => {
   for (const url of [cluster.url, cluster.agents[0]!.url]) {
     const card = (await (await fetch(`${url}/.well-known/agent-card.json`)).json()) as Card;
     assert.deepEqual(card.security, [{ bearer: [] }, { apiKey: [] }]);
@@ -143,7 +143,7 @@ test('S4-4 the card says what is asked for and needs nothing itself; the SDK rea
   assert.deepEqual(document.security, [{ bearer: [] }, { apiKey: [] }]);
 });
 
-test('S4-4 a token of the issuer or a key opens the door; ended, foreign, made-up ones do not', async () => {
+test('a token of the issuer or a key opens the door; ended, foreign, made-up ones do not [S4-4]', async () => {
   const taken: CallOptions[] = [
     { headers: ann },
     { headers: others['a key']!, dialect: '0.3' },
@@ -274,7 +274,7 @@ test('a tenant in the path or in the params is the one of the credentials, or no
   assert.equal((await rest('GET /acme/tasks', others['no tenant']!)).status, 404);
 });
 
-test('S1-10 one message id of two callers in a context of one name is two tasks, and a conversation of its own each', async () => {
+test('one message id of two callers in a context of one name is two tasks, and a conversation of its own each [S1-10]', async () => {
   const contextId = `context-${randomUUID()}`;
   const said = message(`x ${contextId}`, { contextId });
   const ids = new Set<string>();
@@ -292,7 +292,7 @@ test('S1-10 one message id of two callers in a context of one name is two tasks,
   assert.equal(new Set(contexts).size, ids.size, 'the agent behind knows the callers apart');
 });
 
-test('C-9 a task id that one caller chose begins nothing of another, not even with the same words', async () => {
+test('a task id that one caller chose begins nothing of another, not even with the same words [C-9]', async () => {
   const params = ask(`mine-${randomUUID()}`, 'x');
   const first = await call('send', params, { dialect: 'legacy', headers: ann });
   assert.equal(first.result.id, params.id);
@@ -304,7 +304,7 @@ test('C-9 a task id that one caller chose begins nothing of another, not even wi
   }
 });
 
-test('S1-15 identity is what the credentials say, whatever a message claims', async () => {
+test('identity is what the credentials say, whatever a message claims [S1-15]', async () => {
   const id = await begin('x', ann);
   const claims = { 'hopline.owner': { subject: 'ann', tenant: 'acme' }, 'hopline.subject': 'ann', tenant: 'acme', owner: 'ann' };
   const headers = { ...others['another caller']!, 'x-tenant': 'acme', 'x-subject': 'ann', 'x-forwarded-user': 'ann' };

@@ -90,7 +90,7 @@ const cardAt = async (url: string) => (await (await get(url)).json()) as AgentCa
 const skillsOf = async (url: string) => (await cardAt(url)).skills.map(({ id }) => id);
 const keyOf = async (kid: string) => (kid === 'k1' ? publicKey.export({ format: 'jwk' }) : undefined);
 
-test('S3-1 S4-1 the card of a cluster: every field, at both paths, the same at every ingress', async () => {
+test('the card of a cluster: every field, at both paths, the same at every ingress [S3-1 S4-1]', async () => {
   const card = await cardAt(cluster.url);
   assert.deepEqual([card.name, card.description, card.version], ['Hopline', 'Ägents 🎯', '0.1.0']);
   assert.deepEqual(
@@ -120,7 +120,7 @@ test('S3-1 S4-1 the card of a cluster: every field, at both paths, the same at e
   assert.deepEqual(older, card);
 });
 
-test('S4-5 the card is signed: the SDK verifies it as its client got it, and so does ours; a changed byte is found by both', async () => {
+test('the card is signed: the SDK verifies it as its client got it, and so does ours; a changed byte is found by both [S4-5]', async () => {
   const text = await (await get(cluster.url)).text();
   const verify = verifyAgentCardSignature(async () => publicKey);
   const resolved = (body: string): Promise<SdkCard> =>
@@ -153,7 +153,7 @@ test('S4-5 the card is signed: the SDK verifies it as its client got it, and so 
   }
 });
 
-test("S4-5 the SDK's verifier finds the key where the signature says that it is, at whichever ingress answers", async () => {
+test("the SDK's verifier finds the key where the signature says that it is, at whichever ingress answers [S4-5]", async () => {
   const balanced = await Cluster.start({
     agents: [],
     balanced: true,
@@ -180,7 +180,7 @@ test("S4-5 the SDK's verifier finds the key where the signature says that it is,
   assert.equal(new Set(documents.map(one => one.headers.get('etag'))).size, 1);
 });
 
-test('S3-1 an unchanged card is 304 at its ingress, whatever form the tag has', async () => {
+test('an unchanged card is 304 at its ingress, whatever form the tag has [S3-1]', async () => {
   const response = await get(cluster.url);
   const etag = response.headers.get('etag')!;
   assert.match(etag, /^W\/"/);
@@ -192,7 +192,7 @@ test('S3-1 an unchanged card is 304 at its ingress, whatever form the tag has', 
   assert.equal((await get(cluster.url, { 'if-none-match': '"other"' })).status, 200);
 });
 
-test('S3-2 S4-2 the flag of streaming is flipped: the card says no, and every dialect is refused', async () => {
+test('the flag of streaming is flipped: the card says no, and every dialect is refused [S3-2 S4-2]', async () => {
   assert.equal((await cardAt(silent.url)).capabilities.streaming, false);
   for (const [dialect, method, params] of [
     ['1.0', 'SendStreamingMessage', DIALECTS['1.0'].encodeSend({ message: message(), blocking: true })],
@@ -213,7 +213,7 @@ function message(): Message {
   return { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'count' }] };
 }
 
-test('S4-2 what the card does not offer is refused: push notifications and the extended card', async () => {
+test('what the card does not offer is refused: push notifications and the extended card [S4-2]', async () => {
   const push = await rpc(cluster.url, {
     dialect: '1.0',
     method: 'CreateTaskPushNotificationConfig',
@@ -237,7 +237,7 @@ function agentsOf(card: AgentCard | undefined): string[] {
   return params?.flatMap(({ agents = [] }) => agents.map(({ name, health }) => `${name} ${health}`)) ?? [];
 }
 
-test('S4-2 the extended card: nothing for strangers, every agent and skill for a caller who is known, and signed', async () => {
+test('the extended card: nothing for strangers, every agent and skill for a caller who is known, and signed [S4-2]', async () => {
   await until(async () => agentsOf((await extendedCard(known)).result).length === 2, GONE_MS_MAX);
   const card = await cardAt(asking.url);
   assert.equal(card.capabilities.extendedAgentCard, true);
@@ -285,7 +285,7 @@ function generationOf({ event }: Frame): unknown {
   return 'artifactUpdate' in event ? event.artifactUpdate.metadata?.generation : undefined;
 }
 
-test('S3-31 the resume extension, active or not, on any ingress: the same frames but for the generation', async () => {
+test('the resume extension, active or not, on any ingress: the same frames but for the generation [S3-31]', async () => {
   const [first, second] = cluster.ingresses as [ServiceProcess, ServiceProcess];
   const names = { '1.0': 'a2a-extensions', '0.3': 'x-a2a-extensions' } as const;
   for (const dialect of ['1.0', '0.3'] as const) {
@@ -319,7 +319,7 @@ test('S3-31 the resume extension, active or not, on any ingress: the same frames
 });
 
 for (const driver of DRIVERS) {
-  test(`S4-1 ${driver.name} reads the signed card and works as before`, async () => {
+  test(`${driver.name} reads the signed card and works as before [S4-1]`, async () => {
     const client = await driver.open(cluster.url);
     assert.equal(await client.agentName(), 'Hopline');
     const task = await client.send(message());
@@ -327,7 +327,7 @@ for (const driver of DRIVERS) {
   });
 }
 
-test('S3-1 S4-3 agents come and go: skills and ETag follow, and the new card is signed', { timeout: 120_000 }, async () => {
+test('agents come and go: skills and ETag follow, and the new card is signed [S3-1 S4-3]', { timeout: 120_000 }, async () => {
   const before = (await get(cluster.url)).headers.get('etag');
   const [, beta] = cluster.agents as [ServiceProcess, ServiceProcess];
   await beta.kill('SIGTERM');

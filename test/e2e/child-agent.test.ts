@@ -41,7 +41,7 @@ after(async () => {
   await child?.close();
 });
 
-test('S2-15 the child’s task is no second task of ours, and none of its ids reaches the client', () => {
+test('the child’s task is no second task of ours, and none of its ids reaches the client [S2-15]', () => {
   const tasks = list.filter(({ event }) => 'task' in event);
   assert.equal(tasks.length, 1);
   const shown = JSON.stringify(list.map(({ result }) => result));
@@ -51,7 +51,7 @@ test('S2-15 the child’s task is no second task of ours, and none of its ids re
   assert.deepEqual([...ids], [(tasks[0]!.result as { id: string }).id]);
 });
 
-test('S2-16 the states are submitted, working, completed, in this order, each once', () => {
+test('the states are submitted, working, completed, in this order, each once [S2-16]', () => {
   const states = list.flatMap(({ event }) => {
     if ('task' in event) return [event.task.status.state];
     return 'statusUpdate' in event ? [event.statusUpdate.status.state] : [];
@@ -60,12 +60,12 @@ test('S2-16 the states are submitted, working, completed, in this order, each on
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
 });
 
-test('S2-17 a status-update with its message in the status, and `final` beside it, is read: one whole text is the answer', () => {
+test('a status-update with its message in the status, and `final` beside it, is read: one whole text is the answer [S2-17]', () => {
   const whole = `The version is v3.1.8. ${'All is well. '.repeat(40)}`;
   assert.deepEqual([textOf(list, 'streaming_result'), textOf(list, 'partial_result')], [whole, whole]);
 });
 
-test('S2-25 the child is asked by message/stream, with an id, and the message’s role, parts and a message id', () => {
+test('the child is asked by message/stream, with an id, and the message’s role, parts and a message id [S2-25]', () => {
   const [request] = child.requests;
   assert.equal(child.requests.length, 1);
   assert.equal(request!.method, 'stream');
@@ -76,7 +76,7 @@ test('S2-25 the child is asked by message/stream, with an id, and the message’
   assert.ok(messageId.length > 0);
 });
 
-test('S2-24 supervisor and agents share no memory: every service is a process of its own, and either may be another one each time', async () => {
+test('supervisor and agents share no memory: every service is a process of its own, and either may be another one each time [S2-24]', async () => {
   const pids = cluster.services.map(({ pid }) => pid);
   assert.equal(new Set(pids).size, pids.length);
   await Promise.all([cluster.supervisors[0]!, cluster.agents[0]!].map(service => service.kill().then(() => service.start())));
@@ -84,13 +84,13 @@ test('S2-24 supervisor and agents share no memory: every service is a process of
   assert.deepEqual(textOf(again, 'partial_result'), textOf(list, 'partial_result'));
 });
 
-test('S2-20 line breaks before and after a text, and around it, arrive byte for byte', async () => {
+test('line breaks before and after a text, and around it, arrive byte for byte [S2-20]', async () => {
   const said = await collect(cluster.url, { text: 'newlines' });
   for (const name of ['streaming_result', 'partial_result']) assert.equal(textOf(said, name), TEXT.join(''));
   assert.equal(textOf(said, 'tool_notification_start'), '🔧 Supervisor: Calling Agent Argocd...\n', 'and of a notice too');
 });
 
-test('S3-5 an agent gets its credentials another way: the stream stays open, and shows how it goes on', async () => {
+test('an agent gets its credentials another way: the stream stays open, and shows how it goes on [S3-5]', async () => {
   const seen = await collect(cluster.url, { text: 'login' });
   assert.deepEqual(
     seen.map(shapeOf).filter(shape => shape.startsWith('status')),
@@ -99,7 +99,7 @@ test('S3-5 an agent gets its credentials another way: the stream stays open, and
   assert.equal(textOf(seen, 'partial_result'), 'welcome');
 });
 
-test('S3-5 an answer in a message goes to the agent’s task that waits, and the first stream shows that too', async () => {
+test('an answer in a message goes to the agent’s task that waits, and the first stream shows that too [S3-5]', async () => {
   let answered: Promise<Frame[]> | undefined;
   const seen: Frame[] = [];
   for await (const frame of frames(cluster.url, { text: 'password' })) {

@@ -112,7 +112,7 @@ for (const [agent, how] of [
   ['sums', 'that remembers nothing is told what was said'],
   ['remembers', 'that names its contexts itself is called in its own'],
 ] as const) {
-  test(`S3-17 S3-18 three tasks of one context, supervisor and agents new for each: an agent ${how}`, {
+  test(`three tasks of one context, supervisor and agents new for each: an agent ${how} [S3-17 S3-18]`, {
     timeout: 120_000,
   }, async () => {
     const answers: string[] = [];
@@ -131,7 +131,7 @@ for (const [agent, how] of [
   });
 }
 
-test('S0-4 S4-13 a question waits while every process is replaced, and its answer goes where it was asked', {
+test('a question waits while every process is replaced, and its answer goes where it was asked [S0-4 S4-13]', {
   timeout: 120_000,
 }, async () => {
   const asked = await say('remembers', 'deploy');

@@ -70,7 +70,7 @@ async function failed(promise: Promise<unknown>): Promise<CallFailed> {
   return error;
 }
 
-test('S4-2 the card offers gRPC of both versions, as host and port', async () => {
+test('the card offers gRPC of both versions, as host and port [S4-2]', async () => {
   const { supportedInterfaces, additionalInterfaces } = await cardOf(0);
   const offered = supportedInterfaces.filter(one => one.protocolBinding === 'GRPC');
   assert.deepEqual(
@@ -81,7 +81,7 @@ test('S4-2 the card offers gRPC of both versions, as host and port', async () =>
   assert.deepEqual(additionalInterfaces.at(-1), { url: offered[0]!.url, transport: 'GRPC' });
 });
 
-test('S0-3 S0-36 a stream of both versions has the text as the agent said it, and one end', async () => {
+test('a stream of both versions has the text as the agent said it, and one end [S0-3 S0-36]', async () => {
   const events = await clients[0]!.stream('SendStreamingMessage', message('say')).rest();
   assert.equal(textOf(events), TEXT);
   assert.equal(events.at(-1).statusUpdate.status.state, 'TASK_STATE_COMPLETED');
@@ -93,7 +93,7 @@ test('S0-3 S0-36 a stream of both versions has the text as the agent said it, an
   assert.equal(before.at(-1).statusUpdate.final, true);
 });
 
-test('S3-31 a stream that broke goes on at the other replica, after any event, also when the task has ended', async () => {
+test('a stream that broke goes on at the other replica, after any event, also when the task has ended [S3-31]', async () => {
   const stream = clients[0]!.stream('SendStreamingMessage', message('say'));
   const seen = await stream.take(8);
   const { id } = seen[0].task;
@@ -111,7 +111,7 @@ test('S3-31 a stream that broke goes on at the other replica, after any event, a
   }
 });
 
-test('S3-11 a question is answered on the same task, and a subscription stays open through it', async () => {
+test('a question is answered on the same task, and a subscription stays open through it [S3-11]', async () => {
   const { task } = await clients[0]!.call('SendMessage', message('ask'));
   assert.equal(task.status.state, 'TASK_STATE_INPUT_REQUIRED');
   const following = clients[1]!.stream('SubscribeToTask', { id: task.id });
@@ -146,7 +146,7 @@ test('one task, four doors: begun over gRPC, followed in 0.3, listed over REST, 
   assert.deepEqual([again.code, again.details[0].reason], [FAILED_PRECONDITION, 'TASK_NOT_CANCELABLE']);
 });
 
-test('S3-20 S3-21 errors have a status of gRPC and its details', async () => {
+test('errors have a status of gRPC and its details [S3-20 S3-21]', async () => {
   const unknown = await failed(clients[0]!.call('GetTask', { id: randomUUID() }));
   assert.deepEqual([unknown.code, unknown.details[0].reason], [NOT_FOUND, 'TASK_NOT_FOUND']);
   const version = await failed(clients[0]!.call('ListTasks', {}, { metadata: { 'a2a-version': '2.0' } }));

@@ -78,7 +78,7 @@ async function reached(id: string, state: string): Promise<Json> {
   }
 }
 
-test('S3-14 S3-15 S3-16 S4-15 S4-16 S4-17 S4-18 S4-19 S4-20 S4-21 the stream of S4, frame by frame', async () => {
+test('the stream of S4, frame by frame [S3-14 S3-15 S3-16 S4-15 S4-16 S4-17 S4-18 S4-19 S4-20 S4-21]', async () => {
   const id = randomUUID();
   const response = await post(cluster.url, 'tasks/sendSubscribe', ask(id, 'check stock'), { id: 'req-7' });
   const frames = await read(response);
@@ -105,7 +105,7 @@ test('S3-14 S3-15 S3-16 S4-15 S4-16 S4-17 S4-18 S4-19 S4-20 S4-21 the stream of 
   );
 });
 
-test('S3-4 S3-10 S4-8 S4-9 S4-14 tasks/send of S4: the same id, the artifacts, its metadata and how long it took', async () => {
+test('tasks/send of S4: the same id, the artifacts, its metadata and how long it took [S3-4 S3-10 S4-8 S4-9 S4-14]', async () => {
   const id = randomUUID();
   const metadata = { correlationId: 'order-workflow-42', requestedBy: 'procurement-agent-v2' };
   const { result, id: rpcId } = await rpc(cluster.url, 'tasks/send', ask(id, 'check stock', { metadata }), { id: 'req-001' });
@@ -123,7 +123,7 @@ test('S3-4 S3-10 S4-8 S4-9 S4-14 tasks/send of S4: the same id, the artifacts, i
   assert.deepEqual(got.result, result, 'on the other replica too');
 });
 
-test('S3-11 S4-11 S4-26 S4-27 S4-28 a question, its answer under the same id on the other replica, and all of it in the history', async () => {
+test('a question, its answer under the same id on the other replica, and all of it in the history [S3-11 S4-11 S4-26 S4-27 S4-28]', async () => {
   const id = randomUUID();
   const asked = await stream(cluster.url, 'tasks/sendSubscribe', ask(id, 'reorder'));
   assert.deepEqual([...new Set(states(asked))], ['submitted', 'working', 'input-required']);
@@ -149,7 +149,7 @@ test('S3-11 S4-11 S4-26 S4-27 S4-28 a question, its answer under the same id on 
   assert.deepEqual(path, ['SUBMITTED', 'WORKING', 'INPUT_REQUIRED', 'WORKING', 'COMPLETED']);
 });
 
-test('S3-17 tasks of one session share what the agent knows: 4, 6, 10', async () => {
+test('tasks of one session share what the agent knows: 4, 6, 10 [S3-17]', async () => {
   const sessionId = `session-${process.pid}`;
   const answers: string[] = [];
   for (const [index, text] of ['2+2', '3+3', 'Add them together'].entries()) {
@@ -161,7 +161,7 @@ test('S3-17 tasks of one session share what the agent knows: 4, 6, 10', async ()
   assert.deepEqual(answers, ['2 + 2 = 4', '3 + 3 = 6', '4 + 6 = 10']);
 });
 
-test('S3-26 S3-28 S4-35 tasks/cancel stops the agent, and nothing follows', async () => {
+test('tasks/cancel stops the agent, and nothing follows [S3-26 S3-28 S4-35]', async () => {
   const id = randomUUID();
   const streaming = stream(cluster.url, 'tasks/sendSubscribe', ask(id, 'hang'));
   await reached(id, 'working');
@@ -181,7 +181,7 @@ test('S3-26 S3-28 S4-35 tasks/cancel stops the agent, and nothing follows', asyn
   assert.equal((await rpc(cluster.url, 'tasks/cancel', { id: asking })).result.status.state, 'canceled');
 });
 
-test('S3-31 tasks/resubscribe on the other replica after any frame: the same artifacts in the same places', async () => {
+test('tasks/resubscribe on the other replica after any frame: the same artifacts in the same places [S3-31]', async () => {
   const id = randomUUID();
   const whole = await stream(cluster.url, 'tasks/sendSubscribe', ask(id, 'report'));
   const expected = [...fold(whole).values()].map(({ text }) => text);
@@ -205,7 +205,7 @@ test('S3-31 tasks/resubscribe on the other replica after any frame: the same art
   assert.equal(states([...seen, ...snapshot]).at(-1), 'completed');
 });
 
-test('S4-25 a client that leaves right after it asked changes nothing', async () => {
+test('a client that leaves right after it asked changes nothing [S4-25]', async () => {
   const id = randomUUID();
   const gone = new AbortController();
   await post(cluster.url, 'tasks/sendSubscribe', ask(id, 'report'), { signal: gone.signal });
@@ -213,7 +213,7 @@ test('S4-25 a client that leaves right after it asked changes nothing', async ()
   assert.equal((await reached(id, 'completed')).artifacts.length, 2);
 });
 
-test('S3-12 S3-13 S4-39 a failed task is a task, with why and whether to retry; a request that makes none is an error', async () => {
+test('a failed task is a task, with why and whether to retry; a request that makes none is an error [S3-12 S3-13 S4-39]', async () => {
   const id = randomUUID();
   const { result, error } = await rpc(cluster.url, 'tasks/send', ask(id, 'broken'));
   assert.deepEqual([error, result.id, result.status.state], [undefined, id, 'failed']);
@@ -222,7 +222,7 @@ test('S3-12 S3-13 S4-39 a failed task is a task, with why and whether to retry; 
   assert.deepEqual([refused.result, refused.error.code], [undefined, -32602]);
 });
 
-test('S3-7 a task that nobody can work on fails as it was submitted, and says why', async () => {
+test('a task that nobody can work on fails as it was submitted, and says why [S3-7]', async () => {
   const id = randomUUID();
   const frames = await stream(cluster.url, 'tasks/sendSubscribe', ask(id, 'hello', { metadata: { agent: 'nobody' } }));
   assert.deepEqual(states(frames), ['submitted', 'failed']);
@@ -231,7 +231,7 @@ test('S3-7 a task that nobody can work on fails as it was submitted, and says wh
   assert.match(result.metadata.reason, /not available/);
 });
 
-test('S3-3 S3-20 S3-21 S4-7 S4-29 S4-30 S4-31 S4-32 S4-34 S4-37 the seven methods are known, and each mistake has its code', async () => {
+test('the seven methods are known, and each mistake has its code [S3-3 S3-20 S3-21 S4-7 S4-29 S4-30 S4-31 S4-32 S4-34 S4-37]', async () => {
   const raw = async (body: string): Promise<number> => {
     const response = await fetch(`${cluster.url}/a2a`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
     return ((await response.json()) as Json).error.code;
@@ -253,7 +253,7 @@ test('S3-3 S3-20 S3-21 S4-7 S4-29 S4-30 S4-31 S4-32 S4-34 S4-37 the seven method
   assert.equal(await code('tasks/resubscribe', { id }), -32004);
 });
 
-test('S3-29 S4-10 parts of every type come back as they were sent', async () => {
+test('parts of every type come back as they were sent [S3-29 S4-10]', async () => {
   const parts = [
     { type: 'text', text: ' a\n' },
     { type: 'data', data: { k: [1, null] } },
@@ -269,7 +269,7 @@ test('S3-29 S4-10 parts of every type come back as they were sent', async () => 
   assert.deepEqual(result.history[0].parts[4].data, media.data);
 });
 
-test('S4-6 requests side by side keep their ids', async () => {
+test('requests side by side keep their ids [S4-6]', async () => {
   await Promise.all(
     Array.from({ length: 30 }, async (_, n) => {
       const id = randomUUID();

@@ -37,7 +37,7 @@ async function recordedSteps(taskId: string): Promise<RecordedStep[]> {
   return steps;
 }
 
-test('S2-1 S2-4 S2-5 S2-6 S2-7 S2-23 S2-37 S2-40 C-24 the seven items, in their order, of a turn that a model plans', async () => {
+test('the seven items, in their order, of a turn that a model plans [S2-1 S2-4 S2-5 S2-6 S2-7 S2-23 S2-37 S2-40 C-24]', async () => {
   const summary = ['ArgoCD runs', ' v3.1.8', '.'];
   hopline.script([{ tokens: PLAN }, call('argocd', 'show the version')], [{ tokens: summary }]);
   const list = await collect(hopline.url, { text: 'show argocd version' });
@@ -96,7 +96,7 @@ test('S2-1 S2-4 S2-5 S2-6 S2-7 S2-23 S2-37 S2-40 C-24 the seven items, in their 
   );
 });
 
-test('S2-9 C-5 text that policy does not forward is read by the model, and by no client', async () => {
+test('text that policy does not forward is read by the model, and by no client [S2-9 C-5]', async () => {
   hopline.script([call('quiet', 'go'), call('argocd', 'show')], asked => [
     { text: `It said ${toolResults(asked)[0]?.length} characters.` },
   ]);
@@ -114,7 +114,7 @@ test('S2-9 C-5 text that policy does not forward is read by the model, and by no
   }
 });
 
-test('S2-12 S2-22 S2-33 every event in the log says whose it is, and all that is not a record of ours is shown, under its name', async () => {
+test('every event in the log says whose it is, and all that is not a record of ours is shown, under its name [S2-12 S2-22 S2-33]', async () => {
   hopline.script([{ tokens: PLAN }, call('argocd', 'show the version')], [{ text: 'So it is.' }]);
   const list = await collect(hopline.url, { text: 'show argocd version' });
   const [taskId] = hopline.fold(list).taskIds;
@@ -151,7 +151,7 @@ test('S2-12 S2-22 S2-33 every event in the log says whose it is, and all that is
   }
 });
 
-test('S2-14 a step that fails in mid-stream and is asked again comes to the same as one that did not', async () => {
+test('a step that fails in mid-stream and is asked again comes to the same as one that did not [S2-14]', async () => {
   const step: Say[] = [{ tokens: PLAN }, { text: 'I ask. ' }, call('argocd', 'show')];
   const run = async (...first: Reply[]) => {
     let tries = 0;
@@ -173,7 +173,7 @@ test('S2-14 a step that fails in mid-stream and is asked again comes to the same
   assert.deepEqual([whole.tries, cut.tries], [1, 3]);
 });
 
-test('S2-2 S2-11 S2-34 the answer is delivered once; the model reads the same text, whole and once, and adds nothing', async () => {
+test('the answer is delivered once; the model reads the same text, whole and once, and adds nothing [S2-2 S2-11 S2-34]', async () => {
   hopline.script([{ tokens: PLAN }, call('argocd', 'show the version')], [{ call: '_finish', args: {} }]);
   const list = await collect(hopline.url, { text: 'show argocd version' });
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
@@ -259,7 +259,7 @@ test('it sums up only when asked to: the setting is the default, metadata.summar
   assert.match(systemOf(hopline.asked[1]), /conclude with a short summary/);
 });
 
-test('S2-32 S2-13 the books of every task above balance, steps included', () => hopline.assertBooks());
+test('the books of every task above balance, steps included [S2-32 S2-13]', () => hopline.assertBooks());
 
 const { OPENAI_BASE_URL, OPENAI_API_KEY = '', OPENAI_MODEL = 'gpt-5-mini' } = process.env;
 const absent = OPENAI_BASE_URL === undefined && 'OPENAI_BASE_URL is not set';

@@ -78,7 +78,7 @@ async function newestTask(url: string): Promise<{ id: string; contextId: string;
   return result.tasks[0];
 }
 
-test('S2-7 three clusters deep: one text, byte for byte, one plan, and every start of a call inside those around it', {
+test('three clusters deep: one text, byte for byte, one plan, and every start of a call inside those around it [S2-7]', {
   timeout: 60_000,
 }, async () => {
   const list = await collect(top(), { text: 'go' });
@@ -114,7 +114,7 @@ test('S2-7 three clusters deep: one text, byte for byte, one plan, and every sta
   }
 });
 
-test('S0-34 each level has its own ids, and none of a level below is seen above', { timeout: 60_000 }, async () => {
+test('each level has its own ids, and none of a level below is seen above [S0-34]', { timeout: 60_000 }, async () => {
   const list = await collect(top(), { text: 'go' });
   const below = await Promise.all(clusters.slice(1).map(({ url }) => newestTask(url)));
   const shown = JSON.stringify(list.map(({ result }) => result));
@@ -137,7 +137,7 @@ test('a cancel at the top reaches the agent at the bottom', { timeout: 60_000 },
   for (const { url } of clusters) assert.equal((await newestTask(url)).status.state, 'TASK_STATE_CANCELED');
 });
 
-test('S4-41 a question from the bottom comes up, and the answer goes down to the same tasks', { timeout: 60_000 }, async () => {
+test('a question from the bottom comes up, and the answer goes down to the same tasks [S4-41]', { timeout: 60_000 }, async () => {
   const asked = await collect(top(), { text: 'ask' });
   const last = asked.at(-1)!.event;
   assert('statusUpdate' in last);

@@ -63,7 +63,7 @@ const states = (list: readonly Notification[]): unknown[] =>
     .map(({ body }) => (body.statusUpdate ?? body.task ?? body).status?.state)
     .filter((state, index, all) => state !== undefined && state !== all[index - 1]);
 
-test('S3-24 S4-24 parallel tasks: every status and artifact is posted, in order per task, once, and the text is whole', {
+test('parallel tasks: every status and artifact is posted, in order per task, once, and the text is whole [S3-24 S4-24]', {
   timeout: 60_000,
 }, async () => {
   await using webhook = await startWebhook();
@@ -135,7 +135,7 @@ test('1.0 is told StreamResponses, 0.3 whole tasks; an event that comes late is 
   assert.deepEqual(states(tasks), ['submitted', 'working', 'completed']);
 });
 
-test('S3-25 a webhook that answers 500, 503 and 429 before 200 gets each event at least once, in order, repeated word for word', {
+test('a webhook that answers 500, 503 and 429 before 200 gets each event at least once, in order, repeated word for word [S3-25]', {
   timeout: 60_000,
 }, async () => {
   const failing = [500, 503, 429];
@@ -154,7 +154,7 @@ test('S3-25 a webhook that answers 500, 503 and 429 before 200 gets each event a
   assert.equal(fold.textOf('response'), TEXT);
 });
 
-test('S3-25 C-21 a webhook that is dead is given up after its attempts, with a log line and a counter, and its task is not touched', {
+test('a webhook that is dead is given up after its attempts, with a log line and a counter, and its task is not touched [S3-25 C-21]', {
   timeout: 60_000,
 }, async () => {
   await using webhook = await startWebhook(() => ({ status: 500 }));
@@ -226,7 +226,7 @@ test('a configuration that is deleted is told nothing more, and its neighbour ev
   assert.equal((await log.pushProgress.get(gone.key))?.value.over, undefined);
 });
 
-test('S4-22 a webhook named when the task is sent, as the document shows it, is told to the end', {
+test('a webhook named when the task is sent, as the document shows it, is told to the end [S4-22]', {
   timeout: 60_000,
 }, async () => {
   await using webhook = await startWebhook();
@@ -241,7 +241,7 @@ test('S4-22 a webhook named when the task is sent, as the document shows it, is 
   assert.ok(kept.every(({ headers }) => headers.authorization === 'bearer PLANTED-inline'));
 });
 
-test('C-21 no token, credential, path or query of a webhook is in a span, a metric or a log line; each delivery is a span of its task', async () => {
+test('no token, credential, path or query of a webhook is in a span, a metric or a log line; each delivery is a span of its task [C-21]', async () => {
   const pushes = () => receiver.spans.filter(({ name }) => name === 'send_push_notification');
   const strangers = () => {
     const byId = new Map(receiver.spans.map(span => [span.spanId, span]));

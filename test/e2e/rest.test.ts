@@ -100,7 +100,7 @@ async function listed(query: string, replica: number, until: (page: Listed) => b
   }
 }
 
-test('S1-22 send, get and stream over HTTP+JSON are what JSON-RPC tells of the same task, on either replica', async () => {
+test('send, get and stream over HTTP+JSON are what JSON-RPC tells of the same task, on either replica [S1-22]', async () => {
   const task = await send('count');
   assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
   const { body, type } = await rest(`GET /tasks/${task.id}`, undefined, 1);
@@ -112,7 +112,7 @@ test('S1-22 send, get and stream over HTTP+JSON are what JSON-RPC tells of the s
   assert.equal(answerOf(frames), WORDS.join(''));
 });
 
-test('S3-31 a stream that was cut goes on by cursor on the other replica, by GET and POST, header and query, each frame once', async () => {
+test('a stream that was cut goes on by cursor on the other replica, by GET and POST, header and query, each frame once [S3-31]', async () => {
   const begun = await open('POST /message:stream', message('count'));
   let frames = await framesOf(begun, 3);
   const [first] = frames;
@@ -174,7 +174,7 @@ test('tasks of a context are listed on both replicas: newest status first, filte
   );
 });
 
-test('S3-26 S4-34 S4-35 S4-37 cancel on the other replica, and what has ended cannot be', async () => {
+test('cancel on the other replica, and what has ended cannot be [S3-26 S4-34 S4-35 S4-37]', async () => {
   const stream = await open('POST /message:stream', message('hang'));
   const events = decodeSse(stream.body!)[Symbol.asyncIterator]();
   const { task } = JSON.parse((await events.next()).value!.data) as { task: Task };
@@ -193,7 +193,7 @@ function reasonOf({ status, body }: Answer): string {
   return `${status} ${error?.details[0]?.reason}`;
 }
 
-test('C-12 S3-20 S4-29 S4-32 S4-36 S4-38 every error that a client of this door can cause, with its status', async () => {
+test('every error that a client of this door can cause, with its status [C-12 S3-20 S4-29 S4-32 S4-36 S4-38]', async () => {
   const cases: [expected: string, ...Parameters<typeof open>][] = [
     ['400 PARSE_ERROR', 'POST /message:send', '{'],
     ['400 INVALID_PARAMS', 'POST /message:send', {}],
@@ -224,7 +224,7 @@ test('the card names this binding where it is, and the document beside it has th
   assert.deepEqual([document.body.openapi, document.body.servers], ['3.1.0', [{ url }]]);
 });
 
-test('S4-33 whatever is sent: no 500, no stack, and no change of state', async () => {
+test('whatever is sent: no 500, no stack, and no change of state [S4-33]', async () => {
   const { id, contextId } = await send('ask');
   const state = async () => {
     const newest = await log.facts.last(id);

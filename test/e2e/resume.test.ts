@@ -51,7 +51,7 @@ const resubscribe = (taskId: string, lastEventId: string) => ({
 
 const seen = (list: Frame[]) => list.map(({ id, result }) => ({ id, result }));
 
-test('S3-31 resumed after any frame, on another ingress, a client sees every later frame once', {
+test('resumed after any frame, on another ingress, a client sees every later frame once [S3-31]', {
   timeout: 120_000,
 }, async () => {
   const [first, second] = cluster.ingresses;
@@ -95,7 +95,7 @@ test('promise 3: cut at random places while it streams, and resumed on either in
   );
 });
 
-test('S4-25 S2-35 a client that goes away stops nothing: the task completes, and it is no error', {
+test('a client that goes away stops nothing: the task completes, and it is no error [S4-25 S2-35]', {
   timeout: 30_000,
 }, async () => {
   const [first] = await cutAfter(cluster.url, { text: 'count' }, 1);
@@ -109,7 +109,7 @@ test('S4-25 S2-35 a client that goes away stops nothing: the task completes, and
   assert.ok(!cluster.ingresses.some(ingress => /"level":(50|60)/.test(ingress.output)), 'an error was logged');
 });
 
-test('S1-3 blocking false answers at once and the task goes on; S1-2 blocking waits for the end', {
+test('blocking false answers at once and the task goes on; S1-2 blocking waits for the end [S1-3]', {
   timeout: 30_000,
 }, async () => {
   const send = async (blocking: boolean) => {

@@ -124,7 +124,7 @@ async function plant(token: string): Promise<number[]> {
   return statuses;
 }
 
-test('S4-43 credentials are in no log, subject, record, work item, key, header of the log or span; text is in messages alone', {
+test('credentials are in no log, subject, record, work item, key, header of the log or span; text is in messages alone [S4-43]', {
   timeout: 120_000,
 }, async () => {
   const token = await issuer.token({ sub: 'ann', tenant: 'acme' });

@@ -60,7 +60,7 @@ function storyOf(facts: Fact[]): unknown[] {
   return story;
 }
 
-test('S1-1 S1-2 sending and streaming are one execution: the same facts', async () => {
+test('sending and streaming are one execution: the same facts [S1-1 S1-2]', async () => {
   const [first] = await collect(cluster.url, { text: 'one two three' });
   const streamed = (first!.result as { id: string }).id;
   const { result } = await send(messageParams('one two three'));
@@ -68,7 +68,7 @@ test('S1-1 S1-2 sending and streaming are one execution: the same facts', async 
   assert.deepEqual(storyOf(await factsOf(result.id)), storyOf(await factsOf(streamed)));
 });
 
-test('S1-5 S1-6 S2-28 the same params for both, and all text parts reach the agent joined by nothing', async () => {
+test('the same params for both, and all text parts reach the agent joined by nothing [S1-5 S1-6 S2-28]', async () => {
   const parts = ['one ', 'two', ' three'].map(text => ({ kind: 'text', text }));
   const params = { message: { kind: 'message', role: 'user', messageId: 'parts-1', parts } };
   const list = await collect(cluster.url, { params });
@@ -77,7 +77,7 @@ test('S1-5 S1-6 S2-28 the same params for both, and all text parts reach the age
   assert.equal(result.artifacts.find(artifact => artifact.name === 'streaming_result')?.parts[0]?.text, 'one two three');
 });
 
-test('S1-8 the log keeps the message as it came, parts that are no text and metadata too', async () => {
+test('the log keeps the message as it came, parts that are no text and metadata too [S1-8]', async () => {
   const message = {
     kind: 'message',
     role: 'user',
@@ -96,7 +96,7 @@ test('S1-8 the log keeps the message as it came, parts that are no text and meta
   assert.deepEqual((result.history as unknown[])[0], message);
 });
 
-test('S1-9 S1-10 a message id runs once in its context, whichever replica gets it; in another context it is another task', async () => {
+test('a message id runs once in its context, whichever replica gets it; in another context it is another task [S1-9 S1-10]', async () => {
   const params = (contextId: string) => messageParams('twice', { messageId: 'same', contextId });
   const [one, two] = await Promise.all([send(params('ctx-1')), send(params('ctx-1'), cluster.ingresses[1]!.url)]);
   assert.equal(one.result.id, two.result.id);
@@ -131,7 +131,7 @@ test('a message to a task that has ended is refused and changes nothing', async 
   assert.deepEqual(await factsOf(result.id), before);
 });
 
-test('S3-19 S3-20 S4-29 S4-30 S4-31 bad JSON, a request that is none, an unknown method, an unknown task', async () => {
+test('bad JSON, a request that is none, an unknown method, an unknown task [S3-19 S3-20 S4-29 S4-30 S4-31]', async () => {
   const post = async (body: string) =>
     (await (await fetch(cluster.url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })).json()) as {
       error: { code: number };

@@ -93,7 +93,7 @@ test('promise 1: twenty at once at 500 tokens/s', { skip, timeout: 60_000 }, asy
   );
 });
 
-test('S0-47 two agents interleaved stay two texts', { skip }, async () => {
+test('two agents interleaved stay two texts [S0-47]', { skip }, async () => {
   const trace = traces.find(({ tokens }) => tokens.length > 250)!;
   const fold = answers(await ask(trace, 500, 'alpha beta'));
   const texts = [...fold.artifacts.values()].filter(artifact => artifact.name === 'streaming_result');

@@ -81,7 +81,7 @@ async function assertConserved(t: TestContext, name: string, taskId: string): Pr
   return audit;
 }
 
-test('S2-32 S2-13 every input of every class is delivered, merged, or dropped with a reason: in minus out minus merged is zero', {
+test('every input of every class is delivered, merged, or dropped with a reason: in minus out minus merged is zero [S2-32 S2-13]', {
   timeout: 60_000,
 }, async t => {
   const { tallies, merged } = await assertConserved(t, 'answered', await run('go'));
@@ -93,7 +93,7 @@ test('S2-32 S2-13 every input of every class is delivered, merged, or dropped wi
   await assertConserved(t, 'asked', await run('ask'));
 });
 
-test('S2-33 every event that stands in the log is seen by the client', { timeout: 60_000 }, async () => {
+test('every event that stands in the log is seen by the client [S2-33]', { timeout: 60_000 }, async () => {
   const shown: string[] = [];
   let taskId = '';
   for await (const { id, event } of frames(cluster.url, { text: 'go' })) {
@@ -107,13 +107,13 @@ test('S2-33 every event that stands in the log is seen by the client', { timeout
   assert.deepEqual(shown, stored);
 });
 
-test('S2-32 what a canceled task still gets is dropped and counted', { timeout: 60_000 }, async t => {
+test('what a canceled task still gets is dropped and counted [S2-32]', { timeout: 60_000 }, async t => {
   const cancel = (id: string) => rpc(cluster.url, { method: 'tasks/cancel', params: { id } });
   const audit = await assertConserved(t, 'canceled', await run('slow', 20, cancel));
   assert.equal(audit.tallies.cancel.accepted, 1);
 });
 
-test('S2-32 over the death of a relay, an agent and the supervisor in mid-stream', { timeout: 120_000 }, async t => {
+test('over the death of a relay, an agent and the supervisor in mid-stream [S2-32]', { timeout: 120_000 }, async t => {
   const reborn = async (victims: Cluster['relays']) => {
     await Promise.all(victims.map(victim => victim.kill('SIGKILL')));
     await Promise.all(victims.map(victim => victim.start()));
@@ -137,7 +137,7 @@ async function heldByRelays(): Promise<Record<string, number>> {
   return held;
 }
 
-test('S2-32 the relays count it too: of every kind nothing is left when they are at rest', { timeout: 60_000 }, async t => {
+test('the relays count it too: of every kind nothing is left when they are at rest [S2-32]', { timeout: 60_000 }, async t => {
   await run('go');
   await run('fail');
   await run('slow', 20, id => rpc(cluster.url, { method: 'tasks/cancel', params: { id } }));

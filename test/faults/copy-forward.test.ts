@@ -49,7 +49,7 @@ async function oldestOf(taskId: string): Promise<number> {
   return 0;
 }
 
-test('S4-44 promise 3: a task that outlives its retention is whole: to who stays, to who resumes from any frame, and to who reads it', {
+test('promise 3: a task that outlives its retention is whole: to who stays, to who resumes from any frame, and to who reads it [S4-44]', {
   timeout: 90_000,
 }, async () => {
   const [here, there] = cluster.ingresses;
@@ -80,7 +80,7 @@ test('S4-44 promise 3: a task that outlives its retention is whole: to who stays
   assert.equal(result.artifacts.find(({ name }) => name === 'partial_result')?.parts[0]?.text, TOKENS.join(''));
 });
 
-test('S4-44 S3-8 a task that waits for its client longer than events are kept is answered, and ends', {
+test('a task that waits for its client longer than events are kept is answered, and ends [S4-44 S3-8]', {
   timeout: 60_000,
 }, async () => {
   const asked = await collect(cluster.url, { text: 'ask' });

@@ -174,7 +174,7 @@ test('an agent process is killed in mid-stream: its text is replaced, the model 
   hopline.fold(list);
 });
 
-test('C-5 a child that fails once begins again: a new attempt replaces its text, and its call ends once', {
+test('a child that fails once begins again: a new attempt replaces its text, and its call ends once [C-5]', {
   timeout: 60_000,
 }, async () => {
   hopline.script([call('jira', 'once')], [{ call: '_finish', args: {} }]);
@@ -228,4 +228,4 @@ test('agents vanish and appear at run time: the planner sees it within seconds, 
   while (!(await offered()).includes('argocd')) assert.ok(performance.now() - start < 5_000, 'the agent was not seen');
 });
 
-test('S2-32 S2-13 the books of every task above balance, steps included', () => hopline.assertBooks());
+test('the books of every task above balance, steps included [S2-32 S2-13]', () => hopline.assertBooks());

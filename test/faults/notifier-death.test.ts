@@ -63,7 +63,7 @@ function assertWhole(list: Notification[]): number {
   return repeats;
 }
 
-test('S3-24 S3-25 a notifier killed in mid-stream: the other goes on, nothing is missing, order is kept, repeats are bounded', {
+test('a notifier killed in mid-stream: the other goes on, nothing is missing, order is kept, repeats are bounded [S3-24 S3-25]', {
   timeout: 90_000,
 }, async t => {
   await using webhook = await startWebhook(() => ({ afterMs: 15 }));

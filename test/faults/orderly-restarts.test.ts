@@ -103,7 +103,7 @@ async function restartInOrder(service: ServiceProcess, role: Role): Promise<void
   await until(async () => (await deliveriesOf(role)) > before, `${role} takes the task up again`);
 }
 
-test('C-5 more orderly restarts of an agent in mid-stream than there are attempts: the task completes, and its text is there once', {
+test('more orderly restarts of an agent in mid-stream than there are attempts: the task completes, and its text is there once [C-5]', {
   timeout: 180_000,
 }, async () => {
   const { fold, list } = await stream('counter', async seen => {
@@ -132,7 +132,7 @@ test('more orderly restarts of the supervisor in mid-stream than there are attem
   assert.equal(fold.textOf('partial_result'), TOKENS.join(''));
 });
 
-test('C-5 work that kills its process at every attempt still ends its task as failed, after three', {
+test('work that kills its process at every attempt still ends its task as failed, after three [C-5]', {
   timeout: 180_000,
 }, async () => {
   const deadly = cluster.agents[1]!;

@@ -56,7 +56,7 @@ async function readThrough(steps: Step[]): Promise<Frame[]> {
   }
 }
 
-test('S3-31 promise 3: cut at random places while relays die by SIGKILL at random places: the same fold', {
+test('promise 3: cut at random places while relays die by SIGKILL at random places: the same fold [S3-31]', {
   timeout: 180_000,
 }, async () => {
   await fc.assert(

@@ -41,7 +41,7 @@ async function oldestOf(taskId: string): Promise<number> {
   return 0;
 }
 
-test('S4-44 a task that outlives its retention goes on; who stayed misses nothing, and who comes back is told what is gone', {
+test('a task that outlives its retention goes on; who stayed misses nothing, and who comes back is told what is gone [S4-44]', {
   timeout: 90_000,
 }, async () => {
   const [here, there] = cluster.ingresses;
@@ -87,7 +87,7 @@ test('S4-44 a task that outlives its retention goes on; who stayed misses nothin
   for (const name of ['streaming_result', 'partial_result']) assert.equal(whole.textOf(name), TOKENS.join(''));
 });
 
-test('S4-44 what retention has removed is not found, and said so', { timeout: 60_000 }, async () => {
+test('what retention has removed is not found, and said so [S4-44]', { timeout: 60_000 }, async () => {
   let taskId = '';
   for await (const { result } of frames(cluster.url, { text: 'count' })) {
     taskId ||= (result as { id: string }).id;

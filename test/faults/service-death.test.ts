@@ -65,23 +65,23 @@ const restart = async (service: { kill(): Promise<void>; start(): Promise<void> 
   await service.start();
 };
 
-test('S0-1 ingress dies in mid-stream: the client resumes on the other one', { timeout: 60_000 }, async () => {
+test('ingress dies in mid-stream: the client resumes on the other one [S0-1]', { timeout: 60_000 }, async () => {
   await follow(12, () => restart(cluster.ingresses[0]!));
 });
 
-test('S0-1 the supervisor dies in mid-stream: text goes on, and another supervisor finishes the task once', {
+test('the supervisor dies in mid-stream: text goes on, and another supervisor finishes the task once [S0-1]', {
   timeout: 60_000,
 }, async () => {
   await follow(12, () => restart(cluster.supervisors[0]!));
 });
 
-test('S0-1 the sub-agent dies in mid-stream: its next attempt replaces what the dead one had said', {
+test('the sub-agent dies in mid-stream: its next attempt replaces what the dead one had said [S0-1]', {
   timeout: 60_000,
 }, async () => {
   await follow(12, () => restart(cluster.agents[0]!));
 });
 
-test('S0-1 the relay dies in mid-stream, and the same one comes back', { timeout: 60_000 }, async () => {
+test('the relay dies in mid-stream, and the same one comes back [S0-1]', { timeout: 60_000 }, async () => {
   await follow(12, () => restart(cluster.relays[0]!));
 });
 

@@ -101,7 +101,7 @@ async function transitionsOf(taskId: string): Promise<[state: string, at: number
     .filter(([state], index, all) => state !== all[index - 1]?.[0]);
 }
 
-test('S4-41 one agent asks, the answer goes back to it and to no other, and the other’s part stands', {
+test('one agent asks, the answer goes back to it and to no other, and the other’s part stands [S4-41]', {
   timeout: 60_000,
 }, async () => {
   const asked = await send('stock and shop: 3 widgets');
@@ -119,7 +119,7 @@ test('S4-41 one agent asks, the answer goes back to it and to no other, and the 
   assert.equal(shop.requests.length, 1);
 });
 
-test('S3-8 S4-28 a question that nobody answers fails its task in time, though the relay died in between', {
+test('a question that nobody answers fails its task in time, though the relay died in between [S3-8 S4-28]', {
   timeout: 60_000,
 }, async () => {
   const { id } = await send('stock');
@@ -158,7 +158,9 @@ test('credentials that never come fail their task in time, though the relay died
   while (!bank.requests.some(({ method }) => method === 'cancel')) await sleep(50);
 });
 
-test('S3-8 an answer stored just before the deadline wins, though no relay lived to see both', { timeout: 60_000 }, async () => {
+test('an answer stored just before the deadline wins, though no relay lived to see both [S3-8]', {
+  timeout: 60_000,
+}, async () => {
   const { id } = await send('stock');
   const askedAt = (await transitionsOf(id)).at(-1)![1];
   await cluster.relays[0]!.kill();
@@ -172,7 +174,7 @@ test('S3-8 an answer stored just before the deadline wins, though no relay lived
   assert.equal(textIn(done.artifacts?.find(({ name }) => name === 'partial_result')), 'reserved 7');
 });
 
-test('S3-9 what was acknowledged exists: every service dies right after the answer, before anybody took the work', {
+test('what was acknowledged exists: every service dies right after the answer, before anybody took the work [S3-9]', {
   timeout: 60_000,
 }, async () => {
   // Nobody takes the work: the answer can only come from what is stored.
@@ -190,7 +192,7 @@ test('S3-9 what was acknowledged exists: every service dies right after the answ
   assert.equal((await reached(task.id, isTerminal)).status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('S3-9 a stream shows nothing that is not stored: at its first frame the task stands in the log', {
+test('a stream shows nothing that is not stored: at its first frame the task stands in the log [S3-9]', {
   timeout: 60_000,
 }, async () => {
   for await (const frame of frames(cluster.url, { text: 'shop' })) {
@@ -204,7 +206,7 @@ test('S3-9 a stream shows nothing that is not stored: at its first frame the tas
   }
 });
 
-test('S2-16 the states of a task only go forward', { timeout: 60_000 }, async () => {
+test('the states of a task only go forward [S2-16]', { timeout: 60_000 }, async () => {
   const list = await collect(cluster.url, { text: 'shop' });
   const id = (list[0]!.result as { id: string }).id;
   const life = await transitionsOf(id);

@@ -79,7 +79,7 @@ async function anyRequest(): Promise<fc.Arbitrary<Fuzzed>> {
   );
 }
 
-test('S4-33 whatever is sent to a cluster: what is refused leaves every stream and bucket where it was, and both replicas refuse it alike', async t => {
+test('whatever is sent to a cluster: what is refused leaves every stream and bucket where it was, and both replicas refuse it alike [S4-33]', async t => {
   const empty = await log.now();
   let known = await knownTasks();
   assert.notEqual(await log.now(), empty, 'what is accepted is seen');
@@ -115,7 +115,7 @@ test('S4-33 whatever is sent to a cluster: what is refused leaves every stream a
   t.diagnostic(JSON.stringify(Object.fromEntries(outcomes)));
 });
 
-test('S4-33 after all that: no task is left half way, every service lives, a question is answered, and no secret was logged', async () => {
+test('after all that: no task is left half way, every service lives, a question is answered, and no secret was logged [S4-33]', async () => {
   for (const until = Date.now() + ANSWER_MS_MAX; ; ) {
     const pages = ['SUBMITTED', 'WORKING'].map(state => rest('GET', `/tasks?status=TASK_STATE_${state}`));
     const left = (await Promise.all(pages)).flatMap(({ tasks }) => tasks);

@@ -81,7 +81,7 @@ async function openServer(t: TestContext) {
   return { rig, client, targets: grpcTargets(text => filled(text, { waiting, ended })), writes: countWrites(rig.log) };
 }
 
-test('S4-33 every procedure of both gRPC services, with bytes that nearly fit: a status that is no fault, and nothing changed by what was refused', async t => {
+test('every procedure of both gRPC services, with bytes that nearly fit: a status that is no fault, and nothing changed by what was refused [S4-33]', async t => {
   const { rig, client, targets, writes } = await openServer(t);
   for (const target of targets) {
     const ends = new Map<string, number>();

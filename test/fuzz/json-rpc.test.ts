@@ -36,7 +36,7 @@ async function judge({ replicas, known: tasks, writes }: Doors, exchange: Exchan
   return outcome;
 }
 
-test('S4-32 S4-33 every method of every dialect, with params that nearly fit: an answer, no fault, no secret, and nothing changed by what was refused', async t => {
+test('every method of every dialect, with params that nearly fit: an answer, no fault, no secret, and nothing changed by what was refused [S4-32 S4-33]', async t => {
   const doors = await openDoors(t);
   const exchange = new Exchange();
   t.after(() => exchange.close());

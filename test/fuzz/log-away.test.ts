@@ -52,7 +52,7 @@ async function openWithoutLog(t: TestContext) {
   return { known, ask };
 }
 
-test('S4-33 where the log is away every operation of every dialect is 503 with Retry-After, and says no more', async t => {
+test('where the log is away every operation of every dialect is 503 with Retry-After, and says no more [S4-33]', async t => {
   const { known, ask } = await openWithoutLog(t);
   for (const { name, operation } of RPC_METHODS) {
     for (const params of goldenParams(name, operation)) {
@@ -99,7 +99,7 @@ function bodyOf(operation: Operation, params: JsonObject): JsonObject {
   return operation === 'createPush' ? { ...rest, id: 'hook' } : rest;
 }
 
-test('S4-33 where the log is away every route of HTTP+JSON 1.0 is 503 with Retry-After, but the card, which is not read from it', async t => {
+test('where the log is away every route of HTTP+JSON 1.0 is 503 with Retry-After, but the card, which is not read from it [S4-33]', async t => {
   const { known, ask } = await openWithoutLog(t);
   for (const { operation, ...request } of restRequests()) {
     const sent = { ...request, path: filled(request.path, known), body: request.body && filled(String(request.body), known) };
@@ -111,7 +111,7 @@ test('S4-33 where the log is away every route of HTTP+JSON 1.0 is 503 with Retry
   }
 });
 
-test('S4-33 where the log is away every route of HTTP+JSON 0.3 is 503 with Retry-After, but the card', async t => {
+test('where the log is away every route of HTTP+JSON 0.3 is 503 with Retry-After, but the card [S4-33]', async t => {
   const { known, ask } = await openWithoutLog(t);
   const asked = new Set<string>();
   for (const { method, path, bodies = [undefined] } of GOLDEN_REST_03) {
@@ -150,7 +150,7 @@ async function failureOf(
   return answer instanceof CallFailed ? answer : undefined;
 }
 
-test('S4-33 where the log is away every procedure of both gRPC services is UNAVAILABLE with RetryInfo, but the cards', async t => {
+test('where the log is away every procedure of both gRPC services is UNAVAILABLE with RetryInfo, but the cards [S4-33]', async t => {
   const first = await openRig(t, { push: true, limits: { freshMsMax: 100 } });
   const sent = {
     message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] },

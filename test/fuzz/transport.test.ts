@@ -27,7 +27,7 @@ async function open(t: TestContext, limits: Partial<Limits> = {}): Promise<{ doo
 
 const json = { 'content-type': 'application/json' };
 
-test('S4-33 whatever the headers say: an answer, and the same of both replicas', async t => {
+test('whatever the headers say: an answer, and the same of both replicas [S4-33]', async t => {
   const { doors, exchange } = await open(t);
   const { replicas } = doors;
   const get = '{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":"TASK-WAITING"}}';
@@ -109,7 +109,7 @@ function statusesOf(text: string): number[] {
   return [...text.matchAll(/^HTTP\/1\.\d (\d{3})/gm)].map(([, status]) => Number(status));
 }
 
-test('S4-33 bytes that are no request, or two: refused or dropped in time, and the door goes on', async t => {
+test('bytes that are no request, or two: refused or dropped in time, and the door goes on [S4-33]', async t => {
   const { doors, exchange } = await open(t);
   const { url } = doors.replicas[0];
   const before = doors.writes();
@@ -140,7 +140,7 @@ test('S4-33 bytes that are no request, or two: refused or dropped in time, and t
   );
 });
 
-test('S4-29 bodies that are no JSON text: gzip, other encodings of characters, half a character, each refused as what it is', async t => {
+test('bodies that are no JSON text: gzip, other encodings of characters, half a character, each refused as what it is [S4-29]', async t => {
   const { doors, exchange } = await open(t);
   const { url } = doors.replicas[0];
   const bodies: [about: string, body: Uint8Array, headers?: Record<string, string>][] = [

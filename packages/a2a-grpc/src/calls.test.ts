@@ -27,7 +27,7 @@ async function started(rig: Rig): Promise<string> {
   return (await rig.client().call('SendMessage', { message: userMessage('x'), configuration })).task.id;
 }
 
-test('S1-2 1.0: a send waits for the end, and a stream shows the same', async t => {
+test('1.0: a send waits for the end, and a stream shows the same [S1-2]', async t => {
   const rig = await answering(t);
   const client = rig.client();
   const { task } = await client.call('SendMessage', { message: userMessage('x') });
@@ -42,7 +42,7 @@ test('S1-2 1.0: a send waits for the end, and a stream shows the same', async t 
   assert.deepEqual([tasks.length, totalSize, pageSize], [1, 2, 1]);
 });
 
-test('S1-2 0.3: the service of before, on the same port', async t => {
+test('0.3: the service of before, on the same port [S1-2]', async t => {
   const rig = await answering(t);
   const client = rig.client();
   const version = '0.3' as const;
@@ -62,7 +62,7 @@ test('S1-2 0.3: the service of before, on the same port', async t => {
   assert.deepEqual([refused.code, refused.details[0].reason], [status.FAILED_PRECONDITION, 'TASK_NOT_CANCELABLE']);
 });
 
-test('S3-21 what is wrong with a request is a status with its reason, and nothing is stored', async t => {
+test('what is wrong with a request is a status with its reason, and nothing is stored [S3-21]', async t => {
   const rig = await openRig(t);
   const client = rig.client();
   const cases = [
@@ -87,7 +87,7 @@ test('S3-21 what is wrong with a request is a status with its reason, and nothin
   assert.equal(rig.open(), 0);
 });
 
-test('C-6 the 1.0 service takes 1.0 and its patches, and nothing else', async t => {
+test('the 1.0 service takes 1.0 and its patches, and nothing else [C-6]', async t => {
   const rig = await openRig(t);
   const client = rig.client();
   for (const version of ['1.0', '1.0.1']) {
@@ -122,7 +122,7 @@ test('credentials and trace context in metadata reach the door as headers do', a
   assert.deepEqual(seen, [[['Bearer k'], [traceparent], 'acme']]);
 });
 
-test('S2-35 a deadline or a client that goes ends the wait and not the task', async t => {
+test('a deadline or a client that goes ends the wait and not the task [S2-35]', async t => {
   const rig = await openRig(t);
   const begun = Promise.withResolvers<string>();
   rig.relay.onClient = taskId => begun.resolve(taskId);
@@ -141,7 +141,7 @@ test('S2-35 a deadline or a client that goes ends the wait and not the task', as
   assert.deepEqual(rig.lines, [], 'nothing went wrong here');
 });
 
-test('S3-31 the metadata of a stream tells where to go on, and a subscription goes on there', async t => {
+test('the metadata of a stream tells where to go on, and a subscription goes on there [S3-31]', async t => {
   const rig = await answering(t);
   const client = rig.client();
   const stream = client.stream('SendStreamingMessage', { message: userMessage('x') });
@@ -188,7 +188,7 @@ test('where the resume extension is active events name their generation, and nob
   }
 });
 
-test('S4-2 the card for a caller who is known is answered where there is one, and refused where not', async t => {
+test('the card for a caller who is known is answered where there is one, and refused where not [S4-2]', async t => {
   const told = { ...CARD, name: 'for you' };
   const rig = await openRig(t, { extendedCard: () => told });
   assert.equal((await rig.client().call('GetExtendedAgentCard', {})).name, 'for you');

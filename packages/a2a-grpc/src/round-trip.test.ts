@@ -101,7 +101,7 @@ const READERS = [
 ] as const;
 
 for (const { version, service, jsonOf } of READERS) {
-  test(`S3-29 gRPC ${version}: what a client reads from the wire has lost nothing`, () => {
+  test(`gRPC ${version}: what a client reads from the wire has lost nothing [S3-29]`, () => {
     const { procedure, read } = clientOf(service, 'SendStreamingMessage');
     fc.assert(
       fc.property(event, value => {
@@ -112,7 +112,7 @@ for (const { version, service, jsonOf } of READERS) {
   });
 }
 
-test('S1-5 gRPC 0.3: a message that a client sends arrives as the one that JSON-RPC would bring', () => {
+test('gRPC 0.3: a message that a client sends arrives as the one that JSON-RPC would bring [S1-5]', () => {
   const { procedure, write } = clientOf(SERVICE_0_3, 'SendMessage');
   const answer = clientOf(SERVICE_0_3, 'SendStreamingMessage');
   const sendable = message.filter(

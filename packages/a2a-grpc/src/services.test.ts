@@ -14,7 +14,7 @@ const SERVICES = { '1.0': SERVICE_1_0, '0.3': SERVICE_0_3 } as const;
 
 for (const { about, canonical, proto03, wire } of GOLDEN) {
   for (const version of ['1.0', '0.3'] as const) {
-    test(`S3-29 ${version} golden: ${about}`, () => {
+    test(`${version} golden: ${about} [S3-29]`, () => {
       const { procedure } = clientOf(SERVICES[version], 'SendStreamingMessage');
       const bytes = procedure.response(DIALECTS[version].encodeEvent(canonical));
       const known = Buffer.from(wire[version], 'base64');
@@ -54,7 +54,7 @@ test('a 1.0 request is its ProtoJSON, and keeps what was set to its default', ()
   assert.deepEqual(procedure.params(write(json)), json);
 });
 
-test('S1-5 a 0.3 request is the one that JSON-RPC has for the same', () => {
+test('a 0.3 request is the one that JSON-RPC has for the same [S1-5]', () => {
   const { procedure, write } = clientOf(SERVICE_0_3, 'SendMessage');
   const params = procedure.params(
     write({

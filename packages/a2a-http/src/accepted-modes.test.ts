@@ -21,7 +21,7 @@ const asking = {
 };
 const DIALECTS = ['1.0', '0.3', 'legacy'] as const;
 
-test('S4-38 modes that nothing of the card meets are -32005 in every dialect, alone and streamed, and no task begins', async t => {
+test('modes that nothing of the card meets are -32005 in every dialect, alone and streamed, and no task begins [S4-38]', async t => {
   const rig = await openRig(t, { outputModes });
   const begun: string[] = [];
   rig.relay.onClient = taskId => {
@@ -42,7 +42,7 @@ test('S4-38 modes that nothing of the card meets are -32005 in every dialect, al
   assert.deepEqual(begun, []);
 });
 
-test('S4-38 modes of which one can be met are taken; a card that says nothing meets all', async t => {
+test('modes of which one can be met are taken; a card that says nothing meets all [S4-38]', async t => {
   const rig = await openRig(t, { outputModes });
   const silent = await rig.another({ outputModes: () => [] });
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);

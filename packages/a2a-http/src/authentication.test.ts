@@ -20,7 +20,7 @@ const refuse = (code: A2AErrorCode) => ({ 'x-refuse': code });
 const openRefusing = (t: TestContext) => openRig(t, { authenticate });
 const LEGACY_SEND = { id: 'x', message: { role: 'user', parts: [{ type: 'text', text: 'x' }] } };
 
-test('S4-4 over JSON-RPC who is not known gets 401, the challenge, and an error of its dialect; nothing is said to the log', async t => {
+test('over JSON-RPC who is not known gets 401, the challenge, and an error of its dialect; nothing is said to the log [S4-4]', async t => {
   const rig = await openRefusing(t);
   for (const dialect of DIALECTS) {
     for (const method of METHODS) {
@@ -48,7 +48,7 @@ test('S4-4 over JSON-RPC who is not known gets 401, the challenge, and an error 
   assert.deepEqual(rig.lines, [], 'what a stranger does is no line of the log');
 });
 
-test('S4-4 over HTTP+JSON who is not known gets 401, the challenge and google.rpc.Status', async t => {
+test('over HTTP+JSON who is not known gets 401, the challenge and google.rpc.Status [S4-4]', async t => {
   const rig = await openRefusing(t);
   const headers = refuse('UNAUTHENTICATED');
   const body = { message: userMessage('x') };

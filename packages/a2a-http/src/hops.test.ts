@@ -20,7 +20,7 @@ test("the caller's trace context reaches the log with what the caller said, and 
   assert.equal(traces[1], undefined);
 });
 
-test('S2-30 frames, bytes and latencies are counted once per stream and once per fact, whatever the number of viewers', async t => {
+test('frames, bytes and latencies are counted once per stream and once per fact, whatever the number of viewers [S2-30]', async t => {
   const rig = await openRig(t);
   const begun = Promise.withResolvers<string>();
   rig.relay.onClient = taskId => begun.resolve(taskId);

@@ -37,7 +37,7 @@ test('metadata of a request stands twice in the first fact of a task, and counts
   assert.equal((await call(rig, 'send', params(RECORD_BYTES_MAX / 4))).result.task.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('S1-9 two message ids that differ in half a surrogate pair are two messages', async t => {
+test('two message ids that differ in half a surrogate pair are two messages [S1-9]', async t => {
   const rig = await openRig(t, { limits: { firstFactMsMax: 2_000 } });
   rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
   const { result } = await call(rig, 'send', sendParams(userMessage('a', { messageId: '\ud800' })));
@@ -57,7 +57,7 @@ test('a tenant that is no string is refused, not taken for none', async t => {
   for (const tenant of [null, '']) assert.equal((await call(rig, 'list', { tenant })).error, undefined);
 });
 
-test('S4-32 a part whose only member is null is no part', async t => {
+test('a part whose only member is null is no part [S4-32]', async t => {
   const rig = await openRig(t);
   for (const part of [{ raw: null }, { text: null }, { url: null }]) {
     const params = { message: { ...userMessage('x'), parts: [part] } };

@@ -23,7 +23,7 @@ const text = { kind: 'message', role: 'user', messageId: 'm', parts: [{ kind: 't
 const rpc = (method: string, params: unknown = {}, more: object = {}) =>
   JSON.stringify({ jsonrpc: '2.0', id: 'i', method, params, ...more });
 
-test('S4-29 S4-30 S4-31 S4-32 S3-19 C-26 each mistake has its number, the id where it was readable, and HTTP 200', async t => {
+test('each mistake has its number, the id where it was readable, and HTTP 200 [S4-29 S4-30 S4-31 S4-32 S3-19 C-26]', async t => {
   const rig = await openRig(t);
   const cases: [body: string | Uint8Array, code: number, id: unknown][] = [
     ['', -32700, null],
@@ -55,7 +55,7 @@ test('S4-29 S4-30 S4-31 S4-32 S3-19 C-26 each mistake has its number, the id whe
   assert.deepEqual(rig.lines, []);
 });
 
-test('C-6 the version chooses the dialect of the answer, also of an error', async t => {
+test('the version chooses the dialect of the answer, also of an error [C-6]', async t => {
   const rig = await openRig(t);
   const answer = async (headers: Record<string, string>, path = '/') =>
     (await raw(rig, rpc('GetTask', { id: 'x' }), headers, path))[1].error;
@@ -70,7 +70,7 @@ test('C-6 the version chooses the dialect of the answer, also of an error', asyn
   assert.deepEqual([version?.code, version?.data[0].reason], [-32009, 'VERSION_NOT_SUPPORTED']);
 });
 
-test('S4-33 a fault of ours is INTERNAL_ERROR without a word of what it was; the log has it', async t => {
+test('a fault of ours is INTERNAL_ERROR without a word of what it was; the log has it [S4-33]', async t => {
   const rig = await openRig(t);
   rig.log.facts.last = async () => {
     throw new Error('secret at /srv/db');
@@ -125,7 +125,7 @@ test('a body that nests deep, and one that claims a prototype, do no harm', asyn
   assert.equal(({} as { polluted?: number }).polluted, undefined);
 });
 
-test('S4-33 whatever is posted, the answer is JSON-RPC and never a 500', async t => {
+test('whatever is posted, the answer is JSON-RPC and never a 500 [S4-33]', async t => {
   const rig = await openRig(t);
   const member = fc.constantFrom(
     'jsonrpc',
@@ -182,7 +182,7 @@ test('one connection serves requests up to its limit, then asks for a new one', 
   assert.deepEqual(connections, ['keep-alive', 'close']);
 });
 
-test('S3-1 C-13 the card is at both well-known paths, with an ETag', async t => {
+test('the card is at both well-known paths, with an ETag [S3-1 C-13]', async t => {
   const rig = await openRig(t);
   const since = new Set<string | null>();
   for (const path of ['/.well-known/agent-card.json', '/.well-known/agent.json']) {

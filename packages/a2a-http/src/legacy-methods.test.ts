@@ -25,7 +25,7 @@ async function formsOf(rig: Rig, id: string, version?: string): Promise<string[]
   return [form(await shared('get')), form(frame!.rpc), form(await shared('cancel'))];
 }
 
-test('C-6 methods that two dialects have: a version decides, else who created the task', async t => {
+test('methods that two dialects have: a version decides, else who created the task [C-6]', async t => {
   const rig = await openRig(t);
   const created = async (id: string | undefined) => {
     const begun = Promise.withResolvers<string>();
@@ -42,7 +42,7 @@ test('C-6 methods that two dialects have: a version decides, else who created th
   assert.deepEqual(await formsOf(rig, await created(undefined), '0.1'), all('legacy'));
 });
 
-test('S1-15 nobody else can say that a task is of this form', async t => {
+test('nobody else can say that a task is of this form [S1-15]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
   const params = { ...sendParams(userMessage('x'), '0.3'), metadata: { 'hopline.dialect': 'legacy' } };
@@ -56,7 +56,7 @@ async function cutAfter(count: number, reader: StreamReader): Promise<Frame[]> {
   return frames;
 }
 
-test('S3-31 tasks/resubscribe: cut after any frame, the rest comes with the same places, no gap, no overlap', async t => {
+test('tasks/resubscribe: cut after any frame, the rest comes with the same places, no gap, no overlap [S3-31]', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   rig.relay.onClient = async taskId => {
@@ -81,7 +81,7 @@ test('S3-31 tasks/resubscribe: cut after any frame, the rest comes with the same
   assert.equal(ended.error?.code, -32004, 'S4-37 without a place, a task that has ended is refused');
 });
 
-test('S3-31 without a place, the task comes first: each artifact whole, then the state, then what follows', async t => {
+test('without a place, the task comes first: each artifact whole, then the state, then what follows [S3-31]', async t => {
   const rig = await openRig(t);
   const go = Promise.withResolvers<void>();
   rig.relay.onClient = async taskId => {
@@ -113,7 +113,7 @@ test('S3-31 without a place, the task comes first: each artifact whole, then the
   assert.deepEqual([fold.textOf('one'), fold.textOf('two'), fold.ended], ['aa', 'b!', true]);
 });
 
-test('S3-26 S3-27 S3-28 S4-12 S4-35 tasks/cancel of a task that is submitted, works, or asks; then it cannot be canceled', async t => {
+test('tasks/cancel of a task that is submitted, works, or asks; then it cannot be canceled [S3-26 S3-27 S3-28 S4-12 S4-35]', async t => {
   const rig = await openRig(t);
   const states: Record<string, () => Promise<void>> = {
     submitted: async () => {},

@@ -13,7 +13,7 @@ function asksFirst(rig: Rig): void {
   };
 }
 
-test('S3-14 S3-15 S4-15 S4-16 S4-18 S4-20 a stream of states and artifacts, for readers of the result and of the bare frame', async t => {
+test('a stream of states and artifacts, for readers of the result and of the bare frame [S3-14 S3-15 S4-15 S4-16 S4-18 S4-20]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {
     await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
@@ -56,7 +56,7 @@ test('S3-14 S3-15 S4-15 S4-16 S4-18 S4-20 a stream of states and artifacts, for 
   );
 });
 
-test('S3-4 S4-8 S4-9 C-9 tasks/send waits for the end of the task whose id the client made, and gives its metadata back', async t => {
+test('tasks/send waits for the end of the task whose id the client made, and gives its metadata back [S3-4 S4-8 S4-9 C-9]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['Here', ' is']);
   const metadata = { correlationId: 'order-workflow-42', requestedBy: 'procurement-agent-v2' };
@@ -69,7 +69,7 @@ test('S3-4 S4-8 S4-9 C-9 tasks/send waits for the end of the task whose id the c
   assert.deepEqual((await call(rig, 'get', { id: result.id }, legacy)).result, result);
 });
 
-test('C-9 an id that cannot be a subject is refused, and one of another door’s task is not found', async t => {
+test('an id that cannot be a subject is refused, and one of another door’s task is not found [C-9]', async t => {
   const rig = await openRig(t);
   const other = await rig.another({ role: 'agent.echo' });
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
@@ -83,7 +83,7 @@ test('C-9 an id that cannot be a subject is refused, and one of another door’s
   assert.equal(rig.relay.aggregate('theirs').turn, 1);
 });
 
-test('S3-11 S4-26 S4-27 S4-28 a question ends the send and the stream; what is sent to the same id answers it', async t => {
+test('a question ends the send and the stream; what is sent to the same id answers it [S3-11 S4-26 S4-27 S4-28]', async t => {
   const rig = await openRig(t);
   asksFirst(rig);
   const first = await send(rig, ask('t1', 'one'));
@@ -101,7 +101,7 @@ test('S3-11 S4-26 S4-27 S4-28 a question ends the send and the stream; what is s
   assert.equal((await send(rig, ask('t2', 'three', { sessionId: 'other' }))).error?.code, -32602);
 });
 
-test('S3-17 C-17 a session is a context: tasks of one share it, and it reads back under both names', async t => {
+test('a session is a context: tasks of one share it, and it reads back under both names [S3-17 C-17]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
   for (const id of ['task-1', 'task-2']) {
@@ -113,7 +113,7 @@ test('S3-17 C-17 a session is a context: tasks of one share it, and it reads bac
   assert.match(result.sessionId, /^[0-9a-f-]{36}$/);
 });
 
-test('S1-9 one id begins one task: sent again at the same time, elsewhere, or while it is worked on', async t => {
+test('one id begins one task: sent again at the same time, elsewhere, or while it is worked on [S1-9]', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   const begun = Promise.withResolvers<void>();
@@ -157,7 +157,7 @@ test('what was begun and then not stored is stored by the retry', async t => {
   assert.equal((await send(rig, ask('t', 'x'))).result.status.state, 'completed');
 });
 
-test('S3-19 S3-20 S3-21 S4-29 S4-30 S4-31 S4-32 S4-34 the errors of this form, with data that names the task', async t => {
+test('the errors of this form, with data that names the task [S3-19 S3-20 S3-21 S4-29 S4-30 S4-31 S4-32 S4-34]', async t => {
   const rig = await openRig(t);
   const post = async (body: string): Promise<RpcAnswer> => {
     const headers = { 'content-type': 'application/json' };
@@ -177,7 +177,7 @@ test('S3-19 S3-20 S3-21 S4-29 S4-30 S4-31 S4-32 S4-34 the errors of this form, w
   }
 });
 
-test('S4-23 S4-36 push notifications are refused as the card says, alone and along with a message', async t => {
+test('push notifications are refused as the card says, alone and along with a message [S4-23 S4-36]', async t => {
   const rig = await openRig(t);
   const pushNotification = { url: 'http://127.0.0.1/secret', token: 'secret' };
   const { error } = await send(rig, ask('t', 'x', { pushNotification }));
@@ -190,7 +190,7 @@ test('S4-23 S4-36 push notifications are refused as the card says, alone and alo
   }
 });
 
-test('S4-33 S4-39 a fault of ours tells its task and that it may be tried again, and nothing else', async t => {
+test('a fault of ours tells its task and that it may be tried again, and nothing else [S4-33 S4-39]', async t => {
   const rig = await openRig(t);
   rig.log.facts.last = async () => {
     throw new Error('secret at /srv/db');

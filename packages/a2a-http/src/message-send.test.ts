@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { call, open, openRig, post, sendParams, shape, userMessage } from './http-server.test-kit.ts';
 
-test('S1-2 S3-4 a blocking send answers with the ended task and its artifacts', async t => {
+test('a blocking send answers with the ended task and its artifacts [S1-2 S3-4]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['Here', ' is']);
   const v10 = await call(rig, 'send', sendParams(userMessage('x')), { id: 'abc' });
@@ -17,7 +17,7 @@ test('S1-2 S3-4 a blocking send answers with the ended task and its artifacts', 
   assert.deepEqual(v03.result.artifacts[0].parts, [{ kind: 'text', text: 'Here is' }]);
 });
 
-test('S1-11 an agent that made no task: the send answers with its message, a retry too; a stream has a task', async t => {
+test('an agent that made no task: the send answers with its message, a retry too; a stream has a task [S1-11]', async t => {
   const rig = await openRig(t);
   const parts = [{ text: '42' }];
   const message: Message = { messageId: 'a1', role: 'ROLE_AGENT', parts };
@@ -33,7 +33,7 @@ test('S1-11 an agent that made no task: the send answers with its message, a ret
   assert.deepEqual(shape(streamed), ['task submitted', 'working', 'completed']);
 });
 
-test('S1-1 a send and a stream leave the same facts', async t => {
+test('a send and a stream leave the same facts [S1-1]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a', 'b']);
   const { result } = await call(rig, 'send', sendParams(userMessage('x')));
@@ -42,7 +42,7 @@ test('S1-1 a send and a stream leave the same facts', async t => {
   assert.deepEqual(shape(sent), shape(streamed));
 });
 
-test('S1-3 S3-33 a send that does not wait answers at once, and the task goes on with nobody there', async t => {
+test('a send that does not wait answers at once, and the task goes on with nobody there [S1-3 S3-33]', async t => {
   const rig = await openRig(t);
   const go = Promise.withResolvers<void>();
   const done = Promise.withResolvers<void>();
@@ -93,7 +93,7 @@ test('historyLength: all, none, the newest', async t => {
   assert.equal((await call(rig, 'get', { id, historyLength: 1000 })).result.history.length, 3);
 });
 
-test('S1-9 S1-10 one message id in one context starts one task, on any process, retried in any form; in another context it is another', async t => {
+test('one message id in one context starts one task, on any process, retried in any form; in another context it is another [S1-9 S1-10]', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   const seen: string[] = [];
@@ -128,7 +128,7 @@ test('S1-9 S1-10 one message id in one context starts one task, on any process, 
   assert.equal(seen.length, 2);
 });
 
-test('S1-9 a message that was claimed and then not stored is stored by the retry', async t => {
+test('a message that was claimed and then not stored is stored by the retry [S1-9]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
   rig.log.faults.refusals = 1;
@@ -139,7 +139,7 @@ test('S1-9 a message that was claimed and then not stored is stored by the retry
   assert.equal(result.task.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('S1-9 a further message retried on its task is taken once; its id with another content is refused', async t => {
+test('a further message retried on its task is taken once; its id with another content is refused [S1-9]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async (taskId, aggregate) => {
     if (aggregate.turn === 2) return rig.relay.answers(taskId, ['ok']);
@@ -174,7 +174,7 @@ test('what names a task that is not there, or not in that context', async t => {
   assert.equal(await code({ taskId: result.task.id, contextId: 'other' }), -32602);
 });
 
-test('S1-15 reserved metadata is left out of what comes from outside, everywhere', async t => {
+test('reserved metadata is left out of what comes from outside, everywhere [S1-15]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
   const reserved = { 'hopline.role': 'x', 'Hopline.agent': 'y', own: 1 };
@@ -191,7 +191,7 @@ test('S1-15 reserved metadata is left out of what comes from outside, everywhere
   assert.deepEqual(result.task.metadata, { own: 1 });
 });
 
-test('S3-26 S3-27 S4-35 cancel ends the task; what has ended cannot be canceled', async t => {
+test('cancel ends the task; what has ended cannot be canceled [S3-26 S3-27 S4-35]', async t => {
   const rig = await openRig(t);
   for (const dialect of ['1.0', '0.3'] as const) {
     const begun = Promise.withResolvers<string>();
@@ -222,7 +222,7 @@ test('a blocking send that takes too long answers with the task as it is', async
   assert.equal(result.task.status.state, 'TASK_STATE_SUBMITTED');
 });
 
-test('S4-36 push configurations are refused as the card says', async t => {
+test('push configurations are refused as the card says [S4-36]', async t => {
   const rig = await openRig(t);
   const params = {
     ...sendParams(userMessage('x')),

@@ -17,7 +17,7 @@ const ids = (frames: Frame[]) => frames.map(frame => Number(frame.id?.split('.')
 const taskIdOf = (frame: Frame): string => frame.rpc.result.task?.id ?? frame.rpc.result.id;
 
 for (const dialect of ['1.0', '0.3'] as const) {
-  test(`S0-2 S0-3 S0-5 S0-6 S0-30 S0-37 ${dialect}: task first, then every event with the caller's id, then the end`, async t => {
+  test(`${dialect}: task first, then every event with the caller's id, then the end [S0-2 S0-3 S0-5 S0-6 S0-30 S0-37]`, async t => {
     const rig = await openRig(t);
     rig.relay.onClient = taskId => rig.relay.answers(taskId, ['H', 'ere', ' is']);
     for (const id of ['req-1', 7, 0]) {
@@ -35,7 +35,7 @@ for (const dialect of ['1.0', '0.3'] as const) {
   });
 }
 
-test('S0-4 S1-8 the task echoes the message as it came', async t => {
+test('the task echoes the message as it came [S0-4 S1-8]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
   const parts = [
@@ -50,7 +50,7 @@ test('S0-4 S1-8 the task echoes the message as it came', async t => {
   assert.deepEqual(first?.rpc.result.status.state, 'submitted');
 });
 
-test('S0-2 S3-14 headers and a comment are there before anybody works on the task', async t => {
+test('headers and a comment are there before anybody works on the task [S0-2 S3-14]', async t => {
   const rig = await openRig(t);
   rig.relay.running = false;
   const response = await post(rig, 'stream', sendParams(userMessage('x')), { headers: { accept: 'application/json' } });
@@ -61,7 +61,7 @@ test('S0-2 S3-14 headers and a comment are there before anybody works on the tas
   await reader.cancel();
 });
 
-test('S0-33 S0-45 the request of the document works as it stands', async t => {
+test('the request of the document works as it stands [S0-33 S0-45]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['v3']);
   const body =
@@ -82,7 +82,7 @@ test('S0-33 S0-45 the request of the document works as it stands', async t => {
   );
 });
 
-test('S2-19 S0-8 an artifact update of 0.3 has every key, on every chunk', async t => {
+test('an artifact update of 0.3 has every key, on every chunk [S2-19 S0-8]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a', 'b']);
   const stream = await open(rig, 'stream', sendParams(userMessage('x'), '0.3'), { dialect: '0.3' });
@@ -103,7 +103,7 @@ test('S2-19 S0-8 an artifact update of 0.3 has every key, on every chunk', async
   );
 });
 
-test('C-16 a stream ends where the client has to answer, and the answer streams on the same task', async t => {
+test('a stream ends where the client has to answer, and the answer streams on the same task [C-16]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async (taskId, aggregate) => {
     if (aggregate.turn === 2) return rig.relay.answers(taskId, ['42']);
@@ -138,7 +138,7 @@ test('a stream stays open while authorisation is waited for', async t => {
   assert.deepEqual(shape(frames), ['task submitted', 'working', 'auth_required', 'working', 'completed']);
 });
 
-test('S4-25 S2-35 a client that leaves at once changes nothing, and is no error', async t => {
+test('a client that leaves at once changes nothing, and is no error [S4-25 S2-35]', async t => {
   const rig = await openRig(t);
   const started = Promise.withResolvers<string>();
   const left = Promise.withResolvers<void>();
@@ -163,7 +163,7 @@ test('S4-25 S2-35 a client that leaves at once changes nothing, and is no error'
   );
 });
 
-test('S4-6 100 parallel requests with their own ids do not mix', async t => {
+test('100 parallel requests with their own ids do not mix [S4-6]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {
     const { view } = { view: rig.relay.aggregate(taskId) };
@@ -181,7 +181,7 @@ test('S4-6 100 parallel requests with their own ids do not mix', async t => {
   );
 });
 
-test('S0-47 two artifacts that come interleaved stay two', async t => {
+test('two artifacts that come interleaved stay two [S0-47]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {
     await rig.relay.opens(taskId, 'a', 'one');

@@ -29,7 +29,7 @@ async function post(rig: Rig, method: string, dialect: DialectName, params: Json
   return { body, headers: response.headers };
 }
 
-test('S3-2 S4-2 where the card offers no streams, asking for one is -32004 in every dialect and binding, and changes nothing', async t => {
+test('where the card offers no streams, asking for one is -32004 in every dialect and binding, and changes nothing [S3-2 S4-2]', async t => {
   const rig = await openRig(t, { streaming: false });
   answering(rig);
   for (const dialect of DIALECT_NAMES) {
@@ -52,7 +52,7 @@ test('S3-2 S4-2 where the card offers no streams, asking for one is -32004 in ev
   assert.equal(sent.result.task.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('S4-2 the extended card is what the door was given, over JSON-RPC of both versions and over HTTP+JSON', async t => {
+test('the extended card is what the door was given, over JSON-RPC of both versions and over HTTP+JSON [S4-2]', async t => {
   const rig = await openRig(t, { extendedCard: async () => ({ name: 'more' }) });
   for (const [dialect, method] of [
     ['1.0', 'GetExtendedAgentCard'],
@@ -63,7 +63,7 @@ test('S4-2 the extended card is what the door was given, over JSON-RPC of both v
   assert.deepEqual((await rest(rig, 'GET /extendedAgentCard')).body, { name: 'more' });
 });
 
-test('S4-2 without an extended card each version says so in its own way', async t => {
+test('without an extended card each version says so in its own way [S4-2]', async t => {
   const rig = await openRig(t);
   assert.equal((await post(rig, 'GetExtendedAgentCard', '1.0', {})).body.error?.code, -32004);
   assert.equal((await post(rig, 'agent/getAuthenticatedExtendedCard', '0.3', {})).body.error?.code, -32007);
@@ -82,7 +82,7 @@ function stripped(result: JsonObject): { bare: JsonObject; generation: unknown }
   return { bare: copy, generation };
 }
 
-test('S3-31 where the extension is active, events name their generation; nothing else differs, for anybody', async t => {
+test('where the extension is active, events name their generation; nothing else differs, for anybody [S3-31]', async t => {
   const rig = await openRig(t, resuming);
   const begun = Promise.withResolvers<string>();
   rig.relay.onClient = async taskId => {
@@ -116,7 +116,7 @@ test('S3-31 where the extension is active, events name their generation; nothing
   }
 });
 
-test('S3-31 a stream from the beginning and a resumed one count the same, over HTTP+JSON too', async t => {
+test('a stream from the beginning and a resumed one count the same, over HTTP+JSON too [S3-31]', async t => {
   const rig = await openRig(t, resuming);
   answering(rig);
   const headers = { 'a2a-extensions': RESUME_EXTENSION_URI };

@@ -67,7 +67,7 @@ test('as many connections as the limit, one more is dropped, and the others are 
   assert.deepEqual(shape(await stream.rest()), ['task submitted', 'working', 'completed']);
 });
 
-test('S0-37 no place, feed or listener stays behind, however a stream or a wait ends', async t => {
+test('no place, feed or listener stays behind, however a stream or a wait ends [S0-37]', async t => {
   const rig = await openRig(t, { limits: { feedLingerMs: 20 } });
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a']);
   await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();

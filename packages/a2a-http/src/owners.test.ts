@@ -52,7 +52,7 @@ test("another caller's or tenant's task is not found: get, cancel, subscribe, re
   assert.equal(taskOf({ result: { task: (await call(rig, 'get', { id }, { headers: ANNA })).result } }).id, id);
 });
 
-test('S1-10 a context and a message id of two callers are two', async t => {
+test('a context and a message id of two callers are two [S1-10]', async t => {
   const rig = await openOwned(t);
   const message = userMessage('x', { contextId: 'shared' });
   const params = sendParams(message);
@@ -64,7 +64,7 @@ test('S1-10 a context and a message id of two callers are two', async t => {
   }
 });
 
-test('C-9 a task id that one caller chose begins no task of another, not even with the same message', async t => {
+test('a task id that one caller chose begins no task of another, not even with the same message [C-9]', async t => {
   const rig = await openOwned(t);
   const params = { id: 'chosen', message: { role: 'user', parts: [{ type: 'text', text: 'x' }] } };
   const options = { dialect: 'legacy' as const };
@@ -88,7 +88,7 @@ test('a stream of one caller goes on while another is refused at the same task',
   assert((await stream.rest()).length > 0);
 });
 
-test('S3-17 C-17 tasks of one context and caller know those before them: named by the client, named here, under a client’s own id', async t => {
+test('tasks of one context and caller know those before them: named by the client, named here, under a client’s own id [S3-17 C-17]', async t => {
   const rig = await openOwned(t);
   const earlierOf = async (taskId: string) => {
     for await (const { record } of rig.log.facts.read(taskId, 1))
@@ -118,7 +118,7 @@ test('S3-17 C-17 tasks of one context and caller know those before them: named b
   }
 });
 
-test('S3-17 a message that a dying replica had claimed and not said names the same earlier tasks', async t => {
+test('a message that a dying replica had claimed and not said names the same earlier tasks [S3-17]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
   const [one, two] = [userMessage('one', { contextId: 'c' }), userMessage('two', { contextId: 'c' })];

@@ -40,7 +40,7 @@ function namedParams(dialect: DialectName, taskId: string, id?: string): JsonObj
 }
 
 for (const dialect of DIALECTS) {
-  test(`S3-22 C-21 ${dialect}: what was set is given back without its secrets, and kept with them`, async t => {
+  test(`${dialect}: what was set is given back without its secrets, and kept with them [S3-22 C-21]`, async t => {
     const { rig, id } = await openAsking(t);
     const set = await call(rig, 'createPush', setParams(dialect, id), { dialect, id: 'i', headers: version(dialect) });
     assert.equal(set.id, 'i');
@@ -116,7 +116,7 @@ test('HTTP+JSON: create, get, list by pages, delete; without secrets', async t =
   assert.deepEqual(rig.lines, []);
 });
 
-test('S4-34 an unknown task, and one that is not the caller’s, are not found, whatever is asked', async t => {
+test('an unknown task, and one that is not the caller’s, are not found, whatever is asked [S4-34]', async t => {
   const { rig, id } = await openAsking(t, { authenticate }, ANNA.headers);
   const own = await call(rig, 'createPush', setParams('1.0', id, { id: 'c' }), ANNA);
   assert.equal(own.result.id, 'c');
@@ -146,7 +146,7 @@ test('S4-34 an unknown task, and one that is not the caller’s, are not found, 
   assert.equal((await call(rig, 'getPush', { taskId: id, id: 'c' }, ANNA)).result.id, 'c');
 });
 
-test('S3-23 a legacy client names the webhook before the task with its own id is there; its task alone is told', async t => {
+test('a legacy client names the webhook before the task with its own id is there; its task alone is told [S3-23]', async t => {
   const rig = await openRig(t, { push: true, authenticate });
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
   const legacy = { dialect: 'legacy' as const };
@@ -175,7 +175,7 @@ test('S3-23 a legacy client names the webhook before the task with its own id is
   }
 });
 
-test('S3-23 a webhook waits pushWaitMsMax for its task, then it is none', async t => {
+test('a webhook waits pushWaitMsMax for its task, then it is none [S3-23]', async t => {
   const rig = await openRig(t, { push: true, limits: { pushWaitMsMax: 0 } });
   const waiting = await rig.another({ limits: { pushWaitMsMax: 3_600_000 } });
   const legacy = { dialect: 'legacy' as const };
@@ -192,7 +192,7 @@ test('S3-23 a webhook waits pushWaitMsMax for its task, then it is none', async 
   assert.equal((await call(rig, 'getPush', { id: 't2' }, legacy)).result.id, 't2', 'and with its task it stays');
 });
 
-test('S4-22 a webhook that comes along with a message is stored before the message is said, in every dialect', async t => {
+test('a webhook that comes along with a message is stored before the message is said, in every dialect [S4-22]', async t => {
   const rig = await openRig(t, { push: true });
   rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
   const stored: (number | undefined)[] = [];
@@ -224,7 +224,7 @@ test('S4-22 a webhook that comes along with a message is stored before the messa
   assert.doesNotMatch(JSON.stringify(rig.lines), /SECRET|hooks/);
 });
 
-test('S4-22 with a further message only what follows is told; the same again changes nothing, another address begins anew', async t => {
+test('with a further message only what follows is told; the same again changes nothing, another address begins anew [S4-22]', async t => {
   const { rig, id } = await openAsking(t);
   const entryOf = async () => (await rig.log.pushConfigs.under(id))[0]!;
   const asked = rig.relay.aggregate(id).generation;
@@ -244,7 +244,7 @@ test('S4-22 with a further message only what follows is told; the same again cha
   assert.equal((await entryOf()).value.after, now);
 });
 
-test('S3-22 the same webhook with another token, or given up before, goes on where telling it ended', async t => {
+test('the same webhook with another token, or given up before, goes on where telling it ended [S3-22]', async t => {
   const { rig, id } = await openAsking(t);
   const entryOf = async () => (await rig.log.pushConfigs.under(id))[0]!;
   const set = (token: string) => call(rig, 'createPush', { taskId: id, url: URL, token });
@@ -265,7 +265,7 @@ test('S3-22 the same webhook with another token, or given up before, goes on whe
   assert(again.revision > before.revision && before.revision > revision, 'a change is seen by whoever had given up');
 });
 
-test('S4-23 S4-36 where webhooks are not offered every dialect says so, alone and along with a message, and nothing is stored', async t => {
+test('where webhooks are not offered every dialect says so, alone and along with a message, and nothing is stored [S4-23 S4-36]', async t => {
   const { rig, id } = await openAsking(t, { push: false });
   for (const dialect of DIALECTS) {
     for (const method of ['createPush', 'getPush', 'listPush', 'deletePush'] as const) {
@@ -336,7 +336,7 @@ test('a log that cannot be reached is UNAVAILABLE, and a message whose webhook i
   assert.equal(rig.relay.aggregate(id).generation, said);
 });
 
-test('S3-33 a legacy client that named a webhook, before or with its message, is answered at once; one that named none waits', async t => {
+test('a legacy client that named a webhook, before or with its message, is answered at once; one that named none waits [S3-33]', async t => {
   const rig = await openRig(t, { push: true });
   const go = Promise.withResolvers<void>();
   rig.relay.onClient = async taskId => {

@@ -42,7 +42,7 @@ function fold(...streams: Frame[][]): Fold {
 
 const generations = (frames: Frame[]) => frames.map(frame => Number(frame.id?.split('.')[0]));
 
-test('S3-31 without a cursor: the task as it is, then exactly what follows, in both dialects, on any process', async t => {
+test('without a cursor: the task as it is, then exactly what follows, in both dialects, on any process [S3-31]', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   const taskId = await working(rig, ['a', 'b']);
@@ -79,7 +79,7 @@ test('with a cursor: exactly what follows it, no snapshot, live and after the en
   }
 });
 
-test('S4-34 S4-37 what cannot be subscribed to', async t => {
+test('what cannot be subscribed to [S4-34 S4-37]', async t => {
   const rig = await openRig(t);
   const code = async (params: unknown, options: Parameters<typeof call>[3]) =>
     (await call(rig, 'subscribe', params, options)).error?.code;
@@ -96,7 +96,7 @@ test('S4-34 S4-37 what cannot be subscribed to', async t => {
   assert.deepEqual(shape(await legacy.rest()), ['task completed']);
 });
 
-test('S4-34 before 1.0 who reads event streams alone is told by the one event of a stream, who takes JSON too by JSON', async t => {
+test('before 1.0 who reads event streams alone is told by the one event of a stream, who takes JSON too by JSON [S4-34]', async t => {
   const rig = await openRig(t, {
     authenticate: async ({ headers }) => {
       if (headers['x-bad'] !== undefined) throw new A2AError('UNAUTHENTICATED');
@@ -141,7 +141,7 @@ test('a subscription stays open while the client is asked, through the next turn
   assert.deepEqual(shape(frames), ['task working', 'input_required', '+.', 'working', '=b', '+.', 'completed']);
 });
 
-test('S3-31 a client cut after any frame and resumed with its last id elsewhere sees every later frame once', async t => {
+test('a client cut after any frame and resumed with its last id elsewhere sees every later frame once [S3-31]', async t => {
   const rig = await openRig(t, { limits: { ringFactsMax: 3 } });
   const other = await rig.another();
   const tokens = ['⟦', '**🎯', ' ', '\n', 'plan', '**⟧', 'ha', 'ha', '', '✅ done'];

@@ -28,7 +28,7 @@ for (const { about, wire, beside, canonical, index } of golden<Frame[]>('legacy-
   });
 }
 
-test('S3-30 S4-14 legacy golden: the task of S4, its time and places, and nothing of our notes', () => {
+test('legacy golden: the task of S4, its time and places, and nothing of our notes [S3-30 S4-14]', () => {
   const { canonical, wire } = golden<{ canonical: Task; wire: JsonObject }>('legacy-task.json');
   assert.deepEqual(JSON.parse(JSON.stringify(legacy.encodeTask(canonical))), wire);
   assert.equal(isLegacyTask(canonical), true);
@@ -49,7 +49,7 @@ test('a task that works has no processing time yet, one that another dialect mad
   assert.equal(isLegacyTask(task('TASK_STATE_WORKING', {})), false);
 });
 
-test('S3-31 a snapshot is each artifact whole, then the state', () => {
+test('a snapshot is each artifact whole, then the state [S3-31]', () => {
   const { canonical } = golden<{ canonical: Task }>('legacy-task.json');
   const fold = new Fold().resume();
   const frames = legacy.encodeSnapshot(canonical);
@@ -65,7 +65,7 @@ test('S3-31 a snapshot is each artifact whole, then the state', () => {
   );
 });
 
-test('S0-30 text cut anywhere folds back to itself by index alone, as a client of this form folds', () => {
+test('text cut anywhere folds back to itself by index alone, as a client of this form folds [S0-30]', () => {
   const run = fc.array(fc.record({ index: fc.nat(2), text: fc.string({ unit: 'binary' }) }), { maxLength: 30 });
   fc.assert(
     fc.property(run, chunks => {
@@ -94,7 +94,7 @@ test('artifacts without an id are told apart by their index', () => {
   assert.deepEqual(ids, ['0', '1']);
 });
 
-test('S4-10 S3-29 parts by type, also by media type', () => {
+test('parts by type, also by media type [S4-10 S3-29]', () => {
   const parts = [
     { type: 'text', text: ' a ' },
     { type: 'application/json', data: { n: 1 } },
@@ -112,7 +112,7 @@ test('S4-10 S3-29 parts by type, also by media type', () => {
   ]);
 });
 
-test('S4-8 the params of S4 and of typed clients that write null', () => {
+test('the params of S4 and of typed clients that write null [S4-8]', () => {
   const message = { role: 'user', parts: [{ type: 'text', text: 'x' }], metadata: null };
   const nulls = { sessionId: null, historyLength: null, acceptedOutputModes: null, pushNotification: null, metadata: null };
   assert.deepEqual(legacy.decodeSend({ id: 'task-1', message, ...nulls }), {
@@ -128,7 +128,7 @@ test('S4-8 the params of S4 and of typed clients that write null', () => {
   );
 });
 
-test('S4-32 params of this form that are wrong are named, never quoted', () => {
+test('params of this form that are wrong are named, never quoted [S4-32]', () => {
   const message = { role: 'user', parts: [{ type: 'text', text: 'x' }] };
   const cases: [unknown, RegExp][] = [
     [{ message }, /must have required property 'id'/],
@@ -151,7 +151,7 @@ test('S4-32 params of this form that are wrong are named, never quoted', () => {
   }
 });
 
-test('C-6 which dialect a method without a version is of', () => {
+test('which dialect a method without a version is of [C-6]', () => {
   const names = ['tasks/send', 'tasks/sendSubscribe', 'tasks/pushNotification/set', 'tasks/get', 'message/send', 'no/such'];
   assert.deepEqual(
     names.map(method => unversionedDialect(method).name),

@@ -20,7 +20,7 @@ function refusal(decode: () => unknown): A2AError {
   assert.fail('was accepted');
 }
 
-test('S0-43 S4-32 bad params are named by path and rule, and never quoted', () => {
+test('bad params are named by path and rule, and never quoted [S0-43 S4-32]', () => {
   const secret = 'SECRET-VALUE';
   const cases: [() => unknown, RegExp][] = [
     [() => v03.decodeSend(undefined), /params must be object/],
@@ -99,7 +99,7 @@ test('0.3 takes what older clients send: no kind, type for kind, nulls, unknown 
   });
 });
 
-test('S1-2 S1-3 whether a send waits', () => {
+test('whether a send waits [S1-2 S1-3]', () => {
   assert.equal(v03.decodeSend({ message: text03 }).blocking, true);
   assert.equal(v03.decodeSend({ message: text03, configuration: { blocking: false } }).blocking, false);
   assert.equal(v10.decodeSend({ message: text10 }).blocking, true);
@@ -144,7 +144,7 @@ test('1.0 takes the names of the Protocol Buffers definition too; the JSON name 
   refusal(() => v03.decodeSend({ message: { ...text03, messageId: undefined, message_id: 'm' } }));
 });
 
-test('S4-31 an unknown method, one of the other dialect, and one that is not served', () => {
+test('an unknown method, one of the other dialect, and one that is not served [S4-31]', () => {
   const all = Object.values(DIALECTS);
   assert.equal(operationOf(v03, 'message/stream', all), 'stream');
   assert.equal(operationOf(v10, 'SubscribeToTask', all), 'subscribe');

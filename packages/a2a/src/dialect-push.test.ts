@@ -24,7 +24,7 @@ const cases = JSON.parse(readFileSync(new URL('../golden/push.json', import.meta
 const wire = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
 for (const { about, dialect, create, request, shown, list, deleted } of cases) {
-  test(`C-21 golden: ${about}`, () => {
+  test(`golden: ${about} [C-21]`, () => {
     const { push, methods } = DIALECTS[dialect];
     assert.deepEqual(push.decodeCreate(create), request);
     const { taskId, config } = request;
@@ -54,7 +54,7 @@ const config: fc.Arbitrary<NewPushConfig> = fc.record(
 );
 
 for (const name of DIALECT_NAMES) {
-  test(`S4-22 ${name}: a configuration that comes along with a message is read as it was written`, () => {
+  test(`${name}: a configuration that comes along with a message is read as it was written [S4-22]`, () => {
     const dialect = DIALECTS[name];
     const message: Message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
     fc.assert(
@@ -66,7 +66,7 @@ for (const name of DIALECT_NAMES) {
     );
   });
 
-  test(`C-21 ${name}: no answer has a secret in it, whatever the configuration is`, () => {
+  test(`${name}: no answer has a secret in it, whatever the configuration is [C-21]`, () => {
     const { push } = DIALECTS[name];
     fc.assert(
       fc.property(config, ({ token: _token, authentication: _authentication, ...rest }) => {
@@ -83,7 +83,7 @@ for (const name of DIALECT_NAMES) {
   });
 }
 
-test('S4-22 the example of S4, inline', () => {
+test('the example of S4, inline [S4-22]', () => {
   const message = { role: 'user', parts: [{ type: 'text', text: 'x' }] };
   const pushNotification = { url: 'https://example.org/hook', token: 't', authentication: { schemes: ['bearer'] } };
   const { push } = DIALECTS.legacy.decodeSend({ id: 'task-1', message, pushNotification });
@@ -127,7 +127,7 @@ for (const name of DIALECT_NAMES) {
     authentication: name === '1.0' ? { scheme, credentials } : { schemes: [scheme], credentials },
   });
 
-  test(`S4-32 ${name}: the bounds of a configuration hold at their edge`, () => {
+  test(`${name}: the bounds of a configuration hold at their edge [S4-32]`, () => {
     const bounds: [max: number, member: (value: string) => JsonObject][] = [
       [PUSH_URL_CHARS_MAX, url => ({ url })],
       [PUSH_CONFIG_ID_CHARS_MAX, id => ({ id })],
@@ -141,7 +141,7 @@ for (const name of DIALECT_NAMES) {
     }
   });
 
-  test(`S4-32 ${name}: what would break a request to the webhook is refused, and never quoted`, () => {
+  test(`${name}: what would break a request to the webhook is refused, and never quoted [S4-32]`, () => {
     const members: [JsonObject, RegExp][] = [
       [{ url: '' }, /url must be a URL/],
       [{ url: null }, /url must be/],

@@ -19,7 +19,7 @@ for (const { about, wire, canonical } of golden<{ about: string; wire: unknown; 
     assert.deepEqual(DIALECTS['0.3'].decodeEvent(wire), { event: canonical });
     assert.deepEqual(decodeRemoteEvent(wire), { event: canonical });
   });
-  test(`S1-22 1.0 has exactly one member and reads back what it wrote: ${about}`, () => {
+  test(`1.0 has exactly one member and reads back what it wrote: ${about} [S1-22]`, () => {
     const wire10 = JSON.parse(JSON.stringify(DIALECTS['1.0'].encodeEvent(canonical)));
     assert.equal(Object.keys(wire10).length, 1);
     assert.deepEqual(DIALECTS['1.0'].decodeEvent(wire10), { event: canonical });
@@ -34,7 +34,7 @@ for (const { about, wire, read } of golden<{ about: string; wire: unknown; read:
   });
 }
 
-test('S4-40 a JSON-RPC error of a foreign agent keeps its code and whether to retry', () => {
+test('a JSON-RPC error of a foreign agent keeps its code and whether to retry [S4-40]', () => {
   const plain = { code: -32603, message: 'no', data: { taskId: 't', reason: 'r', retryable: true } };
   assert.deepEqual(decodeRemoteResponse({ error: plain }), { error: { code: -32603, message: 'no', retryable: true } });
   const typed = { code: -32001, message: 'no', data: [{ '@type': 'x', metadata: { retryable: 'true' } }] };
@@ -120,7 +120,7 @@ const event: fc.Arbitrary<StreamResponse> = fc
   .map(plain);
 
 for (const dialect of Object.values(DIALECTS)) {
-  test(`S3-29 ${dialect.name}: decode(encode(event)) loses nothing of text, file and data parts`, () => {
+  test(`${dialect.name}: decode(encode(event)) loses nothing of text, file and data parts [S3-29]`, () => {
     fc.assert(
       fc.property(event, value => {
         // The legacy form has no event for a task: a task is a result there.
@@ -131,7 +131,7 @@ for (const dialect of Object.values(DIALECTS)) {
     );
   });
 
-  test(`S1-5 ${dialect.name}: decode(encode(send)) loses nothing`, () => {
+  test(`${dialect.name}: decode(encode(send)) loses nothing [S1-5]`, () => {
     const sendable = message.filter(
       value => value.parts.length > 0 && /^[\x20-\x7e]+$/.test(value.messageId + (value.taskId ?? '')),
     );
@@ -149,7 +149,7 @@ for (const dialect of Object.values(DIALECTS)) {
     );
   });
 
-  test(`S0-42 S2-29 ${dialect.name}: whatever an agent sends, reading it never throws`, () => {
+  test(`${dialect.name}: whatever an agent sends, reading it never throws [S0-42 S2-29]`, () => {
     const members = fc.constantFrom(
       'kind',
       'type',

@@ -20,7 +20,7 @@ function chunk(
   return { artifactUpdate: { ...ids, artifact: { artifactId, ...(name !== undefined && { name }), parts: list }, ...rest } };
 }
 
-test('S0-30 append:false creates, append:true concatenates with no separator', () => {
+test('append:false creates, append:true concatenates with no separator [S0-30]', () => {
   const fold = foldEvents([task, chunk('a', 'H'), chunk('a', 'ere', { append: true }), chunk('a', ' is', { append: true }), end]);
   assert.equal(fold.artifacts.get('a')?.text, 'Here is');
   assert.deepEqual(fold.artifacts.get('a')?.parts, [{ text: 'Here is' }]);
@@ -29,7 +29,7 @@ test('S0-30 append:false creates, append:true concatenates with no separator', (
   assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('S0-30 S0-47 any text, cut anywhere into any number of interleaved artifacts, folds back to itself in both dialects', () => {
+test('any text, cut anywhere into any number of interleaved artifacts, folds back to itself in both dialects [S0-30 S0-47]', () => {
   const run = fc.array(fc.record({ id: fc.constantFrom('a', 'b', 'c'), text: fc.string({ unit: 'binary' }) }), { maxLength: 30 });
   fc.assert(
     fc.property(run, fc.constantFrom(DIALECTS['1.0'], DIALECTS['0.3']), (chunks, dialect) => {
@@ -55,7 +55,7 @@ test('S0-30 S0-47 any text, cut anywhere into any number of interleaved artifact
   );
 });
 
-test('S2-21 S2-28 append:false replaces, all parts count, a file does not end the text', () => {
+test('append:false replaces, all parts count, a file does not end the text [S2-21 S2-28]', () => {
   const file = { raw: 'aGk=' };
   const fold = foldEvents([
     task,
@@ -101,7 +101,7 @@ test('every violation is found, and found alone', () => {
     );
 });
 
-test('S3-31 a stream that was cut folds on, from a cursor and from a snapshot', () => {
+test('a stream that was cut folds on, from a cursor and from a snapshot [S3-31]', () => {
   const first = [task, chunk('a', 'one ', { name: 'n' })];
   const rest = [chunk('a', 'two', { append: true, name: 'n' }), end];
   const byCursor = foldEvents(first).resume();

@@ -5,7 +5,7 @@ import { A2A_ERRORS, A2AError, type A2AErrorCode } from './errors.ts';
 import { httpJsonFailure, paramsOfBody, paramsOfQuery } from './http-json.ts';
 import { JSON_DEPTH_MAX } from './json-value.ts';
 
-test('C-12 S3-21 every row of the catalogue as google.rpc.Status, its code the HTTP status', () => {
+test('every row of the catalogue as google.rpc.Status, its code the HTTP status [C-12 S3-21]', () => {
   for (const [code, row] of Object.entries(A2A_ERRORS)) {
     const failure = httpJsonFailure(new A2AError(code as A2AErrorCode, { taskId: 't', cause: new Error('secret') }));
     assert.deepEqual(failure, {

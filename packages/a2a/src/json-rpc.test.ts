@@ -11,13 +11,13 @@ function refused(body: unknown): [code: string, id: unknown] {
   return [parsed.error.code, parsed.id];
 }
 
-test('C-26 S0-33 an absent jsonrpc is tolerated, a wrong one is not', () => {
+test('an absent jsonrpc is tolerated, a wrong one is not [C-26 S0-33]', () => {
   const { jsonrpc: _jsonrpc, ...without } = request;
   assert.deepEqual(parseRequest(without), { request: { id: 1, method: 'm', params: { a: 1 } } });
   for (const jsonrpc of ['1.0', 2, null, '']) assert.deepEqual(refused({ ...request, jsonrpc }), ['INVALID_REQUEST', 1]);
 });
 
-test('S0-5 the id keeps its type: string, number, null', () => {
+test('the id keeps its type: string, number, null [S0-5]', () => {
   for (const id of ['1', 1, 0, -1.5, '', null, 'ü✅'.repeat(10)]) {
     const parsed = parseRequest({ ...request, id });
     assert('request' in parsed);
@@ -29,7 +29,7 @@ test('S0-5 the id keeps its type: string, number, null', () => {
   assert.deepEqual(parseRequest(without), { request: { id: null, method: 'm', params: { a: 1 } } });
 });
 
-test('S3-19 S4-30 what is no request is INVALID_REQUEST, with the id where it can be read', () => {
+test('what is no request is INVALID_REQUEST, with the id where it can be read [S3-19 S4-30]', () => {
   for (const body of [undefined, null, 'x', 7, [], [request]]) assert.deepEqual(refused(body), ['INVALID_REQUEST', null]);
   for (const id of [{}, [], true, 'i'.repeat(RPC_ID_CHARS_MAX + 1)])
     assert.deepEqual(refused({ ...request, id }), ['INVALID_REQUEST', null]);

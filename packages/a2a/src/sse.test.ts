@@ -16,14 +16,14 @@ async function decoded(text: string, cuts?: number[], max?: number): Promise<Sse
   return events;
 }
 
-test('S2-26 a frame is one line of data and ends with an empty one', () => {
+test('a frame is one line of data and ends with an empty one [S2-26]', () => {
   assert.equal(sseFrame({ id: '3.17', data: '{"a":1}' }), 'id: 3.17\ndata: {"a":1}\n\n');
   assert.equal(sseFrame({ event: 'gap', data: 'a\r\nb\nc\rd' }), 'event: gap\ndata: a\ndata: b\ndata: c\ndata: d\n\n');
   assert.equal(sseFrame({ retryMs: 500, event: 'drain', data: '' }), 'retry: 500\nevent: drain\ndata: \n\n');
   assert.equal(sseComment('ok'), ': ok\n\n');
 });
 
-test('S2-26 the reader takes CRLF, CR, comments, several data lines, a byte order mark, and drops a cut frame', async () => {
+test('the reader takes CRLF, CR, comments, several data lines, a byte order mark, and drops a cut frame [S2-26]', async () => {
   assert.deepEqual(await decoded('\uFEFF: hi\r\ndata: a\r\ndata: b\r\n\r\nid:7\rdata:c\r\rdata: cut'), [
     { data: 'a\nb' },
     { data: 'c', id: '7' },
@@ -31,7 +31,7 @@ test('S2-26 the reader takes CRLF, CR, comments, several data lines, a byte orde
   assert.deepEqual(await decoded('event: x\n\nretry: 5\n\ndata\n\n:\n\n'), [{ data: '' }]);
 });
 
-test('S2-26 any text in any frame survives any cut and any line end', async () => {
+test('any text in any frame survives any cut and any line end [S2-26]', async () => {
   const data = fc.string({ unit: 'binary' }).map(text => JSON.stringify(text));
   const frames = fc.array(fc.record({ data, id: fc.option(fc.stringMatching(/^\d{1,4}\.\d{1,4}$/), { nil: undefined }) }), {
     maxLength: 5,

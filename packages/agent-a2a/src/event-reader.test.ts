@@ -22,7 +22,7 @@ function snapshot(of: EventReader, seen: Task) {
   }
 }
 
-test('S0-22 ids are remembered within a bound; messages without one are never repeated deliveries', () => {
+test('ids are remembered within a bound; messages without one are never repeated deliveries [S0-22]', () => {
   const one = reader();
   assert.equal([...one.read(working('ha', '1')), ...one.read(working('ha', '1'))].length, 1);
   assert.equal([...one.read(working('ha')), ...one.read(working('ha'))].length, 2);
@@ -74,7 +74,7 @@ test('a task that does not go back to the first text, or has less than was said,
   assert.equal(snapshot(reader(), task({})).whole, false, 'nothing said and nothing there: nobody knows');
 });
 
-test('S2-29 what is absent or empty is no fault', () => {
+test('what is absent or empty is no fault [S2-29]', () => {
   const one = reader();
   const events: StreamResponse[] = [
     { statusUpdate: { taskId: '', contextId: '', status: { state: 'TASK_STATE_WORKING' } } },
@@ -98,7 +98,7 @@ test('S2-29 what is absent or empty is no fault', () => {
   assert.deepEqual(one.ids, {});
 });
 
-test('S1-11 a message is the whole answer only where nothing came before it', () => {
+test('a message is the whole answer only where nothing came before it [S1-11]', () => {
   const done = { type: 'done', message: message('42', 'm') };
   assert.deepEqual([...reader().read({ message: message('42', 'm') })], [{ ...done, direct: true }]);
   const later = reader();
@@ -114,7 +114,7 @@ test('a message without parts that ends a turn, or asks, still does', () => {
   assert.equal(one.ended, true);
 });
 
-test('S3-5 credentials are asked for once, and are no end', () => {
+test('credentials are asked for once, and are no end [S3-5]', () => {
   const one = reader();
   const status = (state: TaskState) => ({ statusUpdate: { taskId: 't', contextId: 'c', status: { state } } });
   const [asked, ...more] = [...one.read(status('TASK_STATE_AUTH_REQUIRED')), ...one.read(status('TASK_STATE_AUTH_REQUIRED'))];

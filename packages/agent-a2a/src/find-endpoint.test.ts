@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { agentOfCard, cardUrls } from './find-endpoint.ts';
 
-test('C-13 a card lies under the URL or at the root, at the new path or the old one', () => {
+test('a card lies under the URL or at the root, at the new path or the old one [C-13]', () => {
   assert.deepEqual(cardUrls('http://a.test:81/x/?q=1#h'), [
     'http://a.test:81/x/.well-known/agent-card.json',
     'http://a.test:81/x/.well-known/agent.json',

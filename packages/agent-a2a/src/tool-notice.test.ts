@@ -5,7 +5,7 @@ import { noticeOfArtifact, noticeOfMetadata, noticeOfText } from './tool-notice.
 const never = () => false;
 const always = () => true;
 
-test('S2-10 S2-3 the looks of a notice: all of the text, nothing less', () => {
+test('the looks of a notice: all of the text, nothing less [S2-10 S2-3]', () => {
   for (const text of [
     '🔧 Calling tool: version_service__version',
     '🔧 Calling tool: **version_service__version**\n',
@@ -24,7 +24,7 @@ test('S2-10 S2-3 the looks of a notice: all of the text, nothing less', () => {
   }
 });
 
-test('S2-10 what only begins like one is text', () => {
+test('what only begins like one is text [S2-10]', () => {
   for (const text of [
     '',
     '✅',
@@ -70,7 +70,7 @@ test('metadata says more than looks', () => {
   }
 });
 
-test('C-1 artifacts that are notices, by name; without a tool they are artifacts', () => {
+test('artifacts that are notices, by name; without a tool they are artifacts [C-1]', () => {
   const metadata = { tool: 'x', toolCallId: 'c' };
   assert.equal(noticeOfArtifact({ name: 'tool_notification_complete', metadata })?.phase, 'end');
   assert.equal(noticeOfArtifact({ name: 'tool_notification_end', description: 'Tool call failed: x' })?.failed, true);

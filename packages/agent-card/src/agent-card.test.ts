@@ -9,7 +9,7 @@ const settings = { name: 'n', description: 'd', version: '1.2.3', url: 'http://h
 const grpc = (protocolVersion: '1.0' | '0.3'): AgentInterface => ({ url: 'h:2', protocolBinding: 'GRPC', protocolVersion });
 const row = (one: AgentInterface) => [one.protocolBinding, one.protocolVersion, one.url, one.tenant];
 
-test('S4-1 C-13 one card serves 1.0 and 0.3 clients', () => {
+test('one card serves 1.0 and 0.3 clients [S4-1 C-13]', () => {
   const card = agentCard(settings);
   assert.deepEqual(card.supportedInterfaces.map(row), [
     ['JSONRPC', '1.0', 'http://h:1/', undefined],
@@ -22,7 +22,7 @@ test('S4-1 C-13 one card serves 1.0 and 0.3 clients', () => {
   assert.deepEqual(JSON.parse(JSON.stringify(card)), card);
 });
 
-test('S4-1 every field that is configured is on the card, and none that is not', () => {
+test('every field that is configured is on the card, and none that is not [S4-1]', () => {
   const more = {
     provider: { organization: 'Acme', url: 'https://acme.example' },
     documentationUrl: 'https://acme.example/docs',
@@ -37,7 +37,7 @@ test('S4-1 every field that is configured is on the card, and none that is not',
   }
 });
 
-test('S4-1 one interface for each binding and version, 1.0 first; every tenant has those of 1.0 as well', () => {
+test('one interface for each binding and version, 1.0 first; every tenant has those of 1.0 as well [S4-1]', () => {
   const card = agentCard({ ...settings, moreInterfaces: [grpc('0.3'), grpc('1.0')], tenants: ['a', 'b'] });
   assert.deepEqual(
     card.supportedInterfaces.map(row).map(([binding, version, , tenant]) => `${binding} ${version} ${tenant ?? ''}`.trim()),
@@ -53,7 +53,7 @@ test('S4-1 one interface for each binding and version, 1.0 first; every tenant h
   ]);
 });
 
-test('S4-2 no flag claims what was not said to work; a card always has a skill', () => {
+test('no flag claims what was not said to work; a card always has a skill [S4-2]', () => {
   const card = agentCard({ ...settings, skills: [] });
   assert.deepEqual(card.capabilities, {
     streaming: false,
@@ -65,7 +65,7 @@ test('S4-2 no flag claims what was not said to work; a card always has a skill',
   assert.equal(card.skills.length, 1);
 });
 
-test('S4-2 each flag is the argument; the extended card is named to 0.3 as well', () => {
+test('each flag is the argument; the extended card is named to 0.3 as well [S4-2]', () => {
   for (const flag of ['streaming', 'pushNotifications', 'stateTransitionHistory', 'extendedAgentCard'] as const) {
     const { capabilities, supportsAuthenticatedExtendedCard } = agentCard({ ...settings, capabilities: { [flag]: true } });
     const on = Object.entries(capabilities).filter(([, value]) => value === true);
@@ -79,7 +79,7 @@ test('S4-2 each flag is the argument; the extended card is named to 0.3 as well'
   );
 });
 
-test('S4-1 security stands on the card as it is given, in the form of 1.0 and in that of 0.3', () => {
+test('security stands on the card as it is given, in the form of 1.0 and in that of 0.3 [S4-1]', () => {
   const scheme = { scheme: 'Bearer', bearerFormat: 'JWT' };
   const security = {
     securitySchemes: { bearer: { type: 'http', ...scheme, httpAuthSecurityScheme: scheme } },

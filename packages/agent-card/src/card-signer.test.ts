@@ -36,7 +36,7 @@ const KEYS = [
 
 const refused = (error: unknown) => error instanceof A2AError && error.code === 'INVALID_AGENT_RESPONSE';
 
-test('S4-5 a card signed with any usual key, as PEM or JWK, is verified whole', async () => {
+test('a card signed with any usual key, as PEM or JWK, is verified whole [S4-5]', async () => {
   for (const { alg, pair } of KEYS) {
     for (const key of [pem(pair.privateKey), JSON.stringify({ ...jwk(pair.privateKey), kid: 'own' })]) {
       const signer = await CardSigner.open({ key, jku: 'https://h.example/jwks.json' });
@@ -56,7 +56,7 @@ test('S4-5 a card signed with any usual key, as PEM or JWK, is verified whole', 
   }
 });
 
-test('S4-5 the configured key id wins; an RSA key may name its algorithm', async () => {
+test('the configured key id wins; an RSA key may name its algorithm [S4-5]', async () => {
   const key = JSON.stringify({ ...jwk(rsa.privateKey), kid: 'own', alg: 'PS512' });
   const signer = await CardSigner.open({ key, keyId: 'configured' });
   assert.deepEqual([signer.kid, signer.alg], ['configured', 'PS512']);
@@ -65,7 +65,7 @@ test('S4-5 the configured key id wins; an RSA key may name its algorithm', async
 /** Of the private half, for every type of key (RFC 7518 6). */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
-test('S4-5 the public key of a signer verifies, names itself, and has nothing of the private half in it', async () => {
+test('the public key of a signer verifies, names itself, and has nothing of the private half in it [S4-5]', async () => {
   for (const { alg, pair } of KEYS) {
     for (const key of [
       pem(pair.privateKey),
@@ -103,7 +103,7 @@ function* tampered(value: unknown): Generator<unknown> {
   }
 }
 
-test('S4-5 whatever is changed is found, or is not in what was verified', async () => {
+test('whatever is changed is found, or is not in what was verified [S4-5]', async () => {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
   const signer = await CardSigner.open({ key: pem(privateKey) });
   const signatures = await signer.sign(card);
@@ -126,7 +126,7 @@ test('S4-5 whatever is changed is found, or is not in what was verified', async 
   assert.ok(found > 30 && outside > 5, `${found} found, ${outside} outside`);
 });
 
-test('S4-5 no signature, a foreign key, a shared secret, a broken one: refused', async () => {
+test('no signature, a foreign key, a shared secret, a broken one: refused [S4-5]', async () => {
   const { privateKey, publicKey } = ec('P-256');
   const signatures = await (await CardSigner.open({ key: pem(privateKey) })).sign(card);
   const keyOf = async () => jwk(publicKey);

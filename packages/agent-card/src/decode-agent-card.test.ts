@@ -7,7 +7,7 @@ import { decodeAgentCard } from './decode-agent-card.ts';
 const skill = { id: 'version', name: 'Version', description: 'Shows the version', tags: ['argocd'] };
 const settings = { name: 'n', description: 'd', version: '1.2.3', url: 'http://h:1/', skills: [skill], capabilities: {} };
 
-test('S4-3 cards of 1.0, 0.3 and 0.2 agents are understood', () => {
+test('cards of 1.0, 0.3 and 0.2 agents are understood [S4-3]', () => {
   const at = 'http://agent.example:9/.well-known/agent.json';
   const base = { name: 'a', description: 'b', skills: [{ ...skill, examples: ['x'], novelty: 1 }, 'junk'] };
   const read = {

@@ -6,7 +6,7 @@ import { resumeExtension } from './resume-extension.ts';
 
 const skill = (id: string) => ({ id, name: id, description: id, tags: ['t'], examples: [`do ${id}`] });
 
-test('S4-1 the extended card adds the agents, their health and their skills, and changes nothing else', () => {
+test('the extended card adds the agents, their health and their skills, and changes nothing else [S4-1]', () => {
   const capabilities = { streaming: true, extendedAgentCard: true, extensions: [resumeExtension] };
   const card = agentCard({ name: 'n', description: 'd', version: '1', url: 'http://h/', skills: [], capabilities });
   const agents = [

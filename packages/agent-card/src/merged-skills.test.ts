@@ -6,7 +6,7 @@ import { mergedSkills } from './merged-skills.ts';
 const skill = (id: string) => ({ id, name: id.toUpperCase(), description: id, tags: ['t'] });
 const agent = (name: string, ...ids: string[]) => ({ name, description: name, skills: ids.map(skill) });
 
-test('S4-3 skills of all agents, told apart by the agent where two have the same', () => {
+test('skills of all agents, told apart by the agent where two have the same [S4-3]', () => {
   const skills = mergedSkills([agent('a', 'version'), agent('b', 'version', 'logs')]);
   assert.deepEqual(
     skills.map(one => [one.id, one.name]),
@@ -18,7 +18,7 @@ test('S4-3 skills of all agents, told apart by the agent where two have the same
   );
 });
 
-test('S4-3 ids and names are unique whatever the agents call them, and no skill is lost', () => {
+test('ids and names are unique whatever the agents call them, and no skill is lost [S4-3]', () => {
   const word = fc.constantFrom('x', 'y', 'x.y', 'x.x', 'x (x)', 'x.x 2');
   const agents = fc.array(
     fc.record({

@@ -22,7 +22,7 @@ async function signerOf(key = pem(), keyId = 'k') {
   return { signer, signed: () => count };
 }
 
-test('S3-1 the ETag follows the content, and is the same for the same content', async () => {
+test('the ETag follows the content, and is the same for the same content [S3-1]', async () => {
   let name = 'a';
   const one = new PublishedCard(() => cardNamed(name));
   const other = new PublishedCard(() => cardNamed(name));
@@ -35,7 +35,7 @@ test('S3-1 the ETag follows the content, and is the same for the same content', 
   assert.notEqual((await one.current()).etag, before.etag);
 });
 
-test('S4-5 a card is signed once for each content, not for each reader; replicas agree on a weak ETag', async () => {
+test('a card is signed once for each content, not for each reader; replicas agree on a weak ETag [S4-5]', async () => {
   const key = pem();
   const { signer, signed } = await signerOf(key);
   let name = 'a';

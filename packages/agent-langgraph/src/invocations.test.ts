@@ -8,7 +8,7 @@ const chunk = (id: string | undefined, content: unknown, more: object = {}) =>
   readMessage({ type: 'AIMessageChunk', id, content, ...more })!;
 const whole = (id: string | undefined, content: string) => readMessage({ type: 'ai', id, content })!;
 
-test('S1-25 chunks belong to the invocation of their id, whatever comes between them', () => {
+test('chunks belong to the invocation of their id, whatever comes between them [S1-25]', () => {
   const said = new Invocations();
   const events = [
     ...said.say(chunk('a', 'A'), origin),
@@ -47,7 +47,7 @@ test('an invocation ends with its last chunk, or with its node, and once', () =>
   assert.deepEqual([...said.endOf('n', ['sub:7'])], [{ type: 'text-end', stream: 'b' }]);
 });
 
-test('S2-2 a whole message that was streamed is silent: the same one always, a copy of it once', () => {
+test('a whole message that was streamed is silent: the same one always, a copy of it once [S2-2]', () => {
   const said = new Invocations();
   [...said.say(chunk('a', 'yes'), origin)];
   assert.deepEqual([...said.say(whole('a', 'yes'), origin)], []);

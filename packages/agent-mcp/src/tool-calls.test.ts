@@ -36,7 +36,7 @@ test('several calls keep their order, over text and data parts', () => {
   );
 });
 
-test('S1-6 text parts that follow each other are one text', () => {
+test('text parts that follow each other are one text [S1-6]', () => {
   assert.deepEqual(find('ec', 'ho {"mess', 'age":"hi"}'), { calls: [{ tool: 'echo', args: { message: 'hi' } }] });
 });
 

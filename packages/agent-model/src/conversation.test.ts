@@ -6,7 +6,7 @@ import { HISTORY_UNITS_MAX } from './limits.ts';
 
 const message = (role: Message['role'], ...parts: Message['parts']): Message => ({ messageId: 'm', role, parts });
 
-test('S2-28 system, what was said before, then every part of the message: texts unchanged, data as JSON, files named', () => {
+test('system, what was said before, then every part of the message: texts unchanged, data as JSON, files named [S2-28]', () => {
   const history = [message('ROLE_USER', { text: ' before ' }), message('ROLE_AGENT', { text: 'answered\n' })];
   const now = message('ROLE_USER', { text: 'now ' }, { data: { a: 1 } }, { url: 'https://x/y', mediaType: 'image/png' });
   assert.deepEqual(conversation('be kind', history, now), [

@@ -34,25 +34,25 @@ const said = (...tokens: string[]) => {
   return shown;
 };
 
-test('S2-2 the whole text once more, in an artifact: said once', () => {
+test('the whole text once more, in an artifact: said once [S2-2]', () => {
   assert.equal(said('Hel', 'lo').whole('a', 'Hello').text, 'Hello');
   assert.equal(said('Hel', 'lo').first('a', 'Hel').chunk('a', 'lo').chunk('a', '', { last: true }).text, 'Hello');
   assert.equal(said('Hel', 'lo').first('a', 'Hello', { last: false }).text, 'Hello');
 });
 
-test('S2-2 the whole text once more, in the message of the end: said once', () => {
+test('the whole text once more, in the message of the end: said once [S2-2]', () => {
   const shown = said('Hel', 'lo');
   assert.equal(shown.ending('Hello'), true);
   assert.equal(shown.text, 'Hello');
 });
 
-test('S2-2 tokens and chunks of one text side by side: said once', () => {
+test('tokens and chunks of one text side by side: said once [S2-2]', () => {
   const shown = new Shown();
   shown.token('Hel').first('a', 'Hel').token('lo').chunk('a', 'lo').token('!').chunk('a', '!', { last: true });
   assert.equal(shown.text, 'Hello!');
 });
 
-test('S0-20 C-25 a partial_result or final_result is the whole answer, said before', () => {
+test('a partial_result or final_result is the whole answer, said before [S0-20 C-25]', () => {
   const shown = new Shown();
   shown.first('one', 'a').first('two', 'x').chunk('one', 'b').chunk('two', 'y');
   assert.equal(shown.text, 'axby');
@@ -126,7 +126,7 @@ test('one artifact is folded as its own reader would fold it, however it is cut'
   );
 });
 
-test('S2-2 tokens that an artifact repeats in other pieces are said once, however both are cut and mixed', () => {
+test('tokens that an artifact repeats in other pieces are said once, however both are cut and mixed [S2-2]', () => {
   const cuts = fc.array(fc.nat({ max: 5 }), { maxLength: 20 });
   fc.assert(
     fc.property(

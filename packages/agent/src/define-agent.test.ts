@@ -33,7 +33,7 @@ test('strings are the answer byte for byte, and everything else has its own plac
   assert.equal(events.at(-1)?.type, 'done');
 });
 
-test('S1-6 the turn has all text parts joined by nothing, the message itself, the history and its attempt', async () => {
+test('the turn has all text parts joined by nothing, the message itself, the history and its attempt [S1-6]', async () => {
   const seen: unknown[] = [];
   const agent = define(async function* (turn) {
     seen.push(turn.text, turn.message.parts.length, turn.history.length, turn.attempt, turn.metadata.who, turn.resume);

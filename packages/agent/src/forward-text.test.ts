@@ -16,7 +16,7 @@ async function run(mode: 'caipe' | 'transparent', events: AgentEvent[]) {
 
 const data = { artifactId: 'd', name: 'table', parts: [{ text: ' And.' }, { data: { a: 1 } }] };
 
-test('S2-9 C-5 text that is not forwarded goes to the supervisor with the end of the call, whole and once; the rest is shown', async () => {
+test('text that is not forwarded goes to the supervisor with the end of the call, whole and once; the rest is shown [S2-9 C-5]', async () => {
   const { task, fold } = await run('caipe', [
     { type: 'text', text: 'wrong' },
     { type: 'snapshot', text: 'right ✅' },
@@ -34,7 +34,7 @@ test('S2-9 C-5 text that is not forwarded goes to the supervisor with the end of
   );
 });
 
-test('S2-9 C-5 texts that are said at once and are not forwarded are held in order of opening, each whole; what stands apart is shown', async () => {
+test('texts that are said at once and are not forwarded are held in order of opening, each whole; what stands apart is shown [S2-9 C-5]', async () => {
   const thought = { artifactId: 'r', name: 'reasoning', parts: [{ text: 'Hm.' }] };
   const { task, fold } = await run('caipe', [
     { type: 'text', text: 'on', stream: 'a' },

@@ -34,7 +34,7 @@ test('an agent that throws fails its turn, without a word of what it threw', asy
   }
 });
 
-test('C-5 a second attempt replaces what the dead one had streamed', async () => {
+test('a second attempt replaces what the dead one had streamed [C-5]', async () => {
   for (const mode of ['caipe', 'direct'] as const) {
     const task = await TaskLog.create(mode);
     const dead = scripted(async function* () {
@@ -129,7 +129,7 @@ test('attempts exhausted: only that is said', async () => {
   ]);
 });
 
-test('S3-26 a cancelled task stops its agent, and nothing more is said', async () => {
+test('a cancelled task stops its agent, and nothing more is said [S3-26]', async () => {
   for (const mode of ['caipe', 'direct'] as const) {
     const task = await TaskLog.create(mode);
     let stopped = false;
@@ -161,7 +161,7 @@ test('an agent that does not listen is left alone', { timeout: 20_000 }, async (
   assert.equal(await running, undefined);
 });
 
-test('S4-27 a later message of the client ends the turn before it', async () => {
+test('a later message of the client ends the turn before it [S4-27]', async () => {
   const task = await TaskLog.create('direct');
   const running = run(
     task,

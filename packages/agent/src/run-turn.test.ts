@@ -14,7 +14,7 @@ function run(task: TaskLog, agent: Agent, job = task.job(), signal = new AbortCo
   return runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal }, job);
 }
 
-test('S0-17 S0-19 S0-30 a called agent of profile caipe answers in the lane its supervisor names', async () => {
+test('a called agent of profile caipe answers in the lane its supervisor names [S0-17 S0-19 S0-30]', async () => {
   const task = await TaskLog.create('caipe');
   const outcome = await run(task, scripted([text('Here', 'a'), text(' is', 'b'), text(' ', 'c'), text('\n', 'd'), done]));
   assert.equal(outcome?.state, 'TASK_STATE_COMPLETED');
@@ -35,7 +35,7 @@ test('S0-17 S0-19 S0-30 a called agent of profile caipe answers in the lane its 
   );
 });
 
-test('S2-1 S2-7 tool calls stand between the texts, in the order they came, and pair by call', async () => {
+test('tool calls stand between the texts, in the order they came, and pair by call [S2-1 S2-7]', async () => {
   const task = await TaskLog.create('caipe');
   const tool = (phase: 'start' | 'end', callId: string, failed?: boolean): AgentEvent => ({
     type: 'tool',
@@ -67,7 +67,7 @@ test('S2-1 S2-7 tool calls stand between the texts, in the order they came, and 
   assert.equal(fold.textOf('streaming_result'), 'ab');
 });
 
-test('S2-31 a tool’s start, the model’s tokens and the tool’s end each have their artifact', async () => {
+test('a tool’s start, the model’s tokens and the tool’s end each have their artifact [S2-31]', async () => {
   const task = await TaskLog.create('caipe');
   const tool = { type: 'tool', callId: '1', tool: 'version_service__version' } as const;
   await run(task, scripted([{ ...tool, phase: 'start' }, text('tok'), text('en'), { ...tool, phase: 'end' }, done]));
@@ -82,7 +82,7 @@ test('S2-31 a tool’s start, the model’s tokens and the tool’s end each hav
   );
 });
 
-test('S0-15 a call that the agent leaves open is ended with its turn', async () => {
+test('a call that the agent leaves open is ended with its turn [S0-15]', async () => {
   for (const [last, glyph] of [
     [done, '✅'],
     [{ type: 'failed', reason: 'x', retryable: false }, '❌'],
@@ -94,7 +94,7 @@ test('S0-15 a call that the agent leaves open is ended with its turn', async () 
   }
 });
 
-test('S2-2 snapshots: equal, going on, replacing', async () => {
+test('snapshots: equal, going on, replacing [S2-2]', async () => {
   const task = await TaskLog.create('caipe');
   const events: AgentEvent[] = [
     text('one'),
@@ -109,7 +109,7 @@ test('S2-2 snapshots: equal, going on, replacing', async () => {
   assert.equal(fold.textOf('streaming_result'), 'three');
 });
 
-test('S2-2 a result that repeats the stream is said once: artifact, message, both', async () => {
+test('a result that repeats the stream is said once: artifact, message, both [S2-2]', async () => {
   const artifact: AgentEvent = {
     type: 'artifact',
     artifact: { artifactId: 'r', name: 'result', parts: [{ text: 'Hello' }] },
@@ -134,7 +134,7 @@ test('a message that is the only answer is the answer; one that is not stays a m
   assert.equal(farewell.ended()?.message?.parts[0]?.text, 'Done.');
 });
 
-test('S1-11 one message that is the whole answer: a supervisor shows it as its answer, and where the agent’s own pass it stays a message', async () => {
+test('one message that is the whole answer: a supervisor shows it as its answer, and where the agent’s own pass it stays a message [S1-11]', async () => {
   const parts = [{ text: '42' }, { data: { n: 1 } }];
   const direct: AgentEvent = { type: 'done', message: { ...message('42'), parts }, direct: true };
   const caipe = await TaskLog.create('caipe');
@@ -157,7 +157,7 @@ test('S1-11 one message that is the whole answer: a supervisor shows it as its a
   assert.deepEqual([end.message?.parts, end.direct], [parts, true]);
 });
 
-test('S2-37 parts that are no text are artifacts of their own, with their source', async () => {
+test('parts that are no text are artifacts of their own, with their source [S2-37]', async () => {
   const task = await TaskLog.create('caipe');
   const parts = [{ text: 'see ' }, { data: { n: 1 } }];
   await run(
@@ -174,7 +174,7 @@ test('S2-37 parts that are no text are artifacts of their own, with their source
 });
 
 for (const mode of ['transparent', 'direct'] as const) {
-  test(`S1-29 ${mode}: the agent's own artifacts pass as they are`, async () => {
+  test(`${mode}: the agent's own artifacts pass as they are [S1-29]`, async () => {
     const task = await TaskLog.create(mode);
     const header = {
       artifactId: 'a1',
@@ -240,7 +240,7 @@ for (const mode of ['transparent', 'direct'] as const) {
   });
 }
 
-test('S0-46 a directly addressed agent says the states of its task itself', async () => {
+test('a directly addressed agent says the states of its task itself [S0-46]', async () => {
   const task = await TaskLog.create('direct');
   await run(task, scripted([text('a'), { type: 'progress', message: message('half way') }, done]));
   const states = (await task.inputs()).flatMap(input =>
@@ -256,7 +256,7 @@ test('S0-46 a directly addressed agent says the states of its task itself', asyn
   assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('S4-21 progress of a called agent is seen and is no answer', async () => {
+test('progress of a called agent is seen and is no answer [S4-21]', async () => {
   const task = await TaskLog.create('caipe');
   const progress = ['10 %', '90 %'].map(said => ({ type: 'progress' as const, message: message(said) }));
   await run(task, scripted([...progress, text('answer'), done]));
@@ -270,7 +270,7 @@ test('S4-21 progress of a called agent is seen and is no answer', async () => {
   );
 });
 
-test('S4-26 input required: the question and what the adapter needs to go on', async () => {
+test('input required: the question and what the adapter needs to go on [S4-26]', async () => {
   const event: AgentEvent = {
     type: 'interrupted',
     state: 'TASK_STATE_INPUT_REQUIRED',
@@ -294,7 +294,7 @@ test('S4-26 input required: the question and what the adapter needs to go on', a
   assert.deepEqual(direct.facts.find(fact => 'resume' in fact)?.kind, 'status.changed', 'kept in the log');
 });
 
-test('S0-26 a failure keeps its reason, its word on retries, and its message', async () => {
+test('a failure keeps its reason, its word on retries, and its message [S0-26]', async () => {
   const task = await TaskLog.create('caipe');
   await run(task, scripted([text('part'), { type: 'failed', reason: 'agent down', retryable: true, message: message('sorry') }]));
   const fold = await task.fold();
@@ -312,7 +312,7 @@ const statesOf = (task: TaskLog) =>
     fact.kind === 'status.changed' ? [fact.event.statusUpdate.status.state.slice('TASK_STATE_'.length)] : [],
   );
 
-test('S3-5 an agent that needs credentials goes on by itself when it has them, called or addressed directly', async () => {
+test('an agent that needs credentials goes on by itself when it has them, called or addressed directly [S3-5]', async () => {
   for (const mode of ['caipe', 'direct'] as const) {
     const task = await TaskLog.create(mode);
     await run(task, scripted([text('a'), authRequired, text('b'), done]));
@@ -323,7 +323,7 @@ test('S3-5 an agent that needs credentials goes on by itself when it has them, c
   }
 });
 
-test('S3-5 a process that stops leaves the wait for credentials to the next turn', async () => {
+test('a process that stops leaves the wait for credentials to the next turn [S3-5]', async () => {
   for (const mode of ['caipe', 'direct'] as const) {
     const task = await TaskLog.create(mode);
     const stop = new AbortController();

@@ -166,7 +166,7 @@ test('a stop lets the turn in hand end, then hands back what does not', async ()
   assert.equal((await other.fold()).textOf(ANSWER.name), 'by another');
 });
 
-test('S4-13 a directly addressed agent that asked gets the answer where it asked, and what was said before, though its process is another one', async () => {
+test('a directly addressed agent that asked gets the answer where it asked, and what was said before, though its process is another one [S4-13]', async () => {
   const task = await TaskLog.create('direct');
   const turns: Pick<Turn, 'resume' | 'history'>[] = [];
   const agent = scripted(async function* ({ resume, history }) {
@@ -214,7 +214,7 @@ test('S4-13 a directly addressed agent that asked gets the answer where it asked
   );
 });
 
-test('S4-40 C-5 a call that failed as retryable is made again, a bounded number of times, and replaces what the first one said', async () => {
+test('a call that failed as retryable is made again, a bounded number of times, and replaces what the first one said [S4-40 C-5]', async () => {
   const failing = (times: number, retryable = true) => {
     let calls = 0;
     const agent = scripted(async function* () {
@@ -246,7 +246,7 @@ test('S4-40 C-5 a call that failed as retryable is made again, a bounded number 
   }
 });
 
-test('S4-40 C-5 an agent that is told to stop again and again uses up neither its attempts nor its retries', async () => {
+test('an agent that is told to stop again and again uses up neither its attempts nor its retries [S4-40 C-5]', async () => {
   const task = await TaskLog.create('caipe');
   const attempts: number[] = [];
   let stopped: (() => void) | undefined;

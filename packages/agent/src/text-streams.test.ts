@@ -35,13 +35,13 @@ const TWO_AT_ONCE = [
 ] satisfies AgentEvent[];
 
 for (const mode of ['caipe', 'transparent', 'aion', 'direct'] as const) {
-  test(`S1-25 ${mode}: two streams at once are two texts, whatever the order of their tokens`, async () => {
+  test(`${mode}: two streams at once are two texts, whatever the order of their tokens [S1-25]`, async () => {
     const { texts } = await play(mode, TWO_AT_ONCE);
     assert.deepEqual(texts, ['alpha', 'beta!']);
   });
 }
 
-test('S1-25 streams one after the other: an artifact each; in aion they go on in the one that clients know', async () => {
+test('streams one after the other: an artifact each; in aion they go on in the one that clients know [S1-25]', async () => {
   const script: AgentEvent[] = [text('a', 'one '), { type: 'text-end', stream: 'a' }, text('b', 'two')];
   assert.deepEqual((await play('transparent', script)).texts, ['one ', 'two']);
   assert.deepEqual((await play('caipe', script)).texts, ['one ', 'two']);
@@ -50,7 +50,7 @@ test('S1-25 streams one after the other: an artifact each; in aion they go on in
   assert.deepEqual([...fold.artifacts.keys()], ['aion:stream-delta']);
 });
 
-test('S1-25 a stream that speaks again after its end begins a text of its own where another one is speaking', async () => {
+test('a stream that speaks again after its end begins a text of its own where another one is speaking [S1-25]', async () => {
   const script: AgentEvent[] = [
     text('a', 'one'),
     { type: 'text-end', stream: 'a' },
@@ -71,7 +71,7 @@ test('a turn has so many texts at once and no more; those that have ended make r
   assert.equal(over.outcome?.reason, `the agent said more than ${TURN_TEXTS_MAX} texts at once`);
 });
 
-test('S2-2 a last message that repeats a stream is not said again; what replaces the text replaces all of it', async () => {
+test('a last message that repeats a stream is not said again; what replaces the text replaces all of it [S2-2]', async () => {
   const done = (said: string, standing?: 'repeats' | 'replaces'): AgentEvent => ({
     type: 'done',
     message: message(said),
@@ -87,7 +87,7 @@ test('S2-2 a last message that repeats a stream is not said again; what replaces
   assert.deepEqual([replaced.texts, replaced.task.ended()?.message], [['another answer', ''], undefined]);
 });
 
-test('S1-26 S1-28 C-18 C-19 aion: one transitory Stream Delta, closed once, gone from the task when it has ended; the message stays', async () => {
+test('aion: one transitory Stream Delta, closed once, gone from the task when it has ended; the message stays [S1-26 S1-28 C-18 C-19]', async () => {
   const { fold, view, task } = await play('aion', [
     { type: 'text', text: 'Hel' },
     { type: 'text', text: 'lo' },
@@ -122,7 +122,7 @@ test('S1-26 S1-28 C-18 C-19 aion: one transitory Stream Delta, closed once, gone
   assert.equal(after.task.status.message?.parts[0]?.text, 'Hello');
 });
 
-test('S1-16 S1-17 messages join the history once by their id, and metadata the metadata of the task', async () => {
+test('messages join the history once by their id, and metadata the metadata of the task [S1-16 S1-17]', async () => {
   const history = [message('one', 'h-1'), message('one again', 'h-1'), message('two', 'h-2')];
   const { view } = await play('direct', [{ type: 'done', history, metadata: { a: 1 } }]);
   assert.deepEqual(
@@ -133,7 +133,7 @@ test('S1-16 S1-17 messages join the history once by their id, and metadata the m
   assert.deepEqual(view?.task.metadata, { a: 1 });
 });
 
-test('S1-21 the mode and the step an input comes from are kept in the log, and shown to nobody', async () => {
+test('the mode and the step an input comes from are kept in the log, and shown to nobody [S1-21]', async () => {
   const source = { mode: 'messages', node: 'left' };
   const { task, fold } = await play('transparent', [
     { type: 'text', stream: 'a', text: 'x', source },
@@ -156,7 +156,7 @@ test('S1-21 the mode and the step an input comes from are kept in the log, and s
   assert.ok(!JSON.stringify([...fold.artifacts.values(), fold.task]).includes('messages'));
 });
 
-test('C-5 a second attempt replaces every text of the dead one, also those it does not say again', async () => {
+test('a second attempt replaces every text of the dead one, also those it does not say again [C-5]', async () => {
   const task = await TaskLog.create('caipe');
   const dead = scripted(async function* () {
     yield* TWO_AT_ONCE;

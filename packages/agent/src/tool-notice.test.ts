@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { codePoints, titleCase } from '@hopline/events';
 import { toolNotice } from './tool-notice.ts';
 
-test('S2-1 S2-4 S2-5 S2-6 S2-37 a tool call as the client sees it', () => {
+test('a tool call as the client sees it [S2-1 S2-4 S2-5 S2-6 S2-37]', () => {
   assert.deepEqual(toolNotice('l/start', 'argocd', 'version_service__version', 'c1', 'start'), {
     kind: 'artifact',
     lane: 'l/start',
@@ -25,19 +25,19 @@ test('S2-1 S2-4 S2-5 S2-6 S2-37 a tool call as the client sees it', () => {
   assert.deepEqual(failed.parts, [{ text: '❌ Argocd: Tool X failed\n' }]);
 });
 
-test('S2-3 the name is shown without markdown', () => {
+test('the name is shown without markdown [S2-3]', () => {
   const notice = toolNotice('l', 'argocd', '**x_y**', 'c1', 'start');
   assert.deepEqual(notice.parts, [{ text: '🔧 Argocd: Calling tool: X_Y\n' }]);
   assert.equal(notice.artifact.metadata?.tool, 'x_y');
 });
 
-test('S2-5 title case changes first letters only', () => {
+test('title case changes first letters only [S2-5]', () => {
   assert.equal(titleCase('version_service__version'), 'Version_Service__Version');
   assert.equal(titleCase('weather-eu'), 'Weather-Eu');
   assert.equal(titleCase('getURL'), 'GetURL');
 });
 
-test('S2-38 S2-39 a notice is as long as its names make it, in code points', () => {
+test('a notice is as long as its names make it, in code points [S2-38 S2-39]', () => {
   const lengthOf = (tool: string, phase: 'start' | 'end') =>
     codePoints(toolNotice('l', 'argocd', tool, 'c', phase).parts[0]?.text ?? '');
   const tool = 'version_service__version';

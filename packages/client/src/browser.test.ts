@@ -37,7 +37,7 @@ test('the client loads and resumes with nothing but what a browser has: no modul
   }
 });
 
-test('S4-5 a signed card is verified with nothing but what a browser has', async () => {
+test('a signed card is verified with nothing but what a browser has [S4-5]', async () => {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signer = await CardSigner.open({ key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string });
   const card = agentCard({ name: 'Hop', description: 'd', version: '1', url: 'http://hop/', skills: [], capabilities: {} });

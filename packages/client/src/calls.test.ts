@@ -167,7 +167,7 @@ test('headers go with every request; what no request can have is refused when th
   assert.throws(() => createClient({ url: 'http://x/', headers: { 'a\nb': 'c' } }), TypeError);
 });
 
-test('S4-5 a card is taken from the signer whose key is known, and from nobody else', async () => {
+test('a card is taken from the signer whose key is known, and from nobody else [S4-5]', async () => {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signer = await CardSigner.open({ key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, keyId: 'k1' });
   const card = agentCard({ name: 'Hop', description: 'd', version: '1', url: 'http://hop/', skills: [], capabilities: {} });

@@ -5,7 +5,7 @@ import { errorOf } from './rpc-error.ts';
 
 const CODES = Object.keys(A2A_ERRORS) as A2AErrorCode[];
 
-test('S3-32 every error of the catalogue comes out as the typed error it went in as, in both dialects', () => {
+test('every error of the catalogue comes out as the typed error it went in as, in both dialects [S3-32]', () => {
   for (const code of CODES) {
     for (const dialect of ['1.0', '0.3'] as const) {
       for (const options of [{}, { detail: 'because: of that', taskId: 't-1' }, { retryable: !A2A_ERRORS[code].retryable }]) {
@@ -21,7 +21,7 @@ test('S3-32 every error of the catalogue comes out as the typed error it went in
   }
 });
 
-test('S3-32 a bare number is enough where it stands for one code, and a number nobody knows is an internal error that is not repeated', () => {
+test('a bare number is enough where it stands for one code, and a number nobody knows is an internal error that is not repeated [S3-32]', () => {
   for (const code of CODES) {
     const { rpc } = A2A_ERRORS[code];
     const first = CODES.find(one => A2A_ERRORS[one].rpc === rpc);

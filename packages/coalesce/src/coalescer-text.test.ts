@@ -76,7 +76,7 @@ function eachPlay(check: (sent: Sent[], said: Said[], lane: string, chunkBytesMa
   );
 }
 
-test('S0-36 S0-22 C-20 the chunks of a lane join to its tokens, unit by unit, and every token is counted once', () => {
+test('the chunks of a lane join to its tokens, unit by unit, and every token is counted once [S0-36 S0-22 C-20]', () => {
   eachPlay((sent, said) => {
     assert.equal(joined(sent), joined(said));
     assert.equal(
@@ -216,7 +216,7 @@ test('empty and white-space tokens keep their place', () => {
   );
 });
 
-test('C-4 a token at chunkBytesMax is held like any; one byte more and it leaves at once, in pieces', () => {
+test('a token at chunkBytesMax is held like any; one byte more and it leaves at once, in pieces [C-4]', () => {
   const coalescer = createCoalescer<number>({ chunkBytesMax: 8 });
   assert.deepEqual(offer(coalescer, 'a', token('12345678'), 0), []);
   assert.deepEqual(

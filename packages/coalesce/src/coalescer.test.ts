@@ -27,7 +27,7 @@ function run(times: readonly number[], settings = {}): Chunk<number>[] {
 
 const every = (gapMs: number, count: number) => Array.from({ length: count }, (_, index) => index * gapMs);
 
-test('S0-38 the first text of a lane leaves within FIRST_HOLD_MS, whatever the event cost and the pace', () => {
+test('the first text of a lane leaves within FIRST_HOLD_MS, whatever the event cost and the pace [S0-38]', () => {
   for (const eventCostMs of [1, 120, 60_000]) {
     for (const gapMs of [0.1, 2, 20, 1000]) {
       const [first] = run(every(gapMs, 100), { eventCostMs });
@@ -41,7 +41,7 @@ test('the tokens of a first packet leave together', () => {
   assert.equal(run([0, 0.3, 0.5, 1.1, 1.9, 90, 180])[0]!.count, 5);
 });
 
-test('S1-27 event cost 0 is pass-through: one chunk per token, at once, empty ones too', () => {
+test('event cost 0 is pass-through: one chunk per token, at once, empty ones too [S1-27]', () => {
   const coalescer = createCoalescer<number>({ eventCostMs: 0 });
   for (const [ref, text] of ['a', '', ' ', 'a', '👩‍', '\r', '\u0301'].entries()) {
     const chunks = offer(coalescer, 'a', token(text, ref), 0);

@@ -12,7 +12,7 @@ import {
 
 const check = (change: Partial<CoalesceSettings>) => checkSettings({ ...DEFAULT_SETTINGS, ...change });
 
-test('C-20 every setting is taken at its bounds and refused beyond them, by name', () => {
+test('every setting is taken at its bounds and refused beyond them, by name [C-20]', () => {
   checkSettings(DEFAULT_SETTINGS);
   for (const eventCostMs of [0, EVENT_COST_MS_MAX]) check({ eventCostMs });
   for (const holdMsMax of [1, HOLD_MS_MAX]) check({ holdMsMax });

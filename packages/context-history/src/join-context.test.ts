@@ -10,7 +10,7 @@ const place = (taskId: string, subject?: string) => ({
   taskId,
 });
 
-test('S3-17 a task is entered once, after those that were there, and told those again when it asks again', async () => {
+test('a task is entered once, after those that were there, and told those again when it asks again [S3-17]', async () => {
   const { contexts } = createMemoryLog();
   assert.deepEqual(await joinContext(contexts, place('t1')), []);
   assert.deepEqual(await joinContext(contexts, place('t2')), ['t1']);

@@ -23,7 +23,7 @@ async function answered(log: MemoryLog, taskId: string, text: string, answer: st
   return task.ends('COMPLETED');
 }
 
-test('S3-17 the tasks of a context are one conversation: what was asked, and the answers without notices and plan', async () => {
+test('the tasks of a context are one conversation: what was asked, and the answers without notices and plan [S3-17]', async () => {
   const log = createMemoryLog();
   await answered(log, 't1', '2+2', '4');
   await answered(log, 't2', '3+3', '6', { earlierTasks: ['t1'] });
@@ -40,7 +40,7 @@ test('S3-17 the tasks of a context are one conversation: what was asked, and the
   });
 });
 
-test('S0-4 turns of the task itself come after those of earlier tasks, and the turn that is worked on is not among them', async () => {
+test('turns of the task itself come after those of earlier tasks, and the turn that is worked on is not among them [S0-4]', async () => {
   const log = createMemoryLog();
   await answered(log, 't1', '2+2', '4');
   const task = await ToldTask.begin(log, 't2', { text: 'deploy', earlierTasks: ['t1'] });
@@ -149,7 +149,7 @@ test('bounds: tasks, messages and characters, each at its edge; the newest win, 
     await answered(log, `t${index}`, `q${index}`, `a${index}`, { earlierTasks: [...earlier] });
     earlier.push(`t${index}`);
   }
-  const { newest } = await ToldTask.begin(log, 't9', { text: 'x', earlier });
+  const { newest } = await ToldTask.begin(log, 't9', { text: 'x', earlierTasks: earlier });
   const whole = brief(await readContextHistory(log, newest, 1));
   const read = async (limits: object) =>
     brief(await readContextHistory(log, newest, 1, { ...CONTEXT_HISTORY_LIMITS, ...limits }));

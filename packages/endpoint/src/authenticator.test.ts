@@ -37,7 +37,7 @@ async function open(t: TestContext, { bearer = true, apiKeys = true, tenants = [
   return { authenticate, card: authenticator.card, refused, lines, at };
 }
 
-test('S4-4 a token or a key names the caller; without either the caller is told what is missing and how to send it', async t => {
+test('a token or a key names the caller; without either the caller is told what is missing and how to send it [S4-4]', async t => {
   const { authenticate, refused } = await open(t);
   const token = await issuer.token({ tenant: 'acme' });
   for (const authorization of [`Bearer ${token}`, `bearer   ${token} `]) {
@@ -89,7 +89,7 @@ test('each mode alone takes nothing of the other', async t => {
   );
 });
 
-test('S4-4 the card says what is asked for, in the form of 1.0 and of 0.3', async t => {
+test('the card says what is asked for, in the form of 1.0 and of 0.3 [S4-4]', async t => {
   assert.deepEqual((await open(t)).card, {
     securitySchemes: {
       bearer: {

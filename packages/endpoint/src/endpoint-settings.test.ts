@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { defineConfig, defineServiceConfig } from '@hopline/lifecycle';
 import { ENDPOINT_SETTINGS, withEndpointChecked } from './endpoint-settings.ts';
 
-test('S4-42 settings of TLS that do not belong together are told by name', () => {
+test('settings of TLS that do not belong together are told by name [S4-42]', () => {
   const { load } = withEndpointChecked(defineServiceConfig(ENDPOINT_SETTINGS));
   const [cert, key, ca] = [{ HOPLINE_TLS_CERT_FILE: 'c' }, { HOPLINE_TLS_KEY_FILE: 'k' }, { HOPLINE_TLS_CLIENT_CA_FILE: 'a' }];
   for (const env of [cert, key]) assert.throws(() => load(env), /HOPLINE_TLS_CERT_FILE and HOPLINE_TLS_KEY_FILE belong together/);

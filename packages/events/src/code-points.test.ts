@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { codePoints } from './code-points.ts';
 
-test('S2-38 characters are code points, with the line break', () => {
+test('characters are code points, with the line break [S2-38]', () => {
   const start = '🔧 Calling tool: **version_service__version**\n';
   const end = '✅ Tool **version_service__version** completed\n';
   assert.deepEqual([codePoints(start), codePoints(end)], [45, 46]);

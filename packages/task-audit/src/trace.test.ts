@@ -8,7 +8,7 @@ import { traceTask } from './trace.ts';
 
 const NOTICE = '🔧 Supervisor: Calling Agent Argocd...\n';
 
-test('S2-30 S2-38 what each producer said is counted in code points, and each chunk says where its time went', async () => {
+test('what each producer said is counted in code points, and each chunk says where its time went [S2-30 S2-38]', async () => {
   const log = createMemoryLog({ shards: 1 });
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
   const asked = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;

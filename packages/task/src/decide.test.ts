@@ -7,26 +7,26 @@ import { agent, Scenario, supervisor } from './scenario.ts';
 
 const started = () => new Scenario().message('hello').says(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
 
-test('S0-2 S0-3 S0-4 the first message makes one task, submitted, with the message as it came in its history', () => {
+test('the first message makes one task, submitted, with the message as it came in its history [S0-2 S0-3 S0-4]', () => {
   const story = new Scenario().message('show argocd version');
   assert.deepEqual(story.events(), ['task']);
   assert.equal(story.view?.task.status.state, 'TASK_STATE_SUBMITTED');
   assert.deepEqual(story.view?.task.history, [{ messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'show argocd version' }] }]);
 });
 
-test('S1-9 the same message id again makes nothing', () => {
+test('the same message id again makes nothing [S1-9]', () => {
   const story = new Scenario().message('hello').message('hello');
   assert.deepEqual(story.events(), ['task']);
   assert.deepEqual(story.dropped, ['duplicate message']);
 });
 
-test('S0-13 C-18 the first chunk of a lane opens, later ones append, and a lane that was never opened takes no text', () => {
+test('the first chunk of a lane opens, later ones append, and a lane that was never opened takes no text [S0-13 C-18]', () => {
   const story = started().text(agent(), 'a', 'lost?').opens(agent(), 'a').text(agent(), 'a', 'H').text(agent(), 'a', 'ere');
   assert.deepEqual(story.events(), ['task', '=H', '+ere']);
   assert.deepEqual(story.dropped, ['unknown lane']);
 });
 
-test('S0-8 name and description stand on every chunk', () => {
+test('name and description stand on every chunk [S0-8]', () => {
   const shown = { name: 'streaming_result', description: 'Streaming result' };
   const story = started().opens(agent(), 'a', shown).text(agent(), 'a', '1').text(agent(), 'a', '2', true);
   for (const fact of story.facts) {
@@ -36,7 +36,7 @@ test('S0-8 name and description stand on every chunk', () => {
   }
 });
 
-test('S4-19 C-2 a streamed artifact closes exactly once, and takes nothing after', () => {
+test('a streamed artifact closes exactly once, and takes nothing after [S4-19 C-2]', () => {
   const story = started()
     .opens(agent(), 'a')
     .text(agent(), 'a', 'x', true)
@@ -48,7 +48,7 @@ test('S4-19 C-2 a streamed artifact closes exactly once, and takes nothing after
   assert.deepEqual(flushed.events(), ['task', '=x', '+.']);
 });
 
-test('S0-17 an answer of one chunk opens unclosed in caipe; where the agent’s own artifacts pass, it is one event', () => {
+test('an answer of one chunk opens unclosed in caipe; where the agent’s own artifacts pass, it is one event [S0-17]', () => {
   const caipe = started().opens(agent(), 'a').text(agent(), 'a', 'whole', true);
   assert.deepEqual(caipe.events(), ['task', '=whole', '+.']);
   const own = new Scenario()
@@ -58,7 +58,7 @@ test('S0-17 an answer of one chunk opens unclosed in caipe; where the agent’s 
   assert.deepEqual(own.events(), ['task', '=whole.']);
 });
 
-test('C-5 the first chunk of a new attempt replaces what the dead one had streamed', () => {
+test('the first chunk of a new attempt replaces what the dead one had streamed [C-5]', () => {
   const story = started()
     .opens(agent(), 'a')
     .text(agent(), 'a', 'dead')
@@ -73,19 +73,19 @@ test('C-5 the first chunk of a new attempt replaces what the dead one had stream
   );
 });
 
-test('C-5 a new attempt that says nothing leaves nothing of the dead one', () => {
+test('a new attempt that says nothing leaves nothing of the dead one [C-5]', () => {
   const story = started().opens(agent(), 'a').text(agent(), 'a', 'dead').opens(agent('call-1-1', 2), 'a');
   story.says(agent('call-1-1', 2), { kind: 'close', lane: 'a' });
   assert.deepEqual(story.events(), ['task', '=dead', '=.']);
 });
 
-test('S1-15 nobody writes to another producer’s lane', () => {
+test('nobody writes to another producer’s lane [S1-15]', () => {
   const story = started().opens(supervisor(), 'plan').text(agent(), 'plan', 'mine').opens(agent(), 'plan');
   assert.deepEqual(story.events(), ['task']);
   assert.deepEqual(story.dropped, ['foreign lane', 'foreign lane']);
 });
 
-test('S0-25 S3-6 one terminal event, last; everything after it is dropped', () => {
+test('one terminal event, last; everything after it is dropped [S0-25 S3-6]', () => {
   const story = started().says(supervisor(), { kind: 'status', state: 'TASK_STATE_COMPLETED' });
   story
     .says(supervisor(), { kind: 'status', state: 'TASK_STATE_FAILED' })
@@ -97,14 +97,14 @@ test('S0-25 S3-6 one terminal event, last; everything after it is dropped', () =
   assert.deepEqual(story.dropped, ['terminal', 'terminal', 'terminal', 'terminal', 'terminal']);
 });
 
-test('S0-23 working again without a message is no event', () => {
+test('working again without a message is no event [S0-23]', () => {
   const story = started()
     .says(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' })
     .says(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
   assert.deepEqual(story.events(), ['task', 'working']);
 });
 
-test('S1-11 a task that is one message of the agent says so, on its fact and in its view', () => {
+test('a task that is one message of the agent says so, on its fact and in its view [S1-11]', () => {
   const message: Message = { messageId: 'a1', role: 'ROLE_AGENT', parts: [{ text: '42' }] };
   const end = { kind: 'status', state: 'TASK_STATE_COMPLETED', message } as const;
   const direct = started().says(supervisor(), { ...end, direct: true });
@@ -119,7 +119,7 @@ test('only the root producer ends the task', () => {
   assert.deepEqual(story.dropped, ['not root']);
 });
 
-test('S4-44 only an open task is carried forward, and that changes nothing of it', () => {
+test('only an open task is carried forward, and that changes nothing of it [S4-44]', () => {
   const copyForward = { kind: 'copy-forward', startStoredAt: 0 } as const;
   assert.equal(decide(undefined, copyForward, 0).rejected, 'unknown task');
   assert.deepEqual(decide(started().aggregate, copyForward, 0), { facts: [] });
@@ -161,7 +161,7 @@ test('a message to a working task begins a turn: the old turn’s text is closed
   );
 });
 
-test('S3-11 the answer to input-required continues the same task at working, and the question stands in the history', () => {
+test('the answer to input-required continues the same task at working, and the question stands in the history [S3-11]', () => {
   const question = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'which?' }] } as const;
   const story = started().says(supervisor(), {
     kind: 'status',
@@ -176,7 +176,7 @@ test('S3-11 the answer to input-required continues the same task at working, and
   );
 });
 
-test('S1-14 ids in an agent’s message are ours', () => {
+test('ids in an agent’s message are ours [S1-14]', () => {
   const message = { messageId: 'x', role: 'ROLE_AGENT', parts: [], taskId: 'foreign', contextId: 'foreign' } as const;
   const story = started().says(supervisor(), {
     kind: 'status',
@@ -202,7 +202,7 @@ test('bounds: the lane, call and turn after the last one', () => {
   assert.deepEqual(turns.message('x', 'one more').dropped, ['too many turns']);
 });
 
-test('S4-17 facts never go back in time, whatever the clock does', () => {
+test('facts never go back in time, whatever the clock does [S4-17]', () => {
   const story = started();
   const times = story.facts.map(fact => fact.at);
   assert.deepEqual(

@@ -32,14 +32,14 @@ const LEGAL = [
 const short = (state: TaskState) => state.replace('TASK_STATE_', '').toLowerCase();
 type Said = Exclude<TaskState, 'TASK_STATE_SUBMITTED'>;
 
-test('S3-5 C-15 the table is the contract’s, with rejected and auth-required', () => {
+test('the table is the contract’s, with rejected and auth-required [S3-5 C-15]', () => {
   const allowed = TASK_STATES.flatMap(from =>
     TASK_STATES.filter(to => allows(from, to)).map(to => `${short(from)}>${short(to)}`),
   );
   assert.deepEqual(allowed.toSorted(), LEGAL.toSorted());
 });
 
-test('S3-5 a path only has legal steps, and none leads out of an end or back to submitted', () => {
+test('a path only has legal steps, and none leads out of an end or back to submitted [S3-5]', () => {
   for (const from of TASK_STATES)
     for (const to of TASK_STATES) {
       const path = pathTo(from, to);
@@ -91,11 +91,11 @@ function lives(reached: Set<string>) {
   });
 }
 
-test('S3-5 S3-6 C-14 whatever is said, only legal transitions become facts, and nothing leaves an end', () => {
+test('whatever is said, only legal transitions become facts, and nothing leaves an end [S3-5 S3-6 C-14]', () => {
   fc.assert(lives(new Set()), { numRuns: 1_000 });
 });
 
-test('S3-5 the lives that are tried have every legal transition', () => {
+test('the lives that are tried have every legal transition [S3-5]', () => {
   const reached = new Set<string>();
   fc.assert(lives(reached), { numRuns: 3_000, seed: 1 });
   assert.deepEqual(
@@ -104,19 +104,19 @@ test('S3-5 the lives that are tried have every legal transition', () => {
   );
 });
 
-test('S3-5 what no legal life leads to is dropped with its reason', () => {
+test('what no legal life leads to is dropped with its reason [S3-5]', () => {
   const story = new Scenario()
     .message('hello')
     .says(supervisor(), { kind: 'status', state: 'TASK_STATE_SUBMITTED' as Said, message });
   assert.deepEqual([story.events(), story.dropped], [['task'], ['illegal transition']]);
 });
 
-test('S3-7 a task fails without ever having worked', () => {
+test('a task fails without ever having worked [S3-7]', () => {
   const story = new Scenario().message('hello').says(supervisor(), { kind: 'status', state: 'TASK_STATE_FAILED' });
   assert.deepEqual(story.events(), ['task', 'failed']);
 });
 
-test('S3-5 an agent that asks again without having gone on is shown at work in between', () => {
+test('an agent that asks again without having gone on is shown at work in between [S3-5]', () => {
   const asks = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message } as const;
   const story = new Scenario().message('hello').says(supervisor(), asks).says(supervisor(), asks);
   assert.deepEqual(story.events(), ['task', 'working', 'input_required', 'working', 'input_required']);
@@ -125,7 +125,7 @@ test('S3-5 an agent that asks again without having gone on is shown at work in b
 const waiting = () =>
   new Scenario().message('hello').says(supervisor(), { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message });
 
-test('S3-8 a question that waited too long fails its task, retryably and with the reason', () => {
+test('a question that waited too long fails its task, retryably and with the reason [S3-8]', () => {
   const story = waiting();
   const question = story.aggregate!.inputRequest!.n;
   story.when({ kind: 'timeout', request: question });
@@ -135,7 +135,7 @@ test('S3-8 a question that waited too long fails its task, retryably and with th
   assert.deepEqual(story.dropped, ['terminal']);
 });
 
-test('S3-8 an answer that came before wins, also where the agent has asked anew since', () => {
+test('an answer that came before wins, also where the agent has asked anew since [S3-8]', () => {
   const story = waiting();
   const timeout = { kind: 'timeout', request: story.aggregate!.inputRequest!.n } as const;
   story.message('that one', 'm2').when(timeout);
@@ -194,7 +194,7 @@ test('a need of credentials from before it was counted waits on: nothing says wh
   assert.deepEqual([story.dropped, story.aggregate?.state], [['not waiting'], 'TASK_STATE_AUTH_REQUIRED']);
 });
 
-test('S3-5 C-14 a called agent may need credentials and go on by itself; what else it says of the task is not its business', () => {
+test('a called agent may need credentials and go on by itself; what else it says of the task is not its business [S3-5 C-14]', () => {
   const story = new Scenario().message('hello').says(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
   story.says(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
   story.says(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' });

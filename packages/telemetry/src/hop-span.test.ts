@@ -30,7 +30,7 @@ function only() {
   return spans[0]!;
 }
 
-test('S2-30 a hop is one span with numbers, not one per token', () => {
+test('a hop is one span with numbers, not one per token [S2-30]', () => {
   record();
   const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(1), attributes: { [ATTR.a2aTask]: 't-1' } });
   for (let n = 0; n < 661; n++) hop.count(COUNT.tokens);
@@ -56,7 +56,7 @@ test('S2-30 a hop is one span with numbers, not one per token', () => {
   assert.equal(span.status.code, SpanStatusCode.UNSET);
 });
 
-test('S1-31 the steps of a hop are events of its span, bounded, and the last one is its attribute', () => {
+test('the steps of a hop are events of its span, bounded, and the last one is its attribute [S1-31]', () => {
   record();
   const hop = startHop(invokeAgentSpan('graph'), { kind: 'client' });
   for (let n = 0; n <= HOP_STEPS_MAX; n++) hop.step({ [ATTR.graphNode]: `node-${n}` });

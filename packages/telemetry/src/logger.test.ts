@@ -46,7 +46,7 @@ test('a task logger puts task_id on every line, also on those of its children', 
   assert.equal(parsed()[0].agent, 'argocd');
 });
 
-test('S4-43 a planted secret reaches no line: field, child field, error, message', () => {
+test('a planted secret reaches no line: field, child field, error, message [S4-43]', () => {
   const { log, lines } = capture();
   const planted = { authorization: 'PLANTED', nested: { text: 'PLANTED' } } as unknown as LogFields;
   log.info(planted, 'fields');

@@ -11,7 +11,7 @@ import {
   scrubLine,
 } from './redaction.ts';
 
-test('S4-43 credentials and content are removed at any depth, whatever the spelling of the key', () => {
+test('credentials and content are removed at any depth, whatever the spelling of the key [S4-43]', () => {
   const shown = JSON.stringify(
     redactEntries({
       Authorization: 'PLANTED',

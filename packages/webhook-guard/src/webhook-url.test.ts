@@ -104,7 +104,7 @@ suite('what a URL alone shows', () => {
     assert.match(webhookUrlProblem(`${longest}x`) ?? '', /longer/);
   });
 
-  test('C-21 a problem never quotes the URL, whatever is in it', () => {
+  test('a problem never quotes the URL, whatever is in it [C-21]', () => {
     for (const url of ['https://user:PLANTED@hooks.example/', 'ftp://PLANTED/', 'PLANTED', `https://x/${'PLANTED'.repeat(400)}`])
       assert.doesNotMatch(webhookUrlProblem(url, closed) ?? 'PLANTED', /PLANTED/);
   });

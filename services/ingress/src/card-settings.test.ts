@@ -18,7 +18,7 @@ async function fileWith(t: TestContext, content: string): Promise<string> {
   return join(folder, 'key');
 }
 
-test('S4-1 what is set stands on the card, and what is not does not', async () => {
+test('what is set stands on the card, and what is not does not [S4-1]', async () => {
   assert.deepEqual(await cardOf({}), {
     name: 'Hopline',
     description: 'Agents behind Hopline: every event is logged, any stream can be resumed.',
@@ -84,7 +84,7 @@ test('signatures say where the key is when that is known to be true: a public ad
   assert.equal(await jkuOf(own), 'https://keys.example/set');
 });
 
-test('S4-5 the key file makes the signer; one that cannot be used is told without its content', async t => {
+test('the key file makes the signer; one that cannot be used is told without its content [S4-5]', async t => {
   const { privateKey } = generateKeyPairSync('ed25519');
   const good = await fileWith(t, privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);
   const { signer } = await cardOf({ HOPLINE_CARD_KEY_FILE: good, HOPLINE_CARD_KEY_ID: 'k1' });

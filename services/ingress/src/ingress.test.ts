@@ -53,7 +53,7 @@ async function openIngress(t: TestContext, { publicUrl, card, auth, tenants, grp
   return { log, url };
 }
 
-test('S3-1 S4-3 the card has the name, the address and the skills of the agents', async t => {
+test('the card has the name, the address and the skills of the agents [S3-1 S4-3]', async t => {
   const { url } = await openIngress(t);
   const card = (await (await fetch(`${url}/.well-known/agent-card.json`)).json()) as Record<string, unknown>;
   assert.deepEqual([card.name, card.version, card.url], ['Platform Engineer', '1.2.3', `${url}/`]);
@@ -99,7 +99,7 @@ const auth: NonNullable<IngressDeps['auth']> = {
 };
 const good = { authorization: 'Bearer good' };
 
-test('S4-1 tenants stand on the card where nobody is asked, between interfaces that name none', async t => {
+test('tenants stand on the card where nobody is asked, between interfaces that name none [S4-1]', async t => {
   const { url } = await openIngress(t, { tenants: ['acme'] });
   const { supportedInterfaces } = await cardAt(url);
   assert.deepEqual(
@@ -111,7 +111,7 @@ test('S4-1 tenants stand on the card where nobody is asked, between interfaces t
   assert.deepEqual([named.size, named.has(`t${CARD_TENANTS_MAX}`)], [CARD_TENANTS_MAX, false]);
 });
 
-test('S3-2 S4-2 the flag of streaming is flipped: the card says no, and a stream is refused', async t => {
+test('the flag of streaming is flipped: the card says no, and a stream is refused [S3-2 S4-2]', async t => {
   const on = await openIngress(t);
   const card = await cardAt(on.url);
   assert.deepEqual([card.capabilities.streaming, card.capabilities.extensions?.length], [true, 1]);
@@ -122,7 +122,7 @@ test('S3-2 S4-2 the flag of streaming is flipped: the card says no, and a stream
   assert.equal((await ask(off.url, 'SubscribeToTask', { id: 'x' })).error?.code, -32004);
 });
 
-test('S4-2 the extended card: for authenticated callers, where callers are asked, unless it is switched off', async t => {
+test('the extended card: for authenticated callers, where callers are asked, unless it is switched off [S4-2]', async t => {
   const open = await openIngress(t);
   assert.equal((await cardAt(open.url)).capabilities.extendedAgentCard, false);
   assert.equal((await ask(open.url, 'GetExtendedAgentCard', {})).error?.code, -32004);
@@ -155,7 +155,7 @@ test('S4-2 the extended card: for authenticated callers, where callers are asked
   assert.doesNotMatch(JSON.stringify(result), /"beat"/);
 });
 
-test('S4-2 the extended card is in the version of its reader: to 1.0 a message of its proto, each signed whole', async t => {
+test('the extended card is in the version of its reader: to 1.0 a message of its proto, each signed whole [S4-2]', async t => {
   const key = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signer = await CardSigner.open({ key: key.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string });
   const keyOf = (async () => key.publicKey.export({ format: 'jwk' })) as Parameters<typeof verifyAgentCard>[1];
@@ -183,7 +183,7 @@ test('S4-2 the extended card is in the version of its reader: to 1.0 a message o
   }
 });
 
-test('C-27 the card names the public address when there is one', async t => {
+test('the card names the public address when there is one [C-27]', async t => {
   const { url } = await openIngress(t, { publicUrl: 'https://agents.example/a2a' });
   const card = (await (await fetch(`${url}/.well-known/agent.json`)).json()) as {
     url: string;
@@ -192,7 +192,7 @@ test('C-27 the card names the public address when there is one', async t => {
   assert.deepEqual([card.url, card.supportedInterfaces[0]?.url], ['https://agents.example/a2a', 'https://agents.example/a2a']);
 });
 
-test('S4-2 S4-23 webhooks are on the card when they are taken, and only then', async t => {
+test('webhooks are on the card when they are taken, and only then [S4-2 S4-23]', async t => {
   for (const push of [false, true]) {
     const { url } = await openIngress(t, { card: { ...CARD, push } });
     const card = (await (await fetch(`${url}/.well-known/agent-card.json`)).json()) as { capabilities: Record<string, boolean> };
@@ -203,7 +203,7 @@ test('S4-2 S4-23 webhooks are on the card when they are taken, and only then', a
   }
 });
 
-test('S4-38 output modes that the card does not offer are refused', async t => {
+test('output modes that the card does not offer are refused [S4-38]', async t => {
   const { url } = await openIngress(t);
   const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
   const body = { id: 1, method: 'SendMessage', params: { message, configuration: { acceptedOutputModes: ['video/mp4'] } } };
@@ -212,7 +212,7 @@ test('S4-38 output modes that the card does not offer are refused', async t => {
   assert.equal(((await response.json()) as { error: { code: number } }).error.code, -32005);
 });
 
-test('S4-2 the card offers gRPC when there is a port for it, at the address that clients can use', async t => {
+test('the card offers gRPC when there is a port for it, at the address that clients can use [S4-2]', async t => {
   type Card = { supportedInterfaces: { url: string; protocolBinding: string }[] };
   const offeredAt = async (url: string) => {
     const card = (await (await fetch(`${url}/.well-known/agent-card.json`)).json()) as Card;

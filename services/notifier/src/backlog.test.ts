@@ -162,7 +162,7 @@ test('a log that fails is said to who waits', async () => {
   await assert.rejects(backlogOf(log, new AbortController()).ready(undefined, 60_000));
 });
 
-test('S4-44 what was carried forward in several parts is told to its end by a notifier that begins again between two of them', {
+test('what was carried forward in several parts is told to its end by a notifier that begins again between two of them [S4-44]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();

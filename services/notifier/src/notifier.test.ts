@@ -124,7 +124,7 @@ test('by default nothing on this machine is told anything, and the webhook is gi
   await notifier.stop();
 });
 
-test('S3-25 failures outlive the notifier: the next one goes on counting where it stopped', { timeout: 20_000 }, async () => {
+test('failures outlive the notifier: the next one goes on counting where it stopped [S3-25]', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook(() => 500);
   await finished(log);

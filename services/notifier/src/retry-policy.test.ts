@@ -7,7 +7,7 @@ const NOW = 1_000_000;
 const failed = (failures: number, more: Partial<Parameters<typeof retryAt>[0]> = {}) =>
   retryAt({ failures, failingSince: NOW, chance: 'later', ...more }, limits, NOW);
 
-test('S3-25 the wait is random, doubles, and has an upper edge', () => {
+test('the wait is random, doubles, and has an upper edge [S3-25]', () => {
   for (const [failures, edgeMs] of [
     [1, 1_000],
     [2, 2_000],
@@ -22,7 +22,7 @@ test('S3-25 the wait is random, doubles, and has an upper edge', () => {
   }
 });
 
-test('S3-25 attempts end: the last allowed one that fails gives up', () => {
+test('attempts end: the last allowed one that fails gives up [S3-25]', () => {
   assert.notEqual(failed(limits.attemptsMax - 1), undefined);
   assert.equal(failed(limits.attemptsMax), undefined);
 });

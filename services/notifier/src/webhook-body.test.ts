@@ -37,7 +37,7 @@ test('0.3: the body is the task as it is then', () => {
   );
 });
 
-test('S3-24 S4-24 April 2025: a status as TaskStatusUpdateEvent, an artifact with its place and flags inside', () => {
+test('April 2025: a status as TaskStatusUpdateEvent, an artifact with its place and flags inside [S3-24 S4-24]', () => {
   const status = JSON.parse(bodyOf('legacy', pending(completed)));
   assert.deepEqual(
     [status.type, status.taskId, status.id, status.status.state, status.final],

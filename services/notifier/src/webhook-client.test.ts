@@ -169,7 +169,7 @@ suite('what a webhook answers', () => {
     return await post(webhook.url, { allow: '127.0.0.1' });
   };
 
-  test('S3-25 2xx is taken; 5xx, 408, 425, 429 later; other 4xx hardly; 410 never', async () => {
+  test('2xx is taken; 5xx, 408, 425, 429 later; other 4xx hardly; 410 never [S3-25]', async () => {
     for (const status of [200, 201, 202, 204, 299]) assert.deepEqual(await answering(status), { kind: 'taken', status });
     for (const status of [500, 502, 503, 504])
       assert.deepEqual(await answering(status), { kind: 'failed', reason: 'http_5xx', status, chance: 'later' });
@@ -231,7 +231,7 @@ suite('what a webhook answers', () => {
     });
   });
 
-  test('C-21 a token that no header can hold is not sent, and never thrown about', async () => {
+  test('a token that no header can hold is not sent, and never thrown about [C-21]', async () => {
     await using listening = await trap();
     const client = new WebhookClient({ http: true, allow: new AllowList('127.0.0.1') }, LIMITS);
     const headers = { authorization: 'Bearer a\r\nx-smuggled: 1' };

@@ -79,7 +79,7 @@ async function die(own: MemoryLog, relay: Relay): Promise<void> {
   void relay.stop().catch(() => {});
 }
 
-test('S4-44 a relay that dies after a carry, before the index knows of it, leaves the next carry to be due all the same', {
+test('a relay that dies after a carry, before the index knows of it, leaves the next carry to be due all the same [S4-44]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -94,7 +94,7 @@ test('S4-44 a relay that dies after a carry, before the index knows of it, leave
   await relay.stop();
 });
 
-test('S4-44 what is stored with a carry does not say that the carry has happened: who takes over does it', {
+test('what is stored with a carry does not say that the carry has happened: who takes over does it [S4-44]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();

@@ -67,7 +67,7 @@ async function waitingTask(log: MemoryLog): Promise<Fact[]> {
   return factsOf(log);
 }
 
-test('S4-44 a task that goes on is carried forward again and again, though its first records are gone, and loses no fact', {
+test('a task that goes on is carried forward again and again, though its first records are gone, and loses no fact [S4-44]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();

@@ -96,7 +96,7 @@ test('inputs that were removed before they were read fail the task: a text with 
   await relay.stop();
 });
 
-test('S1-27 with an event cost of 0 every token is a frame of its own', async () => {
+test('with an event cost of 0 every token is a frame of its own [S1-27]', async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log, { ...coalesce, eventCostMs: 0 });
   const seen = records(log, 't1');
@@ -114,7 +114,7 @@ test('S1-27 with an event cost of 0 every token is a frame of its own', async ()
   await relay.stop();
 });
 
-test('S2-27 a notice does not wait behind a window of text, nor overtake the text before it', async () => {
+test('a notice does not wait behind a window of text, nor overtake the text before it [S2-27]', async () => {
   // Text alone would be held for half a minute.
   const holdMsMax = 30_000;
   const log = createMemoryLog();

@@ -68,7 +68,7 @@ async function indexed(log: MemoryLog, taskId: string, what: 'inputRequest' | 'a
   while ((await log.tasks.get(taskId))?.value[what] === undefined) await new Promise(resolve => setTimeout(resolve, 5));
 }
 
-test('S3-8 a task whose client does not answer fails when the time is over, not before', { timeout: 20_000 }, async () => {
+test('a task whose client does not answer fails when the time is over, not before [S3-8]', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log, TIMEOUT_MS);
   const { aggregate } = await ask(log, 't1');
@@ -80,7 +80,7 @@ test('S3-8 a task whose client does not answer fails when the time is over, not 
   await relay.stop();
 });
 
-test('S3-8 the deadline outlives every relay: another one, started after it, ends the task', { timeout: 20_000 }, async () => {
+test('the deadline outlives every relay: another one, started after it, ends the task [S3-8]', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const own = log.another();
   const dead = await relayOn(own, TIMEOUT_MS);
@@ -95,7 +95,7 @@ test('S3-8 the deadline outlives every relay: another one, started after it, end
   await relay.stop();
 });
 
-test('S3-8 an answer stored before the deadline wins, though every relay was away until after it', {
+test('an answer stored before the deadline wins, though every relay was away until after it [S3-8]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -113,7 +113,7 @@ test('S3-8 an answer stored before the deadline wins, though every relay was awa
   await relay.stop();
 });
 
-test('S4-13 without the setting a task waits, also across relays', { timeout: 20_000 }, async () => {
+test('without the setting a task waits, also across relays [S4-13]', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another(), undefined);
   await ask(log, 't1');
@@ -193,7 +193,7 @@ test('the index learns of a question whose relay died before it could tell', { t
   await relay.stop();
 });
 
-test('S3-6 what comes after the end is dropped and counted, with its reason', { timeout: 20_000 }, async () => {
+test('what comes after the end is dropped and counted, with its reason [S3-6]', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const counts: Count[] = [];
   const relay = await relayOn(log, undefined, counts);

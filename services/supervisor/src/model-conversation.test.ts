@@ -66,7 +66,7 @@ test('orders, the question, its own steps, and what came of its calls', () => {
   );
 });
 
-test('S2-11 what the model has read of a call is the whole text, by its hash', () => {
+test('what the model has read of a call is the whole text, by its hash [S2-11]', () => {
   const told = new Told().message('version?').answers('call-1-1-1', 'v3 ✅');
   const sha256 = createHash('sha256').update('v3 ✅').digest('hex');
   assert.deepEqual(readOf(step('call-1-1-1'), told.view), [{ call: 'call-1-1-1', sha256, units: 4 }]);

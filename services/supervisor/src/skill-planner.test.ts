@@ -28,7 +28,7 @@ async function plan(text: string, metadata = {}, available = agents) {
   return { agents: made.agents, tokens };
 }
 
-test('S4-3 skills decide: by tag, by id, by name of several words; several agents when several fit', async () => {
+test('skills decide: by tag, by id, by name of several words; several agents when several fit [S4-3]', async () => {
   assert.deepEqual((await plan('will it Rain?')).agents, ['weather']);
   assert.deepEqual((await plan('files_tool {"path":"."}')).agents, ['files']);
   assert.deepEqual((await plan('use the argocd skill, please')).agents, ['argocd']);
@@ -46,13 +46,13 @@ test('metadata.agent names one, and one agent alone takes everything', async () 
   await assert.rejects(plan('x', {}, []), NoAgentFits);
 });
 
-test('S0-11 the plan comes in tokens of 1 to 10 characters', async () => {
+test('the plan comes in tokens of 1 to 10 characters [S0-11]', async () => {
   const { tokens } = await plan('rain and deploy');
   assert.ok(tokens.every(token => token.length >= 1 && token.length <= 10));
   assert.match(tokens.join(''), /^\*\*🎯 Execution Plan\*\*\n1\. Argocd \(argocd skill\)\n2\. Weather/);
 });
 
-test('S2-5 names are title-cased for display', () => {
+test('names are title-cased for display [S2-5]', () => {
   assert.equal(titleCase('version_service__version'), 'Version_Service__Version');
   assert.equal(titleCase('argocd'), 'Argocd');
   assert.equal(titleCase('weather-eu'), 'Weather-Eu');

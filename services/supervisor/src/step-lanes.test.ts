@@ -36,7 +36,7 @@ function listening(lanes: Record<string, Phase> = {}) {
   return { context: context as unknown as TurnContext, said, delegated };
 }
 
-test('S2-31 a tool starts, the model streams, a tool ends: start, streaming_result, end', async () => {
+test('a tool starts, the model streams, a tool ends: start, streaming_result, end [S2-31]', async () => {
   const { context, said, delegated } = listening();
   const calls = new AgentCalls(context);
   await calls.start('call-1-1-1', 'argocd', { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'go' }] } });

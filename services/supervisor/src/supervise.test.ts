@@ -92,7 +92,7 @@ async function waitingForCredentials(call: string, before: (task: Relayed) => Pr
   return task;
 }
 
-test('S3-5 a supervisor that takes over does not hide that an agent waits for credentials', async () => {
+test('a supervisor that takes over does not hide that an agent waits for credentials [S3-5]', async () => {
   using task = await waitingForCredentials('call-1-1');
   task.relay();
   const supervised = task.supervise(2);
@@ -105,7 +105,7 @@ test('S3-5 a supervisor that takes over does not hide that an agent waits for cr
   assert.deepEqual(task.states.slice(2), ['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED']);
 });
 
-test('S3-5 an agent that is gone while it waits for credentials is given up, and its task goes on', async () => {
+test('an agent that is gone while it waits for credentials is given up, and its task goes on [S3-5]', async () => {
   const call = 'call-1-1-0';
   const chosen = { id: 'x', name: 'argocd', args: { request: 'go' }, call, agent: 'argocd' };
   const said = { turn: 1, text: '', calls: [chosen], read: [] };

@@ -98,7 +98,7 @@ const ask = (page: Page, url: string, text: string) =>
     document.forms[0].requestSubmit();`);
 
 test(
-  'S3-31 the example asks, is cut in mid-stream, resumes by its cursor, and shows what stands in the log',
+  'the example asks, is cut in mid-stream, resumes by its cursor, and shows what stands in the log [S3-31]',
   options,
   async () => {
     cut = Promise.withResolvers();
@@ -127,7 +127,7 @@ test(
   },
 );
 
-test('S3-31 the client, bundled, under a strict policy: streams, is cut, resumes; every event once', options, async () => {
+test('the client, bundled, under a strict policy: streams, is cut, resumes; every event once [S3-31]', options, async () => {
   cut = Promise.withResolvers();
   const page = await browser.open(`${listed.origin}/client`);
   await page.evaluate(`
@@ -152,7 +152,7 @@ test('S3-31 the client, bundled, under a strict policy: streams, is cut, resumes
   );
 });
 
-test('S4-5 a page verifies the card with the key that the door publishes, and reads its ETag', options, async () => {
+test('a page verifies the card with the key that the door publishes, and reads its ETag [S4-5]', options, async () => {
   const page = await browser.open(`${listed.origin}/client`);
   const { agent, signature, forged, etag, tag } = await page.evaluate<Record<string, string>>(`(async () => {
       const published = await fetch('${cluster.url}/.well-known/jwks.json');
@@ -170,7 +170,7 @@ test('S4-5 a page verifies the card with the key that the door publishes, and re
   assert.match(tag!, /^"[0-9a-f]{32}"$/);
 });
 
-test("S0-46 a page asks a sub-agent at the agent's own door", options, async () => {
+test("a page asks a sub-agent at the agent's own door [S0-46]", options, async () => {
   const page = await browser.open(`${listed.origin}/`);
   await ask(page, cluster.agents[0]!.url, 'count');
   await page.until(`/COMPLETED/.test(document.querySelector('#state').textContent)`, ANSWER_MS_MAX);
@@ -194,7 +194,7 @@ test(
   },
 );
 
-test('S4-4 a page without a key reads that it needs one; with one in a header it is served', options, async t => {
+test('a page without a key reads that it needs one; with one in a header it is served [S4-4]', options, async t => {
   const env = {
     NATS_URL: cluster.nats.url,
     HOPLINE_CORS_ORIGINS: listed.origin,

@@ -55,7 +55,7 @@ async function quietly<T>(work: () => Promise<T>): Promise<T> {
   });
 }
 
-test("S4-5 cards are verified by the SDK's own verifier, as its client reads them, with ES256, RS256 and EdDSA", async () => {
+test("cards are verified by the SDK's own verifier, as its client reads them, with ES256, RS256 and EdDSA [S4-5]", async () => {
   for (const { privateKey, publicKey } of KEYS) {
     const signer = await CardSigner.open({ key: pem(privateKey) });
     const verify = verifyAgentCardSignature(async kid => {
@@ -79,7 +79,7 @@ test("S4-5 cards are verified by the SDK's own verifier, as its client reads the
   }
 });
 
-test('S4-5 the SDK sees nothing of 0.3 in a card: a change there is found by ours alone', async () => {
+test('the SDK sees nothing of 0.3 in a card: a change there is found by ours alone [S4-5]', async () => {
   const { privateKey, publicKey } = KEYS[0]!;
   const signer = await CardSigner.open({ key: pem(privateKey) });
   const [card] = CARDS as [Json];
@@ -90,7 +90,7 @@ test('S4-5 the SDK sees nothing of 0.3 in a card: a change there is found by our
   assert.doesNotMatch(JSON.stringify(signed), /evil/);
 });
 
-test('S4-5 what the SDK signs, ours verifies, and hands out what was signed', async () => {
+test('what the SDK signs, ours verifies, and hands out what was signed [S4-5]', async () => {
   const { privateKey, publicKey } = KEYS[0]!;
   const sign = generateAgentCardSignature(privateKey, { alg: 'ES256', kid: 'theirs', typ: 'JOSE' });
   for (const card of CARDS) {
@@ -101,7 +101,7 @@ test('S4-5 what the SDK signs, ours verifies, and hands out what was signed', as
   }
 });
 
-test('S4-1 the SDK reads every field of 1.0 on the card', () => {
+test('the SDK reads every field of 1.0 on the card [S4-1]', () => {
   const card = AgentCard.fromJSON(CARDS[1]);
   const { securitySchemes, securityRequirements, provider, skills } = card;
   assert.deepEqual(securitySchemes.bearer?.scheme?.$case, 'httpAuthSecurityScheme');
@@ -114,7 +114,7 @@ test('S4-1 the SDK reads every field of 1.0 on the card', () => {
   assert.deepEqual(card.capabilities?.extensions[0]?.uri, resumeExtension.uri);
 });
 
-test('S4-1 the SDK is in no tenant of a card that names some, unless it asks for one', async () => {
+test('the SDK is in no tenant of a card that names some, unless it asks for one [S4-1]', async () => {
   const asked: { params: { tenant?: string } }[] = [];
   const fetchImpl: typeof fetch = async (_url, init) => {
     asked.push(JSON.parse(String(init?.body)));

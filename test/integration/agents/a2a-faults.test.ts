@@ -123,7 +123,7 @@ test('HTTP and JSON-RPC errors: the code, never the words of the agent', async t
   assert.equal((await failure(internal.agent)).retryable, true);
 });
 
-test('S0-42 unknown kinds and frames that are not JSON are skipped and counted', async t => {
+test('unknown kinds and frames that are not JSON are skipped and counted [S0-42]', async t => {
   const skipped: string[] = [];
   const script: Step[] = [
     { token: 'a' },
@@ -185,7 +185,7 @@ test('a slow reader is not taken for a silent agent', async t => {
   assert.equal(text, 'abc');
 });
 
-test('S1-14 ids that an agent changes in mid-stream change nothing', async t => {
+test('ids that an agent changes in mid-stream change nothing [S1-14]', async t => {
   const update = (text: string, id: string) => ({
     kind: 'status-update',
     taskId: id,
@@ -340,7 +340,7 @@ test('a send that does not wait is asked for until it is done', async t => {
   assert.equal(polls, 3);
 });
 
-test('S2-26 frames in every shape that SSE allows', async t => {
+test('frames in every shape that SSE allows [S2-26]', async t => {
   const task = { kind: 'task', id: 't', contextId: 'c', status: { state: 'submitted' } };
   const status = (text: string) => ({
     kind: 'status-update',

@@ -30,7 +30,7 @@ async function pair(
 const TOKENS = ['H', 'ere', ' is', ' ', '\n', '✅', ' done', '🔧', ' ', 'ha', 'ha', '\ud83d', '\ude80', '**bold**'];
 
 for (const dialect of ['0.2', '0.3', '1.0'] as const) {
-  test(`S0-21 S0-25 S0-27 S0-29 S0-39 an agent of ${dialect} streams a status per token`, async t => {
+  test(`an agent of ${dialect} streams a status per token [S0-21 S0-25 S0-27 S0-29 S0-39]`, async t => {
     const { foreign, agent } = await pair(t, { dialect, script: answer(TOKENS) });
     const events = await eventsOf(agent, 'show argocd version');
     assert.deepEqual(
@@ -82,7 +82,7 @@ for (const dialect of ['0.2', '0.3', '1.0'] as const) {
   });
 }
 
-test('S2-8 S2-18 tool notices are no text, and pair by call', async t => {
+test('tool notices are no text, and pair by call [S2-8 S2-18]', async t => {
   const script: Step[] = [
     { notice: 'start', tool: 'version_service__version' },
     { notice: 'start', tool: 'version_service__version' },
@@ -110,7 +110,7 @@ test('S2-8 S2-18 tool notices are no text, and pair by call', async t => {
   assert.equal(textOf(events), 'v3.1.8+becb020 and a lot of other text');
 });
 
-test('S2-10 an answer that looks like a notice is text', async t => {
+test('an answer that looks like a notice is text [S2-10]', async t => {
   const texts = [
     '✅ done',
     '✅ Tool deploy completed',
@@ -124,7 +124,7 @@ test('S2-10 an answer that looks like a notice is text', async t => {
   assert.equal(textOf(await eventsOf(agent, 'x')), texts.join(''));
 });
 
-test('S2-10 metadata goes before looks', async t => {
+test('metadata goes before looks [S2-10]', async t => {
   const script: Step[] = [
     { status: 'working', text: 'starting', metadata: { tool: 'a', phase: 'start', toolCallId: 'c1' } },
     { status: 'working', text: 'over', metadata: { tool: 'a', phase: 'end', toolCallId: 'c1', failed: true } },
@@ -138,7 +138,7 @@ test('S2-10 metadata goes before looks', async t => {
   assert.equal(textOf(events), '');
 });
 
-test('S2-6 notices that are artifacts, of a CAIPE supervisor or another Hopline', async t => {
+test('notices that are artifacts, of a CAIPE supervisor or another Hopline [S2-6]', async t => {
   const metadata = { tool: 'argocd', toolCallId: 'c9' };
   const script: Step[] = [
     {
@@ -160,14 +160,14 @@ test('S2-6 notices that are artifacts, of a CAIPE supervisor or another Hopline'
   );
 });
 
-test('S0-22 the same message id twice is one token, the same text twice is two', async t => {
+test('the same message id twice is one token, the same text twice is two [S0-22]', async t => {
   const { agent } = await pair(t, {
     script: [{ token: 'ha', id: '1' }, { token: 'ha', id: '2' }, { token: 'ha', id: '2' }, { complete: true }],
   });
   assert.equal(textOf(await eventsOf(agent, 'x')), 'haha');
 });
 
-test('S2-28 data and files in a status are not lost', async t => {
+test('data and files in a status are not lost [S2-28]', async t => {
   const parts = [
     { kind: 'text', text: 'a' },
     { kind: 'data', data: { n: 1 } },
@@ -238,7 +238,7 @@ test('a direct message is the whole answer, streamed or not', async t => {
   }
 });
 
-test('S0-26 a failed agent fails the turn, with its message and its word on retries', async t => {
+test('a failed agent fails the turn, with its message and its word on retries [S0-26]', async t => {
   const failed = lastOf(await eventsOf((await pair(t, { script: [{ fail: true, text: 'no cluster' }] })).agent, 'x'), 'failed');
   assert.equal(failed.reason, 'the agent failed');
   assert.equal(failed.state, 'TASK_STATE_FAILED');
@@ -324,7 +324,7 @@ test('a cancelled turn stops at once, and the agent hears of it', async t => {
   );
 });
 
-test('S3-17 an agent that names its contexts itself is called back in its own, for as long as the conversation goes on', async t => {
+test('an agent that names its contexts itself is called back in its own, for as long as the conversation goes on [S3-17]', async t => {
   const { foreign, agent } = await pair(t, { script: answer(['x']), ownContexts: true });
   const contexts = () => foreign.requests.map(({ params }) => (params.message as { contextId?: string }).contextId);
   let resume: unknown;
@@ -351,7 +351,7 @@ test('a turn that begins with a question is no repetition, though the conversati
 });
 
 for (const how of ['stays open', 'breaks'] as const) {
-  test(`S3-5 an agent that needs credentials is waited for, however silent, and goes on: its stream ${how}`, async t => {
+  test(`an agent that needs credentials is waited for, however silent, and goes on: its stream ${how} [S3-5]`, async t => {
     const between: Step[] = how === 'breaks' ? [{ cut: true }, { pause: 300 }] : [{ pause: 300 }];
     const script: Step[] = [{ status: 'auth-required', text: 'log in first' }, ...between, { token: 'here' }, { complete: true }];
     const { foreign, agent } = await pair(t, { dialect: '1.0', script }, { silenceMsMax: 100 });
@@ -365,7 +365,7 @@ for (const how of ['stays open', 'breaks'] as const) {
   });
 }
 
-test('S3-5 who waits for credentials is given up when the task is over, and left to the next turn otherwise', async t => {
+test('who waits for credentials is given up when the task is over, and left to the next turn otherwise [S3-5]', async t => {
   const { foreign, agent } = await pair(t, { script: [{ status: 'auth-required', text: 'log in first' }, { hang: true }] });
   for (const reason of [undefined, 'later turn', TASK_ENDED]) {
     const stop = new AbortController();
@@ -380,7 +380,7 @@ test('S3-5 who waits for credentials is given up when the task is over, and left
   );
 });
 
-test('S3-5 nobody watches for ever: at the turn’s time limit the question stands, and the answer goes to the same task', async t => {
+test('nobody watches for ever: at the turn’s time limit the question stands, and the answer goes to the same task [S3-5]', async t => {
   const script: ForeignAgentOptions['script'] = ({ turn }) =>
     turn === 1 ? [{ status: 'auth-required', text: 'log in first' }, { hang: true }] : answer(['thanks']);
   const { foreign, agent } = await pair(t, { script }, { totalMsMax: 300 });

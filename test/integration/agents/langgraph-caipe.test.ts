@@ -45,7 +45,7 @@ async function follow(request: StreamRequest, onFrame: (frame: Frame) => void = 
   return list;
 }
 
-test('S2-2 C-5 a graph that dies in mid-stream goes on from its checkpoint in another process; its text is whole and once', {
+test('a graph that dies in mid-stream goes on from its checkpoint in another process; its text is whole and once [S2-2 C-5]', {
   timeout: 60_000,
 }, async () => {
   let death: Promise<void> | undefined;
@@ -77,7 +77,7 @@ const segments = (list: Frame[]) => {
   return [...fold.artifacts.values()].filter(({ name }) => name === 'streaming_result').map(({ text }) => text);
 };
 
-test('S1-25 S2-2 in caipe each model call is a segment of the answer, which is said once', async () => {
+test('in caipe each model call is a segment of the answer, which is said once [S1-25 S2-2]', async () => {
   const parallel = await ask('parallel');
   assert.deepEqual(segments(parallel).toSorted(), ['alpha', 'beta', 'both']);
   assert.equal(textOf(parallel, 'partial_result'), segments(parallel).join(''));
@@ -90,7 +90,7 @@ test('S1-25 S2-2 in caipe each model call is a segment of the answer, which is s
   );
 });
 
-test('S1-12 in caipe the outbox replaces what was streamed before it', async () => {
+test('in caipe the outbox replaces what was streamed before it [S1-12]', async () => {
   const list = await ask('outbox');
   assert.equal(textOf(list, 'partial_result'), 'the outbox');
 });

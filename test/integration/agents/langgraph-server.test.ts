@@ -47,7 +47,7 @@ test('a graph of a server streams its text, and says the answer once', async t =
   ]);
 });
 
-test('S1-9 a message that a server has ingested is not said to the graph again', async t => {
+test('a message that a server has ingested is not said to the graph again [S1-9]', async t => {
   const { agent, server } = await serve(t, 'nested');
   assert.equal(textOf(await eventsOf(agent, '', turn('nested', 'm-1', 'hi'))), 'Hello from the server');
   const again = await eventsOf(agent, '', turn('nested', 'm-1', 'hi', { attempt: 2 }));
@@ -55,7 +55,7 @@ test('S1-9 a message that a server has ingested is not said to the graph again',
   assert.equal(runsOf(server).length, 1);
 });
 
-test('S1-25 S1-12 S1-29 two models at once, an artifact in custom and an outbox, all from Python', async t => {
+test('two models at once, an artifact in custom and an outbox, all from Python [S1-25 S1-12 S1-29]', async t => {
   const { agent } = await serve(t, 'parallel');
   const events = await eventsOf(agent, '', turn('parallel', 'm-1', 'hi'));
   const texts = new Map<string, string>();
@@ -67,7 +67,7 @@ test('S1-25 S1-12 S1-29 two models at once, an artifact in custom and an outbox,
   assert.deepEqual(lastOf(events, 'done').message, { messageId: 'out-1', role: 'ROLE_AGENT', parts: [{ text: 'joined' }] });
 });
 
-test('S1-7 S1-8 the whole message stands in the inbox of a Python graph, and data alone is no HumanMessage', async t => {
+test('the whole message stands in the inbox of a Python graph, and data alone is no HumanMessage [S1-7 S1-8]', async t => {
   const { agent } = await serve(t, 'echo');
   const echoed = async (options: Partial<Turn>) => JSON.parse(textOf(await eventsOf(agent, '', options)));
   const { said, inbox } = await echoed(turn('echo', 'm-1', 'hi'));

@@ -74,7 +74,7 @@ test('a question of a task that was left alone does not eat the first message of
   assert.equal(lastOf(next.events, 'interrupted').message.parts[0]?.text, 'Which colour?');
 });
 
-test('S1-9 a message the thread has ingested adds no second HumanMessage, newest or not', async () => {
+test('a message the thread has ingested adds no second HumanMessage, newest or not [S1-9]', async () => {
   const agent = await agentOf(graphs.counts);
   assert.equal((await say(agent, turn('dup', 'm-1', 'one'))).text, '1 one');
   assert.equal((await say(agent, turn('dup', 'm-2', 'two'))).text, '2 two');
@@ -93,7 +93,7 @@ test('the same context of two owners is two threads', async () => {
   assert.equal((await say(agent, turn('owned', 'm-1', 'nobody'))).text, '1 nobody');
 });
 
-test('S1-9 a turn whose process died after the run says the answer again, and runs nothing', async () => {
+test('a turn whose process died after the run says the answer again, and runs nothing [S1-9]', async () => {
   let runs = 0;
   const graph = new StateGraph(State)
     .addNode('n', async () => {

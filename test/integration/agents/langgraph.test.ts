@@ -22,7 +22,7 @@ test('tokens of a model are the answer as they come, and the state at the end do
   assert.equal(events.filter(event => event.type === 'text').length, 5);
 });
 
-test('S1-6 S1-8 one HumanMessage of the joined text with the id of the message; the inbox has all of it', async () => {
+test('one HumanMessage of the joined text with the id of the message; the inbox has all of it [S1-6 S1-8]', async () => {
   const parts = [{ text: 'a' }, { data: { x: 1 } }, { text: ' b' }];
   const { text } = await play(graphs.echo, message(parts), {
     metadata: { network: 'n' },
@@ -39,14 +39,14 @@ test('S1-6 S1-8 one HumanMessage of the joined text with the id of the message; 
   );
 });
 
-test('S1-7 a message without text adds no HumanMessage, and runs; an empty text is a text', async () => {
+test('a message without text adds no HumanMessage, and runs; an empty text is a text [S1-7]', async () => {
   const data = await play(graphs.echo, message([{ data: { x: 1 } }, { url: 'https://x.test/f' }]));
   assert.deepEqual(JSON.parse(data.text).said, []);
   assert.equal(JSON.parse(data.text).a2a_inbox.message.parts.length, 2);
   assert.deepEqual(JSON.parse((await play(graphs.echo, message([{ text: '' }]))).text).said, [['human', 'm-1', '']]);
 });
 
-test('S1-7 a state without messages gets the inbox alone; one that has neither fails with its reason', async () => {
+test('a state without messages gets the inbox alone; one that has neither fails with its reason [S1-7]', async () => {
   assert.equal((await play(graphs.deltasOnly)).text, 'only deltas');
   assert.deepEqual((await play(graphs.deaf)).end, {
     state: 'TASK_STATE_FAILED',
@@ -55,7 +55,7 @@ test('S1-7 a state without messages gets the inbox alone; one that has neither f
   });
 });
 
-test('S1-19 ReAct with tools: each model call is a text of its own, the last AI message is the answer, calls of one tool pair by id', async () => {
+test('ReAct with tools: each model call is a text of its own, the last AI message is the answer, calls of one tool pair by id [S1-19]', async () => {
   const events = await eventsOf(await agentOf(graphs.react), 'hi');
   const texts = new Map<string, string>();
   for (const event of events)
@@ -73,7 +73,7 @@ test('S1-19 ReAct with tools: each model call is a text of its own, the last AI 
   ]);
 });
 
-test('S1-18 the id of the AI message is the id of the A2A message', async () => {
+test('the id of the AI message is the id of the A2A message [S1-18]', async () => {
   const { message: said } = lastOf(await eventsOf(await agentOf(graphs.outbox.builder.compile()), 'hi'), 'done');
   assert.equal(said?.messageId, 'out-1');
   const events = await eventsOf(await agentOf(graphs.chat), 'hi');
@@ -85,7 +85,7 @@ for (const [name, graph, expected] of [
   ['two branches', graphs.parallel, ['alpha', 'beta', 'both']],
   ['one node three times', graphs.fanOut, ['ape', 'bee', 'cat']],
 ] as const) {
-  test(`S1-25 ${name} at once: their tokens come mixed and are not spliced`, async () => {
+  test(`${name} at once: their tokens come mixed and are not spliced [S1-25]`, async () => {
     const { events } = await play(graph);
     const texts = new Map<string, string>();
     let changes = 0;
@@ -108,20 +108,20 @@ test('sub-graphs of sub-graphs stream like the graph itself, once', async () => 
   assert.equal(end.standing, 'repeats');
 });
 
-test('S2-2 a node that copies what its model said does not say it twice', async () => {
+test('a node that copies what its model said does not say it twice [S2-2]', async () => {
   const { text, end } = await play(graphs.copies);
   assert.equal(text, 'copy');
   assert.equal(end.standing, 'repeats');
 });
 
-test('S1-12 S1-16 the outbox goes before the last AI message, and that before the tokens; its message joins the history', async () => {
+test('the outbox goes before the last AI message, and that before the tokens; its message joins the history [S1-12 S1-16]', async () => {
   const { end } = await play(graphs.outbox);
   assert.deepEqual(end.message, { messageId: 'out-1', role: 'ROLE_AGENT', parts: [{ text: 'the outbox' }] });
   assert.deepEqual(end.history, [end.message]);
   assert.equal(end.standing, 'replaces');
 });
 
-test('S1-12 an outbox of an earlier turn is not the answer of this one', async () => {
+test('an outbox of an earlier turn is not the answer of this one [S1-12]', async () => {
   const agent = await agentOf(graphs.outbox.builder.compile({ checkpointer: graphs.outbox.checkpointer as never }));
   await playTurn(agent, message([{ text: 'one' }], 'turn-1'));
   const reading = await agentOf(graphs.echo.builder.compile({ checkpointer: graphs.outbox.checkpointer as never }));
@@ -130,7 +130,7 @@ test('S1-12 an outbox of an earlier turn is not the answer of this one', async (
   assert.match(text, /turn-2/);
 });
 
-test('S1-13 an outbox with both, with neither, or with something else fails the turn with its reason', async () => {
+test('an outbox with both, with neither, or with something else fails the turn with its reason [S1-13]', async () => {
   const reasonOf = async (outbox: unknown) => (await play(graphs.badOutbox(outbox))).end.reason;
   assert.equal(
     await reasonOf({ message: { parts: [] }, task: {} }),
@@ -143,7 +143,7 @@ test('S1-13 an outbox with both, with neither, or with something else fails the 
   assert.equal(await reasonOf({ task: 'a secret' }), 'the task in the a2a_outbox of the graph is none');
 });
 
-test('S1-17 an outbox task is a patch: artifacts and history are added, metadata merged without the keys of the server', async () => {
+test('an outbox task is a patch: artifacts and history are added, metadata merged without the keys of the server [S1-17]', async () => {
   const { end, artifacts } = await play(graphs.outboxTask);
   assert.deepEqual(
     artifacts.map(({ name, parts }) => [name, parts]),
@@ -157,12 +157,12 @@ test('S1-17 an outbox task is a patch: artifacts and history are added, metadata
   assert.equal(end.message?.parts[0]?.text, 'see the report');
 });
 
-test('S1-24 without outbox and messages what was streamed is the answer', async () => {
+test('without outbox and messages what was streamed is the answer [S1-24]', async () => {
   const { end, text } = await play(graphs.deltasOnly);
   assert.deepEqual([end.message, text], [undefined, 'only deltas']);
 });
 
-test('S1-29 S1-30 A2A events of the graph pass in both notations with our ids, beside the tokens; what is none is counted', async () => {
+test('A2A events of the graph pass in both notations with our ids, beside the tokens; what is none is counted [S1-29 S1-30]', async () => {
   const skipped: string[] = [];
   const { artifacts, notices, text, events } = await play(
     graphs.custom,
@@ -184,14 +184,14 @@ test('S1-29 S1-30 A2A events of the graph pass in both notations with our ids, b
   );
 });
 
-test('S1-23 S1-29 an end that the graph says itself stands, and nothing after it is said', async () => {
+test('an end that the graph says itself stands, and nothing after it is said [S1-23 S1-29]', async () => {
   const { end, text } = await play(graphs.customEnd);
   assert.equal(end.state, 'TASK_STATE_REJECTED');
   assert.equal(end.message?.parts[0]?.text, 'not that');
   assert.equal(text, '');
 });
 
-test('S1-20 a graph may say each of the four events of a stream', async () => {
+test('a graph may say each of the four events of a stream [S1-20]', async () => {
   const ids = { taskId: 'foreign', contextId: 'foreign' };
   const said = { messageId: 'said', role: 'ROLE_AGENT', parts: [{ text: 'said' }] };
   const artifact = { artifactId: 'x', name: 'report', parts: [{ text: 'R' }] };
@@ -219,7 +219,7 @@ test('S1-20 a graph may say each of the four events of a stream', async () => {
   assert.equal(asked.end.state, 'TASK_STATE_INPUT_REQUIRED');
 });
 
-test('S1-21 S1-31 every event has its mode and node, and the node is the step of the turn', async () => {
+test('every event has its mode and node, and the node is the step of the turn [S1-21 S1-31]', async () => {
   const { events } = await play(graphs.custom);
   const sources = events.flatMap(event =>
     'source' in event && event.source ? [`${event.type} ${event.source.mode} ${event.source.node}`] : [],

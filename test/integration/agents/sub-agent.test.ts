@@ -61,7 +61,7 @@ async function ask(url: string, text: string): Promise<{ fold: Fold; names: (str
   return { fold, names };
 }
 
-test('S0-46 S0-21 S0-24 a sub-agent answers a direct call on its own endpoint', async t => {
+test('a sub-agent answers a direct call on its own endpoint [S0-46 S0-21 S0-24]', async t => {
   const tokens = ['Here', ' is', ' the', ' ', '\n', '✅', ' v3.1.8', 'ha', 'ha'];
   const { url } = await serve(
     t,
@@ -83,7 +83,7 @@ test('S0-46 S0-21 S0-24 a sub-agent answers a direct call on its own endpoint', 
   assert.deepEqual(notice?.metadata?.tool, 'version_service__version');
 });
 
-test('S0-34 the ids of the foreign agent stay behind the door', async t => {
+test('the ids of the foreign agent stay behind the door [S0-34]', async t => {
   const server = await startForeignAgent({ dialect: '0.3', script: answer(['a', 'b']) });
   t.after(() => server.close());
   const { url } = await serve(t, createA2AAgent({ url: server.url }));

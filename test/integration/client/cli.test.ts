@@ -149,7 +149,7 @@ test('list prints tasks over several pages, by context and by state', { timeout:
   assert.deepEqual(await hopline(['list', '--context', 'none-such']), { code: 0, out: '', err: '' });
 });
 
-test('S2-41 S2-30 trace tells of a task what the logs of all services would: who said how much and when, what was shown, and the books', {
+test('trace tells of a task what the logs of all services would: who said how much and when, what was shown, and the books [S2-41 S2-30]', {
   timeout: 30_000,
 }, async () => {
   const asked = lines((await hopline(['ask', 'go', '--json'])).out);

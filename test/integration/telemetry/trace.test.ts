@@ -38,7 +38,7 @@ async function spansOf(traceId: string, enough: (spans: ReceivedSpan[]) => boole
 
 const services = (spans: ReceivedSpan[]) => new Set(spans.map(span => span.service));
 
-test('S0-1 promise 6: one trace goes through every hop, one span per hop and none per token', { timeout: 30_000 }, async () => {
+test('promise 6: one trace goes through every hop, one span per hop and none per token [S0-1]', { timeout: 30_000 }, async () => {
   const headers = { traceparent: `00-${TRACE_ID}-b7ad6b7169203331-01` };
   await collect(cluster.url, { text: `say ${SECRET}`, headers });
   const spans = await spansOf(TRACE_ID, list => services(list).size >= 4);
@@ -64,7 +64,7 @@ test('invariant 7: no text of a token in a span, a metric or a log line', async 
   }
 });
 
-test('S2-35 S2-36 a client that goes away leaves no span in error', { timeout: 30_000 }, async () => {
+test('a client that goes away leaves no span in error [S2-35 S2-36]', { timeout: 30_000 }, async () => {
   const traceId = TRACE_ID.replace('0af', '0bf');
   const list: Frame[] = [];
   for await (const frame of frames(cluster.url, {

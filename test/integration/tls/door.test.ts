@@ -56,7 +56,7 @@ async function serve(t: TestContext, env: Record<string, string>) {
   return { get, lines, port };
 }
 
-test('S4-42 ingress answers over HTTPS; a client that does not trust its certificate is refused', async t => {
+test('ingress answers over HTTPS; a client that does not trust its certificate is refused [S4-42]', async t => {
   await using nats = await startNatsUntilDisposed();
   const env = { NATS_URL: nats.url, ...(await files(await folder(t), authority.issue('ingress'))) };
   const ingress = new ServiceProcess({ service: 'ingress', instance: 'ingress-1', env }, await freePort());
@@ -73,7 +73,7 @@ test('S4-42 ingress answers over HTTPS; a client that does not trust its certifi
   await assert.rejects(fetch(`http://127.0.0.1:${ingress.port}/readyz`));
 });
 
-test('S4-42 TLS 1.3 where the client can, 1.2 where it must, nothing older; a higher bound holds', async t => {
+test('TLS 1.3 where the client can, 1.2 where it must, nothing older; a higher bound holds [S4-42]', async t => {
   const env = await files(await folder(t), authority.issue('door'));
   const { get } = await serve(t, env);
   const ca = authority.cert;
@@ -85,7 +85,7 @@ test('S4-42 TLS 1.3 where the client can, 1.2 where it must, nothing older; a hi
   await assert.rejects(strict.get({ ca, maxVersion: 'TLSv1.2' }), /protocol version|alert/i);
 });
 
-test('S4-42 with an authority for clients, one without a certificate of it does not get in', async t => {
+test('with an authority for clients, one without a certificate of it does not get in [S4-42]', async t => {
   const { get } = await serve(t, await files(await folder(t), authority.issue('door'), authority.cert));
   const ca = authority.cert;
   assert.equal((await get({ ca, ...authority.issue('client') })).status, 200);

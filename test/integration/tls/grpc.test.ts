@@ -59,7 +59,7 @@ async function list(address: string, ca?: string): Promise<number | 'ok'> {
   }
 }
 
-test('S4-42 gRPC speaks TLS where HTTP does, and nothing else; a renewed certificate is taken', async t => {
+test('gRPC speaks TLS where HTTP does, and nothing else; a renewed certificate is taken [S4-42]', async t => {
   const { address, write } = await startIngress(t);
   assert.equal(await list(address, authority.cert), 'ok');
   assert.equal(await list(address, next.cert), UNAVAILABLE, 'a client that does not trust it stays away');

@@ -41,7 +41,7 @@ async function startSecureNats(t: TestContext) {
 const open = (servers: string, tls?: { ca?: string; cert?: string; key?: string }) =>
   openJetStreamLog({ servers, name: 'test', ...(tls && { tls }), openTimeoutMs: OPEN_TIMEOUT_MS });
 
-test('S4-42 NATS over TLS: settings name the authority and a certificate, and the log works', async t => {
+test('NATS over TLS: settings name the authority and a certificate, and the log works [S4-42]', async t => {
   const { nats, ca, client } = await startSecureNats(t);
   const files = { NATS_TLS_CA_FILE: ca, NATS_TLS_CERT_FILE: client.cert, NATS_TLS_KEY_FILE: client.key };
   const log = await openFromSettings(config.load({ NATS_URL: nats.url, ...files }), { name: 'test', logger });
@@ -56,7 +56,7 @@ test('S4-42 NATS over TLS: settings name the authority and a certificate, and th
   await log.close();
 });
 
-test('S4-42 a NATS whose authority is not trusted is refused, and NATS refuses who has no certificate', async t => {
+test('a NATS whose authority is not trusted is refused, and NATS refuses who has no certificate [S4-42]', async t => {
   const { nats, ca, other, client } = await startSecureNats(t);
   await assert.rejects(open(nats.url, { ca: other, ...client }), /certificate/);
   await assert.rejects(open(nats.url), /certificate/, 'the authorities that Node trusts');
@@ -65,7 +65,7 @@ test('S4-42 a NATS whose authority is not trusted is refused, and NATS refuses w
   await log.close();
 });
 
-test('S4-42 who asks for TLS never speaks in the clear', async t => {
+test('who asks for TLS never speaks in the clear [S4-42]', async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const refused = /does not support 'tls'/;
@@ -76,7 +76,7 @@ test('S4-42 who asks for TLS never speaks in the clear', async t => {
   await log.close();
 });
 
-test('S4-42 settings that contradict each other are told by name', async () => {
+test('settings that contradict each other are told by name [S4-42]', async () => {
   const load = (env: Record<string, string>) => openFromSettings(config.load(env), { name: 'test', logger });
   const paths = { NATS_TLS_CERT_FILE: 'c', NATS_TLS_KEY_FILE: 'k' };
   for (const [name, path] of Object.entries(paths)) await assert.rejects(load({ [name]: path }), /belong together/);

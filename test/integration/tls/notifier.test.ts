@@ -83,12 +83,12 @@ async function isToldOnce(setting: string): Promise<void> {
   assert.ok(kept.every(({ headers }) => headers['x-a2a-notification-token'] === 'PLANTED-TOKEN'));
 }
 
-test('S3-25 a webhook of a private authority is told nothing until HOPLINE_WEBHOOK_CA_FILE names it, then everything; its task never waits', {
+test('a webhook of a private authority is told nothing until HOPLINE_WEBHOOK_CA_FILE names it, then everything; its task never waits [S3-25]', {
   timeout: 120_000,
 }, async () => {
   await isToldOnce('HOPLINE_WEBHOOK_CA_FILE');
 });
 
-test('S3-25 NODE_EXTRA_CA_CERTS names authorities as well', { timeout: 120_000 }, async () => {
+test('NODE_EXTRA_CA_CERTS names authorities as well [S3-25]', { timeout: 120_000 }, async () => {
   await isToldOnce('NODE_EXTRA_CA_CERTS');
 });

@@ -87,7 +87,7 @@ test('a drained stream ends with an error that the client of this version reads'
   assert.deepEqual([last.event, last.json.code], ['error', -32603]);
 });
 
-test('S3-22 C-21 push configurations: set as both SDKs do, get, list, delete', async t => {
+test('push configurations: set as both SDKs do, get, list, delete [S3-22 C-21]', async t => {
   const { rig, id } = await openAsking(t);
   const path = `/v1/tasks/${id}/pushNotificationConfigs`;
   const config = { url: 'https://h.example/', token: 'SECRET', authentication: { schemes: ['Bearer'], credentials: 'SECRET' } };
@@ -173,7 +173,7 @@ test('to a request of 1.0 v1 is a tenant', async t => {
   assert.equal((await rest(rig, 'GET /v1/card')).body.error.details[0].reason, 'METHOD_NOT_FOUND');
 });
 
-test('S4-33 whatever is asked, the answer is JSON and never a 500, and nothing changes', async t => {
+test('whatever is asked, the answer is JSON and never a 500, and nothing changes [S4-33]', async t => {
   const { rig, id } = await openAsking(t);
   const before = await v1(rig, 'GET /v1/tasks');
   const part = fc.oneof(

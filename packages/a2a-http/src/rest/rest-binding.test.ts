@@ -29,7 +29,7 @@ async function interrupted(rig: Rig): Promise<string> {
   return sent.body.task.id;
 }
 
-test('S1-11 S1-22 send, get and stream over HTTP+JSON: bare objects, one member each, the same as over JSON-RPC', async t => {
+test('send, get and stream over HTTP+JSON: bare objects, one member each, the same as over JSON-RPC [S1-11 S1-22]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['Here', ' is']);
   for (const base of ['', '/a2a']) {
@@ -80,7 +80,7 @@ test('content types: both are taken, and the one is sent that the client names',
   }
 });
 
-test('S3-26 S4-35 cancel with and without a body; what has ended cannot be canceled', async t => {
+test('cancel with and without a body; what has ended cannot be canceled [S3-26 S4-35]', async t => {
   const rig = await openRig(t);
   const requests: RestRequest[] = [
     {},
@@ -97,7 +97,7 @@ test('S3-26 S4-35 cancel with and without a body; what has ended cannot be cance
   }
 });
 
-test('S3-31 subscribe by GET and by POST: the task, then what follows; with a cursor exactly what follows it', async t => {
+test('subscribe by GET and by POST: the task, then what follows; with a cursor exactly what follows it [S3-31]', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   const id = await interrupted(rig);
@@ -122,7 +122,7 @@ test('S3-31 subscribe by GET and by POST: the task, then what follows; with a cu
   assertError(await rest(rig, `GET /tasks/${id}:subscribe?cursor=nonsense`), 'INVALID_PARAMS', 'a bad cursor');
 });
 
-test('C-12 S4-29 S4-32 S4-34 S4-36 S4-37 S4-38 each mistake has its HTTP status and its reason', async t => {
+test('each mistake has its HTTP status and its reason [C-12 S4-29 S4-32 S4-34 S4-36 S4-37 S4-38]', async t => {
   const rig = await openRig(t, { limits: { bodyBytesMax: 2_000 } });
   rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
   const message = userMessage('x');
@@ -167,7 +167,7 @@ test('C-12 S4-29 S4-32 S4-34 S4-36 S4-37 S4-38 each mistake has its HTTP status 
   assert.deepEqual(rig.lines, []);
 });
 
-test('C-6 S4-37 a path of this binding exists in 1.0 alone: a request without a version is one of 0.3', async t => {
+test('a path of this binding exists in 1.0 alone: a request without a version is one of 0.3 [C-6 S4-37]', async t => {
   const rig = await openRig(t);
   for (const version of ['', '0.3', '2.0', 'x', '1.1']) {
     assertError(await rest(rig, 'GET /tasks/x', { headers: { 'a2a-version': version } }), 'VERSION_NOT_SUPPORTED', version);
@@ -201,7 +201,7 @@ test('a tenant that the card does not name has nothing, in any binding and where
   assert.equal((await rest(rig, 'GET /tasks')).body.totalSize, 1);
 });
 
-test('S4-33 a fault of ours is 500 without a word of what it was; UNAVAILABLE says when to come back', async t => {
+test('a fault of ours is 500 without a word of what it was; UNAVAILABLE says when to come back [S4-33]', async t => {
   const rig = await openRig(t);
   rig.log.facts.last = async () => {
     throw new Error('secret at /srv/db');
@@ -227,7 +227,7 @@ test('a drained stream names the way back, and its end is an error event', async
   assert.equal((error!.json as { error: { status: string } }).error.status, 'UNAVAILABLE');
 });
 
-test('S4-33 whatever is asked, the answer is JSON and never a 500, and nothing changes', async t => {
+test('whatever is asked, the answer is JSON and never a 500, and nothing changes [S4-33]', async t => {
   const rig = await openRig(t);
   const id = await interrupted(rig);
   const before = await rest(rig, 'GET /tasks?includeArtifacts=true');

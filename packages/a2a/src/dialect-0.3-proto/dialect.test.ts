@@ -34,10 +34,10 @@ for (const { about, wire: body, canonical } of golden.sends) {
 }
 
 for (const { about, wire: body, canonical } of golden.sets) {
-  test(`C-21 golden push configuration: ${about}`, () => assert.deepEqual(dialect03Proto.push.decodeCreate(body), canonical));
+  test(`golden push configuration: ${about} [C-21]`, () => assert.deepEqual(dialect03Proto.push.decodeCreate(body), canonical));
 }
 
-test('C-21 a push configuration is shown by its resource name, without its secrets', () => {
+test('a push configuration is shown by its resource name, without its secrets [C-21]', () => {
   const config = {
     id: 'c',
     taskId: 't',
@@ -87,7 +87,7 @@ const message: fc.Arbitrary<Message> = fc.record(
   { requiredKeys: ['messageId', 'role', 'parts'], ...record },
 );
 
-test('S3-29 a message in this notation is read as it was written, and in the JSON of 0.3 as well', () => {
+test('a message in this notation is read as it was written, and in the JSON of 0.3 as well [S3-29]', () => {
   fc.assert(
     fc.property(message, said => {
       const inJson = json.encodeMessage(said);
@@ -99,7 +99,7 @@ test('S3-29 a message in this notation is read as it was written, and in the JSO
   );
 });
 
-test('S4-32 whatever comes is read, or refused by INVALID_PARAMS and never quoted', () => {
+test('whatever comes is read, or refused by INVALID_PARAMS and never quoted [S4-32]', () => {
   const member = fc.constantFrom(
     'message',
     'request',

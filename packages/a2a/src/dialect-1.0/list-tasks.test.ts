@@ -61,7 +61,7 @@ test('a time finer than a millisecond is rounded up, so that "greater or equal" 
   }
 });
 
-test('S4-32 whatever comes is read or refused by INVALID_PARAMS', () => {
+test('whatever comes is read or refused by INVALID_PARAMS [S4-32]', () => {
   const member = fc.constantFrom(
     'contextId',
     'status',

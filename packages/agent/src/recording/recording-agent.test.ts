@@ -33,7 +33,7 @@ async function collect(events: AsyncIterable<AgentEvent>): Promise<AgentEvent[]>
   return all;
 }
 
-test('S0-22 every token has an id of its own, also in a second attempt', async t => {
+test('every token has an id of its own, also in a second attempt [S0-22]', async t => {
   const agent = await createRecordingAgent({ path: await file(t, [{ t: 'ha' }, { t: 'ha' }]), pace: 'burst' });
   const signal = new AbortController().signal;
   const said = [...(await collect(agent.run(turn(signal)))), ...(await collect(agent.run(turn(signal, 2))))];
