@@ -78,7 +78,8 @@ export class ToldTask {
     const { facts, rejected: dropped } = decide(known, item, Date.now());
     if (dropped !== undefined) throw new Error(`dropped: ${dropped}`);
     const aggregate = facts.reduce(evolve, known)!;
-    const record = { v: 1 as const, facts, aggregate, startSeq: this.#newest?.record.startSeq || (this.#newest?.seq ?? 0) };
+    const startSeq = this.#newest?.record.startSeq || (this.#newest?.seq ?? 0);
+    const record = { v: 1 as const, facts, aggregate, startSeq, startStoredAt: 0 };
     const id = `${this.taskId}:${aggregate.generation}:${Math.random()}`;
     const { seq } = await this.#log.facts.append(record, { expected: this.#newest?.seq ?? 0, id });
     this.#newest = { seq, record };

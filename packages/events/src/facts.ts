@@ -184,7 +184,7 @@ export type TaskAggregate = {
   hasHistory?: true;
   /** The newest question: it waits for an answer while the state is input-required. */
   inputRequest?: PendingRequest;
-  /** The newest need of credentials: it waits while the state is auth-required. Counted apart: logs from before it was counted keep the numbers of their questions. */
+  /** The newest need of credentials: it waits while the state is auth-required. */
   authRequest?: PendingRequest;
   /** 1-based; +1 for each message the client adds. */
   turn: number;
@@ -209,8 +209,8 @@ export type FactRecord = {
    * forward. 0 in that record itself.
    */
   startSeq: number;
-  /** When the record at `first` was stored, epoch milliseconds. Absent in logs of before 2026-11-22. */
-  startStoredAt?: number;
+  /** When the record at `startSeq` was stored, epoch milliseconds. */
+  startStoredAt: number;
   /** Facts of earlier records, stored again before retention removes those; `facts` is empty then. */
   copied?: CopiedFacts;
 };

@@ -14,7 +14,8 @@ const agentRecord = {
   inputs: [{ kind: 'text', lane: 'l', tokens: ['x'] }],
 };
 const clientRecord = { v: 1, at: 1, from: 'client', input: { kind: 'cancel' } };
-const factRecord = { v: 1, facts: [{ kind: 'call.started' }], aggregate: { taskId: 't', generation: 1 }, startSeq: 0 };
+const aggregate = { taskId: 't', generation: 1 };
+const factRecord = { v: 1, facts: [{ kind: 'call.started' }], aggregate, startSeq: 0, startStoredAt: 1 };
 const work = { v: 1, taskId: 't', contextId: 'c', turn: 1, profile: 'caipe', message: {} };
 
 test('records come back as they were encoded', () => {
@@ -60,6 +61,7 @@ test('what a reader leans on is there, or the payload is no record', () => {
     { aggregate: null },
     { aggregate: { taskId: 'other' } },
     { startSeq: null },
+    { startStoredAt: undefined },
   ]) {
     assert.equal(decodeFacts(broken(factRecord, patch), 't'), undefined, JSON.stringify(patch));
   }

@@ -65,7 +65,7 @@ export function decodeInput(payload: Uint8Array): InputRecord | undefined {
 
 export function decodeFacts(payload: Uint8Array, taskId: string): FactRecord | undefined {
   const record = parse(payload);
-  if (record?.v !== 1 || !Number.isInteger(record.startSeq)) return undefined;
+  if (record?.v !== 1 || !Number.isInteger(record.startSeq) || !Number.isFinite(record.startStoredAt)) return undefined;
   const { facts, aggregate, copied } = record;
   const fits =
     areFacts(facts) && isObject(aggregate) && aggregate.taskId === taskId && (copied === undefined || areCopied(copied));

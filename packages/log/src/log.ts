@@ -45,8 +45,9 @@ export type TaskIndexEntry = {
   role: Role;
   owner?: Owner;
   state: TaskState;
-  /** As in the task's newest record (`FactRecord`), as is `since`. */
+  /** As in the task's newest record (`FactRecord`); 0 before the first one. */
   startSeq: number;
+  /** As in the task's newest record; absent before the first one. */
   startStoredAt?: number;
   generation: number;
   /** Epoch milliseconds of the state's change. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import type { CopiedFacts, Fact, FactRecord } from '@hopline/events';
+import type { CopiedFacts, Fact } from '@hopline/events';
 import { factRecord } from './contract/log-under-test.ts';
 import type { StoredFacts } from './fact-log.ts';
 import { fromStart, startSeqOf } from './read-task.ts';
@@ -14,7 +14,7 @@ function carriedAt(seq: number, part: number, last: boolean, ...generations: num
   const { aggregate } = factRecord('t', 5, 1);
   return {
     seq,
-    record: { v: 1, facts: [], aggregate: { ...aggregate, foldedSeq: 9 }, startSeq: 1, copied: carried } satisfies FactRecord,
+    record: { ...factRecord('t', 5, 1), facts: [], aggregate: { ...aggregate, foldedSeq: 9 }, copied: carried },
   };
 }
 

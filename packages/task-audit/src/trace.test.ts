@@ -41,7 +41,7 @@ test('what each producer said is counted in code points, and each chunk says whe
       aggregate = evolve(aggregate, fact);
     }
   }
-  await log.facts.append({ v: 1, facts, aggregate: aggregate!, startSeq: 0 }, { expected: 0, id: 'x' });
+  await log.facts.append({ v: 1, facts, aggregate: aggregate!, startSeq: 0, startStoredAt: 0 }, { expected: 0, id: 'x' });
 
   const told = (await traceTask(log, 't'))!;
   assert.deepEqual([told.traces, told.state, told.contextId], [['a'.repeat(32)], 'submitted', 'c']);

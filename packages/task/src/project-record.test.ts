@@ -30,7 +30,13 @@ const status = (generation: number, state: 'TASK_STATE_WORKING' | 'TASK_STATE_CO
 const working = status(2, 'TASK_STATE_WORKING');
 const completed = status(3, 'TASK_STATE_COMPLETED');
 
-const recordOf = (aggregate: TaskAggregate, facts: Fact[]): FactRecord => ({ v: 1, facts, aggregate, startSeq: 0 });
+const recordOf = (aggregate: TaskAggregate, facts: Fact[]): FactRecord => ({
+  v: 1,
+  facts,
+  aggregate,
+  startSeq: 0,
+  startStoredAt: 1,
+});
 const controlOf = (facts: Fact[]): TaskAggregate => facts.reduce(evolve, undefined as TaskAggregate | undefined)!;
 
 test('a record is folded fact by fact, and the view after each is told', () => {

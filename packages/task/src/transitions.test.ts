@@ -184,16 +184,6 @@ test('who asks for credentials again while the task waits for them gives it no m
   assert.ok(story.aggregate.authRequest.at > at);
 });
 
-test('a need of credentials from before it was counted waits on: nothing says when it began', () => {
-  const story = new Scenario()
-    .message('hello')
-    .says(supervisor(), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message });
-  const { authRequest: _authAsked, ...before } = story.aggregate!;
-  story.aggregate = before;
-  story.when({ kind: 'auth-timeout', request: 1 });
-  assert.deepEqual([story.dropped, story.aggregate?.state], [['not waiting'], 'TASK_STATE_AUTH_REQUIRED']);
-});
-
 test('a called agent may need credentials and go on by itself; what else it says of the task is not its business [S3-5 C-14]', () => {
   const story = new Scenario().message('hello').says(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
   story.says(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });

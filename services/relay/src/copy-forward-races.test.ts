@@ -61,7 +61,7 @@ async function until(log: MemoryLog, met: (record: FactRecord) => boolean): Prom
 }
 
 const carriedAfter = (log: MemoryLog, since: number) =>
-  until(log, ({ copied: carried, startStoredAt: carriedAt = 0 }) => carried?.last === true && carriedAt > since);
+  until(log, ({ copied: carried, startStoredAt: carriedAt }) => carried?.last === true && carriedAt > since);
 
 /** Begins a task of several parts that waits for its client, without a relay left. Resolves with `since`. */
 async function waitingTask(log: MemoryLog): Promise<number> {
@@ -71,7 +71,7 @@ async function waitingTask(log: MemoryLog): Promise<number> {
   await agentSays(agent(log, 1), OPENS, ...texts, ASKS);
   await reached(async () => (await log.tasks.get('t'))?.value.state === 'TASK_STATE_INPUT_REQUIRED');
   await relay.stop();
-  return (await log.facts.last('t'))!.record.startStoredAt!;
+  return (await log.facts.last('t'))!.record.startStoredAt;
 }
 
 async function die(own: MemoryLog, relay: Relay): Promise<void> {
@@ -90,7 +90,7 @@ test('a relay that dies after a carry, before the index knows of it, leaves the 
   const { record } = await carriedAfter(log, since);
   await die(own, dead);
   const relay = await relayOn(log.another(), { copyForwardAfterMs: CARRY_AFTER_MS });
-  await carriedAfter(log, record.startStoredAt!);
+  await carriedAfter(log, record.startStoredAt);
   await relay.stop();
 });
 
@@ -138,7 +138,7 @@ test('promise 1: half of a surrogate pair waits for its other half while somethi
   await agentSays(writer, OPENS, { kind: 'text', lane: 'a', tokens: [high] });
   await reached(() => taken.get('text') === 1);
   const { startStoredAt: since } = (await log.facts.last('t'))!.record;
-  await say(log, 'relay', { kind: 'copy-forward', startStoredAt: since! }, `t:copy-forward:${since}`);
+  await say(log, 'relay', { kind: 'copy-forward', startStoredAt: since }, `t:copy-forward:${since}`);
   await say(log, 'relay', { kind: 'timeout', request: 1 }, 't:timeout:1');
   await say(log, 'client', message('m1'), 'said once more, after the duplicate window');
   await reached(() => taken.get('message') === 2);

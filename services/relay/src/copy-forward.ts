@@ -19,7 +19,7 @@ export async function copyForward(
   append: (record: FactRecord) => Promise<number> | undefined,
 ): Promise<TaskStart | 'tooLarge' | 'stopped'> {
   const { aggregate, startSeq, startStoredAt } = newest.record;
-  const before = { startSeq, ...(startStoredAt !== undefined && { startStoredAt }) };
+  const before = { startSeq, startStoredAt };
   let begin = 0;
   try {
     for await (const copied of partsOf(readTask(facts, newest))) {

@@ -53,7 +53,7 @@ export class TaskPipeline {
     this.#context = context;
     this.#aggregate = newest?.record.aggregate;
     this.#newest = newest?.seq ?? 0;
-    this.#begins = newest && { startSeq: startSeqOf(newest), startStoredAt: newest.record.startStoredAt ?? 0 };
+    this.#begins = newest && { startSeq: startSeqOf(newest), startStoredAt: newest.record.startStoredAt };
     this.#lastSeq = this.#aggregate?.foldedSeq ?? 0;
     this.#hop = new TaskHop(taskId);
     this.#admission = new OrdinalDeduplicator(this.#aggregate);

@@ -44,7 +44,7 @@ function factRecord(taskId: string, generation: number, first: number): FactReco
     profile: 'caipe',
   } as const;
   const rest = { turn: 1, messageIds: [], lanes: {}, calls: {}, producers: {}, foldedSeq: generation };
-  return { v: 1, facts: [], aggregate: { ...aggregate, ...rest }, startSeq: first };
+  return { v: 1, facts: [], aggregate: { ...aggregate, ...rest }, startSeq: first, startStoredAt: 1 };
 }
 
 /** All at the same time, under the same kills. */

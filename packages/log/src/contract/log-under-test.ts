@@ -89,6 +89,7 @@ export function factRecord(taskId: string, generation: number, first = 0, text =
       foldedSeq: generation,
     },
     startSeq: first,
+    startStoredAt: 1_790_000_000_001,
   };
 }
 
