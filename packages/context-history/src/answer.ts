@@ -1,4 +1,4 @@
-import type { Artifact, Message, Part } from '@hopline/a2a';
+import { type Artifact, type Message, type Part, textOf } from '@hopline/a2a';
 
 /** Artifacts that hold the whole answer once more (S0-20, C-25). */
 const WHOLE: ReadonlySet<string | undefined> = new Set(['partial_result', 'final_result']);
@@ -30,8 +30,4 @@ function saidIn(artifacts: readonly Artifact[]): string[] {
   const streamed = artifacts.filter(({ name }) => name === STREAMED).map(({ parts }) => textOf(parts));
   const others = artifacts.filter(({ name }) => name !== STREAMED && !BESIDE.test(name ?? '')).map(({ parts }) => textOf(parts));
   return [streamed.join(''), ...others].filter(text => text !== '');
-}
-
-function textOf(parts: readonly Part[]): string {
-  return parts.map(part => part.text ?? '').join('');
 }

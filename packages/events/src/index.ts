@@ -1,4 +1,3 @@
-export { codePoints } from './code-points.ts';
 export type { Cursor } from './cursor.ts';
 export { formatCursor, parseCursor } from './cursor.ts';
 export type {

@@ -1,3 +1,4 @@
+import { cutIndex } from '@hopline/a2a';
 import { type AgentInput, type AgentRecord, ordinalsOf, type Producer, type TextInput, type TraceCarrier } from '@hopline/events';
 import type { InputLog } from './input-log.ts';
 import { requireTaskId } from './names.ts';
@@ -218,9 +219,7 @@ const PIECE_CHARS_MAX = Math.floor(RECORD_INPUT_BYTES_MAX / 4);
 
 function* splitOnCodePoints(text: string, charsMax: number): Generator<string> {
   for (let from = 0; from < text.length; ) {
-    let to = Math.min(text.length, from + charsMax);
-    const last = text.charCodeAt(to - 1);
-    if (to < text.length && last >= 0xd800 && last <= 0xdbff) to -= 1;
+    const to = cutIndex(text, from + charsMax);
     yield text.slice(from, to);
     from = to;
   }

@@ -1,12 +1,5 @@
-import { isTerminal } from '@hopline/a2a';
-import {
-  type AgentRecord,
-  type CopyForwardInput,
-  codePoints,
-  type Fact,
-  type FactRecord,
-  type TaskAggregate,
-} from '@hopline/events';
+import { codePoints, isTerminal } from '@hopline/a2a';
+import type { AgentRecord, CopyForwardInput, Fact, FactRecord, TaskAggregate } from '@hopline/events';
 import { RecordTooLarge, type StoredFacts, type StoredInput, startSeqOf } from '@hopline/log';
 import { type Command, decide, evolve, type RejectionReason } from '@hopline/task';
 import { AppendQueue, type Queued } from './append-queue.ts';
