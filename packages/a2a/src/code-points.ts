@@ -11,7 +11,10 @@ export function codePoints(text: string): number {
   return count;
 }
 
-/** The last place at or before `index` where `text` can be cut without splitting a surrogate pair: half a pair does not survive UTF-8. */
+/**
+ * The last place at or before `index` where `text` can be cut without splitting a surrogate pair: half a pair does not survive
+ * UTF-8.
+ */
 export function cutIndex(text: string, index: number): number {
   if (index >= text.length) return text.length;
   return splitsPair(text, index) ? index - 1 : index;

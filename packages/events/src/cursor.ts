@@ -1,6 +1,6 @@
 /**
- * A position in a task's stream: every event up to and including `generation` was received. `seq` is the log sequence of the record that held it,
- * a hint where to start reading that is never trusted. PROTOCOL.md section 5.
+ * A position in a task's stream: every event up to and including `generation` was received. `seq` is the log sequence of the
+ * record that held it, a hint where to start reading that is never trusted. PROTOCOL.md section 5.
  */
 export type Cursor = { generation: number; seq: number };
 

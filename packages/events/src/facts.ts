@@ -13,8 +13,9 @@ import type { InputSource, LaneArtifact, Owner, Profile } from './inputs.ts';
 import type { Role } from './subjects.ts';
 
 /**
- * Facts: what happened to a task, in the only order that counts, as stored on `a2a.log.<shard>.<taskId>`. A fact with an `event` is visible:
- * every client sees it, and its generation is 1..n, contiguous. Facts without an event are for services. PROTOCOL.md section 4.
+ * Facts: what happened to a task, in the only order that counts, as stored on `a2a.log.<shard>.<taskId>`. A fact with an `event`
+ * is visible: every client sees it, and its generation is 1..n, contiguous. Facts without an event are for services. PROTOCOL.md
+ * section 4.
  */
 
 /** Provenance of a chunk that the coalescer made. */
@@ -26,7 +27,10 @@ export type ChunkProvenance = {
   count: number;
   /** Ordinal of the last token that ends in the chunk; the source counts ordinals per attempt. */
   n: number;
-  /** UTF-16 units of token n+1 that left with this chunk: the token was too large for one chunk, or a surrogate pair was kept whole. */
+  /**
+   * UTF-16 units of token n+1 that left with this chunk: the token was too large for one chunk, or a surrogate pair was kept
+   * whole.
+   */
   splitOffset?: number;
   /** Why the chunk left the coalescer: `FlushReason` of packages/coalesce. */
   reason: string;
@@ -149,8 +153,8 @@ export type LaneState = {
   producer: string;
   attempt: number;
   /**
-   * `declared`: no chunk yet. `replacing`: the next chunk replaces what an earlier opening showed. `open`: the next chunk appends.
-   * `closed`: no chunk follows.
+   * `declared`: no chunk yet. `replacing`: the next chunk replaces what an earlier opening showed. `open`: the next chunk
+   * appends. `closed`: no chunk follows.
    */
   phase: 'declared' | 'replacing' | 'open' | 'closed';
   /** Absent once the lane is closed. */
@@ -163,7 +167,10 @@ export type LaneState = {
 
 export type CallState = { agent: string; state?: TerminalState | InterruptedState };
 
-/** A request for input or credentials: its number among the requests of its kind in the task, 1-based, and since when the task waits, epoch milliseconds. */
+/**
+ * A request for input or credentials: its number among the requests of its kind in the task, 1-based, and since when the task
+ * waits, epoch milliseconds.
+ */
 export type PendingRequest = { n: number; at: number };
 
 /** Newest attempt of a producer, and the ordinal up to which all of its inputs are folded. Inputs other than text advance it. */
@@ -202,14 +209,17 @@ export type TaskAggregate = {
   foldedSeq: number;
 };
 
-/** One message on the log subject: the facts of one or more decisions, stored together or not at all, and the aggregate after them. */
+/**
+ * One message on the log subject: the facts of one or more decisions, stored together or not at all, and the aggregate after
+ * them.
+ */
 export type FactRecord = {
   v: 1;
   facts: Fact[];
   aggregate: TaskAggregate;
   /**
-   * Log sequence of the record with which the task begins: its first record, or the first part of its newest copy. 0 in the first record itself.
-   * A reader that starts there takes 12 ms instead of 150 ms in a million messages.
+   * Log sequence of the record with which the task begins: its first record, or the first part of its newest copy. 0 in the first
+   * record itself. A reader that starts there takes 12 ms instead of 150 ms in a million messages.
    */
   startSeq: number;
   /** When the record at `startSeq` was stored, epoch milliseconds. */
@@ -218,5 +228,8 @@ export type FactRecord = {
   copied?: CopiedFacts;
 };
 
-/** Part 1, 2, … of all facts of a task so far, unchanged, for readers that begin here. Readers that have them already skip the part. */
+/**
+ * Part 1, 2, … of all facts of a task so far, unchanged, for readers that begin here. Readers that have them already skip the
+ * part.
+ */
 export type CopiedFacts = { part: number; last: boolean; facts: Fact[] };

@@ -2,18 +2,22 @@ import type { InterruptedState, Message, Metadata, Part, TaskState, TerminalStat
 import type { Role } from './subjects.ts';
 
 /**
- * Inputs: requests of clients and output of agents, as stored on `a2a.raw.<shard>.<taskId>`. The relay decides on them and stores facts;
- * clients only ever see facts. PROTOCOL.md section 3.
+ * Inputs: requests of clients and output of agents, as stored on `a2a.raw.<shard>.<taskId>`. The relay decides on them and stores
+ * facts; clients only ever see facts. PROTOCOL.md section 3.
  */
 
 /**
- * How the supervisor shows the work of its agents. `transparent`: the agents' own events pass; Hopline adds ids, coalescing and hops only.
- * `aion`: they pass too, but streamed text is the transitory artifact `aion:stream-delta`, and the final message is what stays.
+ * How the supervisor shows the work of its agents. `transparent`: the agents' own events pass; Hopline adds ids, coalescing and
+ * hops only. `aion`: they pass too, but streamed text is the transitory artifact `aion:stream-delta`, and the final message is
+ * what stays.
  */
 export const PROFILES = ['caipe', 'transparent', 'aion'] as const;
 export type Profile = (typeof PROFILES)[number];
 
-/** The owner of a task: tenant and subject that authentication found in the request that created it. Both are absent where authentication is off. */
+/**
+ * The owner of a task: tenant and subject that authentication found in the request that created it. Both are absent where
+ * authentication is off.
+ */
 export type Owner = { tenant?: string; subject?: string };
 
 /** Without authentication there is no owner; tasks created so belong to all unauthenticated callers. */
@@ -43,8 +47,8 @@ export type CancelInput = { kind: 'cancel'; metadata?: Metadata };
 export type ClientInput = MessageInput | CancelInput;
 
 /**
- * The task has waited too long for an answer (`timeout`) or for credentials (`auth-timeout`). The relay appends it to the inputs, because their order
- * decides: an answer that was stored earlier wins, even if no relay has folded it yet.
+ * The task has waited too long for an answer (`timeout`) or for credentials (`auth-timeout`). The relay appends it to the inputs,
+ * because their order decides: an answer that was stored earlier wins, even if no relay has folded it yet.
  */
 export type TimeoutInput = {
   kind: 'timeout' | 'auth-timeout';
@@ -53,8 +57,8 @@ export type TimeoutInput = {
 };
 
 /**
- * The first facts of an open task are about to expire: the relay has to store them again. `startStoredAt` names the start that expires
- * (`FactRecord.startStoredAt`); once that start was copied forward there is nothing to do.
+ * The first facts of an open task are about to expire: the relay has to store them again. `startStoredAt` names the start that
+ * expires (`FactRecord.startStoredAt`); once that start was copied forward there is nothing to do.
  */
 export type CopyForwardInput = { kind: 'copy-forward'; startStoredAt: number };
 
@@ -82,8 +86,9 @@ export type InputSource = {
 };
 
 /**
- * Opens a lane: a run of text that becomes one artifact. Lane names are unique in a task; only the producer that opened a lane writes to it.
- * Opening it again (a new attempt, or a snapshot that replaces) makes the next chunk replace what was streamed (`append:false`, C-5).
+ * Opens a lane: a run of text that becomes one artifact. Lane names are unique in a task; only the producer that opened a lane
+ * writes to it. Opening it again (a new attempt, or a snapshot that replaces) makes the next chunk replace what was streamed
+ * (`append:false`, C-5).
  */
 export type OpenInput = { kind: 'open'; lane: string; artifact: LaneArtifact; source?: InputSource };
 
@@ -102,8 +107,8 @@ export type TextInput = {
 export type CloseInput = { kind: 'close'; lane: string };
 
 /**
- * A whole artifact in one event (a notice, a file, data), or non-text parts for an open lane. The relay never holds it, and flushes the held text of
- * the task first. `append:false` on an open lane replaces its content; `last:true` closes the lane.
+ * A whole artifact in one event (a notice, a file, data), or non-text parts for an open lane. The relay never holds it, and
+ * flushes the held text of the task first. `append:false` on an open lane replaces its content; `last:true` closes the lane.
  */
 export type ArtifactInput = {
   kind: 'artifact';
@@ -150,21 +155,24 @@ export type EndedInput = {
   /** Why the call failed, for people. Never contains message content. */
   reason?: string;
   retryable?: boolean;
-  /** State the adapter needs in its next turn (ids of the remote task or context). Opaque to all other readers, never shown to clients. */
+  /**
+   * State the adapter needs in its next turn (ids of the remote task or context). Opaque to all other readers, never shown to
+   * clients.
+   */
   resume?: unknown;
 };
 
 /**
- * State the root producer must find again after a crash, such as a step of its model. Opaque to all other readers, never shown to clients.
- * Stored before any action that follows from it, so that nothing is decided twice.
+ * State the root producer must find again after a crash, such as a step of its model. Opaque to all other readers, never shown to
+ * clients. Stored before any action that follows from it, so that nothing is decided twice.
  */
 export type StepInput = { kind: 'step'; step: string; payload: unknown };
 
 export type AgentInput = OpenInput | TextInput | CloseInput | ArtifactInput | StatusInput | CallInput | EndedInput | StepInput;
 
 /**
- * A source of inputs on a task. Ordinals are contiguous per producer, turn and attempt; inputs of an earlier turn or attempt, and ordinals that were
- * seen before, are rejected.
+ * A source of inputs on a task. Ordinals are contiguous per producer, turn and attempt; inputs of an earlier turn or attempt, and
+ * ordinals that were seen before, are rejected.
  */
 export type Producer = {
   /** `supervisor`, or the call id. Unique in the task. */

@@ -1,6 +1,6 @@
 /**
- * Subjects and headers of the log. One subject per task, never per event; `<shard>` lets the streams be split over Raft groups later without renaming
- * a subject. PROTOCOL.md section 2.
+ * Subjects and headers of the log. One subject per task, never per event; `<shard>` lets the streams be split over Raft groups
+ * later without renaming a subject. PROTOCOL.md section 2.
  */
 export const RAW_PREFIX = 'a2a.raw';
 export const LOG_PREFIX = 'a2a.log';
@@ -71,5 +71,7 @@ export function isRole(role: string): role is Role {
   return role === 'supervisor' || (role.startsWith('agent.') && isAgentName(role.slice('agent.'.length)));
 }
 
-/** W3C trace context of the span that created a message. It travels in the message's headers and is never rewritten on the way. */
+/**
+ * W3C trace context of the span that created a message. It travels in the message's headers and is never rewritten on the way.
+ */
 export type TraceCarrier = { traceparent?: string; tracestate?: string };

@@ -18,11 +18,12 @@ export async function followTask(facts: FactLog, newest: StoredFacts, signal: Ab
 }
 
 /**
- * Makes facts that were copied forward (PROTOCOL.md 4.3) look as if they were stored for the first time. The records of a task are read in two phases:
+ * Makes facts that were copied forward (PROTOCOL.md 4.3) look as if they were stored for the first time. The records of a task
+ * are read in two phases:
  * - the copied run: parts that the read begins with, up to the last part. Each one yields its copied facts as its own facts.
- * - plain records: everything after it. Later copies repeat facts that were yielded before, so they pass unchanged, with `facts` empty.
- * A read that begins with a plain record has no copied run. A plain record within the run ends it: the relay died before the last part,
- * and no `startSeq` names the parts it left.
+ * - plain records: everything after it. Later copies repeat facts that were yielded before, so they pass unchanged, with `facts`
+ *   empty. A read that begins with a plain record has no copied run. A plain record within the run ends it: the relay died before
+ *   the last part, and no `startSeq` names the parts it left.
  */
 export async function* fromStart(records: AsyncIterable<StoredFacts>): AsyncGenerator<StoredFacts, void> {
   let phase: 'copied run' | 'plain records' = 'copied run';
@@ -41,8 +42,8 @@ export async function* fromStart(records: AsyncIterable<StoredFacts>): AsyncGene
 }
 
 /**
- * Every copied part stores the aggregate after the newest fact. Only the last part keeps it: a reader that waits for a generation or a raw sequence
- * must have received the facts up to there.
+ * Every copied part stores the aggregate after the newest fact. Only the last part keeps it: a reader that waits for a generation
+ * or a raw sequence must have received the facts up to there.
  */
 function expand(stored: StoredFacts, { facts, last }: CopiedFacts, generation: number): StoredFacts {
   const { copied: _copied, ...record } = stored.record;

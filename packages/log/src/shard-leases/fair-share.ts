@@ -5,8 +5,9 @@ export type Leases = { shards: number; live: ReadonlySet<string>; owners: Readon
 export type SharePlan = { take: number[]; release: number[] };
 
 /**
- * Fair share without a coordinator: no process holds more than ceil(shards / live processes). A process that holds more releases the excess, a process
- * that holds less takes free shards. Two processes may want the same free shard: the lease's revision lets one of them have it.
+ * Fair share without a coordinator: no process holds more than ceil(shards / live processes). A process that holds more releases
+ * the excess, a process that holds less takes free shards. Two processes may want the same free shard: the lease's revision lets
+ * one of them have it.
  */
 export function planShare(leases: Leases, instance: string): SharePlan {
   const own: number[] = [];

@@ -2,7 +2,10 @@ import type { Change } from '../key-value.ts';
 import type { LeaseValue } from '../log.ts';
 import type { Leases } from './fair-share.ts';
 
-/** Key prefixes of one service: `<member>.<instance>` is a heartbeat, `<shard>.<number>` names the owner of a shard. No two services share a prefix. */
+/**
+ * Key prefixes of one service: `<member>.<instance>` is a heartbeat, `<shard>.<number>` names the owner of a shard. No two
+ * services share a prefix.
+ */
 export type LeaseKeys = { readonly member: string; readonly shard: string };
 
 export const memberKey = (keys: LeaseKeys, instance: string): string => `${keys.member}.${instance}`;
@@ -11,8 +14,8 @@ export const shardKey = (keys: LeaseKeys, shard: number): string => `${keys.shar
 type SeenEntry = { value: LeaseValue; revision: number; changedAtMs: number };
 
 /**
- * The lease bucket as this process sees it. Another process is live while its heartbeat keeps changing, measured with the observer's monotonic clock:
- * clocks of two machines are never compared, and nothing depends on the server's expiry timer.
+ * The lease bucket as this process sees it. Another process is live while its heartbeat keeps changing, measured with the
+ * observer's monotonic clock: clocks of two machines are never compared, and nothing depends on the server's expiry timer.
  */
 export class LeaseView {
   readonly #entries = new Map<string, SeenEntry>();

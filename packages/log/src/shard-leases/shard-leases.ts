@@ -8,7 +8,10 @@ import { type LeaseKeys, LeaseView, memberKey, shardKey } from './lease-view.ts'
 
 /** Milliseconds between two heartbeats of a process. */
 export const HEARTBEAT_INTERVAL_MS = 300;
-/** A process without a heartbeat for this long counts as dead, milliseconds. After a SIGKILL its shards stand still for at most this and one heartbeat. */
+/**
+ * A process without a heartbeat for this long counts as dead, milliseconds. After a SIGKILL its shards stand still for at most
+ * this and one heartbeat.
+ */
 export const LEASE_MS = 1_500;
 
 export type LeaseOptions = {
@@ -30,8 +33,8 @@ export type LeaseOptions = {
 };
 
 /**
- * Assigns shards to processes. Leases are a hint for efficiency: two owners of a shard do no harm, because the log accepts the writes of one only.
- * Order: a shard is stopped before its lease is released, and started after its lease is held.
+ * Assigns shards to processes. Leases are a hint for efficiency: two owners of a shard do no harm, because the log accepts the
+ * writes of one only. Order: a shard is stopped before its lease is released, and started after its lease is held.
  */
 export class ShardLeases {
   readonly #options: LeaseOptions;
@@ -66,7 +69,9 @@ export class ShardLeases {
     this.#running = this.#loop();
   }
 
-  /** Releases all shards one after the other, then deletes the heartbeat, so that other processes need not wait until it is stale. */
+  /**
+   * Releases all shards one after the other, then deletes the heartbeat, so that other processes need not wait until it is stale.
+   */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
@@ -75,8 +80,9 @@ export class ShardLeases {
   }
 
   /**
-   * Stops a shard that failed in this process (a conflict, or the log was unavailable) and starts it again from its checkpoint if the lease is still held.
-   * Retries until the log answers. The heartbeat resumes with the connection, so no other process would take over a shard that stays stopped here.
+   * Stops a shard that failed in this process (a conflict, or the log was unavailable) and starts it again from its checkpoint if
+   * the lease is still held. Retries until the log answers. The heartbeat resumes with the connection, so no other process would
+   * take over a shard that stays stopped here.
    */
   async restart(shard: number): Promise<void> {
     const tenure = this.#held.get(shard);
@@ -91,7 +97,10 @@ export class ShardLeases {
     else this.#held.delete(shard);
   }
 
-  /** Reads the lease after another process has worked on the shard, and stops the shard if the lease is lost: the view may lag behind. */
+  /**
+   * Reads the lease after another process has worked on the shard, and stops the shard if the lease is lost: the view may lag
+   * behind.
+   */
   async confirm(shard: number): Promise<void> {
     const { store, keys, instance, stopShard } = this.#options;
     const entry = await store.get(shardKey(keys, shard));
