@@ -103,7 +103,7 @@ export class JetStreamFacts implements FactLog {
       read: from => this.#read(taskId, from),
       tail: async () => {
         const tail = await jsm.direct.getMessage(FACTS_STREAM, { last_by_subj: logSubject(taskId, this.#shards) });
-        return tail ? { seq: tail.seq, first: decodeFacts(tail.data, taskId)?.startSeq ?? 0 } : undefined;
+        return tail ? { seq: tail.seq, startSeq: decodeFacts(tail.data, taskId)?.startSeq ?? 0 } : undefined;
       },
       subscribe: async (onLive, onReconnect) => {
         const subscription = this.#connection.subscribe(liveSubject(taskId, this.#shards), msg => {

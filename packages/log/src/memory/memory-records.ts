@@ -116,7 +116,7 @@ export class MemoryFacts implements FactLog {
       read: from => this.#read(taskId, from),
       tail: async () => {
         const stored = this.#stream.last(taskId);
-        return stored && { seq: stored.seq, first: decode<FactRecord>(stored)?.startSeq ?? 0 };
+        return stored && { seq: stored.seq, startSeq: decode<FactRecord>(stored)?.startSeq ?? 0 };
       },
       subscribe: async (onLive, onReconnect) => {
         const unlisten = this.#stream.listen((stored, last) => {
