@@ -119,7 +119,7 @@ describe('events of the log', () => {
       message: { messageId: 'm', role: 'ROLE_USER', parts: [] },
     };
     await own.work.request('agent.uncounted', work, { id: 'uncounted' });
-    await jsm.streams.delete(`KV_${BUCKETS.handBacks}`);
+    await jsm.streams.delete(`KV_${BUCKETS.requeues}`);
     const abort = new AbortController();
     const jobs: [number, boolean][] = [];
     const taking = own.work.take('agent.uncounted', { slots: 1, signal: abort.signal }, async ({ attempt, exhausted }) => {
