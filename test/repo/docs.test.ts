@@ -47,6 +47,15 @@ test('every guarantee and every failure names its test', () => {
   }
 });
 
+test('ARCHITECTURE.md has a line for every package and service', () => {
+  const text = read('ARCHITECTURE.md');
+  const folders = projectFiles().filter(file => /^(packages|services)\/[^/]+\/package\.json$/.test(file));
+  assert.ok(folders.length > 5);
+  for (const [, name] of folders.map(file => file.split('/'))) {
+    assert.ok(text.includes(`/${name}\``) || text.includes(`\`${name}\``), `ARCHITECTURE.md has no line for ${name}`);
+  }
+});
+
 /** Anchors as GitHub makes them from headings, and explicit ones. */
 function anchorsOf(markdown: string): string[] {
   const headings = [...markdown.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading]) =>
