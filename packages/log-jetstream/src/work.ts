@@ -85,7 +85,7 @@ export class JetStreamWork implements WorkQueue {
       }
       ended.removeEventListener('abort', onEnd);
       await inbox.close();
-      // Items sent while the pull was being cancelled: requeued if the worker stops, run otherwise.
+      // Items sent while the pull was being canceled: requeued if the worker stops, run otherwise.
       for (const msg of arrived) await run(msg);
       if (ended.aborted) return;
       failures += 1;

@@ -31,7 +31,7 @@ export function webhookUrlProblem(text: string, rules?: WebhookRules): string | 
 }
 
 /**
- * Host of a URL without the brackets of IPv6. The URL parser has normalised it: `127.1`, `2130706433` and `0x7f.1` are
+ * Host of a URL without the brackets of IPv6. The URL parser has normalized it: `127.1`, `2130706433` and `0x7f.1` are
  * `127.0.0.1` here.
  */
 export function hostOf(hostname: string): string {
