@@ -1,9 +1,10 @@
 /**
  * Where text may be cut:
  * - never inside a surrogate pair, because half a pair does not survive UTF-8;
- * - not inside a grapheme cluster, as far as the text at hand shows it. A hand-written subset of UAX #29 (marks, joiners,
- *   variation selectors, skin tones, tags, Hangul jamo, flags, CRLF), not Intl.Segmenter: the same text must be cut in the same
- *   places on every ICU version, and every flush checks the end of a chunk.
+ * - not inside a grapheme cluster, as far as the text at hand shows it.
+ *
+ * A hand-written subset of UAX #29 (marks, joiners, variation selectors, skin tones, tags, Hangul jamo, flags, CRLF) instead of
+ * Intl.Segmenter: the same text must be cut in the same places on every ICU version, and every flush checks the end of a chunk.
  */
 
 const ZERO_WIDTH_JOINER = 0x200d;

@@ -148,7 +148,7 @@ export function eventOf(fact: VisibleFact): StreamResponse {
   return fact.event;
 }
 
-/** The decider's state of a lane. A closed lane keeps its producer and attempt only, so that late text is rejected. */
+/** The decider's state of a lane. A closed lane keeps its producer, so that late text is rejected, but not its artifact. */
 export type LaneState = {
   producer: string;
   attempt: number;

@@ -30,15 +30,15 @@ export type MessageInput = {
   kind: 'message';
   message: Message;
   contextId: string;
-  /** The role that works on the task. Only read when the task is created, as are the members below `metadata`. */
+  /** The role that works on the task. Only read when the task is created. */
   role: Role;
   /** Only read when the task is created. */
   profile: Profile;
   /** Request-level metadata, unchanged but for the reserved keys, which are removed. */
   metadata?: Metadata;
-  /** Absent where authentication is off. */
+  /** Only read when the task is created. Absent where authentication is off. */
   owner?: Owner;
-  /** Earlier tasks of the same owner in this context, oldest first. */
+  /** Earlier tasks of the same owner in this context, oldest first. Only read when the task is created. */
   earlierTasks?: string[];
 };
 

@@ -22,8 +22,10 @@ export async function followTask(facts: FactLog, newest: StoredFacts, signal: Ab
  * are read in two phases:
  * - the copied run: parts that the read begins with, up to the last part. Each one yields its copied facts as its own facts.
  * - plain records: everything after it. Later copies repeat facts that were yielded before, so they pass unchanged, with `facts`
- *   empty. A read that begins with a plain record has no copied run. A plain record within the run ends it: the relay died before
- *   the last part, and no `startSeq` names the parts it left.
+ *   empty.
+ *
+ * A read that begins with a plain record has no copied run. A plain record within the run ends it: the relay died before the last
+ * part, and no `startSeq` names the parts it left.
  */
 export async function* fromStart(records: AsyncIterable<StoredFacts>): AsyncGenerator<StoredFacts, void> {
   let phase: 'copied run' | 'plain records' = 'copied run';

@@ -12,9 +12,10 @@ export interface WorkQueue {
    * - it rejects: the item is delivered again, as a new attempt, after a bounded wait with jitter;
    * - it rejects with Requeued: the item is delivered again at once, and this delivery does not count as an attempt, up to
    *   `requeuesMax` times;
-   * - it rejects with Superseded: the item is neither acknowledged nor requeued. The item is kept alive while its handler runs.
-   *   If it is delivered to the same process again (its keep-alives were lost), the running handler continues and no second one
-   *   starts. The item of a dead process is delivered again after ackWaitMs.
+   * - it rejects with Superseded: the item is neither acknowledged nor requeued.
+   *
+   * The item is kept alive while its handler runs. If it is delivered to the same process again (its keep-alives were lost), the
+   * running handler continues and no second one starts. The item of a dead process is delivered again after ackWaitMs.
    */
   take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void>;
 }

@@ -19,7 +19,7 @@ const ACK_TIMEOUT_MS = 250;
 const SUBJECTS = { inputs: rawSubject, facts: logSubject };
 const STREAMS = { inputs: INPUTS_STREAM, facts: FACTS_STREAM };
 
-/** The log under test reaches the server through a proxy that loses what it is told to; hands that arrange things have a connection of their own. */
+/** The log under test connects through a proxy that drops selected messages; fault injection uses a separate connection. */
 async function open({ tailCheckMs }: { tailCheckMs: number }): Promise<LogUnderTest> {
   const server = await startNats();
   const proxy = await startNatsProxy(server.port);
