@@ -6,10 +6,10 @@ import { supervisorConfig } from '../../services/supervisor/src/config.ts';
 
 const INTRO = `# Settings
 
-Every service reads its settings from the environment, once, and refuses to start with all that is wrong in one message. Made from the
-services' \`config.ts\`; \`node test/repo/write-settings.ts\` writes it anew, and a test compares.
+Every service reads its settings from the environment once, at start, and reports all invalid ones in one message. This file is generated
+from each service's \`config.ts\` by \`node test/repo/write-settings.ts\`; a test fails if it is out of date.
 
-The standard \`OTEL_*\` names work as usual; without \`OTEL_EXPORTER_OTLP_ENDPOINT\` no trace is made. \`npm start\` has a few of its own:
+The standard \`OTEL_*\` variables apply; without \`OTEL_EXPORTER_OTLP_ENDPOINT\` no traces are exported. \`npm start\` has options of its own:
 \`npm start -- --help\`.
 `;
 
