@@ -11,7 +11,7 @@ const TEXT = /\.(?:ts|mjs|md|py|html|ya?ml)$|(?:^|\/)package\.json$|^test\/repo\
 const UNREAD: readonly RegExp[] = [
   /^test\/repo\/retired-words/,
   /^docs\/contract\.md$/,
-  /^infra\/SETTINGS\.md$/,
+  /^(?:infra\/SETTINGS|docs\/reference\/(?:settings|cli|metrics))\.md$/,
   /^packages\/a2a-grpc\/src\/descriptors\.ts$/,
   /^pnpm-lock\.yaml$/,
 ];
