@@ -30,6 +30,7 @@ test('retired words are found in identifiers and prose, and not inside other wor
   assert.deepEqual(wordsIn('HOPLINE_CARRY_AFTER_MS, hopline_hand_backs, BEAT_MS'), ['carry', 'hand back', 'beat']);
   assert.deepEqual(wordsIn('// Nobody waits for ever. Who asks is served.'), ['nobody', 'for ever', 'Who …']);
   assert.deepEqual(wordsIn('class HeldTokens extends TaskControl {}'), ['TaskControl', 'HeldTokens']);
+  assert.deepEqual(wordsIn('const pile: Pile = new Pulse(hop); // Around 5 ms: Place it here'), ['Pile', 'Pulse']);
   assert.deepEqual(wordsIn('heartbeat indoor essay intelligence carrier; stored whole or not at all; there is none'), []);
   assert.deepEqual(wordsIn('Who is the owner of a task?'), []);
 });

@@ -26,6 +26,14 @@ const name = (old: string, use: string): RetiredWord => ({
   use,
 });
 
+/** A type whose name is an ordinary word of prose: matched where code declares or uses a type. */
+const typeName = (old: string, use: string): RetiredWord => ({
+  word: old,
+  pattern: new RegExp(`(?:\\b(?:type|class|interface|new|extends|implements|as)\\s+|[:<|&]\\s*)${old}\\b(?!\\s+[a-z0-9])`),
+  verbatim: true,
+  use,
+});
+
 export const RETIRED_WORDS: readonly RetiredWord[] = [
   words('door', 'doors?', 'server, a2a-server, binding'),
   words('say', 'says?|said|saying|(?:un)?sayable', 'append (log), publish, send, state; the noun: text, payload, message'),
@@ -65,10 +73,15 @@ export const RETIRED_WORDS: readonly RetiredWord[] = [
   name('lendTheKit', 'linkAgentKit'),
   name('enterConversation', 'joinContext'),
   name('readConversation', 'readContextHistory'),
-  name('Around', 'the noun it holds'),
-  name('Backwards', 'the noun it holds'),
-  name('Pile', 'PendingDelay'),
-  name('Pulse', 'TurnMetrics'),
+  typeName('Admission', 'OrdinalDeduplicator (relay), ResolvedMessage (server)'),
+  typeName('Around', 'the noun it holds'),
+  typeName('Backwards', 'HistoryBuilder'),
+  typeName('Earlier', 'PriorAttempts'),
+  typeName('Left', 'the noun it holds'),
+  typeName('Pile', 'PendingDelay'),
+  typeName('Place', 'the noun it holds'),
+  typeName('Pulse', 'TurnMetrics'),
+  typeName('Seen', 'the noun it holds'),
   // Packages.
   name('packages/auth', 'packages/endpoint'),
   name('packages/audit', 'packages/task-audit'),
