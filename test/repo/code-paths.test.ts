@@ -50,8 +50,8 @@ for (const path of [TOKEN_PATH, MESSAGE_PATH]) {
 }
 
 test('an import from a package is followed through its index, and files without an import are reported', () => {
-  const [relay, decide, sse] = ['services/relay/src/task-pipeline.ts', 'packages/task/src/decide.ts', 'packages/a2a/src/sse.ts'];
-  assert.deepEqual(missing({ file: relay, does: '' }, { file: decide, does: '' }), []);
-  assert.deepEqual(missing({ file: relay, does: '' }, { file: sse, does: '' }), [`${relay} -> ${sse}`]);
-  assert.equal(missing({ file: relay, does: '' }, { file: decide, does: '', over: 'a2a.raw' }).length, 1);
+  const [shard, inputLog, sse] = ['services/relay/src/shard.ts', 'packages/log/src/input-log.ts', 'packages/a2a/src/sse.ts'];
+  assert.deepEqual(missing({ file: shard, does: '' }, { file: inputLog, does: '' }), []);
+  assert.deepEqual(missing({ file: shard, does: '' }, { file: sse, does: '' }), [`${shard} -> ${sse}`]);
+  assert.equal(missing({ file: shard, does: '' }, { file: inputLog, does: '', over: 'a2a.raw' }).length, 1);
 });
