@@ -79,7 +79,7 @@ test('artifacts of an agent are parts of its answer, and a final message that re
   const log = createMemoryLog();
   const own = { role: 'agent.echo', profile: 'transparent' } as const;
   const plain = await LoggedTask.begin(log, 't1', { text: 'a', ...own });
-  await plain.artifact('response', 'said');
+  await plain.artifact('response', 'text');
   await plain.artifact('progress', '50 %');
   await plain.artifact('table', 'a,b');
   await plain.end('COMPLETED', 'a,b');
@@ -93,7 +93,7 @@ test('artifacts of an agent are parts of its answer, and a final message that re
   const { newest } = await LoggedTask.begin(log, 't5', { text: 'x', ...own, earlierTasks: ['t1', 't2', 't3', 't4'] });
   assert.deepEqual(brief(await readContextHistory(log, newest, 1)), [
     'user: a',
-    'agent: said | a,b',
+    'agent: text | a,b',
     'user: b',
     'agent: 42',
     'user: c',

@@ -22,7 +22,7 @@ export type WorkCall = {
   /** Call id: producer id of the agent's inputs, and the key that pairs the start of a call with its end. */
   id: string;
   /**
-   * The artifact that carries the agent's answer text to the client. Absent where the agent's own artifacts pass (profile
+   * The artifact of the agent's answer text. Absent where the agent's own artifacts pass (profile
    * `transparent`).
    */
   answer?: LaneArtifact;

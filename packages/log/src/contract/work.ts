@@ -136,7 +136,7 @@ export const workCases: Case[] = [
     name: 'a role or task id that is not a subject token throws TypeError',
     async run({ log }) {
       const signal = AbortSignal.abort();
-      for (const role of ['agent.', 'agent.A', 'agent.a.b', 'nobody'] as Role[]) {
+      for (const role of ['agent.', 'agent.A', 'agent.a.b', 'unknown'] as Role[]) {
         await assert.rejects(log.work.request(role, workItem(newTask()), { id: 'x' }), TypeError);
         await assert.rejects(
           log.work.take(role, { slots: 1, signal }, async () => {}),
