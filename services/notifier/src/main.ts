@@ -35,7 +35,7 @@ await runService({
       metrics: telemetry.metrics,
       logger,
       leaseMs: settings.HOPLINE_LEASE_MS,
-      beatMs: settings.HOPLINE_LEASE_HEARTBEAT_MS,
+      heartbeatMs: settings.HOPLINE_LEASE_HEARTBEAT_MS,
     });
     return {
       checks: [{ name: 'log', check: () => log.check() }],

@@ -27,7 +27,7 @@ const notifierOn = (log: MemoryLog, { allow = '127.0.0.1', lanesMax = 100, retry
     metrics,
     logger,
     leaseMs: 200,
-    beatMs: 20,
+    heartbeatMs: 20,
   });
 
 type Got = { path: string; generation: number; body: string };

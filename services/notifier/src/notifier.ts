@@ -20,7 +20,7 @@ export type NotifierDeps = {
   metrics: HopMetrics;
   logger: Logger;
   leaseMs?: number;
-  beatMs?: number;
+  heartbeatMs?: number;
   /** Whom webhooks' certificates may be of; without it the authorities that Node trusts. */
   trust?: Trust;
   /** For tests: another name server. */
@@ -94,7 +94,7 @@ function leasesOf(deps: NotifierDeps, configs: OwnedConfigs, lanes: Lanes): Shar
     keys: { member: 'notifier', shard: 'notifier-shard' },
     shards: log.shards,
     instance: `${deps.instance}-${randomUUID().slice(0, 8)}`,
-    heartbeatMs: deps.beatMs ?? HEARTBEAT_INTERVAL_MS,
+    heartbeatMs: deps.heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
     startShard: shard => {

@@ -23,7 +23,7 @@ function relayOn(
   };
   const metrics = new Proxy({}, { get: () => ({ add, recordMs() {} }) }) as HopMetrics;
   const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 262_144 };
-  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, beatMs: 30, copyForwardAfterMs });
+  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, heartbeatMs: 30, copyForwardAfterMs });
 }
 
 async function say(log: MemoryLog, from: 'client' | 'relay', input: ClientInput | RelayInput, id: string): Promise<void> {

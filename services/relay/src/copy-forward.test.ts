@@ -14,7 +14,7 @@ const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal'
 
 function relayOn(log: MemoryLog, copyForwardAfterMs?: number): Promise<Relay> {
   const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 262_144 };
-  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, beatMs: 30, copyForwardAfterMs });
+  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, heartbeatMs: 30, copyForwardAfterMs });
 }
 
 async function message(log: MemoryLog, messageId: string): Promise<void> {

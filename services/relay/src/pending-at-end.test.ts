@@ -51,7 +51,7 @@ for (const when of ['before', 'after'] as const) {
       metrics,
       logger,
       leaseMs: 120,
-      beatMs: 30,
+      heartbeatMs: 30,
     });
     const writer = await begun(log);
     if (when === 'before') {

@@ -14,7 +14,7 @@ const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal'
 const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
 
 const relayOn = (log: MemoryLog, settings = coalesce): Promise<Relay> =>
-  createRelay({ log, instance: 'relay', coalesce: settings, metrics, logger, leaseMs: 120, beatMs: 30 });
+  createRelay({ log, instance: 'relay', coalesce: settings, metrics, logger, leaseMs: 120, heartbeatMs: 30 });
 
 async function ask(log: MemoryLog, taskId: string): Promise<void> {
   const message = { messageId: `${taskId}-m`, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
@@ -261,7 +261,7 @@ test('a message that makes a first record larger than the log takes is dropped a
     {},
     { get: (_target, name) => (name === 'inputsDropped' ? inputsDropped : { add() {}, recordMs() {} }) },
   );
-  const options = { instance: 'relay', coalesce, metrics: counting as HopMetrics, logger, leaseMs: 120, beatMs: 30 };
+  const options = { instance: 'relay', coalesce, metrics: counting as HopMetrics, logger, leaseMs: 120, heartbeatMs: 30 };
   const relay = await createRelay({ log: log.another(), ...options });
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x'.repeat(3_700) }] };
   const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;

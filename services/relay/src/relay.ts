@@ -17,7 +17,7 @@ export type RelayDeps = {
   metrics: HopMetrics;
   logger: Logger;
   leaseMs?: number;
-  beatMs?: number;
+  heartbeatMs?: number;
   /** How long a task may wait for its client's answer, milliseconds; absent: for ever. */
   inputTimeoutMs?: number | undefined;
   /** How long a task may wait for credentials, milliseconds; absent: for ever. */
@@ -48,7 +48,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     keys: { member: 'relay', shard: 'shard' },
     shards: log.shards,
     instance: identity,
-    heartbeatMs: deps.beatMs ?? HEARTBEAT_INTERVAL_MS,
+    heartbeatMs: deps.heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
     startShard: (index, checkpoint) => {

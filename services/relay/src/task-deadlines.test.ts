@@ -28,7 +28,7 @@ function relayOn(
   authTimeoutMs?: number,
 ): Promise<Relay> {
   const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
-  const times = { leaseMs: 120, beatMs: 30, inputTimeoutMs, authTimeoutMs };
+  const times = { leaseMs: 120, heartbeatMs: 30, inputTimeoutMs, authTimeoutMs };
   return createRelay({ log, instance: 'relay', coalesce, metrics: countingMetrics(counts), logger, ...times });
 }
 
