@@ -47,7 +47,7 @@ export interface HopMetrics {
    */
   readonly inputs: CounterOf<Kind & Reason>;
   /** Inputs that became no fact: duplicate, late attempt, after the end, malformed. */
-  readonly inputsDropped: CounterOf<Agent & Reason>;
+  readonly inputsRejected: CounterOf<Agent & Reason>;
   /** Work items and inputs that the broker delivered again. */
   readonly redeliveries: CounterOf<Agent>;
   /** Appends refused because another owner had written first. */
@@ -119,7 +119,7 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     bytesOut: counter(METRIC.bytesOut, 'By', 'Bytes written'),
     flushes: counter(METRIC.flushes, '{chunk}', 'Chunks by the reason they were emitted'),
     inputs: counter(METRIC.inputs, '{input}', 'Inputs by kind and what became of them'),
-    inputsDropped: counter(METRIC.inputsDropped, '{input}', 'Inputs that became no fact'),
+    inputsRejected: counter(METRIC.inputsRejected, '{input}', 'Inputs that became no fact'),
     redeliveries: counter(METRIC.redeliveries, '{message}', 'Messages delivered again'),
     appendConflicts: counter(METRIC.appendConflicts, '{append}', 'Appends refused by the expected sequence'),
     deadLetters: counter(METRIC.deadLetters, '{message}', 'Work given up after the last delivery'),

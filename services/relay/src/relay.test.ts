@@ -256,10 +256,10 @@ test('a message that makes a first record larger than the log takes is dropped a
 }, async () => {
   const log = createMemoryLog({ shards: 1, recordBytesMax: 4_096 });
   const dropped = Promise.withResolvers<string | undefined>();
-  const inputsDropped = { add: (_count: number, labels?: { reason?: string }) => dropped.resolve(labels?.reason) };
+  const inputsRejected = { add: (_count: number, labels?: { reason?: string }) => dropped.resolve(labels?.reason) };
   const counting = new Proxy(
     {},
-    { get: (_target, name) => (name === 'inputsDropped' ? inputsDropped : { add() {}, recordMs() {} }) },
+    { get: (_target, name) => (name === 'inputsRejected' ? inputsRejected : { add() {}, recordMs() {} }) },
   );
   const options = { instance: 'relay', coalesce, metrics: counting as HopMetrics, logger, leaseMs: 120, heartbeatMs: 30 };
   const relay = await createRelay({ log: log.another(), ...options });

@@ -118,7 +118,7 @@ function shardContext(deps: RelayDeps, identity: string, now: () => number): Sha
       }
       return sideEffects(log, index, step, trace);
     },
-    dropped: (reason, count) => metrics.inputsDropped.add(count, { reason: reason.replaceAll(' ', '_') }),
+    dropped: (reason, count) => metrics.inputsRejected.add(count, { reason: reason.replaceAll(' ', '_') }),
     counted: (kind, outcome, count) => metrics.inputs.add(count, { kind, reason: outcome }),
     chunked: (chunk, agent) => {
       metrics.tokensIn.add(chunk.count, { agent });

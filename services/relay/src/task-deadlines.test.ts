@@ -209,7 +209,7 @@ test('what comes after the end is dropped and counted, with its reason [S3-6]', 
   ];
   await log.inputs.append('t1', { v: 1, at: Date.now(), from, n: 1, inputs: late }, { id: 'late' });
   await message(log, 't1', 'm2');
-  const dropped = () => counts.filter(({ name, reason }) => name === 'inputsDropped' && reason === 'terminal');
+  const dropped = () => counts.filter(({ name, reason }) => name === 'inputsRejected' && reason === 'terminal');
   while (dropped().reduce((sum, { n }) => sum + n, 0) < 5) await new Promise(resolve => setTimeout(resolve, 5));
   assert.equal(
     dropped().reduce((sum, { n }) => sum + n, 0),

@@ -34,7 +34,7 @@ export class TaskHop {
   }
 
   dropped(count: number): void {
-    this.#hop?.count(COUNT.dropped, count);
+    this.#hop?.count(COUNT.rejected, count);
   }
 
   stored(aggregate: TaskAggregate, events: number): void {
