@@ -99,8 +99,8 @@ class Delivery {
         return 'over';
       }
       if (state === 'foreign') {
-        await progress.finish('given up');
-        this.#context.logger.warn({ task_id: this.#webhook.config.taskId, reason: 'other_owner' }, 'a webhook is given up');
+        await progress.finish('abandoned');
+        this.#context.logger.warn({ task_id: this.#webhook.config.taskId, reason: 'other_owner' }, 'webhook abandoned');
         return 'over';
       }
       if (state === 'quiet') {
@@ -206,7 +206,7 @@ class Delivery {
     metrics.webhooksAbandoned.add(1, { reason });
     logger.warn(
       { ...fields, generation: progress.value.generation, age_ms: Math.round(now() - failingSince) },
-      'a webhook is given up',
+      'webhook abandoned',
     );
     return 'over';
   }

@@ -119,7 +119,7 @@ test('by default nothing on this machine is told anything, and the webhook is gi
   await log.pushConfigs.put(KEY, config(hook.url));
   const notifier = await notifierOn(log, { allow: '' });
   const { over, failures, generation } = await overOf(log);
-  assert.deepEqual([over, failures, generation], ['given up', 1, 0]);
+  assert.deepEqual([over, failures, generation], ['abandoned', 1, 0]);
   assert.equal(hook.got.length, 0);
   await notifier.stop();
 });
@@ -136,7 +136,7 @@ test('failures outlive the notifier: the next one goes on counting where it stop
   const { failures = 0 } = (await log.pushProgress.get(KEY))?.value ?? {};
   const second = await notifierOn(log, { retry: { attemptsMax: failures + 2 } });
   const end = await overOf(log);
-  assert.deepEqual([end.over, end.failures, end.generation], ['given up', failures + 2, 0]);
+  assert.deepEqual([end.over, end.failures, end.generation], ['abandoned', failures + 2, 0]);
   assert.ok(hook.got.length >= before + 2);
   assert.equal(new Set(hook.got.map(({ body }) => body)).size, 1);
   await second.stop();
@@ -151,7 +151,7 @@ test('a webhook that was given up, configured again, is told from where the new 
   await finished(log);
   await log.pushConfigs.put(KEY, config(hook.url));
   const notifier = await notifierOn(log);
-  assert.equal((await overOf(log)).over, 'given up');
+  assert.equal((await overOf(log)).over, 'abandoned');
   assert.equal(hook.got.length, 1, '410 is not asked again');
   status = 200;
   await log.pushConfigs.put(KEY, config(hook.url, { after: 1 }));
@@ -195,8 +195,8 @@ test("a task that became somebody else's is told to nobody who asked before: own
   await log.pushConfigs.put('t1.bm9ib2R5', config(`${hook.url}/nobody`, { id: 'nobody' }));
   await log.pushConfigs.put('t1.dGhlaXJz', config(`${hook.url}/theirs`, { id: 'theirs', owner: theirs }));
   await finished(log, 't1', theirs);
-  assert.equal((await overOf(log)).over, 'given up');
-  assert.equal((await overOf(log, 't1.bm9ib2R5')).over, 'given up');
+  assert.equal((await overOf(log)).over, 'abandoned');
+  assert.equal((await overOf(log, 't1.bm9ib2R5')).over, 'abandoned');
   assert.equal((await overOf(log, 't1.dGhlaXJz')).over, 'delivered');
   assert.deepEqual([...new Set(hook.got.map(({ path }) => path))], ['/theirs']);
   await notifier.stop();

@@ -53,14 +53,14 @@ export class Progress {
   }
 
   /** Nothing is left to tell, or nothing may be told. */
-  async finish(over: 'delivered' | 'given up'): Promise<void> {
+  async finish(over: 'delivered' | 'abandoned'): Promise<void> {
     await this.#write({ ...this.#value, over });
   }
 
   async failed(failure: { failures: number; failingSince: number; retryAt: number | undefined }): Promise<void> {
     const { failures, failingSince, retryAt } = failure;
     const { retryAt: _before, ...value } = this.#value;
-    const next = retryAt === undefined ? ({ over: 'given up' } as const) : { retryAt };
+    const next = retryAt === undefined ? ({ over: 'abandoned' } as const) : { retryAt };
     await this.#write({ ...value, failures, failingSince, ...next });
   }
 
