@@ -57,20 +57,20 @@ async function run(text: string, at = Number.POSITIVE_INFINITY, act: (taskId: st
 async function audited(taskId: string): Promise<Audit> {
   for (let tries = 0; ; tries += 1) {
     const audit = (await auditTask(log, taskId))!;
-    if (Object.values(audit.tallies).every(({ waiting }) => waiting === 0) || tries === 100) return audit;
+    if (Object.values(audit.tallies).every(({ pending }) => pending === 0) || tries === 100) return audit;
     await new Promise(resolve => setTimeout(resolve, 50));
   }
 }
 
 async function assertConserved(t: TestContext, name: string, taskId: string): Promise<Audit> {
   const audit = await audited(taskId);
-  const { tallies, chunks, merged, unaccounted, differing, incomplete } = audit;
+  const { tallies, chunks, mergedTokens, unaccounted, differing, incomplete } = audit;
   for (const kind of INPUT_KINDS) {
-    const { said, accepted, repeated, dropped } = tallies[kind];
-    if (said === 0) continue;
-    const out = kind === 'text' ? `, ${chunks} chunks out, ${merged} merged` : '';
+    const { received, accepted, duplicates, rejected } = tallies[kind];
+    if (received === 0) continue;
+    const out = kind === 'text' ? `, ${chunks} chunks out, ${mergedTokens} merged` : '';
     t.diagnostic(
-      `${name}: ${kind} ${said} in, ${accepted} accepted${out}, ${repeated} repeated, dropped ${JSON.stringify(dropped)}, ${unaccounted[kind] ?? 0} unaccounted`,
+      `${name}: ${kind} ${received} in, ${accepted} accepted${out}, ${duplicates} duplicates, rejected ${JSON.stringify(rejected)}, ${unaccounted[kind] ?? 0} unaccounted`,
     );
   }
   assert.deepEqual(
@@ -84,8 +84,8 @@ async function assertConserved(t: TestContext, name: string, taskId: string): Pr
 test('every input of every class is delivered, merged, or dropped with a reason: in minus out minus merged is zero [S2-32 S2-13]', {
   timeout: 60_000,
 }, async t => {
-  const { tallies, merged } = await assertConserved(t, 'answered', await run('go'));
-  assert(merged > 0);
+  const { tallies, mergedTokens } = await assertConserved(t, 'answered', await run('go'));
+  assert(mergedTokens > 0);
   for (const kind of ['message', 'open', 'text', 'close', 'artifact', 'status', 'call', 'ended'] as const) {
     assert(tallies[kind].accepted > 0, `nothing was said of kind ${kind}`);
   }

@@ -67,7 +67,7 @@ test('tokens that were merged into chunks are accounted for, one by one', async 
   await story.store(said(open), chunk('Here', 2), chunk(' is haha', 4), said(done));
   const audit = (await auditTask(story.log, TASK))!;
   assert(isBalanced(audit), JSON.stringify(audit));
-  assert.deepEqual([audit.tallies.text.said, audit.chunks, audit.merged, audit.incomplete], [6, 2, 4, false]);
+  assert.deepEqual([audit.tallies.text.received, audit.chunks, audit.mergedTokens, audit.incomplete], [6, 2, 4, false]);
 });
 
 test('a token that was lost, doubled or changed is found', async () => {
@@ -100,7 +100,7 @@ test('what a dead attempt said late, what was said twice and what came after the
   await story.say(agent(2), [text('x', 'y')]);
   const audit = (await auditTask(story.log, TASK))!;
   assert(isBalanced(audit), JSON.stringify(audit));
-  const { said: all, repeated, dropped, accepted, waiting } = audit.tallies.text;
+  const { received: all, duplicates: repeated, rejected: dropped, accepted, pending: waiting } = audit.tallies.text;
   assert.deepEqual([all, repeated, accepted, waiting], [7, 1, 3, 0]);
   assert.deepEqual(dropped, { 'stale attempt': 1, terminal: 2 });
 });
@@ -112,7 +112,7 @@ test('what a running task has not stored yet waits, and what retention has remov
   await story.say(agent(), [text('two'), text('three')]);
   const running = (await auditTask(story.log, TASK))!;
   assert(isBalanced(running));
-  assert.equal(running.tallies.text.waiting, 2);
+  assert.equal(running.tallies.text.pending, 2);
   story.log.expire('inputs', TASK, 3);
   assert.equal((await auditTask(story.log, TASK))!.incomplete, true);
   assert.equal(await auditTask(story.log, 'other'), undefined);

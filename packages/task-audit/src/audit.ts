@@ -2,7 +2,7 @@ import { type Artifact, isTerminal } from '@hopline/a2a';
 import { ordinalsOf } from '@hopline/events';
 import { type Log, readTask, type StoredInput } from '@hopline/log';
 import { Replay } from './replay.ts';
-import { Stored } from './stored.ts';
+import { StoredOutcome } from './stored.ts';
 import type { InputKind, Tallies } from './tally.ts';
 
 export type Audit = {
@@ -10,7 +10,7 @@ export type Audit = {
   tallies: Tallies;
   /** Chunks that clients got; `merged` is how many tokens travelled in a chunk that another token had begun. */
   chunks: number;
-  merged: number;
+  mergedTokens: number;
   /** In minus out minus merged minus dropped, per kind that can be counted in the facts: all zero, or something was lost or doubled. */
   unaccounted: { [kind in InputKind]?: number };
   /** Ids of artifacts whose text in the log is not what the inputs come to. */
@@ -23,7 +23,7 @@ export type Audit = {
 export async function auditTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: string): Promise<Audit | undefined> {
   const newest = await log.facts.last(taskId);
   if (newest === undefined) return undefined;
-  const stored = new Stored();
+  const stored = new StoredOutcome();
   for await (const { record } of readTask(log.facts, newest)) stored.take(record);
   const replay = new Replay();
   const inputs: StoredInput[] = [];
@@ -37,7 +37,7 @@ export async function auditTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: stri
   return conclude(taskId, replay, stored);
 }
 
-function conclude(taskId: string, { tallies, view, hasHole }: Replay, stored: Stored): Audit {
+function conclude(taskId: string, { tallies, view, hasHole }: Replay, stored: StoredOutcome): Audit {
   const found: [InputKind, number][] = [
     ['message', stored.messages],
     ['open', stored.opened],
@@ -50,10 +50,10 @@ function conclude(taskId: string, { tallies, view, hasHole }: Replay, stored: St
     taskId,
     tallies,
     chunks: stored.chunks,
-    merged: stored.tokens - stored.chunks,
+    mergedTokens: stored.tokens - stored.chunks,
     unaccounted: Object.fromEntries(found.map(([kind, count]) => [kind, tallies[kind].accepted - count])),
     differing: differing(view?.task.artifacts ?? [], stored.view?.task.artifacts ?? []),
-    incomplete: hasHole || tallies.message.said === 0,
+    incomplete: hasHole || tallies.message.received === 0,
   };
 }
 
@@ -61,8 +61,8 @@ function wait(tallies: Tallies, { record }: StoredInput): void {
   const counts =
     'input' in record ? [[record.input.kind, 1] as const] : record.inputs.map(input => [input.kind, ordinalsOf(input)] as const);
   for (const [kind, count] of counts) {
-    tallies[kind].said += count;
-    tallies[kind].waiting += count;
+    tallies[kind].received += count;
+    tallies[kind].pending += count;
   }
 }
 

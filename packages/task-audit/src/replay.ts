@@ -1,7 +1,7 @@
 import type { AgentRecord, TaskAggregate, TextInput } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
 import { type Command, decide, evolve, project, type RejectionReason, type TaskView } from '@hopline/task';
-import { type InputKind, noTallies, type Tallies } from './tally.ts';
+import { emptyTallies, type InputKind, type Tallies } from './tally.ts';
 
 type Seen = { turn: number; attempt: number; n: number };
 
@@ -9,7 +9,7 @@ type Seen = { turn: number; attempt: number; n: number };
  * Decides a task's inputs once more, one after the other, without a coalescer and without time: what the relay must have come to, whatever it merged, held, lost or read twice.
  */
 export class Replay {
-  readonly tallies: Tallies = noTallies();
+  readonly tallies: Tallies = emptyTallies();
   view: TaskView | undefined;
   /** A producer's ordinals jumped: retention has removed some of what it said. */
   hasHole = false;
@@ -21,7 +21,7 @@ export class Replay {
       this.#takeAgent(record);
       return;
     }
-    this.tallies[record.input.kind].said += 1;
+    this.tallies[record.input.kind].received += 1;
     const item: Command = record.from === 'relay' ? record.input : { kind: 'client', taskId, input: record.input };
     this.#decide(item, record.input.kind, 1, record.at);
   }
@@ -32,9 +32,9 @@ export class Replay {
     for (const input of record.inputs) {
       const tally = this.tallies[input.kind];
       const count = input.kind === 'text' ? input.tokens.length : 1;
-      tally.said += count;
+      tally.received += count;
       const known = admitted === 'stale' ? 0 : Math.min(count, Math.max(0, admitted - n + 1));
-      tally.repeated += known;
+      tally.duplicates += known;
       if (admitted === 'stale') this.#drop(input.kind, 'stale attempt', count);
       else if (known < count && input.kind === 'text') this.#decideText(record, input, n, known);
       else if (known < count && input.kind !== 'text') {
@@ -72,7 +72,7 @@ export class Replay {
   }
 
   #drop(kind: InputKind, reason: RejectionReason, count: number): void {
-    const { dropped } = this.tallies[kind];
+    const { rejected: dropped } = this.tallies[kind];
     dropped[reason] = (dropped[reason] ?? 0) + count;
   }
 

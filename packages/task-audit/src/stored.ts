@@ -2,7 +2,7 @@ import type { Fact, FactRecord } from '@hopline/events';
 import { project, type TaskView } from '@hopline/task';
 
 /** What the log says became of a task: its facts by what they came from. */
-export class Stored {
+export class StoredOutcome {
   view: TaskView | undefined;
   newest: FactRecord | undefined;
   /** Chunks that the coalescer made, and the tokens in them. */

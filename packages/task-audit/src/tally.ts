@@ -22,20 +22,20 @@ export const INPUT_KINDS = [
 
 /** What became of the inputs of one kind. */
 export type Tally = {
-  said: number;
+  received: number;
   /** Read again after a takeover, or stored twice: known by their ordinal. */
-  repeated: number;
+  duplicates: number;
   /** What the rules of a task refuse, with the reason. */
-  dropped: { [reason in RejectionReason]?: number };
+  rejected: { [reason in RejectionReason]?: number };
   /** What the rules make facts of. */
   accepted: number;
   /** Not decided yet: behind the newest record of a task that goes on. */
-  waiting: number;
+  pending: number;
 };
 
 export type Tallies = Record<InputKind, Tally>;
 
-export function noTallies(): Tallies {
-  const entries = INPUT_KINDS.map(kind => [kind, { said: 0, repeated: 0, dropped: {}, accepted: 0, waiting: 0 }] as const);
+export function emptyTallies(): Tallies {
+  const entries = INPUT_KINDS.map(kind => [kind, { received: 0, duplicates: 0, rejected: {}, accepted: 0, pending: 0 }] as const);
   return Object.fromEntries(entries) as Tallies;
 }

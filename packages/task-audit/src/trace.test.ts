@@ -45,14 +45,14 @@ test('what each producer said is counted in code points, and each chunk says whe
 
   const told = (await traceTask(log, 't'))!;
   assert.deepEqual([told.traces, told.state, told.contextId], [['a'.repeat(32)], 'submitted', 'c']);
-  const [said] = told.said;
+  const [said] = told.producers;
   assert.deepEqual(
-    [said?.tokens, said?.characters, said?.events, said?.firstMs, said?.lastMs, said?.gapMsMax],
+    [said?.tokens, said?.characters, said?.otherEvents, said?.firstMs, said?.lastMs, said?.gapMsMax],
     [3, 4, 2, 100, 405, 300],
   );
-  const [, seen, answer] = told.shown;
+  const [, seen, answer] = told.events;
   // The notice has 39 UTF-16 units: its glyph is two of them.
-  assert.deepEqual([seen?.what, seen?.characters, NOTICE.length], ['notice', 38, 39]);
+  assert.deepEqual([seen?.name, seen?.characters, NOTICE.length], ['notice', 38, 39]);
   assert.deepEqual(answer?.chunk, { tokens: 3, why: 'silence', heldMs: 12, ageMs: 320 });
   assert.equal(JSON.stringify(told).includes('👍'), false, 'no text of the agent in a trace');
   assert.equal(await traceTask(log, 'other'), undefined);

@@ -5,7 +5,7 @@ import { type Percentiles, percentilesOf } from './percentiles.ts';
 
 /** What one producer said in one attempt, in numbers: never what it was. */
 export type ProducerActivity = Pick<Producer, 'id' | 'agent' | 'turn' | 'attempt'> & {
-  events: number;
+  otherEvents: number;
   tokens: number;
   /** Code points of all text, white space and line ends included (S2-38). */
   characters: number;
@@ -15,7 +15,7 @@ export type ProducerActivity = Pick<Producer, 'id' | 'agent' | 'turn' | 'attempt
   /** Longest silence between two tokens, milliseconds. */
   gapMsMax: number;
   /** From the source's word to the log's acknowledgement, milliseconds; of two machines, if their clocks differ. */
-  sayMs: Percentiles;
+  appendMs: Percentiles;
 };
 
 /** A visible event, in the order clients see it. */
@@ -24,13 +24,13 @@ export type VisibleEvent = {
   /** Milliseconds after the task's first input. */
   atMs: number;
   /** `task`, a state such as `working`, or the artifact's name. */
-  what: string;
+  name: string;
   characters: number;
   append: boolean;
   last: boolean;
   agent?: string;
   /** Of a chunk: tokens in it, why it was let go, how long its oldest token was held, how old it was then. */
-  chunk?: { tokens: number; why: string; heldMs: number; ageMs: number };
+  chunk?: { tokens: number; reason: string; heldMs: number; ageMs: number };
 };
 
 export type TaskTrace = {
@@ -39,8 +39,8 @@ export type TaskTrace = {
   state: string;
   /** Ids of the traces that its inputs belong to, for the trace store. */
   traces: string[];
-  said: ProducerActivity[];
-  shown: VisibleEvent[];
+  producers: ProducerActivity[];
+  events: VisibleEvent[];
   /** Of the oldest token of each chunk: how long the relay held it, and how old it was when it was stored. */
   heldMs: Percentiles;
   ageMs: Percentiles;
@@ -63,8 +63,8 @@ export async function traceTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: stri
     contextId,
     state: stateWord(state),
     traces: [...new Set(inputs.flatMap(({ trace }) => trace?.traceparent?.split('-')[1] ?? []))],
-    said: saidBy(inputs, startMs),
-    shown,
+    producers: saidBy(inputs, startMs),
+    events: shown,
     heldMs: percentilesOf(chunks.map(({ heldMs }) => heldMs)),
     ageMs: percentilesOf(chunks.map(({ ageMs }) => ageMs)),
   };
@@ -73,10 +73,10 @@ export async function traceTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: stri
 function shownOf(fact: Fact, startMs: number): VisibleEvent[] {
   if (!('event' in fact)) return [];
   const base = { generation: fact.generation, atMs: fact.at - startMs, append: false, last: false };
-  if (fact.kind === 'task.created') return [{ ...base, what: 'task', characters: 0 }];
+  if (fact.kind === 'task.created') return [{ ...base, name: 'task', characters: 0 }];
   if (fact.kind === 'status.changed') {
     const { state, message } = fact.event.statusUpdate.status;
-    return [{ ...base, what: stateWord(state), characters: charactersOf(message?.parts ?? []) }];
+    return [{ ...base, name: stateWord(state), characters: charactersOf(message?.parts ?? []) }];
   }
   const { artifact, append = false, lastChunk = false } = fact.event.artifactUpdate;
   const { chunk } = fact;
@@ -84,13 +84,13 @@ function shownOf(fact: Fact, startMs: number): VisibleEvent[] {
   return [
     {
       ...base,
-      what: artifact.name ?? 'artifact',
+      name: artifact.name ?? 'artifact',
       characters: charactersOf(artifact.parts),
       append,
       last: lastChunk,
       ...(typeof agent === 'string' && { agent }),
       ...(chunk && {
-        chunk: { tokens: chunk.count, why: chunk.reason, heldMs: chunk.heldMs, ageMs: fact.at - chunk.firstAt },
+        chunk: { tokens: chunk.count, reason: chunk.reason, heldMs: chunk.heldMs, ageMs: fact.at - chunk.firstAt },
       }),
     },
   ];
@@ -145,9 +145,9 @@ class Speaker {
     const { id, agent, turn, attempt } = this.#from;
     return {
       ...{ id, agent, turn, attempt },
-      ...{ events: this.#events, tokens: this.#tokens, characters: this.#characters },
+      ...{ otherEvents: this.#events, tokens: this.#tokens, characters: this.#characters },
       ...{ firstMs: this.#firstAt - startMs, lastMs: this.#lastAt - startMs, gapMsMax: this.#gapMsMax },
-      sayMs: percentilesOf(this.#sayMs),
+      appendMs: percentilesOf(this.#sayMs),
     };
   }
 
