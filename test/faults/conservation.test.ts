@@ -124,14 +124,14 @@ test('over the death of a relay, an agent and the supervisor in mid-stream [S2-3
   await assertConserved(t, 'supervisor killed', await run('slow', 12, () => reborn(cluster.supervisors)));
 });
 
-/** `taken` less everything that became of the inputs, for each kind, as the relays' counters have it. */
+/** `received` less everything that became of the inputs, for each kind, as the relays' counters have it. */
 async function heldByRelays(): Promise<Record<string, number>> {
   const held: Record<string, number> = {};
   for (const { url } of cluster.relays) {
     const text = await (await fetch(`${url}/metrics`)).text();
     for (const [, labels = '', value] of text.matchAll(/^hopline_inputs_total\{([^}]*)\} (\d+)/gm)) {
       const kind = /kind="(\w+)"/.exec(labels)?.[1] ?? '';
-      held[kind] = (held[kind] ?? 0) + (labels.includes('reason="taken"') ? Number(value) : -Number(value));
+      held[kind] = (held[kind] ?? 0) + (labels.includes('reason="received"') ? Number(value) : -Number(value));
     }
   }
   return held;

@@ -43,7 +43,7 @@ export interface HopMetrics {
   /** Chunks by why the coalescer let them go. */
   readonly flushes: CounterOf<Agent & Reason>;
   /**
-   * What became of the inputs of a relay, by kind, each token counted; `reason` is the outcome. `taken` less all others is what it holds now, and 0 when it is at rest (S2-32).
+   * What became of the inputs of a relay, by kind, each token counted; `reason` is the outcome. `received` minus all others is what it holds now, and 0 when it is at rest (S2-32).
    */
   readonly inputs: CounterOf<Kind & Reason>;
   /** Inputs that became no fact: duplicate, late attempt, after the end, malformed. */

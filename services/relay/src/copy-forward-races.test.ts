@@ -19,7 +19,7 @@ function relayOn(
   { copyForwardAfterMs, taken }: { copyForwardAfterMs?: number; taken?: Taken } = {},
 ): Promise<Relay> {
   const add = (count: number, { kind, reason }: { kind?: string; reason?: string } = {}) => {
-    if (kind !== undefined && reason === 'taken') taken?.set(kind, (taken.get(kind) ?? 0) + count);
+    if (kind !== undefined && reason === 'received') taken?.set(kind, (taken.get(kind) ?? 0) + count);
   };
   const metrics = new Proxy({}, { get: () => ({ add, recordMs() {} }) }) as HopMetrics;
   const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 262_144 };

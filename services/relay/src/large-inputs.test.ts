@@ -14,7 +14,7 @@ const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
 function counting(): { metrics: HopMetrics; taken: () => number } {
   let taken = 0;
   const add = (count: number, { kind, reason }: { kind?: string; reason?: string } = {}) => {
-    if (kind !== undefined && reason === 'taken') taken += count;
+    if (kind !== undefined && reason === 'received') taken += count;
   };
   return { metrics: new Proxy({}, { get: () => ({ add, recordMs() {} }) }) as HopMetrics, taken: () => taken };
 }
