@@ -3,7 +3,7 @@ import type { RejectionReason } from '@hopline/task';
 
 export type InputKind = (ClientInput | RelayInput | AgentInput)['kind'];
 
-/** Every kind of input, tokens counted one by one: none may be left out of the books (S2-13, S2-32). */
+/** Every kind of input: the audit accounts for all of them (S2-13, S2-32). */
 export const INPUT_KINDS = [
   'message',
   'cancel',
@@ -20,16 +20,16 @@ export const INPUT_KINDS = [
   'step',
 ] as const satisfies InputKind[];
 
-/** What became of the inputs of one kind. */
+/** Outcomes of the inputs of one kind. Each token counts. */
 export type Tally = {
   received: number;
-  /** Read again after a takeover, or stored twice: known by their ordinal. */
+  /** Stored twice, with an ordinal that was seen before. */
   duplicates: number;
-  /** What the rules of a task refuse, with the reason. */
+  /** Rejected by the decider, by reason. */
   rejected: { [reason in RejectionReason]?: number };
-  /** What the rules make facts of. */
+  /** Accepted by the decider. */
   accepted: number;
-  /** Not decided yet: behind the newest record of a task that goes on. */
+  /** Above the newest record of an open task: not decided yet. */
   pending: number;
 };
 

@@ -5,7 +5,10 @@ import { projectRecord, type TaskView } from '@hopline/task';
 import { mergeDeliveries, type PendingDelivery } from './pending-delivery.ts';
 import { NOTIFICATION_FORMS } from './webhook-body.ts';
 
-/** Events that wait for one slow webhook, bytes; above it reading pauses. Larger than a merged delivery, so that the next one is ready in time. */
+/**
+ * Events that wait for one slow webhook, bytes; above it reading pauses. Larger than a merged delivery, so that the next one is
+ * ready in time.
+ */
 export const BACKLOG_BYTES_MAX = 256 * 1024;
 /** Counted for an event in addition to its content, bytes. */
 const EVENT_BYTES = 512;
@@ -49,9 +52,9 @@ export class Backlog {
   }
 
   /**
-   * Resolves with `ready` when a delivery can be taken, and all events up to generation `upTo` are read where that is given; `ended` when the
-   * task is over and everything was taken; `other-owner` when the task belongs to another owner; `idle` when nothing came for `idleMs`;
-   * `stopped` when the signal aborted. Rejects with LogUnavailable.
+   * Resolves with `ready` when a delivery can be taken, and all events up to generation `upTo` are read where that is given;
+   * `ended` when the task is over and everything was taken; `other-owner` when the task belongs to another owner; `idle` when
+   * nothing came for `idleMs`; `stopped` when the signal aborted. Rejects with LogUnavailable.
    */
   async ready(upTo: number | undefined, idleMs: number): Promise<'ready' | 'ended' | 'other-owner' | 'idle' | 'stopped'> {
     const until = performance.now() + idleMs;
@@ -68,7 +71,10 @@ export class Backlog {
     }
   }
 
-  /** The next delivery: events up to generation `upTo` where that is given, otherwise as many as one delivery may hold; undefined when none waits. */
+  /**
+   * The next delivery: events up to generation `upTo` where that is given, otherwise as many as one delivery may hold; undefined
+   * when none waits.
+   */
   take(upTo?: number): PendingDelivery | undefined {
     const [oldest] = this.#deliveries;
     if (oldest === undefined) return undefined;
@@ -95,7 +101,8 @@ export class Backlog {
     const before = last === undefined ? 0 : startSeqOf(last) - 1;
     const after = NOTIFICATION_FORMS[dialect].needsHistory ? before : Math.max(before, seq - 1);
     for await (const stored of fromStart(await this.#facts.follow(taskId, after, this.#signal))) {
-      // A client that chooses task ids may configure a webhook before the task exists (S3-23); another client may create that task.
+      // A client that chooses task ids may configure a webhook before the task exists (S3-23); another client may create that
+      // task.
       this.#isOtherOwner = !isSameOwner(this.#start.owner, stored.record.aggregate.owner);
       if (this.#isOtherOwner) return;
       this.#add(stored);

@@ -12,7 +12,9 @@ export type WorkerSignals = {
   mustYield: () => boolean;
 };
 
-/** Why a worker ended. `retryAt`: epoch milliseconds. A conflict rejects with LogConflict, an unavailable log with LogUnavailable. */
+/**
+ * Why a worker ended. `retryAt`: epoch milliseconds. A conflict rejects with LogConflict, an unavailable log with LogUnavailable.
+ */
 export type DeliveryEnd = 'finished' | 'stopped' | 'yielded' | { retryAt: number };
 
 export type DeliveryWorkersOptions = {
@@ -39,7 +41,10 @@ type Worker = {
   timer: NodeJS.Timeout | undefined;
 };
 
-/** One worker per webhook of this process's shards. It runs, waits for a slot, or waits for its retry. Memory grows with the number of webhooks only. */
+/**
+ * One worker per webhook of this process's shards. It runs, waits for a slot, or waits for its retry. Memory grows with the
+ * number of webhooks only.
+ */
 export class DeliveryWorkers {
   readonly #options: DeliveryWorkersOptions;
   readonly #workers = new Map<string, Worker>();

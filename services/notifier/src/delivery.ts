@@ -26,7 +26,10 @@ export type DeliveryContext = {
 
 type Webhook = { config: PushConfigEntry; host: string; headers: Record<string, string>; progress: Progress };
 
-/** Delivers the events of one task to one webhook, each after the one before was accepted, until the task's last event is delivered or the worker must wait or stop. */
+/**
+ * Delivers the events of one task to one webhook, each after the one before was accepted, until the task's last event is
+ * delivered or the worker must wait or stop.
+ */
 export async function deliver(key: string, context: DeliveryContext, signals: WorkerSignals): Promise<DeliveryEnd> {
   const webhook = await loadWebhook(key, context);
   if (webhook === undefined) return 'finished';
@@ -45,8 +48,8 @@ async function loadWebhook(key: string, { log }: DeliveryContext): Promise<Webho
 }
 
 /**
- * The states of a delivery: next -> attempt -> record -> attempt or next. `upTo`: the previous attempt held all events up to this generation and
- * may have been received, so it is repeated as it was.
+ * The states of a delivery: next -> attempt -> record -> attempt or next. `upTo`: the previous attempt held all events up to this
+ * generation and may have been received, so it is repeated as it was.
  */
 type State =
   | { step: 'next'; upTo?: number | undefined }

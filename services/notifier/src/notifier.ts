@@ -33,11 +33,17 @@ export type Notifier = {
   stop(): Promise<void>;
 };
 
-/** Grace for deliveries in flight when a shard is released, milliseconds: far less than a lease, because the heartbeat waits meanwhile. */
+/**
+ * Grace for deliveries in flight when a shard is released, milliseconds: far less than a lease, because the heartbeat waits
+ * meanwhile.
+ */
 const RELEASE_MS_MAX = 100;
 /** Grace for deliveries in flight when the process drains, milliseconds. */
 const DRAIN_MS_MAX = 3_000;
-/** Bounds of the pause before a worker restarts after an error (log unavailable, progress written by another notifier), milliseconds. */
+/**
+ * Bounds of the pause before a worker restarts after an error (log unavailable, progress written by another notifier),
+ * milliseconds.
+ */
 const RESTART_MS_MIN = 500;
 const RESTART_MS_MAX = 5_000;
 

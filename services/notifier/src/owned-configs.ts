@@ -17,8 +17,8 @@ export type OwnedConfigsOptions = {
 };
 
 /**
- * Finds the push configurations of owned shards that are not finished, and keeps no others in memory. Starting a shard reads both buckets once, so a
- * takeover costs one scan and not one read per configuration; later changes arrive through the watch.
+ * Finds the push configurations of owned shards that are not finished, and keeps no others in memory. Starting a shard reads both
+ * buckets once, so a takeover costs one scan and not one read per configuration; later changes arrive through the watch.
  */
 export class OwnedConfigs {
   readonly #options: OwnedConfigsOptions;
@@ -48,7 +48,8 @@ export class OwnedConfigs {
         else this.#present.add(change.key);
       },
       ready: () => {
-        // Deletions while the watch was down produced no change. Writes are found by a scan, as after a takeover, because most of them are finished.
+        // Deletions while the watch was down produced no change. Writes are found by a scan, as after a takeover, because most of
+        // them are finished.
         if (this.#present !== undefined) retain(this.#present);
         this.#present = undefined;
         this.#scanLater(this.#owned);

@@ -27,9 +27,9 @@ export type PendingDelivery = {
 export const MERGED_BYTES_MAX = 128 * 1024;
 
 /**
- * Merges two waiting deliveries: chunks of one artifact, each appended to the one before, become one chunk with the same text. A status, another
- * artifact or a replacing chunk is never merged, and the order never changes. A whole task holds the result of several artifact events anyway.
- * Returns undefined when the second stays a delivery of its own.
+ * Merges two waiting deliveries: chunks of one artifact, each appended to the one before, become one chunk with the same text. A
+ * status, another artifact or a replacing chunk is never merged, and the order never changes. A whole task holds the result of
+ * several artifact events anyway. Returns undefined when the second stays a delivery of its own.
  */
 export function mergeDeliveries(first: PendingDelivery, second: PendingDelivery): PendingDelivery | undefined {
   if (!('artifactUpdate' in first.event) || !('artifactUpdate' in second.event)) return undefined;

@@ -2,8 +2,8 @@ import type { KeyValue, PushProgressEntry } from '@hopline/log';
 import type { PendingDelivery } from './pending-delivery.ts';
 
 /**
- * The durable progress of one webhook. Every write expects the revision of the previous one: of two notifiers that both believe to own a shard,
- * one fails with LogConflict after at most one delivery that both sent.
+ * The durable progress of one webhook. Every write expects the revision of the previous one: of two notifiers that both believe
+ * to own a shard, one fails with LogConflict after at most one delivery that both sent.
  */
 export class Progress {
   readonly #bucket: KeyValue<PushProgressEntry>;
@@ -34,9 +34,9 @@ export class Progress {
   }
 
   /**
-   * Records, before it is sent, that the next delivery holds all events up to this generation. A retry by any notifier then has the same cursor and
-   * body, and a notifier that lost the shard fails here, before it sends. Without it a notifier that resumed after a pause sent one event which
-   * its successor sent merged with the next: the receiver got text twice.
+   * Records, before it is sent, that the next delivery holds all events up to this generation. A retry by any notifier then has
+   * the same cursor and body, and a notifier that lost the shard fails here, before it sends. Without it a notifier that resumed
+   * after a pause sent one event which its successor sent merged with the next: the receiver got text twice.
    */
   async begin(generation: number): Promise<void> {
     if (this.#value.sending === generation) return;

@@ -28,7 +28,10 @@ export async function openTrust({ path, logger, recheckMs }: TrustOptions): Prom
   return () => file.current();
 }
 
-/** Created once per file version, not per connection: reading Node's own 120 authorities takes milliseconds. They include NODE_EXTRA_CA_CERTS. */
+/**
+ * Created once per file version, not per connection: reading Node's own 120 authorities takes milliseconds. They include
+ * NODE_EXTRA_CA_CERTS.
+ */
 function contextOf(text: string): SecureContext {
   const own = text.match(CERTIFICATE) ?? [];
   // OpenSSL skips what it cannot parse, and every connection would fail later.

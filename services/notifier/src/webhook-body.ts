@@ -5,8 +5,8 @@ import type { PendingDelivery } from './pending-delivery.ts';
 type NotificationForm = { content: 'event' | 'task'; type: string; needsHistory: boolean };
 
 /**
- * Form of a notification in each dialect. 1.0: one StreamResponse in its HTTP+JSON form ([A2A 1.0] 4.3.3). 0.3: the whole task, as the 0.x SDKs
- * post it. April 2025: the status or artifact event.
+ * Form of a notification in each dialect. 1.0: one StreamResponse in its HTTP+JSON form ([A2A 1.0] 4.3.3). 0.3: the whole task,
+ * as the 0.x SDKs post it. April 2025: the status or artifact event.
  */
 export const NOTIFICATION_FORMS: Readonly<Record<DialectName, NotificationForm>> = {
   '1.0': { content: 'event', type: A2A_JSON_TYPE, needsHistory: false },
@@ -15,7 +15,10 @@ export const NOTIFICATION_FORMS: Readonly<Record<DialectName, NotificationForm>>
   legacy: { content: 'event', type: 'application/json', needsHistory: true },
 };
 
-/** The body holds every event after the previous cursor, up to this one. A repeated delivery has the same cursor and the same body. */
+/**
+ * The body holds every event after the previous cursor, up to this one. A repeated delivery has the same cursor and the same
+ * body.
+ */
 export const CURSOR_HEADER = 'x-hopline-cursor';
 const TOKEN_HEADER = 'x-a2a-notification-token';
 

@@ -12,7 +12,10 @@ import { type AttemptOutcome, retryAfterMs, WebhookClient } from './webhook-clie
 const never = new AbortController().signal;
 const LIMITS = { timeoutMs: 5_000, requestsMax: 4, hostRequestsMax: 2 };
 
-/** A server that counts connections. It listens on all addresses of both families, so that every spelling of this machine reaches it. */
+/**
+ * A server that counts connections. It listens on all addresses of both families, so that every spelling of this machine reaches
+ * it.
+ */
 async function trap() {
   let connections = 0;
   const server = createTcpServer(socket => {

@@ -24,7 +24,10 @@ export type AttemptOutcome =
   | { kind: 'busy' }
   | { kind: 'aborted' };
 
-/** Logs and metrics get `reason`, `code` and the host only. `code`: the name that the system, TLS or OpenSSL gives the fault, such as ECONNREFUSED. */
+/**
+ * Logs and metrics get `reason`, `code` and the host only. `code`: the name that the system, TLS or OpenSSL gives the fault, such
+ * as ECONNREFUSED.
+ */
 export type AttemptFailure = {
   kind: 'failed';
   reason: FailureReason;
@@ -45,7 +48,10 @@ type FailureReason =
   | 'forbidden_url'
   | 'unsendable';
 
-/** `normal`: the fault may be temporary. `limited`: the webhook refuses, or its address is forbidden. `never`: a retry cannot succeed. */
+/**
+ * `normal`: the fault may be temporary. `limited`: the webhook refuses, or its address is forbidden. `never`: a retry cannot
+ * succeed.
+ */
 export type RetryClass = 'normal' | 'limited' | 'never';
 
 /** Sends notifications, bounded in time, number and destination. Failures of a webhook are outcomes, never exceptions. */
@@ -126,7 +132,10 @@ export function retryAfterMs(value: string | string[] | undefined, nowMs: number
   return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs);
 }
 
-/** Codes of Node and OpenSSL for an untrusted, mismatched or expired certificate (https://nodejs.org/api/tls.html#x509-certificate-error-codes). */
+/**
+ * Codes of Node and OpenSSL for an untrusted, mismatched or expired certificate
+ * (https://nodejs.org/api/tls.html#x509-certificate-error-codes).
+ */
 const CERTIFICATE_FAULT = /CERT|ISSUER|LEAF_SIGNATURE|HOSTNAME|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH/;
 const CODE = /^[A-Z][A-Z0-9_]{1,79}$/;
 

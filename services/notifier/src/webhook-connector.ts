@@ -21,7 +21,10 @@ export type WebhookAgentOptions = {
   trust?: Trust | undefined;
 };
 
-/** HTTP client for webhooks. It opens no socket to a forbidden address, whatever the URL or the name server returns, follows no redirect and uses no proxy. */
+/**
+ * HTTP client for webhooks. It opens no socket to a forbidden address, whatever the URL or the name server returns, follows no
+ * redirect and uses no proxy.
+ */
 export function webhookAgent(options: WebhookAgentOptions): Agent {
   return new Agent({
     connect: guardedConnector(options),
@@ -58,7 +61,10 @@ function guardedConnector({ rules, resolve, trust }: WebhookAgentOptions): build
   };
 }
 
-/** Creates a new connector when the trust changes: a resumed TLS session presents no certificate, so sessions of the old trust must not be reused. */
+/**
+ * Creates a new connector when the trust changes: a resumed TLS session presents no certificate, so sessions of the old trust
+ * must not be reused.
+ */
 function trustedConnector(trust: Trust, build: (context: SecureContext) => buildConnector.connector): buildConnector.connector {
   let current: SecureContext | undefined;
   let connect: buildConnector.connector;

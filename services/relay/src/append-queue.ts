@@ -19,8 +19,9 @@ const PASS_THROUGH = 'each';
 const COMMAND_OVERHEAD_UNITS = 512;
 
 /**
- * Commands in the order in which they become facts. Runs of one lane that meet here while an append is in flight are merged: load makes chunks
- * larger by itself. In pass-through mode (event cost 0) they stay apart, because each token is to be a frame of its own (S1-27).
+ * Commands in the order in which they become facts. Runs of one lane that meet here while an append is in flight are merged: load
+ * makes chunks larger by itself. In pass-through mode (event cost 0) they stay apart, because each token is to be a frame of its
+ * own (S1-27).
  */
 export class AppendQueue {
   #commands: QueuedCommand[] = [];
@@ -35,7 +36,10 @@ export class AppendQueue {
     return this.#size;
   }
 
-  /** Input sequence of the oldest record in the queue. Not always that of the head: one lane's text may have been held longer than another's. */
+  /**
+   * Input sequence of the oldest record in the queue. Not always that of the head: one lane's text may have been held longer than
+   * another's.
+   */
   get oldestSeq(): number | undefined {
     let oldest: number | undefined;
     for (const { firstSeq } of this.#commands) {
@@ -67,7 +71,10 @@ export class AppendQueue {
     }
   }
 
-  /** Lets the newest queued run of a lane close it, which saves an empty chunk. False when no run of the lane follows the last other command. */
+  /**
+   * Lets the newest queued run of a lane close it, which saves an empty chunk. False when no run of the lane follows the last
+   * other command.
+   */
   closeWithRun(from: Producer, lane: string, mark: QueuedCommand['mark']): boolean {
     for (let index = this.#commands.length - 1; index >= 0; index--) {
       const queued = this.#commands[index]!;
@@ -83,8 +90,8 @@ export class AppendQueue {
   }
 
   /**
-   * Takes commands from the head: at least one, and about `unitsMax` units at most. A copy-forward is taken alone: a record stored with it would
-   * mark it as folded before it happened, and the next owner would skip it.
+   * Takes commands from the head: at least one, and about `unitsMax` units at most. A copy-forward is taken alone: a record
+   * stored with it would mark it as folded before it happened, and the next owner would skip it.
    */
   take(unitsMax: number): QueuedCommand[] {
     let size = 0;

@@ -1,4 +1,7 @@
-/** Input sequences that hold back the shard's checkpoint: an append or a side effect of theirs is in flight. A sequence may be held more than once. */
+/**
+ * Input sequences that hold back the shard's checkpoint: an append or a side effect of theirs is in flight. A sequence may be
+ * held more than once.
+ */
 export class CheckpointBarriers {
   readonly #holds = new Map<number, number>();
 

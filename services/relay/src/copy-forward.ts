@@ -8,10 +8,11 @@ const PART_UNITS_MAX = 128 * 1024;
 export type TaskStart = { startSeq: number; startStoredAt: number };
 
 /**
- * Stores the facts of an open task again, in order and unchanged, so that retention never removes the start of a running task (PROTOCOL.md 4.3).
- * Only the last part moves the start: parts of a relay that dies before it are never read. One part is in memory at a time. Rejects as
- * `append` does. Resolves with `tooLarge` when no record can hold a fact beside the grown aggregate: the task keeps its old start until
- * retention removes it. Resolves with `stopped` when `append` returns undefined, because the relay lost the task.
+ * Stores the facts of an open task again, in order and unchanged, so that retention never removes the start of a running task
+ * (PROTOCOL.md 4.3). Only the last part moves the start: parts of a relay that dies before it are never read. One part is in
+ * memory at a time. Rejects as `append` does. Resolves with `tooLarge` when no record can hold a fact beside the grown aggregate:
+ * the task keeps its old start until retention removes it. Resolves with `stopped` when `append` returns undefined, because the
+ * relay lost the task.
  */
 export async function copyForward(
   facts: FactLog,

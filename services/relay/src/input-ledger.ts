@@ -4,8 +4,8 @@ import type { Command, RejectionReason } from '@hopline/task';
 export type InputKind = (ClientInput | AgentInput | RelayInput)['kind'];
 
 /**
- * Every input is `received` once and settled once: accepted or rejected by the decider, a duplicate, or abandoned when its pipeline stops
- * before the decision. `received` minus all others is what a relay holds now: 0 at rest (S2-32).
+ * Every input is `received` once and settled once: accepted or rejected by the decider, a duplicate, or abandoned when its
+ * pipeline stops before the decision. `received` minus all others is what a relay holds now: 0 at rest (S2-32).
  */
 export type InputOutcome = 'received' | 'accepted' | 'rejected' | 'duplicate' | 'abandoned';
 

@@ -1,9 +1,9 @@
 import type { AgentRecord, TaskAggregate, TextInput } from '@hopline/events';
 
 /**
- * The ordinals of a producer's attempt that are known. Up to `n` only text can be new; up to `lastSeenOrdinal` nothing is. Text in between may
- * have been held by the previous owner when it died (half of a surrogate pair waits for its other half although a later notice was stored):
- * the lanes of the aggregate tell how much of it is folded.
+ * The ordinals of a producer's attempt that are known. Up to `n` only text can be new; up to `lastSeenOrdinal` nothing is. Text
+ * in between may have been held by the previous owner when it died (half of a surrogate pair waits for its other half although a
+ * later notice was stored): the lanes of the aggregate tell how much of it is folded.
  */
 export type SeenOrdinals = {
   /** Last ordinal that was accepted, by this relay or a previous owner. */
@@ -17,8 +17,9 @@ type SeenAttempt = SeenOrdinals & { turn: number; attempt: number };
 const NOTHING: SeenOrdinals = { n: 0, lastSeenOrdinal: 0 };
 
 /**
- * Decides by ordinal, never by text, which inputs of a producer are new: a record may be read again after a takeover, or stored twice after the
- * duplicate window. It runs ahead of the log by what the coalescer holds; after a load it starts from the aggregate.
+ * Decides by ordinal, never by text, which inputs of a producer are new: a record may be read again after a takeover, or stored
+ * twice after the duplicate window. It runs ahead of the log by what the coalescer holds; after a load it starts from the
+ * aggregate.
  */
 export class OrdinalDeduplicator {
   readonly #producers = new Map<string, SeenAttempt>();
@@ -53,7 +54,9 @@ export class OrdinalDeduplicator {
   }
 }
 
-/** How much of a text input is folded or was accepted before: whole tokens at its head, and UTF-16 units of the token after them. */
+/**
+ * How much of a text input is folded or was accepted before: whole tokens at its head, and UTF-16 units of the token after them.
+ */
 export type FoldedText = { tokens: number; units: number };
 
 /** `firstN`: ordinal of the input's first token. */

@@ -21,8 +21,8 @@ export type TakenTokens = {
 };
 
 /**
- * Provenance of the tokens held for one lane of one producer's attempt, which keeps the tokens of a producer that does not own the lane apart.
- * The coalescer only counts tokens. One entry per record, not per token.
+ * Provenance of the tokens held for one lane of one producer's attempt, which keeps the tokens of a producer that does not own
+ * the lane apart. The coalescer only counts tokens. One entry per record, not per token.
  */
 export class PendingTokens {
   readonly from: Producer;

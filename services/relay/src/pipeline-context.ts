@@ -13,7 +13,9 @@ export type StoredStep = {
   /** As in the task's newest record. */
   startSeq: number;
   startStoredAt: number;
-  /** Set when the side effects may have been lost with the previous owner; `message` is the client's message that is read again. */
+  /**
+   * Set when the side effects may have been lost with the previous owner; `message` is the client's message that is read again.
+   */
   replay?: { message?: MessageInput };
 };
 

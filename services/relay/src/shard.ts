@@ -3,7 +3,10 @@ import type { InputLog, StoredInput } from '@hopline/log';
 import type { PipelineContext } from './pipeline-context.ts';
 import { TaskPipeline } from './task-pipeline.ts';
 
-/** Inputs of one shard that wait for an append (UTF-16 units) or for their task to be read (bytes). Above it the shard pauses reading until the log catches up. */
+/**
+ * Inputs of one shard that wait for an append (UTF-16 units) or for their task to be read (bytes). Above it the shard pauses
+ * reading until the log catches up.
+ */
 export const SHARD_WAITING_UNITS_MAX = 16 * 1024 * 1024;
 /** A task without input for this long is evicted from memory; its next input loads it from the log. Milliseconds. */
 const IDLE_MS = 30_000;

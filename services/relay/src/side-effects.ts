@@ -4,8 +4,8 @@ import type { Log, TaskIndexEntry } from '@hopline/log';
 import type { StoredStep } from './pipeline-context.ts';
 
 /**
- * Writes the task index, one write per task at a time. Of two writes in flight the older one may be retried (an election takes seconds, a turn
- * less) and stored last; an entry that is `working` for a task in input-required makes no deadline.
+ * Writes the task index, one write per task at a time. Of two writes in flight the older one may be retried (an election takes
+ * seconds, a turn less) and stored last; an entry that is `working` for a task in input-required makes no deadline.
  */
 export class IndexWrites {
   readonly #tasks: Log['tasks'];
@@ -29,8 +29,8 @@ export class IndexWrites {
 }
 
 /**
- * Follows a stored step: a message becomes a work item for the task's role, a change of state goes into the task index. Both happen at least
- * once: a work item has an id, and its worker reads the log before it starts.
+ * Follows a stored step: a message becomes a work item for the task's role, a change of state goes into the task index. Both
+ * happen at least once: a work item has an id, and its worker reads the log before it starts.
  */
 export function applySideEffects(
   log: Pick<Log, 'work'>,

@@ -22,8 +22,8 @@ export type TaskAppenderOptions = {
 type Decision = { facts: Fact[]; aggregate: TaskAggregate | undefined };
 
 /**
- * Decides commands and appends their facts, each record with the sequence of the record before it: an append of a relay that lost the task
- * fails with LogConflict. The caller keeps one call in flight.
+ * Decides commands and appends their facts, each record with the sequence of the record before it: an append of a relay that lost
+ * the task fails with LogConflict. The caller keeps one call in flight.
  */
 export class TaskAppender {
   readonly #options: TaskAppenderOptions;
@@ -50,15 +50,18 @@ export class TaskAppender {
     this.#isStopped = true;
   }
 
-  /** Appends the facts of a batch as one record. Resolves with undefined when the batch made no fact, or no record can hold its first one. */
+  /**
+   * Appends the facts of a batch as one record. Resolves with undefined when the batch made no fact, or no record can hold its
+   * first one.
+   */
   async append(batch: readonly QueuedCommand[]): Promise<StoredStep | undefined> {
     return this.#appendFacts(this.#decide(batch));
   }
 
   /**
-   * Copies the facts of an open task forward. Resolves with undefined when the task has ended, or this relay stopped meanwhile. A start that
-   * differs from the command's was copied by the previous owner; the step is returned all the same, because that relay may have died before it
-   * wrote the task index, and without the entry the next copy-forward never falls due.
+   * Copies the facts of an open task forward. Resolves with undefined when the task has ended, or this relay stopped meanwhile. A
+   * start that differs from the command's was copied by the previous owner; the step is returned all the same, because that relay
+   * may have died before it wrote the task index, and without the entry the next copy-forward never falls due.
    */
   async copyForward({ startStoredAt }: CopyForwardInput): Promise<StoredStep | undefined> {
     const { context, ledger } = this.#options;
@@ -118,8 +121,8 @@ export class TaskAppender {
   }
 
   /**
-   * An event that fits no record fails its task, visibly: a retry would end the same way. A task whose first record does not fit never starts.
-   * Servers reject such a message; one that another writer appended must not block the shard.
+   * An event that fits no record fails its task, visibly: a retry would end the same way. A task whose first record does not fit
+   * never starts. Servers reject such a message; one that another writer appended must not block the shard.
    */
   async #rejectTooLarge(facts: readonly Fact[]): Promise<StoredStep | undefined> {
     const { context, ledger } = this.#options;

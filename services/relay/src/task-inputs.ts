@@ -18,7 +18,9 @@ export type TaskInputsOptions = {
   onChunk: (chunk: Chunk, run: TextRun) => void;
 };
 
-/** Turns the inputs of one task into commands in order: skips ordinals that are folded already, and holds text in the coalescer. */
+/**
+ * Turns the inputs of one task into commands in order: skips ordinals that are folded already, and holds text in the coalescer.
+ */
 export class TaskInputs {
   readonly #taskId: string;
   readonly #now: () => number;
@@ -126,7 +128,10 @@ export class TaskInputs {
     this.#deduplicator.record(record, n - 1, seen);
   }
 
-  /** An input that changes nothing (a late timeout, a repeated message, a copy-forward) must not split a surrogate pair whose second half is on its way. */
+  /**
+   * An input that changes nothing (a late timeout, a repeated message, a copy-forward) must not split a surrogate pair whose
+   * second half is on its way.
+   */
   #interruptsText(command: Command, aggregate: TaskAggregate | undefined): boolean {
     return command.kind !== 'copy-forward' && decide(aggregate, command, this.#now()).rejected === undefined;
   }

@@ -9,9 +9,9 @@ import { TaskHop } from './task-hop.ts';
 import { TaskInputs } from './task-inputs.ts';
 
 /**
- * One task in the relay: an input becomes commands, the decider makes facts of them, one append at a time stores the facts, side effects follow,
- * and the checkpoint passes the input. All state comes from the log: a new pipeline made from the newest record continues where this one
- * stopped, and appends of the old one fail from then on.
+ * One task in the relay: an input becomes commands, the decider makes facts of them, one append at a time stores the facts, side
+ * effects follow, and the checkpoint passes the input. All state comes from the log: a new pipeline made from the newest record
+ * continues where this one stopped, and appends of the old one fail from then on.
  */
 export class TaskPipeline {
   readonly taskId: string;
@@ -139,7 +139,10 @@ export class TaskPipeline {
     }
   }
 
-  /** An input that is folded already is read again after a takeover, and its side effects may be missing. One write of the task index covers all such inputs. */
+  /**
+   * An input that is folded already is read again after a takeover, and its side effects may be missing. One write of the task
+   * index covers all such inputs.
+   */
   #replaySideEffects({ record, seq }: StoredInput): void {
     const message = record.from === 'client' && record.input.kind === 'message' ? record.input : undefined;
     if (message === undefined && this.#isReplayIndexed) return;

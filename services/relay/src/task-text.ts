@@ -82,8 +82,8 @@ export class TaskText {
   }
 
   /**
-   * Releases text whose hold time is over. To be called after all available tokens were offered, and at `wakeAt`. A task that is over holds no
-   * text: the other half of a surrogate pair may never come, and held text holds back the shard's checkpoint.
+   * Releases text whose hold time is over. To be called after all available tokens were offered, and at `wakeAt`. A task that is
+   * over holds no text: the other half of a surrogate pair may never come, and held text holds back the shard's checkpoint.
    */
   releaseDue(now: number, isOver: boolean): void {
     this.#emitRuns(isOver ? closeAll(this.#coalescer, now) : tick(this.#coalescer, now));
