@@ -220,7 +220,7 @@ test('more webhooks than workers take turns: one whose task is silent blocks no 
   await notifier.stop();
 });
 
-test('two notifiers that both believe to own a shard: a receiver that deduplicates by cursor has every event once', {
+test('two notifiers that both believe they own a shard: a receiver that deduplicates by cursor has every event once', {
   timeout: 30_000,
 }, async () => {
   const log = createMemoryLog();

@@ -1,6 +1,9 @@
 import { isTaskId, shardOf } from '@hopline/events';
 import { type Change, followBucket, type KeyValue, type Log } from '@hopline/log';
 
+/** Pause after a failed scan, milliseconds. */
+const RESCAN_MS = 500;
+
 /** Shard of the configuration's task; undefined for a malformed key. */
 function shardOfConfig(key: string, shards: number): number | undefined {
   const [taskId = '', id, more] = key.split('.');
@@ -48,8 +51,8 @@ export class OwnedConfigs {
         else this.#present.add(change.key);
       },
       ready: () => {
-        // Deletions while the watch was down produced no change. Writes are found by a scan, as after a takeover, because most of
-        // them are finished.
+        // Deletions while the watch was down produced no change. Writes are found by a scan, as after a takeover, because most
+        // configurations are finished.
         if (this.#present !== undefined) retain(this.#present);
         this.#present = undefined;
         this.#scanLater(this.#owned);
@@ -101,18 +104,15 @@ export class OwnedConfigs {
 
   async #scan(shards: ReadonlySet<number>): Promise<void> {
     const { log, signal } = this.#options;
-    const over = new Map<string, number>();
+    const finished = new Map<string, number>();
     for await (const { key, value } of entries(log.pushProgress, signal)) {
-      if (value.over !== undefined && shards.has(shardOfConfig(key, log.shards) ?? -1)) over.set(key, value.config);
+      if (value.over !== undefined && shards.has(shardOfConfig(key, log.shards) ?? -1)) finished.set(key, value.config);
     }
     for await (const entry of entries(log.pushConfigs, signal)) {
-      if (over.get(entry.key) !== entry.revision) this.#start(entry, shards);
+      if (finished.get(entry.key) !== entry.revision) this.#start(entry, shards);
     }
   }
 }
-
-/** Pause after a failed scan, milliseconds. */
-const RESCAN_MS = 500;
 
 type PresentEntry<V> = { key: string; value: V; revision: number };
 

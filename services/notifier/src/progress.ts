@@ -3,7 +3,7 @@ import type { PendingDelivery } from './pending-delivery.ts';
 
 /**
  * The durable progress of one webhook. Every write expects the revision of the previous one: of two notifiers that both believe
- * to own a shard, one fails with LogConflict after at most one delivery that both sent.
+ * they own a shard, one fails with LogConflict after at most one delivery that both sent.
  */
 export class Progress {
   readonly #bucket: KeyValue<PushProgressEntry>;

@@ -70,16 +70,16 @@ export class WebhookClient {
   }
 
   /** `slotWait` ends the wait for a slot, `signal` ends the attempt. */
-  async post(what: WebhookRequest, slotWait: AbortSignal, signal: AbortSignal): Promise<AttemptOutcome> {
+  async post(notification: WebhookRequest, slotWait: AbortSignal, signal: AbortSignal): Promise<AttemptOutcome> {
     const waiting = AbortSignal.any([slotWait, signal]);
     // The host's slot first: an attempt that waits for a slow host must not hold one of the slots that all hosts share.
-    const releaseHost = await this.#hostSlots.acquire(new URL(what.url).host, waiting);
+    const releaseHost = await this.#hostSlots.acquire(new URL(notification.url).host, waiting);
     if (releaseHost === undefined) return { kind: signal.aborted ? 'aborted' : 'busy' };
     try {
       const release = await this.#slots.acquire(waiting);
       if (release === undefined) return { kind: signal.aborted ? 'aborted' : 'busy' };
       try {
-        return await this.#attempt(what, signal);
+        return await this.#attempt(notification, signal);
       } finally {
         release();
       }

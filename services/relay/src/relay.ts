@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isTerminal } from '@hopline/a2a';
 import type { CoalesceSettings } from '@hopline/coalesce';
-import { isVisible } from '@hopline/events';
+import { type Fact, isVisible } from '@hopline/events';
 import { type Log, LogConflict } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
@@ -99,7 +99,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   };
 }
 
-function shardContext(deps: RelayDeps, identity: string, now: () => number): ShardContext {
+function shardContext(deps: RelayDeps, identity: string, now: () => number): Omit<ShardContext, 'onFailure'> {
   const { log, metrics } = deps;
   const index = new IndexWrites(log.tasks);
   let appends = 0;
@@ -110,12 +110,7 @@ function shardContext(deps: RelayDeps, identity: string, now: () => number): Sha
     now,
     appendId: taskId => `${taskId}:${identity}:${++appends}`,
     applySideEffects: (step, trace) => {
-      for (const fact of step.facts) {
-        if (isVisible(fact)) metrics.chunksOut.add(1);
-        if (fact.kind === 'artifact.updated' && fact.chunk) metrics.agentToLog.recordMs(now() - fact.chunk.lastAt);
-        const ended = fact.kind === 'status.changed' && fact.event.statusUpdate.status.state;
-        if (ended && isTerminal(ended)) metrics.tasksEnded.add(1, { reason: ended });
-      }
+      measureFacts(step.facts, metrics, now);
       return applySideEffects(log, index, step, trace);
     },
     onRejected: (reason, count) => metrics.inputsRejected.add(count, { reason: reason.replaceAll(' ', '_') }),
@@ -125,6 +120,14 @@ function shardContext(deps: RelayDeps, identity: string, now: () => number): Sha
       metrics.flushes.add(1, { agent, reason: chunk.reason });
       metrics.relayHold.recordMs(chunk.heldMs, { agent });
     },
-    onFailure: () => {},
   };
+}
+
+function measureFacts(facts: readonly Fact[], metrics: HopMetrics, now: () => number): void {
+  for (const fact of facts) {
+    if (isVisible(fact)) metrics.chunksOut.add(1);
+    if (fact.kind === 'artifact.updated' && fact.chunk) metrics.agentToLog.recordMs(now() - fact.chunk.lastAt);
+    const state = fact.kind === 'status.changed' && fact.event.statusUpdate.status.state;
+    if (state && isTerminal(state)) metrics.tasksEnded.add(1, { reason: state });
+  }
 }

@@ -20,7 +20,7 @@ export type ShardContext = PipelineContext & { inputs: InputLog };
 /** A task in memory. Inputs wait while its newest record is being read. */
 type LoadedTask = { pipeline: TaskPipeline | undefined; waiting: StoredInput[]; waitingBytes: number };
 
-/** All tasks of one shard: reads the shard's inputs in order and passes each to its task. */
+/** All tasks of one shard: reads the shard's inputs in order and dispatches each to its task. */
 export class Shard {
   readonly index: number;
   readonly #context: ShardContext;
@@ -71,14 +71,14 @@ export class Shard {
   async #readInputs(): Promise<void> {
     let records = 0;
     for await (const input of this.#context.inputs.readShard(this.index, this.#checkpoint + 1, this.#stop.signal)) {
-      this.#pass(input);
+      this.#dispatch(input);
       this.#lastReadSeq = input.seq;
       if (++records % RECORDS_PER_CHECK !== 0) continue;
       while (this.#pendingSize() > SHARD_WAITING_UNITS_MAX && !this.#stop.signal.aborted) await sleep(CATCH_UP_POLL_MS);
     }
   }
 
-  #pass(input: StoredInput): void {
+  #dispatch(input: StoredInput): void {
     const task = this.#tasks.get(input.taskId);
     if (task?.pipeline !== undefined) {
       task.pipeline.accept(input);
