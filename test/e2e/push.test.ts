@@ -154,7 +154,7 @@ test('a webhook that answers 500, 503 and 429 before 200 gets each event at leas
   assert.equal(fold.textOf('response'), TEXT);
 });
 
-test('a webhook that is dead is given up after its attempts, with a log line and a counter, and its task is not touched [S3-25 C-21]', {
+test('a dead webhook is abandoned after its attempts, with a log line and a counter, and its task is not affected [S3-25 C-21]', {
   timeout: 60_000,
 }, async () => {
   await using webhook = await startWebhook(() => ({ status: 500 }));

@@ -81,19 +81,19 @@ async function assertConserved(t: TestContext, name: string, taskId: string): Pr
   return audit;
 }
 
-test('every input of every class is delivered, merged, or dropped with a reason: in minus out minus merged is zero [S2-32 S2-13]', {
+test('every input of every class is delivered, merged, or rejected with a reason: in minus out minus merged is zero [S2-32 S2-13]', {
   timeout: 60_000,
 }, async t => {
   const { tallies, mergedTokens } = await assertConserved(t, 'answered', await run('go'));
   assert(mergedTokens > 0);
   for (const kind of ['message', 'open', 'text', 'close', 'artifact', 'status', 'call', 'ended'] as const) {
-    assert(tallies[kind].accepted > 0, `nothing was said of kind ${kind}`);
+    assert(tallies[kind].accepted > 0, `no input of kind ${kind}`);
   }
   await assertConserved(t, 'failed', await run('fail'));
   await assertConserved(t, 'asked', await run('ask'));
 });
 
-test('every event that stands in the log is seen by the client [S2-33]', { timeout: 60_000 }, async () => {
+test('every stored event is seen by the client [S2-33]', { timeout: 60_000 }, async () => {
   const shown: string[] = [];
   let taskId = '';
   for await (const { id, event } of frames(cluster.url, { text: 'go' })) {
@@ -107,7 +107,7 @@ test('every event that stands in the log is seen by the client [S2-33]', { timeo
   assert.deepEqual(shown, stored);
 });
 
-test('what a canceled task still gets is dropped and counted [S2-32]', { timeout: 60_000 }, async t => {
+test('inputs of a canceled task are rejected and counted [S2-32]', { timeout: 60_000 }, async t => {
   const cancel = (id: string) => rpc(cluster.url, { method: 'tasks/cancel', params: { id } });
   const audit = await assertConserved(t, 'canceled', await run('slow', 20, cancel));
   assert.equal(audit.tallies.cancel.accepted, 1);
@@ -137,7 +137,9 @@ async function heldByRelays(): Promise<Record<string, number>> {
   return held;
 }
 
-test('the relays count it too: of every kind nothing is left when they are at rest [S2-32]', { timeout: 60_000 }, async t => {
+test('the counters of the relays balance too: no input of any kind is left when they are at rest [S2-32]', {
+  timeout: 60_000,
+}, async t => {
   await run('go');
   await run('fail');
   await run('slow', 20, id => rpc(cluster.url, { method: 'tasks/cancel', params: { id } }));

@@ -62,7 +62,7 @@ export interface HopMetrics {
   readonly webhookDeliveries: CounterOf<Reason>;
   /** Push notifications that had failed before and were sent again. */
   readonly webhookRetries: CounterOf<Reason>;
-  /** Webhooks that are told nothing more: `reason` is the last failure. */
+  /** Abandoned webhooks; `reason` is the last failure. */
   readonly webhooksAbandoned: CounterOf<Reason>;
   /** SSE streams open now. */
   readonly openStreams: GaugeOf<Reason>;
@@ -127,7 +127,7 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     tasksEnded: counter(METRIC.tasksEnded, '{task}', 'Tasks by terminal state'),
     webhookDeliveries: counter(METRIC.webhookDeliveries, '{notification}', 'Push notifications by outcome'),
     webhookRetries: counter(METRIC.webhookRetries, '{notification}', 'Push notifications tried again'),
-    webhooksAbandoned: counter(METRIC.webhooksAbandoned, '{webhook}', 'Webhooks given up'),
+    webhooksAbandoned: counter(METRIC.webhooksAbandoned, '{webhook}', 'Webhooks abandoned'),
     openStreams: gauge(METRIC.openStreams, '{stream}', 'SSE streams open now'),
     activeTasks: gauge(METRIC.activeTasks, '{task}', 'Tasks worked on now'),
     ownedShards: gauge(METRIC.ownedShards, '{shard}', 'Shards owned now'),
@@ -136,7 +136,7 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     agentToLog: latency(METRIC.agentToLog, 'Token said to token read by the relay'),
     relayHold: latency(METRIC.relayHold, 'Oldest token of a chunk read to chunk appended'),
     logToSocket: latency(METRIC.logToSocket, 'Fact appended to written to a socket'),
-    logToWebhook: latency(METRIC.logToWebhook, 'Fact appended to taken by a webhook'),
+    logToWebhook: latency(METRIC.logToWebhook, 'Fact appended to accepted by a webhook'),
     endToEnd: latency(METRIC.endToEnd, 'First token of a chunk said to written to a socket'),
     timeToFirstToken: latency(METRIC.timeToFirstToken, 'Request received to first text on a socket'),
   };
