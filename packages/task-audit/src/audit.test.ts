@@ -74,7 +74,7 @@ test('a lost, duplicated or changed token is found', async () => {
   const wrong: [Command[], number, number][] = [
     [[chunk('Her', 2)], 1, 1],
     [[chunk('Here', 3), chunk('e', 1)], -1, 1],
-    [[chunk('Hear', 3)], 0, 1],
+    [[chunk('Herr', 3)], 0, 1],
     [[], 3, 1],
   ];
   for (const [chunks, unaccounted, differing] of wrong) {
@@ -87,7 +87,7 @@ test('a lost, duplicated or changed token is found', async () => {
   }
 });
 
-test('late inputs of a dead attempt, duplicates and inputs after the end are told apart, with reasons', async () => {
+test('late inputs of a dead attempt, duplicates and inputs after the end are distinguished, with reasons', async () => {
   const scenario = await new Scenario().receiveMessage();
   await scenario.receive(agent(1), [open, text('dead')]);
   await scenario.store(command(open), chunk('dead', 1));

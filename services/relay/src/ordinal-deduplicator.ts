@@ -3,7 +3,7 @@ import type { AgentRecord, TaskAggregate, TextInput } from '@hopline/events';
 /**
  * The ordinals of a producer's attempt that are known. Up to `n` only text can be new; up to `lastSeenOrdinal` nothing is. Text
  * in between may have been held by the previous owner when it died (half of a surrogate pair waits for its other half although a
- * later notice was stored): the lanes of the aggregate tell how much of it is folded.
+ * later notice was stored): the lanes of the aggregate hold how much of it is folded.
  */
 export type SeenOrdinals = {
   /** Last ordinal that was accepted, by this relay or a previous owner. */
