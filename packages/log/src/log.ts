@@ -130,5 +130,5 @@ export type PushProgressEntry = {
   /** Time of the next try, epoch milliseconds. */
   retryAt?: number;
   /** Nothing more is delivered: the end of the task was delivered, or the webhook was abandoned. */
-  over?: 'delivered' | 'given up';
+  over?: 'delivered' | 'abandoned';
 };
