@@ -58,14 +58,14 @@ test('a stream that takes nothing is cut at its bound; others of its connection 
   await deaf.take(1);
   const reader = client.stream('SubscribeToTask', { id });
   const events = await reader.take(1);
-  await rig.relay.opens(id, 'l');
+  await rig.relay.openArtifact(id, 'l');
   const piece = 'x'.repeat(32 * KIB);
   while (rig.open() === 2 && events.length < 2_000) {
     await rig.relay.text(id, 'l', piece);
     events.push(await reader.next());
   }
   assert.equal(rig.open(), 1);
-  await rig.relay.ends(id);
+  await rig.relay.end(id);
   events.push(...(await reader.rest()));
   assert.deepEqual(shape(events.slice(-3)), ['+', 'working', 'completed']);
   const cut = rig.lines.filter(({ message, fields }) => message === 'stream cut' && fields.reason === 'slow_viewer');
@@ -79,7 +79,7 @@ test('a large task goes out in slices, and a client that takes none of them in t
   // Both ends share one event loop: less would cut the healthy one on a busy machine.
   const rig = await openRig(t, { limits: { viewerStallMsMax: 4_000 } });
   const id = await started(rig);
-  await rig.relay.opens(id, 'l');
+  await rig.relay.openArtifact(id, 'l');
   for (let said = 0; said < 8; said += 1) await rig.relay.text(id, 'l', 'x'.repeat(256 * KIB));
   const { promise, resolve } = Promise.withResolvers<number>();
   const raw = session(t, rig).request({ ...HEAD, ':path': `/${SERVICE_1_0}/SubscribeToTask` });
@@ -138,7 +138,7 @@ test('as many calls on one connection as the limit, another waits until one ends
   const third = client.stream('SubscribeToTask', { id }).take(1);
   assert.equal(await Promise.race([third, sleep(300, 'waits')]), 'waits');
   assert.equal(rig.open(), 2);
-  await rig.relay.answers(ending, ['a']);
+  await rig.relay.answer(ending, ['a']);
   await streams[1]!.rest();
   assert.equal((await third).length, 1);
 });
@@ -203,7 +203,7 @@ test('an event is encoded once, whatever the number of its viewers', async t => 
   const client = rig.client();
   const streams = Array.from({ length: 5 }, () => client.stream('SubscribeToTask', { id }));
   for (const stream of streams) await stream.take(1);
-  await rig.relay.answers(id, ['a', 'b', 'c']);
+  await rig.relay.answer(id, ['a', 'b', 'c']);
   const seen = await Promise.all(streams.map(stream => stream.rest()));
   for (const events of seen) assert.deepEqual(events, seen[0]);
   assert.equal(encode.mock.callCount(), seen[0]?.length);

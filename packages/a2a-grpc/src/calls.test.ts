@@ -11,7 +11,7 @@ const ANSWER = ['task submitted', 'working', '=a', '+b', '+', 'completed'];
 
 async function answering(t: TestContext, options: Parameters<typeof openRig>[1] = {}): Promise<Rig> {
   const rig = await openRig(t, options);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a', 'b']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['a', 'b']);
   return rig;
 }
 
@@ -136,7 +136,7 @@ test('a deadline or a client that goes ends the wait and not the task [S2-35]', 
   assert.equal(rig.open(), 1);
   stream.call.cancel();
   await until(() => rig.open() === 0);
-  await rig.relay.answers(taskId, ['a']);
+  await rig.relay.answer(taskId, ['a']);
   assert.equal((await client.call('GetTask', { id: taskId })).status.state, 'TASK_STATE_COMPLETED');
   assert.deepEqual(rig.lines, [], 'nothing went wrong here');
 });
@@ -178,11 +178,11 @@ test('where the resume extension is active events name their generation, and nob
     assert.deepEqual((await plain.headers).get(header), []);
     const { generation } = first.task.metadata;
     assert.deepEqual(first, { task: { ...same.task, metadata: { ...same.task.metadata, generation } } });
-    await rig.relay.says(id, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.publish(id, { kind: 'status', state: 'TASK_STATE_WORKING' });
     const [[next], [nextPlain]] = [await counting.take(1), await plain.take(1)];
     assert.equal(next.statusUpdate.metadata.generation, generation + 1);
     assert.equal(nextPlain.statusUpdate.metadata?.generation, undefined);
-    await rig.relay.ends(id, 'INPUT_REQUIRED');
+    await rig.relay.end(id, 'INPUT_REQUIRED');
     counting.call.cancel();
     plain.call.cancel();
   }
@@ -202,7 +202,7 @@ test('the card for a caller who is known is answered where there is one, and ref
 test('retention has removed what comes next: the headers name the gap, then comes the task as it is, then what follows', async t => {
   const rig = await openRig(t, { limits: { ringFactsMax: 1 } });
   const id = await started(rig);
-  await rig.relay.opens(id, 'l');
+  await rig.relay.openArtifact(id, 'l');
   for (const text of ['a', 'b', 'c', 'd']) await rig.relay.text(id, 'l', text);
   rig.log.expire('facts', id, 5);
   const client = (await rig.another()).client();
@@ -212,7 +212,7 @@ test('retention has removed what comes next: the headers name the gap, then come
   const [now] = headers.get('first-event-id');
   assert.deepEqual(headers.get('missing-events'), ['2-3']);
   assert.match(String(now), /^5\./);
-  await rig.relay.ends(id);
+  await rig.relay.end(id);
   assert.deepEqual(shape(await stream.rest()), ['+', 'working', 'completed']);
 });
 
@@ -222,8 +222,8 @@ test('what an agent sent and gRPC cannot carry ends the stream with a status, af
   const stream = rig.client().stream('SubscribeToTask', { id: taskId });
   assert.deepEqual(shape(await stream.take(1)), ['task submitted']);
   const deep = Array.from({ length: 200 }).reduce<unknown>(inner => [inner], 1);
-  await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-  await rig.relay.says(taskId, {
+  await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+  await rig.relay.publish(taskId, {
     kind: 'status',
     state: 'TASK_STATE_INPUT_REQUIRED',
     message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ data: deep }] },

@@ -33,31 +33,31 @@ const BYTES_OF_MEGABYTE = 1_000_000;
 const unchanged = (bytes: Buffer): Buffer => bytes;
 
 /** Both gRPC services of a door on one port. */
-export function openGrpc(door: A2AServer, options: A2AGrpcOptions): GrpcServer {
+export function openGrpc(server: A2AServer, options: A2AGrpcOptions): GrpcServer {
   const limits = { ...GRPC_LIMITS, ...options.limits };
-  const server = new Server({
+  const grpc = new Server({
     interceptors: [
       callBounds({
-        requestMsMax: door.limits.requestMsMax,
-        stallMsMax: door.limits.viewerStallMsMax,
+        requestMsMax: server.limits.requestMsMax,
+        stallMsMax: server.limits.viewerStallMsMax,
         connectionBytesMax: limits.connectionMegabytesMax * BYTES_OF_MEGABYTE,
       }),
     ],
-    'grpc.max_receive_message_length': door.limits.bodyBytesMax,
+    'grpc.max_receive_message_length': server.limits.bodyBytesMax,
     'grpc.max_concurrent_streams': limits.callsPerConnectionMax,
     'grpc-node.max_session_memory': limits.connectionMegabytesMax,
-    'grpc.keepalive_time_ms': door.limits.heartbeatMs,
+    'grpc.keepalive_time_ms': server.limits.heartbeatMs,
     'grpc.keepalive_timeout_ms': limits.pingMsMax,
     'grpc.max_connection_idle_ms': limits.idleConnectionMs,
     'grpc.enable_channelz': 0,
   });
   for (const procedure of PROCEDURES) {
     const { path, streams } = procedure;
-    const answer = streams ? answerStreaming(door, procedure) : answerUnary(door, procedure, options.card);
-    server.register(path, answer, unchanged, unchanged, 'serverStream');
+    const answer = streams ? answerStreaming(server, procedure) : answerUnary(server, procedure, options.card);
+    grpc.register(path, answer, unchanged, unchanged, 'serverStream');
   }
-  const listener = createListener(server, options.tls, limits.closeMsMax);
-  listener.maxConnections = door.limits.connectionsMax;
+  const listener = createListener(grpc, options.tls, limits.closeMsMax);
+  listener.maxConnections = server.limits.connectionsMax;
   const open = new Set<Socket>();
   listener.on('connection', (socket: Socket) => {
     open.add(socket);
@@ -71,24 +71,24 @@ export function openGrpc(door: A2AServer, options: A2AGrpcOptions): GrpcServer {
       return promise;
     },
     close: async () => {
-      door.drain();
+      server.drain();
       const ended = new Promise<void>(resolve => {
         listener.close(() => resolve());
       });
       // With Node 26 the library waits for no connection here, and its forceShutdown knows none; what it does is to send GOAWAY.
-      server.tryShutdown(() => {});
+      grpc.tryShutdown(() => {});
       await Promise.race([ended, sleep(limits.closeMsMax, undefined, { ref: false })]);
       for (const socket of open) socket.destroy();
       await ended;
-      server.forceShutdown();
+      grpc.forceShutdown();
     },
   };
 }
 
 /** The library's own listener has no bound of connections, and cannot take another certificate. */
-function createListener(server: Server, tls: GrpcTls | undefined, closeMsMax: number): NetServer {
+function createListener(grpc: Server, tls: GrpcTls | undefined, closeMsMax: number): NetServer {
   // Insecure: of what comes to it TLS has been taken off.
-  const { injectConnection } = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const { injectConnection } = grpc.createConnectionInjector(ServerCredentials.createInsecure());
   const take = (socket: Socket) => {
     injectConnection(socket);
     // We have said all there is to say: a client that does not close its end as well would hold its place for ever.

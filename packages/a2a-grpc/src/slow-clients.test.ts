@@ -244,7 +244,7 @@ test('an answer that its client does not take is dropped in time, also a small o
   const raw = deaf(t, rig);
   const startedAt = performance.now();
   raw.send(head(1), data(1, getTaskBytes(task.id), END_STREAM));
-  await rig.relay.opens(task.id, 'l');
+  await rig.relay.openArtifact(task.id, 'l');
   await rig.relay.text(task.id, 'l', 'x'.repeat(300_000));
   raw.send(head(3), data(3, getTaskBytes(task.id), END_STREAM));
   await until(() => [1, 3].every(stream => raw.of(FRAME.reset, stream).length === 1));

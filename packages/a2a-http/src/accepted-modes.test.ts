@@ -26,7 +26,7 @@ test('modes that nothing of the card meets are -32005 in every dialect, alone an
   const begun: string[] = [];
   rig.relay.onClient = taskId => {
     begun.push(taskId);
-    return rig.relay.answers(taskId, ['ok']);
+    return rig.relay.answer(taskId, ['ok']);
   };
   for (const dialect of DIALECTS) {
     for (const method of ['send', 'stream'] as const) {
@@ -45,7 +45,7 @@ test('modes that nothing of the card meets are -32005 in every dialect, alone an
 test('modes of which one can be met are taken; a card that says nothing meets all [S4-38]', async t => {
   const rig = await openRig(t, { outputModes });
   const silent = await rig.another({ outputModes: () => [] });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   for (const dialect of DIALECTS) {
     for (const modes of [['image/png', 'text/*'], ['text'], [], ['APPLICATION/JSON; charset=utf-8']]) {
       assert.equal((await call(rig, 'send', asking[dialect](modes), { dialect })).error, undefined, `${dialect} ${modes}`);

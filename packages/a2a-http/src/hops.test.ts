@@ -12,7 +12,7 @@ test("the caller's trace context reaches the log with what the caller said, and 
     traces.push(options.trace?.traceparent);
     return say(taskId, record, options);
   };
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`;
   await call(rig, 'send', sendParams(userMessage('x')), { headers: { traceparent } });
   await call(rig, 'send', sendParams(userMessage('x')), { headers: { traceparent: 'SECRET' } });
@@ -32,7 +32,7 @@ test('frames, bytes and latencies are counted once per stream and once per fact,
     await open(rig, 'subscribe', { id: taskId }, { dialect: '0.3' }),
   ];
   for (const stream of streams) await stream.take(1);
-  await rig.relay.answers(taskId, ['a', 'b']);
+  await rig.relay.answer(taskId, ['a', 'b']);
   let characters = 0;
   for (const stream of streams) for (const frame of await stream.rest()) characters += frame.data.length;
   // Task, working, two chunks, the closing one, completed.

@@ -12,7 +12,7 @@ const RECORD_BYTES_MAX = 64 * 1024;
 
 test('a message that the log cannot take claims nothing: a shorter one has the same id', async t => {
   const rig = await openRig(t, { memory: { recordBytesMax: RECORD_BYTES_MAX } });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const claims: string[] = [];
   const create = rig.log.messageIds.create.bind(rig.log.messageIds);
   rig.log.messageIds.create = (key, value) => {
@@ -31,7 +31,7 @@ test('a message that the log cannot take claims nothing: a shorter one has the s
 
 test('metadata of a request stands twice in the first fact of a task, and counts twice', async t => {
   const rig = await openRig(t, { memory: { recordBytesMax: RECORD_BYTES_MAX } });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const params = (chars: number) => ({ ...sendParams(userMessage('x')), metadata: { a: 'x'.repeat(chars) } });
   assert.equal((await post(rig, 'send', params(RECORD_BYTES_MAX / 2))).status, 413);
   assert.equal((await call(rig, 'send', params(RECORD_BYTES_MAX / 4))).result.task.status.state, 'TASK_STATE_COMPLETED');
@@ -39,7 +39,7 @@ test('metadata of a request stands twice in the first fact of a task, and counts
 
 test('two message ids that differ in half a surrogate pair are two messages [S1-9]', async t => {
   const rig = await openRig(t, { limits: { firstFactMsMax: 2_000 } });
-  rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
   const { result } = await call(rig, 'send', sendParams(userMessage('a', { messageId: '\ud800' })));
   const { id: taskId } = result.task;
   const next = await call(rig, 'send', sendParams(userMessage('b', { messageId: '\ud801', taskId })));
@@ -95,7 +95,7 @@ test('below /v1 also what was wrong before there was a request is said in the ve
 
 test('a push configuration beyond the bound is refused without a write', async t => {
   const rig = await openRig(t, { push: true });
-  rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
   const { result } = await call(rig, 'send', sendParams(userMessage('x')));
   const taskId = result.task.id as string;
   const set = (id: string) => call(rig, 'createPush', { taskId, id, url: 'https://example.org/' });

@@ -69,7 +69,7 @@ async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, opt
   };
   const settings = { name: 'test', description: 'test', version: '0', url: 'http://127.0.0.1/', skills: [] };
   const card = new PublishedCard(() => agentCard({ ...settings, capabilities: { streaming: true } }), options.signer);
-  const door = createA2AServer({
+  const server = createA2AServer({
     log,
     role: 'supervisor',
     profile: 'caipe',
@@ -78,7 +78,7 @@ async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, opt
     ...options,
     limits,
   });
-  registerA2A(app, door, { card, cors });
+  registerA2A(app, server, { card, cors });
   const url = await app.listen({ port: 0, host: '127.0.0.1' });
   let closed: Promise<void> | undefined;
   const close = () => (closed ??= app.close().then(() => undefined));

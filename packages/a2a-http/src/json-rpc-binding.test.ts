@@ -117,7 +117,7 @@ test('a body that nests deep, and one that claims a prototype, do no harm', asyn
   assert.equal((await raw(rig, deep))[1].error?.code, -32602);
   const bomb = '['.repeat(400_000);
   assert.equal((await raw(rig, bomb))[1].error?.code, -32700);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const polluted =
     '{"id":1,"method":"message/send","params":{"message":{"role":"user","messageId":"m","parts":[{"kind":"text","text":"x"}],"metadata":{"__proto__":{"polluted":1},"own":1}}}}';
   const [, answer] = await raw(rig, polluted);

@@ -20,7 +20,7 @@ import { type A2AServer, type OperationResult, report, runOperation } from '@hop
 import { isTaskId } from '@hopline/events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { setErrorHeaders } from './error-headers.ts';
-import { doorRequest } from './operation-request.ts';
+import { operationRequest } from './operation-request.ts';
 import { headerOf, jsonOf, queryOf, readsEventsAlone } from './read-request.ts';
 import type { Framing } from './sse-sink.ts';
 
@@ -28,7 +28,7 @@ const ALL = Object.values(DIALECTS);
 
 /** POST `/` and POST `/a2a` (C-27). One JSON-RPC request in, one JSON answer or one event stream out. Never throws. */
 export async function answerJsonRpc(
-  door: A2AServer,
+  server: A2AServer,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply | undefined> {
@@ -47,11 +47,11 @@ export async function answerJsonRpc(
     taskId = taskIdOf(params);
     const ambiguous = named === undefined && isAmbiguous(method);
     const understood = { dialect, ambiguous, params, framing: rpcFraming(id, taskId) };
-    const answer = await runOperation(door, operation, doorRequest(door, request, reply, understood));
+    const answer = await runOperation(server, operation, operationRequest(server, request, reply, understood));
     return answer === 'streamed' ? undefined : sendResult(reply, id, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
-    report(door, error);
+    report(server, error);
     return reply.sent ? undefined : sendError(reply, id, error, dialect, { taskId });
   }
 }

@@ -44,7 +44,7 @@ test('methods that two dialects have: a version decides, else who created the ta
 
 test('nobody else can say that a task is of this form [S1-15]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const params = { ...sendParams(userMessage('x'), '0.3'), metadata: { 'hopline.dialect': 'legacy' } };
   const { result } = await call(rig, 'send', params, { dialect: '0.3' });
   assert.equal((await call(rig, 'get', { id: result.id }, { dialect: '0.3' })).result.kind, 'task');
@@ -60,12 +60,12 @@ test('tasks/resubscribe: cut after any frame, the rest comes with the same place
   const rig = await openRig(t);
   const other = await rig.another();
   rig.relay.onClient = async taskId => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
     for (const lane of ['a', 'b', 'a', 'b']) {
-      if (rig.relay.aggregate(taskId).lanes[lane] === undefined) await rig.relay.opens(taskId, lane, lane);
+      if (rig.relay.aggregate(taskId).lanes[lane] === undefined) await rig.relay.openArtifact(taskId, lane, lane);
       await rig.relay.text(taskId, lane, `${lane}.`);
     }
-    await rig.relay.ends(taskId);
+    await rig.relay.end(taskId);
   };
   const whole = await stream(rig, ask('t', 'x'));
   for (let count = 1; count < whole.length; count += 1) {
@@ -85,13 +85,13 @@ test('without a place, the task comes first: each artifact whole, then the state
   const rig = await openRig(t);
   const go = Promise.withResolvers<void>();
   rig.relay.onClient = async taskId => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.opens(taskId, 'a', 'one');
-    await rig.relay.opens(taskId, 'b', 'two');
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.openArtifact(taskId, 'a', 'one');
+    await rig.relay.openArtifact(taskId, 'b', 'two');
     for (const lane of ['a', 'b', 'a']) await rig.relay.text(taskId, lane, lane);
     await go.promise;
     await rig.relay.text(taskId, 'b', '!');
-    await rig.relay.ends(taskId);
+    await rig.relay.end(taskId);
   };
   await cutAfter(5, await open(rig, 'stream', ask('t', 'x'), legacy));
   const reader = await open(rig, 'subscribe', { id: 't' }, legacy);
@@ -117,10 +117,10 @@ test('tasks/cancel of a task that is submitted, works, or asks; then it cannot b
   const rig = await openRig(t);
   const states: Record<string, () => Promise<void>> = {
     submitted: async () => {},
-    working: () => rig.relay.says('working', { kind: 'status', state: 'TASK_STATE_WORKING' }),
+    working: () => rig.relay.publish('working', { kind: 'status', state: 'TASK_STATE_WORKING' }),
     'input-required': async () => {
-      await rig.relay.says('input-required', { kind: 'status', state: 'TASK_STATE_WORKING' });
-      await rig.relay.ends('input-required', 'INPUT_REQUIRED');
+      await rig.relay.publish('input-required', { kind: 'status', state: 'TASK_STATE_WORKING' });
+      await rig.relay.end('input-required', 'INPUT_REQUIRED');
     },
   };
   for (const [id, reach] of Object.entries(states)) {

@@ -5,22 +5,22 @@ import { call, open, openRig, type Rig, type RpcAnswer, shape } from './http-ser
 import { ask, legacy, send, stream } from './legacy.test-kit.ts';
 
 /** Answers the first turn with a question, the next ones with their text. */
-function asksFirst(rig: Rig): void {
+function requireInputFirst(rig: Rig): void {
   rig.relay.onClient = async (taskId, { turn }) => {
-    if (turn > 1) return rig.relay.answers(taskId, ['done']);
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+    if (turn > 1) return rig.relay.answer(taskId, ['done']);
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, 'INPUT_REQUIRED');
   };
 }
 
 test('a stream of states and artifacts, for readers of the result and of the bare frame [S3-14 S3-15 S4-15 S4-16 S4-18 S4-20]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.opens(taskId, 'a', 'one');
-    await rig.relay.opens(taskId, 'b', 'two');
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.openArtifact(taskId, 'a', 'one');
+    await rig.relay.openArtifact(taskId, 'b', 'two');
     for (const lane of ['a', 'b', 'a']) await rig.relay.text(taskId, lane, lane);
-    await rig.relay.ends(taskId);
+    await rig.relay.end(taskId);
   };
   const frames = await stream(rig, ask('task-1', 'x', { sessionId: 's-1' }), { id: 'req-1' });
   assert.deepEqual(shape(frames), ['submitted', 'working', '=a', '=b', '+a', '+.', '+.', 'completed']);
@@ -58,7 +58,7 @@ test('a stream of states and artifacts, for readers of the result and of the bar
 
 test('tasks/send waits for the end of the task whose id the client made, and gives its metadata back [S3-4 S4-8 S4-9 C-9]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['Here', ' is']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['Here', ' is']);
   const metadata = { correlationId: 'order-workflow-42', requestedBy: 'procurement-agent-v2' };
   const { result, id } = await send(rig, ask('task-7f3a9b2c', 'x', { metadata }), { id: 'req-001' });
   assert.deepEqual([id, result.id, result.status.state], ['req-001', 'task-7f3a9b2c', 'completed']);
@@ -72,7 +72,7 @@ test('tasks/send waits for the end of the task whose id the client made, and giv
 test('an id that cannot be a subject is refused, and one of another door’s task is not found [C-9]', async t => {
   const rig = await openRig(t);
   const other = await rig.another({ role: 'agent.echo' });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   for (const id of ['a.b', '*', 'a b', 'ü', 'x'.repeat(129)]) {
     const { error } = await send(rig, ask(id, 'x'));
     assert.deepEqual([error?.code, error?.message.includes(id)], [-32602, false]);
@@ -85,7 +85,7 @@ test('an id that cannot be a subject is refused, and one of another door’s tas
 
 test('a question ends the send and the stream; what is sent to the same id answers it [S3-11 S4-26 S4-27 S4-28]', async t => {
   const rig = await openRig(t);
-  asksFirst(rig);
+  requireInputFirst(rig);
   const first = await send(rig, ask('t1', 'one'));
   assert.equal(first.result.status.state, 'input-required');
   assert.deepEqual(first.result.status.message.parts, [{ type: 'text', text: 'Which one?' }]);
@@ -103,7 +103,7 @@ test('a question ends the send and the stream; what is sent to the same id answe
 
 test('a session is a context: tasks of one share it, and it reads back under both names [S3-17 C-17]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   for (const id of ['task-1', 'task-2']) {
     const { result } = await send(rig, ask(id, 'x', { sessionId: 'session-123' }));
     assert.equal(result.sessionId, 'session-123');
@@ -123,7 +123,7 @@ test('one id begins one task: sent again at the same time, elsewhere, or while i
     turns.push(turn);
     begun.resolve();
     await go.promise;
-    await rig.relay.answers(taskId, ['once']);
+    await rig.relay.answer(taskId, ['once']);
   };
   const early = [send(rig, ask('t', 'x')), send(other, ask('t', 'x'))];
   await begun.promise;
@@ -138,7 +138,7 @@ test('one id begins one task: sent again at the same time, elsewhere, or while i
 test('two different messages that begin the same task at the same time: one does, the other is refused', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   rig.relay.running = false;
   const answers = [send(rig, ask('t', 'x')), send(other, ask('t', 'y'))];
   assert.equal((await Promise.race(answers)).error?.code, -32602);
@@ -150,7 +150,7 @@ test('two different messages that begin the same task at the same time: one does
 
 test('what was begun and then not stored is stored by the retry', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   rig.log.faults.refusals = 1;
   const refused = await send(rig, ask('t', 'x'));
   assert.deepEqual(refused.error?.data, { taskId: 't', reason: 'UNAVAILABLE', retryable: true }, 'S4-39');
@@ -202,7 +202,7 @@ test('a fault of ours tells its task and that it may be tried again, and nothing
 
 test('historyLength of this form: beside the message, and of tasks/get', async t => {
   const rig = await openRig(t);
-  asksFirst(rig);
+  requireInputFirst(rig);
   await send(rig, ask('t', 'one'));
   assert.equal((await send(rig, ask('t', 'two', { historyLength: 1 }))).result.history.length, 1);
   assert.equal('history' in (await call(rig, 'get', { id: 't', historyLength: 0 }, legacy)).result, false);

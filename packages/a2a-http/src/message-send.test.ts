@@ -5,7 +5,7 @@ import { call, open, openRig, post, sendParams, shape, userMessage } from './htt
 
 test('a blocking send answers with the ended task and its artifacts [S1-2 S3-4]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['Here', ' is']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['Here', ' is']);
   const v10 = await call(rig, 'send', sendParams(userMessage('x')), { id: 'abc' });
   assert.equal(v10.id, 'abc');
   assert.deepEqual(Object.keys(v10.result), ['task'], 'S1-11 exactly one of task and message');
@@ -21,7 +21,7 @@ test('an agent that made no task: the send answers with its message, a retry too
   const rig = await openRig(t);
   const parts = [{ text: '42' }];
   const message: Message = { messageId: 'a1', role: 'ROLE_AGENT', parts };
-  rig.relay.onClient = taskId => rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_COMPLETED', message, direct: true });
+  rig.relay.onClient = taskId => rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_COMPLETED', message, direct: true });
   const asked = userMessage('x', { contextId: 'c1' });
   for (let tries = 1; tries <= 2; tries += 1) {
     const { result } = await call(rig, 'send', sendParams(asked));
@@ -35,7 +35,7 @@ test('an agent that made no task: the send answers with its message, a retry too
 
 test('a send and a stream leave the same facts [S1-1]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a', 'b']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['a', 'b']);
   const { result } = await call(rig, 'send', sendParams(userMessage('x')));
   const sent = await (await open(rig, 'subscribe', { id: result.task.id }, { query: '?cursor=0.0' })).rest();
   const streamed = await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
@@ -48,7 +48,7 @@ test('a send that does not wait answers at once, and the task goes on with nobod
   const done = Promise.withResolvers<void>();
   rig.relay.onClient = async taskId => {
     await go.promise;
-    await rig.relay.answers(taskId, ['later']);
+    await rig.relay.answer(taskId, ['later']);
     done.resolve();
   };
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '0.3', { blocking: false }), { dialect: '0.3' });
@@ -62,9 +62,9 @@ test('a send that does not wait answers at once, and the task goes on with nobod
 test('a blocking send also ends where somebody is asked, and the answer starts from there', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async (taskId, aggregate) => {
-    if (aggregate.turn === 2) return rig.relay.answers(taskId, ['ok']);
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+    if (aggregate.turn === 2) return rig.relay.answer(taskId, ['ok']);
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, 'INPUT_REQUIRED');
   };
   const first = await call(rig, 'send', sendParams(userMessage('one')));
   assert.equal(first.result.task.status.state, 'TASK_STATE_INPUT_REQUIRED');
@@ -77,8 +77,8 @@ test('a blocking send also ends where somebody is asked, and the answer starts f
 test('historyLength: all, none, the newest', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async (taskId, aggregate) => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId, aggregate.turn === 2 ? 'COMPLETED' : 'INPUT_REQUIRED');
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, aggregate.turn === 2 ? 'COMPLETED' : 'INPUT_REQUIRED');
   };
   const { result } = await call(rig, 'send', sendParams(userMessage('one')));
   const { id } = result.task;
@@ -99,7 +99,7 @@ test('one message id in one context starts one task, on any process, retried in 
   const seen: string[] = [];
   rig.relay.onClient = async taskId => {
     seen.push(taskId);
-    await rig.relay.answers(taskId, ['once']);
+    await rig.relay.answer(taskId, ['once']);
   };
   const message = userMessage('x', { contextId: 'c1', messageId: 'm1' });
   const answers = await Promise.all([
@@ -130,7 +130,7 @@ test('one message id in one context starts one task, on any process, retried in 
 
 test('a message that was claimed and then not stored is stored by the retry [S1-9]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   rig.log.faults.refusals = 1;
   const message = userMessage('x', { contextId: 'c', messageId: 'm' });
   const refused = await post(rig, 'send', sendParams(message));
@@ -142,9 +142,9 @@ test('a message that was claimed and then not stored is stored by the retry [S1-
 test('a further message retried on its task is taken once; its id with another content is refused [S1-9]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async (taskId, aggregate) => {
-    if (aggregate.turn === 2) return rig.relay.answers(taskId, ['ok']);
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+    if (aggregate.turn === 2) return rig.relay.answer(taskId, ['ok']);
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, 'INPUT_REQUIRED');
   };
   const { result } = await call(rig, 'send', sendParams(userMessage('one')));
   const taskId = result.task.id;
@@ -165,7 +165,7 @@ test('a further message retried on its task is taken once; its id with another c
 
 test('what names a task that is not there, or not in that context', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const { result } = await call(rig, 'send', sendParams(userMessage('x')));
   const code = async (more: { taskId: string; contextId?: string }) =>
     (await call(rig, 'send', sendParams(userMessage('y', more)))).error?.code;
@@ -176,7 +176,7 @@ test('what names a task that is not there, or not in that context', async t => {
 
 test('reserved metadata is left out of what comes from outside, everywhere [S1-15]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const reserved = { 'hopline.role': 'x', 'Hopline.agent': 'y', own: 1 };
   const message = userMessage('x', {
     metadata: reserved,

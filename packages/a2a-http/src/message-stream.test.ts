@@ -19,7 +19,7 @@ const taskIdOf = (frame: Frame): string => frame.rpc.result.task?.id ?? frame.rp
 for (const dialect of ['1.0', '0.3'] as const) {
   test(`${dialect}: task first, then every event with the caller's id, then the end [S0-2 S0-3 S0-5 S0-6 S0-30 S0-37]`, async t => {
     const rig = await openRig(t);
-    rig.relay.onClient = taskId => rig.relay.answers(taskId, ['H', 'ere', ' is']);
+    rig.relay.onClient = taskId => rig.relay.answer(taskId, ['H', 'ere', ' is']);
     for (const id of ['req-1', 7, 0]) {
       const stream = await open(rig, 'stream', sendParams(userMessage('show argocd version'), dialect), { dialect, id });
       const frames = await stream.rest();
@@ -37,7 +37,7 @@ for (const dialect of ['1.0', '0.3'] as const) {
 
 test('the task echoes the message as it came [S0-4 S1-8]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const parts = [
     { kind: 'text', text: ' a\n' },
     { kind: 'data', data: { k: [1] } },
@@ -63,7 +63,7 @@ test('headers and a comment are there before anybody works on the task [S0-2 S3-
 
 test('the request of the document works as it stands [S0-33 S0-45]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['v3']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['v3']);
   const body =
     '{"id":"test-1","method":"message/stream","params":{"message":{"role":"user","parts":[{"kind":"text","text":"show argocd version"}],"messageId":"msg-1"}}}';
   const response = await fetch(`${rig.url}/`, {
@@ -84,7 +84,7 @@ test('the request of the document works as it stands [S0-33 S0-45]', async t => 
 
 test('an artifact update of 0.3 has every key, on every chunk [S2-19 S0-8]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a', 'b']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['a', 'b']);
   const stream = await open(rig, 'stream', sendParams(userMessage('x'), '0.3'), { dialect: '0.3' });
   const updates = (await stream.rest()).map(frame => frame.rpc.result).filter(result => result.kind === 'artifact-update');
   assert.equal(updates.length, 3);
@@ -106,9 +106,9 @@ test('an artifact update of 0.3 has every key, on every chunk [S2-19 S0-8]', asy
 test('a stream ends where the client has to answer, and the answer streams on the same task [C-16]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async (taskId, aggregate) => {
-    if (aggregate.turn === 2) return rig.relay.answers(taskId, ['42']);
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+    if (aggregate.turn === 2) return rig.relay.answer(taskId, ['42']);
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, 'INPUT_REQUIRED');
   };
   for (const dialect of ['1.0', '0.3'] as const) {
     const first = await (await open(rig, 'stream', sendParams(userMessage('one'), dialect), { dialect })).rest();
@@ -129,10 +129,10 @@ test('a stream ends where the client has to answer, and the answer streams on th
 test('a stream stays open while authorisation is waited for', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId, 'AUTH_REQUIRED');
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId);
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, 'AUTH_REQUIRED');
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId);
   };
   const frames = await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
   assert.deepEqual(shape(frames), ['task submitted', 'working', 'auth_required', 'working', 'completed']);
@@ -145,7 +145,7 @@ test('a client that leaves at once changes nothing, and is no error [S4-25 S2-35
   rig.relay.onClient = async taskId => {
     started.resolve(taskId);
     await left.promise;
-    await rig.relay.answers(taskId, ['still', ' here']);
+    await rig.relay.answer(taskId, ['still', ' here']);
   };
   const controller = new AbortController();
   await post(rig, 'stream', sendParams(userMessage('x')), { signal: controller.signal });
@@ -167,7 +167,7 @@ test('100 parallel requests with their own ids do not mix [S4-6]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {
     const { view } = { view: rig.relay.aggregate(taskId) };
-    await rig.relay.answers(taskId, [view.messageIds[0]!, '!']);
+    await rig.relay.answer(taskId, [view.messageIds[0]!, '!']);
   };
   await Promise.all(
     Array.from({ length: 100 }, async (_, n) => {
@@ -184,8 +184,8 @@ test('100 parallel requests with their own ids do not mix [S4-6]', async t => {
 test('two artifacts that come interleaved stay two [S0-47]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {
-    await rig.relay.opens(taskId, 'a', 'one');
-    await rig.relay.opens(taskId, 'b', 'two');
+    await rig.relay.openArtifact(taskId, 'a', 'one');
+    await rig.relay.openArtifact(taskId, 'b', 'two');
     for (const [lane, text] of [
       ['a', 'x'],
       ['b', '1'],
@@ -193,7 +193,7 @@ test('two artifacts that come interleaved stay two [S0-47]', async t => {
       ['b', '2'],
     ] as const)
       await rig.relay.text(taskId, lane, text);
-    await rig.relay.ends(taskId);
+    await rig.relay.end(taskId);
   };
   const folded = fold(await (await open(rig, 'stream', sendParams(userMessage('x')))).rest());
   assert.deepEqual([folded.textOf('one'), folded.textOf('two')], ['xy', '12']);

@@ -15,7 +15,7 @@ const first = (dialect: DialectName): JsonObject => {
 };
 
 function answering(rig: Rig): void {
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a', 'b', 'c']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['a', 'b', 'c']);
 }
 
 async function post(rig: Rig, method: string, dialect: DialectName, params: JsonObject, headers: Record<string, string> = {}) {
@@ -86,8 +86,8 @@ test('where the extension is active, events name their generation; nothing else 
   const rig = await openRig(t, resuming);
   const begun = Promise.withResolvers<string>();
   rig.relay.onClient = async taskId => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.opens(taskId, 'l');
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.openArtifact(taskId, 'l');
     await rig.relay.text(taskId, 'l', 'a');
     begun.resolve(taskId);
   };

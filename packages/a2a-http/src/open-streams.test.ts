@@ -63,13 +63,13 @@ test('as many connections as the limit, one more is dropped, and the others are 
       get(`${rig.url}/.well-known/agent.json`, resolve).on('error', reject);
     }),
   );
-  await rig.relay.ends(taskId);
+  await rig.relay.end(taskId);
   assert.deepEqual(shape(await stream.rest()), ['task submitted', 'working', 'completed']);
 });
 
 test('no place, feed or listener stays behind, however a stream or a wait ends [S0-37]', async t => {
   const rig = await openRig(t, { limits: { feedLingerMs: 20 } });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['a']);
   await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
   await call(rig, 'send', sendParams(userMessage('x')));
   rig.relay.onClient = () => {};
@@ -99,7 +99,7 @@ test('a client that takes nothing is cut at its bound, others get everything, an
   await reader.take(1);
   await until(() => rig.open() === 2);
   const rest = reader.rest();
-  await rig.relay.opens(taskId, 'l');
+  await rig.relay.openArtifact(taskId, 'l');
   const piece = 'x'.repeat(32 * 1024);
   let said = 0;
   // The kernel takes some megabytes before anything waits here.
@@ -109,7 +109,7 @@ test('a client that takes nothing is cut at its bound, others get everything, an
     said += 1;
   }
   await until(() => rig.open() === 1);
-  await rig.relay.ends(taskId);
+  await rig.relay.end(taskId);
   const frames = await rest;
   assert.deepEqual(shape(frames.slice(-3)), ['+.', 'working', 'completed']);
   assert.equal(frames.length, said + 3);
@@ -125,7 +125,7 @@ test('a client that takes nothing is cut at its bound, others get everything, an
 test('a large snapshot does not count against its reader, and one that is never taken is cut', async t => {
   const rig = await openRig(t, { limits: { viewerBufferBytesMax: 128 * 1024, viewerStallMsMax: 300 } });
   const taskId = await started(rig);
-  await rig.relay.opens(taskId, 'l');
+  await rig.relay.openArtifact(taskId, 'l');
   const piece = 'y'.repeat(500 * 1024);
   for (let n = 0; n < 24; n += 1) await rig.relay.text(taskId, 'l', piece);
   const reader = await open(rig, 'subscribe', { id: taskId });
@@ -171,7 +171,7 @@ test('closing the app ends open streams with a drain event that says when to com
   assert.equal(answered.result?.task.status.state ?? answered.error?.data[0].reason, 'TASK_STATE_SUBMITTED');
   const cursor = /id: (\S+)/.exec(written)![1]!;
   const resumed = await open(other, 'subscribe', { id: taskId }, { headers: { 'last-event-id': cursor } });
-  await rig.relay.ends(taskId, 'FAILED');
+  await rig.relay.end(taskId, 'FAILED');
   assert.deepEqual(shape(await resumed.rest()), ['failed']);
 });
 

@@ -5,7 +5,7 @@ import { queryOf } from './read-request.ts';
 import { type Framing, SseSink } from './sse-sink.ts';
 
 /** A request of an HTTP binding as the door takes it. */
-export function doorRequest(
+export function operationRequest(
   { limits }: Pick<A2AServer, 'limits'>,
   request: FastifyRequest,
   reply: FastifyReply,

@@ -20,7 +20,7 @@ const NOT_FOUND = -32001;
 
 async function openOwned(t: TestContext): Promise<Rig> {
   const rig = await openRig(t, { authenticate });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   return rig;
 }
 
@@ -84,7 +84,7 @@ test('a stream of one caller goes on while another is refused at the same task',
   const id = await begun.promise;
   await stream.take(1);
   assert.equal((await call(rig, 'subscribe', { id }, { headers: OTHERS[0]! })).error?.code, NOT_FOUND);
-  await rig.relay.answers(id, ['ok']);
+  await rig.relay.answer(id, ['ok']);
   assert((await stream.rest()).length > 0);
 });
 
@@ -120,7 +120,7 @@ test('tasks of one context and caller know those before them: named by the clien
 
 test('a message that a dying replica had claimed and not said names the same earlier tasks [S3-17]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const [one, two] = [userMessage('one', { contextId: 'c' }), userMessage('two', { contextId: 'c' })];
   const first = taskOf(await call(rig, 'send', sendParams(one)));
   const say = rig.log.inputs.append.bind(rig.log.inputs);

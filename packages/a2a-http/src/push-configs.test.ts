@@ -15,13 +15,13 @@ const ANNA = { headers: { 'x-subject': 'anna' } };
 const BERT = { headers: { 'x-subject': 'bert' } };
 
 /** A task that asks, at a door that takes webhooks. */
-async function openAsking(
+async function openInputRequired(
   t: TestContext,
   options: Partial<A2AServerOptions> = {},
   headers = {},
 ): Promise<{ rig: Rig; id: string }> {
   const rig = await openRig(t, { push: true, ...options });
-  rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
   const sent = await call(rig, 'send', sendParams(userMessage('x')), { headers });
   return { rig, id: sent.result.task.id };
 }
@@ -41,7 +41,7 @@ function namedParams(dialect: DialectName, taskId: string, id?: string): JsonObj
 
 for (const dialect of DIALECTS) {
   test(`${dialect}: what was set is given back without its secrets, and kept with them [S3-22 C-21]`, async t => {
-    const { rig, id } = await openAsking(t);
+    const { rig, id } = await openInputRequired(t);
     const set = await call(rig, 'createPush', setParams(dialect, id), { dialect, id: 'i', headers: version(dialect) });
     assert.equal(set.id, 'i');
     const shown = {
@@ -69,7 +69,7 @@ for (const dialect of DIALECTS) {
 const version = (dialect: DialectName): Record<string, string> => (dialect === 'legacy' ? { 'a2a-version': '0.1' } : {});
 
 test('0.3 lists and deletes, and a delete of what is gone is none; every replica sees the same', async t => {
-  const { rig, id } = await openAsking(t);
+  const { rig, id } = await openInputRequired(t);
   const other = await rig.another();
   const asked = { dialect: '0.3' } as const;
   for (const name of ['b', 'a']) await call(rig, 'createPush', setParams('0.3', id, { id: name }), asked);
@@ -88,7 +88,7 @@ test('0.3 lists and deletes, and a delete of what is gone is none; every replica
 });
 
 test('HTTP+JSON: create, get, list by pages, delete; without secrets', async t => {
-  const { rig, id } = await openAsking(t);
+  const { rig, id } = await openInputRequired(t);
   const path = `/tasks/${id}/pushNotificationConfigs`;
   const authentication = { scheme: 'Basic', credentials: 'SECRET' };
   for (const name of ['c', 'a/ü', 'b']) {
@@ -117,7 +117,7 @@ test('HTTP+JSON: create, get, list by pages, delete; without secrets', async t =
 });
 
 test('an unknown task, and one that is not the caller’s, are not found, whatever is asked [S4-34]', async t => {
-  const { rig, id } = await openAsking(t, { authenticate }, ANNA.headers);
+  const { rig, id } = await openInputRequired(t, { authenticate }, ANNA.headers);
   const own = await call(rig, 'createPush', setParams('1.0', id, { id: 'c' }), ANNA);
   assert.equal(own.result.id, 'c');
   const cases: [Method, (dialect: DialectName, taskId: string) => JsonObject][] = [
@@ -148,7 +148,7 @@ test('an unknown task, and one that is not the caller’s, are not found, whatev
 
 test('a legacy client names the webhook before the task with its own id is there; its task alone is told [S3-23]', async t => {
   const rig = await openRig(t, { push: true, authenticate });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const legacy = { dialect: 'legacy' as const };
   for (const [id, who] of [
     ['t1', ANNA],
@@ -183,7 +183,7 @@ test('a webhook waits pushWaitMsMax for its task, then it is none [S3-23]', asyn
   await call(waiting, 'createPush', setParams('legacy', 't2'), legacy);
   assert.equal((await call(rig, 'getPush', { id: 't1' }, legacy)).error?.code, NOT_FOUND);
   assert.equal((await call(rig, 'getPush', { id: 't2' }, legacy)).result.id, 't2');
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   for (const id of ['t1', 't2']) {
     await call(rig, 'send', { id, message: { role: 'user', parts: [{ type: 'text', text: 'x' }] } }, legacy);
   }
@@ -194,7 +194,7 @@ test('a webhook waits pushWaitMsMax for its task, then it is none [S3-23]', asyn
 
 test('a webhook that comes along with a message is stored before the message is said, in every dialect [S4-22]', async t => {
   const rig = await openRig(t, { push: true });
-  rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
   const stored: (number | undefined)[] = [];
   const say = rig.log.inputs.append.bind(rig.log.inputs);
   rig.log.inputs.append = async (taskId, record, options) => {
@@ -225,7 +225,7 @@ test('a webhook that comes along with a message is stored before the message is 
 });
 
 test('with a further message only what follows is told; the same again changes nothing, another address begins anew [S4-22]', async t => {
-  const { rig, id } = await openAsking(t);
+  const { rig, id } = await openInputRequired(t);
   const entryOf = async () => (await rig.log.pushConfigs.under(id))[0]!;
   const asked = rig.relay.aggregate(id).generation;
   const params = (url: string, text = 'y') => ({
@@ -245,7 +245,7 @@ test('with a further message only what follows is told; the same again changes n
 });
 
 test('the same webhook with another token, or given up before, goes on where telling it ended [S3-22]', async t => {
-  const { rig, id } = await openAsking(t);
+  const { rig, id } = await openInputRequired(t);
   const entryOf = async () => (await rig.log.pushConfigs.under(id))[0]!;
   const set = (token: string) => call(rig, 'createPush', { taskId: id, url: URL, token });
   await set('one');
@@ -266,7 +266,7 @@ test('the same webhook with another token, or given up before, goes on where tel
 });
 
 test('where webhooks are not offered every dialect says so, alone and along with a message, and nothing is stored [S4-23 S4-36]', async t => {
-  const { rig, id } = await openAsking(t, { push: false });
+  const { rig, id } = await openInputRequired(t, { push: false });
   for (const dialect of DIALECTS) {
     for (const method of ['createPush', 'getPush', 'listPush', 'deletePush'] as const) {
       if (dialect === 'legacy' && (method === 'listPush' || method === 'deletePush')) continue;
@@ -282,7 +282,7 @@ test('where webhooks are not offered every dialect says so, alone and along with
 });
 
 test('a task takes PUSH_CONFIGS_MAX webhooks, however many ask at once', async t => {
-  const { rig, id } = await openAsking(t);
+  const { rig, id } = await openInputRequired(t);
   const ask = (name: string) => call(rig, 'createPush', setParams('1.0', id, { id: name }));
   for (let index = 1; index < PUSH_CONFIGS_MAX - 1; index += 1) assert((await ask(`c${index}`)).result);
   const racing = await Promise.all(Array.from({ length: 8 }, (_, index) => ask(`r${index}`)));
@@ -296,7 +296,7 @@ test('a task takes PUSH_CONFIGS_MAX webhooks, however many ask at once', async t
 });
 
 test('an address that no webhook can have is refused before anything happens, and never quoted', async t => {
-  const { rig, id } = await openAsking(t);
+  const { rig, id } = await openInputRequired(t);
   const said = rig.relay.aggregate(id).generation;
   for (const url of ['SECRET', 'ftp://SECRET.example/', 'https://user:SECRET@h.example/', 'javascript:SECRET']) {
     const set = await call(rig, 'createPush', { taskId: id, url });
@@ -320,7 +320,7 @@ test('an address that no webhook can have is refused before anything happens, an
 });
 
 test('a log that cannot be reached is UNAVAILABLE, and a message whose webhook is not stored is not said', async t => {
-  const { rig, id } = await openAsking(t);
+  const { rig, id } = await openInputRequired(t);
   const said = rig.relay.aggregate(id).generation;
   rig.log.pushConfigs.put = rig.log.pushConfigs.under = async () => {
     throw new LogUnavailable('gone');
@@ -341,7 +341,7 @@ test('a legacy client that named a webhook, before or with its message, is answe
   const go = Promise.withResolvers<void>();
   rig.relay.onClient = async taskId => {
     if (taskId !== 'none') await go.promise;
-    await rig.relay.answers(taskId, ['later']);
+    await rig.relay.answer(taskId, ['later']);
   };
   const legacy = { dialect: 'legacy' as const };
   const message = { role: 'user', parts: [{ type: 'text', text: 'x' }] };

@@ -26,8 +26,8 @@ const PATHS = ['/', '/a2a'];
  * Opens the HTTP bindings of a door on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, JSON for
  * everything else. Needs nothing of the app but `serverOptions`. Closing the app drains the door and closes it: streams are told to come back and end.
  */
-export function registerA2A(app: FastifyInstance, door: A2AServer, { card, cors }: A2AHttpOptions): void {
-  const { limits, metrics } = door;
+export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cors }: A2AHttpOptions): void {
+  const { limits, metrics } = server;
   app.server.maxConnections = limits.connectionsMax;
   readBodiesThatAreRefused(app);
   // An answer that its client takes nothing of for so long is dropped with its connection: Node keeps both for ever. Progress of a write begins the time anew.
@@ -38,12 +38,12 @@ export function registerA2A(app: FastifyInstance, door: A2AServer, { card, cors 
   app.register(async scope => {
     takeJsonBytes(scope, limits);
     allowPages(scope, cors);
-    scope.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => sendFault(door, error, reply));
+    scope.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => sendFault(server, error, reply));
     registerAgentCard(scope, card);
     for (const path of PATHS) {
       scope.post(path, (request, reply) => {
         metrics?.bytesIn.add(Number(request.headers['content-length'] ?? 0));
-        return answerJsonRpc(door, request, reply);
+        return answerJsonRpc(server, request, reply);
       });
     }
   });
@@ -51,25 +51,25 @@ export function registerA2A(app: FastifyInstance, door: A2AServer, { card, cors 
     takeJsonBytes(scope, limits);
     allowPages(scope, cors);
     scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) =>
-      sendRestError(request, reply, faultOf(door, error)),
+      sendRestError(request, reply, faultOf(server, error)),
     );
-    registerRest(scope, door);
+    registerRest(scope, server);
     registerOpenApi(scope, card);
   });
   app.register(async scope => {
     takeJsonBytes(scope, limits);
     allowPages(scope, cors);
     scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) =>
-      sendRestFault03(request, reply, faultOf(door, error)),
+      sendRestFault03(request, reply, faultOf(server, error)),
     );
-    registerRest03(scope, door);
+    registerRest03(scope, server);
   });
   // Fastify waits for open responses before it closes: streams must end first, or it waits for ever. So it would for half a request: Node looks for late ones no more once its server closes.
   app.addHook('preClose', async () => {
-    door.drain();
+    server.drain();
     setTimeout(() => app.server.closeAllConnections(), CLOSE_MS_MAX).unref();
   });
-  app.addHook('onClose', async () => door.close());
+  app.addHook('onClose', async () => server.close());
   // Before the body is read: what is wrong with that would be answered first, by the framework and in its words.
   app.addHook('onRequest', async (request, reply) => (request.is404 ? answerNothingThere(request, reply, cors) : undefined));
   app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
@@ -98,20 +98,20 @@ function takeJsonBytes(scope: FastifyInstance, limits: Limits): void {
 }
 
 /** What happened before there was a request, as JSON-RPC has it: only here with an HTTP status. */
-function sendFault(door: A2AServer, thrown: { statusCode?: number }, reply: FastifyReply): FastifyReply {
-  const error = faultOf(door, thrown);
+function sendFault(server: A2AServer, thrown: { statusCode?: number }, reply: FastifyReply): FastifyReply {
+  const error = faultOf(server, thrown);
   const status = error.code === 'CONTENT_TYPE_NOT_SUPPORTED' ? 415 : error.row.http;
   return sendError(reply, null, error, DIALECTS['1.0'], { status });
 }
 
 /** Too large, not JSON by its type, cut. Never an error's own text. */
-function faultOf(door: A2AServer, thrown: { statusCode?: number }): A2AError {
+function faultOf(server: A2AServer, thrown: { statusCode?: number }): A2AError {
   const status = thrown.statusCode ?? 500;
   if (status === 413) {
-    return new A2AError('REQUEST_TOO_LARGE', { detail: `the body is larger than ${door.limits.bodyBytesMax} bytes` });
+    return new A2AError('REQUEST_TOO_LARGE', { detail: `the body is larger than ${server.limits.bodyBytesMax} bytes` });
   }
   if (status === 415) return new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail: 'send application/json' });
   if (status < 500) return new A2AError('PARSE_ERROR', { detail: 'the body does not come as its headers say' });
-  door.logger.error({ err: thrown }, 'request failed');
+  server.logger.error({ err: thrown }, 'request failed');
   return new A2AError('INTERNAL_ERROR');
 }

@@ -20,7 +20,7 @@ async function openLarge(t: TestContext): Promise<{ rig: Rig; get: string; id: s
   const first = await openRig(t);
   const { result } = await call(first, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
   const id: string = result.task.id;
-  await first.relay.opens(id, 'l');
+  await first.relay.openArtifact(id, 'l');
   for (let said = 0; said < TEXT_BYTES; said += PIECE_BYTES) await first.relay.text(id, 'l', 'x'.repeat(PIECE_BYTES));
   const rig = await first.another({
     limits: { ...LIMITS, viewerStallMsMax: STALL_MS, viewerBufferBytesMax: 4 * TEXT_BYTES, connectionsMax: 1 },
@@ -37,7 +37,7 @@ function say(t: TestContext, rig: Rig, head: string): Socket {
 }
 
 /** How long the only place of a door is taken; milliseconds. */
-async function placeTaken(rig: Rig): Promise<number> {
+async function slotFreed(rig: Rig): Promise<number> {
   const startedAt = performance.now();
   for (;;) {
     const ms = performance.now() - startedAt;
@@ -55,7 +55,7 @@ test('an answer that its client takes nothing of is dropped with its connection'
   const { rig, get } = await openLarge(t);
   say(t, rig, get);
   await sleep(100);
-  const ms = await placeTaken(rig);
+  const ms = await slotFreed(rig);
   assert.ok(ms > STALL_MS - 200, `dropped after ${ms} ms`);
 });
 
@@ -71,8 +71,8 @@ test('a stream that has ended, and is not taken to its end, is dropped with its 
     socket.resume();
   });
   for (let said = 0; said < TEXT_BYTES; said += PIECE_BYTES) await rig.relay.text(id, 'l', 'x'.repeat(PIECE_BYTES));
-  await rig.relay.ends(id);
-  const ms = await placeTaken(rig);
+  await rig.relay.end(id);
+  const ms = await slotFreed(rig);
   assert.ok(ms > STALL_MS - 200, `dropped after ${ms} ms`);
 });
 
@@ -99,7 +99,7 @@ test('a client that waits for its answer is not taken for one that takes nothing
   const rig = await openRig(t, { limits: { ...LIMITS, viewerStallMsMax: stallMs } });
   rig.relay.onClient = async taskId => {
     await sleep(stallMs * 5);
-    await rig.relay.ends(taskId);
+    await rig.relay.end(taskId);
   };
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());

@@ -33,9 +33,9 @@ async function fill(rig: Rig, count: number, contextOf: (n: number) => string = 
   const ids: string[] = [];
   for (let n = 0; n < count; n += 1) {
     rig.relay.onClient = async taskId => {
-      if (n % 3 !== 0) return rig.relay.answers(taskId, ['text']);
-      await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-      await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+      if (n % 3 !== 0) return rig.relay.answer(taskId, ['text']);
+      await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+      await rig.relay.end(taskId, 'INPUT_REQUIRED');
     };
     const { result } = await call(rig, 'send', sendParams(userMessage(`${n}`, { contextId: contextOf(n) })));
     ids.push(result.task.id);
@@ -66,7 +66,7 @@ test('what was answered here is listed here at once, and a status that changes m
   const [first, second] = await fill(rig, 2);
   rig.log.tasks.put = async () => 0;
   assert.deepEqual(idsOf(await list(rig)), [second, first]);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   await call(rig, 'send', sendParams(userMessage('y', { taskId: first! })));
   assert.deepEqual(idsOf(await list(rig)), [first, second]);
 });
@@ -79,7 +79,7 @@ test('whoever was told of a task by one process finds it in the next list of any
   const [asked, done] = await fill(rig, 2);
   assert.deepEqual(idsOf(await list(other)), [done, asked]);
   assert.deepEqual(idsOf(await list(other, { status: 'TASK_STATE_INPUT_REQUIRED' })), [asked]);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   await call(rig, 'send', sendParams(userMessage('y', { taskId: asked! })));
   const ended = await list(other, { status: 'TASK_STATE_COMPLETED' });
   assert.deepEqual([idsOf(ended), ended.totalSize], [[asked, done], 2]);
@@ -88,7 +88,7 @@ test('whoever was told of a task by one process finds it in the next list of any
 test('of more open tasks than are looked up, the older ones are as the index has them', async t => {
   const rig = await openRig(t, { limits: { listedOpenTasksMax: 2 } });
   const other = await rig.another();
-  rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
   const ids: string[] = [];
   for (let n = 0; n < 3; n += 1) {
     const { result } = await call(rig, 'send', sendParams(userMessage(`${n}`)));
@@ -97,7 +97,7 @@ test('of more open tasks than are looked up, the older ones are as the index has
   }
   assert.deepEqual(idsOf(await list(other)), ids.toReversed());
   rig.log.tasks.put = async () => 0;
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   for (const taskId of ids) await call(rig, 'send', sendParams(userMessage('y', { taskId })));
   assert.deepEqual(idsOf(await list(other, { status: 'TASK_STATE_COMPLETED' })), [ids[2], ids[1]]);
   assert.deepEqual(
@@ -120,7 +120,7 @@ test('a message that was said and not answered yet is no task in a list, and a l
     return revision;
   };
   rig.log.tasks.put = async () => 0;
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const say = rig.log.inputs.append.bind(rig.log.inputs);
   rig.log.inputs.append = async (...args) => {
     await go.promise;
@@ -182,7 +182,7 @@ test('a task that comes or changes between two pages moves nothing that was not 
   const rig = await openRig(t);
   const ids = await fill(rig, 4);
   const first = await list(rig, { pageSize: 2 });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   await call(rig, 'send', sendParams(userMessage('new')));
   await call(rig, 'send', sendParams(userMessage('y', { taskId: ids[3]! })));
   const second = await list(rig, { pageSize: 2, pageToken: first.nextPageToken });

@@ -18,8 +18,8 @@ import {
 async function working(rig: Rig, tokens: string[]): Promise<string> {
   const begun = Promise.withResolvers<string>();
   rig.relay.onClient = async taskId => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.opens(taskId, 'l');
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.openArtifact(taskId, 'l');
     for (const token of tokens) await rig.relay.text(taskId, 'l', token);
     begun.resolve(taskId);
   };
@@ -53,7 +53,7 @@ test('without a cursor: the task as it is, then exactly what follows, in both di
   ]);
   const heads = await Promise.all(streams.map(stream => stream.take(1)));
   await rig.relay.text(taskId, 'l', 'c');
-  await rig.relay.ends(taskId);
+  await rig.relay.end(taskId);
   for (const [index, stream] of streams.entries()) {
     const frames = [...heads[index]!, ...(await stream.rest())];
     assert.deepEqual(shape(frames), ['task working', '+c', '+.', 'completed']);
@@ -67,7 +67,7 @@ test('with a cursor: exactly what follows it, no snapshot, live and after the en
   const taskId = await working(rig, ['a', 'b']);
   const live = await open(rig, 'subscribe', { id: taskId }, { headers: { 'last-event-id': '3.1' } });
   assert.deepEqual(shape(await live.take(1)), ['+b']);
-  await rig.relay.ends(taskId);
+  await rig.relay.end(taskId);
   assert.deepEqual(shape(await live.rest()), ['+.', 'completed']);
   for (const dialect of ['1.0', '0.3'] as const) {
     for (const cursor of ['0.0', '1.1', '3.0', '3.999999', '5.1', '6.1']) {
@@ -90,7 +90,7 @@ test('what cannot be subscribed to [S4-34 S4-37]', async t => {
   for (const cursor of ['', 'x', '4', '-1.0', '4.1', '99.1', '1.1.1', '1e3.0']) {
     assert.equal(await code({ id: taskId }, { query: `?cursor=${cursor}` }), -32602, cursor);
   }
-  await rig.relay.ends(taskId);
+  await rig.relay.end(taskId);
   assert.equal(await code({ id: taskId }, {}), -32004);
   const legacy = await open(rig, 'subscribe', { id: taskId }, { dialect: '0.3' });
   assert.deepEqual(shape(await legacy.rest()), ['task completed']);
@@ -133,8 +133,8 @@ test('a subscription stays open while the client is asked, through the next turn
   const rig = await openRig(t);
   const taskId = await working(rig, ['a']);
   const stream = await open(rig, 'subscribe', { id: taskId });
-  await rig.relay.ends(taskId, 'INPUT_REQUIRED');
-  rig.relay.onClient = id => rig.relay.answers(id, ['b']);
+  await rig.relay.end(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = id => rig.relay.answer(id, ['b']);
   const { result } = await call(rig, 'send', sendParams(userMessage('go on', { taskId })));
   assert.equal(result.task.status.state, 'TASK_STATE_COMPLETED');
   const frames = await stream.rest();
@@ -145,7 +145,7 @@ test('a client cut after any frame and resumed with its last id elsewhere sees e
   const rig = await openRig(t, { limits: { ringFactsMax: 3 } });
   const other = await rig.another();
   const tokens = ['⟦', '**🎯', ' ', '\n', 'plan', '**⟧', 'ha', 'ha', '', '✅ done'];
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, tokens);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, tokens);
   const whole = await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
   const taskId = (whole[0]!.decoded as { event: { task: { id: string } } }).event.task.id;
   for (let cut = 1; cut <= whole.length; cut += 1) {
@@ -165,13 +165,13 @@ test('live cuts: each frame once, whatever is said between the cut and the retur
   const doors = [rig, await rig.another(), await rig.another()];
   const text = Array.from({ length: 60 }, (_, n) => `${n} `);
   rig.relay.onClient = async taskId => {
-    await rig.relay.opens(taskId, 'l');
+    await rig.relay.openArtifact(taskId, 'l');
     for (const [n, token] of text.entries()) {
       if (n % 7 === 0) rig.log.faults.loseLive += 1;
       await rig.relay.text(taskId, 'l', token);
       if (n % 5 === 0) await new Promise(resolve => setTimeout(resolve, 1));
     }
-    await rig.relay.ends(taskId);
+    await rig.relay.end(taskId);
   };
   const first = await open(rig, 'stream', sendParams(userMessage('x')));
   let frames = await first.take(3);
@@ -205,7 +205,7 @@ test('retention has removed what comes next: a gap is named, then the task as it
   }
   const exact = await open(other, 'subscribe', { id: taskId }, { query: '?cursor=4.5' });
   assert.deepEqual(shape(await exact.take(2)), ['+c', '+d']);
-  await rig.relay.ends(taskId);
+  await rig.relay.end(taskId);
   assert.deepEqual(shape(await exact.rest()), ['+.', 'completed']);
   const { result } = await call(other, 'get', { id: taskId });
   assert.equal(result.status.state, 'TASK_STATE_COMPLETED');
@@ -232,7 +232,7 @@ test('two viewers of one task see the same bytes but for the request id, and one
   const third = await open(rig, 'subscribe', { id: taskId });
   await third.take(1);
   await third.cut();
-  await rig.relay.ends(taskId);
+  await rig.relay.end(taskId);
   const [one, two] = await Promise.all(texts.map(response => response.text()));
   assert.equal(one!.replaceAll('"id":"1"', '"id":"2"'), two);
 });

@@ -73,4 +73,4 @@ export type OperationContext = Pick<ServerRequest, 'dialect' | 'ambiguous' | 'pa
 
 /** The result to answer with, or `streamed` when the response was taken over. */
 export type OperationResult = JsonObject | JsonObject[] | null | 'streamed';
-export type Operate = (door: A2AServer, ask: OperationContext) => Promise<OperationResult>;
+export type OperationHandler = (server: A2AServer, context: OperationContext) => Promise<OperationResult>;

@@ -5,12 +5,12 @@ import { followBucket, type KeyValue, type TaskIndexEntry } from '@hopline/log';
 import { fromLog } from './log-faults.ts';
 
 /** Where a task stands among all: newest status first, tasks of one millisecond by id, so that the order is total. */
-export type Place = { taskId: string; at: number };
+export type IndexPosition = { taskId: string; at: number };
 
-export type IndexedTask = Place & Pick<TaskIndexEntry, 'contextId' | 'state' | 'generation'> & { owner: Owner | undefined };
+export type IndexedTask = IndexPosition & Pick<TaskIndexEntry, 'contextId' | 'state' | 'generation'> & { owner: Owner | undefined };
 
 /** Negative when `a` is older than `b`. */
-export function comparePlaces(a: Place, b: Place): number {
+export function comparePositions(a: IndexPosition, b: IndexPosition): number {
   if (a.at !== b.at) return a.at - b.at;
   return a.taskId < b.taskId ? -1 : Number(a.taskId > b.taskId);
 }
@@ -136,11 +136,11 @@ export class TaskIndex {
   }
 
   /** Index of the first task that is not older than `place`. */
-  #placeOf(place: Place): number {
+  #placeOf(place: IndexPosition): number {
     let [low, high] = [0, this.#ordered.length];
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (comparePlaces(this.#ordered[middle]!, place) < 0) low = middle + 1;
+      if (comparePositions(this.#ordered[middle]!, place) < 0) low = middle + 1;
       else high = middle;
     }
     return low;

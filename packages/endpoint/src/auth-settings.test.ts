@@ -14,7 +14,7 @@ const TOKENS = {
 };
 
 test('a public door that asks nobody does not open unless it was told to', () => {
-  const refused = /^.*\n {2}HOPLINE_HOST is not loopback and nobody is asked who they are: .*HOPLINE_AUTH_NONE_ON_PUBLIC=true/;
+  const refused = /^.*\n {2}HOPLINE_HOST is not loopback and nobody is required who they are: .*HOPLINE_AUTH_NONE_ON_PUBLIC=true/;
   for (const host of ['0.0.0.0', '::', '10.0.0.1', 'ingress', '2001:db8::1', '127.0.0.1.example']) {
     assert.throws(() => config.load({ HOPLINE_HOST: host }), refused, host);
     assert.ok(config.load({ HOPLINE_HOST: host, HOPLINE_AUTH_NONE_ON_PUBLIC: 'true' }));
@@ -61,11 +61,11 @@ test('what the settings say is what the door does', async t => {
   const { HOPLINE_AUTH_JWKS_URL: _url, ...tokens } = TOKENS;
   const env = { ...tokens, HOPLINE_AUTH_JWKS_FILE: at('jwks.json'), HOPLINE_AUTH_TENANT_CLAIM: 'org' };
   const authorization = `Bearer ${await issuer.token({ org: 'acme' })}`;
-  const asked = { headers: { authorization }, tenant: undefined };
+  const required = { headers: { authorization }, tenant: undefined };
   const standard = await authFromSettings(config.load(env), { logger });
-  await assert.rejects(standard.authenticate(asked), { code: 'UNAUTHENTICATED' });
+  await assert.rejects(standard.authenticate(required), { code: 'UNAUTHENTICATED' });
   const wider = await authFromSettings(config.load({ ...env, HOPLINE_AUTH_ALGORITHMS: 'ES256, ES384' }), { logger });
-  assert.deepEqual(await wider.authenticate(asked), { subject: 'ann', tenant: 'acme' });
+  assert.deepEqual(await wider.authenticate(required), { subject: 'ann', tenant: 'acme' });
   const none = await authFromSettings(config.load({ HOPLINE_TENANTS: 'a, b' }), { logger });
   assert.deepEqual(await none.authenticate({ headers: {}, tenant: 'b' }), { tenant: 'b' });
 });

@@ -126,17 +126,17 @@ function tenantFaults(settings: AuthSettings): string[] {
   const tenants = listOf(settings.HOPLINE_TENANTS);
   if (tenants.length > TENANTS_MAX) return [`HOPLINE_TENANTS has more than ${TENANTS_MAX} names`];
   if (!tenants.every(isTenant)) return [`HOPLINE_TENANTS must be names of up to ${TENANT_CHARS_MAX} characters`];
-  return tenants.length > 0 && asksForCredentials(settings) ? ['HOPLINE_TENANTS is for a door without any HOPLINE_AUTH'] : [];
+  return tenants.length > 0 && requiresCredentials(settings) ? ['HOPLINE_TENANTS is for a door without any HOPLINE_AUTH'] : [];
 }
 
 function publicFaults(settings: AuthSettings, host: string): string[] {
-  if (isLoopback(host) || asksForCredentials(settings) || settings.HOPLINE_AUTH_NONE_ON_PUBLIC) return [];
+  if (isLoopback(host) || requiresCredentials(settings) || settings.HOPLINE_AUTH_NONE_ON_PUBLIC) return [];
   return [
     'HOPLINE_HOST is not loopback and nobody is asked who they are: set HOPLINE_AUTH_ISSUER or HOPLINE_AUTH_API_KEYS_FILE, or HOPLINE_AUTH_NONE_ON_PUBLIC=true to open the door to whoever reaches it',
   ];
 }
 
-function asksForCredentials({ HOPLINE_AUTH_ISSUER: issuer, HOPLINE_AUTH_API_KEYS_FILE: keys }: AuthSettings): boolean {
+function requiresCredentials({ HOPLINE_AUTH_ISSUER: issuer, HOPLINE_AUTH_API_KEYS_FILE: keys }: AuthSettings): boolean {
   return issuer !== undefined || keys !== undefined;
 }
 

@@ -5,11 +5,11 @@ import type { Logger } from '@hopline/telemetry';
 import { parseApiKeys, verdictOnKey } from './api-keys.ts';
 import { type BearerRules, verdictOnToken } from './bearer-token.ts';
 import type { Caller } from './caller.ts';
-import { type AskedFor, cardSecurity, challengeOf } from './card-security.ts';
+import { type RequiredCredentials, cardSecurity, challengeOf } from './card-security.ts';
 import { type FindKey, parseKeySet } from './key-set.ts';
 import type { Refusal, Verdict } from './refusal.ts';
 import { RemoteKeySet } from './remote-key-set.ts';
-import { admitByCredentials, admitByList } from './tenant.ts';
+import { tenantByCredentials, tenantByList } from './tenant.ts';
 
 export type AuthOptions = {
   /** Tokens of an issuer (RFC 6750). */
@@ -38,11 +38,11 @@ export type Authenticator = {
 /** Rejects with an Error of one sentence when a file cannot be used. */
 export async function createAuthenticator(options: AuthOptions): Promise<Authenticator> {
   const { bearer, apiKeys, tenants, logger } = options;
-  const asked: AskedFor = { bearer: bearer !== undefined, apiKeyHeader: apiKeys?.header };
-  const card = cardSecurity(asked);
+  const required: RequiredCredentials = { bearer: bearer !== undefined, apiKeyHeader: apiKeys?.header };
+  const card = cardSecurity(required);
   if (card === undefined) {
-    const admit = admitByList(tenants);
-    return { authenticate: async ({ tenant }) => admit({}, tenant), card, close: () => {} };
+    const resolveTenant = tenantByList(tenants);
+    return { authenticate: async ({ tenant }) => resolveTenant({}, tenant), card, close: () => {} };
   }
   const tokens = bearer && (await tokenCheck(bearer, logger));
   const keys = apiKeys && (await keyCheck(apiKeys.file, logger));
@@ -50,10 +50,10 @@ export async function createAuthenticator(options: AuthOptions): Promise<Authent
     authenticate: async ({ headers, tenant }) => {
       const token = bearerTokenOf(headers.authorization);
       if (tokens !== undefined && token !== undefined)
-        return admitByCredentials(callerOf(await tokens.check(token), asked), tenant);
+        return tenantByCredentials(callerOf(await tokens.check(token), required), tenant);
       const key = apiKeys && headers[apiKeys.header];
-      if (keys !== undefined && key !== undefined) return admitByCredentials(callerOf(await keys(String(key)), asked), tenant);
-      throw unauthenticated('credentials are missing', asked, false);
+      if (keys !== undefined && key !== undefined) return tenantByCredentials(callerOf(await keys(String(key)), required), tenant);
+      throw unauthenticated('credentials are missing', required, false);
     },
     card,
     close: () => tokens?.close(),
@@ -65,13 +65,13 @@ const REASONS: Readonly<Record<Refusal, string>> = {
   'not valid': 'the credentials are not valid',
 };
 
-function callerOf(verdict: Verdict, asked: AskedFor): Caller {
+function callerOf(verdict: Verdict, required: RequiredCredentials): Caller {
   if ('caller' in verdict) return verdict.caller;
-  throw unauthenticated(REASONS[verdict.refusal], asked, true);
+  throw unauthenticated(REASONS[verdict.refusal], required, true);
 }
 
-function unauthenticated(detail: string, asked: AskedFor, refused: boolean): A2AError {
-  return new A2AError('UNAUTHENTICATED', { detail, challenge: challengeOf(asked, refused) });
+function unauthenticated(detail: string, required: RequiredCredentials, refused: boolean): A2AError {
+  return new A2AError('UNAUTHENTICATED', { detail, challenge: challengeOf(required, refused) });
 }
 
 /** The scheme's name is not case-sensitive (RFC 9110 11.1). Several headers are no token. */

@@ -5,10 +5,10 @@ const BEARER = 'bearer';
 const API_KEY = 'apiKey';
 
 /** What a door asks of its callers. */
-export type AskedFor = { bearer: boolean; apiKeyHeader: string | undefined };
+export type RequiredCredentials = { bearer: boolean; apiKeyHeader: string | undefined };
 
 /** Undefined for a door that asks nobody. */
-export function cardSecurity({ bearer, apiKeyHeader }: AskedFor): CardSecurity | undefined {
+export function cardSecurity({ bearer, apiKeyHeader }: RequiredCredentials): CardSecurity | undefined {
   const schemes: CardSecurity['securitySchemes'] = {};
   if (bearer) {
     const scheme = { scheme: BEARER, bearerFormat: 'JWT' };
@@ -28,7 +28,7 @@ export function cardSecurity({ bearer, apiKeyHeader }: AskedFor): CardSecurity |
 }
 
 /** Value of `WWW-Authenticate`: what a caller may send (RFC 9110 11.6.1, RFC 6750 3). There is no registered scheme for keys in headers. */
-export function challengeOf({ bearer, apiKeyHeader }: AskedFor, refused: boolean): string {
+export function challengeOf({ bearer, apiKeyHeader }: RequiredCredentials, refused: boolean): string {
   const error = refused ? ', error="invalid_token"' : '';
   const challenges = [
     ...(bearer ? [`Bearer realm="hopline"${error}`] : []),

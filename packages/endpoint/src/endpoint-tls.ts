@@ -7,7 +7,7 @@ const CERTIFICATES_RECHECK_MS = 1_000;
 /** A client that has not shaken hands by then is cut: Node would hold its connection for two minutes; milliseconds. */
 export const TLS_HANDSHAKE_MS_MAX = 5_000;
 
-export type DoorTlsOptions = {
+export type EndpointTlsOptions = {
   /** Paths of PEM files. */
   cert: string;
   key: string;
@@ -31,7 +31,7 @@ export type EndpointTls = {
 type Pem = { cert: string; key: string; ca?: string };
 
 /** Rejects with an Error of one sentence when the files cannot be used, or do not belong together. */
-export async function openDoorTls(options: DoorTlsOptions): Promise<EndpointTls> {
+export async function openEndpointTls(options: EndpointTlsOptions): Promise<EndpointTls> {
   const { versionMin, logger, recheckMs = CERTIFICATES_RECHECK_MS } = options;
   const read = await openFiles(options);
   let inForce = await read();
@@ -61,7 +61,7 @@ export async function openDoorTls(options: DoorTlsOptions): Promise<EndpointTls>
   };
 }
 
-async function openFiles({ cert, key, clientCa, logger, recheckMs }: DoorTlsOptions): Promise<() => Promise<Pem>> {
+async function openFiles({ cert, key, clientCa, logger, recheckMs }: EndpointTlsOptions): Promise<() => Promise<Pem>> {
   const open = (path: string, setting: string) => {
     const onFault = (reason: string) =>
       logger.error({ reason }, `${setting} has changed and cannot be used; what it said before stays in force`);

@@ -17,9 +17,9 @@ const STALE_MS = 5_000;
 
 /** An issuer's address that can be broken, and a clock that is moved by hand. */
 async function open(t: TestContext, keySet: string) {
-  const state = { body: keySet, status: 200, asked: 0, nowMs: 0, location: '', endless: false };
+  const state = { body: keySet, status: 200, required: 0, nowMs: 0, location: '', endless: false };
   const server = createServer((_request, response) => {
-    state.asked += 1;
+    state.required += 1;
     response.writeHead(state.status, state.location === '' ? {} : { location: state.location });
     if (state.endless) response.write(state.body);
     else response.end(state.body);
@@ -46,7 +46,7 @@ test('keys are fetched once and kept', async t => {
   assert.deepEqual(await Promise.all(Array.from({ length: 20 }, async () => ask(await issuer.token()))), Array(20).fill('taken'));
   state.nowMs = KEY_SET_FRESH_MS - 1;
   assert.equal(await ask(await issuer.token()), 'taken');
-  assert.equal(state.asked, 1);
+  assert.equal(state.required, 1);
 });
 
 test('a new key is found at once, but made-up key ids cannot make more requests than one a cooldown', async t => {
@@ -55,11 +55,11 @@ test('a new key is found at once, but made-up key ids cannot make more requests 
   assert.equal(await ask(await old.token()), 'taken');
   state.body = fresh.keySet;
   for (let n = 0; n < 50; n += 1) assert.equal(await ask(await fresh.token({}, { kid: `made-up-${n}` })), 'not valid');
-  assert.equal(state.asked, 1);
+  assert.equal(state.required, 1);
   state.nowMs = KEY_SET_COOLDOWN_MS;
   assert.equal(await ask(await fresh.token()), 'taken');
   assert.equal(await ask(await old.token()), 'not valid', 'a key that was withdrawn');
-  assert.equal(state.asked, 2);
+  assert.equal(state.required, 2);
 });
 
 test('while the address is down, keys that were fetched count until they are too old; then callers are told to come back', async t => {

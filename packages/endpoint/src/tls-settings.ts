@@ -1,6 +1,6 @@
 import type { Setting, Settings } from '@hopline/lifecycle';
 import type { Logger } from '@hopline/telemetry';
-import { type EndpointTls, openDoorTls } from './endpoint-tls.ts';
+import { type EndpointTls, openEndpointTls } from './endpoint-tls.ts';
 
 const file = { type: 'string', optional: true, min: 1, max: 4_096 } as const;
 
@@ -33,5 +33,5 @@ export async function tlsFromSettings(settings: TlsSettings, { logger }: { logge
   const { HOPLINE_TLS_CERT_FILE: cert, HOPLINE_TLS_KEY_FILE: key, HOPLINE_TLS_CLIENT_CA_FILE: clientCa } = settings;
   if (cert === undefined || key === undefined) return undefined;
   const versionMin = settings.HOPLINE_TLS_VERSION_MIN;
-  return openDoorTls({ cert, key, ...(clientCa !== undefined && { clientCa }), versionMin, logger });
+  return openEndpointTls({ cert, key, ...(clientCa !== undefined && { clientCa }), versionMin, logger });
 }

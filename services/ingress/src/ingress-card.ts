@@ -14,9 +14,9 @@ import {
 } from '@hopline/agent-card';
 import { type CardSigner, PublishedCard } from '@hopline/agent-card/signing';
 
-type Told = 'name' | 'description' | 'version' | 'provider' | 'documentationUrl' | 'iconUrl' | 'inputModes' | 'outputModes';
+type CardText = 'name' | 'description' | 'version' | 'provider' | 'documentationUrl' | 'iconUrl' | 'inputModes' | 'outputModes';
 
-export type IngressCardOptions = Pick<AgentCardSettings, Told> & {
+export type IngressCardOptions = Pick<AgentCardSettings, CardText> & {
   streaming: boolean;
   /** Clients may name webhooks. */
   push: boolean;
@@ -43,11 +43,11 @@ export type CardSources = {
 };
 
 /** What the card says that the door does. */
-type Offers = Pick<A2AServerOptions, 'streaming' | 'extensions' | 'push' | 'outputModes' | 'extendedCard'>;
+type Declared = Pick<A2AServerOptions, 'streaming' | 'extensions' | 'push' | 'outputModes' | 'extendedCard'>;
 
 /** The public card, and what the door behind it offers: of one making, so that neither says more than the other. */
-export function ingressCard(options: IngressCardOptions, sources: CardSources): { card: PublishedCard; offers: Offers } {
-  const { streaming, push, skills, extended, signer, ...told } = options;
+export function ingressCard(options: IngressCardOptions, sources: CardSources): { card: PublishedCard; declared: Declared } {
+  const { streaming, push, skills, extended, signer, ...texts } = options;
   const { url, moreInterfaces, agents, security, tenants } = sources;
   const isExtended = extended && security !== undefined;
   const extensions = streaming ? [resumeExtension] : [];
@@ -60,8 +60,8 @@ export function ingressCard(options: IngressCardOptions, sources: CardSources): 
   const build = (): AgentCard => {
     const shown = skills === 'public' ? agents().filter(({ isLive }) => isLive) : [];
     const who = security === undefined ? { tenants: tenants.slice(0, CARD_TENANTS_MAX) } : { security };
-    const doors = { url: url(), moreInterfaces: moreInterfaces() };
-    return agentCard({ ...told, ...doors, skills: mergedSkills(shown), capabilities, ...who });
+    const addresses = { url: url(), moreInterfaces: moreInterfaces() };
+    return agentCard({ ...texts, ...addresses, skills: mergedSkills(shown), capabilities, ...who });
   };
   const full = new PublishedCard(() => extendedAgentCard(build(), agents()), signer);
   // Signed for itself: a signature of the whole document covers what is served.
@@ -70,6 +70,6 @@ export function ingressCard(options: IngressCardOptions, sources: CardSources): 
     (await (version === '1.0' ? fullOf1 : full).current()).card;
   return {
     card: new PublishedCard(build, signer),
-    offers: { streaming, extensions, push, outputModes: () => outputModesOf(build()), ...(isExtended && { extendedCard }) },
+    declared: { streaming, extensions, push, outputModes: () => outputModesOf(build()), ...(isExtended && { extendedCard }) },
   };
 }

@@ -147,9 +147,9 @@ test('the extended card: for authenticated callers, where callers are asked, unl
     result?.skills.map(({ id }) => id),
     ['version'],
   );
-  const told = result?.capabilities.extensions?.flatMap(({ params }) => params.agents ?? []);
+  const texts = result?.capabilities.extensions?.flatMap(({ params }) => params.agents ?? []);
   assert.deepEqual(
-    told?.map(({ name, health }) => [name, health]),
+    texts?.map(({ name, health }) => [name, health]),
     [['argocd', 'live']],
   );
   assert.doesNotMatch(JSON.stringify(result), /"beat"/);

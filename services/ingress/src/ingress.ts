@@ -51,7 +51,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   await agents.follow(log.agents, stop.signal, error => logger.warn({ err: error }, 'agent registry lost'));
   let url = deps.publicUrl ?? '';
   let grpcUrl = deps.grpc?.publicUrl ?? '';
-  const { card, offers } = ingressCard(deps.card, {
+  const { card, declared } = ingressCard(deps.card, {
     url: () => url,
     moreInterfaces: () => (deps.grpc === undefined ? [] : grpcInterfaces(grpcUrl)),
     agents: () => agents.all(),
@@ -62,11 +62,11 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const authenticate = auth && { authenticate: auth.authenticate };
   const webhookProblem = (webhook: string) => webhookUrlProblem(webhook, deps.webhooks);
   const own = { log, role: 'supervisor', profile, logger, metrics, limits } as const;
-  const door = createA2AServer({ ...own, ...offers, webhookProblem, ...authenticate });
-  registerA2A(app, door, { card, cors });
+  const server = createA2AServer({ ...own, ...declared, webhookProblem, ...authenticate });
+  registerA2A(app, server, { card, cors });
   const publicCard = async () => (await card.current()).card;
   // Loaded where it is used: its library takes 20 MB and 60 ms.
-  const grpc = deps.grpc && (await import('@hopline/a2a-grpc')).openGrpc(door, { card: publicCard, tls: deps.tls });
+  const grpc = deps.grpc && (await import('@hopline/a2a-grpc')).openGrpc(server, { card: publicCard, tls: deps.tls });
   return {
     listen: async (host, port) => {
       if (grpc !== undefined && deps.grpc !== undefined) {

@@ -39,7 +39,7 @@ function checker({ components }: Document): (name: string, value: unknown) => vo
 
 async function openAnswering(t: TestContext): Promise<Rig> {
   const rig = await openRig(t, { push: true });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['Here', ' is']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['Here', ' is']);
   return rig;
 }
 

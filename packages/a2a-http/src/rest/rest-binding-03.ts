@@ -3,7 +3,7 @@ import { dialect03Proto as dialect, errorType } from '@hopline/a2a/dialect-0.3-p
 import { type A2AServer, type OperationResult, report, runOperation } from '@hopline/a2a-server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { setErrorHeaders } from '../error-headers.ts';
-import { doorRequest } from '../operation-request.ts';
+import { operationRequest } from '../operation-request.ts';
 import type { Framing } from '../sse-sink.ts';
 import { answerRest, sendRestError } from './rest-binding.ts';
 import { bareJson, namedVersion, openRoutes, paramsOf } from './rest-request.ts';
@@ -18,17 +18,17 @@ const V1 = 'v1';
 const FRAMING: Framing = { before: '', after: '', failure: failureOf, failureEvent: 'error' };
 
 /** Opens the HTTP+JSON binding of A2A 0.3 on a scope whose bodies are read as bytes. */
-export function registerRest03(scope: FastifyInstance, door: A2AServer): void {
-  openRoutes(scope, door, PREFIXES, routerPaths(REST_ROUTES_03), (path, request, reply) => {
+export function registerRest03(scope: FastifyInstance, server: A2AServer): void {
+  openRoutes(scope, server, PREFIXES, routerPaths(REST_ROUTES_03), (path, request, reply) => {
     const params = request.params as Record<string, string>;
-    if (namedVersion(request) !== '1.0') return answerRest03(door, path, params, request, reply);
-    return answerRest(door, path.slice(`/${V1}`.length), { ...params, tenant: V1 }, request, reply);
+    if (namedVersion(request) !== '1.0') return answerRest03(server, path, params, request, reply);
+    return answerRest(server, path.slice(`/${V1}`.length), { ...params, tenant: V1 }, request, reply);
   });
 }
 
 /** One request in, one JSON answer or one event stream out. Never throws. */
 async function answerRest03(
-  door: A2AServer,
+  server: A2AServer,
   path: string,
   pathParams: Record<string, string>,
   request: FastifyRequest,
@@ -43,12 +43,12 @@ async function answerRest03(
     const operation = routed.route[request.method as HttpMethod];
     if (operation === undefined) return refuseMethod(reply, Object.keys(routed.route));
     const params = paramsOf(request, routed.params);
-    const answer = await runOperation(door, operation, doorRequest(door, request, reply, { dialect, params, framing: FRAMING }));
+    const answer = await runOperation(server, operation, operationRequest(server, request, reply, { dialect, params, framing: FRAMING }));
     if (answer === 'streamed') return undefined;
     return bareJson(reply, 'application/json', operation === 'list' ? tasksOf(answer) : answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
-    report(door, error);
+    report(server, error);
     return reply.sent ? undefined : sendRestError03(reply, error);
   }
 }

@@ -22,8 +22,8 @@ const shapes = (frames: RestFrame[]) =>
 
 async function interrupted(rig: Rig): Promise<string> {
   rig.relay.onClient = async taskId => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, 'INPUT_REQUIRED');
   };
   const sent = await rest(rig, 'POST /message:send', { body: { message: userMessage('x') } });
   return sent.body.task.id;
@@ -31,7 +31,7 @@ async function interrupted(rig: Rig): Promise<string> {
 
 test('send, get and stream over HTTP+JSON: bare objects, one member each, the same as over JSON-RPC [S1-11 S1-22]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['Here', ' is']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['Here', ' is']);
   for (const base of ['', '/a2a']) {
     const sent = await rest(rig, `POST ${base}/message:send`, { body: { message: userMessage('x') } });
     assert.deepEqual([sent.status, sent.type, Object.keys(sent.body)], [200, 'application/a2a+json', ['task']]);
@@ -48,7 +48,7 @@ test('send, get and stream over HTTP+JSON: bare objects, one member each, the sa
 
 test('historyLength and other query parameters by both of their names, configuration in the body', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const now = await rest(rig, 'POST /message:send', {
     body: { message: userMessage('x'), configuration: { returnImmediately: true, historyLength: 0 } },
   });
@@ -107,7 +107,7 @@ test('subscribe by GET and by POST: the task, then what follows; with a cursor e
     await restResponse(other, `POST /a2a/tasks/${id}:subscribe?cursor=2.1`),
     await restResponse(rig, `GET /tasks/${id}%3Asubscribe`, { headers: { 'last-event-id': '0.0' } }),
   ];
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   await rest(rig, 'POST /message:send', { body: { message: userMessage('y', { taskId: id }) } });
   const seen = await Promise.all(streams.map(async stream => shapes(await restFrames(stream))));
   const after = ['working', '=ok', '+.', 'completed'];
@@ -124,7 +124,7 @@ test('subscribe by GET and by POST: the task, then what follows; with a cursor e
 
 test('each mistake has its HTTP status and its reason [C-12 S4-29 S4-32 S4-34 S4-36 S4-37 S4-38]', async t => {
   const rig = await openRig(t, { limits: { bodyBytesMax: 2_000 } });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const message = userMessage('x');
   const ended = (await rest(rig, 'POST /message:send', { body: { message } })).body.task;
   const cases: [line: string, code: A2AErrorCode, request?: RestRequest, status?: number][] = [

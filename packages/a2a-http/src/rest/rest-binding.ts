@@ -3,7 +3,7 @@ import { type A2AServer, report, runOperation } from '@hopline/a2a-server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { varyBy } from '../cors.ts';
 import { setErrorHeaders } from '../error-headers.ts';
-import { doorRequest } from '../operation-request.ts';
+import { operationRequest } from '../operation-request.ts';
 import { headerOf, readsEventsAlone } from '../read-request.ts';
 import type { Framing } from '../sse-sink.ts';
 import { bareJson, namedVersion, openRoutes, paramsOf } from './rest-request.ts';
@@ -20,15 +20,15 @@ const FRAMING: Framing = { before: '', after: '', failure: error => httpJsonFail
 const dialect = DIALECTS['1.0'];
 
 /** Opens the HTTP+JSON binding of A2A 1.0 on a scope whose bodies are read as bytes. */
-export function registerRest(scope: FastifyInstance, door: A2AServer): void {
-  openRoutes(scope, door, PREFIXES, routerPaths(REST_ROUTES), (path, request, reply) =>
-    answerRest(door, path, request.params as Record<string, string>, request, reply),
+export function registerRest(scope: FastifyInstance, server: A2AServer): void {
+  openRoutes(scope, server, PREFIXES, routerPaths(REST_ROUTES), (path, request, reply) =>
+    answerRest(server, path, request.params as Record<string, string>, request, reply),
   );
 }
 
 /** One request in, one JSON answer or one event stream out. Never throws. `path`: as the router knows it, without what stands before it. */
 export async function answerRest(
-  door: A2AServer,
+  server: A2AServer,
   path: string,
   pathParams: Record<string, string>,
   request: FastifyRequest,
@@ -42,11 +42,11 @@ export async function answerRest(
     if (method === undefined) return refuseMethod(request, reply, Object.keys(routed.route));
     const operation = operationOf(dialect, method, [dialect]);
     const params = paramsOf(request, routed.params);
-    const answer = await runOperation(door, operation, doorRequest(door, request, reply, { dialect, params, framing: FRAMING }));
+    const answer = await runOperation(server, operation, operationRequest(server, request, reply, { dialect, params, framing: FRAMING }));
     return answer === 'streamed' ? undefined : sendJson(request, reply, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
-    report(door, error);
+    report(server, error);
     return reply.sent ? undefined : sendRestError(request, reply, error);
   }
 }

@@ -10,12 +10,12 @@ const OTHER_METHODS = ['HEAD', 'PUT', 'PATCH', 'TRACE', 'QUERY'];
 type Answer = (path: string, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply | undefined>;
 
 /** Opens paths under each of the prefixes, for all methods. */
-export function openRoutes(scope: FastifyInstance, door: A2AServer, prefixes: string[], paths: string[], answer: Answer): void {
+export function openRoutes(scope: FastifyInstance, server: A2AServer, prefixes: string[], paths: string[], answer: Answer): void {
   for (const prefix of prefixes) {
     for (const path of paths) {
       const url = prefix + path;
       const handler = (request: FastifyRequest, reply: FastifyReply) => {
-        door.metrics?.bytesIn.add(Number(request.headers['content-length'] ?? 0));
+        server.metrics?.bytesIn.add(Number(request.headers['content-length'] ?? 0));
         return answer(path, request, reply);
       };
       // A HEAD of a subscription would hold a stream open that nobody can read.

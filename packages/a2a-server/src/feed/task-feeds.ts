@@ -10,7 +10,7 @@ import { type OpenMode, TaskFeed } from './task-feed.ts';
 /** The right to use a feed. Give it back once. */
 export type FeedLease = { feed: TaskFeed; release(): void };
 
-type Held = { feed: TaskFeed; opening: Promise<void>; users: number; linger: NodeJS.Timeout | undefined };
+type CachedFeed = { feed: TaskFeed; opening: Promise<void>; users: number; linger: NodeJS.Timeout | undefined };
 
 /** The feeds of this process, one per task that somebody looks at. A task of another role or owner is no task here: "not yours" looks like "not found". */
 export class TaskFeeds {
@@ -18,9 +18,9 @@ export class TaskFeeds {
   readonly #role: Role;
   readonly #limits: Limits;
   readonly #index: TaskIndex;
-  readonly #held = new Map<string, Held>();
+  readonly #held = new Map<string, CachedFeed>();
   /** Without users, oldest first. */
-  readonly #idle = new Set<Held>();
+  readonly #idle = new Set<CachedFeed>();
 
   constructor(log: Log, role: Role, limits: Limits, index: TaskIndex) {
     this.#index = index;
@@ -37,7 +37,7 @@ export class TaskFeeds {
     try {
       await held.opening;
       if (held === known && mode === 'existing') await held.feed.refresh();
-      if (held.feed.aggregate !== undefined) this.#requireShown(held.feed.aggregate, caller);
+      if (held.feed.aggregate !== undefined) this.#assertVisible(held.feed.aggregate, caller);
     } catch (thrown) {
       this.#release(held);
       // Somebody else asked for this task when it was not there yet.
@@ -63,7 +63,7 @@ export class TaskFeeds {
     try {
       const last = await this.#log.facts.last(taskId);
       if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
-      this.#requireShown(last.record.aggregate, caller);
+      this.#assertVisible(last.record.aggregate, caller);
       let view: TaskView | undefined;
       for await (const { record } of readTask(this.#log.facts, last)) view = projectRecord(view, record);
       return view ?? projectRecord(undefined, last.record);
@@ -76,7 +76,7 @@ export class TaskFeeds {
   async aggregate(taskId: string, caller: Owner): Promise<TaskAggregate | undefined> {
     try {
       const aggregate = (await this.#log.facts.last(taskId))?.record.aggregate;
-      if (aggregate !== undefined) this.#requireShown(aggregate, caller);
+      if (aggregate !== undefined) this.#assertVisible(aggregate, caller);
       return aggregate;
     } catch (thrown) {
       throw fromLog(thrown, taskId);
@@ -87,14 +87,14 @@ export class TaskFeeds {
     for (const held of this.#held.values()) this.#drop(held);
   }
 
-  #requireShown({ role, owner }: TaskAggregate, caller: Owner): void {
+  #assertVisible({ role, owner }: TaskAggregate, caller: Owner): void {
     if (role !== this.#role || !isSameOwner(owner, caller)) throw new A2AError('TASK_NOT_FOUND');
   }
 
-  #open(taskId: string, mode: OpenMode): Held {
+  #open(taskId: string, mode: OpenMode): CachedFeed {
     const feed = new TaskFeed(taskId, this.#log, this.#limits);
     feed.listen({ onFact: fact => this.#note(feed, fact) });
-    const held: Held = { feed, opening: feed.open(mode), users: 0, linger: undefined };
+    const held: CachedFeed = { feed, opening: feed.open(mode), users: 0, linger: undefined };
     this.#held.set(taskId, held);
     // Whoever waits for it gets the error; the feed itself must not be found again.
     held.opening.catch(() => this.#drop(held));
@@ -109,13 +109,13 @@ export class TaskFeeds {
     this.#index.note(taskId, { contextId, role, state, generation: fact.generation, at: fact.at, ...(owner && { owner }) });
   }
 
-  #use(held: Held): void {
+  #use(held: CachedFeed): void {
     held.users += 1;
     this.#idle.delete(held);
     clearTimeout(held.linger);
   }
 
-  #release(held: Held): void {
+  #release(held: CachedFeed): void {
     held.users -= 1;
     if (held.users > 0) return;
     if (held.feed.view === undefined || held.feed.fault !== undefined) {
@@ -128,7 +128,7 @@ export class TaskFeeds {
     if (this.#idle.size > this.#limits.idleFeedsMax && oldest !== undefined) this.#drop(oldest);
   }
 
-  #drop(held: Held): void {
+  #drop(held: CachedFeed): void {
     clearTimeout(held.linger);
     this.#idle.delete(held);
     held.feed.close();

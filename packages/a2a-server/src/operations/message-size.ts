@@ -8,7 +8,7 @@ const ENVELOPE_BYTES = 16 * 1024;
  * Throws REQUEST_TOO_LARGE for a message that the log could not take: as an input, and as the first fact of its task, which has the metadata twice. Before anything is claimed for it: the same
  * message id must be free for a shorter one. An input that makes no fact would be read for ever.
  */
-export function requireSayable({ log }: A2AServer, message: Message, metadata: Metadata | undefined): void {
+export function assertFitsRecord({ log }: A2AServer, message: Message, metadata: Metadata | undefined): void {
   const bytes = jsonBytes(message) + 2 * jsonBytes(metadata ?? {}) + ENVELOPE_BYTES;
   if (bytes > log.recordBytesMax) throw new A2AError('REQUEST_TOO_LARGE', { detail: 'the message is larger than the log takes' });
 }

@@ -6,8 +6,8 @@ import type { OperationContext } from '../a2a-server.ts';
  * The dialect to answer in, once the task is known. `tasks/get`, `tasks/cancel` and `tasks/resubscribe` are the same in 0.3 and in the legacy form: a request that
  * names no version gets the form that created the task.
  */
-export function dialectFor(ask: OperationContext, task: Task): Dialect {
-  if (ask.ambiguous !== true || !isLegacyTask(task)) return ask.dialect;
-  ask.hop.set({ [ATTR.a2aVersion]: DIALECTS.legacy.name });
+export function dialectFor(context: OperationContext, task: Task): Dialect {
+  if (context.ambiguous !== true || !isLegacyTask(task)) return context.dialect;
+  context.hop.set({ [ATTR.a2aVersion]: DIALECTS.legacy.name });
   return DIALECTS.legacy;
 }

@@ -16,7 +16,7 @@ export type ViewerOptions = {
   facts: FactLog;
   limits: Limits;
   /** The stream also ends where the client has to answer: true for message streams, false for subscriptions ([A2A 1.0] 11.7). */
-  endsAtQuestion: boolean;
+  endsAtInputRequired: boolean;
   onEntry(entry: VisibleEntry): void;
   onCut(reason: 'slow_viewer'): void;
 };
@@ -192,7 +192,7 @@ export class Viewer {
     const { task, generation } = view;
     this.#sink.addSnapshot(task, formatCursor({ generation, seq: feed.seq }), generation);
     const sent = await this.#flushAll();
-    if (sent && this.#options.endsAtQuestion && view.task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end();
+    if (sent && this.#options.endsAtInputRequired && view.task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end();
   }
 
   #take(entry: VisibleEntry, feed: TaskFeed): void {
@@ -204,7 +204,7 @@ export class Viewer {
   #endsAt(entry: VisibleEntry): boolean {
     if (entry.fact.kind !== 'status.changed') return false;
     const { state } = entry.fact.event.statusUpdate.status;
-    return isTerminal(state) || (this.#options.endsAtQuestion && state === 'TASK_STATE_INPUT_REQUIRED');
+    return isTerminal(state) || (this.#options.endsAtInputRequired && state === 'TASK_STATE_INPUT_REQUIRED');
   }
 
   async #flushAll(): Promise<boolean> {

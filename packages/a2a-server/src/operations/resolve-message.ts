@@ -7,7 +7,7 @@ import type { TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { claimMessage, fingerprintOf, reusedMessageId } from './message-claim.ts';
 
-export type Admission = {
+export type ResolvedMessage = {
   taskId: string;
   contextId: string;
   message: Message;
@@ -20,56 +20,56 @@ export type Admission = {
 );
 
 /** A message that names no task begins one, if it is the first with its id in its context. */
-export async function admitFirst(
-  door: A2AServer,
-  ask: OperationContext,
+export async function resolveFirst(
+  server: A2AServer,
+  context: OperationContext,
   message: Message,
   metadata: Metadata | undefined,
-): Promise<Admission> {
+): Promise<ResolvedMessage> {
   const taskId = uuidv7();
   const { contextId = uuidv7() } = message;
-  const admission = { taskId, contextId, message, metadata };
-  if (message.contextId === undefined) return { ...admission, kind: 'new' };
-  const winner = await claimMessage(door.log.messageIds, { owner: ask.caller, contextId }, message, taskId);
-  return winner === taskId ? { ...admission, kind: 'new' } : { ...admission, kind: 'again', taskId: winner };
+  const resolved = { taskId, contextId, message, metadata };
+  if (message.contextId === undefined) return { ...resolved, kind: 'new' };
+  const winner = await claimMessage(server.log.messageIds, { owner: context.caller, contextId }, message, taskId);
+  return winner === taskId ? { ...resolved, kind: 'new' } : { ...resolved, kind: 'again', taskId: winner };
 }
 
 /** A further message of a task that must exist. */
-export async function admitNext(
-  door: A2AServer,
-  ask: OperationContext,
+export async function resolveContinuation(
+  server: A2AServer,
+  context: OperationContext,
   message: Message,
   taskId: string,
   metadata: Metadata | undefined,
-): Promise<Admission> {
-  const lease = await acquireTask(door, ask, taskId);
+): Promise<ResolvedMessage> {
+  const lease = await acquireTask(server, context, taskId);
   try {
     const aggregate = lease.feed.aggregate!;
     const { contextId } = aggregate;
     if (message.contextId !== undefined && message.contextId !== contextId) {
       throw new A2AError('INVALID_PARAMS', { detail: 'the context, or session, is not that of the task', taskId });
     }
-    const admission = { taskId, contextId, message, metadata, lease };
-    if (isTaken(lease.feed, message)) return { ...admission, kind: 'taken' };
-    if (isTerminal(aggregate.state)) throw hasEnded(taskId);
+    const resolved = { taskId, contextId, message, metadata, lease };
+    if (hasMessage(lease.feed, message)) return { ...resolved, kind: 'taken' };
+    if (isTerminal(aggregate.state)) throw taskEnded(taskId);
     if (aggregate.turn >= TURNS_MAX) {
       throw new A2AError('UNSUPPORTED_OPERATION', { detail: `the task has ${TURNS_MAX} messages already`, taskId });
     }
-    if ((await claimMessage(door.log.messageIds, { owner: ask.caller, contextId }, message, taskId)) !== taskId)
+    if ((await claimMessage(server.log.messageIds, { owner: context.caller, contextId }, message, taskId)) !== taskId)
       throw reusedMessageId();
-    return { ...admission, kind: isTaken(lease.feed, message) ? 'taken' : 'next' };
+    return { ...resolved, kind: hasMessage(lease.feed, message) ? 'taken' : 'next' };
   } catch (thrown) {
     lease.release();
     throw thrown;
   }
 }
 
-export function hasEnded(taskId: string): A2AError {
+export function taskEnded(taskId: string): A2AError {
   return new A2AError('UNSUPPORTED_OPERATION', { detail: 'the task has ended', taskId });
 }
 
 /** Whether the task has the message already. Throws INVALID_PARAMS when it has another one under its id. */
-export function isTaken(feed: TaskFeed, message: Message): boolean {
+export function hasMessage(feed: TaskFeed, message: Message): boolean {
   if (feed.aggregate?.messageIds.includes(message.messageId) !== true) return false;
   const known = feed.view?.task.history?.find(one => one.messageId === message.messageId);
   if (known !== undefined && fingerprintOf(known) !== fingerprintOf(message)) throw reusedMessageId();
@@ -77,7 +77,7 @@ export function isTaken(feed: TaskFeed, message: Message): boolean {
 }
 
 /** The feed of a task that must exist. What cannot be an id is an unknown one. */
-export async function acquireTask(door: A2AServer, { caller }: OperationContext, taskId: string): Promise<FeedLease> {
+export async function acquireTask(server: A2AServer, { caller }: OperationContext, taskId: string): Promise<FeedLease> {
   if (!isTaskId(taskId)) throw new A2AError('TASK_NOT_FOUND');
-  return door.feeds.acquire(taskId, 'existing', caller);
+  return server.feeds.acquire(taskId, 'existing', caller);
 }

@@ -4,7 +4,7 @@ import type { A2AServer } from './a2a-server.ts';
 import { firstOf, type RequestHeaders } from './authenticate.ts';
 
 /** Throws UNSUPPORTED_OPERATION for what the card says no to (S3-2, S4-2) ([A2A 1.0] 3.3.4). */
-export function refuseUnoffered({ streaming }: A2AServer, operation: Operation): void {
+export function assertOffered({ streaming }: A2AServer, operation: Operation): void {
   if (streaming || (operation !== 'stream' && operation !== 'subscribe')) return;
   throw new A2AError('UNSUPPORTED_OPERATION', { detail: 'this agent does not stream' });
 }
@@ -13,7 +13,7 @@ export function refuseUnoffered({ streaming }: A2AServer, operation: Operation):
  * URIs of the extensions that are active for a request. The form of April 2025 knows none.
  * Throws EXTENSION_SUPPORT_REQUIRED when the card requires one that was not asked for.
  */
-export function extensionsOf({ extensions }: A2AServer, dialect: DialectName, headers: RequestHeaders): readonly string[] {
+export function requestedExtensions({ extensions }: A2AServer, dialect: DialectName, headers: RequestHeaders): readonly string[] {
   if (extensions.length === 0 || dialect === 'legacy') return [];
   const asked = firstOf(headers, EXTENSIONS_HEADER) ?? firstOf(headers, LEGACY_EXTENSIONS_HEADER);
   return activeExtensions(extensionUris(asked), extensions);

@@ -1,8 +1,8 @@
 import { A2AError, type Operation } from '@hopline/a2a';
 import { A2A_METHOD, type A2aMethod, ATTR, type Hop, startHop, type TraceCarrier } from '@hopline/telemetry';
-import type { A2AServer, Operate, OperationResult, ServerRequest } from './a2a-server.ts';
+import type { A2AServer, OperationHandler, OperationResult, ServerRequest } from './a2a-server.ts';
 import { firstOf, type RequestHeaders } from './authenticate.ts';
-import { extensionsOf, refuseUnoffered } from './offers.ts';
+import { requestedExtensions, assertOffered } from './capabilities.ts';
 import { extendedCard } from './operations/extended-card.ts';
 import { messageSend } from './operations/message-send.ts';
 import { messageStream } from './operations/message-stream.ts';
@@ -15,7 +15,7 @@ import { tasksSubscribe } from './operations/tasks-subscribe.ts';
 /** Seconds after which a refused client may come back. */
 export const RETRY_AFTER_S = 1;
 
-const OPERATE: Readonly<Record<Operation, Operate>> = {
+const HANDLERS: Readonly<Record<Operation, OperationHandler>> = {
   send: messageSend,
   stream: messageStream,
   get: tasksGet,
@@ -44,21 +44,21 @@ const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
 };
 
 /** Runs an operation in a span of its own, whatever the binding. Throws what the operation throws. */
-export async function runOperation(door: A2AServer, operation: Operation, request: ServerRequest): Promise<OperationResult> {
+export async function runOperation(server: A2AServer, operation: Operation, request: ServerRequest): Promise<OperationResult> {
   const { dialect, ambiguous = false, params, headers, gone, openSink } = request;
   const receivedAt = Date.now();
-  const attributes = { [ATTR.a2aMethod]: SPAN_OF[operation], [ATTR.a2aVersion]: dialect.name, [ATTR.role]: door.role };
-  const hop = startHop(SPAN_OF[operation], { kind: 'server', parent: traceOf(headers), attributes });
+  const attributes = { [ATTR.a2aMethod]: SPAN_OF[operation], [ATTR.a2aVersion]: dialect.name, [ATTR.role]: server.role };
+  const hop = startHop(SPAN_OF[operation], { kind: 'server', parent: traceCarrierOf(headers), attributes });
   gone.addEventListener('abort', () => hop.end(), { once: true });
-  const leaving = AbortSignal.any([gone, door.streams.draining]);
+  const leaving = AbortSignal.any([gone, server.streams.draining]);
   const cursor = firstOf(headers, 'last-event-id') ?? request.cursor;
   try {
-    const caller = await door.authenticate({ headers, tenant: tenantOf(request) });
-    refuseUnoffered(door, operation);
-    const extensions = extensionsOf(door, dialect.name, headers);
+    const caller = await server.authenticate({ headers, tenant: tenantOf(request) });
+    assertOffered(server, operation);
+    const extensions = requestedExtensions(server, dialect.name, headers);
     if (extensions.length > 0) request.nameExtensions?.(extensions);
-    const ask = { dialect, ambiguous, params, cursor, openSink, extensions, caller, hop, receivedAt, leaving };
-    return await hop.run(() => OPERATE[operation](door, ask));
+    const context = { dialect, ambiguous, params, cursor, openSink, extensions, caller, hop, receivedAt, leaving };
+    return await hop.run(() => HANDLERS[operation](server, context));
   } catch (thrown) {
     endFailed(hop, A2AError.from(thrown));
     throw thrown;
@@ -74,7 +74,7 @@ function tenantOf({ dialect, params }: ServerRequest): string | undefined {
 }
 
 /** Where the caller's trace goes on. */
-function traceOf(headers: RequestHeaders): TraceCarrier {
+function traceCarrierOf(headers: RequestHeaders): TraceCarrier {
   const traceparent = firstOf(headers, 'traceparent');
   const tracestate = firstOf(headers, 'tracestate');
   return { ...(traceparent !== undefined && { traceparent }), ...(tracestate !== undefined && { tracestate }) };
@@ -87,7 +87,7 @@ function endFailed(hop: Hop, error: A2AError): void {
 }
 
 /** Faults of ours go to the log; a client's mistake does not. */
-export function report(door: A2AServer, error: A2AError): void {
-  if (error.code === 'INTERNAL_ERROR') door.logger.error({ code: error.code, err: error.cause }, 'request failed');
-  else if (error.code === 'UNAVAILABLE') door.logger.warn({ code: error.code, err: error.cause }, 'request refused');
+export function report(server: A2AServer, error: A2AError): void {
+  if (error.code === 'INTERNAL_ERROR') server.logger.error({ code: error.code, err: error.cause }, 'request failed');
+  else if (error.code === 'UNAVAILABLE') server.logger.warn({ code: error.code, err: error.cause }, 'request refused');
 }
