@@ -60,10 +60,16 @@ async function operated(server: A2AServer, procedure: Procedure, call: Streaming
   const headers = headersOf(call.metadata);
   if (dialect.name === '1.0') requireVersion(headers);
   const params = procedure.params(call.request);
-  const gone = new AbortController();
+  const closed = new AbortController();
   // Said by the library when the client has gone, when its deadline has passed, and after the status was sent.
-  call.once('cancelled', () => gone.abort());
-  return runOperation(server, operationOf(dialect, method, [dialect]), { dialect, params, headers, gone: gone.signal, ...opened });
+  call.once('cancelled', () => closed.abort());
+  return runOperation(server, operationOf(dialect, method, [dialect]), {
+    dialect,
+    params,
+    headers,
+    closed: closed.signal,
+    ...opened,
+  });
 }
 
 /** No version means 0.3 ([A2A 1.0] 3.6.2), which has a service of its own. There it is not looked at: the service says it. */

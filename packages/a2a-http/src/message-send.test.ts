@@ -21,7 +21,8 @@ test('an agent that made no task: the send answers with its message, a retry too
   const rig = await openRig(t);
   const parts = [{ text: '42' }];
   const message: Message = { messageId: 'a1', role: 'ROLE_AGENT', parts };
-  rig.relay.onClient = taskId => rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_COMPLETED', message, direct: true });
+  rig.relay.onClient = taskId =>
+    rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_COMPLETED', message, direct: true });
   const asked = userMessage('x', { contextId: 'c1' });
   for (let tries = 1; tries <= 2; tries += 1) {
     const { result } = await call(rig, 'send', sendParams(asked));

@@ -11,15 +11,15 @@ export function operationRequest(
   reply: FastifyReply,
   understood: Pick<ServerRequest, 'dialect' | 'ambiguous' | 'params'> & { framing: Framing },
 ): ServerRequest {
-  const { framing, ...asked } = understood;
+  const { framing, ...parsed } = understood;
   const named = understood.dialect.name === '1.0' ? EXTENSIONS_HEADER : LEGACY_EXTENSIONS_HEADER;
-  const gone = new AbortController();
-  reply.raw.once('close', () => gone.abort());
+  const closed = new AbortController();
+  reply.raw.once('close', () => closed.abort());
   return {
-    ...asked,
+    ...parsed,
     headers: request.headers,
     cursor: queryOf(request, 'cursor'),
-    gone: gone.signal,
+    closed: closed.signal,
     nameExtensions: uris => void reply.header(named, uris.join(', ')),
     openSink: (dialect, extensions) => new SseSink(reply, dialect, { framing, extensions, stallMs: limits.viewerStallMsMax }),
   };

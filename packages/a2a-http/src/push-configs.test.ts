@@ -306,7 +306,7 @@ test('an address that no webhook can have is refused before anything happens, an
     });
     for (const { error } of [set, sent]) {
       assert.equal(error?.code, -32602);
-      assert.match(error?.message ?? '', /the URL of the webhook (is|holds)/);
+      assert.match(error?.message ?? '', /the webhook URL (is|has|contains)/);
       assert.doesNotMatch(JSON.stringify(error), /SECRET/);
     }
   }

@@ -3,18 +3,18 @@ import { activeExtensions, EXTENSIONS_HEADER, extensionUris, LEGACY_EXTENSIONS_H
 import type { A2AServer } from './a2a-server.ts';
 import { firstOf, type RequestHeaders } from './authenticate.ts';
 
-/** Throws UNSUPPORTED_OPERATION for what the card says no to (S3-2, S4-2) ([A2A 1.0] 3.3.4). */
+/** Throws UNSUPPORTED_OPERATION for a stream when the card declares none ([A2A 1.0] 3.3.4). */
 export function assertOffered({ streaming }: A2AServer, operation: Operation): void {
   if (streaming || (operation !== 'stream' && operation !== 'subscribe')) return;
-  throw new A2AError('UNSUPPORTED_OPERATION', { detail: 'this agent does not stream' });
+  throw new A2AError('UNSUPPORTED_OPERATION', { detail: 'the agent card declares no streaming' });
 }
 
 /**
- * URIs of the extensions that are active for a request. The form of April 2025 knows none.
- * Throws EXTENSION_SUPPORT_REQUIRED when the card requires one that was not asked for.
+ * URIs of the extensions that are active for a request; the legacy form has none.
+ * Throws EXTENSION_SUPPORT_REQUIRED when the client does not request an extension that the card requires.
  */
 export function requestedExtensions({ extensions }: A2AServer, dialect: DialectName, headers: RequestHeaders): readonly string[] {
   if (extensions.length === 0 || dialect === 'legacy') return [];
-  const asked = firstOf(headers, EXTENSIONS_HEADER) ?? firstOf(headers, LEGACY_EXTENSIONS_HEADER);
-  return activeExtensions(extensionUris(asked), extensions);
+  const header = firstOf(headers, EXTENSIONS_HEADER) ?? firstOf(headers, LEGACY_EXTENSIONS_HEADER);
+  return activeExtensions(extensionUris(header), extensions);
 }

@@ -7,7 +7,7 @@ import { TaskIndex } from './task-index.ts';
 
 function openIndex(entriesMax = 1_000): TaskIndex {
   const { tasks } = createMemoryLog();
-  return new TaskIndex({ tasks, role: 'supervisor', entriesMax, readyMsMax: 1_000, lost: error => assert.fail(String(error)) });
+  return new TaskIndex({ tasks, role: 'supervisor', entriesMax, readyMsMax: 1_000, onLost: error => assert.fail(String(error)) });
 }
 
 const entry = (at: number, generation: number, more: Partial<TaskIndexEntry> = {}): Omit<TaskIndexEntry, 'startSeq'> => ({
@@ -73,7 +73,7 @@ test('tasks of another role, and entries that name none, are left out', () => {
 
 test('ready means that everything is known which anybody wrote before, and UNAVAILABLE is said when that does not come', async () => {
   const log = createMemoryLog();
-  const options = { role: 'supervisor', entriesMax: 100, readyMsMax: 200, lost: () => {} } as const;
+  const options = { role: 'supervisor', entriesMax: 100, readyMsMax: 200, onLost: () => {} } as const;
   const index = new TaskIndex({ ...options, tasks: log.tasks });
   await index.ready();
   for (let n = 1; n <= 50; n += 1) {
@@ -98,7 +98,7 @@ test('what is gone is forgotten, but not what has come since somebody looked', (
 test('the bucket is read when somebody asks, and followed from then on, removals too', async () => {
   const { tasks } = createMemoryLog();
   await tasks.put('a', { ...entry(1, 1), startSeq: 1 });
-  const index = new TaskIndex({ tasks, role: 'supervisor', entriesMax: 10, readyMsMax: 1_000, lost: () => {} });
+  const index = new TaskIndex({ tasks, role: 'supervisor', entriesMax: 10, readyMsMax: 1_000, onLost: () => {} });
   assert.deepEqual(ids(index), []);
   await Promise.all([index.ready(), index.ready()]);
   assert.deepEqual(ids(index), ['a']);

@@ -3,11 +3,11 @@ import type { AgentInput, Fact, TaskAggregate } from '@hopline/events';
 import type { MemoryLog } from '@hopline/log/memory';
 import { type Command, decide, evolve } from '@hopline/task';
 
-/** For tests: the smallest thing that turns inputs into facts, with the real rules and no time of its own. */
+/** For tests: the smallest relay, with the real rules and no timers. Turns inputs into facts. */
 export class TinyRelay {
   readonly #log: MemoryLog;
   readonly #tasks = new Map<string, { aggregate: TaskAggregate; seq: number; first: number }>();
-  /** Called when a client's message or cancel has been taken. */
+  /** Called when a client's message or cancel has been accepted. */
   onClient: (taskId: string, aggregate: TaskAggregate) => Promise<void> | void = () => {};
   /** While false, inputs wait in the log. */
   running = true;
@@ -38,7 +38,7 @@ export class TinyRelay {
     return this.#tasks.get(taskId)!.aggregate;
   }
 
-  /** Appends what the rules make of an item; false when they dropped it. */
+  /** Appends the facts of a command; false when the rules reject it. */
   async decide(taskId: string, item: Command, raw?: number): Promise<boolean> {
     const known = this.#tasks.get(taskId);
     const { facts } = decide(known?.aggregate, item, Date.now());
@@ -88,7 +88,7 @@ export class TinyRelay {
     await this.publish(taskId, { kind: 'status', state: `TASK_STATE_${state}`, ...(asks && { message }) });
   }
 
-  /** A whole answer in chunks, and the end. */
+  /** Completes the turn with an answer in chunks. */
   async answer(taskId: string, tokens: string[]): Promise<void> {
     await this.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
     const lane = `l${this.aggregate(taskId).turn}`;

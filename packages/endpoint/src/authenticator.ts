@@ -5,7 +5,7 @@ import type { Logger } from '@hopline/telemetry';
 import { parseApiKeys, verdictOnKey } from './api-keys.ts';
 import { type BearerRules, verdictOnToken } from './bearer-token.ts';
 import type { Caller } from './caller.ts';
-import { type RequiredCredentials, cardSecurity, challengeOf } from './card-security.ts';
+import { cardSecurity, challengeOf, type RequiredCredentials } from './card-security.ts';
 import { type FindKey, parseKeySet } from './key-set.ts';
 import type { Refusal, Verdict } from './refusal.ts';
 import { RemoteKeySet } from './remote-key-set.ts';
@@ -52,7 +52,8 @@ export async function createAuthenticator(options: AuthOptions): Promise<Authent
       if (tokens !== undefined && token !== undefined)
         return tenantByCredentials(callerOf(await tokens.check(token), required), tenant);
       const key = apiKeys && headers[apiKeys.header];
-      if (keys !== undefined && key !== undefined) return tenantByCredentials(callerOf(await keys(String(key)), required), tenant);
+      if (keys !== undefined && key !== undefined)
+        return tenantByCredentials(callerOf(await keys(String(key)), required), tenant);
       throw unauthenticated('credentials are missing', required, false);
     },
     card,

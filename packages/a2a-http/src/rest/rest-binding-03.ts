@@ -43,7 +43,11 @@ async function answerRest03(
     const operation = routed.route[request.method as HttpMethod];
     if (operation === undefined) return refuseMethod(reply, Object.keys(routed.route));
     const params = paramsOf(request, routed.params);
-    const answer = await runOperation(server, operation, operationRequest(server, request, reply, { dialect, params, framing: FRAMING }));
+    const answer = await runOperation(
+      server,
+      operation,
+      operationRequest(server, request, reply, { dialect, params, framing: FRAMING }),
+    );
     if (answer === 'streamed') return undefined;
     return bareJson(reply, 'application/json', operation === 'list' ? tasksOf(answer) : answer);
   } catch (thrown) {

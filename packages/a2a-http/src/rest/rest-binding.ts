@@ -42,7 +42,11 @@ export async function answerRest(
     if (method === undefined) return refuseMethod(request, reply, Object.keys(routed.route));
     const operation = operationOf(dialect, method, [dialect]);
     const params = paramsOf(request, routed.params);
-    const answer = await runOperation(server, operation, operationRequest(server, request, reply, { dialect, params, framing: FRAMING }));
+    const answer = await runOperation(
+      server,
+      operation,
+      operationRequest(server, request, reply, { dialect, params, framing: FRAMING }),
+    );
     return answer === 'streamed' ? undefined : sendJson(request, reply, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);

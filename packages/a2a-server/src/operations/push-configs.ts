@@ -2,57 +2,57 @@ import { A2AError, type ListPushRequest, type NewPushConfig } from '@hopline/a2a
 import { isTaskId } from '@hopline/events';
 import type { PushConfigEntry } from '@hopline/log';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
-import type { ResolvedMessage } from './resolve-message.ts';
 import { deletePushConfig, type PushTarget, pushConfigOf, pushConfigsOf, storePushConfig } from './push-store.ts';
+import type { ResolvedMessage } from './resolve-message.ts';
 
-/** CreateTaskPushNotificationConfig, tasks/pushNotificationConfig/set, tasks/pushNotification/set (S3-22). */
+/** CreateTaskPushNotificationConfig, tasks/pushNotificationConfig/set, tasks/pushNotification/set. */
 export async function pushCreate(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   assertPushOffered(server);
   const { taskId, config } = context.dialect.push.decodeCreate(context.params);
   assertWebhookAllowed(server, config);
-  const place = await placeOf(server, context, taskId);
-  return context.dialect.push.encode(await storePushConfig(server, context, place, config));
+  const target = await targetOf(server, context, taskId);
+  return context.dialect.push.encode(await storePushConfig(server, context, target, config));
 }
 
 export async function pushGet(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   assertPushOffered(server);
   const { taskId, id } = context.dialect.push.decodeGet(context.params);
-  return context.dialect.push.encode(await pushConfigOf(server, context, await placeOf(server, context, taskId), id));
+  return context.dialect.push.encode(await pushConfigOf(server, context, await targetOf(server, context, taskId), id));
 }
 
 export async function pushList(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   assertPushOffered(server);
   const request = context.dialect.push.decodeList(context.params);
-  const entries = await pushConfigsOf(server, context, await placeOf(server, context, request.taskId));
-  const { shown, next } = pageOf(entries, request);
-  return context.dialect.push.encodeList(shown, next);
+  const entries = await pushConfigsOf(server, context, await targetOf(server, context, request.taskId));
+  const { page, next } = pageOf(entries, request);
+  return context.dialect.push.encodeList(page, next);
 }
 
 export async function pushDelete(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   assertPushOffered(server);
   const { taskId, id } = context.dialect.push.decodeDelete(context.params);
-  await placeOf(server, context, taskId);
+  await targetOf(server, context, taskId);
   await deletePushConfig(server, context, taskId, id);
   return context.dialect.push.deleted;
 }
 
-/** Throws PUSH_NOTIFICATION_NOT_SUPPORTED (S4-23, S4-36). */
+/** Throws PUSH_NOTIFICATION_NOT_SUPPORTED. */
 function assertPushOffered(server: A2AServer): void {
   if (!server.push) throw new A2AError('PUSH_NOTIFICATION_NOT_SUPPORTED');
 }
 
 function assertWebhookAllowed(server: A2AServer, { url }: NewPushConfig): void {
   const problem = server.webhookProblem(url);
-  if (problem !== undefined) throw new A2AError('INVALID_PARAMS', { detail: `the URL of the webhook ${problem}` });
+  if (problem !== undefined) throw new A2AError('INVALID_PARAMS', { detail: `the webhook URL ${problem}` });
 }
 
-/** What a message brings along is checked before anything is done for it. */
+/** Validates an inline configuration before anything is stored for its message. */
 export function assertStorable(server: A2AServer, config: NewPushConfig): void {
   assertPushOffered(server);
   assertWebhookAllowed(server, config);
 }
 
-/** Before the message is said, so that no event of its turn can be missed (S4-22). */
+/** Stores an inline configuration before its message is appended, so that no event of the turn is missed (S4-22). */
 export async function storeInline(
   server: A2AServer,
   context: OperationContext,
@@ -64,20 +64,20 @@ export async function storeInline(
   await storePushConfig(server, context, { taskId: resolved.taskId, generation }, config);
 }
 
-/** A client of the legacy form owns the id and may say where to tell before it says what to do (S3-23): then no task is there yet. Throws TASK_NOT_FOUND. */
-async function placeOf(server: A2AServer, context: OperationContext, taskId: string): Promise<PushTarget> {
+/** The task of a configuration. A legacy client may set one before it starts the task (S3-23). Throws TASK_NOT_FOUND. */
+async function targetOf(server: A2AServer, context: OperationContext, taskId: string): Promise<PushTarget> {
   if (!isTaskId(taskId)) throw new A2AError('TASK_NOT_FOUND');
-  const early = context.dialect.name === 'legacy';
+  const mayPrecedeTask = context.dialect.name === 'legacy';
   const aggregate = await server.feeds.aggregate(taskId, context.caller);
-  if (aggregate === undefined && !early) throw new A2AError('TASK_NOT_FOUND');
+  if (aggregate === undefined && !mayPrecedeTask) throw new A2AError('TASK_NOT_FOUND');
   return { taskId, generation: aggregate?.generation };
 }
 
-/** Ids are in order, and a page token is the last one shown: what is deleted meanwhile moves nothing. */
+/** Pages follow the order of ids, and a page token holds the last id, so deletions in between shift nothing. */
 function pageOf(entries: PushConfigEntry[], { pageSize = entries.length, pageToken }: ListPushRequest) {
   const last = pageToken === undefined ? '' : Buffer.from(pageToken, 'base64url').toString();
-  const left = entries.filter(entry => entry.id > last);
-  const shown = left.slice(0, pageSize);
-  const next = shown.length < left.length ? Buffer.from(shown.at(-1)!.id).toString('base64url') : '';
-  return { shown, next };
+  const remaining = entries.filter(entry => entry.id > last);
+  const page = remaining.slice(0, pageSize);
+  const next = page.length < remaining.length ? Buffer.from(page.at(-1)!.id).toString('base64url') : '';
+  return { page, next };
 }

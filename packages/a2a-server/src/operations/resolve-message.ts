@@ -7,19 +7,20 @@ import type { TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { claimMessage, fingerprintOf, reusedMessageId } from './message-claim.ts';
 
+/** A message with the task it belongs to. `turn.ts` has the table of what follows from `kind`. */
 export type ResolvedMessage = {
   taskId: string;
   contextId: string;
   message: Message;
   metadata: Metadata | undefined;
 } & (
-  | /** A task that cannot exist yet. */ { kind: 'new' }
-  | /** The first message of a task that another request has begun, or was about to begin. */ { kind: 'again' }
-  | /** A further message of a task that goes on. */ { kind: 'next'; lease: FeedLease }
-  | /** The task has this message already; nothing is to be said. */ { kind: 'taken'; lease: FeedLease }
+  | /** It starts a task that cannot exist yet. */ { kind: 'first' }
+  | /** Another request with its id has started the task, or was about to. */ { kind: 'retry' }
+  | /** A further message of a task that has not ended. */ { kind: 'continuation'; lease: FeedLease }
+  | /** The task has it already: nothing is appended. */ { kind: 'duplicate'; lease: FeedLease }
 );
 
-/** A message that names no task begins one, if it is the first with its id in its context. */
+/** Resolves a message that names no task. The first request with its message id in its context starts the task; others join it. */
 export async function resolveFirst(
   server: A2AServer,
   context: OperationContext,
@@ -29,12 +30,12 @@ export async function resolveFirst(
   const taskId = uuidv7();
   const { contextId = uuidv7() } = message;
   const resolved = { taskId, contextId, message, metadata };
-  if (message.contextId === undefined) return { ...resolved, kind: 'new' };
+  if (message.contextId === undefined) return { ...resolved, kind: 'first' };
   const winner = await claimMessage(server.log.messageIds, { owner: context.caller, contextId }, message, taskId);
-  return winner === taskId ? { ...resolved, kind: 'new' } : { ...resolved, kind: 'again', taskId: winner };
+  return winner === taskId ? { ...resolved, kind: 'first' } : { ...resolved, kind: 'retry', taskId: winner };
 }
 
-/** A further message of a task that must exist. */
+/** Resolves a message to a task that must exist. The result holds a lease of the task's feed. */
 export async function resolveContinuation(
   server: A2AServer,
   context: OperationContext,
@@ -47,17 +48,21 @@ export async function resolveContinuation(
     const aggregate = lease.feed.aggregate!;
     const { contextId } = aggregate;
     if (message.contextId !== undefined && message.contextId !== contextId) {
-      throw new A2AError('INVALID_PARAMS', { detail: 'the context, or session, is not that of the task', taskId });
+      throw new A2AError('INVALID_PARAMS', { detail: 'contextId (legacy: sessionId) differs from that of the task', taskId });
     }
     const resolved = { taskId, contextId, message, metadata, lease };
-    if (hasMessage(lease.feed, message)) return { ...resolved, kind: 'taken' };
+    if (hasMessage(lease.feed, message)) return { ...resolved, kind: 'duplicate' };
     if (isTerminal(aggregate.state)) throw taskEnded(taskId);
     if (aggregate.turn >= TURNS_MAX) {
-      throw new A2AError('UNSUPPORTED_OPERATION', { detail: `the task has ${TURNS_MAX} messages already`, taskId });
+      throw new A2AError('UNSUPPORTED_OPERATION', {
+        detail: `the task has ${TURNS_MAX} messages already; start another`,
+        taskId,
+      });
     }
     if ((await claimMessage(server.log.messageIds, { owner: context.caller, contextId }, message, taskId)) !== taskId)
       throw reusedMessageId();
-    return { ...resolved, kind: hasMessage(lease.feed, message) ? 'taken' : 'next' };
+    // Looked up again: a racing request may have appended it while this one claimed it.
+    return { ...resolved, kind: hasMessage(lease.feed, message) ? 'duplicate' : 'continuation' };
   } catch (thrown) {
     lease.release();
     throw thrown;
@@ -68,7 +73,7 @@ export function taskEnded(taskId: string): A2AError {
   return new A2AError('UNSUPPORTED_OPERATION', { detail: 'the task has ended', taskId });
 }
 
-/** Whether the task has the message already. Throws INVALID_PARAMS when it has another one under its id. */
+/** Whether the task has the message. Throws INVALID_PARAMS when its id belongs to a message of other content. */
 export function hasMessage(feed: TaskFeed, message: Message): boolean {
   if (feed.aggregate?.messageIds.includes(message.messageId) !== true) return false;
   const known = feed.view?.task.history?.find(one => one.messageId === message.messageId);
@@ -76,7 +81,7 @@ export function hasMessage(feed: TaskFeed, message: Message): boolean {
   return true;
 }
 
-/** The feed of a task that must exist. What cannot be an id is an unknown one. */
+/** A lease of the feed of a task that must exist. Throws TASK_NOT_FOUND, also for text that cannot be a task id. */
 export async function acquireTask(server: A2AServer, { caller }: OperationContext, taskId: string): Promise<FeedLease> {
   if (!isTaskId(taskId)) throw new A2AError('TASK_NOT_FOUND');
   return server.feeds.acquire(taskId, 'existing', caller);

@@ -13,22 +13,30 @@ import { uuidv7 } from 'uuidv7';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { fromLog } from '../log-faults.ts';
-import { type ResolvedMessage, acquireTask, resolveFirst, resolveContinuation } from './resolve-message.ts';
 import { claimTask, fingerprintOf } from './message-claim.ts';
-import { assertFitsRecord } from './message-size.ts';
 import { assertStorable, storeInline } from './push-configs.ts';
 import { dropStrayPushConfigs } from './push-store.ts';
-import { ownMessage, ownMetadata } from './reserved-metadata.ts';
+import { withoutReservedKeys, withoutReservedMetadata } from './reserved-metadata.ts';
+import { acquireTask, type ResolvedMessage, resolveContinuation, resolveFirst } from './resolve-message.ts';
 
-/** Decides which task a message belongs to, refuses what does not fit, and stores the webhook that came along. Nothing is said to the log yet. */
-export async function resolveRequest(server: A2AServer, context: OperationContext, request: SendRequest): Promise<ResolvedMessage> {
+/** Bytes of a record besides the message: ids, owner, earlier tasks of the context, the aggregate of a new task. */
+const ENVELOPE_BYTES = 16 * 1024;
+
+/** Validates a send, resolves its message to a task, and stores an inline push configuration. The message is not appended yet. */
+export async function resolveRequest(
+  server: A2AServer,
+  context: OperationContext,
+  request: SendRequest,
+): Promise<ResolvedMessage> {
   if (request.push !== undefined) assertStorable(server, request.push);
   const { acceptedOutputModes: accepted } = request;
   if (accepted !== undefined && !fitsModes(accepted, server.outputModes())) {
-    throw new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail: 'acceptedOutputModes names nothing that the card offers' });
+    throw new A2AError('CONTENT_TYPE_NOT_SUPPORTED', {
+      detail: 'acceptedOutputModes names no media type of the agent card',
+    });
   }
-  const message = ownMessage(request.message);
-  const metadata = ownMetadata(request.metadata);
+  const message = withoutReservedKeys(request.message);
+  const metadata = withoutReservedMetadata(request.metadata);
   assertFitsRecord(server, message, metadata);
   try {
     const resolved = await resolve(server, context, request.ownTaskId, message, metadata);
@@ -40,6 +48,21 @@ export async function resolveRequest(server: A2AServer, context: OperationContex
   } catch (thrown) {
     throw fromLog(thrown);
   }
+}
+
+/**
+ * Throws REQUEST_TOO_LARGE for a message that exceeds a record of the log, as an input or as the first fact of its task, which holds the
+ * metadata twice. It runs before the message id is claimed, so that the id stays free for a shorter message, and because an input that
+ * becomes no fact would be redelivered endlessly.
+ */
+function assertFitsRecord({ log }: A2AServer, message: Message, metadata: Metadata | undefined): void {
+  const bytes = jsonBytes(message) + 2 * jsonBytes(metadata ?? {}) + ENVELOPE_BYTES;
+  if (bytes <= log.recordBytesMax) return;
+  throw new A2AError('REQUEST_TOO_LARGE', { detail: 'the message exceeds the largest record of the log' });
+}
+
+function jsonBytes(value: object): number {
+  return Buffer.byteLength(JSON.stringify(value));
 }
 
 function resolve(
@@ -55,8 +78,8 @@ function resolve(
 }
 
 /**
- * A message to a task whose id the client owns (legacy, C-9): an id that no task has begins one, any other continues its task. Somebody else's task is "not found".
- * Throws INVALID_PARAMS when the id cannot name a task, or when two different messages begin the same one.
+ * Resolves a message to a task whose id the client chose (legacy, C-9): an unknown id starts a task, a known one continues it. The task of
+ * another owner is TASK_NOT_FOUND. Throws INVALID_PARAMS for an invalid id, or when two different messages start the same task.
  */
 async function resolveOwned(
   server: A2AServer,
@@ -68,39 +91,42 @@ async function resolveOwned(
   if (!isTaskId(taskId)) {
     throw new A2AError('INVALID_PARAMS', { detail: `params.id must be 1 to ${TASK_ID_CHARS_MAX} of A-Z, a-z, 0-9, _ and -` });
   }
-  if ((await server.log.facts.last(taskId)) === undefined) return resolveFirstOwned(server, context, taskId, message, metadata);
+  if ((await server.log.facts.last(taskId)) === undefined) {
+    return resolveFirstOwned(server, context, taskId, message, metadata);
+  }
   const { feed, release } = await acquireTask(server, context, taskId);
   try {
-    return await resolveContinuation(server, context, { ...message, messageId: nextMessageId(feed, message) }, taskId, metadata);
+    const identified = { ...message, messageId: messageIdFor(feed, message) };
+    return await resolveContinuation(server, context, identified, taskId, metadata);
   } finally {
     release();
   }
 }
 
-/** The first message is known by its task's id: sent twice, on any replica, it begins one task. */
+/** The first message takes the id of its task: sent twice, to any replica, it starts one task. */
 async function resolveFirstOwned(
   server: A2AServer,
   context: OperationContext,
   taskId: string,
-  said: Message,
+  sent: Message,
   metadata: Metadata | undefined,
 ): Promise<ResolvedMessage> {
-  const message = { ...said, messageId: said.messageId || taskId };
+  const message = { ...sent, messageId: sent.messageId || taskId };
   await claimTask(server.log.messageIds, context.caller, message, taskId);
   if (server.push) await dropStrayPushConfigs(server, context, taskId);
   const { contextId = uuidv7() } = message;
-  return { kind: 'again', taskId, contextId, message, metadata: { ...metadata, ...legacyOrigin(Date.now()) } };
+  return { kind: 'retry', taskId, contextId, message, metadata: { ...metadata, ...legacyOrigin(Date.now()) } };
 }
 
 /**
- * A message of this form need not have an id. What says the same as the message that is being worked on is that message, sent again by a client that lost the answer;
- * said to a task that waits for an answer, it is one.
+ * Legacy messages may lack an id. While the task works, a message with the content of its newest one is that one, retried by a client that
+ * lost the response. When the task waits for input, it is an answer with a new id.
  */
-function nextMessageId({ view }: TaskFeed, message: Message): string {
+function messageIdFor({ view }: TaskFeed, message: Message): string {
   if (message.messageId !== '') return message.messageId;
   const { history = [], status } = view!.task;
   const newest = history.findLast(({ role }) => role === 'ROLE_USER');
   const isWorking = !isTerminal(status.state) && !isInterrupted(status.state);
-  const isAgain = isWorking && newest !== undefined && fingerprintOf(newest) === fingerprintOf(message);
-  return isAgain ? newest.messageId : uuidv7();
+  const isRetry = isWorking && newest !== undefined && fingerprintOf(newest) === fingerprintOf(message);
+  return isRetry ? newest.messageId : uuidv7();
 }

@@ -1,10 +1,10 @@
 import { A2AError } from '@hopline/a2a';
 import { isTaskId } from '@hopline/events';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
-import { withHistory } from './history.ts';
-import { dialectFor } from './task-dialect.ts';
 
-/** GetTask, tasks/get: the fold of the task's facts as they are in the log now. */
+import { dialectFor, withHistory } from './task-response.ts';
+
+/** GetTask, tasks/get: the projection of the task's facts as they are in the log now. */
 export async function tasksGet(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const { taskId, historyLength } = context.dialect.decodeGet(context.params);
   if (!isTaskId(taskId)) throw new A2AError('TASK_NOT_FOUND');

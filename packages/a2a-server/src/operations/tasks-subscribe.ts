@@ -4,15 +4,16 @@ import type { A2AServer, OperationContext, OperationResult } from '../a2a-server
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { openViewer } from '../stream/open-viewer.ts';
 import { acquireTask, taskEnded } from './resolve-message.ts';
-import { dialectFor } from './task-dialect.ts';
+import { dialectFor } from './task-response.ts';
 
 /**
- * SubscribeToTask, tasks/resubscribe. With a cursor: exactly what follows it, also of a task that has ended. Without: the task as it is, then what follows;
- * of a task that has ended 1.0 and the legacy form (S4-37) demand UNSUPPORTED_OPERATION, and 0.3, which says nothing, gets the task and the end. Stays open while the task waits for an answer.
+ * SubscribeToTask, tasks/resubscribe. With a cursor: exactly what follows it, also of a task that has ended. Without one: the task as it
+ * is, then what follows. For a task that has ended, 1.0 and the legacy form then require UNSUPPORTED_OPERATION; 0.3 leaves it open and
+ * gets the task and the end of the stream. The stream stays open while the task requires input.
  */
 export async function tasksSubscribe(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const { taskId } = context.dialect.decodeSubscribe(context.params);
-  const leave = server.streams.enter();
+  const releaseSlot = server.streams.acquire();
   try {
     const { feed, release } = await acquireTask(server, context, taskId);
     const after = cursorFor(feed, context.cursor);
@@ -24,26 +25,26 @@ export async function tasksSubscribe(server: A2AServer, context: OperationContex
     }
     const viewer = openViewer(server, { ...context, dialect }, false, () => {
       release();
-      leave();
+      releaseSlot();
     });
     if (after === undefined) viewer.followFromSnapshot(feed);
-    else if (after !== 'bad') viewer.follow(feed, after);
+    else if (after !== 'invalid') viewer.follow(feed, after);
     return 'streamed';
   } catch (thrown) {
-    leave();
+    releaseSlot();
     throw thrown;
   }
 }
 
-function refusalOf(dialect: Dialect, feed: TaskFeed, after: Cursor | 'bad' | undefined): A2AError | undefined {
+function refusalOf(dialect: Dialect, feed: TaskFeed, after: Cursor | 'invalid' | undefined): A2AError | undefined {
   const { taskId } = feed;
-  if (after === 'bad') return new A2AError('INVALID_PARAMS', { detail: 'the cursor is none of this task', taskId });
+  if (after === 'invalid') return new A2AError('INVALID_PARAMS', { detail: 'cursor does not belong to this task', taskId });
   if (after === undefined && feed.ended && dialect.name !== '0.3') return taskEnded(taskId);
   return undefined;
 }
 
-function cursorFor(feed: TaskFeed, text: string | undefined): Cursor | 'bad' | undefined {
+function cursorFor(feed: TaskFeed, text: string | undefined): Cursor | 'invalid' | undefined {
   if (text === undefined) return undefined;
   const cursor = parseCursor(text);
-  return cursor === undefined || cursor.generation > (feed.view?.generation ?? 0) ? 'bad' : cursor;
+  return cursor === undefined || cursor.generation > (feed.view?.generation ?? 0) ? 'invalid' : cursor;
 }

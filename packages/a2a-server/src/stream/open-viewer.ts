@@ -3,8 +3,16 @@ import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { VisibleEntry } from '../feed/visible-entry.ts';
 import { Viewer } from './viewer.ts';
 
-/** Takes the response over as an event stream and flushes its head. From here on errors are frames. `onClose` runs once, however the stream ends. */
-export function openViewer(server: A2AServer, context: OperationContext, endsAtInputRequired: boolean, onClose: () => void): Viewer {
+/**
+ * Turns the response into an event stream and sends its head; later errors are frames. `onClose` runs once, however the stream
+ * ends.
+ */
+export function openViewer(
+  server: A2AServer,
+  context: OperationContext,
+  endsAtInputRequired: boolean,
+  onClose: () => void,
+): Viewer {
   const sink = context.openSink(context.dialect, context.extensions);
   const viewer = new Viewer({
     sink,
@@ -18,13 +26,13 @@ export function openViewer(server: A2AServer, context: OperationContext, endsAtI
       context.hop.set({ 'hopline.outcome': reason });
     },
   });
-  const forget = server.streams.add({
+  const remove = server.streams.add({
     keepAlive: () => sink.keepAlive(),
     drain: () => viewer.drain(),
     cut: () => sink.cut(),
   });
   sink.onClose(() => {
-    forget();
+    remove();
     server.metrics?.bytesOut.add(sink.written);
     context.hop.count(COUNT.bytesOut, sink.written);
     onClose();
@@ -33,7 +41,7 @@ export function openViewer(server: A2AServer, context: OperationContext, endsAtI
   return viewer;
 }
 
-/** Counts frames of this stream, and measures each live fact once, at the first socket it reaches. */
+/** Counts the frames of this stream, and measures each live fact once, at the first socket it reaches. */
 function deliveryMeter(server: A2AServer, context: OperationContext): (entry: VisibleEntry) => void {
   let text = false;
   return entry => {
