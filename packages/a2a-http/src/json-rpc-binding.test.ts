@@ -64,7 +64,7 @@ test('the version chooses the dialect of the answer, also of an error [C-6]', as
   assert.equal((await answer({}, '/?A2A-Version=1.0'))?.code, -32001);
   const hint = await answer({});
   assert.equal(hint?.code, -32601);
-  assert.match(hint!.message, /send A2A-Version: 1\.0/);
+  assert.match(hint!.message, /requires A2A-Version: 1\.0/);
   assert.deepEqual(hint?.data, { reason: 'METHOD_NOT_FOUND', retryable: false }, 'S4-39 plain in 0.3');
   const version = await answer({ 'a2a-version': '2.0' });
   assert.deepEqual([version?.code, version?.data[0].reason], [-32009, 'VERSION_NOT_SUPPORTED']);

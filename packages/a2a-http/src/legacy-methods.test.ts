@@ -14,7 +14,7 @@ import {
   shape,
   userMessage,
 } from './http-server.test-kit.ts';
-import { ask, legacy, stream } from './legacy.test-kit.ts';
+import { legacy, legacyParams, stream } from './legacy.test-kit.ts';
 
 /** `tasks/get`, `tasks/cancel` and a stream of `tasks/resubscribe`, each as 0.3, legacy or neither. */
 async function formsOf(rig: Rig, id: string, version?: string): Promise<string[]> {
@@ -30,7 +30,7 @@ test('methods that two dialects have: a version decides, else who created the ta
   const created = async (id: string | undefined) => {
     const begun = Promise.withResolvers<string>();
     rig.relay.onClient = taskId => begun.resolve(taskId);
-    const params = id === undefined ? sendParams(userMessage('x'), '0.3') : ask(id, 'x');
+    const params = id === undefined ? sendParams(userMessage('x'), '0.3') : legacyParams(id, 'x');
     await (await open(rig, 'stream', params, { dialect: id === undefined ? '0.3' : 'legacy' })).take(1);
     return begun.promise;
   };
@@ -67,7 +67,7 @@ test('tasks/resubscribe: cut after any frame, the rest comes with the same place
     }
     await rig.relay.end(taskId);
   };
-  const whole = await stream(rig, ask('t', 'x'));
+  const whole = await stream(rig, legacyParams('t', 'x'));
   for (let count = 1; count < whole.length; count += 1) {
     const seen = whole.slice(0, count);
     const headers = { 'last-event-id': seen.at(-1)!.id! };
@@ -93,7 +93,7 @@ test('without a place, the task comes first: each artifact whole, then the state
     await rig.relay.text(taskId, 'b', '!');
     await rig.relay.end(taskId);
   };
-  await cutAfter(5, await open(rig, 'stream', ask('t', 'x'), legacy));
+  await cutAfter(5, await open(rig, 'stream', legacyParams('t', 'x'), legacy));
   const reader = await open(rig, 'subscribe', { id: 't' }, legacy);
   const head = await reader.take(3);
   go.resolve();
@@ -124,7 +124,7 @@ test('tasks/cancel of a task that is submitted, works, or asks; then it cannot b
     },
   };
   for (const [id, reach] of Object.entries(states)) {
-    await cutAfter(1, await open(rig, 'stream', ask(id, 'x'), legacy));
+    await cutAfter(1, await open(rig, 'stream', legacyParams(id, 'x'), legacy));
     await reach();
     assert.equal((await call(rig, 'get', { id }, legacy)).result.status.state, id);
     const { result } = await call(rig, 'cancel', { id }, legacy);

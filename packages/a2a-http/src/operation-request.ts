@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { queryOf } from './read-request.ts';
 import { type Framing, SseSink } from './sse-sink.ts';
 
-/** A request of an HTTP binding as the door takes it. */
+/** Converts an HTTP request into a request of the A2A server. */
 export function operationRequest(
   { limits }: Pick<A2AServer, 'limits'>,
   request: FastifyRequest,

@@ -314,7 +314,7 @@ test('an address that no webhook can have is refused before anything happens, an
   const guarded = await rig.another({ webhookProblem: () => 'is not to be called' });
   assert.match(
     (await call(guarded, 'createPush', { taskId: id, url: URL })).error?.message ?? '',
-    /webhook is not to be called$/,
+    /webhook URL is not to be called$/,
   );
   assert.deepEqual(await rig.log.pushConfigs.under(id), []);
 });

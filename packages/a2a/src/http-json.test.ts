@@ -55,5 +55,5 @@ test('a body: none is an empty one, the path counts more, what is no object is l
   );
   const nested = (levels: number): unknown => (levels === 0 ? 1 : { a: nested(levels - 1) });
   paramsOfBody(nested(JSON_DEPTH_MAX), {});
-  assert.throws(() => paramsOfBody(nested(JSON_DEPTH_MAX + 1), {}), /nested deeper/);
+  assert.throws(() => paramsOfBody(nested(JSON_DEPTH_MAX + 1), {}), /nest deeper/);
 });
