@@ -8,31 +8,31 @@ import { callBounds } from './call-bounds.ts';
 import { GRPC_LIMITS, type GrpcLimits } from './limits.ts';
 import { PROCEDURES } from './services.ts';
 
-/** Certificate and key, and what follows them when they change. */
+/** Certificate and key, reloaded when they change. */
 export type GrpcTls = { readonly options: TlsOptions; keepFresh(server: TlsServer): void };
 
 export type A2AGrpcOptions = {
-  /** What GetAgentCard of 0.3 answers. */
+  /** The response to GetAgentCard of 0.3. */
   card: () => object | Promise<object>;
-  /** Instead of GRPC_LIMITS. */
+  /** Overrides of GRPC_LIMITS. */
   limits?: Partial<GrpcLimits>;
-  /** Absent: no TLS, for loopback or behind a proxy that ends it. */
+  /** Absent: no TLS, for loopback or behind a proxy that terminates it. */
   tls?: GrpcTls | undefined;
 };
 
 export type GrpcServer = {
   /** Resolves with the port; 0 takes a free one. Rejects when it cannot listen. */
   listen(host: string, port: number): Promise<number>;
-  /** Drains the door, tells connections to go, and cuts what is open after `closeMsMax`. */
+  /** Drains the server, sends GOAWAY, and cuts what is open after `closeMsMax`. */
   close(): Promise<void>;
 };
 
-/** As Node counts `maxSessionMemory`. */
+/** The unit of `maxSessionMemory` in Node. */
 const BYTES_OF_MEGABYTE = 1_000_000;
 
 const unchanged = (bytes: Buffer): Buffer => bytes;
 
-/** Both gRPC services of a door on one port. */
+/** Serves both gRPC services of an A2A server on one port. */
 export function openGrpc(server: A2AServer, options: A2AGrpcOptions): GrpcServer {
   const limits = { ...GRPC_LIMITS, ...options.limits };
   const grpc = new Server({
@@ -75,7 +75,7 @@ export function openGrpc(server: A2AServer, options: A2AGrpcOptions): GrpcServer
       const ended = new Promise<void>(resolve => {
         listener.close(() => resolve());
       });
-      // With Node 26 the library waits for no connection here, and its forceShutdown knows none; what it does is to send GOAWAY.
+      // With Node 26 tryShutdown waits for no connection and forceShutdown knows none; this call sends GOAWAY.
       grpc.tryShutdown(() => {});
       await Promise.race([ended, sleep(limits.closeMsMax, undefined, { ref: false })]);
       for (const socket of open) socket.destroy();
@@ -85,20 +85,20 @@ export function openGrpc(server: A2AServer, options: A2AGrpcOptions): GrpcServer
   };
 }
 
-/** The library's own listener has no bound of connections, and cannot take another certificate. */
+/** The library's own listener can neither bound connections nor replace its certificate. */
 function createListener(grpc: Server, tls: GrpcTls | undefined, closeMsMax: number): NetServer {
-  // Insecure: of what comes to it TLS has been taken off.
+  // Insecure: TLS is terminated before it.
   const { injectConnection } = grpc.createConnectionInjector(ServerCredentials.createInsecure());
-  const take = (socket: Socket) => {
+  const accept = (socket: Socket) => {
     injectConnection(socket);
-    // We have said all there is to say: a client that does not close its end as well would hold its place for ever.
+    // The server has sent everything: a client that does not close its end would hold its slot indefinitely.
     socket.once('finish', () => {
       const late = setTimeout(() => socket.destroy(), closeMsMax).unref();
       socket.once('close', () => clearTimeout(late));
     });
   };
-  if (tls === undefined) return createServer(take);
-  const listener = createTlsServer({ ...tls.options, ALPNProtocols: ['h2'] }, take);
+  if (tls === undefined) return createServer(accept);
+  const listener = createTlsServer({ ...tls.options, ALPNProtocols: ['h2'] }, accept);
   tls.keepFresh(listener);
   return listener;
 }

@@ -16,7 +16,7 @@ export type Rig = {
   relay: TinyRelay;
   server: GrpcServer;
   lines: { fields: LogFields; message: string }[];
-  /** Streams and waits that are open. */
+  /** Open streams and waiting sends. */
   open(): number;
   client(options?: ClientOptions, address?: string): GrpcClient;
   /** Another process on the same log. */

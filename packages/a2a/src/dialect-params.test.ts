@@ -171,6 +171,9 @@ test('an unknown method, one of the other dialect, and one that is not served [S
   assert.match(code(v03, 'tasks/sendSubscribe'), /^METHOD_NOT_FOUND .*requires A2A-Version: 0\.1, or no such header$/);
   assert.equal(code(v10, 'tasks/fly'), 'METHOD_NOT_FOUND Method not found');
   assert.equal(code(v10, 'constructor'), 'METHOD_NOT_FOUND Method not found');
-  assert.match(code(v10, 'tasks/pushNotificationConfig/get'), /^METHOD_NOT_FOUND .*requires A2A-Version: 0\.3, or no such header$/);
+  assert.match(
+    code(v10, 'tasks/pushNotificationConfig/get'),
+    /^METHOD_NOT_FOUND .*requires A2A-Version: 0\.3, or no such header$/,
+  );
   assert.equal(code(v03, 'tasks/pushNotificationConfig/fly'), 'METHOD_NOT_FOUND Method not found');
 });

@@ -4,10 +4,10 @@ import type { CardSecurity } from '@hopline/agent-card';
 const BEARER = 'bearer';
 const API_KEY = 'apiKey';
 
-/** What a door asks of its callers. */
+/** The credentials that a server requires. */
 export type RequiredCredentials = { bearer: boolean; apiKeyHeader: string | undefined };
 
-/** Undefined for a door that asks nobody. */
+/** Undefined while authentication is off. */
 export function cardSecurity({ bearer, apiKeyHeader }: RequiredCredentials): CardSecurity | undefined {
   const schemes: CardSecurity['securitySchemes'] = {};
   if (bearer) {
@@ -27,7 +27,10 @@ export function cardSecurity({ bearer, apiKeyHeader }: RequiredCredentials): Car
   };
 }
 
-/** Value of `WWW-Authenticate`: what a caller may send (RFC 9110 11.6.1, RFC 6750 3). There is no registered scheme for keys in headers. */
+/**
+ * Value of `WWW-Authenticate`: accepted credentials (RFC 9110 11.6.1, RFC 6750 3). No scheme is registered for API keys in
+ * headers.
+ */
 export function challengeOf({ bearer, apiKeyHeader }: RequiredCredentials, refused: boolean): string {
   const error = refused ? ', error="invalid_token"' : '';
   const challenges = [
