@@ -80,7 +80,7 @@ export class RawConnection {
     if (this.socket.writable) this.socket.write(Buffer.concat(bytes));
   }
 
-  /** Resolves when the other end has taken what was sent so far into its buffers. */
+  /** Resolves when the kernel has accepted what was sent so far. */
   sendAll(bytes: Uint8Array): Promise<void> {
     return new Promise(resolve => {
       if (!this.socket.writable) resolve();

@@ -23,7 +23,7 @@ const text = { kind: 'message', role: 'user', messageId: 'm', parts: [{ kind: 't
 const rpc = (method: string, params: unknown = {}, more: object = {}) =>
   JSON.stringify({ jsonrpc: '2.0', id: 'i', method, params, ...more });
 
-test('each mistake has its number, the id where it was readable, and HTTP 200 [S4-29 S4-30 S4-31 S4-32 S3-19 C-26]', async t => {
+test('each mistake has its code, its id when readable, and HTTP 200 [S4-29 S4-30 S4-31 S4-32 S3-19 C-26]', async t => {
   const rig = await openRig(t);
   const cases: [body: string | Uint8Array, code: number, id: unknown][] = [
     ['', -32700, null],
@@ -55,7 +55,7 @@ test('each mistake has its number, the id where it was readable, and HTTP 200 [S
   assert.deepEqual(rig.lines, []);
 });
 
-test('the version chooses the dialect of the answer, also of an error [C-6]', async t => {
+test('the version selects the dialect of the response and of errors [C-6]', async t => {
   const rig = await openRig(t);
   const answer = async (headers: Record<string, string>, path = '/') =>
     (await raw(rig, rpc('GetTask', { id: 'x' }), headers, path))[1].error;
@@ -70,7 +70,7 @@ test('the version chooses the dialect of the answer, also of an error [C-6]', as
   assert.deepEqual([version?.code, version?.data[0].reason], [-32009, 'VERSION_NOT_SUPPORTED']);
 });
 
-test('a fault of ours is INTERNAL_ERROR without a word of what it was; the log has it [S4-33]', async t => {
+test('a server fault is INTERNAL_ERROR without details; the log has them [S4-33]', async t => {
   const rig = await openRig(t);
   rig.log.facts.last = async () => {
     throw new Error('secret at /srv/db');
@@ -84,7 +84,7 @@ test('a fault of ours is INTERNAL_ERROR without a word of what it was; the log h
   assert.equal((rig.lines[0]!.fields.err as Error).message, 'secret at /srv/db');
 });
 
-test('transport mistakes have an HTTP status and a JSON body: size, type, path', async t => {
+test('transport faults (size, type, path) have an HTTP status and a JSON body', async t => {
   const rig = await openRig(t, { limits: { bodyBytesMax: 1000 } });
   const padded = (bytes: number) =>
     rpc('tasks/get', { id: 'x', pad: '' }).replace(
@@ -111,7 +111,7 @@ test('transport mistakes have an HTTP status and a JSON body: size, type, path',
   }
 });
 
-test('a body that nests deep, and one that claims a prototype, do no harm', async t => {
+test('deep nesting and prototype members do no harm', async t => {
   const rig = await openRig(t);
   const deep = `{"id":1,"method":"message/send","params":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
   assert.equal((await raw(rig, deep))[1].error?.code, -32602);
@@ -125,7 +125,7 @@ test('a body that nests deep, and one that claims a prototype, do no harm', asyn
   assert.equal(({} as { polluted?: number }).polluted, undefined);
 });
 
-test('whatever is posted, the answer is JSON-RPC and never a 500 [S4-33]', async t => {
+test('any POST gets a JSON-RPC response and never a 500 [S4-33]', async t => {
   const rig = await openRig(t);
   const member = fc.constantFrom(
     'jsonrpc',
@@ -166,7 +166,7 @@ test('whatever is posted, the answer is JSON-RPC and never a 500 [S4-33]', async
   assert.deepEqual(rig.lines, []);
 });
 
-test('one connection serves requests up to its limit, then asks for a new one', async t => {
+test('one connection serves requests up to its limit', async t => {
   const rig = await openRig(t, { limits: { requestsPerConnectionMax: 2 } });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
@@ -200,7 +200,7 @@ test('the card is at both well-known paths, with an ETag [S3-1 C-13]', async t =
   assert(Date.parse(first!) <= Date.now());
 });
 
-test('a request without an id is answered with id null, and one sent in pieces is read whole', async t => {
+test('a request without an id gets id null, and one sent in pieces is read whole', async t => {
   const rig = await openRig(t);
   const answer = await new Promise<string>((resolve, reject) => {
     const sent = httpRequest(`${rig.url}/`, { method: 'POST', headers: { 'content-type': 'application/json' } }, response => {
@@ -218,7 +218,7 @@ test('a request without an id is answered with id null, and one sent in pieces i
   assert.deepEqual((JSON.parse(answer) as RpcAnswer).error?.code, -32001);
 });
 
-test('no text of a message reaches the log, whatever goes wrong', async t => {
+test('no text of a message is logged, whatever fails', async t => {
   const rig = await openRig(t, { limits: { firstFactMsMax: 20 } });
   rig.relay.running = false;
   rig.log.faults.refusals = 1;

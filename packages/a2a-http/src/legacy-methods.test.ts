@@ -25,7 +25,7 @@ async function formsOf(rig: Rig, id: string, version?: string): Promise<string[]
   return [form(await shared('get')), form(frame!.rpc), form(await shared('cancel'))];
 }
 
-test('methods that two dialects have: a version decides, else who created the task [C-6]', async t => {
+test('for shared methods the version decides, else the dialect that created the task [C-6]', async t => {
   const rig = await openRig(t);
   const created = async (id: string | undefined) => {
     const begun = Promise.withResolvers<string>();
@@ -42,7 +42,7 @@ test('methods that two dialects have: a version decides, else who created the ta
   assert.deepEqual(await formsOf(rig, await created(undefined), '0.1'), all('legacy'));
 });
 
-test('nobody else can say that a task is of this form [S1-15]', async t => {
+test('clients cannot mark a task as legacy [S1-15]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const params = { ...sendParams(userMessage('x'), '0.3'), metadata: { 'hopline.dialect': 'legacy' } };
@@ -56,7 +56,7 @@ async function cutAfter(count: number, reader: StreamReader): Promise<Frame[]> {
   return frames;
 }
 
-test('tasks/resubscribe: cut after any frame, the rest comes with the same places, no gap, no overlap [S3-31]', async t => {
+test('tasks/resubscribe: interrupted after any frame, the rest follows with the same indexes, no gap, no overlap [S3-31]', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   rig.relay.onClient = async taskId => {
@@ -81,7 +81,7 @@ test('tasks/resubscribe: cut after any frame, the rest comes with the same place
   assert.equal(ended.error?.code, -32004, 'S4-37 without a place, a task that has ended is refused');
 });
 
-test('without a place, the task comes first: each artifact whole, then the state, then what follows [S3-31]', async t => {
+test('without a cursor the task comes first: each artifact whole, then the state, then what follows [S3-31]', async t => {
   const rig = await openRig(t);
   const go = Promise.withResolvers<void>();
   rig.relay.onClient = async taskId => {
@@ -113,7 +113,7 @@ test('without a place, the task comes first: each artifact whole, then the state
   assert.deepEqual([fold.textOf('one'), fold.textOf('two'), fold.ended], ['aa', 'b!', true]);
 });
 
-test('tasks/cancel of a task that is submitted, works, or asks; then it cannot be canceled [S3-26 S3-27 S3-28 S4-12 S4-35]', async t => {
+test('tasks/cancel of a submitted, working or waiting task succeeds; afterwards it is not cancelable [S3-26 S3-27 S3-28 S4-12 S4-35]', async t => {
   const rig = await openRig(t);
   const states: Record<string, () => Promise<void>> = {
     submitted: async () => {},

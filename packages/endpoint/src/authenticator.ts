@@ -63,7 +63,7 @@ export async function createAuthenticator(options: AuthOptions): Promise<Authent
 
 const REASONS: Readonly<Record<Refusal, string>> = {
   expired: 'the token has expired',
-  'not valid': 'the credentials are invalid',
+  'not valid': 'the credentials are not valid',
 };
 
 function callerOf(verdict: Verdict, required: RequiredCredentials): Caller {

@@ -33,7 +33,7 @@ function assertError({ status, type, body }: RestAnswer, code: A2AErrorCode, abo
   assert(body.message.startsWith(row.text), about);
 }
 
-test('sends, gets, cancels: in the notation of the proto, on both addresses of the door', async t => {
+test('sends, gets and cancels in ProtoJSON, at both addresses', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['Here', ' is']);
   for (const base of ['', '/a2a']) {
@@ -79,7 +79,7 @@ test('streams bare frames, and subscribes by POST and by GET', async t => {
   assert.equal((frames.at(-1)!.json.statusUpdate as JsonObject).final, true);
 });
 
-test('a drained stream ends with an error that the client of this version reads', async t => {
+test('a drained stream ends with an error that clients of 0.3 read', async t => {
   const { rig, id } = await openInputRequired(t);
   const response = await restResponse(rig, `POST /v1/tasks/${id}:subscribe`, { headers: UNVERSIONED });
   const [frames] = await Promise.all([restFrames(response), rig.close()]);
@@ -87,7 +87,7 @@ test('a drained stream ends with an error that the client of this version reads'
   assert.deepEqual([last.event, last.json.code], ['error', -32603]);
 });
 
-test('push configurations: set as both SDKs do, get, list, delete [S3-22 C-21]', async t => {
+test('push configurations are set as both SDKs do, read, listed and deleted [S3-22 C-21]', async t => {
   const { rig, id } = await openInputRequired(t);
   const path = `/v1/tasks/${id}/pushNotificationConfigs`;
   const config = { url: 'https://h.example/', token: 'SECRET', authentication: { schemes: ['Bearer'], credentials: 'SECRET' } };
@@ -110,14 +110,14 @@ test('push configurations: set as both SDKs do, get, list, delete [S3-22 C-21]',
   assert.deepEqual([stored?.value.dialect, stored?.value.token], ['0.3', 'SECRET']);
 });
 
-test('lists the newest tasks, as a list without pages', async t => {
+test('lists the newest tasks without pages', async t => {
   const { rig, id } = await openInputRequired(t);
   await v1(rig, 'POST /v1/message:send', { body: { message: message('y') } });
   const { status, body } = await v1(rig, 'GET /v1/tasks');
   assert.deepEqual([status, body.length, body[1].id, body[1].status.state], [200, 2, id, 'TASK_STATE_INPUT_REQUIRED']);
 });
 
-test('each mistake is the error object of JSON-RPC, bare, with its HTTP status', async t => {
+test('each mistake is the bare error object of JSON-RPC, with its HTTP status', async t => {
   const { rig } = await openInputRequired(t);
   const cases: [string, A2AErrorCode, RestRequest?, number?][] = [
     ['GET /v1/tasks/nobody', 'TASK_NOT_FOUND'],
@@ -149,7 +149,7 @@ test('each mistake is the error object of JSON-RPC, bare, with its HTTP status',
   assert.equal((await v1(rig, 'GET /v1/tasks/x', { headers: { 'a2a-version': '0.3' } })).body.code, -32001);
 });
 
-test('every path takes its methods, and 405 names them to others', async t => {
+test('every path supports its methods, and 405 lists them', async t => {
   const rig = await openRig(t);
   for (const [path, route] of Object.entries(REST_ROUTES_03)) {
     const address = path.replaceAll(/\{\w+\}/g, 'x');
@@ -164,7 +164,7 @@ test('every path takes its methods, and 405 names them to others', async t => {
   }
 });
 
-test('to a request of 1.0 v1 is a tenant', async t => {
+test('in a request of 1.0 v1 is a tenant', async t => {
   const { rig, id } = await openInputRequired(t);
   for (const line of [`GET /v1/tasks/${id}`, `GET /v1/tasks`, 'POST /v1/message:send', 'GET /v1/extendedAgentCard']) {
     const { body } = await rest(rig, line, line.startsWith('POST') ? { body: { message: { role: 'ROLE_USER' } } } : {});
@@ -173,7 +173,7 @@ test('to a request of 1.0 v1 is a tenant', async t => {
   assert.equal((await rest(rig, 'GET /v1/card')).body.error.details[0].reason, 'METHOD_NOT_FOUND');
 });
 
-test('whatever is asked, the answer is JSON and never a 500, and nothing changes [S4-33]', async t => {
+test('any request gets JSON and never a 500, and nothing changes [S4-33]', async t => {
   const { rig, id } = await openInputRequired(t);
   const before = await v1(rig, 'GET /v1/tasks');
   const part = fc.oneof(
