@@ -48,7 +48,7 @@ test('closing answers calls in progress, drains streams and accepts no new calls
   const closing = closed(rig);
   assert.equal((await underWay).id, another.id);
   assert.equal((await stream.failure()).code, status.UNAVAILABLE);
-  assert.ok((await closing) < GRPC_LIMITS.closeMsMax, 'nobody is waited for any more');
+  assert.ok((await closing) < GRPC_LIMITS.closeMsMax, 'nothing delays closing any more');
   const refused = await client.call('GetTask', { id: task.id }, { deadline: PATIENCE_MS }).catch(thrown => thrown);
   assert.ok(refused instanceof CallFailed);
   assert.equal(refused.code, status.UNAVAILABLE);

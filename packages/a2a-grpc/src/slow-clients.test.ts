@@ -271,7 +271,7 @@ test('a client that does not close its end of an idle connection loses its slot'
   };
   const late = performance.now() + PATIENCE_MS;
   while (!(await accepted())) {
-    assert.ok(performance.now() < late, 'its place is taken');
+    assert.ok(performance.now() < late, 'the slot is taken');
     await sleep(20);
   }
 });

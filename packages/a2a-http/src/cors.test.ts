@@ -58,7 +58,7 @@ const rpc = (method: string, params: object) => JSON.stringify({ jsonrpc: '2.0',
 const stream = rpc('SendStreamingMessage', sendParams(userMessage('x')));
 
 /** Every kind of response of the server. */
-const REQUESTS: [status: number, asked: CrossOriginRequest][] = [
+const REQUESTS: [status: number, request: CrossOriginRequest][] = [
   [200, { path: '/.well-known/agent-card.json' }],
   [200, { path: '/.well-known/agent-card.json', method: 'HEAD' }],
   [304, { path: '/.well-known/agent.json', headers: { 'if-none-match': '*' } }],
@@ -92,9 +92,9 @@ const varies = ({ headers }: Answer) => (headers.vary ?? '').split(', ').filter(
 
 test('a listed page can read every response: cards, streams, errors, 401, 404, 413, HEAD', async t => {
   const rig = await openFor(t, ['https://first.example', PAGE], { authenticate });
-  for (const [status, asked] of REQUESTS) {
-    const about = JSON.stringify(asked).slice(0, 200);
-    const answer = await exchange(rig, { ...asked, headers: { ...asked.headers, origin: PAGE } });
+  for (const [status, request] of REQUESTS) {
+    const about = JSON.stringify(request).slice(0, 200);
+    const answer = await exchange(rig, { ...request, headers: { ...request.headers, origin: PAGE } });
     assert.equal(answer.status, status, about);
     assert.equal(answer.headers['access-control-allow-origin'], PAGE, about);
     assert.equal(answer.headers['access-control-allow-credentials'], 'true', about);
@@ -113,10 +113,10 @@ test('other origins get no CORS headers, only Vary', async t => {
   const rig = await openFor(t, [PAGE], { authenticate });
   const without = await openFor(t, undefined, { authenticate });
   const bodyOf = (answer: Answer) => answer.body.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}|\d{4}-\d\d-\d\dT[\d:.]+Z/g, '…');
-  for (const [status, asked] of REQUESTS) {
+  for (const [status, request] of REQUESTS) {
     for (const origin of [undefined, ...OTHERS]) {
-      const about = `${origin} ${JSON.stringify(asked).slice(0, 200)}`;
-      const sent = { ...asked, headers: { ...asked.headers, ...(origin !== undefined && { origin }) } };
+      const about = `${origin} ${JSON.stringify(request).slice(0, 200)}`;
+      const sent = { ...request, headers: { ...request.headers, ...(origin !== undefined && { origin }) } };
       const [answer, before] = [await exchange(rig, sent), await exchange(without, sent)];
       assert.deepEqual([answer.status, before.status], [status, status], about);
       assert.deepEqual([corsOf(answer), corsOf(before)], [[], []], about);
@@ -134,10 +134,10 @@ const preflightHeaders = (origin: string, headers = 'content-type,a2a-version,au
 const PATHS = ['/', '/a2a', '/message:send', '/tasks/x:subscribe', '/v1/tasks', '/openapi.json', '/nothing', '/tasks/%zz', '*'];
 
 test('a preflight of a listed page is answered at every path, without credentials or log lines', async t => {
-  let asked = 0;
+  let authentications = 0;
   const rig = await openFor(t, [PAGE], {
     authenticate: async () => {
-      asked += 1;
+      authentications += 1;
       throw new A2AError('UNAUTHENTICATED');
     },
   });
@@ -162,7 +162,7 @@ test('a preflight of a listed page is answered at every path, without credential
     ]);
     assert.equal(headers.vary, 'origin');
   }
-  assert.deepEqual([asked, rig.lines, rig.totals], [0, [], {}]);
+  assert.deepEqual([authentications, rig.lines, rig.totals], [0, [], {}]);
 });
 
 test('a preflight of another origin, and other OPTIONS, are answered as without CORS', async t => {
@@ -185,8 +185,8 @@ test('`*` lets every page read, the same for all of them, and never with cookies
   const rig = await openFor(t, '*', { authenticate });
   for (const origin of [undefined, PAGE, 'null', 'file://']) {
     const own = origin === undefined ? {} : { origin };
-    for (const [status, asked] of REQUESTS) {
-      const answer = await exchange(rig, { ...asked, headers: { ...asked.headers, ...own } });
+    for (const [status, request] of REQUESTS) {
+      const answer = await exchange(rig, { ...request, headers: { ...request.headers, ...own } });
       assert.equal(answer.status, status);
       assert.equal(answer.headers['access-control-allow-origin'], '*');
       assert.equal(answer.headers['access-control-allow-credentials'], undefined);

@@ -43,7 +43,7 @@ test('two message ids that differ in a lone surrogate are two messages [S1-9]', 
   const { result } = await call(rig, 'send', sendParams(userMessage('a', { messageId: '\ud800' })));
   const { id: taskId } = result.task;
   const next = await call(rig, 'send', sendParams(userMessage('b', { messageId: '\ud801', taskId })));
-  assert.equal(next.error, undefined, 'the log took it for a retry of the first one, and nobody ever answered');
+  assert.equal(next.error, undefined, 'the log treated it as a retry of the first one, which was never answered');
   const userMessages = next.result.task.history.filter(({ role }: { role: string }) => role === 'ROLE_USER');
   assert.equal(userMessages.length, 2);
 });

@@ -78,7 +78,7 @@ test('tasks/resubscribe: interrupted after any frame, the rest follows with the 
     );
   }
   const ended = await call(rig, 'subscribe', { id: 't' }, legacy);
-  assert.equal(ended.error?.code, -32004, 'S4-37 without a place, a task that has ended is refused');
+  assert.equal(ended.error?.code, -32004, 'S4-37 without a cursor, an ended task is refused');
 });
 
 test('without a cursor the task comes first: each artifact whole, then the state, then what follows [S3-31]', async t => {

@@ -121,7 +121,7 @@ test('a stream ends at input-required, and the next message streams on the same 
     const head = second[0]!.decoded;
     assert('event' in head && 'task' in head.event);
     const texts = head.event.task.history?.map(message => message.parts[0]?.text);
-    assert.deepEqual(texts, ['one', 'Which one?', 'two'], 'S0-4 S3-11 later turns carry the earlier messages');
+    assert.deepEqual(texts, ['one', 'Which one?', 'two'], 'S0-4 S3-11 later turns include the earlier messages');
     fold(second);
   }
 });

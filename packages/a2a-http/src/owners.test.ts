@@ -114,7 +114,7 @@ test('tasks of one context and caller list the earlier ones: for client contexts
   assert.deepEqual(await earlierOf(fifth.id), [first.id, second.id, 'own-id', fourth.id]);
   for (const headers of OTHERS) {
     const other = await send({ contextId }, headers);
-    assert.equal(await earlierOf(other.id), undefined, 'of another caller it knows nothing');
+    assert.equal(await earlierOf(other.id), undefined, 'nothing of another caller is listed');
   }
 });
 

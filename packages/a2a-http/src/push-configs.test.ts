@@ -168,7 +168,7 @@ test('a legacy client sets a webhook before its task; only that task uses it [S3
     kept?.map(({ value }) => [value.after, value.owner]),
     [[0, { subject: 'anna' }]],
   );
-  assert.deepEqual(dropped, [], 'what somebody else left there is not told of');
+  assert.deepEqual(dropped, [], 'the configuration of another owner is dropped');
   for (const dialect of ['1.0', '0.3'] as const) {
     const refused = await call(rig, 'createPush', setParams(dialect, 't3'), { dialect, ...ANNA });
     assert.equal(refused.error?.code, NOT_FOUND, `${dialect} has no ids of its own`);
@@ -237,7 +237,7 @@ test('with a further message only later events are delivered; the same configura
   assert.equal(first.value.after, asked);
   await call(rig, 'send', params(URL));
   await call(rig, 'createPush', { taskId: id, url: URL });
-  assert.deepEqual(await entryOf(), first, 'whoever tells it sees no change');
+  assert.deepEqual(await entryOf(), first, 'the notifier sees no change');
   const now = rig.relay.aggregate(id).generation;
   assert(now > asked);
   await call(rig, 'send', params(`${URL}/other`, 'z'));
@@ -262,7 +262,7 @@ test('the same URL with another token, or abandoned before, continues after its 
   await set('three');
   const again = await entryOf();
   assert.equal(again.value.after, value.after + 7);
-  assert(again.revision > before.revision && before.revision > revision, 'a change is seen by whoever had given up');
+  assert(again.revision > before.revision && before.revision > revision, 'the notifier that abandoned it sees a change');
 });
 
 test('without push notifications every dialect refuses them, alone and inline, and nothing is stored [S4-23 S4-36]', async t => {

@@ -31,7 +31,7 @@ function speak(t: TestContext, rig: Rig, head: string): Raw {
 async function hears(raw: Raw, what: RegExp): Promise<void> {
   const until = Date.now() + PATIENCE_MS;
   while (!what.test(raw.received())) {
-    assert(Date.now() < until, `heard ${JSON.stringify(raw.received().slice(0, 200))}`);
+    assert(Date.now() < until, `received ${JSON.stringify(raw.received().slice(0, 200))}`);
     await sleep(10);
   }
 }

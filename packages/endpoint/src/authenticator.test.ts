@@ -28,7 +28,7 @@ async function open(t: TestContext, { bearer = true, apiKeys = true, tenants = [
     headers: Record<string, string | string[]>,
   ): Promise<[message: string, challenge: string | undefined]> => {
     const error = await authenticate(headers).then(
-      () => assert.fail('it was taken'),
+      () => assert.fail('it was accepted'),
       (thrown: unknown) => thrown as A2AError,
     );
     assert.equal(error.code, 'UNAUTHENTICATED');
@@ -128,7 +128,7 @@ test('tenants come from credentials only; another one is not found', async t => 
   for (const headers of [ann, bob, { 'x-api-key': KEY }])
     await assert.rejects(authenticate(headers, 'umbrella'), { code: 'TASK_NOT_FOUND' });
   await assert.rejects(authenticate(bob, 'acme'), { code: 'TASK_NOT_FOUND' });
-  await assert.rejects(authenticate({}, 'umbrella'), { code: 'UNAUTHENTICATED' }, 'who is not known learns nothing of tenants');
+  await assert.rejects(authenticate({}, 'umbrella'), { code: 'UNAUTHENTICATED' }, 'an unauthenticated caller learns nothing of tenants');
 });
 
 test('without authentication only listed tenants can be named', async t => {

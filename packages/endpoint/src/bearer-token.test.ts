@@ -42,7 +42,7 @@ test('a token expires, with the configured clock tolerance', async () => {
   assert.equal(await refusal(await issuer.token({ exp: inSeconds(-40) })), 'expired');
   assert.equal(await refusal(await issuer.token({ exp: inSeconds(-20) }), { ...RULES, clockToleranceMs: 10_000 }), 'expired');
   const stranger = await createIssuer();
-  assert.equal(await refusal(await stranger.token({ exp: inSeconds(-40) })), 'not valid', 'a forged one is not told why');
+  assert.equal(await refusal(await stranger.token({ exp: inSeconds(-40) })), 'not valid', 'a forged token gets no reason');
 });
 
 test('only the configured asymmetric algorithms are accepted', async () => {

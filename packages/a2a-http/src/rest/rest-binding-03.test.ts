@@ -136,7 +136,7 @@ test('each mistake is the bare error object of JSON-RPC, with its HTTP status', 
   assert.deepEqual(
     typed.map(({ body }) => body.type),
     ['TaskNotFoundError', 'MethodNotFoundError'],
-    'so Python 1.x tells them apart',
+    'Python 1.x distinguishes them by it',
   );
   assert.deepEqual(
     typed.map(({ body }) => [body.error, body.data.error]),

@@ -6,12 +6,15 @@ import { fromLog } from '../log-faults.ts';
 import { addToIndex } from './open-tasks.ts';
 import type { ResolvedMessage } from './resolve-message.ts';
 
-/** A message id usable in a header as it is: visible ASCII. Others are hashed as JSON: UTF-8 maps every lone surrogate to one character. */
+/**
+ * A message id usable in a header as it is: visible ASCII. Others are hashed as JSON: UTF-8 maps every lone surrogate to one
+ * character.
+ */
 const HEADER_SAFE = /^[\x21-\x7e]{1,200}$/;
 
 /**
- * Appends the message that starts a task, and adds the task to its context and to the index. Resolves when the log has acknowledged all
- * three. A retry with the same message id is stored once and names the same earlier tasks.
+ * Appends the message that starts a task, and adds the task to its context and to the index. Resolves when the log has
+ * acknowledged all three. A retry with the same message id is stored once and names the same earlier tasks.
  */
 export async function appendFirst(server: A2AServer, context: OperationContext, resolved: ResolvedMessage): Promise<void> {
   const { taskId, contextId, message } = resolved;

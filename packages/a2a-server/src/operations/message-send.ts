@@ -8,8 +8,8 @@ import { withHistory } from './task-response.ts';
 import { acceptTurn, beginTurn, completeTurn } from './turn.ts';
 
 /**
- * SendMessage, message/send: answers once, at the end of the turn or, when the client does not want to wait, as soon as the task has the
- * message. The result is the task, or the message of an agent that created none.
+ * SendMessage, message/send: answers once, at the end of the turn or, when the client does not want to wait, as soon as the
+ * task has the message. The result is the task, or the message of an agent that created none.
  */
 export async function messageSend(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const request = context.dialect.decodeSend(context.params);

@@ -7,8 +7,9 @@ import { resolveRequest } from './resolve-request.ts';
 import { appendTurn, beginTurn, notAccepted } from './turn.ts';
 
 /**
- * SendStreamingMessage, message/stream: the task, then the events of the message's turn, until the task ends or requires input.
- * `turn.ts` has the table of where the stream starts. An invalid request gets a JSON error; a later failure is a frame of the stream.
+ * SendStreamingMessage, message/stream: the task, then the events of the message's turn, until the task ends or requires
+ * input. `turn.ts` has the table of where the stream starts. An invalid request gets a JSON error; a later failure is a frame
+ * of the stream.
  */
 export async function messageStream(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const request = context.dialect.decodeSend(context.params);

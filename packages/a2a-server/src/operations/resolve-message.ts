@@ -20,7 +20,10 @@ export type ResolvedMessage = {
   | /** The task has it already: nothing is appended. */ { kind: 'duplicate'; lease: FeedLease }
 );
 
-/** Resolves a message that names no task. The first request with its message id in its context starts the task; others join it. */
+/**
+ * Resolves a message that names no task. The first request with its message id in its context starts the task; others join
+ * it.
+ */
 export async function resolveFirst(
   server: A2AServer,
   context: OperationContext,

@@ -51,9 +51,9 @@ export async function resolveRequest(
 }
 
 /**
- * Throws REQUEST_TOO_LARGE for a message that exceeds a record of the log, as an input or as the first fact of its task, which holds the
- * metadata twice. It runs before the message id is claimed, so that the id stays free for a shorter message, and because an input that
- * becomes no fact would be redelivered endlessly.
+ * Throws REQUEST_TOO_LARGE for a message that exceeds a record of the log, as an input or as the first fact of its task,
+ * which holds the metadata twice. It runs before the message id is claimed, so that the id stays free for a shorter message,
+ * and because an input that becomes no fact would be redelivered endlessly.
  */
 function assertFitsRecord({ log }: A2AServer, message: Message, metadata: Metadata | undefined): void {
   const bytes = jsonBytes(message) + 2 * jsonBytes(metadata ?? {}) + ENVELOPE_BYTES;
@@ -78,8 +78,9 @@ function resolve(
 }
 
 /**
- * Resolves a message to a task whose id the client chose (legacy, C-9): an unknown id starts a task, a known one continues it. The task of
- * another owner is TASK_NOT_FOUND. Throws INVALID_PARAMS for an invalid id, or when two different messages start the same task.
+ * Resolves a message to a task whose id the client chose (legacy, C-9): an unknown id starts a task, a known one continues
+ * it. The task of another owner is TASK_NOT_FOUND. Throws INVALID_PARAMS for an invalid id, or when two different messages
+ * start the same task.
  */
 async function resolveOwned(
   server: A2AServer,
@@ -119,8 +120,8 @@ async function resolveFirstOwned(
 }
 
 /**
- * Legacy messages may lack an id. While the task works, a message with the content of its newest one is that one, retried by a client that
- * lost the response. When the task waits for input, it is an answer with a new id.
+ * Legacy messages may lack an id. While the task works, a message with the content of its newest one is that one, retried by
+ * a client that lost the response. When the task waits for input, it is an answer with a new id.
  */
 function messageIdFor({ view }: TaskFeed, message: Message): string {
   if (message.messageId !== '') return message.messageId;

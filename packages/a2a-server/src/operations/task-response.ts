@@ -10,8 +10,8 @@ export function withHistory(task: Task, length: number | undefined): Task {
 }
 
 /**
- * The dialect of a response, once the task is known. `tasks/get`, `tasks/cancel` and `tasks/resubscribe` are the same in 0.3 and in the
- * legacy form: a request without a version gets the dialect in which the task was created.
+ * The dialect of a response, once the task is known. `tasks/get`, `tasks/cancel` and `tasks/resubscribe` are the same in 0.3
+ * and in the legacy form: a request without a version gets the dialect in which the task was created.
  */
 export function dialectFor(context: OperationContext, task: Task): Dialect {
   if (context.ambiguous !== true || !isLegacyTask(task)) return context.dialect;

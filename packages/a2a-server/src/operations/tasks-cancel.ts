@@ -7,7 +7,10 @@ import { withoutReservedMetadata } from './reserved-metadata.ts';
 import { acquireTask } from './resolve-message.ts';
 import { dialectFor } from './task-response.ts';
 
-/** CancelTask, tasks/cancel: appends the request and waits for the task to end. TASK_NOT_CANCELABLE when it ends in another way. */
+/**
+ * CancelTask, tasks/cancel: appends the request and waits for the task to end. TASK_NOT_CANCELABLE when it ends in another
+ * way.
+ */
 export async function tasksCancel(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const { taskId, metadata } = context.dialect.decodeCancel(context.params);
   const releaseSlot = server.streams.acquire();

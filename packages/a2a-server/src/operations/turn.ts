@@ -9,7 +9,8 @@ import { appendFirst, appendMessage } from './append-message.ts';
 import { hasMessage, type ResolvedMessage, taskEnded } from './resolve-message.ts';
 
 /**
- * The turn that one message starts in its task. `resolve-message.ts` decides what the message is; this table says what follows.
+ * The turn that one message starts in its task. `resolve-message.ts` decides what the message is; this table says what
+ * follows.
  *
  * | message      | its task                          | appended              | start                               |
  * | ------------ | --------------------------------- | --------------------- | ----------------------------------- |
@@ -27,7 +28,8 @@ import { hasMessage, type ResolvedMessage, taskEnded } from './resolve-message.t
  * | message   | the task once it has the message, then events   | the task once it has it    | the end of the turn |
  * | now       | the task as it is, then events                  | the task as it is          | the end of the turn |
  *
- * A turn ends when its task ends or is interrupted. The feed is open before the message is appended, so no event of the turn is missed.
+ * A turn ends when its task ends or is interrupted. The feed is open before the message is appended, so no event of the turn
+ * is missed.
  */
 export type Turn = {
   lease: FeedLease;
@@ -73,9 +75,9 @@ function duplicateTurn(lease: FeedLease, { message }: ResolvedMessage): Turn {
 }
 
 /**
- * Appends the message of a turn. Resolves with `met` once the task has it, else with `timeout` after `firstFactMsMax` or `aborted`.
- * `onAccepted` runs while the feed folds the record that contains the message.
- * Throws UNSUPPORTED_OPERATION when the task ends first.
+ * Appends the message of a turn. Resolves with `met` once the task has it, else with `timeout` after `firstFactMsMax` or
+ * `aborted`. `onAccepted` runs while the feed folds the record that contains the message. Throws UNSUPPORTED_OPERATION when
+ * the task ends first.
  */
 export async function appendTurn(
   server: A2AServer,
@@ -105,7 +107,10 @@ function acceptsMessage(fact: Fact, { message, taskId }: ResolvedMessage): boole
   return false;
 }
 
-/** Appends the message and returns the task that has it. Throws UNAVAILABLE, naming the task, when no relay accepts it in time. */
+/**
+ * Appends the message and returns the task that has it. Throws UNAVAILABLE, naming the task, when no relay accepts it in
+ * time.
+ */
 export async function acceptTurn(
   server: A2AServer,
   context: OperationContext,
@@ -118,8 +123,8 @@ export async function acceptTurn(
 }
 
 /**
- * Appends the message and waits for the end of its turn. After `blockingWaitMsMax`, or when the process drains, it returns the task as it
- * is: unlike an error, that tells the client the task's id.
+ * Appends the message and waits for the end of its turn. After `blockingWaitMsMax`, or when the process drains, it returns
+ * the task as it is: unlike an error, that tells the client the task's id.
  */
 export async function completeTurn(
   server: A2AServer,
