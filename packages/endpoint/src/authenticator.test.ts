@@ -128,7 +128,11 @@ test('tenants come from credentials only; another one is not found', async t => 
   for (const headers of [ann, bob, { 'x-api-key': KEY }])
     await assert.rejects(authenticate(headers, 'umbrella'), { code: 'TASK_NOT_FOUND' });
   await assert.rejects(authenticate(bob, 'acme'), { code: 'TASK_NOT_FOUND' });
-  await assert.rejects(authenticate({}, 'umbrella'), { code: 'UNAUTHENTICATED' }, 'an unauthenticated caller learns nothing of tenants');
+  await assert.rejects(
+    authenticate({}, 'umbrella'),
+    { code: 'UNAUTHENTICATED' },
+    'an unauthenticated caller learns nothing of tenants',
+  );
 });
 
 test('without authentication only listed tenants can be named', async t => {
