@@ -66,6 +66,10 @@ test('the version selects the dialect of the response and of errors [C-6]', asyn
   assert.equal(hint?.code, -32601);
   assert.match(hint!.message, /requires A2A-Version: 1\.0/);
   assert.deepEqual(hint?.data, { reason: 'METHOD_NOT_FOUND', retryable: false }, 'S4-39 plain in 0.3');
+  const unreadable = async (headers: Record<string, string>) => (await raw(rig, '{', headers))[1].error?.data;
+  assert.deepEqual(await unreadable({}), { reason: 'PARSE_ERROR', retryable: false }, 'S4-39 a parse error, too');
+  assert.equal((await unreadable({ 'a2a-version': '1.0' }))[0].reason, 'PARSE_ERROR');
+  assert.equal((await unreadable({ 'a2a-version': '2.0' }))[0].reason, 'PARSE_ERROR');
   const version = await answer({ 'a2a-version': '2.0' });
   assert.deepEqual([version?.code, version?.data[0].reason], [-32009, 'VERSION_NOT_SUPPORTED']);
 });
@@ -93,7 +97,10 @@ test('transport faults (size, type, path) have an HTTP status and a JSON body', 
     );
   assert.deepEqual((await raw(rig, padded(1000)))[1].error?.code, -32001);
   const [tooLarge, answer] = await raw(rig, padded(1001));
-  assert.deepEqual([tooLarge, answer.error?.code, answer.error?.data[0].reason], [413, -32600, 'REQUEST_TOO_LARGE']);
+  assert.deepEqual([tooLarge, answer.error?.code], [413, -32600]);
+  assert.deepEqual(answer.error?.data, { reason: 'REQUEST_TOO_LARGE', retryable: false });
+  const [, answer10] = await raw(rig, padded(1001), { 'a2a-version': '1.0' });
+  assert.equal(answer10.error?.data[0].reason, 'REQUEST_TOO_LARGE');
   const [type, typed] = await raw(rig, '<a/>', { 'content-type': 'text/xml' });
   assert.deepEqual([type, typed.error?.code], [415, -32005]);
   assert.equal(

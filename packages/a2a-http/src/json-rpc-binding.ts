@@ -21,7 +21,7 @@ import { isTaskId } from '@hopline/events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { setErrorHeaders } from './error-headers.ts';
 import { operationRequest } from './operation-request.ts';
-import { headerOf, jsonOf, queryOf, readsEventsAlone } from './read-request.ts';
+import { headerOf, jsonOf, namedVersion, queryOf, readsEventsAlone } from './read-request.ts';
 import type { Framing } from './sse-sink.ts';
 
 const ALL = Object.values(DIALECTS);
@@ -32,7 +32,7 @@ export async function answerJsonRpc(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply | undefined> {
-  let dialect = DIALECTS['1.0'];
+  let dialect = dialectOfErrors(request);
   let id: RpcId = null;
   let taskId: string | undefined;
   try {
@@ -54,6 +54,12 @@ export async function answerJsonRpc(
     report(server, error);
     return reply.sent ? undefined : sendError(reply, id, error, dialect, { taskId });
   }
+}
+
+/** The dialect of an error that occurs before the method is known: 0.3 without a version, 1.0 for an unsupported one. */
+export function dialectOfErrors(request: FastifyRequest): Dialect {
+  const version = namedVersion(request) ?? '0.3';
+  return DIALECTS[version === 'unknown' ? '1.0' : version];
 }
 
 /** Each frame repeats the id of its request. */

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { A2AError, SSE_CONTENT_TYPE } from '@hopline/a2a';
+import { A2AError, type DialectName, namedDialect, SSE_CONTENT_TYPE, VERSION_HEADER, VERSION_QUERY } from '@hopline/a2a';
 import type { FastifyRequest } from 'fastify';
 
 /** Parses a JSON body. Invalid UTF-8 is refused: it would silently be replaced, changing the client's text. */
@@ -26,4 +26,13 @@ export function queryOf(request: FastifyRequest, name: string): string | undefin
 /** Whether the client accepts event streams only. */
 export function readsEventsAlone(request: FastifyRequest): boolean {
   return (headerOf(request, 'accept') ?? '').split(',').every(range => range.trim().toLowerCase() === SSE_CONTENT_TYPE);
+}
+
+/** The version that a request names; undefined for none, `unknown` for an unsupported one. */
+export function namedVersion(request: FastifyRequest): DialectName | 'unknown' | undefined {
+  try {
+    return namedDialect(headerOf(request, VERSION_HEADER), queryOf(request, VERSION_QUERY));
+  } catch {
+    return 'unknown';
+  }
 }

@@ -1,10 +1,10 @@
-import { A2AError, DIALECTS } from '@hopline/a2a';
+import { A2AError } from '@hopline/a2a';
 import type { A2AServer, Limits } from '@hopline/a2a-server';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { registerAgentCard } from './agent-card-route.ts';
 import type { Cors } from './cors.ts';
-import { answerJsonRpc, sendError } from './json-rpc-binding.ts';
+import { answerJsonRpc, dialectOfErrors, sendError } from './json-rpc-binding.ts';
 import { discardRefusedBodies } from './refused-body.ts';
 import { registerOpenApi } from './rest/openapi.ts';
 import { registerRest, sendRestError } from './rest/rest-binding.ts';
@@ -43,7 +43,7 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cor
   app.register(async scope => {
     takeJsonBytes(scope, limits);
     allowPages(scope, cors);
-    scope.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => sendFault(server, error, reply));
+    scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) => sendFault(server, error, request, reply));
     registerAgentCard(scope, card);
     for (const path of PATHS) {
       scope.post(path, (request, reply) => {
@@ -104,10 +104,15 @@ function takeJsonBytes(scope: FastifyInstance, limits: Limits): void {
 }
 
 /** A fault before the request was parsed, as JSON-RPC; only here with an HTTP status. */
-function sendFault(server: A2AServer, thrown: { statusCode?: number }, reply: FastifyReply): FastifyReply {
+function sendFault(
+  server: A2AServer,
+  thrown: { statusCode?: number },
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
   const error = faultOf(server, thrown);
   const status = error.code === 'CONTENT_TYPE_NOT_SUPPORTED' ? 415 : error.row.http;
-  return sendError(reply, null, error, DIALECTS['1.0'], { status });
+  return sendError(reply, null, error, dialectOfErrors(request), { status });
 }
 
 /** Maps faults of the framework: too large, wrong content type, truncated. Never exposes an error's own text. */

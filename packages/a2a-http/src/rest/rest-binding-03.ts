@@ -4,9 +4,10 @@ import { type A2AServer, type OperationResult, report, runOperation } from '@hop
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { setErrorHeaders } from '../error-headers.ts';
 import { operationRequest } from '../operation-request.ts';
+import { namedVersion } from '../read-request.ts';
 import type { Framing } from '../sse-sink.ts';
 import { answerRest, sendRestError } from './rest-binding.ts';
-import { bareJson, namedVersion, openRoutes, paramsOf } from './rest-request.ts';
+import { bareJson, openRoutes, paramsOf } from './rest-request.ts';
 import { type HttpMethod, REST_ROUTES_03, routeOf, routerPaths } from './routes.ts';
 
 const PREFIXES = ['', '/a2a'];

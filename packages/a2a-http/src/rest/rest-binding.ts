@@ -4,9 +4,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { varyBy } from '../cors.ts';
 import { setErrorHeaders } from '../error-headers.ts';
 import { operationRequest } from '../operation-request.ts';
-import { headerOf, readsEventsAlone } from '../read-request.ts';
+import { headerOf, namedVersion, readsEventsAlone } from '../read-request.ts';
 import type { Framing } from '../sse-sink.ts';
-import { bareJson, namedVersion, openRoutes, paramsOf } from './rest-request.ts';
+import { bareJson, openRoutes, paramsOf } from './rest-request.ts';
 import { type HttpMethod, REST_ROUTES, routeOf, routerPaths } from './routes.ts';
 
 /** Every address of the JSON-RPC binding is a base of this one too. A tenant precedes everything else. */

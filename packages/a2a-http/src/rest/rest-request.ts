@@ -1,7 +1,7 @@
-import { type DialectName, namedDialect, paramsOfBody, paramsOfQuery, VERSION_HEADER, VERSION_QUERY } from '@hopline/a2a';
+import { paramsOfBody, paramsOfQuery } from '@hopline/a2a';
 import type { A2AServer } from '@hopline/a2a-server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { headerOf, jsonOf, queryOf } from '../read-request.ts';
+import { jsonOf } from '../read-request.ts';
 import { HTTP_METHODS } from './routes.ts';
 
 /** Methods answered with 405 instead of 404. */
@@ -31,15 +31,6 @@ export function paramsOf(request: FastifyRequest, path: Record<string, string>):
   if (request.method !== 'POST') return { ...paramsOfQuery(request.query), ...path };
   const empty = !Buffer.isBuffer(request.body) || request.body.length === 0;
   return paramsOfBody(empty ? undefined : jsonOf(request.body), path);
-}
-
-/** The version that a request names; undefined for none, `unknown` for an unsupported one. */
-export function namedVersion(request: FastifyRequest): DialectName | 'unknown' | undefined {
-  try {
-    return namedDialect(headerOf(request, VERSION_HEADER), queryOf(request, VERSION_QUERY));
-  } catch {
-    return 'unknown';
-  }
 }
 
 /** Sent as bytes: the framework would add a charset, which no JSON media type has. */
