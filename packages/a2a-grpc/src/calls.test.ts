@@ -104,7 +104,7 @@ test('the 1.0 service accepts 1.0 and its patches only [C-6]', async t => {
   assert.deepEqual(
     [old.message, current.message],
     ['TaskNotFoundError: Task not found', 'Task not found'],
-    'the Python SDK recognises errors of 0.3 by this prefix',
+    'the Python SDK recognizes errors of 0.3 by this prefix',
   );
 });
 

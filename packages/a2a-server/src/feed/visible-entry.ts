@@ -49,7 +49,7 @@ export class VisibleEntry {
     return first;
   }
 
-  /** Approximate memory. Counted, not measured: serialising every fact would double its cost when it has no viewer. */
+  /** Approximate memory. Counted, not measured: serializing every fact would double its cost when it has no viewer. */
   get bytes(): number {
     return ENTRY_BYTES + partsOf(eventOf(this.fact)).reduce((sum, part) => sum + bytesOf(part), 0);
   }

@@ -18,7 +18,7 @@ const TYPES: Readonly<Partial<Record<A2AErrorCode, string>>> = {
 };
 
 /**
- * The name by which the Python SDK recognises an error of 0.3 where there is no JSON-RPC number: the member `type` over
+ * The name by which the Python SDK recognizes an error of 0.3 where there is no JSON-RPC number: the member `type` over
  * HTTP+JSON, and the text before `: ` in a gRPC message. Without it, its 1.x releases report an unknown task as an unknown
  * method.
  */

@@ -47,7 +47,7 @@ function encodeStatusUpdate(update: TaskStatusUpdateEvent): JsonObject {
 }
 
 /**
- * A message stream ends here: at a terminal state and at input-required. Authorisation happens out of band, so auth-required
+ * A message stream ends here: at a terminal state and at input-required. Authorization happens out of band, so auth-required
  * does not end it ([A2A 1.0] 7.6.1).
  */
 export function isFinal(status: TaskStatus): boolean {
