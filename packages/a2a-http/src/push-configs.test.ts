@@ -257,7 +257,7 @@ test('the same URL with another token, or abandoned before, continues after its 
   await recordProgress(value.after + 5);
   await set('three');
   assert.equal((await entryOf()).value.after, value.after + 5);
-  await recordProgress(value.after + 7, { over: 'given up' });
+  await recordProgress(value.after + 7, { over: 'abandoned' });
   const before = await entryOf();
   await set('three');
   const again = await entryOf();

@@ -74,7 +74,7 @@ export async function storePushConfig(
     ...(!isSameOwner(context.caller, undefined) && { owner: context.caller }),
   };
   const progress = known === undefined ? undefined : (await orFault(server.log.pushProgress.get(key), taskId))?.value;
-  if (waitsUntil === undefined && progress?.over !== 'given up' && isDeepStrictEqual(before, requested)) return requested;
+  if (waitsUntil === undefined && progress?.over !== 'abandoned' && isDeepStrictEqual(before, requested)) return requested;
   const continues = known?.url === config.url && after !== undefined;
   const entry: PushConfigEntry = {
     ...requested,
