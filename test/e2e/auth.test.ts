@@ -355,7 +355,7 @@ test('a door on a public address that asks nobody does not open; it does when to
     ['sub-agent', entry],
   ] as const) {
     const refused = await process(service, more);
-    await assert.rejects(refused.start(), /HOPLINE_HOST is not loopback and nobody is asked who they are/);
+    await assert.rejects(refused.start(), /HOPLINE_HOST is not loopback and authentication is off/);
     const told = await process(service, { ...more, HOPLINE_AUTH_NONE_ON_PUBLIC: 'true' });
     await told.start();
     const asking = await process(service, { ...more, ...issuer.env });

@@ -113,7 +113,7 @@ export const MESSAGE_PATH: CodePath = {
     { file: http('read-request.ts'), does: 'parses the body' },
     { file: a2a('json-rpc.ts'), does: 'reads the JSON-RPC request', via: [http('json-rpc-binding.ts')] },
     { file: http('operation-request.ts'), does: 'makes it independent of HTTP', via: [http('json-rpc-binding.ts')] },
-    { file: server('operate.ts'), does: 'authenticates the caller and starts the span', via: [http('json-rpc-binding.ts')] },
+    { file: server('run-operation.ts'), does: 'authenticates the caller and starts the span', via: [http('json-rpc-binding.ts')] },
     { file: server('operations/message-stream.ts'), does: 'runs the operation' },
     {
       file: a2a('dialect-0.3/dialect.ts'),
@@ -123,15 +123,15 @@ export const MESSAGE_PATH: CodePath = {
     { file: a2a('schema/decode-requests.ts'), does: 'checks the parameters' },
     { file: a2a('dialect-0.3/decode.ts'), does: 'decodes the message', via: [a2a('dialect-0.3/dialect.ts')] },
     {
-      file: server('operations/admit-request.ts'),
+      file: server('operations/resolve-request.ts'),
       does: 'checks that the server can take it',
       via: [a2a('dialect.ts'), server('a2a-server.ts')],
     },
     { file: server('operations/reserved-metadata.ts'), does: 'removes reserved metadata' },
     {
-      file: server('operations/admit-message.ts'),
+      file: server('operations/resolve-message.ts'),
       does: 'finds or creates its task',
-      via: [server('operations/admit-request.ts')],
+      via: [server('operations/resolve-request.ts')],
     },
     { file: server('operations/turn.ts'), does: 'follows the task before anything is stored' },
     { file: server('operations/append-message.ts'), does: 'makes the input' },

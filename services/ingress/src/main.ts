@@ -41,7 +41,7 @@ await runService({
       logger,
     });
     const url = await ingress.listen(settings.HOPLINE_HOST, settings.HOPLINE_PORT);
-    logger.info({ url }, 'door open');
+    logger.info({ url }, 'listening');
     return {
       checks: [{ name: 'log', check: () => log.check() }],
       close: async () => {

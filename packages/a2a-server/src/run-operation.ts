@@ -1,8 +1,8 @@
 import { A2AError, type Operation } from '@hopline/a2a';
 import { A2A_METHOD, type A2aMethod, ATTR, type Hop, startHop, type TraceCarrier } from '@hopline/telemetry';
-import type { A2AServer, Operate, OperationResult, ServerRequest } from './a2a-server.ts';
+import type { A2AServer, OperationHandler, OperationResult, ServerRequest } from './a2a-server.ts';
 import { firstOf, type RequestHeaders } from './authenticate.ts';
-import { extensionsOf, refuseUnoffered } from './offers.ts';
+import { assertOffered, requestedExtensions } from './capabilities.ts';
 import { extendedCard } from './operations/extended-card.ts';
 import { messageSend } from './operations/message-send.ts';
 import { messageStream } from './operations/message-stream.ts';
@@ -12,10 +12,10 @@ import { tasksGet } from './operations/tasks-get.ts';
 import { tasksList } from './operations/tasks-list.ts';
 import { tasksSubscribe } from './operations/tasks-subscribe.ts';
 
-/** Seconds after which a refused client may come back. */
+/** Seconds after which a client with UNAVAILABLE should retry. */
 export const RETRY_AFTER_S = 1;
 
-const OPERATE: Readonly<Record<Operation, Operate>> = {
+const HANDLERS: Readonly<Record<Operation, OperationHandler>> = {
   send: messageSend,
   stream: messageStream,
   get: tasksGet,
@@ -43,29 +43,32 @@ const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
   extendedCard: A2A_METHOD.getExtendedCard,
 };
 
-/** Runs an operation in a span of its own, whatever the binding. Throws what the operation throws. */
-export async function runOperation(door: A2AServer, operation: Operation, request: ServerRequest): Promise<OperationResult> {
-  const { dialect, ambiguous = false, params, headers, gone, openSink } = request;
+/** Runs an operation in its own span, for any binding. Rethrows what the operation throws. */
+export async function runOperation(server: A2AServer, operation: Operation, request: ServerRequest): Promise<OperationResult> {
+  const { dialect, ambiguous = false, params, headers, closed, openSink } = request;
   const receivedAt = Date.now();
-  const attributes = { [ATTR.a2aMethod]: SPAN_OF[operation], [ATTR.a2aVersion]: dialect.name, [ATTR.role]: door.role };
-  const hop = startHop(SPAN_OF[operation], { kind: 'server', parent: traceOf(headers), attributes });
-  gone.addEventListener('abort', () => hop.end(), { once: true });
-  const leaving = AbortSignal.any([gone, door.streams.draining]);
+  const attributes = { [ATTR.a2aMethod]: SPAN_OF[operation], [ATTR.a2aVersion]: dialect.name, [ATTR.role]: server.role };
+  const hop = startHop(SPAN_OF[operation], { kind: 'server', parent: traceCarrierOf(headers), attributes });
+  closed.addEventListener('abort', () => hop.end(), { once: true });
+  const signal = AbortSignal.any([closed, server.streams.draining]);
   const cursor = firstOf(headers, 'last-event-id') ?? request.cursor;
   try {
-    const caller = await door.authenticate({ headers, tenant: tenantOf(request) });
-    refuseUnoffered(door, operation);
-    const extensions = extensionsOf(door, dialect.name, headers);
+    const caller = await server.authenticate({ headers, tenant: tenantOf(request) });
+    assertOffered(server, operation);
+    const extensions = requestedExtensions(server, dialect.name, headers);
     if (extensions.length > 0) request.nameExtensions?.(extensions);
-    const ask = { dialect, ambiguous, params, cursor, openSink, extensions, caller, hop, receivedAt, leaving };
-    return await hop.run(() => OPERATE[operation](door, ask));
+    const context = { dialect, ambiguous, params, cursor, openSink, extensions, caller, hop, receivedAt, signal };
+    return await hop.run(() => HANDLERS[operation](server, context));
   } catch (thrown) {
     endFailed(hop, A2AError.from(thrown));
     throw thrown;
   }
 }
 
-/** 1.0 alone has tenants; an empty one, or null, is none. Throws INVALID_PARAMS for anything else: whoever meant one must not be taken for somebody who did not. */
+/**
+ * Only 1.0 has tenants; an empty one and null mean none. Throws INVALID_PARAMS for other types: ignoring them would run the
+ * request outside its tenant.
+ */
 function tenantOf({ dialect, params }: ServerRequest): string | undefined {
   const { tenant = null } = (params ?? {}) as { tenant?: unknown };
   if (dialect.name !== '1.0' || tenant === null || tenant === '') return undefined;
@@ -73,21 +76,21 @@ function tenantOf({ dialect, params }: ServerRequest): string | undefined {
   return tenant;
 }
 
-/** Where the caller's trace goes on. */
-function traceOf(headers: RequestHeaders): TraceCarrier {
+/** The caller's trace context. */
+function traceCarrierOf(headers: RequestHeaders): TraceCarrier {
   const traceparent = firstOf(headers, 'traceparent');
   const tracestate = firstOf(headers, 'tracestate');
   return { ...(traceparent !== undefined && { traceparent }), ...(tracestate !== undefined && { tracestate }) };
 }
 
-/** A client's mistake is no error of this span; a fault of ours is (OTel semantic conventions: SERVER spans). */
+/** Only 5xx errors mark the span as failed (OpenTelemetry semantic conventions for SERVER spans). */
 function endFailed(hop: Hop, error: A2AError): void {
   hop.set({ [ATTR.outcome]: error.code });
   if (error.row.http >= 500) hop.fail(error.code);
 }
 
-/** Faults of ours go to the log; a client's mistake does not. */
-export function report(door: A2AServer, error: A2AError): void {
-  if (error.code === 'INTERNAL_ERROR') door.logger.error({ code: error.code, err: error.cause }, 'request failed');
-  else if (error.code === 'UNAVAILABLE') door.logger.warn({ code: error.code, err: error.cause }, 'request refused');
+/** Logs server faults. A client's mistakes are not logged. */
+export function report(server: A2AServer, error: A2AError): void {
+  if (error.code === 'INTERNAL_ERROR') server.logger.error({ code: error.code, err: error.cause }, 'request failed');
+  else if (error.code === 'UNAVAILABLE') server.logger.warn({ code: error.code, err: error.cause }, 'request refused');
 }

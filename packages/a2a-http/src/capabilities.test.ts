@@ -8,14 +8,14 @@ import { rest } from './rest.test-kit.ts';
 const DIALECT_NAMES = Object.keys(DIALECTS) as DialectName[];
 const resuming = { extensions: [resumeExtension] };
 
-/** Params of a first message, whatever the dialect calls its task. */
+/** Params of a first message, in any dialect. */
 const first = (dialect: DialectName): JsonObject => {
   const params = sendParams(userMessage('x'), dialect);
   return dialect === 'legacy' ? { ...params, id: crypto.randomUUID() } : params;
 };
 
 function answering(rig: Rig): void {
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a', 'b', 'c']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['a', 'b', 'c']);
 }
 
 async function post(rig: Rig, method: string, dialect: DialectName, params: JsonObject, headers: Record<string, string> = {}) {
@@ -29,7 +29,7 @@ async function post(rig: Rig, method: string, dialect: DialectName, params: Json
   return { body, headers: response.headers };
 }
 
-test('where the card offers no streams, asking for one is -32004 in every dialect and binding, and changes nothing [S3-2 S4-2]', async t => {
+test('without declared streaming a stream is -32004 in every dialect and binding, and changes nothing [S3-2 S4-2]', async t => {
   const rig = await openRig(t, { streaming: false });
   answering(rig);
   for (const dialect of DIALECT_NAMES) {
@@ -52,7 +52,7 @@ test('where the card offers no streams, asking for one is -32004 in every dialec
   assert.equal(sent.result.task.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('the extended card is what the door was given, over JSON-RPC of both versions and over HTTP+JSON [S4-2]', async t => {
+test('the extended card is the configured one, over JSON-RPC of both versions and over HTTP+JSON [S4-2]', async t => {
   const rig = await openRig(t, { extendedCard: async () => ({ name: 'more' }) });
   for (const [dialect, method] of [
     ['1.0', 'GetExtendedAgentCard'],
@@ -63,7 +63,7 @@ test('the extended card is what the door was given, over JSON-RPC of both versio
   assert.deepEqual((await rest(rig, 'GET /extendedAgentCard')).body, { name: 'more' });
 });
 
-test('without an extended card each version says so in its own way [S4-2]', async t => {
+test('without an extended card each version has its own error [S4-2]', async t => {
   const rig = await openRig(t);
   assert.equal((await post(rig, 'GetExtendedAgentCard', '1.0', {})).body.error?.code, -32004);
   assert.equal((await post(rig, 'agent/getAuthenticatedExtendedCard', '0.3', {})).body.error?.code, -32007);
@@ -72,7 +72,7 @@ test('without an extended card each version says so in its own way [S4-2]', asyn
 
 const HEADER = { '1.0': 'a2a-extensions', '0.3': 'x-a2a-extensions' } as const;
 
-/** Takes the generations off a frame's result, and counts them. */
+/** Removes the generations from the result of a frame, and returns them. */
 function stripped(result: JsonObject): { bare: JsonObject; generation: unknown } {
   const copy = structuredClone(result) as Record<string, Record<string, unknown>>;
   const shown = (copy.task ?? copy.statusUpdate ?? copy.artifactUpdate ?? copy) as { metadata?: Record<string, unknown> };
@@ -82,12 +82,12 @@ function stripped(result: JsonObject): { bare: JsonObject; generation: unknown }
   return { bare: copy, generation };
 }
 
-test('where the extension is active, events name their generation; nothing else differs, for anybody [S3-31]', async t => {
+test('with the extension events have their generation; nothing else differs [S3-31]', async t => {
   const rig = await openRig(t, resuming);
   const begun = Promise.withResolvers<string>();
   rig.relay.onClient = async taskId => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.opens(taskId, 'l');
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.openArtifact(taskId, 'l');
     await rig.relay.text(taskId, 'l', 'a');
     begun.resolve(taskId);
   };
@@ -116,7 +116,7 @@ test('where the extension is active, events name their generation; nothing else 
   }
 });
 
-test('a stream from the beginning and a resumed one count the same, over HTTP+JSON too [S3-31]', async t => {
+test('a new and a resumed stream have the same generations, over HTTP+JSON too [S3-31]', async t => {
   const rig = await openRig(t, resuming);
   answering(rig);
   const headers = { 'a2a-extensions': RESUME_EXTENSION_URI };
@@ -139,7 +139,7 @@ test('a stream from the beginning and a resumed one count the same, over HTTP+JS
   );
 });
 
-test('an extension that the door requires must be asked for; the form of April 2025 knows none', async t => {
+test('a required extension must be requested; the legacy form has none', async t => {
   const required = { uri: 'urn:needed', description: '', required: true };
   const rig = await openRig(t, { extensions: [required] });
   answering(rig);
