@@ -1,4 +1,4 @@
-import type { Profile, Role } from '@hopline/events';
+import type { ProfileName, Role } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { A2AServer } from './a2a-server.ts';
@@ -12,7 +12,7 @@ export type A2AServerOptions = {
   log: Log;
   /** Who works on the tasks that come in here, and whose tasks can be seen here: `supervisor`, or `agent.<name>` for an agent that is called directly (S0-46). */
   role: Role;
-  profile: Profile;
+  profile: ProfileName;
   logger: Logger;
   metrics?: HopMetrics;
   /** Instead of LIMITS. */

@@ -256,7 +256,7 @@ test('what an agent may say in one turn is bounded', async () => {
   const task = await TaskLog.create('caipe');
   await run(task, scripted([text(half), text(half), text('y'), done]));
   const fold = await task.fold();
-  assert.equal(task.ended()?.reason, `the agent said more than ${TURN_TEXT_BYTES_MAX} bytes in one turn`);
+  assert.equal(task.ended()?.reason, `the agent sent more than ${TURN_TEXT_BYTES_MAX} bytes of text in one turn`);
   assert.equal(fold.textOf('streaming_result').length, TURN_TEXT_BYTES_MAX);
   const calls = await TaskLog.create('caipe');
   const tools = Array.from({ length: TURN_ARTIFACTS_MAX + 1 }, (_, index) => ({

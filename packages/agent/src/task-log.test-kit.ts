@@ -13,16 +13,28 @@ import {
 } from '@hopline/events';
 import type { Job } from '@hopline/log';
 import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
+import { AION, agentPresentation, CAIPE, TRANSPARENT } from '@hopline/profiles';
 import { type Command, decide, evolve } from '@hopline/task';
 import { createLogger } from '@hopline/telemetry';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 
-export const ANSWER = { name: 'streaming_result', description: 'Streaming result from Platform Engineer' };
+export const ANSWER = {
+  name: 'streaming_result',
+  description: 'Streaming result from Platform Engineer',
+  separateClose: true as const,
+};
 export const CALL = 'call-1-1';
 
 export const quiet = createLogger({ service: 'test', instance: 'test', level: 'silent' });
 
 type Mode = 'caipe' | 'transparent' | 'aion' | 'direct';
+
+const PRESENTATIONS = {
+  caipe: agentPresentation(CAIPE, ANSWER),
+  transparent: agentPresentation(TRANSPARENT),
+  aion: agentPresentation(AION),
+  direct: agentPresentation(TRANSPARENT),
+};
 
 const profileOf = (mode: Mode) => (mode === 'direct' ? 'transparent' : mode);
 
@@ -53,14 +65,15 @@ export class TaskLog {
     if (mode !== 'direct') {
       const from: Producer = { id: 'supervisor', agent: 'supervisor', turn: 1, attempt: 1 };
       await task.decide({ kind: 'agent', from, input: { kind: 'status', state: 'TASK_STATE_WORKING' } });
-      await task.decide({ kind: 'agent', from, input: { kind: 'call', call: CALL, agent: 'argocd' } });
+      const statusPasses = mode !== 'caipe' && { statusPasses: true as const };
+      await task.decide({ kind: 'agent', from, input: { kind: 'call', call: CALL, agent: 'argocd', ...statusPasses } });
     }
     return task;
   }
 
   job(attempt = 1, more: Partial<Job & Work> = {}): Job {
     const { exhausted = false, requeues = 0, trace, ...work } = more;
-    const call = this.#mode === 'caipe' ? { id: CALL, answer: ANSWER } : { id: CALL };
+    const call = { id: CALL, presentation: PRESENTATIONS[this.#mode] };
     const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
     const { taskId } = this;
     const profile = profileOf(this.#mode);

@@ -68,7 +68,7 @@ test('a turn has so many texts at once and no more; those that have ended make r
   assert.equal(full.outcome?.state, 'TASK_STATE_COMPLETED');
   const over = await play('direct', [...many, text('more', 'x')]);
   assert.equal(over.outcome?.state, 'TASK_STATE_FAILED');
-  assert.equal(over.outcome?.reason, `the agent said more than ${TURN_TEXTS_MAX} texts at once`);
+  assert.equal(over.outcome?.reason, `the agent streamed more than ${TURN_TEXTS_MAX} texts at once`);
 });
 
 test('a last message that repeats a stream is not said again; what replaces the text replaces all of it [S2-2]', async () => {

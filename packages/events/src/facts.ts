@@ -9,7 +9,7 @@ import type {
   TaskStatusUpdateEvent,
   TerminalState,
 } from '@hopline/a2a';
-import type { InputSource, LaneArtifact, Profile } from './inputs.ts';
+import type { InputSource, LaneArtifact, ProfileName } from './inputs.ts';
 import type { Owner } from './owner.ts';
 import type { Role } from './subjects.ts';
 
@@ -55,7 +55,7 @@ export type TaskCreated = Visible & {
   kind: 'task.created';
   event: { task: Task };
   role: Role;
-  profile: Profile;
+  profile: ProfileName;
   /** Request-level metadata as it came (S1-8). */
   request?: Metadata;
   owner?: Owner;
@@ -105,7 +105,13 @@ export type ArtifactUpdated = Visible & {
   source?: InputSource;
 };
 
-export type CallStarted = FactBase & { kind: 'call.started'; call: string; agent: string };
+export type CallStarted = FactBase & {
+  kind: 'call.started';
+  call: string;
+  agent: string;
+  /** As of the input. */
+  statusPasses?: true;
+};
 
 export type CallEnded = FactBase & {
   kind: 'call.ended';
@@ -158,7 +164,7 @@ export type LaneState = {
   splitOffset?: number;
 };
 
-export type CallState = { agent: string; state?: TerminalState | InterruptedState };
+export type CallState = { agent: string; state?: TerminalState | InterruptedState; statusPasses?: true };
 
 /** Which question of its kind it is in the task, 1-based, and when the task began to wait, epoch milliseconds. */
 export type PendingRequest = { n: number; at: number };
@@ -178,7 +184,7 @@ export type TaskAggregate = {
   /** `at` of the newest fact. */
   at: number;
   role: Role;
-  profile: Profile;
+  profile: ProfileName;
   owner?: Owner;
   /** `task.created` names earlier tasks of the conversation. */
   hasHistory?: true;

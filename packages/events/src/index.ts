@@ -39,7 +39,7 @@ export type {
   MessageInput,
   OpenInput,
   Producer,
-  Profile,
+  ProfileName,
   RelayInput,
   RelayRecord,
   StatusInput,
@@ -47,9 +47,10 @@ export type {
   TextInput,
   TimeoutInput,
 } from './inputs.ts';
-export { ordinalsOf, PROFILES } from './inputs.ts';
+export { ordinalsOf } from './inputs.ts';
 export type { Owner } from './owner.ts';
 export { isSameOwner } from './owner.ts';
+export type { AgentPresentation, ArtifactKind, NoticeTemplates } from './presentation.ts';
 export type { Role } from './subjects.ts';
 export {
   fnv1a32,

@@ -7,12 +7,8 @@ import type { Role } from './subjects.ts';
  * They are never the order of truth for clients; the relay folds them into facts. PROTOCOL.md section 3.
  */
 
-/**
- * How the supervisor shows its agents' work. `transparent`: the agent's own events pass; only ids, coalescing and hops are ours. `aion`: they pass too, and text that streams is the transitory
- * artifact `aion:stream-delta`; what lasts is the message at the end (S1-26, S1-28).
- */
-export const PROFILES = ['caipe', 'transparent', 'aion'] as const;
-export type Profile = (typeof PROFILES)[number];
+/** Name of a profile (packages/profiles): 1 to 32 of a-z, 0-9 and -. Only the supervisor looks its value up; records keep what follows from it. */
+export type ProfileName = string;
 
 /** A client sends a message: the first one creates the task, a later one continues it. */
 export type MessageInput = {
@@ -22,7 +18,7 @@ export type MessageInput = {
   /** Who works on the task; only read when the task is created. */
   role: Role;
   /** Only read when the task is created. */
-  profile: Profile;
+  profile: ProfileName;
   /** Request-level metadata, kept as it came (S1-8), without the reserved keys. */
   metadata?: Metadata;
   /** Only read when the task is created. Absent: nobody is asked at that door. */
@@ -60,6 +56,11 @@ export type LaneArtifact = {
   id?: string;
   /** Leaves the task when the task has ended: for those who follow the stream, not for those who read the task later (S1-28, C-19). */
   transitory?: true;
+  /**
+   * The first chunk never closes the artifact: clients know a stream by a first chunk that is not its last (S0-17). An answer of one chunk is
+   * closed by an empty one (C-2).
+   */
+  separateClose?: true;
   name?: string;
   description?: string;
   metadata?: Metadata;
@@ -124,7 +125,13 @@ export type StatusInput = {
 };
 
 /** The supervisor hands a part of the task to an agent. Recorded before the work is sent. */
-export type CallInput = { kind: 'call'; call: string; agent: string };
+export type CallInput = {
+  kind: 'call';
+  call: string;
+  agent: string;
+  /** The agent's states with a message become states of the task, by the task's profile. */
+  statusPasses?: true;
+};
 
 /** An agent's call is over, or waits for input. Only the producer of that call says it, or the root producer that has given the agent up. */
 export type EndedInput = {

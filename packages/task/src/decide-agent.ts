@@ -105,22 +105,23 @@ function status(aggregate: TaskAggregate, from: Producer, input: StatusInput, at
 }
 
 /**
- * What a called agent may say for the task: its progress in profiles where its states and messages pass, and in every profile that it needs credentials, and that it
- * goes on: they may reach it another way than by us, so its call does not end ([A2A 1.0] 7.6.1).
+ * A called agent may set the task's state when it needs credentials, and when it continues after that: credentials may arrive out of band, so
+ * its call does not end ([A2A 1.0] 7.6.1). Its progress becomes a state only where the call was recorded with `statusPasses`.
  */
 function passesThrough(aggregate: TaskAggregate, from: Producer, { state, message }: StatusInput): boolean {
   const called = aggregate.calls[from.id];
   if (called === undefined || called.state !== undefined) return false;
   if (state === 'TASK_STATE_AUTH_REQUIRED') return message !== undefined;
   if (state !== 'TASK_STATE_WORKING') return false;
-  return aggregate.state === 'TASK_STATE_AUTH_REQUIRED' || (aggregate.profile !== 'caipe' && message !== undefined);
+  return aggregate.state === 'TASK_STATE_AUTH_REQUIRED' || (called.statusPasses === true && message !== undefined);
 }
 
 function call(aggregate: TaskAggregate, from: Producer, input: CallInput, at: number): Decision {
   if (from.id !== rootProducer(aggregate)) return reject('not root');
   if (aggregate.calls[input.call] !== undefined) return reject('duplicate call');
   if (Object.keys(aggregate.calls).length >= CALLS_MAX) return failTask(aggregate, `more than ${CALLS_MAX} agent calls`, at);
-  return { facts: [{ kind: 'call.started', at, call: input.call, agent: input.agent }] };
+  const { call, agent, statusPasses } = input;
+  return { facts: [{ kind: 'call.started', at, call, agent, ...(statusPasses && { statusPasses }) }] };
 }
 
 function ended(aggregate: TaskAggregate, from: Producer, input: EndedInput, at: number): Decision {

@@ -12,12 +12,11 @@ export function decideRun(aggregate: TaskAggregate | undefined, run: TextRun, at
   const refused = refusal(lane, run.from);
   if (lane === undefined || refused !== undefined) return reject(refused ?? 'unknown lane');
   const append = lane.phase === 'open';
-  // S0's clients know a stream by a first chunk that is not its last: an answer that fits into one chunk is closed by an empty one (S0-17, C-2).
-  const closesApart = run.last && !append && aggregate.profile === 'caipe';
-  const update = { parts: [{ text: run.text }], append, lastChunk: run.last && !closesApart };
+  const closesSeparately = run.last && !append && lane.artifact?.separateClose === true;
+  const update = { parts: [{ text: run.text }], append, lastChunk: run.last && !closesSeparately };
   const facts = new Facts(aggregate);
   facts.add({ ...artifactFact(aggregate, run.lane, lane, update, at), chunk: run.chunk });
-  if (closesApart) closeLanes(facts, at, (_lane, name) => name === run.lane);
+  if (closesSeparately) closeLanes(facts, at, (_lane, name) => name === run.lane);
   return facts.decision();
 }
 

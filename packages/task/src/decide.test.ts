@@ -36,9 +36,12 @@ test('name and description stand on every chunk [S0-8]', () => {
   }
 });
 
+/** A lane whose first chunk stays open, as of profile caipe. */
+const separate = { name: 'answer', separateClose: true as const };
+
 test('a streamed artifact closes exactly once, and takes nothing after [S4-19 C-2]', () => {
   const story = started()
-    .opens(agent(), 'a')
+    .opens(agent(), 'a', separate)
     .text(agent(), 'a', 'x', true)
     .text(agent(), 'a', 'late')
     .says(agent(), { kind: 'close', lane: 'a' });
@@ -48,14 +51,12 @@ test('a streamed artifact closes exactly once, and takes nothing after [S4-19 C-
   assert.deepEqual(flushed.events(), ['task', '=x', '+.']);
 });
 
-test('an answer of one chunk opens unclosed in caipe; where the agent’s own artifacts pass, it is one event [S0-17]', () => {
-  const caipe = started().opens(agent(), 'a').text(agent(), 'a', 'whole', true);
-  assert.deepEqual(caipe.events(), ['task', '=whole', '+.']);
-  const own = new Scenario()
-    .message('hello', 'm1', 'supervisor', 'transparent')
-    .opens(supervisor(), 'a')
-    .text(supervisor(), 'a', 'whole', true);
-  assert.deepEqual(own.events(), ['task', '=whole.']);
+test('a lane with separateClose opens with a chunk that is not its last; without it an answer of one chunk is one event [S0-17]', () => {
+  const story = started().opens(agent(), 'a', separate).text(agent(), 'a', 'whole', true);
+  assert.deepEqual(story.events(), ['task', '=whole', '+.']);
+  const [artifact] = story.view?.task.artifacts ?? [];
+  assert.deepEqual(Object.keys(artifact ?? {}).sort(), ['artifactId', 'name', 'parts'], 'the client does not see the rule');
+  assert.deepEqual(started().opens(agent(), 'a').text(agent(), 'a', 'whole', true).events(), ['task', '=whole.']);
 });
 
 test('the first chunk of a new attempt replaces what the dead one had streamed [C-5]', () => {

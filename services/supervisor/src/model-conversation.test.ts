@@ -4,14 +4,15 @@ import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import type { AgentInput, Producer } from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
+import { CAIPE } from '@hopline/profiles';
 import { type Command, decide, evolve } from '@hopline/task';
 import { conversation, RESULT_UNITS_MAX, readOf } from './model-conversation.ts';
 import type { ModelStep } from './model-step.ts';
-import { ANSWER_NAME, TurnView } from './turn-view.ts';
+import { TurnView } from './turn-view.ts';
 
 /** A task told through the rules, as a supervisor sees it. */
 class Told {
-  readonly view = new TurnView();
+  readonly view = new TurnView(CAIPE.answer.name);
   #aggregate: StoredFacts['record']['aggregate'] | undefined;
   #at = 0;
 
@@ -37,7 +38,7 @@ class Told {
   /** An agent's whole answer, and its end. */
   answers(call: string, text: string, end: Partial<Extract<AgentInput, { kind: 'ended' }>> = {}, turn = 1): this {
     this.says('supervisor', { kind: 'call', call, agent: 'argocd' }, turn);
-    const artifact = { name: ANSWER_NAME };
+    const artifact = { name: CAIPE.answer.name };
     this.says(call, { kind: 'artifact', lane: `${call}/answer`, artifact, parts: [{ text }], append: false, last: true }, turn);
     return this.says(call, { kind: 'ended', call, state: 'TASK_STATE_COMPLETED', ...end }, turn);
   }
@@ -103,7 +104,7 @@ test('a call that asked goes on under another id in the next turn: one result fo
     readOf(step('call-1-1-1'), told.view).map(({ call }) => call),
     ['call-1-1-1', 'call-2-1'],
   );
-  assert.deepEqual([told.view.begunIn, told.view.messageOf(1)?.messageId], [1, 'version?']);
+  assert.deepEqual([told.view.requestTurn, told.view.messageOf(1)?.messageId], [1, 'version?']);
 });
 
 test('a call that waits for credentials is answered as one that asked; what ran beside it was stopped', () => {
@@ -113,10 +114,10 @@ test('a call that waits for credentials is answered as one that asked; what ran 
   for (const call of ['call-1-1-1', 'call-1-1-2']) told.says('supervisor', { kind: 'call', call, agent: 'argocd' });
   const question: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'Log in.' }] };
   told.says('call-1-1-2', { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: question, resume: { id: 7 } });
-  assert.deepEqual([told.view.asksClient, told.view.needsCredentials('call-1-1-2')], [false, true]);
+  assert.deepEqual([told.view.waitsForClient, told.view.needsCredentials('call-1-1-2')], [false, true]);
   told.message('I did', 'm2');
   assert.deepEqual(told.view.waiting, [{ call: 'call-1-1-2', agent: 'argocd', resume: { id: 7 } }]);
-  assert.deepEqual([told.view.steps.size, told.view.begunIn], [1, 1]);
+  assert.deepEqual([told.view.steps.size, told.view.requestTurn], [1, 1]);
   told.answers('call-2-1', 'v3', {}, 2);
   assert.deepEqual(results(told, step('call-1-1-1', 'call-1-1-2')), [
     '[the call was stopped]',
@@ -124,7 +125,7 @@ test('a call that waits for credentials is answered as one that asked; what ran 
   ]);
   // It is over with this turn: the next message begins anew.
   told.message('more', 'm3');
-  assert.deepEqual([told.view.waiting.length, told.view.begunIn], [0, 3]);
+  assert.deepEqual([told.view.waiting.length, told.view.requestTurn], [0, 3]);
 });
 
 test('a message that answers nobody begins anew: no step of before, and all that was said as its history', () => {

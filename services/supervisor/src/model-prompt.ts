@@ -1,4 +1,4 @@
-/** What a supervisor's model is told to do. `sumsUp`: it ends with words of its own. */
+/** System prompt of a supervisor's model. `sumsUp`: it ends with a summary of its own. */
 export function supervisorPrompt(displayName: string, sumsUp: boolean): string {
   const end = sumsUp
     ? 'When the agents have answered, conclude with a short summary in your own words.'

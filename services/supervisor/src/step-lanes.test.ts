@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AgentInput } from '@hopline/events';
+import { CAIPE } from '@hopline/profiles';
 import { AgentCalls } from './agent-calls.ts';
 import { StepLanes } from './step-lanes.ts';
-import type { TurnContext } from './turn-runner.ts';
+import type { ConductingContext } from './turn-runner.ts';
 import { TurnView } from './turn-view.ts';
 
 type Phase = 'declared' | 'replacing' | 'open' | 'closed';
@@ -30,10 +31,11 @@ function listening(lanes: Record<string, Phase> = {}) {
     work: { turn: 1 },
     view,
     writer,
+    profile: CAIPE,
     displayName: 'P',
     delegate: async (call: unknown) => void delegated.push(call),
   };
-  return { context: context as unknown as TurnContext, said, delegated };
+  return { context: context as unknown as ConductingContext, said, delegated };
 }
 
 test('a tool starts, the model streams, a tool ends: start, streaming_result, end [S2-31]', async () => {
@@ -41,11 +43,11 @@ test('a tool starts, the model streams, a tool ends: start, streaming_result, en
   const calls = new AgentCalls(context);
   await calls.start('call-1-1-1', 'argocd', { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'go' }] } });
   const lanes = new StepLanes(context, '1');
-  lanes.say('Hello');
+  lanes.token('Hello');
   lanes.complete({ text: 'Hello' });
   const ended = { kind: 'call.ended', at: 0, call: 'call-1-1-1', agent: 'argocd', state: 'TASK_STATE_COMPLETED' } as const;
-  calls.noticeEnd('call-1-1-1', ended);
-  calls.noticeEnd('call-1-1-1', ended);
+  calls.noticeEnd(ended);
+  calls.noticeEnd(ended);
   assert.deepEqual(said, [
     'call',
     'artifact tool_notification_start 1/call-1-1-1/start 🔧 Supervisor: Calling Agent Argocd...',
@@ -60,7 +62,7 @@ test('a tool starts, the model streams, a tool ends: start, streaming_result, en
 test('a step that was streamed is closed; a plan that nobody told is said whole', () => {
   const { context, said } = listening();
   const lanes = new StepLanes(context, '2');
-  lanes.say('⟦p');
+  lanes.token('⟦p');
   lanes.end();
   lanes.complete({ text: '⟦p' });
   new StepLanes(context, '3').complete({ text: '', plan: '⟦q⟧' });
@@ -93,9 +95,9 @@ test('a step of a dead supervisor is said again where it was not closed, and lef
 test('a step that breaks off opens its lanes again: what comes next replaces', () => {
   const { context, said } = listening();
   const lanes = new StepLanes(context, '1');
-  lanes.say('⟦p⟧ hal');
+  lanes.token('⟦p⟧ hal');
   lanes.restart();
-  lanes.say('whole');
+  lanes.token('whole');
   assert.deepEqual(said.slice(-3), [
     'open execution_plan_streaming 1/step-1/plan',
     'open streaming_result 1/step-1/own',

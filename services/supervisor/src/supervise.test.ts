@@ -6,6 +6,7 @@ import type { ChatMessage, ChatModel } from '@hopline/chat-model';
 import { type AgentInput, type Producer, shardOf, type TaskAggregate, type Work } from '@hopline/events';
 import { LiveAgents, Requeued } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
+import { PROFILES } from '@hopline/profiles';
 import { type Command, decide, evolve } from '@hopline/task';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
 import type { ModelSettings } from './model-turn.ts';
@@ -67,7 +68,7 @@ class Relayed implements Disposable {
     const { signal } = this.#stop;
     const agents = new LiveAgents(() => performance.now());
     await agents.follow(this.log.agents, signal, () => {});
-    const around = { planner: new SkillPlanner(), model, agents, displayName: 'P' };
+    const around = { planner: new SkillPlanner(), model, agents, profiles: PROFILES, displayName: 'P' };
     await supervise({ log: this.log, ...around, metrics, logger, signal }, { work, attempt, requeues: 0, exhausted: false });
   }
 

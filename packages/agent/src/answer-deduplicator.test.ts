@@ -1,29 +1,29 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Answer, type ArtifactText } from './answer.ts';
-import type { Saying } from './said-text.ts';
+import { AnswerDeduplicator, type ArtifactText } from './answer-deduplicator.ts';
+import type { TextChange } from './streamed-text.ts';
 
 /** The answer as the client folds it. */
 class Shown {
-  readonly answer = new Answer();
+  readonly answer = new AnswerDeduplicator();
   text = '';
 
-  #show(saying: Saying | undefined): this {
-    if (saying) this.text = saying.replace ? saying.text : this.text + saying.text;
+  #show(change: TextChange | undefined): this {
+    if (change) this.text = change.replace ? change.text : this.text + change.text;
     return this;
   }
 
   token = (text: string) => this.#show(this.answer.token(text));
   snapshot = (text: string) => this.#show(this.answer.snapshot(text));
   chunk = (id: string, text: string, more: Partial<ArtifactText> = {}) =>
-    this.#show(this.answer.artifact({ id, name: undefined, text, append: true, last: false, ...more }));
+    this.#show(this.answer.artifact({ id, isResult: false, text, append: true, last: false, ...more }));
   first = (id: string, text: string, more: Partial<ArtifactText> = {}) => this.chunk(id, text, { append: false, ...more });
   whole = (id: string, text: string, more: Partial<ArtifactText> = {}) =>
     this.chunk(id, text, { append: false, last: true, ...more });
   ending(text: string): boolean {
-    const { covered, saying } = this.answer.ending(text);
-    this.#show(saying);
+    const { covered, change } = this.answer.ending(text);
+    this.#show(change);
     return covered;
   }
 }
@@ -56,7 +56,7 @@ test('a partial_result or final_result is the whole answer, said before [S0-20 C
   const shown = new Shown();
   shown.first('one', 'a').first('two', 'x').chunk('one', 'b').chunk('two', 'y');
   assert.equal(shown.text, 'axby');
-  shown.whole('r', 'abxy', { name: 'partial_result' });
+  shown.whole('r', 'abxy', { isResult: true });
   assert.equal(shown.text, 'abxy');
 });
 
