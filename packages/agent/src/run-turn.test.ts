@@ -340,3 +340,34 @@ test('a process that stops leaves the wait for credentials to the next turn [S3-
     assert.deepEqual(left?.kind, mode === 'caipe' ? 'call.ended' : 'status.changed');
   }
 });
+
+test('plans, progress and notices of servers below are not answer text, at any depth', async () => {
+  const task = await TaskLog.create('caipe');
+  const chunk = (artifactId: string, name: string, said: string): AgentEvent => ({
+    type: 'artifact',
+    artifact: { artifactId, name, parts: [{ text: said }] },
+    append: false,
+    lastChunk: true,
+  });
+  await run(
+    task,
+    scripted([
+      chunk('p', 'execution_plan_update', '⟦of the server below⟧'),
+      chunk('q', 'agent_execution_plan', '⟦of the one below that⟧'),
+      chunk('w', 'progress', 'half of it'),
+      text('answer'),
+      done,
+    ]),
+  );
+  const fold = await task.fold();
+  assert.equal(fold.textOf('streaming_result'), 'answer');
+  assert.deepEqual(
+    [...fold.artifacts.values()].map(({ name, text: shown }) => [name, shown]),
+    [
+      ['agent_execution_plan', '⟦of the server below⟧'],
+      ['agent_execution_plan', '⟦of the one below that⟧'],
+      ['progress', 'half of it'],
+      ['streaming_result', 'answer'],
+    ],
+  );
+});
