@@ -101,7 +101,7 @@ test('the log takes numbers and the words of the source, and no text', async () 
   });
   const { log, end } = await playTurn(agent, 'a secret');
   assert.deepEqual(log, ['looked up 3 rows, all true', 'it was [text]']);
-  assert.match(end.reason ?? '', /^turn\.log\.info is written as a template literal/);
+  assert.match(end.reason ?? '', /^turn\.log\.info must be called with a template literal/);
 });
 
 test('a definition that cannot work is refused with the member that is wrong', () => {
@@ -114,7 +114,7 @@ test('a definition that cannot work is refused with the member that is wrong', (
   refuses({ ...good, name: 'a'.repeat(33) }, /^name must be/);
   assert.equal(defineAgent({ ...good, name: 'a'.repeat(32) }).name.length, 32);
   refuses({ ...good, description: '' }, /^description must say/);
-  refuses({ ...good, run: 'x' }, /^run is a string; write async \*run\(turn\)/);
+  refuses({ ...good, run: 'x' }, /^run is a string; it must be a generator: async \*run\(turn\)/);
   refuses({ ...good, skills: 'x' }, /^skills is a string, not an array$/);
   refuses({ ...good, skills: ['x', {}] }, /^skills\[1\] needs a name$/);
   refuses({ ...good, skills: [{ name: 'x', tags: 'y' }] }, /^skills\[0\]\.tags must be a list of strings$/);
@@ -141,8 +141,8 @@ test('a run that breaks the rules fails its turn with a sentence that says which
     async function* () {
       yield value;
     };
-  await failsWith(async () => 'secret', /^run returned a promise \(is an await missing\?\); write it as a generator/);
-  await failsWith(() => 'secret', /^run returned a string; write it as a generator/);
+  await failsWith(async () => 'secret', /^run returned a promise \(is an await missing\?\); it must be a generator/);
+  await failsWith(() => 'secret', /^run returned a string; it must be a generator/);
   await failsWith(yields(undefined), /^run yielded undefined; yield a string/);
   await failsWith(yields(7), /^run yielded a number;/);
   await failsWith(yields({ text: 'secret' }), /^run yielded an object;/);
