@@ -113,7 +113,7 @@ test('a definition that cannot work is refused with the member that is wrong', (
   refuses({ ...good, name: 'My Agent' }, /^name must be 1 to 32 of a-z/);
   refuses({ ...good, name: 'a'.repeat(33) }, /^name must be/);
   assert.equal(defineAgent({ ...good, name: 'a'.repeat(32) }).name.length, 32);
-  refuses({ ...good, description: '' }, /^description must say/);
+  refuses({ ...good, description: '' }, /^description must be a string/);
   refuses({ ...good, run: 'x' }, /^run is a string; it must be a generator: async \*run\(turn\)/);
   refuses({ ...good, skills: 'x' }, /^skills is a string, not an array$/);
   refuses({ ...good, skills: ['x', {}] }, /^skills\[1\] needs a name$/);
