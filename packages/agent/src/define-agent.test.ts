@@ -23,7 +23,7 @@ test('strings are the answer byte for byte, and everything else has its own plac
   assert.equal(text, 'Hello you\n');
   assert.deepEqual(notices, ['looking']);
   assert.deepEqual(
-    artifacts.map(({ name, text: said, parts }) => [name, said, parts.find(part => part.data !== undefined)?.data]),
+    artifacts.map(({ name, text: content, parts }) => [name, content, parts.find(part => part.data !== undefined)?.data]),
     [
       ['report.md', '# One\ntwo', undefined],
       ['rows', '', { rows: 3 }],
@@ -73,7 +73,7 @@ test('an abort ends the turn, also of an agent that does not listen', async () =
   assert.equal(text, 'a');
 });
 
-test('what an agent throws is a failed turn without its words; what it says of its failure is shown', async () => {
+test('an error of the agent fails the turn without its message; the reason of `failed` is shown', async () => {
   const thrown = await playTurn(
     define(async function* () {
       yield 'a';
@@ -83,13 +83,13 @@ test('what an agent throws is a failed turn without its words; what it says of i
   );
   assert.deepEqual(thrown.end, { state: 'TASK_STATE_FAILED', reason: 'the agent failed', retryable: false });
   assert.match(String(thrown.cause), /the secret/);
-  const told = await playTurn(
+  const turn = await playTurn(
     define(async function* () {
       yield failed('the index is down', { retryable: true });
     }),
     'x',
   );
-  assert.deepEqual(told.end, { state: 'TASK_STATE_FAILED', reason: 'the index is down', retryable: true });
+  assert.deepEqual(turn.end, { state: 'TASK_STATE_FAILED', reason: 'the index is down', retryable: true });
 });
 
 test('the log takes numbers and the words of the source, and no text', async () => {
@@ -130,7 +130,7 @@ test('skills may be written short', async () => {
   ]);
 });
 
-test('a run that breaks the rules fails its turn with a sentence that says which, and quotes nothing', async () => {
+test('a run that breaks a rule fails its turn with the name of the rule, and quotes no value', async () => {
   const failsWith = async (run: unknown, sentence: RegExp) => {
     const { end } = await playTurn(define(run as AgentDefinition['run']), 'x');
     assert.equal(end.state, 'TASK_STATE_FAILED');

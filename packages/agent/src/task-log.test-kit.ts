@@ -38,7 +38,7 @@ const PRESENTATIONS = {
 
 const profileOf = (mode: Mode) => (mode === 'direct' ? 'transparent' : mode);
 
-/** One task in the memory twin, with its relay in miniature: the decider folds what was said. */
+/** One task in the in-memory log, with a minimal relay: the decider folds the inputs. */
 export class TaskLog {
   readonly log: MemoryLog;
   readonly taskId = 'task-1';
@@ -96,7 +96,7 @@ export class TaskLog {
     await this.decide({ kind: 'client', taskId: this.taskId, input: { kind: 'cancel' } });
   }
 
-  async said(): Promise<AgentRecord[]> {
+  async records(): Promise<AgentRecord[]> {
     const stop = new AbortController();
     const records: AgentRecord[] = [];
     const reading = (async () => {
@@ -111,12 +111,12 @@ export class TaskLog {
   }
 
   async inputs(): Promise<AgentInput[]> {
-    return (await this.said()).flatMap(record => record.inputs);
+    return (await this.records()).flatMap(record => record.inputs);
   }
 
-  /** Folds all that was said and not folded yet; every input must be accepted, and the client's view must be sound. */
+  /** Folds all inputs that are not folded yet; every input must be accepted, and the client's view must be sound. */
   async fold(): Promise<Fold> {
-    for (const { from, inputs, n } of await this.said()) {
+    for (const { from, inputs, n } of await this.records()) {
       for (const input of inputs) {
         const chunk = { firstSeq: 1, lastSeq: 1, count: 1, n, reason: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
         const item: Command =

@@ -206,7 +206,7 @@ export class ModelTurn implements TurnRunner {
   async #finish(): Promise<void> {
     const { view, writer, work, profile, displayName } = this.#context;
     // The supervisor's last words must be in the log to be part of the result.
-    await this.#record(`said-${work.turn}-${this.#context.attempt}`, null);
+    await this.#record(`own-text-${work.turn}-${this.#context.attempt}`, null);
     const lane = `${work.turn}/result`;
     // Withheld text is for the model; if the model adds nothing, it is still the answer.
     const text = view.answerText() || view.withheldText();
