@@ -249,3 +249,15 @@ test('the supervisor may end the call of an agent that is gone, and what that ag
   story.says(agent('call-1-1'), { kind: 'ended', call: 'call-1-2', state: 'TASK_STATE_COMPLETED' });
   assert.equal(story.aggregate?.calls['call-1-2']?.state, undefined);
 });
+
+test('a status of a called agent passes only where its call was recorded with statusPasses', () => {
+  const message: Message = { messageId: 'p', role: 'ROLE_AGENT', parts: [{ text: 'half of it' }] };
+  const progress = { kind: 'status', state: 'TASK_STATE_WORKING', message } as const;
+  const own = started().says(agent(), progress);
+  assert.deepEqual([own.events(), own.dropped], [['task'], ['not root']]);
+  const passing = new Scenario()
+    .message('hello')
+    .says(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd', statusPasses: true })
+    .says(agent(), progress);
+  assert.deepEqual([passing.events(), passing.dropped], [['task', 'working'], []]);
+});
