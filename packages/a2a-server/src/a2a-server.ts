@@ -1,6 +1,6 @@
 import type { Dialect, DialectName, JsonObject } from '@hopline/a2a';
 import type { AgentExtension } from '@hopline/agent-card';
-import type { Owner, Profile, Role } from '@hopline/events';
+import type { Owner, ProfileName, Role } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import type { Hop, HopMetrics, Logger } from '@hopline/telemetry';
 import type { Authenticate, RequestHeaders } from './authenticate.ts';
@@ -14,7 +14,7 @@ import type { TaskIndex } from './task-index.ts';
 export type A2AServer = {
   log: Log;
   role: Role;
-  profile: Profile;
+  profile: ProfileName;
   limits: Limits;
   logger: Logger;
   metrics: HopMetrics | undefined;

@@ -1,4 +1,4 @@
-import type { Profile, Role } from '@hopline/events';
+import type { ProfileName, Role } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { A2AServer } from './a2a-server.ts';
@@ -15,7 +15,7 @@ export type A2AServerOptions = {
    * agent that clients call directly.
    */
   role: Role;
-  profile: Profile;
+  profile: ProfileName;
   logger: Logger;
   metrics?: HopMetrics;
   /** Overrides of LIMITS. */

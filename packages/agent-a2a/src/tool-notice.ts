@@ -1,14 +1,8 @@
 import type { Metadata } from '@hopline/a2a';
+import { artifactKind } from '@hopline/profiles';
 
 /** A tool call of the agent begins or ends, as the agent tells it. `callId` is there when the agent names the call. */
 export type ToolNotice = { phase: 'start' | 'end'; tool: string; callId?: string; failed: boolean };
-
-/** Artifact names of a CAIPE supervisor, or of another Hopline (C-1: both names of the end). */
-const ARTIFACT_PHASES: Readonly<Record<string, ToolNotice['phase']>> = {
-  tool_notification_start: 'start',
-  tool_notification_end: 'end',
-  tool_notification_complete: 'end',
-};
 
 /**
  * The whole of a status text, not its beginning: an answer may hold, or be, `✅` or `✅ done` (S2-10). `Agent: ` may stand before, `**` around the name (S2-3).
@@ -39,8 +33,9 @@ export function noticeOfText(text: string, isOpen: (tool: string) => boolean): T
 
 /** An artifact that is a notice: by its name, and the tool by metadata or description. */
 export function noticeOfArtifact(artifact: { name?: string; description?: string; metadata?: Metadata }): ToolNotice | undefined {
-  const phase = ARTIFACT_PHASES[artifact.name ?? ''];
-  if (phase === undefined) return undefined;
+  const kind = artifactKind(artifact.name);
+  if (kind !== 'call-start' && kind !== 'call-end') return undefined;
+  const phase = kind === 'call-start' ? 'start' : 'end';
   const told = noticeOfMetadata(artifact.metadata, phase);
   if (told !== undefined) return told;
   const tool = ARTIFACT_TOOL.exec(artifact.description ?? '')?.[1];

@@ -1,4 +1,5 @@
 import { type Artifact, type TaskArtifactUpdateEvent, textOf } from '@hopline/a2a';
+import { artifactKind } from '@hopline/profiles';
 
 /** Where the text of the answer goes. What is shown cannot be taken back. */
 export type AnswerSink = {
@@ -17,8 +18,8 @@ type Segment = {
   closed: boolean;
 };
 
-/** Artifacts of a supervisor that hold the whole answer of a turn once more (S0-20, C-25). */
-const WHOLE = new Set<string | undefined>(['partial_result', 'final_result']);
+/** Holds the whole answer of a turn once more (S0-20, C-25). */
+const isResult = ({ name }: Artifact) => artifactKind(name) === 'result';
 
 /**
  * Shows the answer of a task as it comes: the texts of its artifacts in order of opening (C-28), each once. Agents that speak at the same time are shown one after the other; a text that is replaced
@@ -47,7 +48,7 @@ export class Answer {
 
   update({ artifact, append = false, lastChunk = false }: TaskArtifactUpdateEvent): void {
     const text = textOf(artifact.parts);
-    if (!WHOLE.has(artifact.name)) {
+    if (!isResult(artifact)) {
       this.#put(artifact.artifactId, text, append, lastChunk);
       this.#pump();
       return;
@@ -60,7 +61,7 @@ export class Answer {
   /** The task as it is, in the middle of a stream or instead of one. */
   snapshot(artifacts: readonly Artifact[]): void {
     for (const artifact of artifacts.filter(({ artifactId }) => !this.#done.has(artifactId))) {
-      this.update({ taskId: '', contextId: '', artifact, append: false, lastChunk: WHOLE.has(artifact.name) });
+      this.update({ taskId: '', contextId: '', artifact, append: false, lastChunk: isResult(artifact) });
     }
   }
 

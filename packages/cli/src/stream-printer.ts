@@ -10,12 +10,12 @@ import {
   textOf,
 } from '@hopline/a2a';
 import type { StreamItem } from '@hopline/client';
+import { artifactKind, CAIPE } from '@hopline/profiles';
 import { Answer } from './answer.ts';
 import type { Output } from './output.ts';
 
-/** Artifacts of a supervisor that say what it does; the rest is the answer. Of the plan the version that comes last and whole is shown. */
-const NOTICES = ['execution_plan_update', 'tool_notification_start', 'tool_notification_end', 'tool_notification_complete'];
-const UNSHOWN = 'execution_plan_streaming';
+/** Of the plan only the complete version is printed. */
+const NOT_PRINTED = CAIPE.plan.streaming.name;
 
 export type PrinterOptions = {
   /** The stream begins within a task: what is first in it was shown before. */
@@ -67,7 +67,7 @@ export class StreamPrinter {
   #artifact(update: TaskArtifactUpdateEvent): void {
     const { artifact } = update;
     if (isAnswer(artifact)) this.#answer.update(update);
-    else if (artifact.name !== UNSHOWN) this.#output.note(textOf(artifact.parts).trim());
+    else if (artifact.name !== NOT_PRINTED) this.#output.note(textOf(artifact.parts).trim());
     for (const part of artifact.parts) if (part.text === undefined) this.#output.note(`(${descriptionOf(part)})`);
   }
 
@@ -89,7 +89,8 @@ export class StreamPrinter {
 }
 
 function isAnswer({ name = '' }: Artifact): boolean {
-  return name !== UNSHOWN && !NOTICES.includes(name);
+  const kind = artifactKind(name);
+  return kind === undefined || kind === 'answer' || kind === 'result';
 }
 
 function descriptionOf({ filename, mediaType, url }: Part): string {

@@ -1,11 +1,5 @@
 import { type Artifact, type Message, type Part, textOf } from '@hopline/a2a';
-
-/** Artifacts that repeat the whole answer (S0-20, C-25). */
-const WHOLE: ReadonlySet<string | undefined> = new Set(['partial_result', 'final_result']);
-/** The streamed answer, one artifact per segment; the segments join without separators (C-28). */
-const STREAMED = 'streaming_result';
-/** Artifacts that are not part of the answer: tool notices, the plan, progress (S2-34). */
-const BESIDE = /^(tool_notification|execution_plan|progress$)/;
+import { artifactKind } from '@hopline/profiles';
 
 /** What a client has received at the end of a turn. */
 export type TurnOutput = {
@@ -25,9 +19,13 @@ export function answerOf({ artifacts, message }: TurnOutput): Part[] {
 }
 
 function answerTexts(artifacts: readonly Artifact[]): string[] {
-  const whole = artifacts.findLast(({ name, parts }) => WHOLE.has(name) && textOf(parts) !== '');
-  if (whole !== undefined) return [textOf(whole.parts)];
-  const streamed = artifacts.filter(({ name }) => name === STREAMED).map(({ parts }) => textOf(parts));
-  const others = artifacts.filter(({ name }) => name !== STREAMED && !BESIDE.test(name ?? '')).map(({ parts }) => textOf(parts));
+  const texts = artifacts.map(({ name, parts }) => ({ kind: artifactKind(name), text: textOf(parts) }));
+  // The whole answer once more (S0-20, C-25).
+  const result = texts.findLast(({ kind, text }) => kind === 'result' && text !== '');
+  if (result !== undefined) return [result.text];
+  // One artifact per segment; segments join without separators (C-28).
+  const streamed = texts.filter(({ kind }) => kind === 'answer').map(({ text }) => text);
+  // Plans, notices and progress are not part of the answer (S2-34).
+  const others = texts.filter(({ kind }) => kind === undefined).map(({ text }) => text);
   return [streamed.join(''), ...others].filter(text => text !== '');
 }

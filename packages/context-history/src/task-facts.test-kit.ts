@@ -1,5 +1,5 @@
 import type { Message } from '@hopline/a2a';
-import type { AgentInput, Owner, Producer, Profile, Role } from '@hopline/events';
+import type { AgentInput, Owner, Producer, ProfileName, Role } from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
 import { type Command, decide, evolve, ROOT_AGENT, SUPERVISOR } from '@hopline/task';
@@ -8,7 +8,7 @@ export type TaskOptions = {
   text: string;
   contextId?: string;
   role?: Role;
-  profile?: Profile;
+  profile?: ProfileName;
   owner?: Owner;
   earlierTasks?: string[];
 };

@@ -9,7 +9,7 @@ import type {
   TaskStatusUpdateEvent,
   TerminalState,
 } from '@hopline/a2a';
-import type { InputSource, LaneArtifact, Owner, Profile } from './inputs.ts';
+import type { InputSource, LaneArtifact, Owner, ProfileName } from './inputs.ts';
 import type { Role } from './subjects.ts';
 
 /**
@@ -59,7 +59,7 @@ export type TaskCreated = Visible & {
   kind: 'task.created';
   event: { task: Task };
   role: Role;
-  profile: Profile;
+  profile: ProfileName;
   /** Request-level metadata, as in the input. */
   request?: Metadata;
   owner?: Owner;
@@ -109,7 +109,13 @@ export type ArtifactUpdated = Visible & {
   source?: InputSource;
 };
 
-export type CallStarted = FactBase & { kind: 'call.started'; call: string; agent: string };
+export type CallStarted = FactBase & {
+  kind: 'call.started';
+  call: string;
+  agent: string;
+  /** As of the input. */
+  statusPasses?: true;
+};
 
 export type CallEnded = FactBase & {
   kind: 'call.ended';
@@ -165,7 +171,7 @@ export type LaneState = {
   splitOffset?: number;
 };
 
-export type CallState = { agent: string; state?: TerminalState | InterruptedState };
+export type CallState = { agent: string; state?: TerminalState | InterruptedState; statusPasses?: true };
 
 /**
  * A request for input or credentials: its number among the requests of its kind in the task, 1-based, and since when the task
@@ -188,7 +194,7 @@ export type TaskAggregate = {
   /** `at` of the newest fact. */
   at: number;
   role: Role;
-  profile: Profile;
+  profile: ProfileName;
   owner?: Owner;
   /** `task.created` names earlier tasks of the context. */
   hasHistory?: true;

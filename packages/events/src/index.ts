@@ -39,7 +39,7 @@ export type {
   OpenInput,
   Owner,
   Producer,
-  Profile,
+  ProfileName,
   RelayInput,
   RelayRecord,
   StatusInput,
@@ -47,7 +47,8 @@ export type {
   TextInput,
   TimeoutInput,
 } from './inputs.ts';
-export { isSameOwner, ordinalsOf, PROFILES } from './inputs.ts';
+export { isSameOwner, ordinalsOf } from './inputs.ts';
+export type { AgentPresentation, ArtifactKind, NoticeTemplates } from './presentation.ts';
 export type { Role, TraceCarrier } from './subjects.ts';
 export {
   fnv1a32,

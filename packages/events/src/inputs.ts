@@ -7,12 +7,10 @@ import type { Role } from './subjects.ts';
  */
 
 /**
- * How the supervisor shows the work of its agents. `transparent`: the agents' own events pass; Hopline adds ids, coalescing and
- * hops only. `aion`: they pass too, but streamed text is the transitory artifact `aion:stream-delta`, and the final message is
- * what stays.
+ * Name of a profile (packages/profiles): 1 to 32 of a-z, 0-9 and -. Only the supervisor looks its value up; records keep what
+ * follows from it.
  */
-export const PROFILES = ['caipe', 'transparent', 'aion'] as const;
-export type Profile = (typeof PROFILES)[number];
+export type ProfileName = string;
 
 /**
  * The owner of a task: tenant and subject that authentication found in the request that created it. Both are absent where
@@ -33,7 +31,7 @@ export type MessageInput = {
   /** The role that works on the task. Only read when the task is created. */
   role: Role;
   /** Only read when the task is created. */
-  profile: Profile;
+  profile: ProfileName;
   /** Request-level metadata, unchanged but for the reserved keys, which are removed. */
   metadata?: Metadata;
   /** Only read when the task is created. Absent where authentication is off. */
@@ -71,6 +69,11 @@ export type LaneArtifact = {
   id?: string;
   /** The artifact leaves the task when the task ends: followers of the stream see it, later reads of the task do not. */
   transitory?: true;
+  /**
+   * The first chunk never closes the artifact: clients know a stream by a first chunk that is not its last (S0-17). An answer of one chunk is
+   * closed by an empty one (C-2).
+   */
+  separateClose?: true;
   name?: string;
   description?: string;
   metadata?: Metadata;
@@ -136,7 +139,13 @@ export type StatusInput = {
 };
 
 /** The supervisor delegates a part of the task to an agent. Stored before the work is queued. */
-export type CallInput = { kind: 'call'; call: string; agent: string };
+export type CallInput = {
+  kind: 'call';
+  call: string;
+  agent: string;
+  /** Statuses of the agent that have a message become statuses of the task. */
+  statusPasses?: true;
+};
 
 /** A call has ended or waits for input. From the producer of that call, or from the root producer when it abandons the agent. */
 export type EndedInput = {

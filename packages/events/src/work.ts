@@ -1,5 +1,6 @@
 import type { Message, Metadata } from '@hopline/a2a';
-import type { LaneArtifact, Owner, Profile } from './inputs.ts';
+import type { Owner, ProfileName } from './inputs.ts';
+import type { AgentPresentation } from './presentation.ts';
 
 /** An item of work for one worker, as stored on `a2a.work.<role>.<taskId>`. PROTOCOL.md section 6. */
 export type Work = {
@@ -8,7 +9,7 @@ export type Work = {
   contextId: string;
   /** The turn this work belongs to. A worker that finds the task ended or at a later turn drops the item. */
   turn: number;
-  profile: Profile;
+  profile: ProfileName;
   /** Set when a supervisor delegates. Absent when the task was addressed to this role directly. */
   call?: WorkCall;
   message: Message;
@@ -21,11 +22,8 @@ export type Work = {
 export type WorkCall = {
   /** Call id: producer id of the agent's inputs, and the key that pairs the start of a call with its end. */
   id: string;
-  /**
-   * The artifact of the agent's answer text. Absent where the agent's own artifacts pass (profile
-   * `transparent`).
-   */
-  answer?: LaneArtifact;
+  /** How the agent's work is presented to clients. */
+  presentation: AgentPresentation;
   /** `resume` of the interrupted call that this one continues. */
   resume?: unknown;
 };

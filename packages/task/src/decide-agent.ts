@@ -105,23 +105,24 @@ function status(aggregate: TaskAggregate, from: Producer, input: StatusInput, at
 }
 
 /**
- * The statuses a called agent may set on the task. In every profile: that it needs credentials, and that it continues; the
- * credentials may arrive out of band, so its call does not end ([A2A 1.0] 7.6.1). In profiles where the agents' own messages
- * pass: its progress.
+ * The statuses a called agent may set on the task: that it needs credentials, and that it continues; the credentials may arrive
+ * out of band, so its call does not end ([A2A 1.0] 7.6.1). Its progress becomes a status only where the call was recorded with
+ * `statusPasses`.
  */
 function passesThrough(aggregate: TaskAggregate, from: Producer, { state, message }: StatusInput): boolean {
   const call = aggregate.calls[from.id];
   if (call === undefined || call.state !== undefined) return false;
   if (state === 'TASK_STATE_AUTH_REQUIRED') return message !== undefined;
   if (state !== 'TASK_STATE_WORKING') return false;
-  return aggregate.state === 'TASK_STATE_AUTH_REQUIRED' || (aggregate.profile !== 'caipe' && message !== undefined);
+  return aggregate.state === 'TASK_STATE_AUTH_REQUIRED' || (call.statusPasses === true && message !== undefined);
 }
 
 function call(aggregate: TaskAggregate, from: Producer, input: CallInput, at: number): Decision {
   if (from.id !== rootProducer(aggregate)) return reject('not root');
   if (aggregate.calls[input.call] !== undefined) return reject('duplicate call');
   if (Object.keys(aggregate.calls).length >= CALLS_MAX) return failTask(aggregate, `more than ${CALLS_MAX} agent calls`, at);
-  return { facts: [{ kind: 'call.started', at, call: input.call, agent: input.agent }] };
+  const { call, agent, statusPasses } = input;
+  return { facts: [{ kind: 'call.started', at, call, agent, ...(statusPasses && { statusPasses }) }] };
 }
 
 function ended(aggregate: TaskAggregate, from: Producer, input: EndedInput, at: number): Decision {

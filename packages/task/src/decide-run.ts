@@ -12,9 +12,7 @@ export function decideRun(aggregate: TaskAggregate | undefined, run: TextRun, at
   const rejected = refusal(lane, run.from);
   if (lane === undefined || rejected !== undefined) return reject(rejected ?? 'unknown lane');
   const append = lane.phase === 'open';
-  // Clients of CAIPE take an artifact for a stream if its first chunk is not its last (S0-17): an answer of one chunk is closed
-  // by an empty one.
-  const closesSeparately = run.last && !append && aggregate.profile === 'caipe';
+  const closesSeparately = run.last && !append && lane.artifact?.separateClose === true;
   const update = { parts: [{ text: run.text }], append, lastChunk: run.last && !closesSeparately };
   const facts = new Facts(aggregate);
   facts.add({ ...artifactFact(aggregate, run.lane, lane, update, at), chunk: run.chunk });

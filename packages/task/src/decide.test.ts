@@ -36,9 +36,12 @@ test('every chunk has name and description [S0-8]', () => {
   }
 });
 
+/** A lane whose first chunk stays open, as in profile caipe. */
+const separate = { name: 'answer', separateClose: true as const };
+
 test('a streamed artifact closes exactly once and rejects later text [S4-19 C-2]', () => {
   const story = started()
-    .open(agent(), 'a')
+    .open(agent(), 'a', separate)
     .text(agent(), 'a', 'x', true)
     .text(agent(), 'a', 'late')
     .input(agent(), { kind: 'close', lane: 'a' });
@@ -48,14 +51,12 @@ test('a streamed artifact closes exactly once and rejects later text [S4-19 C-2]
   assert.deepEqual(flushed.events(), ['task', '=x', '+.']);
 });
 
-test('an answer of one chunk is closed by a second event in caipe, and is one event where agent artifacts pass [S0-17]', () => {
-  const caipe = started().open(agent(), 'a').text(agent(), 'a', 'whole', true);
-  assert.deepEqual(caipe.events(), ['task', '=whole', '+.']);
-  const own = new Scenario()
-    .message('hello', 'm1', 'supervisor', 'transparent')
-    .open(supervisor(), 'a')
-    .text(supervisor(), 'a', 'whole', true);
-  assert.deepEqual(own.events(), ['task', '=whole.']);
+test('a lane with separateClose opens with a chunk that is not its last; without it an answer of one chunk is one event [S0-17]', () => {
+  const story = started().open(agent(), 'a', separate).text(agent(), 'a', 'whole', true);
+  assert.deepEqual(story.events(), ['task', '=whole', '+.']);
+  const [artifact] = story.view?.task.artifacts ?? [];
+  assert.deepEqual(Object.keys(artifact ?? {}).sort(), ['artifactId', 'name', 'parts'], 'the client does not see the rule');
+  assert.deepEqual(started().open(agent(), 'a').text(agent(), 'a', 'whole', true).events(), ['task', '=whole.']);
 });
 
 test('the first chunk of a new attempt replaces the text of the dead one [C-5]', () => {
@@ -247,4 +248,16 @@ test('the supervisor may end the call of a lost agent, and later inputs of that 
   story.input(supervisor(), { kind: 'call', call: 'call-1-2', agent: 'files' });
   story.input(agent('call-1-1'), { kind: 'ended', call: 'call-1-2', state: 'TASK_STATE_COMPLETED' });
   assert.equal(story.aggregate?.calls['call-1-2']?.state, undefined);
+});
+
+test('a status of a called agent passes only where its call was recorded with statusPasses', () => {
+  const message: Message = { messageId: 'p', role: 'ROLE_AGENT', parts: [{ text: 'half of it' }] };
+  const progress = { kind: 'status', state: 'TASK_STATE_WORKING', message } as const;
+  const own = started().input(agent(), progress);
+  assert.deepEqual([own.events(), own.dropped], [['task'], ['not root']]);
+  const passing = new Scenario()
+    .message('hello')
+    .input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd', statusPasses: true })
+    .input(agent(), progress);
+  assert.deepEqual([passing.events(), passing.dropped], [['task', 'working'], []]);
 });

@@ -43,7 +43,7 @@ export function artifactFact(
     Pick<ArtifactUpdated['event']['artifactUpdate']['artifact'], 'parts'>,
   at: number,
 ): ArtifactUpdated {
-  const { id = artifactIdOf(aggregate.taskId, lane), transitory, ...shown } = state.artifact ?? {};
+  const { id = artifactIdOf(aggregate.taskId, lane), transitory, separateClose: _separateClose, ...shown } = state.artifact ?? {};
   return {
     kind: 'artifact.updated',
     at,

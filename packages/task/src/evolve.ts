@@ -1,5 +1,7 @@
 import type {
   ArtifactUpdated,
+  CallStarted,
+  CallState,
   Fact,
   LaneOpened,
   LaneState,
@@ -24,7 +26,7 @@ export function evolve(aggregate: TaskAggregate | undefined, fact: Fact): TaskAg
     case 'artifact.updated':
       return { ...base, generation: fact.generation, lanes: withChunk(aggregate.lanes, fact) };
     case 'call.started':
-      return { ...base, calls: { ...aggregate.calls, [fact.call]: { agent: fact.agent } } };
+      return { ...base, calls: { ...aggregate.calls, [fact.call]: startedCall(fact) } };
     case 'call.ended':
       return { ...base, calls: { ...aggregate.calls, [fact.call]: { agent: fact.agent, state: fact.state } } };
     case 'step.recorded':
@@ -51,6 +53,10 @@ function created(fact: TaskCreated): TaskAggregate {
     producers: {},
     foldedSeq: 0,
   };
+}
+
+function startedCall({ agent, statusPasses }: CallStarted): CallState {
+  return { agent, ...(statusPasses && { statusPasses }) };
 }
 
 function statusChanged(aggregate: TaskAggregate, { event, generation, at, waitingSince = at }: StatusChanged): TaskAggregate {

@@ -1,5 +1,5 @@
 import type { Message } from '@hopline/a2a';
-import type { AgentInput, Fact, LaneArtifact, Producer, Profile, Role, TaskAggregate } from '@hopline/events';
+import type { AgentInput, Fact, LaneArtifact, Producer, ProfileName, Role, TaskAggregate } from '@hopline/events';
 import type { Command, RejectionReason } from './commands.ts';
 import { decide } from './decide.ts';
 import { evolve } from './evolve.ts';
@@ -25,7 +25,7 @@ export class Scenario {
     return this;
   }
 
-  message(text: string, messageId = 'm1', role: Role = 'supervisor', profile: Profile = 'caipe'): this {
+  message(text: string, messageId = 'm1', role: Role = 'supervisor', profile: ProfileName = 'caipe'): this {
     const message: Message = { messageId, role: 'ROLE_USER', parts: [{ text }] };
     return this.when({ kind: 'client', taskId: 't1', input: { kind: 'message', message, contextId: 'c1', role, profile } });
   }

@@ -1,14 +1,21 @@
 import { LIMITS } from '@hopline/a2a-server';
 import { ENDPOINT_SETTINGS, withEndpointChecked } from '@hopline/endpoint';
-import { PROFILES } from '@hopline/events';
 import { type Config, defineServiceConfig, type Setting } from '@hopline/lifecycle';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
+import { PROFILE_SETTINGS } from '@hopline/profiles';
 import { WEBHOOK_SETTINGS } from '@hopline/webhook-guard';
 import { CARD_SETTINGS, withCardChecked } from './card-settings.ts';
 
 /** Settings that only ingress has. */
 const INGRESS_SETTINGS = {
-  HOPLINE_PROFILE: { type: 'enum', values: PROFILES, default: 'caipe', doc: 'How events of agents are presented to clients.' },
+  HOPLINE_PROFILE: {
+    type: 'string',
+    default: 'caipe',
+    min: 1,
+    max: 32,
+    doc: 'How events of agents are presented to clients: `caipe`, `transparent`, `aion`, or the profile of HOPLINE_PROFILE_MODULE.',
+  },
+  ...PROFILE_SETTINGS,
   HOPLINE_PUBLIC_URL: {
     type: 'url',
     optional: true,

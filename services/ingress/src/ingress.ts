@@ -2,7 +2,7 @@ import { Cors, registerA2A, serverOptions } from '@hopline/a2a-http';
 import { createA2AServer, LIMITS, type Limits } from '@hopline/a2a-server';
 import type { AgentInterface } from '@hopline/agent-card';
 import type { Authenticator, CorsRules, EndpointTls } from '@hopline/endpoint';
-import type { Profile } from '@hopline/events';
+import type { ProfileName } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import { LiveAgents, type Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
@@ -12,7 +12,7 @@ import { type IngressCardOptions, ingressCard } from './ingress-card.ts';
 
 export type IngressDeps = {
   log: Log;
-  profile: Profile;
+  profile: ProfileName;
   card: IngressCardOptions;
   /**
    * Tenants that requests may name. On the card only while authentication is off; otherwise credentials determine the tenant,

@@ -1,6 +1,7 @@
 import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/endpoint';
 import { runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
+import { loadProfiles, ProfileError } from '@hopline/profiles';
 import { webhookRules } from '@hopline/webhook-guard';
 import { cardFromSettings, listOf } from './card-settings.ts';
 import { ingressConfig } from './config.ts';
@@ -14,6 +15,9 @@ await runService({
   config: ingressConfig,
   probes: 'mounted',
   start: async ({ settings, instance, log: logger, telemetry, probes }) => {
+    const { HOPLINE_PROFILE: profile, HOPLINE_PROFILE_MODULE: profileModule } = settings;
+    const profiles = await loadProfiles(profileModule);
+    if (!profiles.has(profile)) throw new ProfileError(`HOPLINE_PROFILE must be one of ${[...profiles.keys()].join(', ')}`);
     const auth = await authFromSettings(settings, { logger });
     const tls = await tlsFromSettings(settings, { logger });
     const card = await cardFromSettings(settings, VERSION);
@@ -21,7 +25,7 @@ await runService({
     const { HOPLINE_GRPC_PORT: port, HOPLINE_GRPC_PUBLIC_URL: publicUrl } = settings;
     const ingress = await createIngress({
       log,
-      profile: settings.HOPLINE_PROFILE,
+      profile,
       card,
       tenants: listOf(settings.HOPLINE_TENANTS ?? ''),
       publicUrl: settings.HOPLINE_PUBLIC_URL,

@@ -41,7 +41,7 @@ test('a module that is none, or exports none, is told in one sentence', async t 
   await refuses('imports.ts', /^imports\.ts cannot be loaded$/);
   await refuses('other.ts', /^other\.ts exports no default; it has a, b$/);
   await refuses('other.ts', /^other\.ts: export a is no agent: the definition is a number$/, 'a');
-  await refuses('wrong.ts', /^wrong\.ts: export default is no agent: run is undefined; write async \*run/);
+  await refuses('wrong.ts', /^wrong\.ts: export default is no agent: run is undefined; it must be a generator: async \*run/);
 });
 
 test('a package is imported as the module would import it', async t => {

@@ -10,7 +10,8 @@ export type ClusterOptions = {
   supervisors?: number;
   /** None by default: most tests have no webhooks. */
   notifiers?: number;
-  profile?: 'caipe' | 'transparent' | 'aion';
+  /** `caipe` by default. */
+  profile?: string;
   /** Ingress speaks gRPC as well; the card tells where. */
   grpc?: boolean;
   /** Entries of an agents file. */

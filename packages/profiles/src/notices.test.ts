@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { codePoints } from '@hopline/a2a';
 import { titleCase } from '@hopline/events';
-import { toolNotice } from './tool-notice.ts';
+import { callNotice, TOOL_NOTICES } from './notices.ts';
+
+function toolNotice(lane: string, agent: string, tool: string, callId: string, phase: 'start' | 'end' | 'failed') {
+  return callNotice(TOOL_NOTICES, phase, { lane, agent, tool, callId });
+}
 
 test('a tool call as the client sees it [S2-1 S2-4 S2-5 S2-6 S2-37]', () => {
   assert.deepEqual(toolNotice('l/start', 'argocd', 'version_service__version', 'c1', 'start'), {

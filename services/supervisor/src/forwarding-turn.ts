@@ -1,11 +1,10 @@
+import { agentPresentation } from '@hopline/profiles';
 import { NoAgentFits } from './planner.ts';
 import type { TurnContext, TurnRunner } from './turn-runner.ts';
+import { continuingCallId } from './turn-view.ts';
 
-/**
- * Profiles `transparent` and `aion`: Hopline in front of somebody's existing agent. One agent takes the message; its artifacts, states and messages pass
- * as they are, and only ids, coalescing and hops are ours.
- */
-export class TransparentTurn implements TurnRunner {
+/** One agent takes the message; its artifacts, states and messages pass. Only ids, coalescing and hops are Hopline's. */
+export class ForwardingTurn implements TurnRunner {
   readonly #context: TurnContext;
   #begun = false;
   #ended = false;
@@ -26,8 +25,8 @@ export class TransparentTurn implements TurnRunner {
     const { state, message, direct, history, reason, retryable } = ended;
     const why = reason === undefined ? undefined : { reason, retryable: retryable === true };
     const metadata = (ended.metadata ?? why) && { metadata: { ...ended.metadata, ...why } };
-    const said = { ...(message && { message }), ...(direct && { direct }), ...(history && { history }) };
-    writer.add({ kind: 'status', state, ...said, ...metadata });
+    const content = { ...(message && { message }), ...(direct && { direct }), ...(history && { history }) };
+    writer.add({ kind: 'status', state, ...content, ...metadata });
   }
 
   async #begin(): Promise<void> {
@@ -37,7 +36,7 @@ export class TransparentTurn implements TurnRunner {
       if (view.ended(known) === undefined) await this.#call(known, view.agentOf(known));
       return;
     }
-    const id = `call-${work.turn}-1`;
+    const id = continuingCallId(work.turn, 0);
     const [waiting] = view.waiting;
     if (waiting !== undefined) {
       await this.#call(id, waiting.agent, waiting.resume);
@@ -61,9 +60,11 @@ export class TransparentTurn implements TurnRunner {
   }
 
   async #call(id: string, agent: string, resume?: unknown): Promise<void> {
-    const { writer, delegate, view } = this.#context;
-    if (!view.calls.includes(id)) writer.add({ kind: 'call', call: id, agent });
+    const { writer, delegate, view, profile } = this.#context;
+    const presentation = agentPresentation(profile);
+    const statusPasses = presentation.progress === 'status' && { statusPasses: true as const };
+    if (!view.calls.includes(id)) writer.add({ kind: 'call', call: id, agent, ...statusPasses });
     await writer.flush();
-    await delegate({ id, agent, ...(resume !== undefined && { resume }) });
+    await delegate({ id, agent, presentation, ...(resume !== undefined && { resume }) });
   }
 }

@@ -1,79 +1,79 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Answer, type ArtifactText } from './answer.ts';
-import type { Saying } from './said-text.ts';
+import { AnswerDeduplicator, type ArtifactText } from './answer-deduplicator.ts';
+import type { TextChange } from './streamed-text.ts';
 
 /** The answer as the client folds it. */
 class Shown {
-  readonly answer = new Answer();
+  readonly answer = new AnswerDeduplicator();
   text = '';
 
-  #show(saying: Saying | undefined): this {
-    if (saying) this.text = saying.replace ? saying.text : this.text + saying.text;
+  #show(change: TextChange | undefined): this {
+    if (change) this.text = change.replace ? change.text : this.text + change.text;
     return this;
   }
 
   token = (text: string) => this.#show(this.answer.token(text));
   snapshot = (text: string) => this.#show(this.answer.snapshot(text));
   chunk = (id: string, text: string, more: Partial<ArtifactText> = {}) =>
-    this.#show(this.answer.artifact({ id, name: undefined, text, append: true, last: false, ...more }));
+    this.#show(this.answer.artifact({ id, isResult: false, text, append: true, last: false, ...more }));
   first = (id: string, text: string, more: Partial<ArtifactText> = {}) => this.chunk(id, text, { append: false, ...more });
   whole = (id: string, text: string, more: Partial<ArtifactText> = {}) =>
     this.chunk(id, text, { append: false, last: true, ...more });
   ending(text: string): boolean {
-    const { covered, saying } = this.answer.ending(text);
-    this.#show(saying);
+    const { covered, change } = this.answer.ending(text);
+    this.#show(change);
     return covered;
   }
 }
 
-const said = (...tokens: string[]) => {
+const streamed = (...tokens: string[]) => {
   const shown = new Shown();
   for (const token of tokens) shown.token(token);
   return shown;
 };
 
-test('the whole text once more, in an artifact: said once [S2-2]', () => {
-  assert.equal(said('Hel', 'lo').whole('a', 'Hello').text, 'Hello');
-  assert.equal(said('Hel', 'lo').first('a', 'Hel').chunk('a', 'lo').chunk('a', '', { last: true }).text, 'Hello');
-  assert.equal(said('Hel', 'lo').first('a', 'Hello', { last: false }).text, 'Hello');
+test('the whole text once more, in an artifact: shown once [S2-2]', () => {
+  assert.equal(streamed('Hel', 'lo').whole('a', 'Hello').text, 'Hello');
+  assert.equal(streamed('Hel', 'lo').first('a', 'Hel').chunk('a', 'lo').chunk('a', '', { last: true }).text, 'Hello');
+  assert.equal(streamed('Hel', 'lo').first('a', 'Hello', { last: false }).text, 'Hello');
 });
 
-test('the whole text once more, in the message of the end: said once [S2-2]', () => {
-  const shown = said('Hel', 'lo');
+test('the whole text once more, in the message of the end: shown once [S2-2]', () => {
+  const shown = streamed('Hel', 'lo');
   assert.equal(shown.ending('Hello'), true);
   assert.equal(shown.text, 'Hello');
 });
 
-test('tokens and chunks of one text side by side: said once [S2-2]', () => {
+test('tokens and chunks of one text side by side: shown once [S2-2]', () => {
   const shown = new Shown();
   shown.token('Hel').first('a', 'Hel').token('lo').chunk('a', 'lo').token('!').chunk('a', '!', { last: true });
   assert.equal(shown.text, 'Hello!');
 });
 
-test('a partial_result or final_result is the whole answer, said before [S0-20 C-25]', () => {
+test('a partial_result or final_result is the whole answer, shown before [S0-20 C-25]', () => {
   const shown = new Shown();
   shown.first('one', 'a').first('two', 'x').chunk('one', 'b').chunk('two', 'y');
   assert.equal(shown.text, 'axby');
-  shown.whole('r', 'abxy', { name: 'partial_result' });
+  shown.whole('r', 'abxy', { isResult: true });
   assert.equal(shown.text, 'abxy');
 });
 
 test('an artifact that goes on from the tokens adds its rest', () => {
-  assert.equal(said('Hel').whole('a', 'Hello').text, 'Hello');
-  assert.equal(said('Hel').first('a', 'He').chunk('a', 'llo').chunk('a', '!').text, 'Hello!');
+  assert.equal(streamed('Hel').whole('a', 'Hello').text, 'Hello');
+  assert.equal(streamed('Hel').first('a', 'He').chunk('a', 'llo').chunk('a', '!').text, 'Hello!');
 });
 
 test('an artifact with another text: no shorter, it is the final form; shorter, it is more text', () => {
-  assert.equal(said('Looking it up').whole('a', 'The answer is 42.').text, 'The answer is 42.');
-  assert.equal(said('A long answer, streamed.').whole('a', 'sources').text, 'A long answer, streamed.sources');
-  assert.equal(said('Hi').first('a', 'Ho').chunk('a', 'use').text, 'HiHouse');
-  assert.equal(said('Hello').first('a', 'Hel').chunk('a', 'met').text, 'HelloHelmet');
+  assert.equal(streamed('Looking it up').whole('a', 'The answer is 42.').text, 'The answer is 42.');
+  assert.equal(streamed('A long answer, streamed.').whole('a', 'sources').text, 'A long answer, streamed.sources');
+  assert.equal(streamed('Hi').first('a', 'Ho').chunk('a', 'use').text, 'HiHouse');
+  assert.equal(streamed('Hello').first('a', 'Hel').chunk('a', 'met').text, 'HelloHelmet');
 });
 
 test('an artifact that is only the beginning of the tokens is a text of its own', () => {
-  assert.equal(said('Hello').first('a', 'Hel').chunk('a', '', { last: true }).text, 'HelloHel');
+  assert.equal(streamed('Hello').first('a', 'Hel').chunk('a', '', { last: true }).text, 'HelloHel');
 });
 
 test('several artifacts are several texts, and none replaces another', () => {
@@ -96,23 +96,23 @@ test('the message of the end: the only answer, a longer form of tokens, or a wor
   const alone = new Shown();
   assert.equal(alone.ending('42'), true);
   assert.equal(alone.text, '42');
-  const progress = said('Looking…');
+  const progress = streamed('Looking…');
   assert.equal(progress.ending('The answer is 42.'), true);
   assert.equal(progress.text, 'The answer is 42.');
-  const farewell = said('The answer is 42.');
+  const farewell = streamed('The answer is 42.');
   assert.equal(farewell.ending('Done.'), false);
   assert.equal(farewell.text, 'The answer is 42.');
   const result = new Shown().whole('a', '42');
   assert.equal(result.ending('I have computed the answer for you.'), false);
   assert.equal(result.text, '42', 'an artifact is never replaced by a message');
-  const repeated = said('Thinking. ', '42');
+  const repeated = streamed('Thinking. ', '42');
   assert.equal(repeated.ending('42'), true);
   assert.equal(repeated.text, 'Thinking. 42');
 });
 
-test('a snapshot replaces whatever was said in whatever way', () => {
-  assert.equal(said('a').first('x', 'b').snapshot('c').text, 'c');
-  assert.equal(said('a').first('x', 'b').snapshot('c').whole('x', 'b').text, 'cb');
+test('a snapshot replaces all text, from tokens and artifacts', () => {
+  assert.equal(streamed('a').first('x', 'b').snapshot('c').text, 'c');
+  assert.equal(streamed('a').first('x', 'b').snapshot('c').whole('x', 'b').text, 'cb');
 });
 
 test('one artifact is folded as its own reader would fold it, however it is cut', () => {
@@ -126,7 +126,7 @@ test('one artifact is folded as its own reader would fold it, however it is cut'
   );
 });
 
-test('tokens that an artifact repeats in other pieces are said once, however both are cut and mixed [S2-2]', () => {
+test('tokens that an artifact repeats in other chunks are shown once, however both are split and mixed [S2-2]', () => {
   const cuts = fc.array(fc.nat({ max: 5 }), { maxLength: 20 });
   fc.assert(
     fc.property(
