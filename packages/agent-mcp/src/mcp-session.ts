@@ -1,9 +1,9 @@
+import { boundedFetch, REDIRECTS_MAX } from '@hopline/outbound-http';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
-import { boundedFetch } from './bounded-fetch.ts';
 import { type McpLimits, RESPONSE_BYTES_MAX, TOOLS_MAX } from './limits.ts';
 
 export type McpServer =
@@ -15,6 +15,11 @@ export type McpServer =
 export type McpConnection = { client: Client; tools: () => readonly Tool[] };
 
 const CLIENT = { name: 'hopline', version: '0.1.0' };
+/**
+ * The SDK reads a whole JSON body, and each event of a stream, into memory. The GET stream of a session lives as long as the session and is read event by
+ * event, so it is unbounded. Fresh connections: a call on a broken one may have run its tool.
+ */
+const FETCH = { bytesMax: RESPONSE_BYTES_MAX, boundedMethods: ['POST'], redirectsMax: REDIRECTS_MAX, freshConnections: true };
 /** An alive server answers a ping within this; milliseconds. */
 const PING_MS_MAX = 5_000;
 
@@ -86,7 +91,7 @@ function transportTo(server: McpServer): Transport {
     // The SDK types `sessionId` as optional in one place and as undefined in the other; they mean the same.
     return new StreamableHTTPClientTransport(new URL(server.url), {
       ...init,
-      fetch: boundedFetch(RESPONSE_BYTES_MAX),
+      fetch: boundedFetch(FETCH),
     }) as Transport;
   }
   return new StdioClientTransport({

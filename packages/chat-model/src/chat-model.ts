@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV3 } from '@ai-sdk/provider';
+import { boundedFetch, Deadlines, type MissedDeadline } from '@hopline/outbound-http';
 import { ATTR, chatSpan, startHop } from '@hopline/telemetry';
-import { boundedFetch } from './bounded-fetch.ts';
 import type { ChatModel, ChatRequest, Step, StepEvent } from './chat.ts';
 import { type ChatModelOptions, MODEL_LIMITS, type ModelLimits, RESPONSE_BYTES_MAX, STEP_UNITS_MAX } from './limits.ts';
+import { ModelError } from './model-error.ts';
 import { promptOf, toolsOf } from './prompt.ts';
 import { modelErrorOf } from './provider-error.ts';
 import { retryDelayMs } from './retry-delay.ts';
-import { SilenceWatch } from './silence-timer.ts';
 import { StepText } from './step-text.ts';
 
 /** A model behind an OpenAI-compatible address. Nothing is asked here. */
@@ -34,7 +34,8 @@ class OpenAICompatibleModel implements ChatModel {
       ...(apiKey !== undefined && { apiKey }),
       ...(headers && { headers: { ...headers } }),
       includeUsage: true,
-      fetch: boundedFetch(RESPONSE_BYTES_MAX),
+      // The library reads an error's body, and each event of a stream, into memory.
+      fetch: boundedFetch({ bytesMax: RESPONSE_BYTES_MAX }),
     });
     this.#model = provider.chatModel(model);
   }
@@ -59,7 +60,8 @@ class OpenAICompatibleModel implements ChatModel {
   async *#try({ messages, tools, unitsMax, trace, signal }: ChatRequest, progress: Progress): AsyncGenerator<StepEvent, Step> {
     const attributes = { [ATTR.genAiOperation]: 'chat', [ATTR.genAiProvider]: 'openai', [ATTR.genAiRequestModel]: this.#name };
     const hop = startHop(chatSpan(this.#name), { kind: 'client', parent: trace, attributes });
-    const watch = new SilenceWatch(this.#limits);
+    const { firstTokenMsMax: firstEventMsMax, ...limits } = this.#limits;
+    using deadlines = new Deadlines({ ...limits, firstEventMsMax }, modelErrorOfDeadline, signal);
     const folded = new StepText(unitsMax ?? STEP_UNITS_MAX);
     try {
       const { stream } = await this.#model.doStream({
@@ -67,29 +69,34 @@ class OpenAICompatibleModel implements ChatModel {
         ...(tools.length > 0 && { tools: toolsOf(tools) }),
         ...this.#temperature,
         headers: hop.carrier(),
-        abortSignal: AbortSignal.any([signal, watch.signal]),
+        abortSignal: deadlines.signal,
       });
       for await (const part of stream) {
         // The library says this by itself, before the model has said anything.
-        if (part.type !== 'stream-start' && part.type !== 'response-metadata') watch.beat();
+        if (part.type !== 'stream-start' && part.type !== 'response-metadata') deadlines.touch();
         const event = folded.take(part);
         if (event === undefined) continue;
         progress.said = true;
         // A log that is away for longer than a model may be silent makes no silent model.
-        watch.pause();
+        deadlines.pause();
         yield event;
-        watch.resume();
+        deadlines.resume();
       }
       return folded.step();
     } catch (error) {
-      const failure = watch.failure ?? modelErrorOf(error);
+      const failure = deadlines.fault ?? modelErrorOf(error);
       if (!signal.aborted) hop.fail(failure.code);
       throw failure;
     } finally {
-      watch.stop();
       const { input, output } = folded.usage;
       hop.set({ [ATTR.genAiInputTokens]: input, [ATTR.genAiOutputTokens]: output });
       hop.end();
     }
   }
+}
+
+const CODES = { 'first-event': 'no_first_token', silence: 'silent', total: 'too_slow' } as const;
+
+function modelErrorOfDeadline({ limit }: MissedDeadline): ModelError {
+  return new ModelError(CODES[limit]);
 }

@@ -83,9 +83,14 @@ async function langGraphOptions(entry: Own<LangGraphEntry>, folder: string): Pro
   if (url !== undefined) return { ...told, url, assistant, ...(headers && { headers }) };
   const graph = await loadExport({ path, name, folder });
   const saver = checkpointer === undefined ? undefined : await loadExport({ path, name: checkpointer, folder });
-  // The graph's own class, not another copy of it: a state may keep messages with a reducer that does not convert them.
+  // The classes of the graph's own LangChain, not of another copy: a reducer may not convert messages of another class.
   const { HumanMessage } = (await importAs('@langchain/core/messages', { path, folder })) ?? {};
-  const own = { ...(saver !== undefined && { checkpointer: saver }), ...(HumanMessage !== undefined && { HumanMessage }) };
+  const { Command } = (await importAs('@langchain/langgraph', { path, folder })) ?? {};
+  const own = {
+    ...(saver !== undefined && { checkpointer: saver }),
+    ...(HumanMessage !== undefined && { HumanMessage }),
+    ...(Command !== undefined && { Command }),
+  };
   return { ...told, graph, ...own } as LangGraphOptions;
 }
 
