@@ -18,7 +18,9 @@ export function readEvent(payload: unknown): StreamResponse | undefined {
 
 export function readMessageObject(message: JsonObject): Message {
   const decoded = decode(is03(message) ? { ...message, kind: 'message' } : { message });
-  return agentMessage(decoded !== undefined && 'message' in decoded ? decoded.message : { messageId: '', role: 'ROLE_AGENT', parts: [] });
+  return agentMessage(
+    decoded !== undefined && 'message' in decoded ? decoded.message : { messageId: '', role: 'ROLE_AGENT', parts: [] },
+  );
 }
 
 /** Reads a task, which is a patch: every member is optional. */

@@ -163,7 +163,8 @@ export class GraphReader {
       if (isTerminal(event.task.status.state) || isInterrupted(event.task.status.state)) this.#explicitEnd = end;
     } else {
       const { status } = event.statusUpdate;
-      if (isTerminal(status.state) || isInterrupted(status.state)) this.#explicitEnd = taskEnding({ id: '', contextId: '', status }).end;
+      if (isTerminal(status.state) || isInterrupted(status.state))
+        this.#explicitEnd = taskEnding({ id: '', contextId: '', status }).end;
       else if (status.message !== undefined) yield { type: 'progress', message: agentMessage(status.message), source };
     }
   }
@@ -198,10 +199,7 @@ export function interruptedBy(interrupts: readonly Interrupt[]): AgentEvent {
   const { value } = first ?? { value: undefined };
   const text =
     typeof value === 'string' ? value : isObject(value) ? (stringOf(value.question) ?? stringOf(value.message)) : undefined;
-  const parts = [
-    ...(text === undefined ? [] : [{ text }]),
-    ...(typeof value === 'string' ? [] : [{ data: value ?? null }]),
-  ];
+  const parts = [...(text === undefined ? [] : [{ text }]), ...(typeof value === 'string' ? [] : [{ data: value ?? null }])];
   const message: Message = { messageId: randomUUID(), role: 'ROLE_AGENT', parts };
   return { type: 'interrupted', state: 'TASK_STATE_INPUT_REQUIRED', message, resume: toResume(interrupts) };
 }

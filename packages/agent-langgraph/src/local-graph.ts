@@ -57,7 +57,10 @@ class LocalGraph implements Graph {
   readonly #HumanMessage: LocalGraphOptions['HumanMessage'];
   readonly #Command: CommandClass;
 
-  constructor(graph: CompiledGraph, { HumanMessage, Command = ResumeCommand }: Pick<LocalGraphOptions, 'HumanMessage' | 'Command'>) {
+  constructor(
+    graph: CompiledGraph,
+    { HumanMessage, Command = ResumeCommand }: Pick<LocalGraphOptions, 'HumanMessage' | 'Command'>,
+  ) {
     this.#graph = graph;
     this.#HumanMessage = HumanMessage;
     this.#Command = Command;
@@ -100,7 +103,12 @@ class LocalGraph implements Graph {
 
   async *#run({ thread, taskId, messageId, input, signal }: GraphRun): AsyncGenerator<GraphEvent> {
     const configurable = { thread_id: thread, a2a_task_id: taskId, a2a_message_id: messageId };
-    const events = await this.#graph.stream(this.#input(input), { configurable, streamMode: [...MODES], subgraphs: true, signal });
+    const events = await this.#graph.stream(this.#input(input), {
+      configurable,
+      streamMode: [...MODES],
+      subgraphs: true,
+      signal,
+    });
     for await (const event of events) {
       const [path, mode, chunk] = event as [string[], Mode, unknown];
       yield { mode, path, chunk };

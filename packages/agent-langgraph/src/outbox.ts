@@ -48,6 +48,12 @@ function endOf(state: Task['status']['state'], more: Omit<Done, 'type'>): AgentE
   if (isInterrupted(state))
     return { type: 'interrupted', state, message: message ?? agentMessage({ messageId: '', role: 'ROLE_AGENT', parts: [] }) };
   if (isTerminal(state) && state !== 'TASK_STATE_COMPLETED')
-    return { type: 'failed', state, reason: 'the graph ended the turn in this state', retryable: false, ...(message && { message }) };
+    return {
+      type: 'failed',
+      state,
+      reason: 'the graph ended the turn in this state',
+      retryable: false,
+      ...(message && { message }),
+    };
   return { type: 'done', ...more };
 }

@@ -41,7 +41,8 @@ export class ServerClient {
       return undefined;
     }
     const text = await response.text().catch(cause => {
-      if (cause instanceof ResponseTooLarge) throw new GraphFault('a response of the LangGraph server is too large', false, { cause });
+      if (cause instanceof ResponseTooLarge)
+        throw new GraphFault('a response of the LangGraph server is too large', false, { cause });
       throw new GraphFault(UNREACHABLE, true, { cause });
     });
     try {

@@ -94,7 +94,11 @@ export class ServerGraph implements Graph {
   async describe(signal: AbortSignal) {
     const { name, description } = await this.#assistantOf(signal);
     const displayName = stringOf(name) ?? this.#assistant;
-    return { id: this.#assistant, name: displayName, description: stringOf(description) ?? `Graph ${displayName} of a LangGraph server` };
+    return {
+      id: this.#assistant,
+      name: displayName,
+      description: stringOf(description) ?? `Graph ${displayName} of a LangGraph server`,
+    };
   }
 
   async close(): Promise<void> {}

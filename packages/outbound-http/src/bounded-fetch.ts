@@ -23,7 +23,9 @@ export class ResponseTooLarge extends Error {
 }
 
 /** A `fetch` for libraries that read whole bodies into memory and hold credentials: bodies are bounded, and no header leaves the origin. */
-export function boundedFetch(options: BoundedFetchOptions): (input: string | URL | Request, init?: RequestInit) => Promise<Response> {
+export function boundedFetch(
+  options: BoundedFetchOptions,
+): (input: string | URL | Request, init?: RequestInit) => Promise<Response> {
   const { bytesMax, boundedMethods, redirectsMax = 0, freshConnections = false } = options;
   return async (input, init = {}) => {
     const method = (init.method ?? (input instanceof Request ? input.method : 'GET')).toUpperCase();
