@@ -239,7 +239,8 @@ export class RemoteTurn {
    * the task `submitted`. Agents that do not stream may work in silence until the total limit.
    */
   #assertChanging(task: Task, agent: RemoteAgent): void {
-    const json = JSON.stringify(task);
+    // Some agents set the timestamp of the status in each response.
+    const json = JSON.stringify({ ...task, status: { ...task.status, timestamp: undefined } });
     const nowMs = performance.now();
     if (json !== this.#lastTask) {
       this.#lastTask = json;

@@ -11,12 +11,12 @@ import { modelErrorOf } from './provider-error.ts';
 import { retryDelayMs } from './retry-delay.ts';
 import { StepText } from './step-text.ts';
 
-/** A model behind an OpenAI-compatible address. Nothing is asked here. */
+/** A model behind an OpenAI-compatible address. Creating it sends no request. */
 export function createChatModel(options: ChatModelOptions): ChatModel {
   return new OpenAICompatibleModel(options);
 }
 
-type Progress = { said: boolean };
+type Progress = { hasEvents: boolean };
 
 class OpenAICompatibleModel implements ChatModel {
   readonly #model: LanguageModelV3;
@@ -42,7 +42,7 @@ class OpenAICompatibleModel implements ChatModel {
 
   async *step(request: ChatRequest): AsyncGenerator<StepEvent, Step> {
     for (let tries = 1; ; tries += 1) {
-      const progress: Progress = { said: false };
+      const progress: Progress = { hasEvents: false };
       try {
         return yield* this.#try(request, progress);
       } catch (error) {
@@ -50,13 +50,13 @@ class OpenAICompatibleModel implements ChatModel {
         const failure = modelErrorOf(error);
         const waitMs = retryDelayMs(tries, failure.retryAfterMs, Math.random);
         if (!failure.retryable || tries >= this.#limits.triesMax || waitMs === undefined) throw failure;
-        if (progress.said) yield { type: 'restart' };
+        if (progress.hasEvents) yield { type: 'restart' };
         await sleep(waitMs, undefined, { signal: request.signal });
       }
     }
   }
 
-  /** One request, one span. The span has counts and the model's name, never what was asked or said. */
+  /** Sends one request in one span. The span has counts and the model's name, never prompts or answers. */
   async *#try({ messages, tools, unitsMax, trace, signal }: ChatRequest, progress: Progress): AsyncGenerator<StepEvent, Step> {
     const attributes = { [ATTR.genAiOperation]: 'chat', [ATTR.genAiProvider]: 'openai', [ATTR.genAiRequestModel]: this.#name };
     const hop = startHop(chatSpan(this.#name), { kind: 'client', parent: trace, attributes });
@@ -72,12 +72,12 @@ class OpenAICompatibleModel implements ChatModel {
         abortSignal: deadlines.signal,
       });
       for await (const part of stream) {
-        // The library says this by itself, before the model has said anything.
+        // The library emits these two before the first event of the model.
         if (part.type !== 'stream-start' && part.type !== 'response-metadata') deadlines.touch();
         const event = folded.take(part);
         if (event === undefined) continue;
-        progress.said = true;
-        // A log that is away for longer than a model may be silent makes no silent model.
+        progress.hasEvents = true;
+        // Silence does not count while the reader waits, e.g. for the log.
         deadlines.pause();
         yield event;
         deadlines.resume();

@@ -243,6 +243,13 @@ for (const dialect of ['0.3', '1.0'] as const) {
   });
 }
 
+test('a task that does not change after its stream ended fails within the silence limit, although polls are answered', async t => {
+  const script: Step[] = [{ status: 'submitted' }, { cut: true }, { hang: true }];
+  const { foreign, agent } = await pair(t, { script }, { firstEventMsMax: 300, silenceMsMax: 300, totalMsMax: 20_000 });
+  assert.deepEqual(await failure(agent), { type: 'failed', reason: 'the agent sent nothing for 0.3 s', retryable: true });
+  assert.ok(foreign.requests.some(({ method }) => method === 'get'));
+});
+
 test('artifacts survive a cut too', async t => {
   const artifact = { artifactId: 'a', name: 'r' };
   const script: Step[] = [
