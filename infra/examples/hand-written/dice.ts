@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { artifact, data, defineAgent, needsInput, notice } from '@hopline/agent';
 
-/** An agent by hand: asks back, shows what it does, streams its answer, hands out a file. */
+/** A hand-written agent: requests input, reports progress, streams its answer, and returns data and a file. */
 export default defineAgent({
   name: 'dice',
   description: 'Throws dice',
