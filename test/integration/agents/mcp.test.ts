@@ -119,7 +119,11 @@ test('a server that dies in mid-call fails the turn as retryable, and the next t
   const agent = hostile(t);
   const before = textOf(await eventsOf(agent, 'ok {}'));
   const events = await eventsOf(agent, 'die {}');
-  assert.deepEqual(lastOf(events, 'failed'), { type: 'failed', reason: 'the MCP server closed the connection during die', retryable: true });
+  assert.deepEqual(lastOf(events, 'failed'), {
+    type: 'failed',
+    reason: 'the MCP server closed the connection during die',
+    retryable: true,
+  });
   assert.ok(events.some(event => event.type === 'tool' && event.phase === 'end' && event.failed));
   const after = textOf(await eventsOf(agent, 'ok {}'));
   assert.match(after, /^pid \d+$/);

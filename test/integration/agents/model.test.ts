@@ -144,12 +144,7 @@ test('429 waits for Retry-After, 500 is asked again; both at last as typed failu
   assert.equal(server.asked.length, 3);
   for (const [reply, reason, retryable, tries] of [
     [{ status: 503 }, 'the model provider failed (HTTP 503)', true, 2],
-    [
-      { status: 429, headers: { 'retry-after': '31' } },
-      'the model is rate limited (HTTP 429); retry after 31 s',
-      true,
-      1,
-    ],
+    [{ status: 429, headers: { 'retry-after': '31' } }, 'the model is rate limited (HTTP 429); retry after 31 s', true, 1],
     [{ status: 429, code: 'insufficient_quota' }, "the model's quota is used up (HTTP 429)", false, 1],
     [{ status: 401 }, 'the model provider does not accept the credentials (HTTP 401)', false, 1],
     [{ status: 400 }, 'the model provider refused the request (HTTP 400)', false, 1],
