@@ -6,7 +6,9 @@ import { artifact, data, defineAgent, needsInput, notice } from '@hopline/agent'
 export default defineAgent({
   name: 'dice',
   description: 'Throws dice',
-  skills: [{ id: 'throw', name: 'Throw dice', description: 'Throws as many dice as you say', tags: ['dice', 'random'] }],
+  skills: [
+    { id: 'throw', name: 'Throw dice', description: 'Throws the number of dice in the message', tags: ['dice', 'random'] },
+  ],
   async *run(turn) {
     const count = Number(/\d+/.exec(turn.text)?.[0] ?? 0);
     if (count < 1 || count > 100) return yield needsInput('How many dice, from 1 to 100?');

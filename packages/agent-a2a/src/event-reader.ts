@@ -135,7 +135,7 @@ export class EventReader {
   *#task(task: Task): Generator<AgentEvent> {
     this.remember(task.id, task.contextId);
     const settled = isTerminal(task.status.state) || isInterrupted(task.status.state);
-    // The first task only announces itself; a later one is a snapshot.
+    // The first task marks its start; a later one is a snapshot.
     if (settled || this.#events > 1) yield* this.snapshot(task);
     yield* this.status(task.status, task.metadata);
   }

@@ -19,7 +19,7 @@ const CLOCK_MS = 5;
 /** Time limit of the cancellation of the agent's task, milliseconds. */
 const CANCEL_MS_MAX = 2_000;
 
-/** Method not found, unsupported operation: the agent does not stream, although its card does not say so. */
+/** Method not found, unsupported operation: the agent does not stream, whatever its card states. */
 const CANNOT_STREAM: readonly number[] = [-32601, -32004];
 /** Push notifications not supported, the same under an older code, invalid params: the agent takes no webhook, or not this one. */
 const CANNOT_PUSH: readonly number[] = [-32003, -32004, -32602];
@@ -222,7 +222,7 @@ export class RemoteTurn {
     return { ...event, resume: { contextId } satisfies Resume };
   }
 
-  /** Waits for a webhook call, or for the pause between two polls. A call carries no trusted content: anyone may have made it, in any order. */
+  /** Waits for a webhook call, or for the pause between two polls. The content of a call is ignored: anyone may have sent it, in any order. */
   async #untilNextPoll(): Promise<void> {
     const restMs = this.#pollMs;
     const { signal } = this.#turn;

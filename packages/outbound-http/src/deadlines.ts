@@ -51,7 +51,7 @@ export class Deadlines<Fault extends Error> implements Disposable {
     this.#silence = timer(ms, () => this.#expireUnlessPaused({ limit: 'silence', ms }));
   }
 
-  /** Stops counting silence while our side is busy with an event: the peer cannot be heard then. */
+  /** Stops counting silence while our side processes an event and does not read. */
   pause(): void {
     this.#isPaused = true;
   }
