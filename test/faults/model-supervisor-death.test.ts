@@ -191,7 +191,7 @@ test('a child that fails once begins again: a new attempt replaces its text, and
 });
 
 for (const [name, replies, reason, retryable] of [
-  ['stalls', [[{ stall: true }]], 'the model did not begin to answer in time', true],
+  ['stalls', [[{ stall: true }]], 'the model did not start its answer in time', true],
   ['says nothing', [[]], 'the model said nothing', true],
   ['refuses', [{ status: 401 }], 'the model provider does not accept the credentials (HTTP 401)', false],
   ['never ends', Array.from({ length: 4 }, () => [call('nobody', 'x')]), 'the model wanted more than 4 steps', false],

@@ -254,10 +254,10 @@ test('a status of a called agent passes only where its call was recorded with st
   const message: Message = { messageId: 'p', role: 'ROLE_AGENT', parts: [{ text: 'half of it' }] };
   const progress = { kind: 'status', state: 'TASK_STATE_WORKING', message } as const;
   const own = started().input(agent(), progress);
-  assert.deepEqual([own.events(), own.dropped], [['task'], ['not root']]);
+  assert.deepEqual([own.events(), own.rejected], [['task'], ['not root']]);
   const passing = new Scenario()
     .message('hello')
     .input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd', statusPasses: true })
     .input(agent(), progress);
-  assert.deepEqual([passing.events(), passing.dropped], [['task', 'working'], []]);
+  assert.deepEqual([passing.events(), passing.rejected], [['task', 'working'], []]);
 });

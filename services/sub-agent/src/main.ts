@@ -25,7 +25,7 @@ await runService({
       onSkipped: what => metrics.inputsRejected.add(1, { agent: entry.name ?? '', reason: what.replaceAll(' ', '_') }),
     });
     const { name = agent.name, skills = [], retries, forwardText } = entry;
-    if (name === undefined) throw new Error('the agent has no name: give it one in its entry or its definition');
+    if (name === undefined) throw new Error('the agent has no name: set `name` in its entry or its definition');
     const auth = await authFromSettings(settings, { logger });
     const tls = await tlsFromSettings(settings, { logger });
     const log = await openFromSettings(settings, { name: instance, logger });

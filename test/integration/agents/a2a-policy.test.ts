@@ -58,12 +58,12 @@ test("an entry's credentials come from the environment and go with every call; i
   }
 });
 
-test('a variable that is missing, or holds what no header can, is told at start by field, not by name or value', async t => {
+test('a variable that is missing, or contains characters that a header cannot have, is told at start by field, not by name or value', async t => {
   const url = 'http://127.0.0.1:1/';
   const refused: [object, string][] = [
     [{ auth: { bearerEnv: 'MISSING' } }, 'the variable that auth.bearerEnv names is not set'],
     [{ auth: { bearerEnv: 'EMPTY' } }, 'the variable that auth.bearerEnv names is not set'],
-    [{ auth: { apiKeyEnv: 'BROKEN' } }, 'the variable that auth.apiKeyEnv names holds what no header can'],
+    [{ auth: { apiKeyEnv: 'BROKEN' } }, 'the variable that auth.apiKeyEnv names contains characters that a header cannot have'],
     [{ headersEnv: { 'x-org': 'MISSING' } }, 'the variable that headersEnv.x-org names is not set'],
   ];
   for (const [policy, reason] of refused)
@@ -92,7 +92,7 @@ test('TLS files lie where the agents file does, and are read at start', async t 
 
   const refused: [object, string][] = [
     [{ caFile: 'none.pem' }, 'the file that tls.caFile names cannot be read'],
-    [{ caFile: 'junk' }, 'the file that tls.caFile names holds no certificate in PEM'],
+    [{ caFile: 'junk' }, 'the file that tls.caFile names contains no PEM certificate'],
     [{ ...tls, keyFile: 'other.key' }, 'the files that tls.certFile and tls.keyFile name cannot be used together'],
     [{ ...tls, certFile: 'junk' }, 'the files that tls.certFile and tls.keyFile name cannot be used together'],
   ];

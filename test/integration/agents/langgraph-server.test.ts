@@ -99,6 +99,6 @@ test('a run that never ends is cancelled on the server when its turn is over', a
   const { agent, server } = await serve(t, 'endless', { limits: { silenceMsMax: 1_500 } });
   const events = await eventsOf(agent, '', turn('endless', 'm-1', 'hi'));
   assert.equal(textOf(events), 'begun');
-  assert.equal(lastOf(events, 'failed').reason, 'the graph said nothing for 1.5 s');
+  assert.equal(lastOf(events, 'failed').reason, 'the graph sent no event for 1.5 s');
   assert.ok(server.asked.some(({ path }) => /\/threads\/[^/]+\/runs\/[^/]+\/cancel$/.test(path)));
 });

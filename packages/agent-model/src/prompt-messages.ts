@@ -2,19 +2,19 @@ import type { Message, Part } from '@hopline/a2a';
 import type { ChatMessage } from '@hopline/chat-model';
 import { HISTORY_UNITS_MAX } from './limits.ts';
 
-/** What a model is asked in a turn: who it is, what was said before in the context, and the message. */
-export function conversation(system: string | undefined, history: readonly Message[], message: Message): ChatMessage[] {
+/** The messages of a prompt: system prompt, history of the context, and the message of the turn. */
+export function promptMessages(system: string | undefined, history: readonly Message[], message: Message): ChatMessage[] {
   const messages: ChatMessage[] = system === undefined ? [] : [{ role: 'system', text: system }];
-  for (const said of newest(history)) {
-    const text = textOf(said.parts);
-    if (said.role === 'ROLE_USER') messages.push({ role: 'user', text });
+  for (const earlier of newest(history)) {
+    const text = textOf(earlier.parts);
+    if (earlier.role === 'ROLE_USER') messages.push({ role: 'user', text });
     else messages.push({ role: 'assistant', text, calls: [] });
   }
   messages.push({ role: 'user', text: textOf(message.parts) });
   return messages;
 }
 
-/** The newest messages whose text fits into HISTORY_UNITS_MAX, in their order; those without text are left out. */
+/** Returns the newest messages with text that fit into HISTORY_UNITS_MAX, in their order. */
 function newest(history: readonly Message[]): Message[] {
   const kept: Message[] = [];
   let units = 0;
@@ -28,7 +28,7 @@ function newest(history: readonly Message[]): Message[] {
   return kept;
 }
 
-/** Text as it is, data as JSON; of a file the model is told that it is there. */
+/** Joins text unchanged, data as JSON, and a note for each file. */
 function textOf(parts: readonly Part[]): string {
   return parts.map(textOfPart).join('');
 }
