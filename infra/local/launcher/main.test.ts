@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,13 +33,15 @@ if (HOPLINE_STDIN_LIFELINE === '1') process.stdin.on('end', () => end('lost its 
 createServer((request, response) => {
   if (request.url !== '/') return response.end('ok');
   response.setHeader('content-type', 'text/event-stream');
+  const ids = { taskId: 't-1', contextId: 'c-1' };
+  const artifact = text => ({ artifactId: 'a', name: 'streaming_result', parts: [{ text }] });
   const results = [
-    { kind: 'task', id: 't-1', status: { state: 'submitted' } },
-    { kind: 'artifact-update', artifact: { artifactId: 'a', name: 'streaming_result', parts: [{ kind: 'text', text: 'Hello' }] } },
-    { kind: 'artifact-update', append: true, artifact: { artifactId: 'a', name: 'streaming_result', parts: [{ kind: 'text', text: ' there' }] } },
-    { kind: 'status-update', final: true, status: { state: 'completed' } },
+    { task: { id: 't-1', contextId: 'c-1', status: { state: 'TASK_STATE_SUBMITTED' } } },
+    { artifactUpdate: { ...ids, artifact: artifact('Hello') } },
+    { artifactUpdate: { ...ids, append: true, artifact: artifact(' there') } },
+    { statusUpdate: { ...ids, status: { state: 'TASK_STATE_COMPLETED' } } },
   ];
-  response.end(results.map((result, i) => 'id: t-1.' + i + '\\ndata: ' + JSON.stringify({ jsonrpc: '2.0', id: 'demo', result }) + '\\n\\n').join(''));
+  response.end(results.map((result, i) => 'id: ' + (i + 1) + '.' + (i + 11) + '\\ndata: ' + JSON.stringify({ jsonrpc: '2.0', id: 1, result }) + '\\n\\n').join(''));
 }).listen(Number(HOPLINE_PORT), HOPLINE_HOST);
 `;
 
@@ -42,6 +54,8 @@ function checkout(t: TestContext): string {
   for (const part of ['launcher', 'demo']) {
     cpSync(fileURLToPath(new URL(`../${part}`, import.meta.url)), join(root, 'infra/local', part), { recursive: true });
   }
+  // Node strips types only outside node_modules: the links lead back to the packages of this checkout.
+  symlinkSync(fileURLToPath(new URL('../node_modules', import.meta.url)), join(root, 'infra/local/node_modules'));
   writeFileSync(join(root, 'package.json'), '{"type":"module"}');
   for (const service of ['ingress', 'supervisor', 'sub-agent', 'relay', 'notifier']) {
     mkdirSync(join(root, 'services', service, 'src'), { recursive: true });
@@ -109,8 +123,8 @@ test('the cluster starts, answers the demo question, restarts what dies, drains 
   const launcher = start(t, root, [], { HOPLINE_RELAYS: '2' });
   await launcher.says(/Ctrl-C drains and stops everything/);
   const output = launcher.output();
-  assert.match(output, /── streaming_result\nHello there\ntask completed\n4 frames in/);
-  assert.match(output, /Last-Event-ID: t-1\.2' .*"params":\{"id":"t-1"\}/);
+  assert.match(output, /task t-1 submitted\n── streaming_result\nHello there\ntask t-1 completed\n4 frames in/);
+  assert.match(output, /Last-Event-ID: 3\.13' .*"params":\{"id":"t-1"\}/);
 
   const runFile = join(root, '.hopline/run.json');
   const processes = readRunFile(runFile);

@@ -9,7 +9,7 @@ test('without anything: port 8000, the demo, the home in the checkout', () => {
     port: 8000,
     grpcPort: 0,
     agentsFile: null,
-    asksDemo: true,
+    runsDemo: true,
     profile: 'caipe',
     home: '/checkout/.hopline',
     natsUrl: null,

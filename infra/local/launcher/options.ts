@@ -13,7 +13,7 @@ export type Options = {
   grpcPort: number;
   /** Full path, or null for the demo's agents. */
   agentsFile: string | null;
-  asksDemo: boolean;
+  runsDemo: boolean;
   profile: string;
   /** Full path of the folder that holds the state of this cluster. */
   home: string;
@@ -35,7 +35,7 @@ export function parseOptions(argv: string[], env: NodeJS.ProcessEnv, base: strin
     ),
     grpcPort: wholeNumber('HOPLINE_GRPC_PORT', env.HOPLINE_GRPC_PORT || '0', 0, PORT_MAX),
     agentsFile: agentsFile === null ? null : resolve(base, agentsFile),
-    asksDemo: !noDemo,
+    runsDemo: !noDemo,
     profile: env.HOPLINE_PROFILE || 'caipe',
     home: env.HOPLINE_HOME ? resolve(base, env.HOPLINE_HOME) : resolve(root, '.hopline'),
     natsUrl: env.NATS_URL || null,

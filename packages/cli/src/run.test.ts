@@ -95,7 +95,7 @@ test('the exit code and standard error say how a task ended', async () => {
     [
       status('TASK_STATE_INPUT_REQUIRED', 'Which one?'),
       4,
-      /^task t-1 input required: Which one\?\nanswer it: hopline ask --task t-1 --url http:\S+ TEXT\n$/,
+      /^task t-1 input required: Which one\?\nreply with: hopline ask --task t-1 --url http:\S+ TEXT\n$/,
     ],
   ];
   for (const [end, expected, told] of ends) {
@@ -150,7 +150,7 @@ test('whoever is interrupted gets the command that goes on, and the server no ca
     { signal: leaving.signal },
   );
   assert.deepEqual([code, out, asked.length], [130, 'Hello ', 1]);
-  assert.equal(err, `the task goes on: hopline follow t-1 --cursor 6.16 --url ${url}\n`);
+  assert.equal(err, `the task continues: hopline follow t-1 --cursor 6.16 --url ${url}\n`);
 });
 
 test('get, cancel and card answer a person and a program', async () => {

@@ -82,7 +82,8 @@ test('Ctrl-C leaves the task running; the command it prints goes on where it was
   command.kill('SIGINT');
   const { code, out, err } = await command.finished;
   assert.equal(code, 130);
-  const [, taskId, cursor] = /^the task goes on: hopline follow (\S+) --cursor (\S+) --url \S+\n$/.exec(err) ?? assert.fail(err);
+  const [, taskId, cursor] =
+    /^the task continues: hopline follow (\S+) --cursor (\S+) --url \S+\n$/.exec(err) ?? assert.fail(err);
   const rest = start(['follow', taskId!, '--cursor', cursor!]);
   await rest.printed(20);
   await restart();
@@ -124,7 +125,7 @@ test('a failure and a question have exit codes of their own, and the question ca
   assert.match(failed.err, /^task \S+ failed: .*no cheese/);
   const asked = await hopline(['ask', 'ask back']);
   assert.deepEqual([asked.code, asked.out], [4, '']);
-  const taskId = /answer it: hopline ask --task (\S+)/.exec(asked.err)?.[1] ?? assert.fail(asked.err);
+  const taskId = /reply with: hopline ask --task (\S+)/.exec(asked.err)?.[1] ?? assert.fail(asked.err);
   assert.deepEqual(await hopline(['ask', 'this one', '--task', taskId]), { code: 0, out: ANSWER, err: '' });
 });
 
