@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { Cluster, waitReady } from './cluster.ts';
-import { type ProcessEvents, type ProcessSpec, SupervisedProcess } from './supervised-process.ts';
+import { type ProcessEvents, type ProcessSpec, restartDelay, SupervisedProcess } from './supervised-process.ts';
 
 type Note = { event: string; instance: string; waitMs?: number | null };
 
@@ -140,4 +140,15 @@ test('a cluster drains ingress, supervisor, sub-agents, relay, notifier, nats, o
   await cluster.drain(instance => assert.fail(`${instance} was killed`));
   assert.equal(readFileSync(join(folder, 'order'), 'utf8'), 'ingress supervisor sub-agent relay notifier nats ');
   assert.deepEqual(cluster.running(), []);
+});
+
+test('the restart delay doubles from 0.2 s to 5 s and starts over after 30 s', () => {
+  const waits: number[] = [];
+  for (let wait = 0; waits.length < 7; ) {
+    wait = restartDelay(wait, 10);
+    waits.push(wait);
+  }
+  assert.deepEqual(waits, [200, 400, 800, 1600, 3200, 5000, 5000]);
+  assert.equal(restartDelay(5000, 29_999), 5000);
+  assert.equal(restartDelay(5000, 30_000), 200);
 });

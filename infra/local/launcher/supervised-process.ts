@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
-import { restartDelay } from './backoff.ts';
 import { openLog } from './log-file.ts';
 
 /** What to run. `command` is made anew for every start, so that a port that was taken meanwhile can be another. */
@@ -23,6 +22,21 @@ export type ProcessEvents = {
 
 /** With this code (EX_CONFIG of sysexits.h) our services refuse their settings: the next start would end the same way. */
 const EXIT_CONFIG = 78;
+
+const RESTART_MS_MIN = 200;
+const RESTART_MS_MAX = 5000;
+/** A process that ran this long counts as healthy: the delay starts over. */
+const HEALTHY_MS = 30_000;
+
+/**
+ * Delay before a restart, doubled from 0.2 s to 5 s; milliseconds.
+ * @param previousMs the delay before the last start, 0 for the first
+ * @param livedMs how long the process then ran
+ */
+export function restartDelay(previousMs: number, livedMs: number): number {
+  if (previousMs === 0 || livedMs >= HEALTHY_MS) return RESTART_MS_MIN;
+  return Math.min(previousMs * 2, RESTART_MS_MAX);
+}
 
 /** Keeps one process alive: whatever ends it, it is started again after a growing pause, until `stop`. */
 export class SupervisedProcess {

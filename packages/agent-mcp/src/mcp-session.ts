@@ -3,6 +3,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
+import packageJson from '../package.json' with { type: 'json' };
 import { boundedFetch } from './bounded-fetch.ts';
 import { type McpLimits, RESPONSE_BYTES_MAX, TOOLS_MAX } from './limits.ts';
 
@@ -14,7 +15,7 @@ export type McpServer =
 
 export type McpConnection = { client: Client; tools: () => readonly Tool[] };
 
-const CLIENT = { name: 'hopline', version: '0.1.0' };
+const CLIENT = { name: 'hopline', version: packageJson.version };
 /** An alive server answers a ping within this; milliseconds. */
 const PING_MS_MAX = 5_000;
 

@@ -17,6 +17,7 @@ export interface Boot<T extends SettingsShape> {
   /** The part of `settings` that every service has. */
   readonly base: Settings<ServiceSettings>;
   readonly instance: string;
+  readonly version: string;
   readonly log: Logger;
   readonly telemetry: Telemetry;
   readonly health: Health;
@@ -33,7 +34,7 @@ export interface BootOptions<T extends SettingsShape> {
 export async function bootService<T extends SettingsShape>(options: BootOptions<T>): Promise<Boot<T>> {
   try {
     const { name, env } = options;
-    // The workspace is released as a whole: one version for every service.
+    // The workspace is released as a whole: all of its packages have one version.
     const { version } = packageJson;
     const settings = options.config.load(env);
     const base = settings as unknown as Settings<ServiceSettings>;
@@ -42,7 +43,7 @@ export async function bootService<T extends SettingsShape>(options: BootOptions<
     const log = createLogger({ service: name, instance, level: base.HOPLINE_LOG_LEVEL });
     const telemetry = await startTelemetry({ service: name, version, instance, env, log });
     log.info({ pid: process.pid, version, settings: options.config.effective(settings) }, 'starting');
-    return { settings, base, instance, log, telemetry, health: createHealth() };
+    return { settings, base, instance, version, log, telemetry, health: createHealth() };
   } catch (error) {
     process.stderr.write(`${options.name}: ${error instanceof Error ? error.message : 'cannot start'}\n`);
     process.exit(EXIT_CONFIG);

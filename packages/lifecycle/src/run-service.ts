@@ -13,6 +13,8 @@ const EXIT_GRACE_MS = 500;
 export interface ServiceContext<T extends SettingsShape> {
   readonly settings: Settings<T>;
   readonly instance: string;
+  /** Version of the release. */
+  readonly version: string;
   readonly log: Logger;
   readonly telemetry: Telemetry;
   /** Aborts when the drain begins: take no new work. Work in hand is ended in `close`. */
@@ -77,7 +79,7 @@ export async function runService<T extends SettingsShape>(options: ServiceOption
 }
 
 async function start<T extends SettingsShape>(life: Life<T>, options: ServiceOptions<T>): Promise<void> {
-  const { settings, base, instance, log, telemetry, health } = life.boot;
+  const { settings, base, instance, version, log, telemetry, health } = life.boot;
   const startedMs = performance.now();
   const probes = { health, metricsText: telemetry.metricsText, loopLagMsMax: base.HOPLINE_LOOP_LAG_MS_MAX };
   if (options.probes === 'own') {
@@ -87,7 +89,7 @@ async function start<T extends SettingsShape>(life: Life<T>, options: ServiceOpt
   const signal = life.drainBegins.signal;
   if (signal.aborted) return;
   // Kept before it is awaited: a drain during a long start waits for it and closes what it started.
-  life.running = options.start({ settings, instance, log, telemetry, signal, probes });
+  life.running = options.start({ settings, instance, version, log, telemetry, signal, probes });
   const { checks } = await life.running;
   health.started(checks);
   log.info({ duration_ms: Math.round(performance.now() - startedMs) }, 'ready');

@@ -3,9 +3,10 @@ import { afterEach, beforeEach, mock, test } from 'node:test';
 import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import { currentTrace } from './active-trace.test-kit.ts';
 import { HOP_COUNTS_MAX, HOP_LINKS_MAX, HOP_STEPS_MAX, SEGMENT_MS_MAX, startHop } from './hop-span.ts';
-import { ATTR, COUNT, flushCount, invokeAgentSpan, SPAN } from './names.ts';
-import { currentTrace, spanContextFrom } from './propagation.ts';
+import { ATTR, COUNT, type CountKey, invokeAgentSpan, SPAN } from './names.ts';
+import { spanContextFrom } from './propagation.ts';
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const cause = (n: number) => ({ traceparent: `00-${TRACE_ID}-${n.toString(16).padStart(16, '0')}-01` });
@@ -35,7 +36,7 @@ test('a hop is one span with numbers, not one per token [S2-30]', () => {
   const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(1), attributes: { [ATTR.a2aTask]: 't-1' } });
   for (let n = 0; n < 661; n++) hop.count(COUNT.tokens);
   hop.count(COUNT.bytesIn, 3200);
-  hop.count(flushCount('window'));
+  hop.count(COUNT.chunks);
   hop.max(COUNT.gapMsMax, 5);
   hop.max(COUNT.gapMsMax, 17);
   hop.max(COUNT.gapMsMax, 9);
@@ -48,7 +49,7 @@ test('a hop is one span with numbers, not one per token [S2-30]', () => {
     'a2a.task.state': 'completed',
     'hopline.tokens': 661,
     'hopline.bytes_in': 3200,
-    'hopline.flushes.window': 1,
+    'hopline.chunks': 1,
     'hopline.gap_ms_max': 17,
   });
   assert.equal(span.kind, SpanKind.CONSUMER);
@@ -151,7 +152,7 @@ test('links: at most HOP_LINKS_MAX at the start, and of any number later the fir
 test('a hop keeps at most HOP_COUNTS_MAX different numbers', () => {
   record();
   const hop = startHop(SPAN.processInput, { kind: 'consumer' });
-  for (let n = 0; n <= HOP_COUNTS_MAX; n++) hop.count(flushCount(`r${n}`));
+  for (let n = 0; n <= HOP_COUNTS_MAX; n++) hop.count(`hopline.n${n}` as CountKey);
   hop.max(COUNT.gapMsMax, 1);
   hop.end();
   assert.equal(Object.keys(only().attributes).length, HOP_COUNTS_MAX + 1);
