@@ -20,7 +20,7 @@ before(async () => {
   cluster = await Cluster.start({
     profile: 'aion',
     agents: [{ name: 'graph', adapter: 'langgraph', module: 'graphs/graphs.ts', export: 'routed' }],
-    agentsFolder: fileURLToPath(new URL('../agents', import.meta.url)),
+    agentsFolder: fileURLToPath(new URL('../support/agents', import.meta.url)),
     // Pass-through: one frame for each chunk of a model.
     env: { HOPLINE_EVENT_COST_MS: '0', OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_BSP_SCHEDULE_DELAY: '200' },
   });

@@ -8,7 +8,7 @@ import { pythonWith, startPythonAgent } from '../../support/agents/python-agent.
 import { collect, type Frame, messageParams, textOf } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 
-const EXAMPLES = fileURLToPath(new URL('../../../../infra/examples/', import.meta.url));
+const EXAMPLES = fileURLToPath(new URL('../../../infra/examples/', import.meta.url));
 
 type Entry = Record<string, unknown>;
 

@@ -21,7 +21,7 @@ before(async () => {
       { name: 'graph', adapter: 'langgraph', module: 'graphs/durable.ts', export: 'slow', checkpointer: 'saver' },
       { name: 'routed', adapter: 'langgraph', module: 'graphs/graphs.ts', export: 'routed' },
     ],
-    agentsFolder: fileURLToPath(new URL('../../agents', import.meta.url)),
+    agentsFolder: fileURLToPath(new URL('../../support/agents', import.meta.url)),
     env: { HOPLINE_ACK_WAIT_MS: '1500', THREADS_FILE: join(folder, 'threads.json') },
   });
 });

@@ -15,7 +15,7 @@ const record = process.env.LANGGRAPH_RECORD === '1';
 const run = REAL === undefined || record ? '' : ` ${Date.now()}`;
 
 async function serve(t: TestContext, assistant: string, more: object = {}) {
-  const recording = new URL(`recordings/langgraph-${assistant}.json`, import.meta.url);
+  const recording = new URL(`../../support/agents/recordings/langgraph-${assistant}.json`, import.meta.url);
   const server = await startRecordedServer(recording, REAL === undefined ? undefined : { url: REAL.replace(/\/$/, ''), record });
   t.after(() => server.close());
   return { server, agent: await createLangGraphAgent({ url: server.url, assistant, ...more }) };
