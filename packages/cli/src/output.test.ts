@@ -10,7 +10,7 @@ function screen(outTTY: boolean, errTTY: boolean, noColour = false) {
 
 const HOSTILE = 'a\x1b[2Jb\x07\x9bc\td\n';
 
-test('a pipe gets the answer byte for byte, no notes, and no line end of ours', () => {
+test('a pipe receives the answer byte for byte, without notes or an added line end', () => {
   const { written, output } = screen(false, true);
   output.answer(HOSTILE);
   output.answer('');
@@ -20,7 +20,7 @@ test('a pipe gets the answer byte for byte, no notes, and no line end of ours', 
   assert.deepEqual(written, [`out:${HOSTILE}`, 'out:end']);
 });
 
-test('a terminal gets no control characters, notes on lines of their own, and a line end', () => {
+test('a terminal receives no control characters, notes on their own lines, and a final line end', () => {
   const { written, output } = screen(true, true);
   output.answer(HOSTILE);
   output.note('one');

@@ -6,7 +6,7 @@ import { agentCard } from '@hopline/agent-card';
 import { CardSigner } from '@hopline/agent-card/signing';
 import { type BadServerOptions, IDS, type Mischief, startBadServer } from './bad-server.test-kit.ts';
 import { type ClientOptions, createClient } from './client.ts';
-import { ANSWER_BYTES_MAX } from './read-body.ts';
+import { RESPONSE_BYTES_MAX } from './read-body.ts';
 
 const code = (expected: A2AErrorCode) => (thrown: unknown) => thrown instanceof A2AError && thrown.code === expected;
 const plan =
@@ -37,7 +37,7 @@ async function withServer(
   }
 }
 
-test('a message is sent again with the same ids, and its answer is read in both dialects', async () => {
+test('a message is sent again with the same ids, in both dialects', async () => {
   const file = { raw: 'aGk=', mediaType: 'text/plain', filename: 'a.txt' };
   const done = task('TASK_STATE_COMPLETED', { artifacts: [{ artifactId: 'a', parts: [file] }] });
   const mischief = plan({ kind: 'drop' }, { kind: 'answer', status: 503 }, refused('UNAVAILABLE', 503), result({ task: done }));
@@ -58,7 +58,7 @@ test('a message is sent again with the same ids, and its answer is read in both 
   });
 });
 
-test('a task is read whole in both dialects, files and media types too', async () => {
+test('a task is decoded completely in both dialects, including files and media types', async () => {
   const artifacts = [
     {
       artifactId: 'a',
@@ -79,7 +79,7 @@ test('a task is read whole in both dialects, files and media types too', async (
   });
 });
 
-test('a cancel whose answer was lost is no error; one of a task that had ended is', async () => {
+test('a repeated cancel succeeds when the lost response had canceled the task; an ended task is an error', async () => {
   const lost: Mischief[] = [{ kind: 'drop' }, refused('TASK_NOT_CANCELABLE')];
   await withServer({ mischief: plan(...lost, result(task('TASK_STATE_CANCELED'))) }, async (_server, client) => {
     assert.equal((await client.cancel(IDS.taskId)).status.state, 'TASK_STATE_CANCELED');
@@ -91,7 +91,7 @@ test('a cancel whose answer was lost is no error; one of a task that had ended i
   }
 });
 
-test('the card is found at either path; a server without one says so at once', async () => {
+test('the card is found at either path; a server without a card fails at once', async () => {
   const skills = [{ id: 's', name: 'S', description: 'd', tags: [] }];
   const card = agentCard({ name: 'Hop', description: 'd', version: '1', url: 'http://hop/', skills, capabilities: {} });
   for (const path of ['/.well-known/agent-card.json', '/.well-known/agent.json']) {
@@ -105,7 +105,7 @@ test('the card is found at either path; a server without one says so at once', a
   });
 });
 
-test('what is no answer is an error of its own, and only what may pass is asked again', async () => {
+test('an invalid response is an error; only transient ones are retried', async () => {
   const cases: [Mischief, A2AErrorCode, number][] = [
     [{ kind: 'answer', status: 200, body: '<html>' }, 'INVALID_AGENT_RESPONSE', 1],
     [result({ id: 'x' }), 'INVALID_AGENT_RESPONSE', 1],
@@ -129,11 +129,11 @@ test('what is no answer is an error of its own, and only what may pass is asked 
   }
 });
 
-test('an answer as long as the limit is read, a longer one is refused', async () => {
+test('a response at the size limit is read, a larger one is an error', async () => {
   const around = JSON.stringify({ jsonrpc: '2.0', id: 1, result: task('TASK_STATE_WORKING', { metadata: { x: '' } }) });
   for (const [bytes, accepted] of [
-    [ANSWER_BYTES_MAX, true],
-    [ANSWER_BYTES_MAX + 1, false],
+    [RESPONSE_BYTES_MAX, true],
+    [RESPONSE_BYTES_MAX + 1, false],
   ] as const) {
     const body = around.replace('"x":""', `"x":"${'x'.repeat(bytes - around.length)}"`);
     await withServer({ mischief: () => ({ kind: 'answer', status: 200, body }) }, async (_server, client) => {
@@ -144,7 +144,7 @@ test('an answer as long as the limit is read, a longer one is refused', async ()
   }
 });
 
-test('a server that takes the request and says nothing is given up in time', async () => {
+test('a server that accepts a request without responding fails in time', async () => {
   const limits = { callMsMax: 40 };
   const fetch = (_input: unknown, init?: RequestInit) =>
     new Promise<Response>((_resolve, reject) => {
@@ -152,11 +152,11 @@ test('a server that takes the request and says nothing is given up in time', asy
     });
   const client = createClient({ url: 'http://127.0.0.1:1/', fetch, limits, retry: { baseMs: 1, unreachedTriesMax: 2 } });
   const begun = performance.now();
-  await assert.rejects(client.get('x'), /did not answer within 40 ms/);
+  await assert.rejects(client.get('x'), /did not respond within 40 ms/);
   assert.ok(performance.now() - begun >= 79);
 });
 
-test('headers go with every request; what no request can have is refused when the client is made', async () => {
+test('headers are sent with every request; createClient rejects invalid headers', async () => {
   const headers = { Authorization: 'Bearer t' };
   await withServer({ mischief: plan(result(task('TASK_STATE_WORKING'))), client: { headers } }, async (server, client) => {
     await client.get('x');
@@ -167,7 +167,7 @@ test('headers go with every request; what no request can have is refused when th
   assert.throws(() => createClient({ url: 'http://x/', headers: { 'a\nb': 'c' } }), TypeError);
 });
 
-test('a card is taken from the signer whose key is known, and from nobody else [S4-5]', async () => {
+test('a card is accepted only from a signer with a known key [S4-5]', async () => {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signer = await CardSigner.open({ key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, keyId: 'k1' });
   const card = agentCard({ name: 'Hop', description: 'd', version: '1', url: 'http://hop/', skills: [], capabilities: {} });

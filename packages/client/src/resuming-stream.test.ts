@@ -15,7 +15,7 @@ import {
 } from './bad-server.test-kit.ts';
 import { type ClientOptions, createClient } from './client.ts';
 import type { Notice } from './notice.ts';
-import { BEGINNING, type StreamItem } from './place.ts';
+import { BEGINNING, type StreamItem } from './stream-position.ts';
 
 const QUICK = { baseMs: 1, waitMsMax: 2 };
 const code = (expected: A2AErrorCode) => (thrown: unknown) => thrown instanceof A2AError && thrown.code === expected;
@@ -45,7 +45,7 @@ async function withServer(
 const expected = (events: readonly StreamResponse[], from = 0) =>
   events.map((event, index) => ({ cursor: cursorOf(index + 1), event })).slice(from);
 
-test('whatever a server does to a connection, each event comes once, in order, of one task', async () => {
+test('each event arrives once, in order and of one task, whatever happens to connections', async () => {
   const after = fc.integer({ min: 0, max: 6 });
   const mischief: fc.Arbitrary<Mischief> = fc.oneof(
     fc.constant<Mischief>({ kind: 'drop' }),
@@ -76,7 +76,7 @@ test('whatever a server does to a connection, each event comes once, in order, o
   );
 });
 
-test('a subscription continues after its cursor over any cuts, and from the beginning with the first cursor there is', async () => {
+test('a subscription continues after its cursor over any interruptions, and BEGINNING starts at the first event', async () => {
   const events = story(10);
   const cuts = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 5 });
   await fc.assert(
@@ -92,7 +92,7 @@ test('a subscription continues after its cursor over any cuts, and from the begi
   );
 });
 
-test('a server that drains is left alone for as long as it asked', async () => {
+test('the delay that a draining server requests is obeyed', async () => {
   const events = story(3);
   const notices: Notice[] = [];
   await withServer({ events, mischief: plan({ kind: 'drain', after: 2, retryMs: 60 }) }, async (_server, client) => {
@@ -106,7 +106,7 @@ test('a server that drains is left alone for as long as it asked', async () => {
   });
 });
 
-test('Retry-After is obeyed, and one beyond the time there is ends the call at once', async () => {
+test('Retry-After is obeyed; one beyond the time limit ends the call at once', async () => {
   const events = story(1);
   const busy = (seconds: string): Mischief => ({ kind: 'answer', status: 503, headers: { 'retry-after': seconds } });
   await withServer({ events, mischief: plan(busy('1')) }, async (_server, client) => {
@@ -120,7 +120,7 @@ test('Retry-After is obeyed, and one beyond the time there is ends the call at o
   });
 });
 
-test('a gap is an item of its own, once, right before the task as it is', async () => {
+test('a gap is an item of its own, once, directly before the current task', async () => {
   const events = story(5);
   const gap: Mischief = { kind: 'gap', upTo: 4 };
   const mischief = plan({ kind: 'cut', after: 2 }, { ...gap, cut: true }, gap);
@@ -135,7 +135,7 @@ test('a gap is an item of its own, once, right before the task as it is', async 
   });
 });
 
-test('without cursors a broken stream continues with an unknown gap and the task as it is; over and over is no progress', async () => {
+test('without cursors a broken stream continues with an unknown gap and the current task, which is not progress', async () => {
   const events = story(3);
   const server = { events, cursors: false };
   await withServer({ ...server, mischief: plan({ kind: 'cut', after: 2 }) }, async (_server, client) => {
@@ -151,7 +151,7 @@ test('without cursors a broken stream continues with an unknown gap and the task
   });
 });
 
-test('without cursors a task that ended while its stream was broken is shown as it ended', async () => {
+test('without cursors, a task that ended during an interruption is yielded in its final state', async () => {
   const events = story(3);
   const refusal = { jsonrpc: '2.0', id: 1, error: { code: -32004, message: 'This operation is not supported' } };
   const task = (state: string) => ({ id: IDS.taskId, contextId: IDS.contextId, status: { state } });
@@ -172,7 +172,7 @@ test('without cursors a task that ended while its stream was broken is shown as 
   });
 });
 
-test('a message stream ends where the client has to answer; a subscription goes on', async () => {
+test('a message stream ends when the task waits for input; a subscription continues', async () => {
   const events = [...story(1, 'TASK_STATE_INPUT_REQUIRED'), status('TASK_STATE_WORKING'), status('TASK_STATE_COMPLETED')];
   await withServer({ events, mischief: plan({ kind: 'cut', after: 2 }) }, async (server, client) => {
     assert.deepEqual(await collect(client.stream('x')), expected(events).slice(0, 4));
@@ -181,7 +181,7 @@ test('a message stream ends where the client has to answer; a subscription goes 
   });
 });
 
-test('a direct message ends a stream, and the wait for authorisation does not', async () => {
+test('a direct message ends a stream; auth-required does not', async () => {
   const message: StreamResponse = { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] } };
   await withServer({ events: [message] }, async (_server, client) => {
     assert.deepEqual(await collect(client.stream('x')), expected([message]));
@@ -192,7 +192,7 @@ test('a direct message ends a stream, and the wait for authorisation does not', 
   });
 });
 
-test('after the last event of a task that has ended there is nothing, and no error', async () => {
+test('a subscription after the last event of an ended task yields nothing and does not fail', async () => {
   const events = story(1);
   const task = { id: IDS.taskId, contextId: IDS.contextId, status: { state: 'TASK_STATE_COMPLETED' } };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, result: task });
@@ -208,7 +208,7 @@ test('after the last event of a task that has ended there is nothing, and no err
   );
 });
 
-test('an event nobody knows is left out and told', async () => {
+test('an event of an unknown kind is skipped with a notice', async () => {
   const events = story(2);
   const unknown = JSON.stringify({ jsonrpc: '2.0', id: 1, result: { telepathy: {} } });
   const notices: Notice[] = [];
@@ -221,7 +221,7 @@ test('an event nobody knows is left out and told', async () => {
   });
 });
 
-test('a silent connection is taken for broken', async () => {
+test('a silent connection counts as broken', async () => {
   const events = story(2);
   const client = { limits: { silenceMsMax: 50 } };
   await withServer({ events, mischief: plan({ kind: 'silence', after: 3 }), client }, async (server, hopline) => {
@@ -230,7 +230,7 @@ test('a silent connection is taken for broken', async () => {
   });
 });
 
-test('a refusal is thrown as it is and never repeated, before the stream and in it', async () => {
+test('an error that is not retryable is thrown at once, before and within a stream', async () => {
   const events = story(2);
   const error = { code: -32004, message: 'This operation is not supported: the task has ended' };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, error });
@@ -251,7 +251,7 @@ test('a refusal is thrown as it is and never repeated, before the stream and in 
   });
 });
 
-test('tries that bring nothing are bounded, and fewer where nothing has ever answered', async () => {
+test('tries without progress are bounded, more tightly while no server has responded', async () => {
   const events = story(2);
   const busy: Mischief = { kind: 'answer', status: 503 };
   const retry = { ...QUICK, triesMax: 6, unreachedTriesMax: 3 };
@@ -265,7 +265,7 @@ test('tries that bring nothing are bounded, and fewer where nothing has ever ans
   });
 });
 
-test('a server that goes away and comes back on the same port is found again', async () => {
+test('a server that restarts on the same port is found again', async () => {
   const events = story(4);
   const first = await startBadServer({ events, mischief: plan({ kind: 'cut', after: 3 }) });
   const client = createClient({ url: first.url, retry: { baseMs: 20, waitMsMax: 20 } });
@@ -283,7 +283,7 @@ test('a server that goes away and comes back on the same port is found again', a
   await second?.close();
 });
 
-test('an aborted signal ends a stream in any place with its reason, and leaving the loop closes the connection', async () => {
+test('an aborted signal ends a stream at any point with its reason; leaving the loop closes the connection', async () => {
   const events = story(2);
   const reason = new Error('enough');
   const quiet: Mischief = { kind: 'silence', after: 1 };
@@ -302,7 +302,7 @@ test('an aborted signal ends a stream in any place with its reason, and leaving 
   });
 });
 
-test('a message of a known task is sent with its task and without a context of our own', async () => {
+test('a message of an existing task is sent without a generated context', async () => {
   const events = [taskEvent('TASK_STATE_WORKING'), chunk('a', false), status('TASK_STATE_COMPLETED')];
   await withServer({ events }, async (server, client) => {
     await collect(client.stream({ parts: [{ text: 'yes' }], taskId: IDS.taskId }));

@@ -150,7 +150,7 @@ test('list prints tasks over several pages, by context and by state', { timeout:
   assert.deepEqual(await hopline(['list', '--context', 'none-such']), { code: 0, out: '', err: '' });
 });
 
-test('trace tells of a task what the logs of all services would: who said how much and when, what was shown, and the books [S2-41 S2-30]', {
+test('trace prints the inputs of each agent, the events that clients received, and the audit [S2-41 S2-30]', {
   timeout: 30_000,
 }, async () => {
   const asked = lines((await hopline(['ask', 'go', '--json'])).out);
@@ -164,7 +164,7 @@ test('trace tells of a task what the logs of all services would: who said how mu
     told.out,
     new RegExp(`argocd \\(call-1-1\\), turn 1, attempt 1: ${TOKENS.length} tokens, ${characters} characters`),
   );
-  assert.match(told.out, /every text stands as it was said/);
+  assert.match(told.out, /all text is complete and unchanged/);
   assert.ok(!told.out.includes('Here') && !told.out.includes('Argo'), 'no text');
   const json = lines((await new HoplineCommand(cluster.url, ['trace', id, '--json'], '', environment).finished).out)[0];
   assert.deepEqual([json.shown.length, json.audit.unaccounted.text], [asked.length, 0]);
