@@ -43,7 +43,7 @@ test('defaults, conversions and types come from one literal', () => {
   assert.equal(all.load({ HOME: 'x', NAME: '' }).NAME, 'demo');
 });
 
-test('every fault is reported at once, with the name, the value and what is allowed, and no secret', () => {
+test('all faults are reported at once with name, value and allowed values, but without secrets', () => {
   const env = { NAME: 'x', COUNT: '11', RATIO: 'half', ON: 'yes', MODE: 'warp', NATS: 'nats://u:PLANTED@', KEY: 'PLANTED' };
   assert.throws(
     () => all.load(env),
@@ -59,7 +59,7 @@ test('every fault is reported at once, with the name, the value and what is allo
         'KEY must be text, at least 8 characters',
         'HOME is required: text',
       ]);
-      assert.match(error.message, /^8 settings are wrong:\n {2}NAME is/);
+      assert.match(error.message, /^8 settings are invalid:\n {2}NAME is/);
       return true;
     },
   );
