@@ -5,7 +5,8 @@ import { constants } from 'node:os';
 const PARENT_POLL_MS = 1000;
 
 /**
- * Runs the TypeScript entry point of a command with the required Node and returns its exit code. This process remains the parent, because
+ * Runs the TypeScript entry point of a command with the required Node and returns its exit code. This process remains the parent,
+ * because
  * Node cannot exec, and forwards signals; the IPC channel closes when this process is killed.
  * @param {string} node @param {string[]} args @param {{ cwd: string, env: NodeJS.ProcessEnv, passesInterrupt: boolean }} options
  * `passesInterrupt`: false for a command that exits at once on a second SIGINT, because the terminal sends it the first one too.
@@ -26,7 +27,8 @@ export function handOver(node, args, { cwd, env, passesInterrupt }) {
 }
 
 /**
- * npm runs this process through a shell, and a shell forwards no signals. So the ids of the parents are polled: a process whose parent
+ * npm runs this process through a shell, and a shell forwards no signals. So the ids of the parents are polled: a process whose
+ * parent
  * ended has a new parent id.
  */
 function watchParents(env, onGone) {

@@ -3,7 +3,8 @@ const REDRAW_MS = 1000;
 const ANNOUNCE_MS = 1500;
 
 /**
- * Prints the progress of the set-up to stderr. On a terminal one line counts the seconds of all running steps; elsewhere a long step has
+ * Prints the progress of the set-up to stderr. On a terminal one line counts the seconds of all running steps; elsewhere a long
+ * step has
  * one line at its start and one at its end.
  * @param {{ isTTY?: boolean, write(text: string): unknown }} stream
  */

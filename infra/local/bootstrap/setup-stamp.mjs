@@ -7,7 +7,8 @@ const STAMP = 'node_modules/.hopline-set-up';
 const PNPM_MARKER = 'node_modules/.modules.yaml';
 
 /**
- * A hash of everything that determines the content of node_modules: lockfile, workspace file, every package.json, platform, Node major.
+ * A hash of everything that determines the content of node_modules: lockfile, workspace file, every package.json, platform, Node
+ * major.
  * @param {string} root @param {string} platform @param {string} nodeVersion @returns {string} hex
  */
 export function setupKey(root, platform, nodeVersion) {

@@ -34,7 +34,9 @@ export class Cluster {
     );
   }
 
-  /** Drains the processes in DRAIN_ORDER and resolves when none is left. Calls `onKilled` for each process that had to be killed. */
+  /**
+   * Drains the processes in DRAIN_ORDER and resolves when none is left. Calls `onKilled` for each process that had to be killed.
+   */
   async drain(onKilled: (instance: string) => void, graceMs = DRAIN_MS_MAX): Promise<void> {
     for (const service of DRAIN_ORDER) {
       const group = this.#processes.filter(({ spec }) => spec.service === service);

@@ -7,11 +7,13 @@ import { LaunchError } from './launch-error.ts';
 import { nextSteps } from './next-steps.ts';
 import { type Options, parseOptions } from './options.ts';
 import { Screen } from './screen.ts';
-import { onStopSignals } from './stop-signals.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
 /** For agents of an unknown kind: shown in a command, never sent by the launcher. */
 const QUESTION_FOR_ANY_AGENT = 'Hello, what can you do?';
+
+/** A terminal's Ctrl-C arrives directly and through the parent process; signals within this time count as one. */
+const SAME_PRESS_MS = 1000;
 
 const screen = new Screen(process.stdout);
 const stop = new AbortController();
@@ -92,4 +94,20 @@ function showNextSteps({ url, cluster }: LocalCluster, options: Options, demo: D
   screen.line();
   for (const line of nextSteps({ url, question, processes: cluster.running(), resume })) screen.line(line);
   screen.line('Ctrl-C drains and stops everything.');
+}
+
+/** Calls `stop` for the first signal and `kill` for a later one. */
+function onStopSignals({ stop, kill }: { stop: (reason: string) => void; kill: () => void }): void {
+  let firstAt: number | null = null;
+  const request = (reason: string) => {
+    if (firstAt === null) {
+      firstAt = performance.now();
+      stop(reason);
+    } else if (performance.now() - firstAt > SAME_PRESS_MS) kill();
+  };
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => request(name));
+  // After a fault of the launcher itself its processes must still be drained.
+  process.on('uncaughtException', error => request(`internal error (${error.message})`));
+  // The bootstrap at the other end of this channel was killed.
+  if (process.connected) process.on('disconnect', () => request('the parent process ended'));
 }

@@ -18,7 +18,9 @@ export function natsProcess(home: Home, server: string, port: number, root: stri
   };
 }
 
-/** The configuration file. 8 MB is the largest payload that nats-server accepts without a warning; a whole A2A request must fit. */
+/**
+ * The configuration file. 8 MB is the largest payload that nats-server accepts without a warning; a whole A2A request must fit.
+ */
 export function natsConfig(home: Home, port: number): string {
   return [
     'server_name: hopline-local',
@@ -30,7 +32,8 @@ export function natsConfig(home: Home, port: number): string {
 }
 
 /**
- * nats-server does not watch its standard input. On Linux the kernel ends it with the launcher (setpriv execs, so the process id is that
+ * nats-server does not watch its standard input. On Linux the kernel ends it with the launcher (setpriv execs, so the process id
+ * is that
  * of nats-server); on other systems the next start on this home ends it.
  */
 function endsWithParent(): string[] {

@@ -26,11 +26,11 @@ test('a nats-server and services left on the home are ended; an unrelated proces
   createHome(home);
   const nats = await running(t, '-c', home.natsConfig);
   const relay = await running(t, '/checkout/services/relay/src/main.ts');
-  const foreign = await running(t, '/somewhere/else.ts');
+  const unrelated = await running(t, '/somewhere/else.ts');
   const entry = (service: string, pid: number) => ({ service, instance: `${service}-1`, pid, url: '' });
-  writeRunFile(home.runFile, [entry('nats', nats), entry('relay', relay), entry('ingress', foreign)]);
+  writeRunFile(home.runFile, [entry('nats', nats), entry('relay', relay), entry('ingress', unrelated)]);
   assert.deepEqual(await stopStaleCluster(home), ['nats-1', 'relay-1']);
-  assert.deepEqual([nats, relay, foreign].map(hasEnded), [true, true, false]);
+  assert.deepEqual([nats, relay, unrelated].map(hasEnded), [true, true, false]);
   assert.ok(!existsSync(home.runFile));
   assert.deepEqual(await stopStaleCluster(home), []);
 });

@@ -14,7 +14,9 @@ export type ProcessSpec = {
 export type ProcessEvents = {
   /** A process has started or ended: `run.json` must be rewritten. */
   changed: () => void;
-  /** A process ended and restarts after `waitMs`; null: it is not restarted. Repeated exits at the longest delay are not reported. */
+  /**
+   * A process ended and restarts after `waitMs`; null: it is not restarted. Repeated exits at the longest delay are not reported.
+   */
   restarting: (process: SupervisedProcess, ending: string, waitMs: number | null) => void;
   /** A reported restart has happened. */
   restarted: (process: SupervisedProcess, pid: number) => void;

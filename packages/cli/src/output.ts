@@ -6,7 +6,9 @@ export type Sink = { readonly isTTY?: boolean | undefined; write(text: string): 
 const DIM = '2';
 const RED = '31';
 
-/** The output of a command: the answer goes to standard output, unchanged unless that is a terminal; all else to standard error. */
+/**
+ * The output of a command: the answer goes to standard output, unchanged unless that is a terminal; all else to standard error.
+ */
 export class Output implements Display {
   readonly #out: Sink;
   readonly #err: Sink;

@@ -5,7 +5,10 @@ import { UsageError } from './usage-error.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** The NATS server of the local cluster: NATS_URL, or the one that `npm start` wrote to run.json in its home (HOPLINE_HOME). Throws UsageError. */
+/**
+ * The NATS server of the local cluster: NATS_URL, or the one that `npm start` wrote to run.json in its home (HOPLINE_HOME).
+ * Throws UsageError.
+ */
 export function natsUrlOf(environment: Readonly<Record<string, string | undefined>>): string {
   if (environment.NATS_URL) return environment.NATS_URL;
   const home = environment.HOPLINE_HOME ? resolve(environment.HOPLINE_HOME) : resolve(CHECKOUT, '.hopline');

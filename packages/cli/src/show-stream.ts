@@ -7,7 +7,10 @@ import { type PrinterOptions, StreamPrinter } from './stream-printer.ts';
 
 export type ShowStreamOptions = PrinterOptions & { items: AsyncIterable<StreamItem>; outcome: StreamOutcome };
 
-/** Prints a stream to its end and returns the exit code. For a stream that breaks off it also prints the command that continues it. */
+/**
+ * Prints a stream to its end and returns the exit code. For a stream that breaks off it also prints the command that continues
+ * it.
+ */
 export async function showStream(context: CommandContext, { items, outcome, ...options }: ShowStreamOptions): Promise<ExitCode> {
   const { output, signal, json } = context;
   const printer = new StreamPrinter(output, options);

@@ -1,6 +1,9 @@
 import type { Audit, Percentiles, ProducerActivity, TaskTrace, VisibleEvent } from '@hopline/task-audit';
 
-/** A trace as text: the inputs of each producer, the events that clients received, how long text was held. Numbers and names, never text. */
+/**
+ * A trace as text: the inputs of each producer, the events that clients received, how long text was held. Numbers and names,
+ * never text.
+ */
 export function traceLines({ taskId, contextId, state, traces, said, shown, heldMs, ageMs }: TaskTrace): string[] {
   const chunks = shown.filter(({ chunk }) => chunk !== undefined);
   return [

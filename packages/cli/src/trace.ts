@@ -13,7 +13,8 @@ export type TraceRun = {
 };
 
 /**
- * `hopline trace`: prints where a task spent its time and whether anything was lost, from the log itself. For operators: it reads NATS
+ * `hopline trace`: prints where a task spent its time and whether anything was lost, from the log itself. For operators: it reads
+ * NATS
  * directly instead of the server.
  */
 export async function trace({ taskId, json, output, environment }: TraceRun): Promise<ExitCode> {

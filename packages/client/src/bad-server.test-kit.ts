@@ -4,21 +4,21 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { DIALECTS, type Message, type StreamResponse, type TaskState } from '@hopline/a2a';
 
-/** What one connection does to its client. `after`: frames that are sent before. Nothing said: it serves well. */
+/** The fault of one connection. `after`: frames that are sent before it. Absent: no fault. */
 export type Mischief =
   | { kind: 'none' }
-  /** No answer at all. */
+  /** No response. */
   | { kind: 'drop' }
   /** The connection breaks, maybe within a frame. */
   | { kind: 'cut'; after: number; halfFrame?: boolean }
-  /** The response ends as if all was said. */
+  /** The response ends without an error. */
   | { kind: 'end'; after: number }
   | { kind: 'drain'; after: number; retryMs?: number }
   | { kind: 'silence'; after: number }
   /** A frame that holds this instead of a response. */
   | { kind: 'frame'; after: number; data: string }
   | { kind: 'answer'; status: number; headers?: Record<string, string>; body?: string }
-  /** Sends everything again, whatever the cursor says, and each frame twice. */
+  /** Ignores the cursor: sends all frames again, each twice. */
   | { kind: 'repeat' }
   /** Retention has removed everything up to this generation. */
   | { kind: 'gap'; upTo: number; cut?: boolean };
@@ -68,7 +68,7 @@ export function story(tokens: number, end: TaskState = 'TASK_STATE_COMPLETED'): 
 
 export const cursorOf = (generation: number): string => `${generation}.${generation + 100}`;
 
-/** A server of one task that does to each connection what the test says. */
+/** A server of one task whose connections have the faults that the test chooses. */
 export async function startBadServer(options: BadServerOptions): Promise<BadServer> {
   const asked: Asked[] = [];
   const started = new Set<string>();

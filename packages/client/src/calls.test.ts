@@ -51,8 +51,8 @@ test('a message is sent again with the same ids, in both dialects', async () => 
   });
   const answer = { kind: 'message', messageId: 'm', role: 'agent', parts: [{ kind: 'text', text: 'hi' }] };
   await withServer({ mischief: plan(result(answer)), client: { dialect: '0.3' } }, async (server, client) => {
-    const said = await client.send('hi', { blocking: false });
-    assert.deepEqual(said, { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] } });
+    const result = await client.send('hi', { blocking: false });
+    assert.deepEqual(result, { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] } });
     const [{ method, params }] = server.asked as unknown as [{ method: string; params: { configuration: object } }];
     assert.deepEqual([method, params.configuration], ['message/send', { blocking: false }]);
   });

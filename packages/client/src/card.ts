@@ -18,7 +18,9 @@ export type Card = {
 };
 
 export type CardOptions = CallOptions & {
-  /** Returns the public key for a key id; the card must be signed by one of these keys. `jku` is the card's own, untrusted claim. */
+  /**
+   * Returns the public key for a key id; the card must be signed by one of these keys. `jku` is the card's own, untrusted claim.
+   */
   keyOf?: CardKeyOf;
 };
 

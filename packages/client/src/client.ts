@@ -52,7 +52,10 @@ export type ListOptions = GetOptions & {
 };
 
 export type SubscribeOptions = CallOptions & {
-  /** Cursor of the last received event, or BEGINNING. Without a cursor the stream starts with the current task, and 1.0 rejects an ended task. */
+  /**
+   * Cursor of the last received event, or BEGINNING. Without a cursor the stream starts with the current task, and 1.0 rejects an
+   * ended task.
+   */
   cursor?: string;
 };
 

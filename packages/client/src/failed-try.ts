@@ -7,7 +7,9 @@ type FailedTryOptions = {
   reached?: boolean;
 };
 
-/** One failed try: the error for the caller if it was the last one, and the input for the next delay. Internal to this package. */
+/**
+ * One failed try: the error for the caller if it was the last one, and the input for the next delay. Internal to this package.
+ */
 export class FailedTry extends Error {
   override readonly name = 'FailedTry';
   readonly error: A2AError;

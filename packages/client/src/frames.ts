@@ -13,7 +13,8 @@ export type Missing = { from: number; to: number };
 export type Frame = { cursor: string | undefined; event: StreamResponse | undefined } | { gap: Missing | 'unknown' };
 
 /**
- * Yields the frames of one response until it ends. Throws FailedTry when the connection breaks, when the server drains, for an error in
+ * Yields the frames of one response until it ends. Throws FailedTry when the connection breaks, when the server drains, for an
+ * error in
  * place of an event, and for a frame that is not JSON: a retry requests its content again.
  */
 export async function* framesOf(response: Response, dialect: Dialect, silenceMsMax: number): AsyncGenerator<Frame> {

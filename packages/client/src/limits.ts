@@ -4,7 +4,9 @@ export type ClientLimits = {
   silenceMsMax: number;
   /** Bound of `get`, `list`, `cancel` and `card`; milliseconds. Cancel waits up to 10 s for the agent. */
   callMsMax: number;
-  /** Bound of `send`, which waits for the end of the turn; milliseconds. The server responds with the current task after 600 s. */
+  /**
+   * Bound of `send`, which waits for the end of the turn; milliseconds. The server responds with the current task after 600 s.
+   */
   sendMsMax: number;
 };
 

@@ -5,7 +5,8 @@ import { FailedTry } from './failed-try.ts';
 export const RESPONSE_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
- * Yields the chunks of a body. Throws FailedTry when the connection breaks, or when a pending read takes longer than `silenceMsMax`.
+ * Yields the chunks of a body. Throws FailedTry when the connection breaks, or when a pending read takes longer than
+ * `silenceMsMax`.
  * Leaving the loop closes the connection. Uses a reader because some browsers cannot iterate streams.
  */
 export async function* chunksOf(body: ReadableStream<Uint8Array>, silenceMsMax: number): AsyncGenerator<Uint8Array> {

@@ -1,7 +1,8 @@
 import { A2A_ERRORS, A2AError, type A2AErrorCode, isObject, type JsonObject } from '@hopline/a2a';
 
 /**
- * The `error` of a JSON-RPC response as a typed error. Some numbers (-32600, -32603) stand for several codes, of which `data` names one;
+ * The `error` of a JSON-RPC response as a typed error. Some numbers (-32600, -32603) stand for several codes, of which `data`
+ * names one;
  * an unknown number is INTERNAL_ERROR. `retryable` comes from `data`, or is `retryableDefault` if absent there.
  */
 export function errorOf(error: JsonObject, retryableDefault = false): A2AError {

@@ -4,7 +4,9 @@ import type { Frame, Missing } from './frames.ts';
 /** The cursor before the first event: a subscription with it yields a task from the beginning, also one that has ended. */
 export const BEGINNING = '0.0';
 
-/** One event of a task's stream. A later subscription with `cursor` continues after it; undefined for a server without cursors. */
+/**
+ * One event of a task's stream. A later subscription with `cursor` continues after it; undefined for a server without cursors.
+ */
 export type StreamEvent = { cursor: string | undefined; event: StreamResponse };
 
 /**
@@ -65,7 +67,10 @@ export class StreamPosition {
   }
 }
 
-/** A Hopline cursor starts with the generation of its event, which only grows. An id of another server is a duplicate only if it is equal. */
+/**
+ * A Hopline cursor starts with the generation of its event, which only grows. An id of another server is a duplicate only if it
+ * is equal.
+ */
 function isSeen(cursor: string, last: string | undefined): boolean {
   if (last === undefined) return false;
   const generation = generationOf(cursor);

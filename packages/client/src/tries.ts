@@ -28,7 +28,8 @@ export const STEADY_MS = 10_000;
 
 /**
  * Counts the consecutive tries of one call without progress and computes delays. Full jitter, so that clients which lost a server
- * together do not return together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). Times are arguments,
+ * together do not return together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). Times are
+ * arguments,
  * milliseconds of any clock.
  */
 export class Tries {

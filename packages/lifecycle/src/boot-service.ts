@@ -30,7 +30,9 @@ export interface BootOptions<T extends SettingsShape> {
   readonly config: Config<T>;
 }
 
-/** Loads settings and creates the logger and telemetry. An invalid environment is reported on standard error and ends the process. */
+/**
+ * Loads settings and creates the logger and telemetry. An invalid environment is reported on standard error and ends the process.
+ */
 export async function bootService<T extends SettingsShape>(options: BootOptions<T>): Promise<Boot<T>> {
   try {
     const { name, env } = options;

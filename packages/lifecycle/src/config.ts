@@ -25,12 +25,15 @@ export interface Config<T extends Readonly<Record<string, Setting>>> {
   load(env: Env): Settings<T>;
   /** The settings as a markdown table, for READMEs. */
   table(): string;
-  /** The effective values for a log line at start: secrets and credentials in URLs are masked, settings without a value omitted. */
+  /**
+   * The effective values for a log line at start: secrets and credentials in URLs are masked, settings without a value omitted.
+   */
   effective(settings: Settings<T>): Record<string, SettingValue>;
 }
 
 /**
- * Declares settings: one literal provides the type, the check and the documentation. Throws when a default is outside its own bounds,
+ * Declares settings: one literal provides the type, the check and the documentation. Throws when a default is outside its own
+ * bounds,
  * so that the first test finds it.
  */
 export function defineConfig<const T extends Readonly<Record<string, Setting>>>(settings: T): Config<T> {

@@ -12,7 +12,9 @@ export interface ReadyCheck {
 export interface Readiness {
   readonly ready: boolean;
   readonly draining: boolean;
-  /** `reason`: `starting`, `timeout`, or the name of the error. Never its message, which can contain an address with a password. */
+  /**
+   * `reason`: `starting`, `timeout`, or the name of the error. Never its message, which can contain an address with a password.
+   */
   readonly notReady: readonly { readonly check: string; readonly reason: string }[];
 }
 

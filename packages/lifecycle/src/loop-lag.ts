@@ -9,7 +9,9 @@ export interface LoopLag {
   stop(): void;
 }
 
-/** Measures the delay of timers. `monitorEventLoopDelay` never forgets its maximum: one old block would fail every later probe. */
+/**
+ * Measures the delay of timers. `monitorEventLoopDelay` never forgets its maximum: one old block would fail every later probe.
+ */
 export function watchLoopLag(nowMs: () => number = () => performance.now()): LoopLag {
   let expectedMs = nowMs() + LOOP_SAMPLE_MS;
   let windowEndMs = nowMs() + LOOP_WINDOW_MS;

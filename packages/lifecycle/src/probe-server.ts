@@ -3,7 +3,9 @@ import { type ProbeOptions, registerProbes } from './probes.ts';
 
 /** Probes and scrapers need few connections; further ones are rejected. */
 export const PROBE_CONNECTIONS_MAX = 64;
-/** An idle connection is closed after this time, so that idle ones cannot use all slots; milliseconds. Above READY_CHECK_MS_MAX. */
+/**
+ * An idle connection is closed after this time, so that idle ones cannot use all slots; milliseconds. Above READY_CHECK_MS_MAX.
+ */
 export const PROBE_IDLE_MS_MAX = 2_000;
 
 export interface ProbeServer {
@@ -12,7 +14,9 @@ export interface ProbeServer {
   close(): Promise<void>;
 }
 
-/** The HTTP server of a service without a public one. Any path except the probes is a 404; no response contains an error message. */
+/**
+ * The HTTP server of a service without a public one. Any path except the probes is a 404; no response contains an error message.
+ */
 export async function startProbeServer(
   options: ProbeOptions & { readonly host: string; readonly port: number },
 ): Promise<ProbeServer> {

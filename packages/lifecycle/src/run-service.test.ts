@@ -58,7 +58,7 @@ const DRAIN = ['draining', 'signal aborted', 'close begins', 'close ends', 'stop
 
 // Each test is a process that takes half a second to start.
 suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
-  test('SIGTERM: readiness off first, then close in order, exit code 0; probes answer all the while', {
+  test('SIGTERM: readiness off first, then close in order, exit code 0; probes respond throughout', {
     timeout: 20_000,
   }, async () => {
     const service = run('well', { TEST_KEY: 'PLANTED-KEY' });
@@ -121,7 +121,7 @@ suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
   test('a failed start is logged and ends with code 1', async () => {
     const service = run('start-fails');
     assert.equal((await service.ended).code, 1);
-    assert.equal((await service.line('start failed')).err?.message, 'nobody there');
+    assert.equal((await service.line('start failed')).err?.message, 'connection refused');
   });
 
   test('an invalid environment is reported completely on standard error, without secrets, with its own exit code', {

@@ -31,7 +31,10 @@ export interface RunningService {
 }
 
 export interface ServiceOptions<T extends SettingsShape> extends BootOptions<T> {
-  /** `own`: a probe server listens on HOPLINE_HOST:HOPLINE_PORT before `start` is called. `mounted`: `start` calls `registerProbes`. */
+  /**
+   * `own`: a probe server listens on HOPLINE_HOST:HOPLINE_PORT before `start` is called. `mounted`: `start` calls
+   * `registerProbes`.
+   */
   readonly probes: 'own' | 'mounted';
   start(context: ServiceContext<T>): Promise<RunningService>;
 }
@@ -44,8 +47,10 @@ interface ProcessState<T extends SettingsShape> {
 }
 
 /**
- * Runs one service: settings, log, telemetry, probes, `start`; then, on SIGTERM, SIGINT or the end of the lifeline: readiness off,
- * `signal` aborted, `close`, probes closed, spans flushed, exit code 0. An uncaught error, a failed start or an overlong drain ends
+ * Runs one service: settings, log, telemetry, probes, `start`; then, on SIGTERM, SIGINT or the end of the lifeline: readiness
+ * off,
+ * `signal` aborted, `close`, probes closed, spans flushed, exit code 0. An uncaught error, a failed start or an overlong drain
+ * ends
  * with code 1, an invalid environment with EXIT_CONFIG. A second signal ends the process at once.
  * An uncaught error skips the drain: the state of the process is unreliable, and another process continues from the log.
  */

@@ -26,7 +26,9 @@ type NumberSetting = Base & {
 /** `true`, `false`, `1` or `0`. */
 type BooleanSetting = Base & { readonly type: 'boolean'; readonly default?: boolean };
 type EnumSetting = Base & { readonly type: 'enum'; readonly values: readonly string[]; readonly default?: string };
-/** One absolute URL, or several joined by commas when `list` is true (`nats://a:4222,nats://b:4222`). The value stays a string. */
+/**
+ * One absolute URL, or several joined by commas when `list` is true (`nats://a:4222,nats://b:4222`). The value stays a string.
+ */
 type UrlSetting = Base & {
   readonly type: 'url';
   readonly default?: string;

@@ -5,7 +5,8 @@ const PART_OF_AN_ID = /[0-9a-f]{8}|[0-9]{5}/i;
 const AGENT_NAME = /^[A-Za-z0-9][A-Za-z0-9 _.-]*$/;
 
 /**
- * Passes a word of a closed list (`window`, `NOT_FOUND`, `slow_viewer`) and replaces everything else by `other`: an error message can
+ * Passes a word of a closed list (`window`, `NOT_FOUND`, `slow_viewer`) and replaces everything else by `other`: an error message
+ * can
  * quote content or a credential, and each id would become a time series of its own.
  */
 export function closedWord(word: string): string {

@@ -190,6 +190,6 @@ test('without an SDK the parent passes through unchanged, no timer runs, and a h
     each.end();
   }
   const microsecondsEach = Number(process.hrtime.bigint() - started) / 1000 / 20_000;
-  // Measured 2 µs; the bound only has to tell "a no-op" from "a recorded span with a timer" on a busy machine.
+  // Measured 2 µs; the bound only separates a no-op from a recorded span with a timer on a busy machine.
   assert.ok(microsecondsEach < 50, `${microsecondsEach} µs per hop`);
 });

@@ -13,7 +13,8 @@ import { ATTR, type AttributeKey, type CountKey, EVENT_STEP, SCOPE, type SpanNam
 import { carrierOf, contextFrom, linkFrom, type TraceCarrier } from './propagation.ts';
 
 /**
- * After this time a segment ends and a linked one begins; milliseconds. A long task is visible while it runs, and tail sampling, whose
+ * After this time a segment ends and a linked one begins; milliseconds. A long task is visible while it runs, and tail sampling,
+ * whose
  * decision window starts with the first span of a trace, has spans to decide on.
  */
 export const SEGMENT_MS_MAX = 60_000;
@@ -59,10 +60,16 @@ export interface Hop {
   step(attributes: HopAttributes): void;
   /** Runs `fn` with this hop as the active span, so that its log lines have the trace id. */
   run<T>(fn: () => T): T;
-  /** Ends the segment and starts a linked one, e.g. for `reconnect` or `input_required`. Called automatically after SEGMENT_MS_MAX. */
+  /**
+   * Ends the segment and starts a linked one, e.g. for `reconnect` or `input_required`. Called automatically after
+   * SEGMENT_MS_MAX.
+   */
   nextSegment(reason: string): void;
   end(): void;
-  /** Ends the hop with status ERROR. `reason` is a word of a closed list; a sentence becomes `other`. Not for a client that disconnects. */
+  /**
+   * Ends the hop with status ERROR. `reason` is a word of a closed list; a sentence becomes `other`. Not for a client that
+   * disconnects.
+   */
   fail(reason: string): void;
 }
 

@@ -49,8 +49,10 @@ export interface LoggerOptions {
 const STDOUT = 1;
 
 /**
- * Writes JSON lines with `service`, `instance` and, inside a hop's `run`, `trace_id` and `span_id`, synchronously from this thread.
- * pino's default is asynchronous and reordered the last lines before an exit in one run of five; its worker transports do not survive
+ * Writes JSON lines with `service`, `instance` and, inside a hop's `run`, `trace_id` and `span_id`, synchronously from this
+ * thread.
+ * pino's default is asynchronous and reordered the last lines before an exit in one run of five; its worker transports do not
+ * survive
  * bundling. The price: a pipe on standard output that is not read blocks the service.
  */
 export function createLogger(options: LoggerOptions): Logger {

@@ -1,6 +1,7 @@
 /**
  * Every name that leaves a process in a span, a metric or a log line. Any other name is a type error.
- * Sources: OTel messaging conventions 1.45 (`messaging.system.name`), the GenAI conventions (copied: the npm constants are deprecated
+ * Sources: OTel messaging conventions 1.45 (`messaging.system.name`), the GenAI conventions (copied: the npm constants are
+ * deprecated
  * as "moved"), the draft A2A conventions (open-telemetry/semantic-conventions-genai#195); `hopline.*` is ours.
  */
 
@@ -130,7 +131,10 @@ export const COUNT = {
 } as const;
 export type CountKey = (typeof COUNT)[keyof typeof COUNT];
 
-/** Metric names. The unit is metadata of the instrument; the Prometheus exporter writes it as a `# UNIT` line and adds only `_total`. */
+/**
+ * Metric names. The unit is metadata of the instrument; the Prometheus exporter writes it as a `# UNIT` line and adds only
+ * `_total`.
+ */
 export const METRIC = {
   tokensIn: 'hopline.tokens_in',
   chunksOut: 'hopline.chunks_out',

@@ -45,7 +45,9 @@ export function carrierOf(spanContext: SpanContext | undefined): TraceCarrier {
   return carrier;
 }
 
-/** A context whose active span is the carrier's. An empty or malformed carrier gives the root context, never the active parent. */
+/**
+ * A context whose active span is the carrier's. An empty or malformed carrier gives the root context, never the active parent.
+ */
 export function contextFrom(carrier: TraceCarrier): Context {
   const found = spanContextFrom(carrier);
   return found === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, found);

@@ -1,5 +1,6 @@
 /**
- * The second barrier in front of the log. The type `LogFields` is the first: it has no key for content or credentials. This one covers
+ * The second barrier in front of the log. The type `LogFields` is the first: it has no key for content or credentials. This one
+ * covers
  * errors and objects of third-party libraries.
  */
 export const REDACTED = '[redacted]';
@@ -48,7 +49,10 @@ function truncate(text: string, charsMax: number): string {
   return text.length <= charsMax ? text : `${text.slice(0, charsMax)}…`;
 }
 
-/** Copies without the values of secret keys, bounded in depth, entries and string length. Errors keep type, message, code, stack, cause. */
+/**
+ * Copies without the values of secret keys, bounded in depth, entries and string length. Errors keep type, message, code, stack,
+ * cause.
+ */
 export function redact(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return truncate(value, LOG_STRING_CHARS_MAX);
   if (typeof value !== 'object' || value === null) return typeof value === 'bigint' ? String(value) : value;
@@ -82,7 +86,10 @@ function redactError(error: Error, depth: number): Record<string, unknown> {
 const URL_USERINFO = /:\/\/[^/\s"\\@]+@/g;
 const BEARER = /\b(Bearer|Basic)\s+[\w.~+/=-]+/gi;
 
-/** Removes credentials that are recognised by their form (`nats://user:pass@host`, `Bearer eyJ…`) from a finished line, message included. */
+/**
+ * Removes credentials that are recognised by their form (`nats://user:pass@host`, `Bearer eyJ…`) from a finished line, message
+ * included.
+ */
 export function scrubLine(line: string): string {
   return line.replace(URL_USERINFO, `://${REDACTED}@`).replace(BEARER, `$1 ${REDACTED}`);
 }

@@ -38,8 +38,10 @@ export interface Telemetry {
 }
 
 /**
- * Starts metrics (always: they cost nothing until `/metrics` is read) and tracing (only with an OTLP endpoint). Without an endpoint it
- * creates no server, timer or connection; the exporters are imported on first need. Throws for an unsupported endpoint or protocol.
+ * Starts metrics (always: they cost nothing until `/metrics` is read) and tracing (only with an OTLP endpoint). Without an
+ * endpoint it
+ * creates no server, timer or connection; the exporters are imported on first need. Throws for an unsupported endpoint or
+ * protocol.
  */
 export async function startTelemetry(options: TelemetryOptions): Promise<Telemetry> {
   const tracesUrl = tracesUrlFrom(options.env);
@@ -70,7 +72,9 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
   };
 }
 
-/** The traces endpoint of the OpenTelemetry environment; undefined when tracing is off. Throws for an unsupported protocol or URL. */
+/**
+ * The traces endpoint of the OpenTelemetry environment; undefined when tracing is off. Throws for an unsupported protocol or URL.
+ */
 export function tracesUrlFrom(env: Env): string | undefined {
   if (env.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || env.OTEL_TRACES_EXPORTER === 'none') return undefined;
   const own = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
