@@ -44,7 +44,14 @@ const config = ({ production = false }) => ({
       project: ['src/**/*.ts!', TESTS],
     },
     test: {
-      entry: ['**/*.test.ts', '**/main.ts', 'repo/write-settings.ts', 'conformance/tck.ts', 'support/agents/graphs/*.ts'],
+      entry: [
+        '**/*.test.ts',
+        '**/main.ts',
+        'repo/write-*.ts',
+        'repo/retired-words-report.ts',
+        'conformance/tck.ts',
+        'support/agents/graphs/*.ts',
+      ],
       project: ['**/*.ts'],
       ignoreDependencies: ['@modelcontextprotocol/server-everything'],
     },

@@ -2,23 +2,67 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { settingsDocument } from './settings-document.ts';
+import { REFERENCE } from './reference-documents.ts';
 import { projectFiles, ROOT, read } from './source-files.ts';
 
-test('infra/SETTINGS.md is what the services declare', () => {
-  assert.equal(read('infra/SETTINGS.md'), settingsDocument(), 'run: node test/repo/write-settings.ts');
-});
+const documents = projectFiles().filter(file => file.endsWith('.md'));
 
-test('every link between documents leads somewhere', () => {
-  for (const path of projectFiles().filter(file => file.endsWith('.md'))) {
+for (const [path, text] of Object.entries(REFERENCE)) {
+  test(`${path} matches the sources`, async () => {
+    assert.equal(read(path), await text(), 'run: node test/repo/write-reference.ts');
+  });
+}
+
+test('every link between documents leads to a file', () => {
+  for (const path of documents) {
     for (const [, target] of read(path).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)) {
       assert.ok(existsSync(join(ROOT, dirname(path), target!)), `${path} links to ${target}`);
     }
   }
 });
 
-test('the README names tests that exist', () => {
-  const named = [...read('README.md').matchAll(/`((?:test|packages|services)\/[\w./-]+\.test\.ts)`/g)].map(match => match[1]!);
-  assert.ok(named.length > 5);
-  for (const path of named) assert.ok(existsSync(join(ROOT, path)), path);
+test('every link to a section leads to a heading', () => {
+  for (const path of documents) {
+    for (const [, target, anchor] of read(path).matchAll(/\]\((?!https?:)([^)#]*)#([^)]+)\)/g)) {
+      const file = target === '' ? path : join(dirname(path), target!);
+      if (file.endsWith('.md')) assert.ok(anchorsOf(read(file)).includes(anchor!), `${path} links to ${file}#${anchor}`);
+    }
+  }
 });
+
+test('documents name only tests that exist', () => {
+  for (const path of documents) {
+    for (const [, file] of read(path).matchAll(/`((?:test|packages|services)\/[\w./-]+\.test\.ts)`/g)) {
+      assert.ok(existsSync(join(ROOT, file!)), `${path} names ${file}`);
+    }
+  }
+});
+
+test('every guarantee and every failure names its test', () => {
+  for (const path of ['README.md', 'docs/reference/failures.md']) {
+    const rows = read(path)
+      .split('\n')
+      .filter(line => /^\|.*\.test\.ts/.test(line));
+    assert.ok(rows.length > 5, `${path} has ${rows.length} rows with a test`);
+  }
+});
+
+test('ARCHITECTURE.md has a line for every package and service', () => {
+  const text = read('ARCHITECTURE.md');
+  const folders = projectFiles().filter(file => /^(packages|services)\/[^/]+\/package\.json$/.test(file));
+  assert.ok(folders.length > 5);
+  for (const [, name] of folders.map(file => file.split('/'))) {
+    assert.ok(text.includes(`/${name}\``) || text.includes(`\`${name}\``), `ARCHITECTURE.md has no line for ${name}`);
+  }
+});
+
+/** Anchors as GitHub makes them from headings, and explicit ones. */
+function anchorsOf(markdown: string): string[] {
+  const headings = [...markdown.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+  return [...headings, ...[...markdown.matchAll(/<a id="([^"]+)">/g)].map(([, id]) => id!)];
+}

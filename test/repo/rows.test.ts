@@ -1,51 +1,54 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { DOCUMENTS, decisions, proofs, rows } from './contract.ts';
+import { contractDocument } from './contract-document.ts';
 import { projectFiles, read } from './source-files.ts';
 
-/** Rows of the contract: how many each source document has. */
-const ROWS = { S0: 47, S1: 32, S2: 41, S3: 33, S4: 44 } as const;
-
-type Row = {
-  /** How the behaviour deviates from the source document, where it does. */
-  bent?: string;
-};
-
-const rows: Record<string, Row> = JSON.parse(readFileSync(new URL('rows.json', import.meta.url), 'utf8'));
-
-const known = Object.entries(ROWS).flatMap(([document, count]) =>
-  Array.from({ length: count }, (_, index) => `${document}-${index + 1}`),
+const known = Object.entries(DOCUMENTS).flatMap(([id, { rows: count }]) =>
+  Array.from({ length: count }, (_, index) => `${id}-${index + 1}`),
 );
+const DECISIONS = 28;
 
-/** Test titles end with the rows they prove: `first frame precedes any agent work [S0-2 S0-3]`. Rows to titles, as `file > title`. */
-function claims(): Map<string, string[]> {
-  const found = new Map<string, string[]>();
-  for (const path of projectFiles().filter(file => file.endsWith('.test.ts'))) {
-    for (const match of read(path).matchAll(/\b(?:test|it)\(\s*(['"`])((?:\\.|(?!\1).)*?) \[((?:[SC][0-4]?-\d+ ?)+)\]\1/g)) {
-      const title = match[2]!.replaceAll(/\\(.)/g, '$1');
-      for (const row of match[3]!.split(' ').filter(id => id.startsWith('S'))) {
-        found.set(row, [...(found.get(row) ?? []), `${path} > ${title}`]);
-      }
-    }
-  }
-  return found;
-}
-
-test('rows.json lists exactly the rows of the contract', () => {
-  assert.deepEqual(Object.keys(rows).sort(), [...known].sort());
+test('rows.json lists exactly the rows of the documents, in order', () => {
+  assert.deepEqual(Object.keys(rows), known);
+  for (const [id, row] of Object.entries(rows)) assert.match(row.requirement, /^[A-Z`].+\.$/, id);
 });
 
-test('every row of the contract is named by a test, and every named row exists', t => {
-  const proven = claims();
+test('decisions.json lists exactly the decisions, and each refers to known rows', () => {
+  assert.deepEqual(
+    Object.keys(decisions),
+    Array.from({ length: DECISIONS }, (_, index) => `C-${index + 1}`),
+  );
+  for (const [id, { rows: related }] of Object.entries(decisions)) {
+    assert.notEqual(related.length, 0, id);
+    for (const row of related) assert.ok(known.includes(row), `${id} refers to ${row}`);
+  }
+});
+
+test('every row is proven by a test, and every row or decision that a title names exists', t => {
+  const proven = proofs();
   assert.deepEqual(
     known.filter(row => !proven.has(row)),
     [],
     'rows without a test',
   );
   assert.deepEqual(
-    [...proven.keys()].filter(row => !known.includes(row)),
+    [...proven.keys()].filter(id => !known.includes(id) && !(id in decisions)),
     [],
-    'named rows that are not in the contract',
+    'titles that name unknown rows',
   );
-  t.diagnostic(`contract rows proven: ${proven.size} of ${known.length}`);
+  t.diagnostic(`contract rows proven: ${known.length}`);
+});
+
+test('every title with rows at its end is found', () => {
+  const found = new Set([...proofs().values()].flat().map(proof => `${proof.path} ${proof.title}`)).size;
+  const titles = projectFiles()
+    .filter(path => path.endsWith('.test.ts'))
+    .flatMap(path => [...read(path).matchAll(/ \[(?:(?:S\d|C)-\d+ ?)+\](['"`]),/g)]);
+  assert.equal(found, titles.length, 'a title is not an argument of test(), or two tests of a file share one');
+});
+
+test('docs/contract.md is up to date', () => {
+  // Not `equal`: its message would contain both documents.
+  assert.ok(read('docs/contract.md') === contractDocument(), 'out of date: run node test/repo/write-contract.ts');
 });

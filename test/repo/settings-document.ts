@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+import { defineConfig, type Setting } from '../../packages/lifecycle/src/index.ts';
 import { ingressConfig } from '../../services/ingress/src/config.ts';
 import { notifierConfig } from '../../services/notifier/src/config.ts';
 import { relayConfig } from '../../services/relay/src/config.ts';
@@ -6,22 +8,53 @@ import { supervisorConfig } from '../../services/supervisor/src/config.ts';
 
 const INTRO = `# Settings
 
-Every service reads its settings from the environment, once, and refuses to start with all that is wrong in one message. Made from the
-services' \`config.ts\`; \`node test/repo/write-settings.ts\` writes it anew, and a test compares.
+Generated from the services' \`config.ts\` by \`node test/repo/write-reference.ts\`. Do not edit by hand.
 
-The standard \`OTEL_*\` names work as usual; without \`OTEL_EXPORTER_OTLP_ENDPOINT\` no trace is made. \`npm start\` has a few of its own:
-\`npm start -- --help\`.
+A service reads its settings from the environment once, at start. A wrong setting stops it with exit code 78 and one message that names every fault.
+An empty value counts as not set. Settings that several services declare alike are listed once, under the names of those services.
+
+Tracing uses the standard \`OTEL_*\` variables: without \`OTEL_EXPORTER_OTLP_ENDPOINT\` no trace is recorded or exported.
+\`npm start -- --help\` lists the settings of the local launcher.
 `;
 
-/** The text of infra/SETTINGS.md. */
+type Settings = Readonly<Record<string, Setting>>;
+
+const SERVICES: Record<string, Settings> = {
+  ingress: ingressConfig.settings,
+  supervisor: supervisorConfig.settings,
+  'sub-agent': subAgentConfig.settings,
+  relay: relayConfig.settings,
+  notifier: notifierConfig.settings,
+};
+
+const EVERY_SERVICE = 'Every service';
+
+/** The heading of a declaration: the services that declare the setting exactly like this one. */
+function headingOf(setting: string, declaration: Setting): string {
+  const declaring = Object.entries(SERVICES).filter(([, settings]) => setting in settings);
+  const same = declaring.filter(([, settings]) => isDeepStrictEqual(settings[setting], declaration)).map(([service]) => service);
+  // A setting of all services with another default in one of them is listed for all, and again for that one.
+  const isCommon = declaring.length === Object.keys(SERVICES).length && same.length > 1;
+  return isCommon ? EVERY_SERVICE : joined(same);
+}
+
+function joined(services: string[]): string {
+  return services.length < 2 ? services.join('') : `${services.slice(0, -1).join(', ')} and ${services.at(-1)}`;
+}
+
+/** The text of docs/reference/settings.md. */
 export function settingsDocument(): string {
-  const services = {
-    ingress: ingressConfig,
-    supervisor: supervisorConfig,
-    'sub-agent': subAgentConfig,
-    relay: relayConfig,
-    notifier: notifierConfig,
-  };
-  const sections = Object.entries(services).map(([name, config]) => `## ${name}\n\n${config.table().trim()}\n`);
-  return [INTRO, ...sections].join('\n');
+  const sections = new Map<string, Record<string, Setting>>([[EVERY_SERVICE, {}]]);
+  for (const service of Object.keys(SERVICES)) sections.set(service, {});
+  for (const settings of Object.values(SERVICES)) {
+    for (const [name, declaration] of Object.entries<Setting>(settings)) {
+      const heading = headingOf(name, declaration);
+      sections.set(heading, { ...sections.get(heading), [name]: declaration });
+    }
+  }
+  const ordered = [...sections].filter(([, settings]) => Object.keys(settings).length > 0);
+  const shared = ordered.filter(([heading]) => !(heading in SERVICES));
+  const own = ordered.filter(([heading]) => heading in SERVICES);
+  const parts = [...shared, ...own].map(([heading, settings]) => `## ${heading}\n\n${defineConfig(settings).table().trim()}\n`);
+  return [INTRO, ...parts].join('\n');
 }

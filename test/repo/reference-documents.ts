@@ -1,0 +1,10 @@
+import { cliDocument } from './cli-document.ts';
+import { metricsDocument } from './metrics-document.ts';
+import { settingsDocument } from './settings-document.ts';
+
+/** Reference documents that are generated from the sources; `node test/repo/write-reference.ts` writes them. */
+export const REFERENCE: Record<string, () => string | Promise<string>> = {
+  'docs/reference/settings.md': settingsDocument,
+  'docs/reference/metrics.md': metricsDocument,
+  'docs/reference/cli.md': cliDocument,
+};
