@@ -14,7 +14,7 @@ test('control characters of an agent do not reach the terminal', () => {
   assert.equal(text(), '[2Jred\ttab\n── [2Jname\n');
 });
 
-test('colours are written to terminals only', () => {
+test('colors are written to terminals only', () => {
   for (const [isTTY, expected] of [
     [true, '\x1b[1;36mhead\x1b[0m\n\x1b[2mnote\x1b[0m\n\x1b[31mwarning\x1b[0m\n'],
     [false, 'head\nnote\nwarning\n'],

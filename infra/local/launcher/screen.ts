@@ -23,7 +23,7 @@ export class Screen implements Display {
     this.#atLineStart = true;
   }
 
-  /** A line above streamed text, coloured on a terminal. */
+  /** A line above streamed text, colored on a terminal. */
   heading(text: string): void {
     this.line(this.#style('1;36', withoutControls(text)));
   }

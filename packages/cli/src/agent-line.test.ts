@@ -10,7 +10,7 @@ function printed(line: string): string[] {
   return written;
 }
 
-test('lines of the process log are summarised', () => {
+test('lines of the process log are summarized', () => {
   const log = (more: object) => printed(JSON.stringify({ level: 'info', msg: 'turn ended', ...more }));
   assert.deepEqual(log({ msg: 'agent serves', agent: 'mine', url: 'http://a/' }), [
     'out:mine is running (http://a/); try: hopline ask --agent mine --url http://h/ TEXT\n',

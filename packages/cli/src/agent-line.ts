@@ -2,7 +2,7 @@ import { isObject } from '@hopline/a2a';
 import type { Output } from './output.ts';
 
 /**
- * Prints one output line of a sub-agent process for a person. Lines of the process log are summarised. The agent's author may
+ * Prints one output line of a sub-agent process for a person. Lines of the process log are summarized. The agent's author may
  * print
  * anything, including JSON, so every other line is printed unchanged.
  */

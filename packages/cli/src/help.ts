@@ -23,7 +23,7 @@ const OVERVIEW = `hopline COMMAND [options]     sends questions to agents over A
 hopline COMMAND --help describes the options of a command. The answer goes to standard output, everything else to standard error; states
 and progress only on a terminal.
 
-Environment: HOPLINE_URL the server; HOPLINE_TOKEN sent as \`authorization: Bearer …\`; HOPLINE_API_KEY sent as \`x-api-key\`; NO_COLOR disables colours.
+Environment: HOPLINE_URL the server; HOPLINE_TOKEN sent as \`authorization: Bearer …\`; HOPLINE_API_KEY sent as \`x-api-key\`; NO_COLOR disables colors.
 `;
 
 export const HELP = {

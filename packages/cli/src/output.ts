@@ -12,13 +12,13 @@ const RED = '31';
 export class Output implements Display {
   readonly #out: Sink;
   readonly #err: Sink;
-  readonly #colours: boolean;
+  readonly #colors: boolean;
   #midLine = false;
 
-  constructor(out: Sink, err: Sink, noColour: boolean) {
+  constructor(out: Sink, err: Sink, noColor: boolean) {
     this.#out = out;
     this.#err = err;
-    this.#colours = err.isTTY === true && !noColour;
+    this.#colors = err.isTTY === true && !noColor;
   }
 
   /** Text of the answer, as it arrives. */
@@ -49,9 +49,9 @@ export class Output implements Display {
     this.#midLine = false;
   }
 
-  #aside(text: string, colour: string): void {
+  #aside(text: string, color: string): void {
     this.end();
     const clean = withoutControls(text);
-    this.#err.write(this.#colours ? `\x1b[${colour}m${clean}\x1b[0m\n` : `${clean}\n`);
+    this.#err.write(this.#colors ? `\x1b[${color}m${clean}\x1b[0m\n` : `${clean}\n`);
   }
 }

@@ -4,7 +4,7 @@ import type { Message } from '@hopline/a2a';
 export type OutgoingMessage = string | (Omit<Message, 'messageId' | 'role'> & { messageId?: string });
 
 /**
- * The message as it is sent, also on a retry. The server recognises a duplicate by messageId and context, so missing ones are
+ * The message as it is sent, also on a retry. The server recognizes a duplicate by messageId and context, so missing ones are
  * created
  * here. A message of an existing task has the task's context.
  */

@@ -87,7 +87,7 @@ const URL_USERINFO = /:\/\/[^/\s"\\@]+@/g;
 const BEARER = /\b(Bearer|Basic)\s+[\w.~+/=-]+/gi;
 
 /**
- * Removes credentials that are recognised by their form (`nats://user:pass@host`, `Bearer eyJ…`) from a finished line, message
+ * Removes credentials that are recognized by their form (`nats://user:pass@host`, `Bearer eyJ…`) from a finished line, message
  * included.
  */
 export function scrubLine(line: string): string {
