@@ -1,6 +1,6 @@
 const REDRAW_MS = 1000;
-/** Without a terminal, a step that runs longer than this is announced once; milliseconds. */
-const ANNOUNCE_MS = 1500;
+/** Without a terminal, a step that runs longer than this is printed once at its start; milliseconds. */
+const SLOW_STEP_MS = 1500;
 
 /**
  * Prints the progress of the set-up to stderr. On a terminal one line counts the seconds of all running steps; elsewhere a long
@@ -31,13 +31,13 @@ export function createProgress(stream, now = Date.now) {
     const start = now();
     running.set(label, start);
     if (stream.isTTY) redraw ??= setInterval(draw, REDRAW_MS).unref();
-    const announce = stream.isTTY ? undefined : setTimeout(() => note(`${label} …`), ANNOUNCE_MS).unref();
+    const firstNote = stream.isTTY ? undefined : setTimeout(() => note(`${label} …`), SLOW_STEP_MS).unref();
     try {
       const result = await work();
       note(`${label}: done in ${seconds(now() - start)}`);
       return result;
     } finally {
-      clearTimeout(announce);
+      clearTimeout(firstNote);
       running.delete(label);
       if (running.size === 0) {
         clearInterval(redraw);

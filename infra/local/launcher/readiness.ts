@@ -5,10 +5,10 @@ import { HOST } from './ports.ts';
 const POLL_MS = 100;
 const PROBE_MS_MAX = 2000;
 
-/** Polls `probe` until it succeeds (true), or until the time is over or `giveUp` returns true (false). */
-export async function becomesReady(probe: () => Promise<boolean>, msMax: number, giveUp: () => boolean): Promise<boolean> {
+/** Polls `probe` until it succeeds (true), or until the time is over or `isHopeless` returns true (false). */
+export async function becomesReady(probe: () => Promise<boolean>, msMax: number, isHopeless: () => boolean): Promise<boolean> {
   const deadline = performance.now() + msMax;
-  while (performance.now() < deadline && !giveUp()) {
+  while (performance.now() < deadline && !isHopeless()) {
     if (await probe()) return true;
     await sleep(POLL_MS);
   }

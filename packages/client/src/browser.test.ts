@@ -22,7 +22,7 @@ const inBrowser = (script: string) =>
   });
 
 test('the client loads and resumes without modules or globals of Node', async () => {
-  const server = await startBadServer({ events: story(20), mischief: n => (n === 0 ? { kind: 'cut', after: 5 } : undefined) });
+  const server = await startBadServer({ events: story(20), fault: n => (n === 0 ? { kind: 'cut', after: 5 } : undefined) });
   try {
     const { stdout } = await inBrowser(`
       import { createClient } from '@hopline/client';
@@ -31,7 +31,7 @@ test('the client loads and resumes without modules or globals of Node', async ()
       console.log(events, typeof process, typeof Buffer, typeof crypto.randomUUID, typeof ReadableStream.prototype[Symbol.asyncIterator]);
     `);
     assert.equal(stdout, `${story(20).length} undefined undefined undefined undefined\n`);
-    assert.equal(server.asked.length, 2);
+    assert.equal(server.requests.length, 2);
   } finally {
     await server.close();
   }

@@ -4,10 +4,10 @@ import { A2AError, type A2AErrorCode, type StreamResponse } from '@hopline/a2a';
 import fc from 'fast-check';
 import {
   type BadServerOptions,
+  type ConnectionFault,
   chunk,
   cursorOf,
   IDS,
-  type Mischief,
   startBadServer,
   status,
   story,
@@ -20,7 +20,7 @@ import { BEGINNING, type StreamItem } from './stream-position.ts';
 const QUICK = { baseMs: 1, waitMsMax: 2 };
 const code = (expected: A2AErrorCode) => (thrown: unknown) => thrown instanceof A2AError && thrown.code === expected;
 const plan =
-  (...list: Mischief[]) =>
+  (...list: ConnectionFault[]) =>
   (n: number) =>
     list[n];
 
@@ -47,24 +47,27 @@ const expected = (events: readonly StreamResponse[], from = 0) =>
 
 test('each event arrives once, in order and of one task, whatever happens to connections', async () => {
   const after = fc.integer({ min: 0, max: 6 });
-  const mischief: fc.Arbitrary<Mischief> = fc.oneof(
-    fc.constant<Mischief>({ kind: 'drop' }),
-    fc.constant<Mischief>({ kind: 'repeat' }),
+  const fault: fc.Arbitrary<ConnectionFault> = fc.oneof(
+    fc.constant<ConnectionFault>({ kind: 'drop' }),
+    fc.constant<ConnectionFault>({ kind: 'repeat' }),
     fc.record({ kind: fc.constant('cut' as const), after, halfFrame: fc.boolean() }),
     fc.record({ kind: fc.constant('end' as const), after: fc.integer({ min: 1, max: 6 }) }),
     fc.record({ kind: fc.constant('drain' as const), after }),
     fc.record({ kind: fc.constant('frame' as const), after, data: fc.constantFrom('<html>', '{"jsonrpc":"2.0","id":1,"res') }),
-    fc.constantFrom<Mischief>({ kind: 'answer', status: 503, headers: { 'retry-after': '0' } }, { kind: 'answer', status: 502 }),
+    fc.constantFrom<ConnectionFault>(
+      { kind: 'answer', status: 503, headers: { 'retry-after': '0' } },
+      { kind: 'answer', status: 502 },
+    ),
   );
   await fc.assert(
-    fc.asyncProperty(fc.array(mischief, { maxLength: 8 }), fc.constantFrom('1.0' as const, '0.3' as const), (list, dialect) => {
+    fc.asyncProperty(fc.array(fault, { maxLength: 8 }), fc.constantFrom('1.0' as const, '0.3' as const), (list, dialect) => {
       const events = story(10);
       const retry = { ...QUICK, unreachedTriesMax: 20 };
-      return withServer({ events, mischief: plan(...list), dialect, client: { dialect, retry } }, async (server, client) => {
+      return withServer({ events, fault: plan(...list), dialect, client: { dialect, retry } }, async (server, client) => {
         assert.deepEqual(await collect(client.stream('count')), expected(events));
         assert.equal(server.started.size, 1);
-        const [first] = server.asked;
-        for (const { params, headers } of server.asked) {
+        const [first] = server.requests;
+        for (const { params, headers } of server.requests) {
           // Until something has come the same message is sent, and after that where it was.
           if (params.message !== undefined) assert.deepEqual(params.message, first!.params.message);
           else assert.match(String(headers['last-event-id']), /^\d+\.\d+$/);
@@ -81,11 +84,11 @@ test('a subscription continues after its cursor over any interruptions, and BEGI
   const cuts = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 5 });
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 0, max: events.length - 1 }), cuts, (from, list) => {
-      const mischief = plan(...list.map<Mischief>(after => ({ kind: 'cut', after })));
-      return withServer({ events, mischief }, async (server, client) => {
+      const fault = plan(...list.map<ConnectionFault>(after => ({ kind: 'cut', after })));
+      return withServer({ events, fault }, async (server, client) => {
         const cursor = from === 0 ? BEGINNING : cursorOf(from);
         assert.deepEqual(await collect(client.subscribe(IDS.taskId, { cursor })), expected(events, from));
-        assert.equal(server.asked[0]!.headers['last-event-id'], cursor);
+        assert.equal(server.requests[0]!.headers['last-event-id'], cursor);
       });
     }),
     { numRuns: 20 },
@@ -95,7 +98,7 @@ test('a subscription continues after its cursor over any interruptions, and BEGI
 test('the delay that a draining server requests is obeyed', async () => {
   const events = story(3);
   const notices: Notice[] = [];
-  await withServer({ events, mischief: plan({ kind: 'drain', after: 2, retryMs: 60 }) }, async (_server, client) => {
+  await withServer({ events, fault: plan({ kind: 'drain', after: 2, retryMs: 60 }) }, async (_server, client) => {
     const begun = performance.now();
     assert.deepEqual(await collect(client.stream('x', { onNotice: notice => notices.push(notice) })), expected(events));
     assert.ok(performance.now() - begun >= 59);
@@ -108,23 +111,23 @@ test('the delay that a draining server requests is obeyed', async () => {
 
 test('Retry-After is obeyed; one beyond the time limit ends the call at once', async () => {
   const events = story(1);
-  const busy = (seconds: string): Mischief => ({ kind: 'answer', status: 503, headers: { 'retry-after': seconds } });
-  await withServer({ events, mischief: plan(busy('1')) }, async (_server, client) => {
+  const busy = (seconds: string): ConnectionFault => ({ kind: 'answer', status: 503, headers: { 'retry-after': seconds } });
+  await withServer({ events, fault: plan(busy('1')) }, async (_server, client) => {
     const begun = performance.now();
     assert.deepEqual(await collect(client.stream('x')), expected(events));
     assert.ok(performance.now() - begun >= 999);
   });
-  await withServer({ events, mischief: plan(busy('3600')) }, async (server, client) => {
+  await withServer({ events, fault: plan(busy('3600')) }, async (server, client) => {
     await assert.rejects(collect(client.stream('x')), code('UNAVAILABLE'));
-    assert.equal(server.asked.length, 1);
+    assert.equal(server.requests.length, 1);
   });
 });
 
 test('a gap is an item of its own, once, directly before the current task', async () => {
   const events = story(5);
-  const gap: Mischief = { kind: 'gap', upTo: 4 };
-  const mischief = plan({ kind: 'cut', after: 2 }, { ...gap, cut: true }, gap);
-  await withServer({ events, mischief }, async (_server, client) => {
+  const gap: ConnectionFault = { kind: 'gap', upTo: 4 };
+  const fault = plan({ kind: 'cut', after: 2 }, { ...gap, cut: true }, gap);
+  await withServer({ events, fault }, async (_server, client) => {
     const snapshot = { cursor: cursorOf(4), event: taskEvent('TASK_STATE_WORKING') };
     assert.deepEqual(await collect(client.stream('x')), [
       ...expected(events).slice(0, 2),
@@ -138,16 +141,16 @@ test('a gap is an item of its own, once, directly before the current task', asyn
 test('without cursors a broken stream continues with an unknown gap and the current task, which is not progress', async () => {
   const events = story(3);
   const server = { events, cursors: false };
-  await withServer({ ...server, mischief: plan({ kind: 'cut', after: 2 }) }, async (_server, client) => {
+  await withServer({ ...server, fault: plan({ kind: 'cut', after: 2 }) }, async (_server, client) => {
     const items = await collect(client.stream('x'));
     const again = events.map(event => ({ cursor: undefined, event }));
     assert.deepEqual(items, [...again.slice(0, 2), { gap: 'unknown' }, ...again]);
   });
-  const mischief = (): Mischief => ({ kind: 'cut', after: 1 });
-  await withServer({ ...server, mischief, client: { retry: { ...QUICK, triesMax: 4 } } }, async (bad, client) => {
+  const fault = (): ConnectionFault => ({ kind: 'cut', after: 1 });
+  await withServer({ ...server, fault, client: { retry: { ...QUICK, triesMax: 4 } } }, async (bad, client) => {
     await assert.rejects(collect(client.stream('x')), code('UNAVAILABLE'));
     // The first one brought something, so it is not counted with the others.
-    assert.equal(bad.asked.length, 4);
+    assert.equal(bad.requests.length, 4);
   });
 });
 
@@ -155,11 +158,11 @@ test('without cursors, a task that ended during an interruption is yielded in it
   const events = story(3);
   const refusal = { jsonrpc: '2.0', id: 1, error: { code: -32004, message: 'This operation is not supported' } };
   const task = (state: string) => ({ id: IDS.taskId, contextId: IDS.contextId, status: { state } });
-  const json = (value: object): Mischief => ({ kind: 'answer', status: 200, body: JSON.stringify(value) });
+  const json = (value: object): ConnectionFault => ({ kind: 'answer', status: 200, body: JSON.stringify(value) });
   const server = (state: string) => ({
     events,
     cursors: false,
-    mischief: plan({ kind: 'cut', after: 3 }, json(refusal), json({ jsonrpc: '2.0', id: 1, result: task(state) })),
+    fault: plan({ kind: 'cut', after: 3 }, json(refusal), json({ jsonrpc: '2.0', id: 1, result: task(state) })),
   });
   await withServer(server('TASK_STATE_COMPLETED'), async (_server, client) => {
     const shown = events.slice(0, 3).map(event => ({ cursor: undefined, event }));
@@ -174,10 +177,10 @@ test('without cursors, a task that ended during an interruption is yielded in it
 
 test('a message stream ends when the task waits for input; a subscription continues', async () => {
   const events = [...story(1, 'TASK_STATE_INPUT_REQUIRED'), status('TASK_STATE_WORKING'), status('TASK_STATE_COMPLETED')];
-  await withServer({ events, mischief: plan({ kind: 'cut', after: 2 }) }, async (server, client) => {
+  await withServer({ events, fault: plan({ kind: 'cut', after: 2 }) }, async (server, client) => {
     assert.deepEqual(await collect(client.stream('x')), expected(events).slice(0, 4));
     assert.deepEqual(await collect(client.subscribe(IDS.taskId)), expected(events));
-    assert.equal(server.asked.length, 3);
+    assert.equal(server.requests.length, 3);
   });
 });
 
@@ -196,23 +199,20 @@ test('a subscription after the last event of an ended task yields nothing and do
   const events = story(1);
   const task = { id: IDS.taskId, contextId: IDS.contextId, status: { state: 'TASK_STATE_COMPLETED' } };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, result: task });
-  await withServer(
-    { events, mischief: plan({ kind: 'none' }, { kind: 'answer', status: 200, body }) },
-    async (server, client) => {
-      assert.deepEqual(await collect(client.subscribe(IDS.taskId, { cursor: cursorOf(events.length) })), []);
-      assert.deepEqual(
-        server.asked.map(({ method }) => method),
-        ['SubscribeToTask', 'GetTask'],
-      );
-    },
-  );
+  await withServer({ events, fault: plan({ kind: 'none' }, { kind: 'answer', status: 200, body }) }, async (server, client) => {
+    assert.deepEqual(await collect(client.subscribe(IDS.taskId, { cursor: cursorOf(events.length) })), []);
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['SubscribeToTask', 'GetTask'],
+    );
+  });
 });
 
 test('an event of an unknown kind is skipped with a notice', async () => {
   const events = story(2);
   const unknown = JSON.stringify({ jsonrpc: '2.0', id: 1, result: { telepathy: {} } });
   const notices: Notice[] = [];
-  await withServer({ events, mischief: plan({ kind: 'frame', after: 3, data: unknown }) }, async (_server, client) => {
+  await withServer({ events, fault: plan({ kind: 'frame', after: 3, data: unknown }) }, async (_server, client) => {
     assert.deepEqual(await collect(client.stream('x', { onNotice: notice => notices.push(notice) })), expected(events));
     assert.deepEqual(
       notices.map(({ kind }) => kind),
@@ -224,9 +224,9 @@ test('an event of an unknown kind is skipped with a notice', async () => {
 test('a silent connection counts as broken', async () => {
   const events = story(2);
   const client = { limits: { silenceMsMax: 50 } };
-  await withServer({ events, mischief: plan({ kind: 'silence', after: 3 }), client }, async (server, hopline) => {
+  await withServer({ events, fault: plan({ kind: 'silence', after: 3 }), client }, async (server, hopline) => {
     assert.deepEqual(await collect(hopline.stream('x')), expected(events));
-    assert.equal(server.asked.length, 2);
+    assert.equal(server.requests.length, 2);
   });
 });
 
@@ -234,40 +234,40 @@ test('an error that is not retryable is thrown at once, before and within a stre
   const events = story(2);
   const error = { code: -32004, message: 'This operation is not supported: the task has ended' };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, error });
-  const places: Mischief[] = [
+  const places: ConnectionFault[] = [
     { kind: 'answer', status: 200, body },
     { kind: 'frame', after: 1, data: body },
   ];
   for (const place of places) {
-    await withServer({ events, mischief: plan(place) }, async (server, client) => {
+    await withServer({ events, fault: plan(place) }, async (server, client) => {
       await assert.rejects(collect(client.stream('x')), code('UNSUPPORTED_OPERATION'));
-      assert.equal(server.asked.length, 1);
+      assert.equal(server.requests.length, 1);
     });
   }
-  const page: Mischief = { kind: 'answer', status: 200, headers: { 'content-type': 'text/html' }, body: '<html>' };
-  await withServer({ events, mischief: plan(page) }, async (server, client) => {
+  const page: ConnectionFault = { kind: 'answer', status: 200, headers: { 'content-type': 'text/html' }, body: '<html>' };
+  await withServer({ events, fault: plan(page) }, async (server, client) => {
     await assert.rejects(collect(client.stream('x')), code('INVALID_AGENT_RESPONSE'));
-    assert.equal(server.asked.length, 1);
+    assert.equal(server.requests.length, 1);
   });
 });
 
 test('tries without progress are bounded, more tightly while no server has responded', async () => {
   const events = story(2);
-  const busy: Mischief = { kind: 'answer', status: 503 };
+  const busy: ConnectionFault = { kind: 'answer', status: 503 };
   const retry = { ...QUICK, triesMax: 6, unreachedTriesMax: 3 };
-  await withServer({ events, mischief: () => busy, client: { retry } }, async (server, client) => {
+  await withServer({ events, fault: () => busy, client: { retry } }, async (server, client) => {
     await assert.rejects(collect(client.stream('x')), code('UNAVAILABLE'));
-    assert.equal(server.asked.length, 6);
+    assert.equal(server.requests.length, 6);
   });
-  await withServer({ events, mischief: () => ({ kind: 'drop' }), client: { retry } }, async (server, client) => {
+  await withServer({ events, fault: () => ({ kind: 'drop' }), client: { retry } }, async (server, client) => {
     await assert.rejects(collect(client.stream('x')), code('UNAVAILABLE'));
-    assert.equal(server.asked.length, 3);
+    assert.equal(server.requests.length, 3);
   });
 });
 
 test('a server that restarts on the same port is found again', async () => {
   const events = story(4);
-  const first = await startBadServer({ events, mischief: plan({ kind: 'cut', after: 3 }) });
+  const first = await startBadServer({ events, fault: plan({ kind: 'cut', after: 3 }) });
   const client = createClient({ url: first.url, retry: { baseMs: 20, waitMsMax: 20 } });
   const items: StreamItem[] = [];
   let second: Awaited<ReturnType<typeof startBadServer>> | undefined;
@@ -279,26 +279,26 @@ test('a server that restarts on the same port is found again', async () => {
   };
   for await (const item of client.stream('x', { onNotice })) items.push(item);
   assert.deepEqual(items, expected(events));
-  assert.equal(second?.asked[0]?.headers['last-event-id'], cursorOf(3));
+  assert.equal(second?.requests[0]?.headers['last-event-id'], cursorOf(3));
   await second?.close();
 });
 
 test('an aborted signal ends a stream at any point with its reason; leaving the loop closes the connection', async () => {
   const events = story(2);
   const reason = new Error('enough');
-  const quiet: Mischief = { kind: 'silence', after: 1 };
-  for (const mischief of [quiet, { kind: 'answer', status: 503, headers: { 'retry-after': '30' } } satisfies Mischief]) {
-    await withServer({ events, mischief: plan(mischief) }, async (_server, client) => {
+  const quiet: ConnectionFault = { kind: 'silence', after: 1 };
+  for (const fault of [quiet, { kind: 'answer', status: 503, headers: { 'retry-after': '30' } } satisfies ConnectionFault]) {
+    await withServer({ events, fault: plan(fault) }, async (_server, client) => {
       const stop = new AbortController();
       setTimeout(() => stop.abort(reason), 30);
       await assert.rejects(collect(client.stream('x', { signal: stop.signal })), thrown => thrown === reason);
       await assert.rejects(collect(client.stream('x', { signal: stop.signal })), thrown => thrown === reason);
     });
   }
-  await withServer({ events: story(2), mischief: plan(quiet) }, async (server, client) => {
+  await withServer({ events: story(2), fault: plan(quiet) }, async (server, client) => {
     for await (const _item of client.stream('x')) break;
     while (server.openResponses() > 0) await new Promise(resolve => setTimeout(resolve, 1));
-    assert.equal(server.asked.length, 1);
+    assert.equal(server.requests.length, 1);
   });
 });
 
@@ -306,7 +306,7 @@ test('a message of an existing task is sent without a generated context', async 
   const events = [taskEvent('TASK_STATE_WORKING'), chunk('a', false), status('TASK_STATE_COMPLETED')];
   await withServer({ events }, async (server, client) => {
     await collect(client.stream({ parts: [{ text: 'yes' }], taskId: IDS.taskId }));
-    const { message } = server.asked[0]!.params;
+    const { message } = server.requests[0]!.params;
     assert.deepEqual(Object.keys(message!).sort(), ['messageId', 'parts', 'role', 'taskId']);
   });
 });

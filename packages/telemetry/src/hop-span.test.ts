@@ -31,7 +31,7 @@ function only() {
   return spans[0]!;
 }
 
-test('a hop is one span with numbers, not one per token [S2-30]', () => {
+test('a hop is one span with counters, not one per token [S2-30]', () => {
   record();
   const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(1), attributes: { [ATTR.a2aTask]: 't-1' } });
   for (let n = 0; n < 661; n++) hop.count(COUNT.tokens);
@@ -57,7 +57,7 @@ test('a hop is one span with numbers, not one per token [S2-30]', () => {
   assert.equal(span.status.code, SpanStatusCode.UNSET);
 });
 
-test('the steps of a hop are events of its span, bounded, and the last one is its attribute [S1-31]', () => {
+test('the steps of a hop are bounded span events, and the last one sets the attributes [S1-31]', () => {
   record();
   const hop = startHop(invokeAgentSpan('graph'), { kind: 'client' });
   for (let n = 0; n <= HOP_STEPS_MAX; n++) hop.step({ [ATTR.graphNode]: `node-${n}` });
@@ -95,7 +95,7 @@ test('without a parent the active span is the parent; with an empty carrier a ne
   assert.notEqual(rootSpan?.spanContext().traceId, TRACE_ID);
 });
 
-test('a segment rolls over at SEGMENT_MS_MAX: same trace, linked, numbers start again, attributes stay', () => {
+test('a segment rolls over at SEGMENT_MS_MAX: same trace, linked, counters restart, attributes stay', () => {
   record();
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
@@ -135,7 +135,7 @@ test('every segment of a hop has the same parent', () => {
   assert.deepEqual(parents, Array(3).fill(spanContextFrom(cause(1))?.spanId));
 });
 
-test('links: at most HOP_LINKS_MAX at the start, and of any number later the first and the last', () => {
+test('a hop keeps at most HOP_LINKS_MAX initial links, and of later ones the first and the last', () => {
   record();
   const many = Array.from({ length: HOP_LINKS_MAX + 1 }, (_, n) => cause(n + 1));
   startHop(SPAN.processInput, { kind: 'consumer', links: many }).end();
@@ -149,7 +149,7 @@ test('links: at most HOP_LINKS_MAX at the start, and of any number later the fir
   assert.deepEqual(linked, [1, 600]);
 });
 
-test('a hop keeps at most HOP_COUNTS_MAX different numbers', () => {
+test('a hop keeps at most HOP_COUNTS_MAX counters', () => {
   record();
   const hop = startHop(SPAN.processInput, { kind: 'consumer' });
   for (let n = 0; n <= HOP_COUNTS_MAX; n++) hop.count(`hopline.n${n}` as CountKey);

@@ -46,7 +46,7 @@ async function run(script: string, args: string[], env: Record<string, string>):
 
 const identity = { service: 'relay', version: '1.2.3', instance: 'relay-1' };
 
-test('spans reach an OTLP receiver as protobuf, with the resource, and with no content', async () => {
+test('spans reach an OTLP receiver as protobuf, with the resource and without content', async () => {
   const receiver = await otlpReceiver();
   const telemetry = await startTelemetry({ ...identity, env: { OTEL_EXPORTER_OTLP_ENDPOINT: `${receiver.url}/` } });
   try {
@@ -95,7 +95,7 @@ test('spans reach an OTLP receiver as protobuf, with the resource, and with no c
   }
 });
 
-test('without an endpoint nothing is recorded and nothing but /metrics exists', async () => {
+test('without an endpoint only /metrics exists and no span is recorded', async () => {
   const before = process.getActiveResourcesInfo().sort();
   const telemetry = await startTelemetry({ ...identity, env: {} });
   assert.equal(telemetry.tracesUrl, undefined);
@@ -111,7 +111,7 @@ test('without an endpoint nothing is recorded and nothing but /metrics exists', 
   await telemetry.shutdown();
 });
 
-test('without an endpoint the tracing SDK and gRPC are not even imported', async () => {
+test('without an endpoint the tracing SDK and gRPC are not imported', async () => {
   const script = `
     import { registerHooks } from 'node:module';
     const urls = [];
@@ -124,7 +124,7 @@ test('without an endpoint the tracing SDK and gRPC are not even imported', async
   assert.deepEqual(loaded?.tracing, []);
 });
 
-test('a collector that is away is one line in the log, without content, while running and one at the end', async () => {
+test('an unreachable collector is one log line at run time and one at shutdown, without content', async () => {
   const receiver = await otlpReceiver();
   await receiver.close();
   const script = `
@@ -140,7 +140,7 @@ test('a collector that is away is one line in the log, without content, while ru
     hop();
     await telemetry.shutdown();
     process.exit(0);`;
-  // The SDK reads its own settings from the process environment: send after 20 ms, give up after 300 ms.
+  // The SDK reads its own settings from the process environment: send after 20 ms, time out after 300 ms.
   const env = { OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_BSP_SCHEDULE_DELAY: '20' };
   const lines = await run(script, [`${receiver.url}/v1/traces`], env);
   assert.deepEqual(
@@ -153,7 +153,7 @@ test('a collector that is away is one line in the log, without content, while ru
   assert.doesNotMatch(JSON.stringify(lines), /PLANTED/);
 });
 
-test('a collector that never answers does not delay the end of a process', async () => {
+test('an unresponsive collector does not delay the shutdown', async () => {
   const silent = createServer(() => {});
   await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve));
   const script = `
@@ -172,7 +172,7 @@ test('a collector that never answers does not delay the end of a process', async
   assert.ok(elapsedMs > TELEMETRY_SHUTDOWN_MS_MAX - 100 && elapsedMs < TELEMETRY_SHUTDOWN_MS_MAX + 5000, `${elapsedMs} ms`);
 });
 
-test('the endpoint is chosen by the rules of the OpenTelemetry environment', () => {
+test('the endpoint follows the rules of the OpenTelemetry environment', () => {
   assert.equal(tracesUrlFrom({}), undefined);
   assert.equal(tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: '' }), undefined);
   assert.equal(tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318' }), 'http://c:4318/v1/traces');
@@ -183,7 +183,7 @@ test('the endpoint is chosen by the rules of the OpenTelemetry environment', () 
   assert.equal(tracesUrlFrom({ ...both, OTEL_TRACES_EXPORTER: 'none' }), undefined);
 });
 
-test('an endpoint that cannot be used is an error at start, without the endpoint in it', () => {
+test('an invalid endpoint is an error at start that does not quote it', () => {
   assert.throws(
     () => tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4317', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }),
     /http\/protobuf/,
