@@ -37,7 +37,8 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
   { file: jetstream('delivery.ts'), does: 'reads its sequence and time' },
   { file: jetstream('inputs.ts'), does: 'decodes the record' },
   { file: relay('shard.ts'), does: 'passes it to the pipeline of its task', via: [log('input-log.ts')] },
-  { file: relay('task-pipeline.ts'), does: 'drops what was folded before' },
+  { file: relay('task-pipeline.ts'), does: 'conducts one task: commands, append, side effects' },
+  { file: relay('task-inputs.ts'), does: 'drops what was folded before' },
 ];
 
 /** From a fact of one task to the socket of one client. */
@@ -88,15 +89,15 @@ export const TOKEN_PATH: CodePath = {
     {
       file: relay('append-queue.ts'),
       does: 'queues it while an append is in flight',
-      via: [coalesce('coalescer.ts'), relay('task-text.ts'), relay('task-pipeline.ts')],
+      via: [coalesce('coalescer.ts'), relay('task-text.ts'), relay('task-inputs.ts')],
     },
-    { file: task('decide.ts'), does: 'decides which facts follow', via: [relay('task-pipeline.ts')] },
+    { file: task('decide.ts'), does: 'decides which facts follow', via: [relay('task-appender.ts')] },
     { file: task('decide-run.ts'), does: 'appends to, or replaces, the artifact' },
     { file: task('decision.ts'), does: 'makes the fact' },
     {
       file: jetstream('facts.ts'),
       does: 'appends the record, fenced by the expected sequence',
-      via: [task('decide.ts'), relay('task-pipeline.ts'), log('fact-log.ts')],
+      via: [task('decide.ts'), relay('task-appender.ts'), log('fact-log.ts')],
     },
     ...FACT_TO_FRAME,
   ],
@@ -143,17 +144,17 @@ export const MESSAGE_PATH: CodePath = {
     { file: jetstream('publisher.ts'), does: 'publishes it until it is acknowledged' },
     ...INPUT_TO_PIPELINE,
     { file: relay('append-queue.ts'), does: 'queues it while an append is in flight' },
-    { file: task('decide.ts'), does: 'decides which facts follow', via: [relay('task-pipeline.ts')] },
+    { file: task('decide.ts'), does: 'decides which facts follow', via: [relay('task-appender.ts')] },
     { file: task('decide-client.ts'), does: 'creates the task, or begins its next turn' },
     {
       file: jetstream('facts.ts'),
       does: 'appends the record, fenced by the expected sequence',
-      via: [task('decide.ts'), relay('task-pipeline.ts'), log('fact-log.ts')],
+      via: [task('decide.ts'), relay('task-appender.ts'), log('fact-log.ts')],
     },
     {
       file: relay('side-effects.ts'),
       does: 'requests work of the supervisor',
-      via: [log('fact-log.ts'), relay('task-pipeline.ts'), relay('pipeline-context.ts')],
+      via: [log('fact-log.ts'), relay('task-appender.ts'), relay('pipeline-context.ts')],
     },
     { file: jetstream('work.ts'), does: 'queues the work item', via: [log('log.ts'), log('work-queue.ts')] },
     { file: jetstream('publisher.ts'), does: 'publishes it until it is acknowledged' },

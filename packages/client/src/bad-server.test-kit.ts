@@ -37,7 +37,7 @@ export type BadServer = {
 export type BadServerOptions = {
   events: readonly StreamResponse[];
   /** What the n-th POST gets, from 0 on. */
-  fault?: (n: number, requests: ReceivedRequest) => ConnectionFault | undefined;
+  fault?: (n: number, request: ReceivedRequest) => ConnectionFault | undefined;
   dialect?: '1.0' | '0.3';
   /** false: frames have no ids. */
   cursors?: boolean;

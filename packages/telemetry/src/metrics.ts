@@ -43,12 +43,12 @@ export interface HopMetrics {
   /** Chunks by the reason for which the coalescer flushed them. */
   readonly flushes: CounterOf<Agent & Reason>;
   /**
-   * Inputs of a relay by kind and outcome (`reason`); each token counts as one. `taken` minus all other reasons is what the relay
+   * Inputs of a relay by kind and outcome (`reason`); each token counts as one. `received` minus all other reasons is what the relay
    * holds now: 0 at rest.
    */
   readonly inputs: CounterOf<Kind & Reason>;
   /** Rejected inputs: duplicate, late attempt, after the end, malformed. */
-  readonly inputsDropped: CounterOf<Agent & Reason>;
+  readonly inputsRejected: CounterOf<Agent & Reason>;
   /** Work items and inputs that the broker redelivered. */
   readonly redeliveries: CounterOf<Agent>;
   /** Appends rejected because another owner had written first. */
@@ -120,7 +120,7 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     bytesOut: counter(METRIC.bytesOut, 'By', 'Bytes written'),
     flushes: counter(METRIC.flushes, '{chunk}', 'Chunks by reason of the flush'),
     inputs: counter(METRIC.inputs, '{input}', 'Inputs by kind and outcome'),
-    inputsDropped: counter(METRIC.inputsDropped, '{input}', 'Rejected inputs'),
+    inputsRejected: counter(METRIC.inputsRejected, '{input}', 'Rejected inputs'),
     redeliveries: counter(METRIC.redeliveries, '{message}', 'Messages redelivered'),
     appendConflicts: counter(METRIC.appendConflicts, '{append}', 'Appends rejected by the expected sequence'),
     deadLetters: counter(METRIC.deadLetters, '{message}', 'Work items without success after the last delivery'),

@@ -167,7 +167,7 @@ test('trace prints the inputs of each agent, the events that clients received, a
   assert.match(told.out, /all text is complete and unchanged/);
   assert.ok(!told.out.includes('Here') && !told.out.includes('Argo'), 'no text');
   const json = lines((await new HoplineCommand(cluster.url, ['trace', id, '--json'], '', environment).finished).out)[0];
-  assert.deepEqual([json.shown.length, json.audit.unaccounted.text], [asked.length, 0]);
+  assert.deepEqual([json.events.length, json.audit.unaccounted.text], [asked.length, 0]);
   const unknown = await new HoplineCommand(cluster.url, ['trace', 'no-such-task'], '', environment).finished;
   assert.equal(unknown.code, 1);
 });

@@ -69,7 +69,7 @@ async function isToldOnce(setting: string): Promise<void> {
   }
   assert.deepEqual([(await progress())?.over, webhook.notifications.length], [undefined, 0]);
   const [notifier] = cluster.notifiers;
-  const said = notifier!.output.split('\n').filter(line => line.includes('does not take a notification'));
+  const said = notifier!.output.split('\n').filter(line => line.includes('webhook delivery failed'));
   const line = JSON.parse(said.find(one => one.includes(taskId)) ?? '{}');
   assert.deepEqual([line.reason, line.code], ['certificate', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE']);
   assert.equal(line.host, new URL(webhook.url).host);
