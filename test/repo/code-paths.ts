@@ -47,7 +47,7 @@ const FACT_TO_FRAME: readonly PathStep[] = [
   { file: log('follow.ts'), does: 'splices stored and live records' },
   { file: log('read-task.ts'), does: 'merges facts that were copied forward', via: [log('fact-log.ts')] },
   { file: server('feed/task-feed.ts'), does: 'follows the task once for all viewers' },
-  { file: task('project-record.ts'), does: 'folds each fact into the task' },
+  { file: task('project.ts'), does: 'folds each fact into the task' },
   { file: server('feed/visible-entry.ts'), does: 'adds the cursor', via: [server('feed/task-feed.ts')] },
   { file: server('feed/fact-ring.ts'), does: 'keeps the newest facts' },
   { file: server('stream/viewer.ts'), does: 'picks the next fact of one client', via: [server('feed/task-feed.ts')] },

@@ -54,7 +54,7 @@ export class TinyRelay {
     const next = { ...aggregate!, foldedSeq: raw ?? aggregate!.foldedSeq };
     const first = known?.first ?? 0;
     const { seq } = await this.#log.facts.append(
-      { v: 1, facts, aggregate: next, startSeq: first },
+      { v: 1, facts, aggregate: next, startSeq: first, startStoredAt: 0 },
       { expected: known?.seq ?? 0, id: `${taskId}:${next.generation}:${next.foldedSeq}:${next.at}:${Math.random()}` },
     );
     this.#tasks.set(taskId, { aggregate: next, seq, first: first || seq });

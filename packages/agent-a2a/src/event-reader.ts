@@ -8,9 +8,10 @@ import {
   type Task,
   type TaskArtifactUpdateEvent,
   type TaskStatus,
+  textOf,
 } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
-import { otherParts, ownMessage, textMessage, textOf } from './message-parts.ts';
+import { otherParts, ownMessage, textMessage } from './message-parts.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { Deltas, Skipped, StatusText } from './options.ts';
 import { RecentIds } from './recent-ids.ts';

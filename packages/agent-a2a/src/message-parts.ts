@@ -1,13 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Message, Part } from '@hopline/a2a';
 
-/** Text parts joined in order, nothing between them (S2-28, S1-6). */
-export function textOf(parts: readonly Part[]): string {
-  let text = '';
-  for (const part of parts) text += part.text ?? '';
-  return text;
-}
-
 export function otherParts(parts: readonly Part[]): Part[] {
   return parts.filter(part => part.text === undefined);
 }

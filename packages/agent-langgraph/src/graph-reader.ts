@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { isInterrupted, isObject, isTerminal, type Message, type StreamResponse } from '@hopline/a2a';
+import { isInterrupted, isObject, isTerminal, type Message, type StreamResponse, textOf } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
 import { own, readEvent } from './a2a-payload.ts';
 import { type GraphEvent, GraphFault, type Interrupt } from './graph.ts';
@@ -90,7 +90,7 @@ export class GraphReader {
 
   /** S2-2: what a model has streamed is not said again by the message that ends the turn. */
   #standing(end: Extract<AgentEvent, { type: 'done' }>, otherwise?: 'replaces'): AgentEvent {
-    const text = end.message?.parts.map(part => part.text ?? '').join('') ?? '';
+    const text = textOf(end.message?.parts ?? []);
     if (text === '') return end;
     const standing = this.#invocations.has(text) ? 'repeats' : otherwise;
     return standing === undefined ? end : { ...end, standing };

@@ -1,3 +1,4 @@
+import { cutIndex } from '@hopline/a2a';
 import type { AgentEvent, AgentSkill } from '@hopline/agent';
 import {
   callTool,
@@ -115,7 +116,6 @@ export class OpenTools {
 
 function cut(text: string, unitsMax: number): string {
   if (text.length <= unitsMax) return text;
-  // A high surrogate at the cut would lose its other half.
-  const kept = text.slice(0, unitsMax).replace(/[\uD800-\uDBFF]$/, '');
+  const kept = text.slice(0, cutIndex(text, unitsMax));
   return `${kept}\n[cut: ${text.length - kept.length} more characters]`;
 }

@@ -1,4 +1,4 @@
-import type { Message, Metadata } from '@hopline/a2a';
+import { type Message, type Metadata, textOf } from '@hopline/a2a';
 import { isAgentName } from '@hopline/events';
 import { type Tracer, trace } from '@opentelemetry/api';
 import type { Agent, AgentEvent, AgentSkill, Turn } from './agent.ts';
@@ -71,7 +71,7 @@ async function* play(definition: AgentDefinition, turn: Turn): AsyncGenerator<Ag
 }
 
 function agentTurn({ message, metadata, history, resume, signal, attempt, log = NO_LOG }: Turn): AgentTurn {
-  const text = message.parts.map(part => part.text ?? '').join('');
+  const text = textOf(message.parts);
   return { message, text, metadata, history, resume, signal, attempt, tracer: trace.getTracer(SCOPE), log };
 }
 

@@ -1,5 +1,6 @@
+import { codePoints } from '@hopline/a2a';
 import { type ContextHistory, readContextHistory } from '@hopline/context-history';
-import { codePoints, type Work } from '@hopline/events';
+import type { Work } from '@hopline/events';
 import { createInputWriter, type InputWriter, type Job, type Log, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { ATTR, COUNT, type Hop, invokeAgentSpan, type Logger, startHop } from '@hopline/telemetry';

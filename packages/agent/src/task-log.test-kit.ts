@@ -74,7 +74,8 @@ export class TaskLog {
     if (facts.length === 0) return dropped;
     for (const fact of facts) this.aggregate = evolve(this.aggregate, fact);
     this.facts.push(...facts);
-    const record = { v: 1 as const, facts: [...facts], aggregate: this.aggregate, startSeq: this.#seq === 0 ? 0 : 1 };
+    const start = { startSeq: this.#seq === 0 ? 0 : 1, startStoredAt: 0 };
+    const record = { v: 1 as const, facts: [...facts], aggregate: this.aggregate, ...start };
     this.#seq = (await this.log.facts.append(record, { expected: this.#seq, id: `f${this.facts.length}` })).seq;
     return undefined;
   }

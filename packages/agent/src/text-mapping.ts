@@ -1,4 +1,4 @@
-import type { Message, Part } from '@hopline/a2a';
+import { type Message, textOf } from '@hopline/a2a';
 import type { InputSource, LaneArtifact } from '@hopline/events';
 import type { AgentEvent } from './agent.ts';
 import { Answer } from './answer.ts';
@@ -150,9 +150,3 @@ export function snapshotLoose(slots: TextSlots, lanes: Lanes, text: string): voi
 const PLANS: ReadonlySet<string> = new Set(['execution_plan_streaming', 'execution_plan_update']);
 /** Clients know the plan of a task by its name, and a task has one (S0-9). */
 const NESTED_PLAN = 'agent_execution_plan';
-
-function textOf(parts: readonly Part[]): string {
-  let text = '';
-  for (const part of parts) text += part.text ?? '';
-  return text;
-}

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { codePoints, titleCase } from '@hopline/events';
+import { codePoints } from '@hopline/a2a';
+import { titleCase } from '@hopline/events';
 import { toolNotice } from './tool-notice.ts';
 
 test('a tool call as the client sees it [S2-1 S2-4 S2-5 S2-6 S2-37]', () => {

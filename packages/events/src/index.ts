@@ -1,4 +1,3 @@
-export { codePoints } from './code-points.ts';
 export type { Cursor } from './cursor.ts';
 export { formatCursor, parseCursor } from './cursor.ts';
 export type {
@@ -38,6 +37,7 @@ export type {
   LaneArtifact,
   MessageInput,
   OpenInput,
+  Owner,
   Producer,
   Profile,
   RelayInput,
@@ -47,10 +47,8 @@ export type {
   TextInput,
   TimeoutInput,
 } from './inputs.ts';
-export { ordinalsOf, PROFILES } from './inputs.ts';
-export type { Owner } from './owner.ts';
-export { isSameOwner } from './owner.ts';
-export type { Role } from './subjects.ts';
+export { isSameOwner, ordinalsOf, PROFILES } from './inputs.ts';
+export type { Role, TraceCarrier } from './subjects.ts';
 export {
   fnv1a32,
   isAgentName,
@@ -74,5 +72,4 @@ export {
   workSubject,
 } from './subjects.ts';
 export { titleCase } from './title-case.ts';
-export type { TraceCarrier } from './trace-carrier.ts';
 export type { Work, WorkCall } from './work.ts';

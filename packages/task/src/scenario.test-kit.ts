@@ -5,18 +5,18 @@ import { decide } from './decide.ts';
 import { evolve } from './evolve.ts';
 import { project, type TaskView } from './project.ts';
 
-/** For tests: a task as a story. Every item is decided at the next tick of a clock that the story owns. */
+/** For tests: a task and the commands it receives. Every command is decided at the next tick of the scenario's own clock. */
 export class Scenario {
   aggregate: TaskAggregate | undefined;
   view: TaskView | undefined;
   readonly facts: Fact[] = [];
-  readonly dropped: RejectionReason[] = [];
+  readonly rejected: RejectionReason[] = [];
   #at = 1_000;
 
-  when(item: Command): this {
+  when(command: Command): this {
     this.#at += 10;
-    const decision = decide(this.aggregate, item, this.#at);
-    if (decision.rejected !== undefined) this.dropped.push(decision.rejected);
+    const decision = decide(this.aggregate, command, this.#at);
+    if (decision.rejected !== undefined) this.rejected.push(decision.rejected);
     for (const fact of decision.facts) {
       this.facts.push(fact);
       this.aggregate = evolve(this.aggregate, fact);
@@ -34,12 +34,12 @@ export class Scenario {
     return this.when({ kind: 'client', taskId: 't1', input: { kind: 'cancel' } });
   }
 
-  says(from: Producer, input: Exclude<AgentInput, { kind: 'text' }>): this {
+  input(from: Producer, input: Exclude<AgentInput, { kind: 'text' }>): this {
     return this.when({ kind: 'agent', from, input });
   }
 
-  opens(from: Producer, lane: string, artifact: LaneArtifact = { name: 'answer' }): this {
-    return this.says(from, { kind: 'open', lane, artifact });
+  open(from: Producer, lane: string, artifact: LaneArtifact = { name: 'answer' }): this {
+    return this.input(from, { kind: 'open', lane, artifact });
   }
 
   text(from: Producer, lane: string, text: string, last = false): this {
@@ -47,7 +47,7 @@ export class Scenario {
     return this.when({ kind: 'run', from, lane, text, last, n: 1, chunk });
   }
 
-  /** Kinds of the visible facts, with append and lastChunk of artifacts. */
+  /** The visible facts: a state, or `=` (opens or replaces) or `+` (appends) with the text of a chunk, and `.` for lastChunk. */
   events(): string[] {
     return this.facts.flatMap(fact => {
       if (fact.kind === 'task.created') return ['task'];

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isInterrupted, type Message, type Part } from '@hopline/a2a';
+import { cutIndex, isInterrupted, type Message, type Part } from '@hopline/a2a';
 import type { ChatMessage } from '@hopline/chat-model';
 import type { ChosenCall, ModelStep, Read } from './model-step.ts';
 import { ANSWER_NAME, type TurnView, textOf } from './turn-view.ts';
@@ -87,7 +87,7 @@ function dataOf(call: string, view: TurnView): string[] {
 
 function cut(text: string): string {
   if (text.length <= RESULT_UNITS_MAX) return text;
-  const kept = text.slice(0, RESULT_UNITS_MAX).replace(/[\uD800-\uDBFF]$/, '');
+  const kept = text.slice(0, cutIndex(text, RESULT_UNITS_MAX));
   return `${kept}\n[cut: ${text.length - kept.length} more characters]`;
 }
 

@@ -32,7 +32,8 @@ class Relayed implements Disposable {
       if (fact.kind === 'artifact.updated') this.lanes.push(fact.lane);
       if (fact.kind === 'status.changed') this.states.push(fact.event.statusUpdate.status.state);
     }
-    const record = { v: 1 as const, facts, aggregate: this.#aggregate!, startSeq: this.#seq === 0 ? 0 : 1 };
+    const start = { startSeq: this.#seq === 0 ? 0 : 1, startStoredAt: 0 };
+    const record = { v: 1 as const, facts, aggregate: this.#aggregate!, ...start };
     this.#seq = (await this.log.facts.append(record, { expected: this.#seq, id: String(this.#seq) })).seq;
   }
 

@@ -1,4 +1,4 @@
-import type { Message } from '@hopline/a2a';
+import { cutIndex, type Message } from '@hopline/a2a';
 import type { ArtifactInput, CallEnded, StatusInput } from '@hopline/events';
 
 /** Largest text of one event of the final result, UTF-16 units; a longer result goes out in several chunks of one artifact. */
@@ -8,7 +8,7 @@ const RESULT_UNITS_MAX = 512 * 1024;
 export function* resultArtifact(lane: string, displayName: string, text: string): Generator<ArtifactInput> {
   const artifact = { name: 'partial_result', description: `Partial result from ${displayName} (stream ended)` };
   for (let from = 0; from < text.length; ) {
-    const to = pieceEnd(text, from);
+    const to = cutIndex(text, from + RESULT_UNITS_MAX);
     const parts = [{ text: text.slice(from, to) }];
     yield { kind: 'artifact', lane, artifact, parts, append: from > 0, last: to === text.length };
     from = to;
@@ -38,11 +38,4 @@ export function failure(messageId: string, reason: string, told: Told = {}): Sta
   const { retryable = false, state = 'TASK_STATE_FAILED' } = told;
   const message = told.message ?? { messageId, role: 'ROLE_AGENT', parts: [{ text: reason }] };
   return { kind: 'status', state, message, metadata: { reason, retryable } };
-}
-
-/** End of the next piece, never between the halves of a surrogate pair. */
-function pieceEnd(text: string, from: number): number {
-  const to = Math.min(text.length, from + RESULT_UNITS_MAX);
-  const unit = text.charCodeAt(to - 1);
-  return to < text.length && unit >= 0xd800 && unit <= 0xdbff ? to - 1 : to;
 }

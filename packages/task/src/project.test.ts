@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Fact, FactRecord, TaskAggregate } from '@hopline/events';
 import { evolve } from './evolve.ts';
-import { project } from './project.ts';
-import { projectRecord } from './project-record.ts';
+import { project, projectRecord } from './project.ts';
 
 const ids = { taskId: 't', contextId: 'c' };
 const created: Fact = {
@@ -30,13 +29,19 @@ const status = (generation: number, state: 'TASK_STATE_WORKING' | 'TASK_STATE_CO
 const working = status(2, 'TASK_STATE_WORKING');
 const completed = status(3, 'TASK_STATE_COMPLETED');
 
-const recordOf = (aggregate: TaskAggregate, facts: Fact[]): FactRecord => ({ v: 1, facts, aggregate, startSeq: 0 });
-const controlOf = (facts: Fact[]): TaskAggregate => facts.reduce(evolve, undefined as TaskAggregate | undefined)!;
+const recordOf = (aggregate: TaskAggregate, facts: Fact[]): FactRecord => ({
+  v: 1,
+  facts,
+  aggregate,
+  startSeq: 0,
+  startStoredAt: 1,
+});
+const aggregateOf = (facts: Fact[]): TaskAggregate => facts.reduce(evolve, undefined as TaskAggregate | undefined)!;
 
-test('a record is folded fact by fact, and the view after each is told', () => {
+test('a record is applied fact by fact, with a callback after each', () => {
   const facts = [created, working];
   const seen: [string, number][] = [];
-  const view = projectRecord(undefined, recordOf(controlOf(facts), facts), ({ generation }, { kind }) =>
+  const view = projectRecord(undefined, recordOf(aggregateOf(facts), facts), ({ generation }, { kind }) =>
     seen.push([kind, generation]),
   );
   assert.deepEqual(seen, [
@@ -49,13 +54,13 @@ test('a record is folded fact by fact, and the view after each is told', () => {
   );
 });
 
-test('a log whose beginning is gone is folded from what its oldest record says of the task', () => {
-  const aggregate = controlOf([created, working, completed]);
+test('a log without its beginning is projected from the aggregate of its oldest record', () => {
+  const aggregate = aggregateOf([created, working, completed]);
   const view = projectRecord(undefined, recordOf(aggregate, [completed]));
   assert.deepEqual(
     [view.task.id, view.task.contextId, view.task.status.state, view.generation],
     ['t', 'c', 'TASK_STATE_COMPLETED', 3],
   );
-  const empty = projectRecord(undefined, recordOf(controlOf([created, working]), []));
+  const empty = projectRecord(undefined, recordOf(aggregateOf([created, working]), []));
   assert.deepEqual([empty.task.status.state, empty.generation], ['TASK_STATE_WORKING', 2]);
 });
