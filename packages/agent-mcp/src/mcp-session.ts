@@ -4,6 +4,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
+import packageJson from '../package.json' with { type: 'json' };
 import { type McpLimits, RESPONSE_BYTES_MAX, TOOLS_MAX } from './limits.ts';
 
 export type McpServer =
@@ -14,7 +15,7 @@ export type McpServer =
 
 export type McpConnection = { client: Client; tools: () => readonly Tool[] };
 
-const CLIENT = { name: 'hopline', version: '0.1.0' };
+const CLIENT = { name: 'hopline', version: packageJson.version };
 /**
  * The SDK reads a whole JSON body, and each event of a stream, into memory. The GET stream of a session lives as long as the session and is read event by
  * event, so it is unbounded. Fresh connections: a call on a broken one may have run its tool.

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { decide } from './decide.ts';
 import { CALLS_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
-import { agent, Scenario, supervisor } from './scenario.ts';
+import { agent, Scenario, supervisor } from './scenario.test-kit.ts';
 
 const started = () => new Scenario().message('hello').input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
 

@@ -4,7 +4,7 @@ import { isTerminal } from '@hopline/a2a';
 import { isVisible } from '@hopline/events';
 import fc from 'fast-check';
 import { evolve } from './evolve.ts';
-import { agent, Scenario, supervisor } from './scenario.ts';
+import { agent, Scenario, supervisor } from './scenario.test-kit.ts';
 
 const lane = fc.constantFrom('a', 'b', 'plan');
 const producer = fc.oneof(

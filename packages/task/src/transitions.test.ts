@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { TASK_STATES, type TaskState } from '@hopline/a2a';
 import fc from 'fast-check';
 import { AUTH_TIMEOUT, INPUT_TIMEOUT } from './decide.ts';
-import { agent, Scenario, supervisor } from './scenario.ts';
+import { agent, Scenario, supervisor } from './scenario.test-kit.ts';
 import { allows, pathTo } from './transitions.ts';
 
 /** Rows S3-5 and C-15 of the contract, written by hand and not derived from the code. */

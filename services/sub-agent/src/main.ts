@@ -13,7 +13,7 @@ await runService({
   env: process.env,
   config: subAgentConfig,
   probes: 'mounted',
-  start: async ({ settings, instance, log: logger, telemetry, probes }) => {
+  start: async ({ settings, instance, version, log: logger, telemetry, probes }) => {
     const { metrics } = telemetry;
     const entry = parseAgentEntry(settings.HOPLINE_AGENT);
     const webhooks = new TurnWebhooks(settings.HOPLINE_PUBLIC_URL);
@@ -38,7 +38,7 @@ await runService({
       retries,
       forwardText,
       drainMs: settings.HOPLINE_DRAIN_TURNS_MS,
-      version: '0.1.0',
+      version,
       publicUrl: settings.HOPLINE_PUBLIC_URL,
       webhooks,
       auth,

@@ -1,42 +1,44 @@
 import { isTerminal, type StreamResponse } from '@hopline/a2a';
 import type { Frame, Missing } from './frames.ts';
 
-/** The cursor before the first event: with it, a subscription shows a task from its beginning, also one that has ended. */
+/** The cursor before the first event: a subscription with it yields a task from the beginning, also one that has ended. */
 export const BEGINNING = '0.0';
 
-/** One event of a task's stream. `cursor` continues after it, also much later; undefined where the server has none. */
+/**
+ * One event of a task's stream. A later subscription with `cursor` continues after it; undefined for a server without cursors.
+ */
 export type StreamEvent = { cursor: string | undefined; event: StreamResponse };
 
 /**
- * Events are gone that this stream has not shown: retention has removed them, or the server cannot continue where it was. The next item is the task as it is now; what was folded so far
- * is in it.
+ * Events are missing: they have expired, or the server cannot continue at this position. The next item is the current task, which
+ * contains their effect.
  */
 export type StreamGap = { gap: Missing | 'unknown' };
 
 export type StreamItem = StreamEvent | StreamGap;
 
-/** Where a reader is in a task's stream, over all connections. Takes frames, and gives items: each event once. */
+/** The position of a reader in a task's stream over all connections: turns frames into items, each event once. */
 export class StreamPosition {
   taskId: string | undefined;
   cursor: string | undefined;
   ended = false;
-  /** Something of the task has come. */
+  /** At least one event has arrived. */
   seen = false;
-  readonly #endsAtQuestion: boolean;
+  readonly #endsAtInputRequired: boolean;
   #gap: Missing | 'unknown' | undefined;
 
-  constructor(taskId: string | undefined, cursor: string | undefined, endsAtQuestion: boolean) {
+  constructor(taskId: string | undefined, cursor: string | undefined, endsAtInputRequired: boolean) {
     this.taskId = taskId;
     this.cursor = cursor;
-    this.#endsAtQuestion = endsAtQuestion;
+    this.#endsAtInputRequired = endsAtInputRequired;
   }
 
-  /** A connection begins. Without a cursor to continue from, the server begins with the task as it is. */
+  /** A connection starts. Without a cursor the server sends the current task first. */
   connect(): void {
     this.#gap = this.seen && this.cursor === undefined ? 'unknown' : undefined;
   }
 
-  take(frame: Frame): StreamItem[] {
+  accept(frame: Frame): StreamItem[] {
     if ('gap' in frame) {
       this.#gap = frame.gap;
       return [];
@@ -50,7 +52,7 @@ export class StreamPosition {
     this.ended = this.#endsAt(event);
     const item = { cursor, event };
     if (this.#gap === undefined) return [item];
-    // Shown with what follows it, so that a gap whose connection breaks at once is not shown twice.
+    // Yielded together with the next event, so that a gap is not repeated when its connection breaks at once.
     const gap = { gap: this.#gap };
     this.#gap = undefined;
     return [gap, item];
@@ -61,11 +63,14 @@ export class StreamPosition {
     const state =
       'task' in event ? event.task.status.state : 'statusUpdate' in event ? event.statusUpdate.status.state : undefined;
     if (state === undefined) return false;
-    return isTerminal(state) || (this.#endsAtQuestion && state === 'TASK_STATE_INPUT_REQUIRED');
+    return isTerminal(state) || (this.#endsAtInputRequired && state === 'TASK_STATE_INPUT_REQUIRED');
   }
 }
 
-/** Hopline's cursors begin with the generation of the event, which only grows. Of other ids only the same one again is known to be old. */
+/**
+ * A Hopline cursor starts with the generation of its event, which only grows. An id of another server is a duplicate only if it
+ * is equal.
+ */
 function isSeen(cursor: string, last: string | undefined): boolean {
   if (last === undefined) return false;
   const generation = generationOf(cursor);
