@@ -19,6 +19,8 @@ const DOORS = {
   bench: 'test/bench/main.ts',
   tck: 'test/conformance/tck.ts',
   hopline: 'packages/cli/src/main.ts',
+  pack: 'infra/release/main.ts',
+  release: 'infra/release/release.ts',
 };
 const HELP = {
   start: new URL('../launcher/help.txt', import.meta.url),
@@ -45,7 +47,7 @@ async function runVerb(verb, args) {
   const door = Object.hasOwn(DOORS, verb) ? DOORS[verb] : undefined;
   if (!door)
     throw new SetupError(
-      'Name one of start, test, bench, tck, hopline: `npm start`, `npm test`, `npm run bench`, `npm run tck -- PATH` or `npm run hopline -- ask "hello"`.',
+      'Name one of start, test, bench, tck, hopline, pack, release: `npm start`, `npm test`, `npm run bench`, `npm run tck -- PATH`, `npm run hopline -- ask "hello"`, `npm run pack -- --output DIR` or `npm run release -- VERSION`.',
     );
   if (HELP[verb] && (args.includes('--help') || args.includes('-h'))) {
     process.stdout.write(readFileSync(HELP[verb], 'utf8'));
@@ -86,7 +88,7 @@ async function setUp(verb, env) {
     return node;
   };
   // The two have nothing to do with each other, and building nats-server takes the longest.
-  const needsServer = verb !== 'hopline' && !(verb === 'start' && env.NATS_URL);
+  const needsServer = !['hopline', 'pack', 'release'].includes(verb) && !(verb === 'start' && env.NATS_URL);
   const server = needsServer ? ensureNatsServer({ platform, cache, env, pins: pins.natsServer, progress }) : null;
   const [node, natsServer] = await Promise.all([packages(), server]);
   return { node, natsServer };
