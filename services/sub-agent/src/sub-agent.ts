@@ -93,7 +93,7 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
         skills: deps.skills,
         slots,
         drainMs,
-        announced,
+        onRegistered: announced,
         ...(retries !== undefined && { retries }),
         ...(forwardText !== undefined && { forwardText }),
       };
