@@ -31,6 +31,10 @@ const config = ({ production = false }) => ({
       project: ['**/*.{ts,mjs}!', '!**/*.test.{ts,mjs}!'],
       ignoreDependencies: ['@modelcontextprotocol/server-filesystem'],
     },
+    'infra/release': {
+      entry: ['main.ts!', 'release.ts!', '*.test.ts'],
+      project: ['*.ts!', '!*.test.ts!'],
+    },
     'packages/*': {
       entry: ['src/**/*.test.ts'],
       project: ['src/**/*.ts!', TESTS],
@@ -51,6 +55,7 @@ const config = ({ production = false }) => ({
         'repo/retired-words-report.ts',
         'conformance/tck.ts',
         'support/agents/graphs/*.ts',
+        'support/profiles/*.ts',
       ],
       project: ['**/*.ts'],
       ignoreDependencies: ['@modelcontextprotocol/server-everything'],

@@ -19,6 +19,8 @@ const ENTRY_POINTS = {
   bench: 'test/bench/main.ts',
   tck: 'test/conformance/tck.ts',
   hopline: 'packages/cli/src/main.ts',
+  pack: 'infra/release/main.ts',
+  release: 'infra/release/release.ts',
 };
 const HELP = {
   start: new URL('../launcher/help.txt', import.meta.url),
@@ -45,7 +47,7 @@ async function runVerb(verb, args) {
   const entryPoint = Object.hasOwn(ENTRY_POINTS, verb) ? ENTRY_POINTS[verb] : undefined;
   if (!entryPoint)
     throw new SetupError(
-      'Unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run tck -- PATH` or `npm run hopline -- ask "hello"`.',
+      'Unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run tck -- PATH`, `npm run hopline -- ask "hello"`, `npm run pack -- --output DIR` or `npm run release -- VERSION`.',
     );
   if (HELP[verb] && (args.includes('--help') || args.includes('-h'))) {
     process.stdout.write(readFileSync(HELP[verb], 'utf8'));
@@ -86,7 +88,7 @@ async function setUp(verb, env) {
     return node;
   };
   // Both run in parallel: building nats-server takes the longest.
-  const needsServer = verb !== 'hopline' && !(verb === 'start' && env.NATS_URL);
+  const needsServer = !['hopline', 'pack', 'release'].includes(verb) && !(verb === 'start' && env.NATS_URL);
   const server = needsServer ? ensureNatsServer({ platform, cache, env, pins: pins.natsServer, progress }) : null;
   const [node, natsServer] = await Promise.all([packages(), server]);
   return { node, natsServer };

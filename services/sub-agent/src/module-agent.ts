@@ -1,4 +1,4 @@
-import { registerHooks } from 'node:module';
+import * as nodeModule from 'node:module';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Agent, type AgentDefinition, AgentMisuse, defineAgent } from '@hopline/agent';
@@ -46,7 +46,9 @@ export async function importAs(
   { path, folder }: { path: string; folder: string },
 ): Promise<Record<string, unknown> | undefined> {
   const parentURL = pathToFileURL(resolve(folder, path)).href;
-  const hooks = registerHooks({
+  // Node 20, on which the published command runs, has no hooks.
+  if (nodeModule.registerHooks === undefined) return undefined;
+  const hooks = nodeModule.registerHooks({
     resolve: (name, context, next) => next(name, name === specifier ? { ...context, parentURL } : context),
   });
   try {
@@ -59,7 +61,10 @@ export async function importAs(
 }
 
 const KIT: ReadonlyMap<string, string> = new Map(
-  ['@hopline/agent', '@hopline/agent/test-kit'].map(module => [module, import.meta.resolve(module)]),
+  Object.entries({
+    '@hopline/agent': import.meta.resolve('@hopline/agent'),
+    '@hopline/agent/test-kit': import.meta.resolve('@hopline/agent/test-kit'),
+  }),
 );
 let isLinked = false;
 
@@ -67,7 +72,7 @@ let isLinked = false;
 function linkAgentKit(): void {
   if (isLinked) return;
   isLinked = true;
-  registerHooks({
+  nodeModule.registerHooks?.({
     resolve: (specifier, context, next) => {
       const url = KIT.get(specifier);
       if (url === undefined) return next(specifier, context);
