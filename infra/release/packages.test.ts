@@ -37,7 +37,7 @@ test('publint finds nothing wrong with the tarballs', async () => {
 test('the types of the tarballs resolve wherever their code does', async () => {
   for (const { name, path } of tarballs) {
     const checked = await checkPackage(createPackageFromTarballData(new Uint8Array(readFileSync(path))));
-    // The command has no types, because nobody imports it.
+    // The command has no types, because no code imports it.
     if (name === '@hopline/cli') continue;
     assert.ok(checked.types, `${name} has no types`);
     // The packages are ES modules alone: `require` of them works from Node 20.19 on, and older resolution modes are not served.

@@ -37,8 +37,8 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
   { file: jetstream('delivery.ts'), does: 'reads its sequence and time' },
   { file: jetstream('inputs.ts'), does: 'decodes the record' },
   { file: relay('shard.ts'), does: 'passes it to the pipeline of its task', via: [log('input-log.ts')] },
-  { file: relay('task-pipeline.ts'), does: 'conducts one task: commands, append, side effects' },
-  { file: relay('task-inputs.ts'), does: 'drops what was folded before' },
+  { file: relay('task-pipeline.ts'), does: 'accepts it in the order of the log' },
+  { file: relay('task-inputs.ts'), does: 'skips what is folded already' },
 ];
 
 /** From a fact of one task to the socket of one client. */
@@ -67,14 +67,14 @@ export const TOKEN_PATH: CodePath = {
   title: "A token: from the agent's `yield` to the SSE frame",
   filesMax: 40,
   steps: [
-    { file: agent('define-agent.ts'), does: 'runs the generator of the agent' },
-    { file: agent('run-attempt.ts'), does: 'reads the events of one turn', via: [agent('agent.ts')] },
+    { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
+    { file: agent('run-attempt.ts'), does: 'reads the events of one attempt', via: [agent('agent.ts')] },
     { file: agent('abortable-events.ts'), does: 'ends them when the turn is cancelled' },
     { file: agent('turn-inputs.ts'), does: 'maps events to inputs', via: [agent('run-attempt.ts')] },
     { file: agent('answer-text.ts'), does: 'decides which artifact the text belongs to' },
     { file: agent('answer-deduplicator.ts'), does: 'removes what the agent repeats' },
-    { file: agent('streamed-text.ts'), does: 'keeps the text so far, and separates concurrent texts' },
-    { file: agent('lane-writer.ts'), does: 'opens the lane, and rejects what fits into no record' },
+    { file: agent('streamed-text.ts'), does: 'separates concurrent texts' },
+    { file: agent('lane-writer.ts'), does: 'opens the lane' },
     {
       file: log('input-writer.ts'),
       does: 'batches tokens into records',
@@ -92,7 +92,8 @@ export const TOKEN_PATH: CodePath = {
       does: 'queues it while an append is in flight',
       via: [coalesce('coalescer.ts'), relay('task-text.ts'), relay('task-inputs.ts')],
     },
-    { file: task('decide.ts'), does: 'decides which facts follow', via: [relay('task-appender.ts')] },
+    { file: relay('task-appender.ts'), does: 'takes what fits into one record' },
+    { file: task('decide.ts'), does: 'decides which facts follow' },
     { file: task('decide-run.ts'), does: 'appends to, or replaces, the artifact' },
     { file: task('decision.ts'), does: 'makes the fact' },
     {
@@ -149,7 +150,8 @@ export const MESSAGE_PATH: CodePath = {
     { file: jetstream('publisher.ts'), does: 'publishes it until it is acknowledged' },
     ...INPUT_TO_PIPELINE,
     { file: relay('append-queue.ts'), does: 'queues it while an append is in flight' },
-    { file: task('decide.ts'), does: 'decides which facts follow', via: [relay('task-appender.ts')] },
+    { file: relay('task-appender.ts'), does: 'takes what fits into one record' },
+    { file: task('decide.ts'), does: 'decides which facts follow' },
     { file: task('decide-client.ts'), does: 'creates the task, or begins its next turn' },
     {
       file: jetstream('facts.ts'),
@@ -159,7 +161,7 @@ export const MESSAGE_PATH: CodePath = {
     {
       file: relay('side-effects.ts'),
       does: 'requests work of the supervisor',
-      via: [log('fact-log.ts'), relay('task-appender.ts'), relay('pipeline-context.ts')],
+      via: [log('fact-log.ts'), relay('task-pipeline.ts'), relay('pipeline-context.ts')],
     },
     { file: jetstream('work.ts'), does: 'queues the work item', via: [log('log.ts'), log('work-queue.ts')] },
     { file: jetstream('publisher.ts'), does: 'publishes it until it is acknowledged' },
@@ -181,7 +183,7 @@ export const MESSAGE_PATH: CodePath = {
     { file: jetstream('work-item.ts'), does: 'decodes it and keeps it alive' },
     { file: agent('serve-agent.ts'), does: 'starts the turn', via: [log('work-queue.ts'), log('log.ts')] },
     { file: agent('run-turn.ts'), does: 'adds the history of the context' },
-    { file: agent('run-attempt.ts'), does: 'starts the agent' },
+    { file: agent('run-attempt.ts'), does: 'runs the agent' },
     { file: agent('define-agent.ts'), does: "calls the agent's `run`", via: [agent('agent.ts')] },
   ],
 };
