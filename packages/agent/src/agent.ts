@@ -14,11 +14,14 @@ export interface Agent {
    * turn is abandoned.
    */
   run(turn: Turn): AsyncIterable<AgentEvent>;
+  /** Releases connections and child processes. Called once, after the last turn. */
   close(): Promise<void>;
 }
 
+/** A skill on the agent card. The planner matches messages against its tags and examples. */
 export type AgentSkill = { id: string; name: string; description: string; tags: string[]; examples?: string[] };
 
+/** One message of a client for the agent, with its context. */
 export type Turn = {
   taskId: string;
   contextId: string;

@@ -28,6 +28,7 @@ export type AgentTurn = {
 /** A skill; `id` defaults to the name in lower case with dashes, `description` to the name. */
 export type SkillDefinition = { name: string; id?: string; description?: string; tags?: string[]; examples?: string[] };
 
+/** What `defineAgent` needs. */
 export type AgentDefinition = {
   /** 1 to 32 of a-z, 0-9 and -. Clients address the agent by it (`metadata.agent`). */
   name: string;
@@ -35,6 +36,7 @@ export type AgentDefinition = {
   skills?: readonly (string | SkillDefinition)[];
   /** Yields strings (text of the answer, byte for byte) and events of the kit's constructors. Its end is `done`; an error is a failed turn. */
   run(turn: AgentTurn): AsyncIterable<string | AgentEvent>;
+  /** Releases what the agent holds. Called once, after the last turn. */
   close?(): Promise<void> | void;
 };
 

@@ -16,6 +16,7 @@ export const STOP_MS_MAX = 3_000;
 
 /** Retries of a call that failed as retryable. Fewer than the attempts of a work item, so that the last failure keeps its own reason. */
 export const RETRIES_MAX = 2;
+/** Default number of those retries. */
 export const RETRIES_DEFAULT = 1;
 
 /** A turn that exceeds a bound fails with this message as its reason. */

@@ -9,6 +9,7 @@ import { AttemptFailed, runAttempt } from './run-attempt.ts';
 import { overBecause, watchTask } from './task-watch.ts';
 import type { TurnEnd } from './turn-end.ts';
 
+/** What `runTurn` works with. */
 export type RunTurnDeps = {
   log: Log;
   agent: Agent;

@@ -8,6 +8,7 @@ import { isExpected, runTurn } from './run-turn.ts';
 /** Running turns get this long to end when the agent stops serving, milliseconds; then they are requeued. */
 const DRAIN_MS = 10_000;
 
+/** What `serveAgent` works with. */
 export type ServeAgentOptions = {
   log: Log;
   /** Name of the agent: its role is `agent.<name>`. */

@@ -15,6 +15,7 @@ import { turnLog } from './turn-log.ts';
 /** A turn beside its message. */
 export type PlayOptions = Partial<Pick<Turn, 'attempt' | 'history' | 'metadata' | 'resume' | 'signal'>>;
 
+/** Result of `playTurn`. */
 export type PlayedTurn = {
   /** The answer as a client folds it. */
   readonly text: string;

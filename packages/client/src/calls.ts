@@ -6,6 +6,7 @@ import type { CallOptions } from './notice.ts';
 import { notA2A, resultOf, type Transport } from './transport.ts';
 import { pause, type RetryLimits, Tries } from './tries.ts';
 
+/** One page of `list`, newest status first. */
 export type TaskPage = {
   tasks: Task[];
   /** Absent on the last page. */

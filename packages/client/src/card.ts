@@ -7,6 +7,7 @@ import { parseJson } from './parse-json.ts';
 import { textOf } from './read-body.ts';
 import { notA2A, type RequestOptions, type Transport } from './transport.ts';
 
+/** An agent card, and whether its signature was verified. */
 export type Card = {
   /** The card as received; of a verified card only what the signature covers. */
   json: JsonObject;
@@ -17,6 +18,7 @@ export type Card = {
   signature?: { kid: string; whole: boolean };
 };
 
+/** Options of `card`. */
 export type CardOptions = CallOptions & {
   /**
    * Returns the public key for a key id; the card must be signed by one of these keys. `jku` is the card's own, untrusted claim.

@@ -9,6 +9,7 @@ import type { StreamItem } from './stream-position.ts';
 import { Transport } from './transport.ts';
 import { RETRY_LIMITS, type RetryLimits } from './tries.ts';
 
+/** Where the server is and how to reach it. */
 export type ClientOptions = {
   /** JSON-RPC endpoint of the server. */
   url: string;
@@ -24,6 +25,7 @@ export type ClientOptions = {
   limits?: Partial<ClientLimits>;
 };
 
+/** Options of a call that sends a message. */
 export type StreamOptions = CallOptions & {
   /** Metadata of the request, in addition to the message's own. */
   metadata?: Metadata;
@@ -32,13 +34,16 @@ export type StreamOptions = CallOptions & {
   historyLength?: number;
 };
 
+/** Options of `send`. */
 export type SendOptions = StreamOptions & {
   /** false: resolves at once; the task continues. */
   blocking?: boolean;
 };
 
+/** Options of `get`. `historyLength`: number of newest messages in the response; all by default. */
 export type GetOptions = CallOptions & { historyLength?: number };
 
+/** Filters and paging of `list`. */
 export type ListOptions = GetOptions & {
   contextId?: string;
   state?: TaskState;
@@ -51,6 +56,7 @@ export type ListOptions = GetOptions & {
   includeArtifacts?: boolean;
 };
 
+/** Options of `subscribe`. */
 export type SubscribeOptions = CallOptions & {
   /**
    * Cursor of the last received event, or BEGINNING. Without a cursor the stream starts with the current task, and 1.0 rejects an
@@ -65,6 +71,7 @@ export type Client = {
   send(message: OutgoingMessage, options?: SendOptions): Promise<{ task: Task } | { message: Message }>;
   /** Sends a message with the first `next()` and yields events until the task ends or waits for input. */
   stream(message: OutgoingMessage, options?: StreamOptions): AsyncGenerator<StreamItem, void, undefined>;
+  /** Resolves with the current task. Throws TASK_NOT_FOUND for an unknown task and for another caller's. */
   get(taskId: string, options?: GetOptions): Promise<Task>;
   /** One page of the caller's tasks, newest status first. Throws UNSUPPORTED_OPERATION in dialect 0.3, which has no lists. */
   list(options?: ListOptions): Promise<TaskPage>;

@@ -10,4 +10,5 @@ export type ClientLimits = {
   sendMsMax: number;
 };
 
+/** Defaults. A send may take as long as the longest turn of a server, ten minutes, and a minute more. */
 export const CLIENT_LIMITS: ClientLimits = { silenceMsMax: 60_000, callMsMax: 30_000, sendMsMax: 660_000 };

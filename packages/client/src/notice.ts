@@ -5,8 +5,10 @@ export type Notice =
   | /** A try failed; the next one starts after `waitMs`. */ { kind: 'retry'; error: A2AError; tries: number; waitMs: number }
   | /** An event of an unknown kind was skipped. */ { kind: 'skipped' };
 
+/** Options of every call. */
 export type CallOptions = {
   /** Ends the call with the signal's reason. The task continues. */
   signal?: AbortSignal;
+  /** Receives retries and skipped events while the call runs. */
   onNotice?: (notice: Notice) => void;
 };

@@ -1,6 +1,7 @@
 import { FailedTry } from './failed-try.ts';
 import type { CallOptions } from './notice.ts';
 
+/** Bounds of the retries of one call. */
 export type RetryLimits = {
   /** Consecutive tries without progress before the last error is thrown. */
   triesMax: number;
