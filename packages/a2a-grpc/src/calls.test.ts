@@ -66,8 +66,8 @@ test('an invalid request gets a status with its reason, and nothing is stored [S
   const rig = await openRig(t);
   const client = rig.client();
   const cases = [
-    ['GetTask', { id: 'nobody' }, status.NOT_FOUND, 'TASK_NOT_FOUND'],
-    ['CancelTask', { id: 'nobody' }, status.NOT_FOUND, 'TASK_NOT_FOUND'],
+    ['GetTask', { id: 'unknown' }, status.NOT_FOUND, 'TASK_NOT_FOUND'],
+    ['CancelTask', { id: 'unknown' }, status.NOT_FOUND, 'TASK_NOT_FOUND'],
     ['GetTask', {}, status.INVALID_ARGUMENT, 'INVALID_PARAMS'],
     ['SendMessage', {}, status.INVALID_ARGUMENT, 'INVALID_PARAMS'],
     ['SendMessage', { message: userMessage('x', { parts: [] }) }, status.INVALID_ARGUMENT, 'INVALID_PARAMS'],
@@ -216,7 +216,7 @@ test('after retention the headers name the gap; the task and what follows come n
   assert.deepEqual(shape(await stream.rest()), ['+', 'working', 'completed']);
 });
 
-test('an event that gRPC cannot carry ends the stream with a status, after the events before it', async t => {
+test('an event that gRPC cannot encode ends the stream with a status, after the events before it', async t => {
   const rig = await openRig(t);
   const taskId = await started(rig);
   const stream = rig.client().stream('SubscribeToTask', { id: taskId });

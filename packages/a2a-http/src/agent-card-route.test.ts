@@ -9,7 +9,7 @@ const PATH = '/.well-known/jwks.json';
 test('the keys of a signed card are a typed document, cached like the card, 304 when unchanged', async t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signer = await CardSigner.open({ key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, keyId: 'k1' });
-  const authenticate = () => Promise.reject(new Error('keys are for everybody'));
+  const authenticate = () => Promise.reject(new Error('the card needs no credentials'));
   const rig = await openRig(t, { signer, authenticate });
   const get = (headers: Record<string, string> = {}, method = 'GET') => fetch(`${rig.url}${PATH}`, { method, headers });
   const response = await get();

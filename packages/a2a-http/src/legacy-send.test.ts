@@ -172,8 +172,8 @@ test('the errors of this form have data that names the task [S3-19 S3-20 S3-21 S
     [-32602, { taskId: 't', reason: 'INVALID_PARAMS', retryable: false }],
   );
   for (const method of ['get', 'cancel', 'subscribe'] as const) {
-    const { error } = await call(rig, method, { id: 'nobody' }, legacy);
-    assert.deepEqual([error?.code, error?.data.taskId, error?.data.retryable], [-32001, 'nobody', false]);
+    const { error } = await call(rig, method, { id: 'unknown' }, legacy);
+    assert.deepEqual([error?.code, error?.data.taskId, error?.data.retryable], [-32001, 'unknown', false]);
   }
 });
 

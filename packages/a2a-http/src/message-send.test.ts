@@ -205,7 +205,7 @@ test('cancel ends the task; an ended task is not cancelable [S3-26 S3-27 S4-35]'
     assert.match(canceled.result.status.state, /canceled/i);
     assert.deepEqual(shape(await stream.rest()), ['task submitted', 'canceled']);
     assert.equal((await call(rig, 'cancel', { id }, { dialect })).error?.code, -32002);
-    assert.equal((await call(rig, 'cancel', { id: 'nobody' }, { dialect })).error?.code, -32001);
+    assert.equal((await call(rig, 'cancel', { id: 'unknown' }, { dialect })).error?.code, -32001);
   }
 });
 

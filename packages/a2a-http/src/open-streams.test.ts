@@ -82,9 +82,9 @@ test('no slot, feed or listener remains, however a stream or a wait ends [S0-37]
   await until(() => rig.open() > 0);
   leaving.abort();
   await assert.rejects(waiting);
-  await call(rig, 'subscribe', { id: 'nobody' });
+  await call(rig, 'subscribe', { id: 'unknown' });
   await call(rig, 'subscribe', { id: taskId }, { query: '?cursor=9.9' });
-  await call(rig, 'send', sendParams(userMessage('x', { taskId: 'nobody' })));
+  await call(rig, 'send', sendParams(userMessage('x', { taskId: 'unknown' })));
   rig.log.faults.refusals = 1;
   await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
   await until(() => rig.open() === 0);

@@ -86,7 +86,7 @@ function allowPages(scope: FastifyInstance, cors: Cors | undefined): void {
   if (cors !== undefined) scope.addHook('onRequest', async (request, reply) => cors.allow(request, reply));
 }
 
-/** No path supports OPTIONS, so preflights, which carry no credentials, are answered before any binding. */
+/** No path supports OPTIONS, so preflights, which have no credentials, are answered before any binding. */
 function answerUnknownPath(request: FastifyRequest, reply: FastifyReply, cors: Cors | undefined): FastifyReply {
   cors?.allow(request, reply);
   return cors?.answersPreflight(request, reply) ? reply : sendNotFound(reply);

@@ -28,7 +28,7 @@ function speak(t: TestContext, rig: Rig, head: string): Raw {
   return { socket, received: () => text, closed };
 }
 
-async function hears(raw: Raw, what: RegExp): Promise<void> {
+async function receives(raw: Raw, what: RegExp): Promise<void> {
   const until = Date.now() + PATIENCE_MS;
   while (!what.test(raw.received())) {
     assert(Date.now() < until, `received ${JSON.stringify(raw.received().slice(0, 200))}`);
@@ -37,7 +37,7 @@ async function hears(raw: Raw, what: RegExp): Promise<void> {
 }
 
 const POST = 'POST / HTTP/1.1\nhost: a\ncontent-type: application/json\n';
-/** A chunk shorter than its announced length. */
+/** A chunk shorter than its declared length. */
 const OPEN_CHUNK = 'transfer-encoding: chunked\n\nffffff\n';
 
 test('a request sent byte by byte is cut at its deadline in any part, without delaying others', async t => {
@@ -80,7 +80,7 @@ test('a refused request is answered after its body, so that a writing client rea
     await call(rig, 'get', { id: 'unknown' });
     assert.equal(raw.received(), '', `${status}`);
     raw.socket.write('x');
-    await hears(raw, new RegExp(`^HTTP/1\\.1 ${status} [^]*\\r\\n\\r\\n\\{.*\\}$`));
+    await receives(raw, new RegExp(`^HTTP/1\\.1 ${status} [^]*\\r\\n\\r\\n\\{.*\\}$`));
     await raw.closed;
   }
 });
@@ -89,18 +89,18 @@ test('a refused body up to the limit is discarded completely, a larger one is no
   const rig = await openRig(t);
   const patient = speak(t, rig, `${POST}content-length: ${REFUSED_BODY_BYTES_MAX}\n\n`);
   const declared = speak(t, rig, `${POST}content-length: ${REFUSED_BODY_BYTES_MAX + 1}\n\n`);
-  await hears(declared, /^HTTP\/1\.1 413 /);
+  await receives(declared, /^HTTP\/1\.1 413 /);
   const chunk = `100000\r\n${'x'.repeat(MIB)}\r\n`;
   const found = speak(t, rig, `${POST}transfer-encoding: chunked\n\n`);
   for (let sent = 0; sent <= REFUSED_BODY_BYTES_MAX + MIB && found.received() === ''; sent += MIB) {
     found.socket.write(chunk);
     await sleep(1);
   }
-  await hears(found, /^HTTP\/1\.1 413 /);
+  await receives(found, /^HTTP\/1\.1 413 /);
   await found.closed;
   assert.equal(patient.received(), '');
   patient.socket.write('x'.repeat(REFUSED_BODY_BYTES_MAX));
-  await hears(patient, /^HTTP\/1\.1 413 /);
+  await receives(patient, /^HTTP\/1\.1 413 /);
 });
 
 test('an incomplete request does not delay closing', async t => {

@@ -84,7 +84,7 @@ test('unknown tasks, ended tasks without a cursor, and invalid cursors are refus
   const code = async (params: unknown, options: Parameters<typeof call>[3]) =>
     (await call(rig, 'subscribe', params, options)).error?.code;
   for (const dialect of ['1.0', '0.3'] as const) {
-    for (const id of ['nobody', 'a.b', '*', '>', 'x'.repeat(200)]) assert.equal(await code({ id }, { dialect }), -32001, id);
+    for (const id of ['unknown', 'a.b', '*', '>', 'x'.repeat(200)]) assert.equal(await code({ id }, { dialect }), -32001, id);
   }
   const taskId = await working(rig, ['a']);
   for (const cursor of ['', 'x', '4', '-1.0', '4.1', '99.1', '1.1.1', '1e3.0']) {
@@ -105,8 +105,8 @@ test('before 1.0 a client that accepts only event streams gets the error as an e
   });
   const onlyEvents = { accept: 'text/event-stream' };
   const cases: [dialect: DialectName, method: 'subscribe' | 'stream', params: unknown, code: number][] = [
-    ['0.3', 'subscribe', { id: 'nobody' }, -32001],
-    ['0.3', 'stream', sendParams(userMessage('x', { taskId: 'nobody' }), '0.3'), -32001],
+    ['0.3', 'subscribe', { id: 'unknown' }, -32001],
+    ['0.3', 'stream', sendParams(userMessage('x', { taskId: 'unknown' }), '0.3'), -32001],
     ['0.3', 'stream', {}, -32602],
     ['legacy', 'stream', {}, -32602],
   ];
@@ -123,7 +123,7 @@ test('before 1.0 a client that accepts only event streams gets the error as an e
       assert.deepEqual(await json.json(), frame?.rpc, `${about} ${accept}`);
     }
   }
-  const of1 = await post(rig, 'subscribe', { id: 'nobody' }, { headers: onlyEvents });
+  const of1 = await post(rig, 'subscribe', { id: 'unknown' }, { headers: onlyEvents });
   assert.deepEqual([of1.status, of1.headers.get('content-type')], [200, 'application/json; charset=utf-8']);
   const refused = await post(rig, 'stream', {}, { dialect: '0.3', headers: { ...onlyEvents, 'x-bad': '1' } });
   assert.deepEqual([refused.status, refused.headers.get('content-type')], [401, 'application/json; charset=utf-8']);

@@ -71,7 +71,7 @@ test('tasks of another role, and entries without one, are left out', () => {
   assert.deepEqual(ids(index), []);
 });
 
-test('ready covers every write before it, whoever made it, else throws UNAVAILABLE', async () => {
+test('ready covers every write before it by any writer, else throws UNAVAILABLE', async () => {
   const log = createMemoryLog();
   const options = { role: 'supervisor', entriesMax: 100, readyMsMax: 200, onLost: () => {} } as const;
   const index = new TaskIndex({ ...options, tasks: log.tasks });

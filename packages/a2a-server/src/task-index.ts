@@ -48,7 +48,7 @@ export class TaskIndex {
   }
 
   /**
-   * Resolves when everything that the bucket held at the call has been read, whoever wrote it. Throws UNAVAILABLE after
+   * Resolves when everything that the bucket held at the call has been read, writes of other processes included. Throws UNAVAILABLE after
    * `readyMsMax`; reading continues, so a later call may succeed.
    */
   async ready(): Promise<void> {

@@ -78,8 +78,8 @@ test('text split anywhere folds back to itself by index alone [S0-30]', () => {
         folded.set(wire.artifact.index, before + wire.artifact.parts[0].text);
       }
       for (const [index, text] of folded) {
-        const said = chunks.filter(chunk => chunk.index === index).map(chunk => chunk.text);
-        assert.equal(text, said.join(''));
+        const texts = chunks.filter(chunk => chunk.index === index).map(chunk => chunk.text);
+        assert.equal(text, texts.join(''));
       }
     }),
   );

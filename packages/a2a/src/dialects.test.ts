@@ -27,7 +27,7 @@ for (const { about, wire, canonical } of golden<{ about: string; wire: unknown; 
   });
 }
 
-for (const { about, wire, read } of golden<{ about: string; wire: unknown; read: unknown }[]>('foreign-results.json')) {
+for (const { about, wire, read } of golden<{ about: string; wire: unknown; read: unknown }[]>('remote-results.json')) {
   test(`remote result: ${about}`, () => {
     assert.deepEqual(decodeRemoteEvent(wire), read);
     assert.deepEqual(decodeRemoteResponse({ jsonrpc: '2.0', id: 1, result: wire }), read);

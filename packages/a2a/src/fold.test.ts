@@ -69,7 +69,7 @@ test('append:false replaces, all parts count, and a file does not end the text [
 });
 
 test('every violation is detected, and only that one', () => {
-  const foreign: StreamResponse = { statusUpdate: { taskId: 'x', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } } };
+  const other: StreamResponse = { statusUpdate: { taskId: 'x', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } } };
   const cases: [ViolationRule[], StreamResponse[]][] = [
     [['first-event'], [state('TASK_STATE_WORKING'), end]],
     [['second-task'], [task, task, end]],
@@ -80,7 +80,7 @@ test('every violation is detected, and only that one', () => {
       ['after-terminal', 'second-terminal'],
       [task, end, state('TASK_STATE_FAILED')],
     ],
-    [['foreign-id'], [task, foreign]],
+    [['other-id'], [task, other]],
     [['renamed-artifact'], [task, chunk('a', 'x', { name: 'n' }), chunk('a', 'y', { name: 'm', append: true })]],
     [
       [],

@@ -8,7 +8,7 @@ export const VIOLATIONS = {
   'chunk-after-last': 'no chunk follows lastChunk of an artifact',
   'after-terminal': 'nothing follows the terminal event',
   'second-terminal': 'there is one terminal event',
-  'foreign-id': 'every event names the same task and context',
+  'other-id': 'every event names the same task and context',
   'renamed-artifact': 'a chunk that appends repeats the name of its artifact; only a replacement may rename it',
 } as const;
 export type ViolationRule = keyof typeof VIOLATIONS;
@@ -118,7 +118,7 @@ export class Fold {
   #ids(taskId: string, contextId: string, index: number): void {
     this.taskIds.add(taskId);
     this.contextIds.add(contextId);
-    if (this.taskIds.size > 1 || this.contextIds.size > 1) this.#note('foreign-id', index);
+    if (this.taskIds.size > 1 || this.contextIds.size > 1) this.#note('other-id', index);
   }
 
   #note(rule: ViolationRule, index: number, artifactId?: string): void {

@@ -126,7 +126,7 @@ test('any change is detected, or excluded from what was verified [S4-5]', async 
   assert.ok(found > 30 && outside > 5, `${found} found, ${outside} outside`);
 });
 
-test('missing, foreign, shared-secret and broken signatures are refused [S4-5]', async () => {
+test('missing, unknown, shared-secret and broken signatures are refused [S4-5]', async () => {
   const { privateKey, publicKey } = ec('P-256');
   const signatures = await (await CardSigner.open({ key: pem(privateKey) })).sign(card);
   const keyOf = async () => jwk(publicKey);

@@ -11,9 +11,9 @@ export type RemoteAgent = {
   url: string;
   /** The tenant to send in every request ([A2A 1.0] AgentInterface.tenant). */
   tenant?: string;
-  /** false only when the card says so. */
+  /** false only when the card has false. */
   streaming: boolean;
-  /** true only when the card says so: the agent calls a webhook when a task changes. */
+  /** true only when the card has true: the agent calls a webhook when a task changes. */
   pushNotifications: boolean;
   skills: AgentSkill[];
 };

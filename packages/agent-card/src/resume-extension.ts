@@ -13,7 +13,7 @@ const GENERATION_KEY = 'generation';
 /** The declaration on the card. `params` names where a cursor is found and how it is sent back. */
 export const resumeExtension: AgentExtension = {
   uri: RESUME_EXTENSION_URI,
-  description: 'Streams carry a cursor; a client that reconnects with it gets exactly what follows, from any replica.',
+  description: 'Streams have a cursor; a client that reconnects with it gets exactly what follows, from any replica.',
   required: false,
   params: { cursor: 'id', resume: ['Last-Event-ID', 'cursor', 'last-event-id'], generation: 'metadata.generation' },
 };

@@ -1,7 +1,7 @@
 import { A2AError } from '@hopline/a2a';
 import { type Caller, isTenant } from './caller.ts';
 
-/** The caller of a request that names a tenant, or none (path, `params.tenant`, gRPC field; an empty one is none). */
+/** The caller of a request that names a tenant, or none (path, `params.tenant`, gRPC field; an empty name counts as none). */
 type ResolveTenant = (caller: Caller, tenant: string | undefined) => Caller;
 
 /** Tenants come from credentials only. A request may repeat the caller's; any other is not found. */

@@ -152,7 +152,7 @@ test('the extended card needs authentication and can be switched off [S4-2]', as
     texts?.map(({ name, health }) => [name, health]),
     [['argocd', 'live']],
   );
-  assert.doesNotMatch(JSON.stringify(result), /"beat"/);
+  assert.doesNotMatch(JSON.stringify(result), /"heartbeat"/);
 });
 
 test('the extended card has the version of its reader, each signed as a whole [S4-2]', async t => {

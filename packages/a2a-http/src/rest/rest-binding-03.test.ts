@@ -120,9 +120,9 @@ test('lists the newest tasks without pages', async t => {
 test('each mistake is the bare error object of JSON-RPC, with its HTTP status', async t => {
   const { rig } = await openInputRequired(t);
   const cases: [string, A2AErrorCode, RestRequest?, number?][] = [
-    ['GET /v1/tasks/nobody', 'TASK_NOT_FOUND'],
-    ['POST /v1/tasks/nobody:subscribe', 'TASK_NOT_FOUND'],
-    ['POST /v1/tasks/nobody:fly', 'METHOD_NOT_FOUND'],
+    ['GET /v1/tasks/unknown', 'TASK_NOT_FOUND'],
+    ['POST /v1/tasks/unknown:subscribe', 'TASK_NOT_FOUND'],
+    ['POST /v1/tasks/unknown:fly', 'METHOD_NOT_FOUND'],
     ['POST /v1/message:send', 'INVALID_PARAMS', { body: {} }],
     ['POST /v1/message:send', 'INVALID_PARAMS', { body: { message: { role: 'ROLE_USER', content: [] } } }],
     ['POST /v1/message:send', 'PARSE_ERROR', { raw: '{' }],
@@ -132,7 +132,7 @@ test('each mistake is the bare error object of JSON-RPC, with its HTTP status', 
     ['GET /v1/tasks/x', 'VERSION_NOT_SUPPORTED', { headers: { 'a2a-version': '0.1' } }],
   ];
   for (const [line, code, request, status] of cases) assertError(await v1(rig, line, request), code, line, status);
-  const typed = await Promise.all(['GET /v1/tasks/nobody', 'POST /v1/tasks/nobody:fly'].map(line => v1(rig, line)));
+  const typed = await Promise.all(['GET /v1/tasks/unknown', 'POST /v1/tasks/unknown:fly'].map(line => v1(rig, line)));
   assert.deepEqual(
     typed.map(({ body }) => body.type),
     ['TaskNotFoundError', 'MethodNotFoundError'],

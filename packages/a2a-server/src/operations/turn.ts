@@ -9,7 +9,7 @@ import { appendFirst, appendMessage } from './append-message.ts';
 import { hasMessage, type ResolvedMessage, taskEnded } from './resolve-message.ts';
 
 /**
- * The turn that one message starts in its task. `resolve-message.ts` decides what the message is; this table says what
+ * The turn that one message starts in its task. `resolve-message.ts` decides what the message is; this table states what
  * follows.
  *
  * | message      | its task                          | appended              | start                               |
@@ -124,7 +124,7 @@ export async function acceptTurn(
 
 /**
  * Appends the message and waits for the end of its turn. After `blockingWaitMsMax`, or when the process drains, it returns
- * the task as it is: unlike an error, that tells the client the task's id.
+ * the task as it is: unlike an error, that gives the client the task's id.
  */
 export async function completeTurn(
   server: A2AServer,

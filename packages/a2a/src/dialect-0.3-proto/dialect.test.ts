@@ -89,11 +89,11 @@ const message: fc.Arbitrary<Message> = fc.record(
 
 test('a message is decoded in this notation and in the JSON of 0.3 [S3-29]', () => {
   fc.assert(
-    fc.property(message, said => {
-      const inJson = json.encodeMessage(said);
+    fc.property(message, original => {
+      const inJson = json.encodeMessage(original);
       const inProto = protoResult(inJson).message;
       for (const body of [{ message: inProto }, { request: inProto }, { message: inJson }]) {
-        assert.deepEqual(wire(dialect03Proto.decodeSend(wire(body)).message), wire(said));
+        assert.deepEqual(wire(dialect03Proto.decodeSend(wire(body)).message), wire(original));
       }
     }),
   );

@@ -10,7 +10,7 @@ import { decodePush, push03, pushOf } from './push.ts';
 const sendNotation = {
   check: paramsCheck(sendParams),
   message: decodeMessage,
-  // The 0.3 specification leaves the default open; both official SDKs block unless told otherwise.
+  // The 0.3 specification leaves the default open; both official SDKs block unless configured otherwise.
   blocking: (configuration: { blocking?: unknown }) => configuration.blocking !== false,
   push: (configuration: { pushNotificationConfig?: unknown }) => decodePush(configuration.pushNotificationConfig),
 };
