@@ -1,7 +1,6 @@
 import { A2AError } from '@hopline/a2a';
 import { isTaskId } from '@hopline/events';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
-
 import { dialectFor, withHistory } from './task-response.ts';
 
 /** GetTask, tasks/get: the projection of the task's facts as they are in the log now. */
