@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createLangGraphAgent } from '@hopline/agent-langgraph';
 import { END, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
-import { PlayedModel } from '../support/agents/graphs/played-model.ts';
+import { ScriptedModel } from '../support/agents/graphs/scripted-model.ts';
 import { turnOf } from '../support/agents/turn.ts';
 import { spreadOf } from './measure/spread.ts';
 import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
@@ -59,7 +59,7 @@ export const adapters: Question = {
 
 function graphOf(length: number) {
   const tokens = Array.from({ length }, (_, index) => `${index} `);
-  const model = new PlayedModel(() => ({ tokens }));
+  const model = new ScriptedModel(() => ({ tokens }));
   const graph = new StateGraph(MessagesAnnotation)
     .addNode('n', async ({ messages }, config) => ({ messages: [await model.invoke(messages, config)] }))
     .addEdge(START, 'n')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
 import { Fold, type Message, type StreamResponse, type Task } from '@hopline/a2a';
-import { answer, type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { DRIVERS, type Driven, type Driver, errorName, GRPC_DRIVERS } from './client-drivers.ts';
 
@@ -11,7 +11,7 @@ const TEXT = TOKENS.join('');
 /** The agent hears of a cancel after the client did. */
 const TOLD_MS_MAX = 5_000;
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 /** By text of the message: the agent says its answer in three pieces, one for each gate that opens. */
 const held = new Map<string, PromiseWithResolvers<void>[]>();
@@ -33,14 +33,14 @@ function script({ text, turn }: { text: string; turn: number }): Iterable<Step> 
 }
 
 before(async () => {
-  foreign = await startForeignAgent({ dialect: '0.3', script });
-  cluster = await Cluster.start({ grpc: true, balanced: true, agents: [{ name: 'foreign', adapter: 'a2a', url: foreign.url }] });
+  remote = await startRemoteAgent({ dialect: '0.3', script });
+  cluster = await Cluster.start({ grpc: true, balanced: true, agents: [{ name: 'remote', adapter: 'a2a', url: remote.url }] });
 });
 
 after(async () => {
   for (const gate of [...held.values()].flat()) gate.resolve();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 const message = (text: string, more: Partial<Message> = {}): Message => ({
@@ -135,13 +135,13 @@ function uses({ open, dialect }: Driver): void {
     const events = [(await stream.next()).value as StreamResponse];
     const { id } = taskOf(events);
     while (!isText(events.at(-1)!)) events.push((await stream.next()).value as StreamResponse);
-    const { taskId: foreignId } = foreign.requests.findLast(({ text }) => text === 'work')!;
+    const { taskId: remoteId } = remote.requests.findLast(({ text }) => text === 'work')!;
     const canceled = await client.cancel(id);
     assert.equal(canceled.status.state, 'TASK_STATE_CANCELED');
     for (let step = await stream.next(); !step.done; step = await stream.next()) events.push(step.value);
     assert.equal(stateOf(events.at(-1)), 'TASK_STATE_CANCELED');
     await assert.rejects(client.cancel(id), error => errorName(error) === 'TaskNotCancelable');
-    const told = () => foreign.requests.some(({ method, taskId }) => method === 'cancel' && taskId === foreignId);
+    const told = () => remote.requests.some(({ method, taskId }) => method === 'cancel' && taskId === remoteId);
     const late = performance.now() + TOLD_MS_MAX;
     while (!told() && performance.now() < late) await new Promise(resolve => setTimeout(resolve, 10));
     assert(told(), 'the agent heard of the cancel');

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { DRIVERS, type Driven, type Driver, errorName, GRPC_DRIVERS } from './client-drivers.ts';
 
@@ -11,18 +11,18 @@ const URL = 'https://hooks.example.org/a2a?client=1';
 const SECRET = 'SECRET-of-the-test';
 const WHOLE = { url: URL, token: SECRET, authentication: { scheme: 'Bearer', credentials: SECRET } };
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
-  foreign = await startForeignAgent({ dialect: '0.3', script: () => [{ inputRequired: 'Which one?' }] });
-  const agents = [{ name: 'foreign', adapter: 'a2a', url: foreign.url }];
+  remote = await startRemoteAgent({ dialect: '0.3', script: () => [{ inputRequired: 'Which one?' }] });
+  const agents = [{ name: 'remote', adapter: 'a2a', url: remote.url }];
   cluster = await Cluster.start({ grpc: true, agents, balanced: true, env: { HOPLINE_PUSH: 'true' } });
 });
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 const message = (): Message => ({ messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'ask' }] });

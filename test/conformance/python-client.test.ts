@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { DIALECTS, Fold, type StreamResponse, type Task } from '@hopline/a2a';
 import { pythonWith } from '../support/agents/python-agent.ts';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = ['Grüße ', 'ha', 'ha', ' 👩‍🚀', '  done ✅'];
@@ -31,20 +31,20 @@ type Binding = (typeof BINDINGS)[number];
 const python1 = pythonWith('1', ['grpc']);
 const python03 = pythonWith('0.3', []);
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
   if (python1 === undefined && python03 === undefined) return;
   const script = ({ text }: { text: string }) => (text === 'ask' ? [{ inputRequired: 'Which one?' }] : answer(TOKENS));
-  foreign = await startForeignAgent({ dialect: '0.3', script });
-  const agents = [{ name: 'foreign', adapter: 'a2a', url: foreign.url }];
+  remote = await startRemoteAgent({ dialect: '0.3', script });
+  const agents = [{ name: 'remote', adapter: 'a2a', url: remote.url }];
   cluster = await Cluster.start({ agents, grpc: true, balanced: true, env: { HOPLINE_PUSH: 'true' } });
 });
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 async function reportOf(python: string, script: string, ...args: string[]): Promise<Report> {

@@ -1,4 +1,4 @@
-import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 
 /** How long the task of a resubscription is held, milliseconds: twice the kit's own streaming timeout. */
 const HELD_MS = 4_000;
@@ -47,7 +47,7 @@ export function scenarioOf(messageId: string): readonly Step[] {
 }
 
 /** The agent behind Hopline while the conformance kit runs. */
-export function startTckAgent(): Promise<ForeignAgent> {
+export function startTckAgent(): Promise<RemoteAgent> {
   const messageId = (params: Record<string, unknown>) => (params.message as { messageId?: string } | undefined)?.messageId;
-  return startForeignAgent({ dialect: '1.0', script: ({ params }) => [...scenarioOf(messageId(params) ?? '')] });
+  return startRemoteAgent({ dialect: '1.0', script: ({ params }) => [...scenarioOf(messageId(params) ?? '')] });
 }

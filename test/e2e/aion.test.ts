@@ -176,7 +176,7 @@ test('A2A events of the graph pass as they are, no id of its own reaches the cli
   assert.ok(
     list.some(({ event }) => 'statusUpdate' in event && event.statusUpdate.status.message?.parts[0]?.text === 'half way'),
   );
-  assert.ok(!JSON.stringify(list).includes('foreign'));
+  assert.ok(!JSON.stringify(list).includes('remote'));
   assert.deepEqual(
     task.artifacts?.map(({ name }) => name),
     ['report'],

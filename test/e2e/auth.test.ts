@@ -8,7 +8,7 @@ import { AgentCard } from '@a2a-js/sdk';
 import { DIALECTS, type DialectName, type JsonObject, type Operation } from '@hopline/a2a';
 import type { AgentCard as Card } from '@hopline/agent-card';
 import { createClient } from '@hopline/client';
-import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { type Issuer, startIssuer } from '../support/cluster/issuer.ts';
@@ -23,7 +23,7 @@ const NOT_FOUND = -32001;
 
 let folder: string;
 let issuer: Issuer;
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 let ann: Headers;
 /** Everybody whose task it is not: another caller of the tenant, the same name in another tenant, or in none, and a key. */
@@ -45,7 +45,7 @@ before(async () => {
   const keys = join(folder, 'keys.json');
   await writeFile(keys, JSON.stringify([{ key_sha256: hash('sha256', API_KEY), subject: 'ci', tenant: 'acme' }]));
   issuer = await startIssuer();
-  agent = await startForeignAgent({ dialect: '0.3', script: ({ text }) => play(text) });
+  agent = await startRemoteAgent({ dialect: '0.3', script: ({ text }) => play(text) });
   cluster = await Cluster.start({
     agents: [{ name: 'argocd', adapter: 'a2a', url: agent.url }],
     ingresses: 2,
@@ -143,7 +143,7 @@ test('the card says what is asked for and needs nothing itself; the SDK reads it
   assert.deepEqual(document.security, [{ bearer: [] }, { apiKey: [] }]);
 });
 
-test('a token of the issuer or a key opens the door; ended, foreign, made-up ones do not [S4-4]', async () => {
+test('a token of the issuer or a key opens the door; ended, remote, made-up ones do not [S4-4]', async () => {
   const taken: CallOptions[] = [
     { headers: ann },
     { headers: others['a key']!, dialect: '0.3' },
@@ -264,13 +264,9 @@ test('a tenant in the path or in the params is the one of the credentials, or no
   assert.equal((await rest(`GET /umbrella/tasks/${id}`, ann)).status, 404);
   assert.equal((await call('get', { id, tenant: 'acme' }, { headers: ann })).status, 200);
   assert.equal((await call('get', { id, tenant: 'umbrella' }, { headers: ann })).code, NOT_FOUND);
-  const foreign = others['another tenant']!;
-  assert.equal((await rest(`GET /acme/tasks/${id}`, foreign)).status, 404);
-  assert.equal(
-    (await rest('POST /acme/message:send', foreign, { message: message('x') })).status,
-    404,
-    'nor can one begin there',
-  );
+  const remote = others['another tenant']!;
+  assert.equal((await rest(`GET /acme/tasks/${id}`, remote)).status, 404);
+  assert.equal((await rest('POST /acme/message:send', remote, { message: message('x') })).status, 404, 'nor can one begin there');
   assert.equal((await rest('GET /acme/tasks', others['no tenant']!)).status, 404);
 });
 

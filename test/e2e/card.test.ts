@@ -12,7 +12,7 @@ import { verifyAgentCard } from '@hopline/agent-card/verify';
 import { createClient } from '@hopline/client';
 import { createRemoteJWKSet, type JWK } from 'jose';
 import { DRIVERS } from '../conformance/client-drivers.ts';
-import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, messageParams, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
@@ -28,7 +28,7 @@ const API_KEY = `key-${randomUUID()}`;
 const skill = (id: string) => ({ id, name: id, description: id, tags: ['t'] });
 
 let folder: string;
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let silent: ServiceProcess;
 /** Asks its callers who they are, and tells its agents to them alone. */
@@ -37,12 +37,12 @@ let asking: ServiceProcess;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'card-'));
   await writeFile(join(folder, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '0.3',
     card: false,
     script: [{ token: 'one ' }, { token: 'two ' }, { token: 'three' }, { complete: true }],
   });
-  const entry = (name: string) => ({ name, adapter: 'a2a', url: foreign.url, skills: [skill('count'), skill(`only-${name}`)] });
+  const entry = (name: string) => ({ name, adapter: 'a2a', url: remote.url, skills: [skill('count'), skill(`only-${name}`)] });
   cluster = await Cluster.start({
     agents: [entry('alpha'), entry('beta')],
     ingresses: 2,
@@ -64,7 +64,7 @@ after(async () => {
   await silent?.kill();
   await asking?.kill();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
   await rm(folder, { recursive: true });
 });
 

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, frames, messageParams, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 /** Line breaks before and after, glyphs of notices, and text that looks like one and is none (S2-10, S2-20). */
 const TEXT = ['\n🔧 Calling argocd...\n', '\n\n', ' \t', 'v3.1.8', '\r\n', '\n'];
 
-let child: ForeignAgent;
+let child: RemoteAgent;
 let cluster: Cluster;
 let list: Frame[];
 
 before(async () => {
   // The six events of S2: the task as submitted, a call's start and end, the whole answer as one status, the empty marker, an end without message.
-  child = await startForeignAgent({
+  child = await startRemoteAgent({
     dialect: '0.3',
     script: ({ text, turn }) => {
       if (text.includes('newlines')) return answer(TEXT);

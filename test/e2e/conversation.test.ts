@@ -4,7 +4,7 @@ import type { Message, Task } from '@hopline/a2a';
 import { type Agent, serveAgent } from '@hopline/agent';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
-import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
@@ -12,7 +12,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 const TURNS = ['2+2', '3+3', 'Add them together'];
 const ANSWERS = ['2 + 2 = 4', '3 + 3 = 6', '4 + 6 = 10'];
 
-/** What a foreign agent remembers of a context of its own naming. */
+/** What a remote agent remembers of a context of its own naming. */
 const sums = new Map<string, number[]>();
 
 function answerTo(text: string, known: readonly number[]): string {
@@ -34,7 +34,7 @@ const forgetful: Agent = {
   close: async () => {},
 };
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let leave: () => Promise<void>;
 
@@ -64,7 +64,7 @@ async function serveForgetful(): Promise<void> {
 }
 
 before(async () => {
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '1.0',
     ownContexts: true,
     script: ({ text, contextId, turn }) => {
@@ -75,14 +75,14 @@ before(async () => {
       return [{ token: answer }, { complete: true }];
     },
   });
-  cluster = await Cluster.start({ agents: [{ name: 'remembers', adapter: 'a2a', url: foreign.url }], ingresses: 2 });
+  cluster = await Cluster.start({ agents: [{ name: 'remembers', adapter: 'a2a', url: remote.url }], ingresses: 2 });
   await serveForgetful();
 });
 
 after(async () => {
   await leave?.();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 let messages = 0;
@@ -145,7 +145,7 @@ test('a question waits while every process is replaced, and its answer goes wher
   await serveForgetful();
   const done = await say('remembers', 'prod', { taskId: asked.id });
   assert.deepEqual([done.id, done.status.state, answerIn(done)], [asked.id, 'TASK_STATE_COMPLETED', 'deployed to prod']);
-  const deploys = foreign.requests.filter(({ text }) => text === 'deploy' || text === 'prod');
+  const deploys = remote.requests.filter(({ text }) => text === 'deploy' || text === 'prod');
   assert.equal(new Set(deploys.map(({ taskId }) => taskId)).size, 1, 'one task of the agent');
   assert.deepEqual(
     done.history?.map(message => [message.role, textIn(message)]),

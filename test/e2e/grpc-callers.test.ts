@@ -2,21 +2,21 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { type Issuer, startIssuer } from '../support/cluster/issuer.ts';
 
 const [NOT_FOUND, UNAUTHENTICATED] = [5, 16];
 
 let issuer: Issuer;
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 let client: GrpcClient;
 
 before(async () => {
   issuer = await startIssuer();
-  agent = await startForeignAgent({ dialect: '1.0', script: () => answer(['hello']) });
-  const agents = [{ name: 'foreign', adapter: 'a2a', url: agent.url }];
+  agent = await startRemoteAgent({ dialect: '1.0', script: () => answer(['hello']) });
+  const agents = [{ name: 'remote', adapter: 'a2a', url: agent.url }];
   cluster = await Cluster.start({ grpc: true, env: issuer.env, agents });
   const card = await (await fetch(`${cluster.url}/.well-known/agent-card.json`)).json();
   const { supportedInterfaces } = card as { supportedInterfaces: { url: string; protocolBinding: string }[] };

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { StreamResponse } from '@hopline/a2a';
 import { CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
-import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
@@ -13,7 +13,7 @@ const TEXT = WORDS.join('');
 const NOT_FOUND = 5;
 const FAILED_PRECONDITION = 9;
 
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 const clients: GrpcClient[] = [];
 
@@ -34,7 +34,7 @@ async function cardOf(replica: number): Promise<Card> {
 }
 
 before(async () => {
-  agent = await startForeignAgent({ dialect: '1.0', script: ({ text, turn }) => play(text, turn) });
+  agent = await startRemoteAgent({ dialect: '1.0', script: ({ text, turn }) => play(text, turn) });
   cluster = await Cluster.start({ grpc: true, balanced: true, agents: [{ name: 'counter', adapter: 'a2a', url: agent.url }] });
   // One connection each; every call on it goes to the next replica.
   for (const replica of [0, 1]) {

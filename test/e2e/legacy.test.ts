@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import type { Fact } from '@hopline/events';
 import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { ask, type Frame, fold, type Json, post, read, rpc, states, stream } from '../support/cluster/legacy-client.ts';
 
@@ -14,7 +14,7 @@ const TERMINAL = ['completed', 'failed', 'canceled'];
 /** What an agent remembers of a session, S3's example: 4, 6, and their sum. */
 const sums = new Map<string, number[]>();
 
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
@@ -47,7 +47,7 @@ function* play(text: string, contextId: string, turn: number): Generator<Step> {
 }
 
 before(async () => {
-  agent = await startForeignAgent({
+  agent = await startRemoteAgent({
     dialect: '0.3',
     script: ({ text, params, turn }) => play(text, (params.message as { contextId: string }).contextId, turn),
   });

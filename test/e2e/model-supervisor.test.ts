@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { readTask } from '@hopline/log';
-import { type Asked, newest, type Reply, type Say } from '../support/agents/model-server.ts';
+import { type ModelRequest, newest, type Reply, type ResponseStep } from '../support/agents/model-server.ts';
 import { collect, messageParams, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import {
@@ -102,7 +102,7 @@ test('text that policy does not forward is read by the model, and by no client [
   ]);
   const list = await collect(hopline.url, { text: 'try' });
   const said = '[the user has not seen this answer]\nbetween us ✅';
-  assert.deepEqual(toolResults(hopline.asked[1]!), [said, VERSION.join('')]);
+  assert.deepEqual(toolResults(hopline.requests[1]!), [said, VERSION.join('')]);
   assert.deepEqual(sourcesOf(list), { argocd: VERSION.join(''), supervisor: `It said ${said.length} characters.` });
   assert.ok(!JSON.stringify(list.map(frame => frame.result)).includes('between'));
   // Without a word of the model, and without a model at all, the client is not left without an answer: it gets the text once, in the end.
@@ -133,7 +133,7 @@ test('every event in the log says whose it is, and all that is not a record of o
     list.map(({ event }) => event),
     visible,
   );
-  // The foreign agent speaks of `current_result`; ours are these.
+  // The remote agent speaks of `current_result`; ours are these.
   assert.deepEqual(Object.fromEntries(Object.entries(names).map(([producer, of]) => [producer, [...of].sort()])), {
     supervisor: [
       'execution_plan_streaming',
@@ -152,7 +152,7 @@ test('every event in the log says whose it is, and all that is not a record of o
 });
 
 test('a step that fails in mid-stream and is asked again comes to the same as one that did not [S2-14]', async () => {
-  const step: Say[] = [{ tokens: PLAN }, { text: 'I ask. ' }, call('argocd', 'show')];
+  const step: ResponseStep[] = [{ tokens: PLAN }, { text: 'I ask. ' }, call('argocd', 'show')];
   const run = async (...first: Reply[]) => {
     let tries = 0;
     hopline.script(() => first[tries++] ?? step, [{ text: 'So.' }]);
@@ -179,14 +179,14 @@ test('the answer is delivered once; the model reads the same text, whole and onc
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
   assert.deepEqual(sourcesOf(list), { argocd: VERSION.join('') });
   assert.equal(textOf(list, 'partial_result'), VERSION.join(''));
-  assert.equal(hopline.asked.length, 2);
-  assert.deepEqual(toolResults(hopline.asked[1]!), [VERSION.join('')]);
+  assert.equal(hopline.requests.length, 2);
+  assert.deepEqual(toolResults(hopline.requests[1]!), [VERSION.join('')]);
   const steps = await recordedSteps([...hopline.fold(list).taskIds][0]!);
   const read = steps.flatMap(step => step.read);
   assert.deepEqual(read, [{ call: 'call-1-1-1', sha256: sha(VERSION.join('')), units: VERSION.join('').length }]);
   assert.equal(hopline.agents.argocd.requests.at(-1)?.text, 'show the version');
   assert.deepEqual(
-    hopline.asked[0]!.tools.map(tool => tool.function.name),
+    hopline.requests[0]!.tools.map(tool => tool.function.name),
     ['argocd', 'github', 'jira', 'quiet'],
   );
 });
@@ -218,15 +218,15 @@ test("an agent's question is the task's, and the answer goes back to it; then th
     status: { state: string; message: { parts: { text: string }[] } };
   };
   assert.deepEqual([last.status.state, last.status.message.parts[0]?.text], ['input-required', 'Which cluster?']);
-  assert.equal(hopline.asked.length, 1);
+  assert.equal(hopline.requests.length, 1);
   const { taskId, contextId } = last;
   const params = messageParams('blue', { taskId, contextId });
   const second = await collect(hopline.url, { params });
   assert.equal(shapeOf(second.at(-1)!), 'status:completed');
   assert.equal(hopline.agents.argocd.requests.at(-1)?.text, 'blue');
-  assert.deepEqual(hopline.asked.map(stepOf), [1, 2]);
+  assert.deepEqual(hopline.requests.map(stepOf), [1, 2]);
   const read = 'Let me see. \n[it asked: Which cluster?]\n[the user answered: blue]\nOn blue: v3';
-  assert.equal(newest(hopline.asked[1]!, 'tool'), read);
+  assert.equal(newest(hopline.requests[1]!, 'tool'), read);
   assert.equal(textOf(second, 'partial_result'), `On blue: v3Read: ${read}`);
 });
 
@@ -235,7 +235,7 @@ test('a failed agent is what the model makes of it; when it says nothing, the ta
   const told = await collect(hopline.url, { text: 'try' });
   const final = told.at(-1)!.result as { status: { state: string }; metadata: { failedAgents: { agent: string }[] } };
   assert.deepEqual([final.status.state, final.metadata.failedAgents[0]?.agent], ['completed', 'argocd']);
-  const [result, invented] = toolResults(hopline.asked[1]!);
+  const [result, invented] = toolResults(hopline.requests[1]!);
   assert.match(result!, /^so far\n(out of order\n)?\[the agent failed: /);
   assert.equal(invented, 'There is no agent of that name.');
   hopline.script([call('argocd', 'broken')], [{ call: '_finish', args: {} }]);
@@ -247,19 +247,19 @@ test('metadata.agent names the agent: nobody asks the model', async () => {
   hopline.script();
   const list = await collect(hopline.url, { params: messageParams('show version', { metadata: { agent: 'argocd' } }) });
   assert.equal(textOf(list, 'partial_result'), VERSION.join(''));
-  assert.equal(hopline.asked.length, 0);
+  assert.equal(hopline.requests.length, 0);
 });
 
 test('it sums up only when asked to: the setting is the default, metadata.summary decides', async () => {
-  const systemOf = (asked: Asked | undefined) => asked?.messages.find(({ role }) => role === 'system')?.content ?? '';
+  const systemOf = (asked: ModelRequest | undefined) => asked?.messages.find(({ role }) => role === 'system')?.content ?? '';
   hopline.script([{ text: 'hi' }]);
   await collect(hopline.url, { text: 'hello' });
   await collect(hopline.url, { params: messageParams('hello', { metadata: { summary: true } }) });
-  assert.match(systemOf(hopline.asked[0]), /Do not repeat/);
-  assert.match(systemOf(hopline.asked[1]), /conclude with a short summary/);
+  assert.match(systemOf(hopline.requests[0]), /Do not repeat/);
+  assert.match(systemOf(hopline.requests[1]), /conclude with a short summary/);
 });
 
-test('the books of every task above balance, steps included [S2-32 S2-13]', () => hopline.assertBooks());
+test('the books of every task above balance, steps included [S2-32 S2-13]', () => hopline.assertConserved());
 
 const { OPENAI_BASE_URL, OPENAI_API_KEY = '', OPENAI_MODEL = 'gpt-5-mini' } = process.env;
 const absent = OPENAI_BASE_URL === undefined && 'OPENAI_BASE_URL is not set';

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, frames, messageParams, rpc, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = ['**Argo**', 'CD', ' ', '\n', '\n\n', 'ha', 'ha', ' ✅ done', ' 👩‍👩‍👧', ' failed', '\t', ' '];
 const ANSWER = TOKENS.join('');
 
-let foreign: ForeignAgent;
-/** The one that clients ask first; the last one asks the foreign agent. */
+let remote: RemoteAgent;
+/** The one that clients ask first; the last one asks the remote agent. */
 let clusters: Cluster[] = [];
 
 before(async () => {
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '0.3',
     script: async function* ({ text, turn }) {
       if (text.includes('ask') && turn === 1) return yield { inputRequired: 'Which one?' };
@@ -26,7 +26,7 @@ before(async () => {
       yield { complete: true };
     },
   });
-  let { url } = foreign;
+  let { url } = remote;
   for (const name of ['argocd', 'regional', 'global']) {
     const cluster = await Cluster.start({ agents: [{ name, adapter: 'a2a', url }] });
     clusters = [cluster, ...clusters];
@@ -36,7 +36,7 @@ before(async () => {
 
 after(async () => {
   await Promise.all(clusters.map(cluster => cluster[Symbol.asyncDispose]()));
-  await foreign?.close();
+  await remote?.close();
 });
 
 const top = () => clusters[0]!.url;
@@ -118,7 +118,7 @@ test('each level has its own ids, and none of a level below is seen above [S0-34
   const list = await collect(top(), { text: 'go' });
   const below = await Promise.all(clusters.slice(1).map(({ url }) => newestTask(url)));
   const shown = JSON.stringify(list.map(({ result }) => result));
-  const ids = [...below.flatMap(({ id, contextId }) => [id, contextId]), foreign.requests.at(-1)!.taskId];
+  const ids = [...below.flatMap(({ id, contextId }) => [id, contextId]), remote.requests.at(-1)!.taskId];
   assert.equal(new Set([...ids, taskIdOf(list)]).size, 6);
   for (const id of ids) assert.equal(shown.includes(id), false);
 });
@@ -131,7 +131,7 @@ test('a cancel at the top reaches the agent at the bottom', { timeout: 60_000 },
     await rpc(top(), { method: 'tasks/cancel', params: { id: taskIdOf(list) } });
     break;
   }
-  const canceled = () => foreign.requests.some(({ method }) => method === 'cancel');
+  const canceled = () => remote.requests.some(({ method }) => method === 'cancel');
   for (let tries = 0; tries < 200 && !canceled(); tries += 1) await new Promise(resolve => setTimeout(resolve, 25));
   assert(canceled());
   for (const { url } of clusters) assert.equal((await newestTask(url)).status.state, 'TASK_STATE_CANCELED');
@@ -152,5 +152,5 @@ test('a question from the bottom comes up, and the answer goes down to the same 
     after.map(({ id, status }) => [id, status.state]),
     before.map(({ id }) => [id, 'TASK_STATE_COMPLETED']),
   );
-  assert.equal(foreign.requests.at(-1)?.taskId, foreign.requests.findLast(({ turn }) => turn === 1)?.taskId);
+  assert.equal(remote.requests.at(-1)?.taskId, remote.requests.findLast(({ turn }) => turn === 1)?.taskId);
 });

@@ -2,19 +2,19 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { Task } from '@hopline/a2a';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 /** Without what these tests are for, about one list in a hundred missed something. */
 const ROUNDS = 40;
 
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
   const script = ({ text }: { text: string }) => (text === 'ask' ? [{ inputRequired: 'Which one?' }] : answer(['ok']));
-  agent = await startForeignAgent({ dialect: '1.0', script });
-  cluster = await Cluster.start({ balanced: true, agents: [{ name: 'foreign', adapter: 'a2a', url: agent.url }] });
+  agent = await startRemoteAgent({ dialect: '1.0', script });
+  cluster = await Cluster.start({ balanced: true, agents: [{ name: 'remote', adapter: 'a2a', url: agent.url }] });
 });
 
 after(async () => {

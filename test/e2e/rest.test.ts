@@ -5,13 +5,13 @@ import { decodeSse, type StreamResponse, type Task } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import fc from 'fast-check';
-import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 const WORDS = Array.from({ length: 60 }, (_, index) => `${index} `);
 
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
@@ -24,7 +24,7 @@ function* play(text: string, turn: number): Generator<Step> {
 }
 
 before(async () => {
-  agent = await startForeignAgent({ dialect: '1.0', script: ({ text, turn }) => play(text, turn) });
+  agent = await startRemoteAgent({ dialect: '1.0', script: ({ text, turn }) => play(text, turn) });
   cluster = await Cluster.start({
     agents: [{ name: 'counter', adapter: 'a2a', url: agent.url }],
     balanced: true,

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
 import fc from 'fast-check';
-import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = Array.from({ length: 120 }, (_, index) => `${index} `);
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '0.3',
     script: async function* ({ text }) {
       const pause = text.includes('slow') ? 12 : 4;
@@ -23,12 +23,12 @@ before(async () => {
       yield { complete: true };
     },
   });
-  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }], balanced: true, relays: 2 });
+  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }], balanced: true, relays: 2 });
 });
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 const taskOf = (frame: Frame): string => (frame.result as { id: string }).id;
@@ -142,10 +142,10 @@ test('cancel from another ingress stops the agent, and nothing follows it', { ti
   assert.equal(answered.result.status.state, 'canceled');
   assert.equal((list.at(-1)!.result as { status: { state: string } }).status.state, 'canceled');
   const until = performance.now() + 5_000;
-  while (!foreign.requests.some(request => request.method === 'cancel') && performance.now() < until)
+  while (!remote.requests.some(request => request.method === 'cancel') && performance.now() < until)
     await new Promise(resolve => setTimeout(resolve, 20));
   assert.ok(
-    foreign.requests.some(request => request.method === 'cancel'),
+    remote.requests.some(request => request.method === 'cancel'),
     'the agent was not told',
   );
   const again = (await (await rpc(first!.url, { method: 'tasks/cancel', params: { id: taskOf(list[0]!) } })).json()) as {

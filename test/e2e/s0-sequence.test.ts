@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, frames, messageParams, rpc, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = ['Here', ' is', ' the', ' ', '\n', 'ha', 'ha', ' **Argo**', 'CD', ' version', ' v3.1.8+becb020', ' ✅ done'];
 const ANSWER = TOKENS.join('');
 
-let argocd: ForeignAgent;
+let argocd: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
-  argocd = await startForeignAgent({
+  argocd = await startRemoteAgent({
     dialect: '0.3',
     script: ({ text }) => {
       if (text.includes('fail')) return [{ token: 'so far' }, { fail: true, text: 'broken' }];

@@ -9,7 +9,7 @@ import { DIALECTS, type JsonObject } from '@hopline/a2a';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { OtlpReceiver } from '../integration/telemetry/otlp-receiver.ts';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { type Issuer, startIssuer } from '../support/cluster/issuer.ts';
@@ -30,7 +30,7 @@ type Published = { subject: string; headers: string; payload: string };
 
 let folder: string;
 let issuer: Issuer;
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let nats: NatsConnection;
 const published: Published[] = [];
@@ -42,9 +42,9 @@ before(async () => {
   await writeFile(keys, JSON.stringify([{ key_sha256: hash('sha256', SECRETS.key), subject: 'ci' }]));
   issuer = await startIssuer();
   const endpoint = await receiver.start();
-  foreign = await startForeignAgent({ dialect: '0.3', script: answer([ANSWER, ' ok']) });
+  remote = await startRemoteAgent({ dialect: '0.3', script: answer([ANSWER, ' ok']) });
   cluster = await Cluster.start({
-    agents: [{ name: 'argocd', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'argocd', adapter: 'a2a', url: remote.url }],
     env: {
       ...issuer.env,
       HOPLINE_AUTH_API_KEYS_FILE: keys,
@@ -67,7 +67,7 @@ before(async () => {
 after(async () => {
   await nats?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
   issuer?.close();
   await receiver.stop();
   await rm(folder, { recursive: true, force: true });

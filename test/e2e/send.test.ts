@@ -3,16 +3,16 @@ import { after, before, test } from 'node:test';
 import type { Fact } from '@hopline/events';
 import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, messageParams, rpc, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-let echo: ForeignAgent;
+let echo: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
 before(async () => {
-  echo = await startForeignAgent({ dialect: '0.3', script: ({ text }) => answer(text.split(/(?<= )/)) });
+  echo = await startRemoteAgent({ dialect: '0.3', script: ({ text }) => answer(text.split(/(?<= )/)) });
   cluster = await Cluster.start({ agents: [{ name: 'echo', adapter: 'a2a', url: echo.url }], ingresses: 2 });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
 });

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
-  agent = await startForeignAgent({ dialect: '0.3', script: answer(['ok']) });
+  agent = await startRemoteAgent({ dialect: '0.3', script: answer(['ok']) });
   cluster = await Cluster.start({
     agents: [{ name: 'argocd', adapter: 'a2a', url: agent.url }],
     env: { HOPLINE_TENANTS: 'acme, umbrella' },

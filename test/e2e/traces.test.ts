@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { readTraces, TRACES_ABSENT, type Trace } from '../support/recorded-traces.ts';
@@ -11,7 +11,7 @@ const traces = readTraces() ?? [];
 const skip = traces.length === 0 && TRACES_ABSENT;
 const BURST = 24;
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
 /** `play <file> at <tokens per second, 0 = bursts>`: an agent of 0.3 that says one status-update per token. */
@@ -32,11 +32,11 @@ async function* play(text: string): AsyncGenerator<Step> {
 
 before(async () => {
   if (skip) return;
-  foreign = await startForeignAgent({ dialect: '0.3', script: ({ text }) => play(text) });
+  remote = await startRemoteAgent({ dialect: '0.3', script: ({ text }) => play(text) });
   const entry = (name: string) => ({
     name,
     adapter: 'a2a',
-    url: foreign.url,
+    url: remote.url,
     skills: [{ id: name, name, description: name, tags: [name] }],
   });
   cluster = await Cluster.start({ agents: [entry('alpha'), entry('beta')], relays: 2 });
@@ -44,7 +44,7 @@ before(async () => {
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');

@@ -5,7 +5,7 @@ import { Fold } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { countingTokens } from '../support/agents/counting-agent.ts';
-import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, frames, messageParams, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { keepFactsFor } from '../support/cluster/short-retention.ts';
@@ -15,7 +15,7 @@ const TOKENS = countingTokens(500);
 const MAX_AGE_MS = 3_000;
 const CARRY_AFTER_MS = 700;
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
@@ -26,9 +26,9 @@ function* play(text: string, turn: number): Generator<Step> {
 }
 
 before(async () => {
-  foreign = await startForeignAgent({ dialect: '0.3', script: ({ text, turn }) => play(text, turn) });
+  remote = await startRemoteAgent({ dialect: '0.3', script: ({ text, turn }) => play(text, turn) });
   cluster = await Cluster.start({
-    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }],
     ingresses: 2,
     relays: 2,
     env: { HOPLINE_COPY_FORWARD_AFTER_MS: `${CARRY_AFTER_MS}` },
@@ -40,7 +40,7 @@ before(async () => {
 after(async () => {
   await log?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 /** Log sequence of the oldest record that is left of a task. */

@@ -48,7 +48,7 @@ test('the supervisor is killed after its first step: it goes on from the log, an
     await supervisor!.start();
   });
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
-  assert.deepEqual(hopline.asked.map(stepOf), [1, 2]);
+  assert.deepEqual(hopline.requests.map(stepOf), [1, 2]);
   assert.deepEqual(sourcesOf(list), { argocd: words('argocd').join(''), supervisor: 'The end' });
   assert.equal(hopline.fold(list).textOf('partial_result'), `${words('argocd').join('')}The end`);
   assert.equal(
@@ -140,7 +140,7 @@ test('a message that comes while the model speaks begins a new turn: it knows wh
 }, async () => {
   hopline.model.reply = asked =>
     newest(asked, 'user') === 'stop' ? [{ text: 'Stopped.' }] : [{ tokens: words('own', 5) }, { stall: true }];
-  hopline.asked.length = 0;
+  hopline.requests.length = 0;
   let second: Promise<Frame[]> | undefined;
   for await (const { event } of frames(hopline.url, { text: 'talk' })) {
     if (!('artifactUpdate' in event) || second !== undefined) continue;
@@ -150,7 +150,7 @@ test('a message that comes while the model speaks begins a new turn: it knows wh
   const list = await second!;
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
   assert.equal(textOf(list, 'partial_result'), 'Stopped.');
-  const users = hopline.asked
+  const users = hopline.requests
     .at(-1)!
     .messages.filter(({ role }) => role === 'user')
     .map(({ content }) => content);
@@ -170,7 +170,7 @@ test('an agent process is killed in mid-stream: its text is replaced, the model 
   );
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
   assert.equal(textOf(list, 'partial_result'), words('argocd').join(''));
-  assert.deepEqual(toolResults(hopline.asked[1]!), [words('argocd').join('')]);
+  assert.deepEqual(toolResults(hopline.requests[1]!), [words('argocd').join('')]);
   hopline.fold(list);
 });
 
@@ -186,7 +186,7 @@ test('a child that fails once begins again: a new attempt replaces its text, and
   assert.equal(textOf(list, 'partial_result'), words('kept', 10).join(''));
   const ends = artifactsOf(list, 'tool_notification_end').map(({ artifact }) => artifact.parts[0]?.text);
   assert.deepEqual(ends, ['✅ Supervisor: Jira completed\n']);
-  assert.deepEqual(toolResults(hopline.asked[1]!), [words('kept', 10).join('')]);
+  assert.deepEqual(toolResults(hopline.requests[1]!), [words('kept', 10).join('')]);
   hopline.fold(list);
 });
 
@@ -215,12 +215,12 @@ test('agents vanish and appear at run time: the planner sees it within seconds, 
     () => agent!.kill(),
   );
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
-  assert.match(newest(hopline.asked[1]!, 'tool'), /\[the agent failed: the agent is gone\]$/);
+  assert.match(newest(hopline.requests[1]!, 'tool'), /\[the agent failed: the agent is gone\]$/);
   const offered = async () => {
-    hopline.asked.length = 0;
+    hopline.requests.length = 0;
     hopline.script([{ text: 'hello' }]);
     await collect(hopline.url, { text: 'who is there' });
-    return hopline.asked[0]!.tools.map(tool => tool.function.name);
+    return hopline.requests[0]!.tools.map(tool => tool.function.name);
   };
   assert.deepEqual(await offered(), ['github', 'jira', 'quiet']);
   await agent!.start();
@@ -228,4 +228,4 @@ test('agents vanish and appear at run time: the planner sees it within seconds, 
   while (!(await offered()).includes('argocd')) assert.ok(performance.now() - start < 5_000, 'the agent was not seen');
 });
 
-test('the books of every task above balance, steps included [S2-32 S2-13]', () => hopline.assertBooks());
+test('the books of every task above balance, steps included [S2-32 S2-13]', () => hopline.assertConserved());

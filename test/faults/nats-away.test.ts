@@ -4,7 +4,7 @@ import { status } from '@grpc/grpc-js';
 import { DIALECTS, decodeSse, Fold, type StreamResponse } from '@hopline/a2a';
 import { CallFailed, GrpcClient, userMessage } from '@hopline/a2a-grpc/test-client';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
-import type { ForeignAgent } from '../support/agents/remote-agent.ts';
+import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { messageParams } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
@@ -15,14 +15,14 @@ const ANSWER_MS_MAX = 30_000;
 /** Events of an open stream before the log goes away. */
 const EVENTS_BEFORE = 8;
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let grpc: GrpcClient;
 
 before(async () => {
-  foreign = await startCountingAgent(TOKENS, 20);
+  remote = await startCountingAgent(TOKENS, 20);
   cluster = await Cluster.start({
-    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }],
     ingresses: 2,
     grpc: true,
     env: { HOPLINE_PUSH: 'true' },
@@ -33,7 +33,7 @@ before(async () => {
 after(async () => {
   grpc?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 /** Tasks are begun at the first ingress and asked for at the second, which has nothing of them in memory. */

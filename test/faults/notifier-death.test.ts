@@ -5,10 +5,10 @@ import { DIALECTS, Fold } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
-import type { ForeignAgent } from '../support/agents/remote-agent.ts';
+import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
-import { beginTask, endOf, overOf, tell } from '../support/webhooks/finished-task.ts';
 import { type Notification, received, startWebhook, type Webhook } from '../support/webhooks/webhook.ts';
+import { deliveryOutcomeOf, finalStateOf, putWebhookConfig, startTask } from '../support/webhooks/webhook-delivery.ts';
 
 /** Six seconds of text: long enough for a notifier to die in it and another to take over. */
 const TOKENS = countingTokens(300);
@@ -16,14 +16,14 @@ const TASKS = 6;
 /** A takeover repeats one delivery of a task at most. More than one of them happen where the machine is so loaded that a heartbeat is late. */
 const REPEATS_MAX = 3;
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
 before(async () => {
-  foreign = await startCountingAgent(TOKENS, 18);
+  remote = await startCountingAgent(TOKENS, 18);
   cluster = await Cluster.start({
-    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }],
     profile: 'transparent',
     notifiers: 2,
     env: { HOPLINE_WEBHOOK_ALLOW: '127.0.0.1', HOPLINE_WEBHOOK_HTTP: 'true', HOPLINE_WEBHOOK_RETRY_MS_BASE: '100' },
@@ -34,19 +34,19 @@ before(async () => {
 after(async () => {
   await log?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 /** Runs tasks whose webhooks are told meanwhile, does something to a notifier when they are in mid-stream, and returns what each webhook was told. */
 async function tellThrough(webhook: Webhook, disturb: () => Promise<void>): Promise<Notification[][]> {
   const tasks = Array.from({ length: TASKS }, () => randomUUID());
-  const told = await Promise.all(tasks.map(taskId => tell(log, { taskId, url: `${webhook.url}/${taskId}` })));
-  await Promise.all(tasks.map(taskId => beginTask(cluster.url, taskId)));
-  await webhook.until(() => tasks.every(taskId => webhook.taken(`/${taskId}`).length >= 4));
+  const told = await Promise.all(tasks.map(taskId => putWebhookConfig(log, { taskId, url: `${webhook.url}/${taskId}` })));
+  await Promise.all(tasks.map(taskId => startTask(cluster.url, taskId)));
+  await webhook.until(() => tasks.every(taskId => webhook.accepted(`/${taskId}`).length >= 4));
   await disturb();
-  for (const taskId of tasks) assert.equal(await endOf(log, taskId), 'TASK_STATE_COMPLETED');
-  for (const one of told) assert.equal(await overOf(log, one), 'delivered');
-  return tasks.map(taskId => webhook.taken(`/${taskId}`));
+  for (const taskId of tasks) assert.equal(await finalStateOf(log, taskId), 'TASK_STATE_COMPLETED');
+  for (const one of told) assert.equal(await deliveryOutcomeOf(log, one), 'delivered');
+  return tasks.map(taskId => webhook.accepted(`/${taskId}`));
 }
 
 function assertWhole(list: Notification[]): number {

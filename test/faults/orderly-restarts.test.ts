@@ -8,7 +8,7 @@ import { WORK_STREAM } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { countingTokens } from '../support/agents/counting-agent.ts';
-import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { type Frame, frames } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import type { ServiceProcess } from '../support/cluster/service-process.ts';
@@ -20,14 +20,14 @@ const PAUSE_MS = 10;
 const RESTARTS = ATTEMPTS_MAX_DEFAULT + 2;
 const PATIENCE_MS = 60_000;
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let mayEnd = Promise.withResolvers<void>();
 let cluster: Cluster;
 let nc: NatsConnection;
 let jsm: JetStreamManager;
 
 before(async () => {
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '0.3',
     script: async function* () {
       for (const [index, token] of TOKENS.entries()) {
@@ -40,7 +40,7 @@ before(async () => {
   });
   cluster = await Cluster.start({
     agents: [
-      { name: 'counter', adapter: 'a2a', url: foreign.url },
+      { name: 'counter', adapter: 'a2a', url: remote.url },
       { name: 'deadly', adapter: 'module', path: fileURLToPath(import.meta.resolve('../support/agents/crashing-agent.ts')) },
     ],
     env: { HOPLINE_ACK_WAIT_MS: '1500', HOPLINE_DRAIN_TURNS_MS: '0' },
@@ -52,7 +52,7 @@ before(async () => {
 after(async () => {
   await nc?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 /** Deliveries of a role's items until now, all of them. */

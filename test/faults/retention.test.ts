@@ -6,7 +6,7 @@ import { isVisible } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
-import type { ForeignAgent } from '../support/agents/remote-agent.ts';
+import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { keepFactsFor } from '../support/cluster/short-retention.ts';
@@ -15,13 +15,13 @@ import { keepFactsFor } from '../support/cluster/short-retention.ts';
 const TOKENS = countingTokens(500);
 const MAX_AGE_MS = 2_000;
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
 before(async () => {
-  foreign = await startCountingAgent(TOKENS, 20);
-  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }], ingresses: 2 });
+  remote = await startCountingAgent(TOKENS, 20);
+  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }], ingresses: 2 });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
   await keepFactsFor(cluster.nats.url, MAX_AGE_MS);
 });
@@ -29,7 +29,7 @@ before(async () => {
 after(async () => {
   await log?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 /** Generation of the oldest event that the log still has of a task. */

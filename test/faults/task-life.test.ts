@@ -5,26 +5,26 @@ import { isTerminal, type Message, type Task, type TaskState } from '@hopline/a2
 import type { Fact } from '@hopline/events';
 import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, frames, rpc, shapeOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 /** Long enough for a relay to die and come back on a loaded machine before it is over. */
 const TIMEOUT_MS = 6_000;
 
-let stock: ForeignAgent;
-let shop: ForeignAgent;
-let bank: ForeignAgent;
+let stock: RemoteAgent;
+let shop: RemoteAgent;
+let bank: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
 before(async () => {
-  stock = await startForeignAgent({
+  stock = await startRemoteAgent({
     dialect: '0.3',
     script: ({ text, turn }) => (turn === 1 ? [{ inputRequired: 'How many?' }] : answer([`reserved ${text}`])),
   });
-  shop = await startForeignAgent({ dialect: '1.0', script: ({ text }) => answer([`sold: ${text}`]) });
-  bank = await startForeignAgent({
+  shop = await startRemoteAgent({ dialect: '1.0', script: ({ text }) => answer([`sold: ${text}`]) });
+  bank = await startRemoteAgent({
     dialect: '1.0',
     script: [{ status: 'auth-required', text: 'log in first' }, { hang: true }],
   });

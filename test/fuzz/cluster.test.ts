@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
-import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { Exchange, type Received, type Sent } from './exchange.ts';
 import { ANSWER_MS_MAX, runs } from './fuzz-settings.ts';
@@ -18,13 +18,13 @@ const RUNS = 100;
 /** What was accepted is at its end when the log has not moved for so long; milliseconds. */
 const QUIET_MS = 120;
 
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 let log: LogState;
 const exchange = new Exchange();
 
 before(async () => {
-  agent = await startForeignAgent({ dialect: '1.0', script: () => [{ inputRequired: 'Which one?' }] });
+  agent = await startRemoteAgent({ dialect: '1.0', script: () => [{ inputRequired: 'Which one?' }] });
   const agents = [{ name: 'counter', adapter: 'a2a', url: agent.url }];
   cluster = await Cluster.start({ agents, ingresses: 2, env: { HOPLINE_PUSH: 'true' } });
   log = await LogState.open(cluster.nats.url);

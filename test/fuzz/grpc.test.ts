@@ -7,7 +7,7 @@ import { userMessage } from '../../packages/a2a-grpc/src/grpc-client.test-kit.ts
 import { openRig } from '../../packages/a2a-grpc/src/rig.test-kit.ts';
 import { ANSWER_MS_MAX, runs } from './fuzz-settings.ts';
 import { type FuzzedCall, fuzzedCall, grpcTargets } from './grpc-requests.ts';
-import { countWrites } from './memory-doors.ts';
+import { countWrites } from './memory-servers.ts';
 import { filled, PLANTED } from './placeholders.ts';
 
 const RUNS_OF_A_PROCEDURE = 40;

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { Exchange } from './exchange.ts';
 import { runs } from './fuzz-settings.ts';
 import { type Outcome, rpcOutcome } from './invariants.ts';
-import { type Doors, openDoors } from './memory-doors.ts';
+import { type Doors, openDoors } from './memory-servers.ts';
 import { filled, filledBytes, PLANTED } from './placeholders.ts';
 import { type FuzzedRpc, fuzzedRpc, goldenParams, goldenRpc, RPC_METHODS } from './rpc-requests.ts';
 

@@ -11,7 +11,7 @@ import { Exchange, type Received, type Sent } from './exchange.ts';
 import { ANSWER_MS_MAX } from './fuzz-settings.ts';
 import { grpcTargets } from './grpc-requests.ts';
 import { assertHarmless, restOutcome, rpcOutcome } from './invariants.ts';
-import { openDoors } from './memory-doors.ts';
+import { openDoors } from './memory-servers.ts';
 import { filled, PLANTED, WAITING } from './placeholders.ts';
 import { GOLDEN_REST_03 } from './rest-requests-03.ts';
 import { goldenParams, goldenRpc, RPC_METHODS } from './rpc-requests.ts';

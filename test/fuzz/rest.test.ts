@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { Exchange, type Received } from './exchange.ts';
 import { runs } from './fuzz-settings.ts';
 import { type Outcome, restOutcome } from './invariants.ts';
-import { type Doors, openDoors } from './memory-doors.ts';
+import { type Doors, openDoors } from './memory-servers.ts';
 import { type Described, OpenApiDocument } from './openapi-document.ts';
 import { filled, filledBytes, PLANTED } from './placeholders.ts';
 import { type FuzzedRest, fuzzedRest } from './rest-requests.ts';

@@ -11,7 +11,7 @@ import { runs } from './fuzz-settings.ts';
 import { hostileFields } from './header-fields.ts';
 import { assertHarmless, restOutcome, rpcOutcome } from './invariants.ts';
 import { HOSTILE } from './json-tree.ts';
-import { type Doors, openDoors, PAGE_ORIGIN } from './memory-doors.ts';
+import { type Doors, openDoors, PAGE_ORIGIN } from './memory-servers.ts';
 import { filled, PLANTED, WAITING } from './placeholders.ts';
 import { sayRaw } from './raw-connection.ts';
 

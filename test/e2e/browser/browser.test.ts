@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { Fold } from '@hopline/a2a';
 import { BEGINNING, createClient, type StreamItem } from '@hopline/client';
 import { build } from 'esbuild';
-import { type ForeignAgent, startForeignAgent } from '../../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
 import { freePort } from '../../support/nats/nats-server.ts';
@@ -32,7 +32,7 @@ const options = {
 };
 
 let folder: string;
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let listed: WebOrigin;
 let other: WebOrigin;
@@ -47,7 +47,7 @@ before(async () => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   await writeFile(join(folder, 'card.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
   await writeFile(join(folder, 'keys.json'), JSON.stringify([{ key_sha256: hash('sha256', API_KEY), subject: 'ann' }]));
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '0.3',
     script: async function* ({ text }) {
       const { promise: wasCut } = cut;
@@ -60,7 +60,7 @@ before(async () => {
     },
   });
   cluster = await Cluster.start({
-    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }],
     env: { HOPLINE_CORS_ORIGINS: `https://app.example,${listed.origin}`, HOPLINE_CARD_KEY_FILE: join(folder, 'card.pem') },
   });
   const page = { type: 'text/html', body: await readFile(EXAMPLE) };
@@ -76,7 +76,7 @@ before(async () => {
 after(async () => {
   await browser?.[Symbol.asyncDispose]();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
   await listed?.[Symbol.asyncDispose]();
   await other?.[Symbol.asyncDispose]();
   if (folder !== undefined) await rm(folder, { recursive: true });
@@ -182,7 +182,7 @@ test(
   'a page of an origin that is not on the list gets nothing: its preflight is refused, and no task begins',
   options,
   async () => {
-    const asked = foreign.requests.length;
+    const asked = remote.requests.length;
     const page = await browser.open(`${other.origin}/`);
     const result = `fetch('${cluster.url}/.well-known/agent-card.json').then(() => 'read', error => error.name)`;
     assert.equal(await page.evaluate(result), 'TypeError');
@@ -190,7 +190,7 @@ test(
     await page.until(`document.querySelector('#state').textContent.startsWith('not reached')`, ANSWER_MS_MAX);
     assert.equal(await page.evaluate(`document.querySelector('#answer').textContent`), '');
     assert.ok(page.faults.some(fault => fault.includes('CORS')));
-    assert.equal(foreign.requests.length, asked);
+    assert.equal(remote.requests.length, asked);
   },
 );
 

@@ -79,7 +79,7 @@ test('model: answers with the tools of its MCP server', { timeout: 60_000 }, asy
   const list = await collect(cluster.url, { text: 'add 17 and 25' });
   assert.equal(stateOf(list), 'TASK_STATE_COMPLETED');
   assert.equal(textOf(list, 'streaming_result'), 'It is 42.');
-  assert.ok(model.asked[0]!.tools.some(tool => tool.function.name === 'get-sum'));
+  assert.ok(model.requests[0]!.tools.some(tool => tool.function.name === 'get-sum'));
 });
 
 const python = pythonWith('1');

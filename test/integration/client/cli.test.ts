@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type ForeignAgent, startForeignAgent } from '../../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { type Finished, HoplineCommand } from '../../support/cluster/hopline-command.ts';
 
@@ -23,11 +23,11 @@ const WORDS = [
 const TOKENS = Array.from({ length: 8 }, () => WORDS).flat();
 const ANSWER = TOKENS.join('');
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '0.3',
     script: async function* ({ text, turn }) {
       if (text.includes('fail')) return yield { fail: true, text: 'no cheese' };
@@ -39,12 +39,12 @@ before(async () => {
       yield { complete: true };
     },
   });
-  cluster = await Cluster.start({ agents: [{ name: 'argocd', adapter: 'a2a', url: foreign.url }] });
+  cluster = await Cluster.start({ agents: [{ name: 'argocd', adapter: 'a2a', url: remote.url }] });
 });
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 const start = (argv: readonly string[], input?: string) => new HoplineCommand(cluster.url, argv, input);
@@ -63,7 +63,7 @@ const restart = async () => {
 test('what ask pipes is the answer, byte for byte, and nothing else', { timeout: 30_000 }, async () => {
   assert.deepEqual(await hopline(['ask', 'go', '--agent', 'argocd']), { code: 0, out: ANSWER, err: '' });
   assert.deepEqual(await hopline(['ask', '-'], 'go\n'), { code: 0, out: ANSWER, err: '' });
-  assert.equal(foreign.requests.at(-1)!.text, 'go\n');
+  assert.equal(remote.requests.at(-1)!.text, 'go\n');
 });
 
 test('ask prints the answer as it comes, and goes on over the death of ingress', { timeout: 60_000 }, async () => {
@@ -88,7 +88,7 @@ test('Ctrl-C leaves the task running; the command it prints goes on where it was
   await restart();
   const followed = await rest.finished;
   assert.deepEqual([followed.code, out + followed.out], [0, ANSWER]);
-  assert.ok(foreign.requests.every(request => request.method !== 'cancel'));
+  assert.ok(remote.requests.every(request => request.method !== 'cancel'));
   const again = await hopline(['follow', taskId!]);
   assert.deepEqual([again.code, again.out], [0, ANSWER]);
   const got = await hopline(['get', taskId!]);

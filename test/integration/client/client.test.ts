@@ -2,18 +2,18 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { A2AError, Fold } from '@hopline/a2a';
 import { BEGINNING, type Client, createClient, type Notice, type StreamItem } from '@hopline/client';
-import { type ForeignAgent, startForeignAgent } from '../../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 
 const TOKENS = Array.from({ length: 120 }, (_, index) => `${index} 🎯\n`);
 const ANSWER = TOKENS.join('');
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let client: Client;
 
 before(async () => {
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '0.3',
     script: async function* ({ text, turn }) {
       if (text.includes('ask back') && turn === 1) return yield { inputRequired: 'Which one?' };
@@ -24,13 +24,13 @@ before(async () => {
       yield { complete: true };
     },
   });
-  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }] });
+  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }] });
   client = createClient({ url: cluster.url });
 });
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 /** Reads to the end, and acts once after some items. */
@@ -100,7 +100,7 @@ test('a subscription goes on over a restart too; of a task that has ended it sho
 });
 
 test('a first request whose answer was lost is repeated, and its task is started once', { timeout: 30_000 }, async () => {
-  const asked = foreign.requests.length;
+  const asked = remote.requests.length;
   let lost = 0;
   const losing = createClient({
     url: cluster.url,
@@ -115,7 +115,7 @@ test('a first request whose answer was lost is repeated, and its task is started
   });
   assertWhole(await read(losing.stream('quick count')));
   assert.equal(lost, 2);
-  assert.equal(foreign.requests.length, asked + 1);
+  assert.equal(remote.requests.length, asked + 1);
 });
 
 test('both dialects show the same task in the same form', { timeout: 30_000 }, async () => {

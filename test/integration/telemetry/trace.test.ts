@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { answer, type ForeignAgent, startForeignAgent } from '../../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { collect, type Frame, frames } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { OtlpReceiver, type ReceivedSpan } from './otlp-receiver.ts';
@@ -9,21 +9,21 @@ const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const SECRET = 'the-text-of-a-token';
 
 const receiver = new OtlpReceiver();
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
   const endpoint = await receiver.start();
-  foreign = await startForeignAgent({ dialect: '0.3', script: answer(Array.from({ length: 200 }, () => SECRET)) });
+  remote = await startRemoteAgent({ dialect: '0.3', script: answer(Array.from({ length: 200 }, () => SECRET)) });
   cluster = await Cluster.start({
-    agents: [{ name: 'argocd', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'argocd', adapter: 'a2a', url: remote.url }],
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_BSP_SCHEDULE_DELAY: '200' },
   });
 });
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
   await receiver.stop();
 });
 
@@ -50,7 +50,7 @@ test('promise 6: one trace goes through every hop, one span per hop and none per
   assert.equal(parentOf('relay'), 'ingress');
   assert.equal(parentOf('supervisor'), 'relay');
   assert.equal(parentOf('sub-agent'), 'supervisor');
-  assert.match(String(foreign.requests[0]?.headers.traceparent), new RegExp(`^00-${TRACE_ID}-`));
+  assert.match(String(remote.requests[0]?.headers.traceparent), new RegExp(`^00-${TRACE_ID}-`));
 });
 
 test('invariant 7: no text of a token in a span, a metric or a log line', async () => {
