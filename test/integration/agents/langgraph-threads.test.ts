@@ -137,7 +137,7 @@ test('a turn whose process died during the run continues from the checkpoint, an
   assert.deepEqual(ran, ['first']);
 });
 
-test('a question pending when the process died is question again, not answered by the message that led to it', async () => {
+test('a question pending when the process died is asked again, not answered by the message that led to it', async () => {
   const agent = await agentOf(graphs.asks);
   await runTurn(agent, turn('question', 'm-1', 'paint'));
   const again = await runTurn(agent, turn('question', 'm-1', 'paint', { attempt: 2 }));

@@ -38,9 +38,9 @@ async function spansOf(traceId: string, enough: (spans: ReceivedSpan[]) => boole
 
 const services = (spans: ReceivedSpan[]) => new Set(spans.map(span => span.service));
 
-test('promise 6: one trace goes through every hop, one span per hop and none per token [S0-1]', { timeout: 30_000 }, async () => {
+test('one trace covers all hops, with one span per hop and none per token (promise 6) [S0-1]', { timeout: 30_000 }, async () => {
   const headers = { traceparent: `00-${TRACE_ID}-b7ad6b7169203331-01` };
-  await collect(cluster.url, { text: `say ${SECRET}`, headers });
+  await collect(cluster.url, { text: `repeat ${SECRET}`, headers });
   const spans = await spansOf(TRACE_ID, list => services(list).size >= 4);
   assert.deepEqual([...services(spans)].sort(), ['ingress', 'relay', 'sub-agent', 'supervisor']);
   assert.ok(spans.length <= 10, `${spans.length} spans for 200 tokens: ${spans.map(span => span.name)}`);
@@ -53,7 +53,7 @@ test('promise 6: one trace goes through every hop, one span per hop and none per
   assert.match(String(remote.requests[0]?.headers.traceparent), new RegExp(`^00-${TRACE_ID}-`));
 });
 
-test('invariant 7: no text of a token in a span, a metric or a log line', async () => {
+test('spans, metrics and log lines contain no token text (invariant 7)', async () => {
   assert.ok(receiver.bodies.length > 0);
   for (const body of receiver.bodies) assert.ok(!body.includes(SECRET));
   for (const service of cluster.services) {
@@ -64,7 +64,7 @@ test('invariant 7: no text of a token in a span, a metric or a log line', async 
   }
 });
 
-test('a client that goes away leaves no span in error [S2-35 S2-36]', { timeout: 30_000 }, async () => {
+test('a client disconnect leaves no span in error [S2-35 S2-36]', { timeout: 30_000 }, async () => {
   const traceId = TRACE_ID.replace('0af', '0bf');
   const list: Frame[] = [];
   for await (const frame of frames(cluster.url, {
