@@ -159,7 +159,7 @@ test('a webhook that answers 500, 503 and 429 before 200 gets each event at leas
   assert.equal(fold.textOf('response'), TEXT);
 });
 
-test('a webhook that is dead is given up after its attempts, with a log line and a counter, and its task is not touched [S3-25 C-21]', {
+test('a dead webhook is abandoned after its attempts, with a log line and a counter, and its task is not affected [S3-25 C-21]', {
   timeout: 60_000,
 }, async () => {
   await using webhook = await startWebhook(() => ({ status: 500 }));
@@ -171,13 +171,13 @@ test('a webhook that is dead is given up after its attempts, with a log line and
     authentication: { scheme: 'Bearer', credentials: 'PLANTED-credentials' },
   });
   await startTask(cluster.url, taskId);
-  assert.equal(await deliveryOutcomeOf(log, told), 'given up');
+  assert.equal(await deliveryOutcomeOf(log, told), 'abandoned');
   assert.equal(await finalStateOf(log, taskId), 'TASK_STATE_COMPLETED');
   assert.equal(webhook.notifications.length, ATTEMPTS_MAX);
   assert.equal(new Set(webhook.notifications.map(({ text }) => text)).size, 1, 'the first event, again and again');
   assert.ok(await log.pushConfigs.get(told.key), 'the configuration can still be read');
   const [notifier] = cluster.notifiers;
-  const lines = notifier!.output.split('\n').filter(line => line.includes('given up') && line.includes(taskId));
+  const lines = notifier!.output.split('\n').filter(line => line.includes('webhook abandoned') && line.includes(taskId));
   assert.equal(lines.length, 1);
   assert.equal(JSON.parse(lines[0]!).host, new URL(webhook.url).host);
   const metrics = await (await fetch(`${notifier!.url}/metrics`)).text();

@@ -57,20 +57,20 @@ async function run(text: string, at = Number.POSITIVE_INFINITY, act: (taskId: st
 async function audited(taskId: string): Promise<Audit> {
   for (let tries = 0; ; tries += 1) {
     const audit = (await auditTask(log, taskId))!;
-    if (Object.values(audit.tallies).every(({ waiting }) => waiting === 0) || tries === 100) return audit;
+    if (Object.values(audit.tallies).every(({ pending }) => pending === 0) || tries === 100) return audit;
     await new Promise(resolve => setTimeout(resolve, 50));
   }
 }
 
 async function assertConserved(t: TestContext, name: string, taskId: string): Promise<Audit> {
   const audit = await audited(taskId);
-  const { tallies, chunks, merged, unaccounted, differing, incomplete } = audit;
+  const { tallies, chunks, mergedTokens, unaccounted, differing, incomplete } = audit;
   for (const kind of INPUT_KINDS) {
-    const { said, accepted, repeated, dropped } = tallies[kind];
-    if (said === 0) continue;
-    const out = kind === 'text' ? `, ${chunks} chunks out, ${merged} merged` : '';
+    const { received, accepted, duplicates, rejected } = tallies[kind];
+    if (received === 0) continue;
+    const out = kind === 'text' ? `, ${chunks} chunks out, ${mergedTokens} merged` : '';
     t.diagnostic(
-      `${name}: ${kind} ${said} in, ${accepted} accepted${out}, ${repeated} repeated, dropped ${JSON.stringify(dropped)}, ${unaccounted[kind] ?? 0} unaccounted`,
+      `${name}: ${kind} ${received} in, ${accepted} accepted${out}, ${duplicates} duplicates, rejected ${JSON.stringify(rejected)}, ${unaccounted[kind] ?? 0} unaccounted`,
     );
   }
   assert.deepEqual(
@@ -81,19 +81,19 @@ async function assertConserved(t: TestContext, name: string, taskId: string): Pr
   return audit;
 }
 
-test('every input of every class is delivered, merged, or dropped with a reason: in minus out minus merged is zero [S2-32 S2-13]', {
+test('every input of every class is delivered, merged, or rejected with a reason: in minus out minus merged is zero [S2-32 S2-13]', {
   timeout: 60_000,
 }, async t => {
-  const { tallies, merged } = await assertConserved(t, 'answered', await run('go'));
-  assert(merged > 0);
+  const { tallies, mergedTokens } = await assertConserved(t, 'answered', await run('go'));
+  assert(mergedTokens > 0);
   for (const kind of ['message', 'open', 'text', 'close', 'artifact', 'status', 'call', 'ended'] as const) {
-    assert(tallies[kind].accepted > 0, `nothing was said of kind ${kind}`);
+    assert(tallies[kind].accepted > 0, `no input of kind ${kind}`);
   }
   await assertConserved(t, 'failed', await run('fail'));
   await assertConserved(t, 'asked', await run('ask'));
 });
 
-test('every event that stands in the log is seen by the client [S2-33]', { timeout: 60_000 }, async () => {
+test('every stored event is seen by the client [S2-33]', { timeout: 60_000 }, async () => {
   const shown: string[] = [];
   let taskId = '';
   for await (const { id, event } of frames(cluster.url, { text: 'go' })) {
@@ -107,7 +107,7 @@ test('every event that stands in the log is seen by the client [S2-33]', { timeo
   assert.deepEqual(shown, stored);
 });
 
-test('what a canceled task still gets is dropped and counted [S2-32]', { timeout: 60_000 }, async t => {
+test('inputs of a canceled task are rejected and counted [S2-32]', { timeout: 60_000 }, async t => {
   const cancel = (id: string) => rpc(cluster.url, { method: 'tasks/cancel', params: { id } });
   const audit = await assertConserved(t, 'canceled', await run('slow', 20, cancel));
   assert.equal(audit.tallies.cancel.accepted, 1);
@@ -124,20 +124,22 @@ test('over the death of a relay, an agent and the supervisor in mid-stream [S2-3
   await assertConserved(t, 'supervisor killed', await run('slow', 12, () => reborn(cluster.supervisors)));
 });
 
-/** `taken` less everything that became of the inputs, for each kind, as the relays' counters have it. */
+/** `received` less everything that became of the inputs, for each kind, as the relays' counters have it. */
 async function heldByRelays(): Promise<Record<string, number>> {
   const held: Record<string, number> = {};
   for (const { url } of cluster.relays) {
     const text = await (await fetch(`${url}/metrics`)).text();
     for (const [, labels = '', value] of text.matchAll(/^hopline_inputs_total\{([^}]*)\} (\d+)/gm)) {
       const kind = /kind="(\w+)"/.exec(labels)?.[1] ?? '';
-      held[kind] = (held[kind] ?? 0) + (labels.includes('reason="taken"') ? Number(value) : -Number(value));
+      held[kind] = (held[kind] ?? 0) + (labels.includes('reason="received"') ? Number(value) : -Number(value));
     }
   }
   return held;
 }
 
-test('the relays count it too: of every kind nothing is left when they are at rest [S2-32]', { timeout: 60_000 }, async t => {
+test('the counters of the relays balance too: no input of any kind is left when they are at rest [S2-32]', {
+  timeout: 60_000,
+}, async t => {
   await run('go');
   await run('fail');
   await run('slow', 20, id => rpc(cluster.url, { method: 'tasks/cancel', params: { id } }));

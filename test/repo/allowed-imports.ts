@@ -1,7 +1,7 @@
 /**
- * The layer map, as data: which workspace packages each one may import. An edge that is not here fails the build; so does one that is here and nobody uses.
- * Layer 0 knows the protocol and the process, 1 the log's words, 2 the pure rules and the seam, 3 the broker and the HTTP and agent ends, 4 single kinds of agents. Services stand on top and
- * never import each other.
+ * The layer map: the workspace packages that each package or service may import. An edge that is missing here fails the build, and so does
+ * an unused one. Layer 0 is the protocol and the process, 1 the vocabulary of the log, 2 the pure rules and the log's interface, 3 the broker,
+ * the A2A bindings and the agents' interface, 4 the adapters. Services are on top and never import each other.
  */
 export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   a2a: [],
@@ -63,7 +63,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   ],
 };
 
-/** Packages that must stay pure: no Node built-in but these. */
+/** Packages without I/O, and the Node built-ins each may import. */
 export const PURE_PACKAGES: Record<string, readonly string[]> = {
   a2a: [],
   events: [],
@@ -72,7 +72,7 @@ export const PURE_PACKAGES: Record<string, readonly string[]> = {
   'agent-card': ['node:crypto'],
 };
 
-/** The only packages and folders that may import a broker client. */
-export const KNOWS_NATS = ['packages/log-jetstream', 'test'];
+/** The only folders that may import a NATS client. */
+export const NATS_IMPORTERS = ['packages/log-jetstream', 'test'];
 
 export const BANNED_NAMES = ['common', 'core', 'helper', 'helpers', 'manager', 'misc', 'shared', 'util', 'utils'];

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { ALLOWED_IMPORTS, BANNED_NAMES, KNOWS_NATS, PURE_PACKAGES } from './allowed-imports.ts';
+import { ALLOWED_IMPORTS, BANNED_NAMES, NATS_IMPORTERS, PURE_PACKAGES } from './allowed-imports.ts';
 import { importsOf, isTest, projectFiles, ROOT, read } from './source-files.ts';
 
 const files = projectFiles();
@@ -12,7 +12,7 @@ const packageOf = (path: string): string => path.split('/')[1]!;
 const isScope = (name: string): boolean => name.startsWith('@hopline/');
 const nameOf = (module: string): string => module.split('/')[1]!;
 
-/** Edges between workspace packages that the production code really has. */
+/** The imports between workspace packages in production code. */
 function edges(): Map<string, Set<string>> {
   const found = new Map<string, Set<string>>();
   for (const path of production) {
@@ -24,21 +24,21 @@ function edges(): Map<string, Set<string>> {
   return found;
 }
 
-test('the reader of imports sees what is there', () => {
+test('imports are found', () => {
   assert.ok(production.length > 100, `only ${production.length} source files found`);
   assert.ok(edges().get('relay')?.has('coalesce'));
 });
 
-test('every import between packages is an edge of the layer map, and every edge of the map is used', () => {
+test('packages import exactly what the layer map allows', () => {
   for (const [from, imports] of edges()) {
     const allowed = ALLOWED_IMPORTS[from];
-    assert.ok(allowed, `${from} is not in the layer map`);
+    assert.ok(allowed, `${from} is missing in ALLOWED_IMPORTS`);
     assert.deepEqual([...imports].sort(), [...allowed].sort(), `imports of ${from}`);
   }
   assert.deepEqual(Object.keys(ALLOWED_IMPORTS).sort(), [...edges().keys()].sort());
 });
 
-test('package.json declares exactly the workspace packages that are imported', () => {
+test('package.json declares exactly the imported workspace packages', () => {
   for (const [from, allowed] of Object.entries(ALLOWED_IMPORTS)) {
     const folder = existsSync(join(ROOT, 'packages', from)) ? 'packages' : 'services';
     const { dependencies = {} } = JSON.parse(read(`${folder}/${from}/package.json`));
@@ -50,7 +50,7 @@ test('package.json declares exactly the workspace packages that are imported', (
   }
 });
 
-test('there is no cycle between packages', () => {
+test('packages have no import cycle', () => {
   const visit = (name: string, path: string[]): void => {
     assert.ok(!path.includes(name), `cycle: ${[...path, name].join(' -> ')}`);
     for (const next of ALLOWED_IMPORTS[name] ?? []) visit(next, [...path, name]);
@@ -58,17 +58,20 @@ test('there is no cycle between packages', () => {
   for (const name of Object.keys(ALLOWED_IMPORTS)) visit(name, []);
 });
 
-test('packages never import services, and nothing imports from test or infra', () => {
+test('relative imports stay inside their package', () => {
   for (const path of production) {
     for (const module of importsOf(path)) {
       if (!module.startsWith('.')) continue;
       const target = join(dirname(path), module);
-      assert.ok(target.startsWith(`${path.split('/').slice(0, 2).join('/')}/`), `${path} reaches out of its package: ${module}`);
+      assert.ok(
+        target.startsWith(`${path.split('/').slice(0, 2).join('/')}/`),
+        `${path} imports ${module}, which is outside of its package`,
+      );
     }
   }
 });
 
-test('pure packages use no I/O', () => {
+test('pure packages use no I/O, clock or randomness', () => {
   for (const path of production.filter(file => packageOf(file) in PURE_PACKAGES)) {
     const builtIns = importsOf(path).filter(module => module.startsWith('node:'));
     for (const module of builtIns) assert.ok(PURE_PACKAGES[packageOf(path)]!.includes(module), `${path} imports ${module}`);
@@ -76,16 +79,16 @@ test('pure packages use no I/O', () => {
     assert.doesNotMatch(
       text,
       /\b(setTimeout|setInterval|performance\.now|Math\.random)\b/,
-      `${path} has a timer, a clock or chance`,
+      `${path} uses a timer, a clock or randomness`,
     );
     if (packageOf(path) !== 'a2a') assert.doesNotMatch(text, /\bDate\.now\b|new Date\(\)/, `${path} reads the clock`);
   }
 });
 
-test('one package knows NATS', () => {
+test('only log-jetstream imports a NATS client', () => {
   for (const path of sources) {
     const nats = importsOf(path).some(module => module.startsWith('@nats-io/'));
-    assert.ok(!nats || KNOWS_NATS.some(place => path.startsWith(place)), `${path} imports a NATS client`);
+    assert.ok(!nats || NATS_IMPORTERS.some(folder => path.startsWith(`${folder}/`)), `${path} imports a NATS client`);
   }
 });
 
@@ -95,13 +98,13 @@ test('only main.ts reads the environment', () => {
   }
 });
 
-test('the in-memory twin is for tests', () => {
+test('production code does not import the in-memory log', () => {
   for (const path of production) {
     if (packageOf(path) !== 'log') assert.ok(!importsOf(path).includes('@hopline/log/memory'), path);
   }
 });
 
-test('names say what a thing is', () => {
+test('no file or folder has a name without meaning', () => {
   for (const path of files) {
     for (const part of path.split('/')) assert.ok(!BANNED_NAMES.includes(part.replace(/\..*$/, '')), path);
   }
@@ -112,6 +115,6 @@ test('every package and service has a README', () => {
   for (const folder of folders) assert.ok(files.includes(`${folder}/README.md`), `${folder} has no README.md`);
 });
 
-test('only the index of a package re-exports, by name', () => {
+test('re-exports name what they export', () => {
   for (const path of production) assert.doesNotMatch(read(path), /export \* from/, path);
 });

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Files of the project: those git tracks and new ones it does not ignore, still present. */
+/** Paths of the project's files: tracked, or new and not ignored; without deleted ones. */
 export function projectFiles(): string[] {
   const listed = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--deduplicate'], { cwd: ROOT, encoding: 'utf8' });
   const removed = new Set(execFileSync('git', ['ls-files', '-d'], { cwd: ROOT, encoding: 'utf8' }).split('\n'));
@@ -14,9 +14,10 @@ export function projectFiles(): string[] {
 
 export const read = (path: string): string => readFileSync(`${ROOT}${path}`, 'utf8');
 
+/** True for tests, test kits and everything below `test`. */
 export const isTest = (path: string): boolean => path.startsWith('test/') || /\.(test|test-[a-z]+)\.ts$/.test(basename(path));
 
-/** Module names a file imports, static and dynamic, from its text. */
+/** Modules that a file imports or re-exports, statically or dynamically. */
 export function importsOf(path: string): string[] {
   const text = read(path);
   const found = text.matchAll(

@@ -257,7 +257,7 @@ test('the same webhook with another token, or given up before, goes on where tel
   await told(value.after + 5);
   await set('three');
   assert.equal((await entryOf()).value.after, value.after + 5);
-  await told(value.after + 7, { over: 'given up' });
+  await told(value.after + 7, { over: 'abandoned' });
   const before = await entryOf();
   await set('three');
   const again = await entryOf();

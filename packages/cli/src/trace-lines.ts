@@ -1,7 +1,16 @@
 import type { Audit, Percentiles, ProducerActivity, TaskTrace, VisibleEvent } from '@hopline/task-audit';
 
 /** A trace for people: what each one said, what clients were shown and when, how long text was held. Numbers and names, never text. */
-export function traceLines({ taskId, contextId, state, traces, said, shown, heldMs, ageMs }: TaskTrace): string[] {
+export function traceLines({
+  taskId,
+  contextId,
+  state,
+  traces,
+  producers: said,
+  events: shown,
+  heldMs,
+  ageMs,
+}: TaskTrace): string[] {
   const chunks = shown.filter(({ chunk }) => chunk !== undefined);
   return [
     `task ${taskId} ${state}, ${shown.at(-1)?.generation ?? 0} events in ${seconds(shown.at(-1)?.atMs ?? 0)}; context ${contextId}`,
@@ -22,13 +31,13 @@ function saidLine({
   agent,
   turn,
   attempt,
-  events,
+  otherEvents: events,
   tokens,
   characters,
   firstMs,
   lastMs,
   gapMsMax,
-  sayMs,
+  appendMs: sayMs,
 }: ProducerActivity): string {
   const who = id === agent ? id : `${agent} (${id})`;
   const what = `${tokens} tokens, ${characters} characters, ${events} other events`;
@@ -36,19 +45,19 @@ function saidLine({
   return `  ${who}, turn ${turn}, attempt ${attempt}: ${what}; ${when}; acknowledged after ${spread(sayMs)}`;
 }
 
-function shownLine({ generation, atMs, what, characters, append, last, agent, chunk }: VisibleEvent): string {
+function shownLine({ generation, atMs, name: what, characters, append, last, agent, chunk }: VisibleEvent): string {
   const marks = [append ? '+' : '', last ? '.' : ''].join('');
   const from = agent === undefined ? '' : ` of ${agent}`;
   const size = characters > 0 ? `, ${characters} characters` : '';
-  const why = chunk && `, ${chunk.tokens} tokens, ${chunk.why}, held ${chunk.heldMs} ms, ${chunk.ageMs} ms old`;
+  const why = chunk && `, ${chunk.tokens} tokens, ${chunk.reason}, held ${chunk.heldMs} ms, ${chunk.ageMs} ms old`;
   return `  ${String(generation).padStart(5)} ${seconds(atMs).padStart(10)}  ${what}${marks}${from}${size}${why ?? ''}`;
 }
 
 /** In minus out minus merged minus dropped, for each kind that was said. */
-export function booksLines({ tallies, chunks, merged, unaccounted, differing, incomplete }: Audit): string[] {
+export function booksLines({ tallies, chunks, mergedTokens: merged, unaccounted, differing, incomplete }: Audit): string[] {
   const lines = Object.entries(tallies)
-    .filter(([, { said }]) => said > 0)
-    .map(([kind, { said, accepted, repeated, waiting, dropped }]) => {
+    .filter(([, { received: said }]) => said > 0)
+    .map(([kind, { received: said, accepted, duplicates: repeated, pending: waiting, rejected: dropped }]) => {
       const why = Object.entries(dropped).map(([reason, count]) => `${count} dropped (${reason})`);
       const parts = [`${accepted} accepted`, ...why, ...(repeated > 0 ? [`${repeated} repeated`] : [])];
       if (waiting > 0) parts.push(`${waiting} waiting`);

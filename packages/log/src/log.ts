@@ -114,5 +114,5 @@ export type PushProgressEntry = {
   /** Not before this, epoch milliseconds. */
   retryAt?: number;
   /** Nothing more will be delivered: the task's end was, or the webhook was given up. */
-  over?: 'delivered' | 'given up';
+  over?: 'delivered' | 'abandoned';
 };

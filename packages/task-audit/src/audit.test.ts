@@ -7,40 +7,40 @@ import { auditTask, isBalanced } from './audit.ts';
 
 const TASK = 't1';
 
-/** A task told twice: to the inputs as it was said, to the facts as a relay would have stored it, or not. */
-class Story {
+/** A task whose inputs and facts are written separately, so that the facts may differ from what a relay would store. */
+class Scenario {
   readonly log = createMemoryLog({ shards: 1 });
   #aggregate: TaskAggregate | undefined;
   #seq = 0;
-  #raw = 0;
+  #inputSeq = 0;
   #ordinals = new Map<string, number>();
 
-  async ask(messageId = 'm1'): Promise<this> {
+  async receiveMessage(messageId = 'm1'): Promise<this> {
     const message = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
     const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
     const record = { v: 1, at: 1, from: 'client', input } as const;
-    this.#raw = (await this.log.inputs.append(TASK, record, { id: `${TASK}:${messageId}` })).seq;
+    this.#inputSeq = (await this.log.inputs.append(TASK, record, { id: `${TASK}:${messageId}` })).seq;
     return this.store({ kind: 'client', taskId: TASK, input });
   }
 
-  async say(from: Producer, inputs: AgentInput[], again?: number): Promise<this> {
-    const n = again ?? (this.#ordinals.get(`${from.id}.${from.attempt}`) ?? 0) + 1;
+  async receive(from: Producer, inputs: AgentInput[], ordinal?: number): Promise<this> {
+    const n = ordinal ?? (this.#ordinals.get(`${from.id}.${from.attempt}`) ?? 0) + 1;
     const last = inputs.reduce((sum, input) => sum + (input.kind === 'text' ? input.tokens.length : 1), n - 1);
     this.#ordinals.set(`${from.id}.${from.attempt}`, last);
-    this.#raw = (await this.log.inputs.append(TASK, { v: 1, at: 1, from, n, inputs }, { id: `${Math.random()}` })).seq;
+    this.#inputSeq = (await this.log.inputs.append(TASK, { v: 1, at: 1, from, n, inputs }, { id: `${Math.random()}` })).seq;
     return this;
   }
 
-  async store(...items: Command[]): Promise<this> {
+  async store(...commands: Command[]): Promise<this> {
     let aggregate = this.#aggregate;
     const facts: Fact[] = [];
-    for (const item of items) {
-      for (const fact of decide(aggregate, item, 1).facts) {
+    for (const command of commands) {
+      for (const fact of decide(aggregate, command, 1).facts) {
         facts.push(fact);
         aggregate = evolve(aggregate, fact);
       }
     }
-    this.#aggregate = { ...aggregate!, foldedSeq: this.#raw };
+    this.#aggregate = { ...aggregate!, foldedSeq: this.#inputSeq };
     const record = { v: 1, facts, aggregate: this.#aggregate, startSeq: this.#seq === 0 ? 0 : 1 } as const;
     this.#seq = (await this.log.facts.append(record, { expected: this.#seq, id: `${Math.random()}` })).seq;
     return this;
@@ -50,7 +50,7 @@ class Story {
 const agent = (attempt = 1): Producer => ({ id: 'agent', agent: 'echo', turn: 1, attempt });
 const open: AgentInput = { kind: 'open', lane: 'a', artifact: { name: 'response' } };
 const text = (...tokens: string[]): AgentInput => ({ kind: 'text', lane: 'a', tokens });
-const said = (input: Exclude<AgentInput, { kind: 'text' }>, attempt = 1): Command => ({
+const command = (input: Exclude<AgentInput, { kind: 'text' }>, attempt = 1): Command => ({
   kind: 'agent',
   from: agent(attempt),
   input,
@@ -61,59 +61,59 @@ const chunk = (content: string, count: number, attempt = 1): Command => {
 };
 const done: Exclude<AgentInput, { kind: 'text' }> = { kind: 'status', state: 'TASK_STATE_COMPLETED' };
 
-test('tokens that were merged into chunks are accounted for, one by one', async () => {
-  const story = await new Story().ask();
-  await story.say(agent(), [open, text('H', 'ere', ' is', ' ', 'ha', 'ha'), done]);
-  await story.store(said(open), chunk('Here', 2), chunk(' is haha', 4), said(done));
-  const audit = (await auditTask(story.log, TASK))!;
+test('merged tokens are accounted for one by one', async () => {
+  const scenario = await new Scenario().receiveMessage();
+  await scenario.receive(agent(), [open, text('H', 'ere', ' is', ' ', 'ha', 'ha'), done]);
+  await scenario.store(command(open), chunk('Here', 2), chunk(' is haha', 4), command(done));
+  const audit = (await auditTask(scenario.log, TASK))!;
   assert(isBalanced(audit), JSON.stringify(audit));
-  assert.deepEqual([audit.tallies.text.said, audit.chunks, audit.merged, audit.incomplete], [6, 2, 4, false]);
+  assert.deepEqual([audit.tallies.text.received, audit.chunks, audit.mergedTokens, audit.incomplete], [6, 2, 4, false]);
 });
 
-test('a token that was lost, doubled or changed is found', async () => {
+test('a lost, duplicated or changed token is found', async () => {
   const wrong: [Command[], number, number][] = [
     [[chunk('Her', 2)], 1, 1],
     [[chunk('Here', 3), chunk('e', 1)], -1, 1],
-    [[chunk('Hear', 3)], 0, 1],
+    [[chunk('Herr', 3)], 0, 1],
     [[], 3, 1],
   ];
   for (const [chunks, unaccounted, differing] of wrong) {
-    const story = await new Story().ask();
-    await story.say(agent(), [open, text('H', 'er', 'e'), done]);
-    await story.store(said(open), ...chunks, said(done));
-    const audit = (await auditTask(story.log, TASK))!;
+    const scenario = await new Scenario().receiveMessage();
+    await scenario.receive(agent(), [open, text('H', 'er', 'e'), done]);
+    await scenario.store(command(open), ...chunks, command(done));
+    const audit = (await auditTask(scenario.log, TASK))!;
     assert.equal(isBalanced(audit), false);
     assert.deepEqual([audit.unaccounted.text, audit.differing.length], [unaccounted, differing]);
   }
 });
 
-test('what a dead attempt said late, what was said twice and what came after the end are told apart, with reasons', async () => {
-  const story = await new Story().ask();
-  await story.say(agent(1), [open, text('dead')]);
-  await story.store(said(open), chunk('dead', 1));
-  await story.say(agent(2), [open, text('a', 'live')]);
-  await story.store(said(open, 2), chunk('alive', 2, 2));
-  await story.say(agent(1), [text('late')], 3);
-  await story.say(agent(2), [text('live')], 3);
-  await story.say(agent(2), [done]);
-  await story.store(said(done, 2));
-  await story.say(agent(2), [text('x', 'y')]);
-  const audit = (await auditTask(story.log, TASK))!;
+test('late inputs of a dead attempt, duplicates and inputs after the end are distinguished, with reasons', async () => {
+  const scenario = await new Scenario().receiveMessage();
+  await scenario.receive(agent(1), [open, text('dead')]);
+  await scenario.store(command(open), chunk('dead', 1));
+  await scenario.receive(agent(2), [open, text('a', 'live')]);
+  await scenario.store(command(open, 2), chunk('alive', 2, 2));
+  await scenario.receive(agent(1), [text('late')], 3);
+  await scenario.receive(agent(2), [text('live')], 3);
+  await scenario.receive(agent(2), [done]);
+  await scenario.store(command(done, 2));
+  await scenario.receive(agent(2), [text('x', 'y')]);
+  const audit = (await auditTask(scenario.log, TASK))!;
   assert(isBalanced(audit), JSON.stringify(audit));
-  const { said: all, repeated, dropped, accepted, waiting } = audit.tallies.text;
-  assert.deepEqual([all, repeated, accepted, waiting], [7, 1, 3, 0]);
-  assert.deepEqual(dropped, { 'stale attempt': 1, terminal: 2 });
+  const { received, duplicates, rejected, accepted, pending } = audit.tallies.text;
+  assert.deepEqual([received, duplicates, accepted, pending], [7, 1, 3, 0]);
+  assert.deepEqual(rejected, { 'stale attempt': 1, terminal: 2 });
 });
 
-test('what a running task has not stored yet waits, and what retention has removed makes the books incomplete', async () => {
-  const story = await new Story().ask();
-  await story.say(agent(), [open, text('one')]);
-  await story.store(said(open), chunk('one', 1));
-  await story.say(agent(), [text('two'), text('three')]);
-  const running = (await auditTask(story.log, TASK))!;
+test('inputs that a running task has not stored yet are pending; removed inputs make the audit incomplete', async () => {
+  const scenario = await new Scenario().receiveMessage();
+  await scenario.receive(agent(), [open, text('one')]);
+  await scenario.store(command(open), chunk('one', 1));
+  await scenario.receive(agent(), [text('two'), text('three')]);
+  const running = (await auditTask(scenario.log, TASK))!;
   assert(isBalanced(running));
-  assert.equal(running.tallies.text.waiting, 2);
-  story.log.expire('inputs', TASK, 3);
-  assert.equal((await auditTask(story.log, TASK))!.incomplete, true);
-  assert.equal(await auditTask(story.log, 'other'), undefined);
+  assert.equal(running.tallies.text.pending, 2);
+  scenario.log.expire('inputs', TASK, 3);
+  assert.equal((await auditTask(scenario.log, TASK))!.incomplete, true);
+  assert.equal(await auditTask(scenario.log, 'other'), undefined);
 });

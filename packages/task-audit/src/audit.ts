@@ -1,81 +1,86 @@
 import { type Artifact, isTerminal } from '@hopline/a2a';
-import { ordinalsOf } from '@hopline/events';
+import { type Fact, type FactRecord, ordinalsOf } from '@hopline/events';
 import { type Log, readTask, type StoredInput } from '@hopline/log';
+import { project, type TaskView } from '@hopline/task';
 import { Replay } from './replay.ts';
-import { Stored } from './stored.ts';
 import type { InputKind, Tallies } from './tally.ts';
 
 export type Audit = {
   taskId: string;
   tallies: Tallies;
-  /** Chunks that clients got; `merged` is how many tokens travelled in a chunk that another token had begun. */
+  /** Text chunks that were stored, and the tokens in them beyond the first of each. */
   chunks: number;
-  merged: number;
-  /** In minus out minus merged minus dropped, per kind that can be counted in the facts: all zero, or something was lost or doubled. */
+  mergedTokens: number;
+  /** Accepted inputs minus stored facts, per kind that facts can be counted by. Anything but 0 was lost or stored twice. */
   unaccounted: { [kind in InputKind]?: number };
-  /** Ids of artifacts whose text in the log is not what the inputs come to. */
+  /** Ids of artifacts whose stored content differs from that of the replayed inputs. */
   differing: string[];
-  /** Retention has removed inputs: nothing can be said about them. */
+  /** Retention has removed inputs, so the other members prove nothing. */
   incomplete: boolean;
 };
 
-/** Holds what was said in a task against what stands in the log (S2-32). Reads, and changes nothing. Resolves with undefined for a task that is not there. */
+/** Compares the inputs of a task with its stored facts (S2-32). Read-only. Resolves with undefined for an unknown task. */
 export async function auditTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: string): Promise<Audit | undefined> {
   const newest = await log.facts.last(taskId);
   if (newest === undefined) return undefined;
-  const stored = new Stored();
-  for await (const { record } of readTask(log.facts, newest)) stored.take(record);
+  const stored = new StoredOutcome();
+  for await (const { record } of readTask(log.facts, newest)) stored.add(record);
   const replay = new Replay();
   const inputs: StoredInput[] = [];
   for await (const input of log.inputs.read(taskId)) inputs.push(input);
-  const { foldedSeq: raw, state } = stored.newest!.aggregate;
+  const { foldedSeq, state } = stored.newest!.aggregate;
   for (const input of inputs) {
-    // After the end nothing is stored any more, so what comes later stands behind the newest record for ever.
-    if (input.seq <= raw || isTerminal(state)) replay.take(input);
-    else wait(replay.tallies, input);
+    // A finished task stores no more records, so later inputs stay above foldedSeq without being pending.
+    if (input.seq <= foldedSeq || isTerminal(state)) replay.add(input);
+    else countPending(replay.tallies, input);
   }
-  return conclude(taskId, replay, stored);
+  return compare(taskId, replay, stored);
 }
 
-function conclude(taskId: string, { tallies, view, hasHole }: Replay, stored: Stored): Audit {
-  const found: [InputKind, number][] = [
+/** True when no input was lost, stored twice or changed on its way into the log. */
+export function isBalanced({ unaccounted, differing }: Audit): boolean {
+  return differing.length === 0 && Object.values(unaccounted).every(count => count === 0);
+}
+
+function compare(taskId: string, { tallies, view, hasGap }: Replay, stored: StoredOutcome): Audit {
+  const counts: [InputKind, number][] = [
     ['message', stored.messages],
-    ['open', stored.opened],
+    ['open', stored.lanesOpened],
     ['text', stored.tokens],
-    ['call', stored.calls],
-    ['ended', stored.ended],
+    ['call', stored.callsStarted],
+    ['ended', stored.callsEnded],
     ['step', stored.steps],
   ];
   return {
     taskId,
     tallies,
     chunks: stored.chunks,
-    merged: stored.tokens - stored.chunks,
-    unaccounted: Object.fromEntries(found.map(([kind, count]) => [kind, tallies[kind].accepted - count])),
-    differing: differing(view?.task.artifacts ?? [], stored.view?.task.artifacts ?? []),
-    incomplete: hasHole || tallies.message.said === 0,
+    mergedTokens: stored.tokens - stored.chunks,
+    unaccounted: Object.fromEntries(counts.map(([kind, count]) => [kind, tallies[kind].accepted - count])),
+    differing: differingArtifacts(view?.task.artifacts ?? [], stored.view?.task.artifacts ?? []),
+    incomplete: hasGap || tallies.message.received === 0,
   };
 }
 
-function wait(tallies: Tallies, { record }: StoredInput): void {
+function countPending(tallies: Tallies, { record }: StoredInput): void {
   const counts =
     'input' in record ? [[record.input.kind, 1] as const] : record.inputs.map(input => [input.kind, ordinalsOf(input)] as const);
   for (const [kind, count] of counts) {
-    tallies[kind].said += count;
-    tallies[kind].waiting += count;
+    tallies[kind].received += count;
+    tallies[kind].pending += count;
   }
 }
 
-function differing(expected: readonly Artifact[], found: readonly Artifact[]): string[] {
-  const texts = new Map(expected.map(artifact => [artifact.artifactId, contentOf(artifact)]));
-  const others = found
-    .filter(artifact => texts.get(artifact.artifactId) !== contentOf(artifact))
+function differingArtifacts(expected: readonly Artifact[], stored: readonly Artifact[]): string[] {
+  const contents = new Map(expected.map(artifact => [artifact.artifactId, contentOf(artifact)]));
+  const changed = stored
+    .filter(artifact => contents.get(artifact.artifactId) !== contentOf(artifact))
     .map(({ artifactId }) => artifactId);
-  const missing = expected.map(({ artifactId }) => artifactId).filter(id => !found.some(({ artifactId }) => artifactId === id));
-  return [...others, ...missing];
+  const missing = expected.map(({ artifactId }) => artifactId).filter(id => !stored.some(({ artifactId }) => artifactId === id));
+  return [...changed, ...missing];
 }
 
-/** Text parts merged, whatever the chunks were; other parts as they are. */
+/** The joined text, whatever its chunks were, and all other parts. */
 function contentOf({ parts }: Artifact): string {
   let text = '';
   const others = parts.filter(part => {
@@ -86,7 +91,35 @@ function contentOf({ parts }: Artifact): string {
   return JSON.stringify([text, others]);
 }
 
-/** True when nothing was lost, doubled or changed on the way into the log. */
-export function isBalanced({ unaccounted, differing: artifacts }: Audit): boolean {
-  return artifacts.length === 0 && Object.values(unaccounted).every(count => count === 0);
+/** The stored facts of a task, counted by the kind of input that they came from. */
+class StoredOutcome {
+  view: TaskView | undefined;
+  newest: FactRecord | undefined;
+  /** Chunks made by the coalescer, and the tokens in them. */
+  chunks = 0;
+  tokens = 0;
+  messages = 0;
+  lanesOpened = 0;
+  callsStarted = 0;
+  callsEnded = 0;
+  steps = 0;
+
+  add(record: FactRecord): void {
+    this.newest = record;
+    for (const fact of record.facts) {
+      this.view = project(this.view, fact);
+      this.#count(fact);
+    }
+  }
+
+  #count(fact: Fact): void {
+    if (fact.kind === 'task.created' || fact.kind === 'message.received') this.messages += 1;
+    if (fact.kind === 'lane.opened') this.lanesOpened += 1;
+    if (fact.kind === 'call.started') this.callsStarted += 1;
+    if (fact.kind === 'call.ended') this.callsEnded += 1;
+    if (fact.kind === 'step.recorded') this.steps += 1;
+    if (fact.kind !== 'artifact.updated' || fact.chunk === undefined) return;
+    this.chunks += 1;
+    this.tokens += fact.chunk.count;
+  }
 }

@@ -1,7 +1,6 @@
 export type { Audit } from './audit.ts';
 export { auditTask, isBalanced } from './audit.ts';
-export type { Percentiles } from './percentiles.ts';
 export type { InputKind, Tallies, Tally } from './tally.ts';
 export { INPUT_KINDS } from './tally.ts';
-export type { ProducerActivity, TaskTrace, VisibleEvent } from './trace.ts';
+export type { Percentiles, ProducerActivity, TaskTrace, VisibleEvent } from './trace.ts';
 export { traceTask } from './trace.ts';

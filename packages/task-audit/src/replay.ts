@@ -1,52 +1,55 @@
 import type { AgentRecord, TaskAggregate, TextInput } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
 import { type Command, decide, evolve, project, type RejectionReason, type TaskView } from '@hopline/task';
-import { type InputKind, noTallies, type Tallies } from './tally.ts';
+import { emptyTallies, type InputKind, type Tallies } from './tally.ts';
 
-type Seen = { turn: number; attempt: number; n: number };
+type SeenAttempt = {
+  turn: number;
+  attempt: number;
+  /** Last ordinal. */
+  n: number;
+};
 
-/**
- * Decides a task's inputs once more, one after the other, without a coalescer and without time: what the relay must have come to, whatever it merged, held, lost or read twice.
- */
+/** Decides the inputs of a task again, in order, without a coalescer or a clock. The relay must have reached the same result. */
 export class Replay {
-  readonly tallies: Tallies = noTallies();
+  readonly tallies: Tallies = emptyTallies();
   view: TaskView | undefined;
-  /** A producer's ordinals jumped: retention has removed some of what it said. */
-  hasHole = false;
+  /** A producer's ordinals have a gap: retention has removed inputs. */
+  hasGap = false;
   #aggregate: TaskAggregate | undefined;
-  readonly #seen = new Map<string, Seen>();
+  readonly #producers = new Map<string, SeenAttempt>();
 
-  take({ taskId, record }: StoredInput): void {
+  add({ taskId, record }: StoredInput): void {
     if (record.from !== 'client' && record.from !== 'relay') {
-      this.#takeAgent(record);
+      this.#addAgent(record);
       return;
     }
-    this.tallies[record.input.kind].said += 1;
-    const item: Command = record.from === 'relay' ? record.input : { kind: 'client', taskId, input: record.input };
-    this.#decide(item, record.input.kind, 1, record.at);
+    this.tallies[record.input.kind].received += 1;
+    const command: Command = record.from === 'relay' ? record.input : { kind: 'client', taskId, input: record.input };
+    this.#decide(command, record.input.kind, 1, record.at);
   }
 
-  #takeAgent(record: AgentRecord): void {
-    const admitted = this.#admitted(record);
+  #addAgent(record: AgentRecord): void {
+    const seen = this.#lookUp(record);
     let n = record.n;
     for (const input of record.inputs) {
       const tally = this.tallies[input.kind];
       const count = input.kind === 'text' ? input.tokens.length : 1;
-      tally.said += count;
-      const known = admitted === 'stale' ? 0 : Math.min(count, Math.max(0, admitted - n + 1));
-      tally.repeated += known;
-      if (admitted === 'stale') this.#drop(input.kind, 'stale attempt', count);
-      else if (known < count && input.kind === 'text') this.#decideText(record, input, n, known);
-      else if (known < count && input.kind !== 'text') {
+      tally.received += count;
+      const duplicates = seen === 'stale' ? 0 : Math.min(count, Math.max(0, seen - n + 1));
+      tally.duplicates += duplicates;
+      if (seen === 'stale') this.#reject(input.kind, 'stale attempt', count);
+      else if (duplicates < count && input.kind === 'text') this.#decideText(record, input, n, duplicates);
+      else if (duplicates < count && input.kind !== 'text') {
         this.#decide({ kind: 'agent', from: record.from, input }, input.kind, 1, record.at);
       }
       n += count;
     }
-    if (admitted !== 'stale') this.#admit(record, Math.max(admitted, n - 1));
+    if (seen !== 'stale') this.#record(record, Math.max(seen, n - 1));
   }
 
-  #decideText({ from, at }: AgentRecord, { lane, tokens }: TextInput, n: number, known: number): void {
-    const count = tokens.length - known;
+  #decideText({ from, at }: AgentRecord, { lane, tokens }: TextInput, n: number, duplicates: number): void {
+    const count = tokens.length - duplicates;
     const chunk = {
       firstSeq: 0,
       lastSeq: 0,
@@ -57,13 +60,13 @@ export class Replay {
       firstAt: at,
       lastAt: at,
     };
-    const text = tokens.slice(known).join('');
+    const text = tokens.slice(duplicates).join('');
     this.#decide({ kind: 'run', from, lane, text, last: false, n: chunk.n, chunk }, 'text', count, at);
   }
 
-  #decide(item: Command, kind: InputKind, count: number, at: number): void {
-    const { facts, rejected: dropped } = decide(this.#aggregate, item, at);
-    if (dropped !== undefined) this.#drop(kind, dropped, count);
+  #decide(command: Command, kind: InputKind, count: number, at: number): void {
+    const { facts, rejected } = decide(this.#aggregate, command, at);
+    if (rejected !== undefined) this.#reject(kind, rejected, count);
     else this.tallies[kind].accepted += count;
     for (const fact of facts) {
       this.#aggregate = evolve(this.#aggregate, fact);
@@ -71,24 +74,24 @@ export class Replay {
     }
   }
 
-  #drop(kind: InputKind, reason: RejectionReason, count: number): void {
-    const { dropped } = this.tallies[kind];
-    dropped[reason] = (dropped[reason] ?? 0) + count;
+  #reject(kind: InputKind, reason: RejectionReason, count: number): void {
+    const { rejected } = this.tallies[kind];
+    rejected[reason] = (rejected[reason] ?? 0) + count;
   }
 
-  /** Last ordinal that was taken of this record's attempt. */
-  #admitted({ from: { id, turn, attempt }, n }: AgentRecord): number | 'stale' {
-    const seen = this.#seen.get(id);
+  /** Last known ordinal of the record's attempt; `stale` after a later attempt or turn of the producer. */
+  #lookUp({ from: { id, turn, attempt }, n }: AgentRecord): number | 'stale' {
+    const seen = this.#producers.get(id);
     if (seen === undefined || turn > seen.turn || (turn === seen.turn && attempt > seen.attempt)) {
-      this.hasHole ||= n > 1;
+      this.hasGap ||= n > 1;
       return 0;
     }
     if (turn < seen.turn || attempt < seen.attempt) return 'stale';
-    this.hasHole ||= n > seen.n + 1;
+    this.hasGap ||= n > seen.n + 1;
     return seen.n;
   }
 
-  #admit({ from: { id, turn, attempt } }: AgentRecord, n: number): void {
-    this.#seen.set(id, { turn, attempt, n });
+  #record({ from: { id, turn, attempt } }: AgentRecord, n: number): void {
+    this.#producers.set(id, { turn, attempt, n });
   }
 }

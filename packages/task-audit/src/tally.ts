@@ -3,7 +3,7 @@ import type { RejectionReason } from '@hopline/task';
 
 export type InputKind = (ClientInput | RelayInput | AgentInput)['kind'];
 
-/** Every kind of input, tokens counted one by one: none may be left out of the books (S2-13, S2-32). */
+/** Every kind of input: the audit accounts for all of them (S2-13, S2-32). */
 export const INPUT_KINDS = [
   'message',
   'cancel',
@@ -20,22 +20,22 @@ export const INPUT_KINDS = [
   'step',
 ] as const satisfies InputKind[];
 
-/** What became of the inputs of one kind. */
+/** Outcomes of the inputs of one kind. Each token counts. */
 export type Tally = {
-  said: number;
-  /** Read again after a takeover, or stored twice: known by their ordinal. */
-  repeated: number;
-  /** What the rules of a task refuse, with the reason. */
-  dropped: { [reason in RejectionReason]?: number };
-  /** What the rules make facts of. */
+  received: number;
+  /** Stored twice, with an ordinal that was seen before. */
+  duplicates: number;
+  /** Rejected by the decider, by reason. */
+  rejected: { [reason in RejectionReason]?: number };
+  /** Accepted by the decider. */
   accepted: number;
-  /** Not decided yet: behind the newest record of a task that goes on. */
-  waiting: number;
+  /** Above the newest record of an open task: not decided yet. */
+  pending: number;
 };
 
 export type Tallies = Record<InputKind, Tally>;
 
-export function noTallies(): Tallies {
-  const entries = INPUT_KINDS.map(kind => [kind, { said: 0, repeated: 0, dropped: {}, accepted: 0, waiting: 0 }] as const);
+export function emptyTallies(): Tallies {
+  const entries = INPUT_KINDS.map(kind => [kind, { received: 0, duplicates: 0, rejected: {}, accepted: 0, pending: 0 }] as const);
   return Object.fromEntries(entries) as Tallies;
 }

@@ -1,52 +1,56 @@
 import { stateWord } from '@hopline/a2a';
 import { type AgentRecord, codePoints, type Fact, type Producer } from '@hopline/events';
 import { type Log, readTask, type StoredInput } from '@hopline/log';
-import { type Percentiles, percentilesOf } from './percentiles.ts';
 
-/** What one producer said in one attempt, in numbers: never what it was. */
+/** All zero when there are no values. */
+export type Percentiles = { count: number; p50: number; p99: number; max: number };
+
+/** Output of one producer's attempt, in numbers, never in text. */
 export type ProducerActivity = Pick<Producer, 'id' | 'agent' | 'turn' | 'attempt'> & {
-  events: number;
+  otherEvents: number;
   tokens: number;
-  /** Code points of all text, white space and line ends included (S2-38). */
+  /** Code points of all text, white space included (S2-38). */
   characters: number;
   /** Milliseconds after the task's first input. */
   firstMs: number;
   lastMs: number;
   /** Longest silence between two tokens, milliseconds. */
   gapMsMax: number;
-  /** From the source's word to the log's acknowledgement, milliseconds; of two machines, if their clocks differ. */
-  sayMs: Percentiles;
+  /** From the producer's timestamp to the append, milliseconds. Includes the clock difference of two machines. */
+  appendMs: Percentiles;
 };
 
-/** A visible event, in the order clients see it. */
+/** An event as clients see it. */
 export type VisibleEvent = {
   generation: number;
   /** Milliseconds after the task's first input. */
   atMs: number;
   /** `task`, a state such as `working`, or the artifact's name. */
-  what: string;
+  name: string;
   characters: number;
   append: boolean;
   last: boolean;
   agent?: string;
-  /** Of a chunk: tokens in it, why it was let go, how long its oldest token was held, how old it was then. */
-  chunk?: { tokens: number; why: string; heldMs: number; ageMs: number };
+  /**
+   * Of a chunk: its tokens, why the coalescer released it, and how long its oldest token was held and how old it was when stored.
+   */
+  chunk?: { tokens: number; reason: string; heldMs: number; ageMs: number };
 };
 
 export type TaskTrace = {
   taskId: string;
   contextId: string;
   state: string;
-  /** Ids of the traces that its inputs belong to, for the trace store. */
+  /** Ids of the OpenTelemetry traces of its inputs. */
   traces: string[];
-  said: ProducerActivity[];
-  shown: VisibleEvent[];
-  /** Of the oldest token of each chunk: how long the relay held it, and how old it was when it was stored. */
+  producers: ProducerActivity[];
+  events: VisibleEvent[];
+  /** Of the oldest token of each chunk: its hold time in the relay, and its age when stored. */
   heldMs: Percentiles;
   ageMs: Percentiles;
 };
 
-/** Where the time of a task went, from its log alone (S2-41). Resolves with undefined for a task that is not there. */
+/** Derives the time line of a task from its log alone (S2-41). Resolves with undefined for an unknown task. */
 export async function traceTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: string): Promise<TaskTrace | undefined> {
   const newest = await log.facts.last(taskId);
   if (newest === undefined) return undefined;
@@ -55,28 +59,28 @@ export async function traceTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: stri
   const facts: Fact[] = [];
   for await (const { record } of readTask(log.facts, newest)) facts.push(...record.facts);
   const startMs = Math.min(...inputs.map(({ record }) => record.at), facts[0]?.at ?? Number.POSITIVE_INFINITY);
-  const shown = facts.flatMap(fact => shownOf(fact, startMs));
-  const chunks = shown.flatMap(({ chunk }) => (chunk === undefined ? [] : [chunk]));
+  const events = facts.flatMap(fact => visibleEventsOf(fact, startMs));
+  const chunks = events.flatMap(({ chunk }) => (chunk === undefined ? [] : [chunk]));
   const { contextId, state } = newest.record.aggregate;
   return {
     taskId,
     contextId,
     state: stateWord(state),
     traces: [...new Set(inputs.flatMap(({ trace }) => trace?.traceparent?.split('-')[1] ?? []))],
-    said: saidBy(inputs, startMs),
-    shown,
+    producers: producersOf(inputs, startMs),
+    events,
     heldMs: percentilesOf(chunks.map(({ heldMs }) => heldMs)),
     ageMs: percentilesOf(chunks.map(({ ageMs }) => ageMs)),
   };
 }
 
-function shownOf(fact: Fact, startMs: number): VisibleEvent[] {
+function visibleEventsOf(fact: Fact, startMs: number): VisibleEvent[] {
   if (!('event' in fact)) return [];
   const base = { generation: fact.generation, atMs: fact.at - startMs, append: false, last: false };
-  if (fact.kind === 'task.created') return [{ ...base, what: 'task', characters: 0 }];
+  if (fact.kind === 'task.created') return [{ ...base, name: 'task', characters: 0 }];
   if (fact.kind === 'status.changed') {
     const { state, message } = fact.event.statusUpdate.status;
-    return [{ ...base, what: stateWord(state), characters: charactersOf(message?.parts ?? []) }];
+    return [{ ...base, name: stateWord(state), characters: charactersOf(message?.parts ?? []) }];
   }
   const { artifact, append = false, lastChunk = false } = fact.event.artifactUpdate;
   const { chunk } = fact;
@@ -84,13 +88,13 @@ function shownOf(fact: Fact, startMs: number): VisibleEvent[] {
   return [
     {
       ...base,
-      what: artifact.name ?? 'artifact',
+      name: artifact.name ?? 'artifact',
       characters: charactersOf(artifact.parts),
       append,
       last: lastChunk,
       ...(typeof agent === 'string' && { agent }),
       ...(chunk && {
-        chunk: { tokens: chunk.count, why: chunk.reason, heldMs: chunk.heldMs, ageMs: fact.at - chunk.firstAt },
+        chunk: { tokens: chunk.count, reason: chunk.reason, heldMs: chunk.heldMs, ageMs: fact.at - chunk.firstAt },
       }),
     },
   ];
@@ -100,23 +104,23 @@ function charactersOf(parts: readonly { text?: string }[]): number {
   return parts.reduce((sum, { text = '' }) => sum + codePoints(text), 0);
 }
 
-function saidBy(inputs: readonly StoredInput[], startMs: number): ProducerActivity[] {
-  const all = new Map<string, Speaker>();
+function producersOf(inputs: readonly StoredInput[], startMs: number): ProducerActivity[] {
+  const all = new Map<string, ActivityCounter>();
   for (const { record, storedAt } of inputs) {
     if ('input' in record) continue;
     const { id, turn, attempt } = record.from;
     const key = `${turn}/${attempt}/${id}`;
-    const speaker = all.get(key) ?? new Speaker(record.from);
-    all.set(key, speaker);
-    speaker.take(record, storedAt);
+    const counter = all.get(key) ?? new ActivityCounter(record.from);
+    all.set(key, counter);
+    counter.add(record, storedAt);
   }
-  return [...all.values()].map(speaker => speaker.said(startMs));
+  return [...all.values()].map(counter => counter.activity(startMs));
 }
 
-class Speaker {
+class ActivityCounter {
   readonly #from: Producer;
-  readonly #sayMs: number[] = [];
-  #events = 0;
+  readonly #appendMs: number[] = [];
+  #otherEvents = 0;
   #tokens = 0;
   #characters = 0;
   #firstAt = Number.POSITIVE_INFINITY;
@@ -128,26 +132,26 @@ class Speaker {
     this.#from = from;
   }
 
-  take({ at, inputs }: AgentRecord, storedAt: number): void {
+  add({ at, inputs }: AgentRecord, storedAt: number): void {
     this.#firstAt = Math.min(this.#firstAt, at);
     this.#lastAt = Math.max(this.#lastAt, at);
-    this.#sayMs.push(Math.max(0, storedAt - at));
+    this.#appendMs.push(Math.max(0, storedAt - at));
     for (const input of inputs) {
       if (input.kind !== 'text') {
-        this.#events += 1;
+        this.#otherEvents += 1;
         continue;
       }
       for (const [index, token] of input.tokens.entries()) this.#token(token, at + (input.dt?.[index] ?? 0));
     }
   }
 
-  said(startMs: number): ProducerActivity {
+  activity(startMs: number): ProducerActivity {
     const { id, agent, turn, attempt } = this.#from;
     return {
       ...{ id, agent, turn, attempt },
-      ...{ events: this.#events, tokens: this.#tokens, characters: this.#characters },
+      ...{ otherEvents: this.#otherEvents, tokens: this.#tokens, characters: this.#characters },
       ...{ firstMs: this.#firstAt - startMs, lastMs: this.#lastAt - startMs, gapMsMax: this.#gapMsMax },
-      sayMs: percentilesOf(this.#sayMs),
+      appendMs: percentilesOf(this.#appendMs),
     };
   }
 
@@ -158,4 +162,11 @@ class Speaker {
     this.#tokenAt = atMs;
     this.#lastAt = Math.max(this.#lastAt, atMs);
   }
+}
+
+/** Nearest rank: the smallest value that at least this percentage of all values does not exceed. */
+export function percentilesOf(values: readonly number[]): Percentiles {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (percent: number) => sorted[Math.max(1, Math.ceil((percent / 100) * sorted.length)) - 1] ?? 0;
+  return { count: sorted.length, p50: at(50), p99: at(99), max: sorted.at(-1) ?? 0 };
 }

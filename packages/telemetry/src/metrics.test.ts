@@ -56,11 +56,11 @@ test('no id reaches a metric: other keys are dropped, ids as values become other
   const planted = { agent: 'demo', task_id: 'PLANTED', 'a2a.task.id': 'PLANTED' };
   metrics.tokensIn.add(1, planted);
   reader.provider.getMeter('elsewhere').createCounter('elsewhere').add(1, { 'a2a.task.id': 'PLANTED', reason: 'kept' });
-  metrics.inputsDropped.add(1, { reason: '0198f3b2-7c00-7000-8000-000000000001' });
+  metrics.inputsRejected.add(1, { reason: '0198f3b2-7c00-7000-8000-000000000001' });
   const text = await reader.text();
   assert.doesNotMatch(text, /PLANTED|0198f3b2/);
   assert.match(text, /elsewhere_total\{reason="kept"\} 1/);
-  assert.match(text, /hopline_inputs_dropped_total\{service="relay",reason="other"\} 1/);
+  assert.match(text, /hopline_inputs_rejected_total\{service="relay",reason="other"\} 1/);
   await reader.provider.shutdown();
 });
 

@@ -43,11 +43,11 @@ export interface HopMetrics {
   /** Chunks by why the coalescer let them go. */
   readonly flushes: CounterOf<Agent & Reason>;
   /**
-   * What became of the inputs of a relay, by kind, each token counted; `reason` is the outcome. `taken` less all others is what it holds now, and 0 when it is at rest (S2-32).
+   * What became of the inputs of a relay, by kind, each token counted; `reason` is the outcome. `received` minus all others is what it holds now, and 0 when it is at rest (S2-32).
    */
   readonly inputs: CounterOf<Kind & Reason>;
   /** Inputs that became no fact: duplicate, late attempt, after the end, malformed. */
-  readonly inputsDropped: CounterOf<Agent & Reason>;
+  readonly inputsRejected: CounterOf<Agent & Reason>;
   /** Work items and inputs that the broker delivered again. */
   readonly redeliveries: CounterOf<Agent>;
   /** Appends refused because another owner had written first. */
@@ -62,7 +62,7 @@ export interface HopMetrics {
   readonly webhookDeliveries: CounterOf<Reason>;
   /** Push notifications that had failed before and were sent again. */
   readonly webhookRetries: CounterOf<Reason>;
-  /** Webhooks that are told nothing more: `reason` is the last failure. */
+  /** Abandoned webhooks; `reason` is the last failure. */
   readonly webhooksAbandoned: CounterOf<Reason>;
   /** SSE streams open now. */
   readonly openStreams: GaugeOf<Reason>;
@@ -119,7 +119,7 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     bytesOut: counter(METRIC.bytesOut, 'By', 'Bytes written'),
     flushes: counter(METRIC.flushes, '{chunk}', 'Chunks by the reason they were emitted'),
     inputs: counter(METRIC.inputs, '{input}', 'Inputs by kind and what became of them'),
-    inputsDropped: counter(METRIC.inputsDropped, '{input}', 'Inputs that became no fact'),
+    inputsRejected: counter(METRIC.inputsRejected, '{input}', 'Inputs that became no fact'),
     redeliveries: counter(METRIC.redeliveries, '{message}', 'Messages delivered again'),
     appendConflicts: counter(METRIC.appendConflicts, '{append}', 'Appends refused by the expected sequence'),
     deadLetters: counter(METRIC.deadLetters, '{message}', 'Work given up after the last delivery'),
@@ -127,7 +127,7 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     tasksEnded: counter(METRIC.tasksEnded, '{task}', 'Tasks by terminal state'),
     webhookDeliveries: counter(METRIC.webhookDeliveries, '{notification}', 'Push notifications by outcome'),
     webhookRetries: counter(METRIC.webhookRetries, '{notification}', 'Push notifications tried again'),
-    webhooksAbandoned: counter(METRIC.webhooksAbandoned, '{webhook}', 'Webhooks given up'),
+    webhooksAbandoned: counter(METRIC.webhooksAbandoned, '{webhook}', 'Webhooks abandoned'),
     openStreams: gauge(METRIC.openStreams, '{stream}', 'SSE streams open now'),
     activeTasks: gauge(METRIC.activeTasks, '{task}', 'Tasks worked on now'),
     ownedShards: gauge(METRIC.ownedShards, '{shard}', 'Shards owned now'),
@@ -136,7 +136,7 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     agentToLog: latency(METRIC.agentToLog, 'Token said to token read by the relay'),
     relayHold: latency(METRIC.relayHold, 'Oldest token of a chunk read to chunk appended'),
     logToSocket: latency(METRIC.logToSocket, 'Fact appended to written to a socket'),
-    logToWebhook: latency(METRIC.logToWebhook, 'Fact appended to taken by a webhook'),
+    logToWebhook: latency(METRIC.logToWebhook, 'Fact appended to accepted by a webhook'),
     endToEnd: latency(METRIC.endToEnd, 'First token of a chunk said to written to a socket'),
     timeToFirstToken: latency(METRIC.timeToFirstToken, 'Request received to first text on a socket'),
   };

@@ -121,7 +121,7 @@ export const COUNT = {
   bytesOut: 'hopline.bytes_out',
   characters: 'hopline.characters',
   redeliveries: 'hopline.redeliveries',
-  dropped: 'hopline.dropped',
+  rejected: 'hopline.rejected',
   conflicts: 'hopline.append_conflicts',
   retries: 'hopline.retries',
   /** Only through `max`: milliseconds. */
@@ -141,7 +141,7 @@ export const METRIC = {
   bytesOut: 'hopline.out_bytes',
   flushes: 'hopline.flushes',
   inputs: 'hopline.inputs',
-  inputsDropped: 'hopline.inputs_dropped',
+  inputsRejected: 'hopline.inputs_rejected',
   redeliveries: 'hopline.redeliveries',
   appendConflicts: 'hopline.append_conflicts',
   deadLetters: 'hopline.dead_letters',

@@ -5,10 +5,10 @@ import type { Fact } from '@hopline/events';
 import type { FactLog } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { BACKLOG_BYTES_MAX, Backlog } from './backlog.ts';
-import type { Pending } from './pending.ts';
+import type { PendingDelivery } from './pending-delivery.ts';
 import { TaskFacts } from './task-facts.test-kit.ts';
 
-const QUIET_MS = 20;
+const IDLE_MS = 20;
 
 type Start = { dialect?: DialectName; generation?: number; seq?: number };
 
@@ -20,15 +20,15 @@ function backlogOf(
   return new Backlog(log.facts, { taskId: 't', dialect, generation, seq }, stop.signal);
 }
 
-/** `upTo`: is not begun before this generation waits. */
-async function drained(backlog: Backlog, upTo?: number): Promise<Pending[]> {
-  const all: Pending[] = [];
+/** `upTo`: waits for this generation before the first delivery. */
+async function drained(backlog: Backlog, upTo?: number): Promise<PendingDelivery[]> {
+  const all: PendingDelivery[] = [];
   await backlog.ready(upTo, 60_000);
   while ((await backlog.ready(undefined, 60_000)) === 'ready') all.push(backlog.take()!);
   return all;
 }
 
-/** The log, with a count of the records that were read from it. */
+/** The fact log with a count of the records read from it. */
 function counting({ facts }: MemoryLog): { facts: FactLog; read: () => number } {
   let read = 0;
   const counted: FactLog = {
@@ -55,7 +55,7 @@ async function task(log: MemoryLog, chunks: string[], end = true): Promise<void>
   if (end) await facts.status('TASK_STATE_COMPLETED');
 }
 
-test('a burst waits as few deliveries, in order and whole; what was delivered does not come again', async () => {
+test('a burst becomes few deliveries, in order and complete; delivered events do not come again', async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c', 'd']);
   const stop = new AbortController();
@@ -77,7 +77,7 @@ test('a burst waits as few deliveries, in order and whole; what was delivered do
   );
 });
 
-test('what was begun is taken again as it was begun, whatever waits behind it by now', async () => {
+test('a delivery in progress is repeated as it was, whatever waits behind it now', async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c', 'd']);
   const backlog = backlogOf(log, new AbortController(), { generation: 1 });
@@ -85,14 +85,14 @@ test('what was begun is taken again as it was begun, whatever waits behind it by
   assert.deepEqual([backlog.take(3)?.generation, backlog.take()?.generation], [3, 5]);
 });
 
-test('it waits for all that was begun, says when it is quiet, and when its signal aborts', async () => {
+test('ready waits for every event of a delivery in progress, and reports idleness and an abort', async () => {
   const log = createMemoryLog();
   const facts = new TaskFacts(log, 't');
   await facts.create();
   await facts.text('a');
   const stop = new AbortController();
   const backlog = backlogOf(log, stop, { generation: 1 });
-  assert.equal(await backlog.ready(3, QUIET_MS), 'quiet');
+  assert.equal(await backlog.ready(3, IDLE_MS), 'idle');
   const ready = backlog.ready(3, 60_000);
   await facts.text('b');
   assert.equal(await ready, 'ready');
@@ -103,7 +103,7 @@ test('it waits for all that was begun, says when it is quiet, and when its signa
   assert.equal(await waiting, 'stopped');
 });
 
-test('a backlog that was quiet once waits again, and does not hold up the process meanwhile', async () => {
+test('an idle backlog waits again without blocking the event loop', async () => {
   const log = createMemoryLog();
   await task(log, [], false);
   const stop = new AbortController();
@@ -111,15 +111,15 @@ test('a backlog that was quiet once waits again, and does not hold up the proces
   const order: string[] = [];
   for (let round = 0; round < 3; round += 1) {
     await Promise.all([
-      backlog.ready(undefined, 10 * QUIET_MS).then(state => order.push(state)),
-      new Promise(resolve => setTimeout(resolve, QUIET_MS)).then(() => order.push('timer')),
+      backlog.ready(undefined, 10 * IDLE_MS).then(state => order.push(state)),
+      new Promise(resolve => setTimeout(resolve, IDLE_MS)).then(() => order.push('timer')),
     ]);
   }
   stop.abort();
-  assert.deepEqual(order, ['timer', 'quiet', 'timer', 'quiet', 'timer', 'quiet']);
+  assert.deepEqual(order, ['timer', 'idle', 'timer', 'idle', 'timer', 'idle']);
 });
 
-test('a slow webhook does not fill memory: the log is read no further than the limit, and all of it in the end', async () => {
+test('a slow webhook does not fill memory: reading pauses at the limit, and completes in the end', async () => {
   const log = createMemoryLog();
   const piece = 'x'.repeat(8 * 1024);
   const chunks = Array.from({ length: 200 }, (_, n) => `${n} ${piece}`);
@@ -128,9 +128,9 @@ test('a slow webhook does not fill memory: the log is read no further than the l
   const stop = new AbortController();
   const backlog = backlogOf({ facts }, stop);
   while (read() < BACKLOG_BYTES_MAX / (9 * 1024)) await new Promise(resolve => setTimeout(resolve, 5));
-  assert.equal(await backlog.ready(10_000, QUIET_MS), 'ready');
-  await new Promise(resolve => setTimeout(resolve, QUIET_MS));
-  // Every piece counts a little more than its 8 KiB; the one that passes the limit is in.
+  assert.equal(await backlog.ready(10_000, IDLE_MS), 'ready');
+  await new Promise(resolve => setTimeout(resolve, IDLE_MS));
+  // Every chunk counts a little more than its 8 KiB; the one that exceeds the limit is included.
   assert.ok(read() <= BACKLOG_BYTES_MAX / (8 * 1024) + 3, `${read()} records`);
   const text = (await drained(backlog))
     .map(({ event }) => ('artifactUpdate' in event ? event.artifactUpdate.artifact.parts[0]!.text : ''))
@@ -138,7 +138,7 @@ test('a slow webhook does not fill memory: the log is read no further than the l
   assert.equal(text, chunks.join(''));
 });
 
-test('1.0 reads from where it was; who is told whole tasks or places of artifacts reads from the beginning', async () => {
+test('1.0 resumes at its sequence; dialects with whole tasks or artifact indexes read from the start', async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c']);
   const { seq } = (await log.facts.last('t'))!;
@@ -155,14 +155,14 @@ test('1.0 reads from where it was; who is told whole tasks or places of artifact
   assert.ok(reads['0.3']! > 2 && reads.legacy! > 2);
 });
 
-test('a log that fails is said to who waits', async () => {
+test('a log failure rejects the waiting call', async () => {
   const log = createMemoryLog();
   await task(log, ['a'], false);
   await log.close();
   await assert.rejects(backlogOf(log, new AbortController()).ready(undefined, 60_000));
 });
 
-test('what was carried forward in several parts is told to its end by a notifier that begins again between two of them [S4-44]', {
+test('a notifier that restarts between two parts of a copy-forward delivers the task to its end [S4-44]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -172,17 +172,14 @@ test('what was carried forward in several parts is told to its end by a notifier
   for await (const stored of log.facts.read('t', 1)) facts.push(...stored.record.facts);
   const seqs: number[] = [];
   for (const [index, fact] of facts.entries()) {
-    const carried = { part: index + 1, last: index === facts.length - 1, facts: [fact] };
-    const first = carried.last ? seqs[0]! : record.startSeq;
+    const copied = { part: index + 1, last: index === facts.length - 1, facts: [fact] };
+    const startSeq = copied.last ? seqs[0]! : record.startSeq;
     const expected = seqs.at(-1) ?? seq;
-    seqs.push(
-      (await log.facts.append({ ...record, facts: [], startSeq: first, copied: carried }, { expected, id: `carry ${index}` }))
-        .seq,
-    );
+    seqs.push((await log.facts.append({ ...record, facts: [], startSeq, copied }, { expected, id: `copy ${index}` })).seq);
   }
-  const told = facts.findIndex(fact => 'generation' in fact && fact.generation === 3);
+  const delivered = facts.findIndex(fact => 'generation' in fact && fact.generation === 3);
   const stop = new AbortController();
-  const backlog = backlogOf(log, stop, { generation: 3, seq: seqs[told]! });
+  const backlog = backlogOf(log, stop, { generation: 3, seq: seqs[delivered]! });
   assert.equal(await backlog.ready(5, 5_000), 'ready');
   assert.deepEqual(backlog.take()!.generation, 5);
   stop.abort();

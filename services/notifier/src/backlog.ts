@@ -2,36 +2,39 @@ import { type DialectName, isTerminal } from '@hopline/a2a';
 import { eventOf, type Fact, isSameOwner, isVisible, type Owner, type VisibleFact } from '@hopline/events';
 import { type FactLog, fromStart, type StoredFacts, startSeqOf } from '@hopline/log';
 import { projectRecord, type TaskView } from '@hopline/task';
-import { merged, type Pending } from './pending.ts';
-import { FORMS } from './webhook-body.ts';
+import { mergeDeliveries, type PendingDelivery } from './pending-delivery.ts';
+import { NOTIFICATION_FORMS } from './webhook-body.ts';
 
-/** Events that wait for one slow webhook, bytes: beyond it the log is read no further. More than one merged delivery, so that the next one is there when it is wanted. */
+/**
+ * Events that wait for one slow webhook, bytes; above it reading pauses. Larger than a merged delivery, so that the next one is
+ * ready in time.
+ */
 export const BACKLOG_BYTES_MAX = 256 * 1024;
-/** Counted for an event beside its content, bytes. */
+/** Counted for an event in addition to its content, bytes. */
 const EVENT_BYTES = 512;
 
 export type BacklogStart = {
   taskId: string;
   dialect: DialectName;
-  /** What was delivered: up to this generation, which stood in the record of this sequence (0: not known). */
+  /** Events up to this generation are delivered; the last one is in the record of this sequence (0: unknown). */
   generation: number;
   seq: number;
-  /** Whose webhook it is: absent, nobody's. */
+  /** Owner of the webhook's configuration; absent for an anonymous one. */
   owner?: Owner | undefined;
 };
 
-/** What a task has to tell one webhook: read ahead of it from the log, bounded, in order. */
+/** The events of a task that wait for one webhook: read ahead from the log, bounded, in order. */
 export class Backlog {
   readonly #start: BacklogStart;
   readonly #facts: FactLog;
   readonly #signal: AbortSignal;
   readonly #artifacts = new Map<string, number>();
-  #events: Pending[] = [];
+  #deliveries: PendingDelivery[] = [];
   #bytes = 0;
   #view: TaskView | undefined;
-  #ended = false;
-  #foreign = false;
-  #fault: unknown;
+  #isEnded = false;
+  #isOtherOwner = false;
+  #error: unknown;
   #changed = Promise.withResolvers<void>();
 
   constructor(facts: FactLog, start: BacklogStart, signal: AbortSignal) {
@@ -41,50 +44,54 @@ export class Backlog {
     signal.addEventListener('abort', () => this.#notify(), { once: true });
     this.#read().then(
       () => this.#notify(),
-      fault => {
-        this.#fault = fault;
+      error => {
+        this.#error = error;
         this.#notify();
       },
     );
   }
 
   /**
-   * Resolves when there is something to take: everything up to generation `upTo`, where that is given. `ended`: the task is over, and everything was taken.
-   * `foreign`: the task is somebody else's. `quiet`: nothing came for `quietMs`. `stopped`: the signal aborted. Rejects with LogUnavailable.
+   * Resolves with `ready` when a delivery can be taken, and all events up to generation `upTo` are read where that is given;
+   * `ended` when the task is over and everything was taken; `other-owner` when the task belongs to another owner; `idle` when
+   * nothing came for `idleMs`; `stopped` when the signal aborted. Rejects with LogUnavailable.
    */
-  async ready(upTo: number | undefined, quietMs: number): Promise<'ready' | 'ended' | 'foreign' | 'quiet' | 'stopped'> {
-    const until = performance.now() + quietMs;
+  async ready(upTo: number | undefined, idleMs: number): Promise<'ready' | 'ended' | 'other-owner' | 'idle' | 'stopped'> {
+    const until = performance.now() + idleMs;
     for (;;) {
-      if (this.#fault !== undefined) throw this.#fault;
+      if (this.#error !== undefined) throw this.#error;
       if (this.#signal.aborted) return 'stopped';
-      if (this.#foreign) return 'foreign';
-      const newest = this.#events.at(-1)?.generation ?? 0;
-      if (this.#events.length > 0 && (upTo === undefined || newest >= upTo || this.#full || this.#ended)) return 'ready';
-      if (this.#ended) return 'ended';
+      if (this.#isOtherOwner) return 'other-owner';
+      const newest = this.#deliveries.at(-1)?.generation ?? 0;
+      if (this.#deliveries.length > 0 && (upTo === undefined || newest >= upTo || this.#isFull || this.#isEnded)) return 'ready';
+      if (this.#isEnded) return 'ended';
       const leftMs = until - performance.now();
-      if (leftMs <= 0) return 'quiet';
+      if (leftMs <= 0) return 'idle';
       await this.#changeWithin(leftMs);
     }
   }
 
-  /** The next delivery: up to generation `upTo` where that is given, else as much as may be told as one; undefined when nothing waits. */
-  take(upTo?: number): Pending | undefined {
-    const [oldest] = this.#events;
+  /**
+   * The next delivery: events up to generation `upTo` where that is given, otherwise as many as one delivery may hold; undefined
+   * when none waits.
+   */
+  take(upTo?: number): PendingDelivery | undefined {
+    const [oldest] = this.#deliveries;
     if (oldest === undefined) return undefined;
-    let taken: Pending = oldest;
+    let taken: PendingDelivery = oldest;
     let count = 1;
-    for (const next of this.#events.slice(1)) {
-      const both = upTo !== undefined && next.generation > upTo ? undefined : merged(taken, next);
-      if (both === undefined) break;
-      taken = both;
+    for (const next of this.#deliveries.slice(1)) {
+      const merged = upTo !== undefined && next.generation > upTo ? undefined : mergeDeliveries(taken, next);
+      if (merged === undefined) break;
+      taken = merged;
       count += 1;
     }
-    for (const gone of this.#events.splice(0, count)) this.#bytes -= gone.bytes;
+    for (const removed of this.#deliveries.splice(0, count)) this.#bytes -= removed.bytes;
     this.#notify();
     return taken;
   }
 
-  get #full(): boolean {
+  get #isFull(): boolean {
     return this.#bytes >= BACKLOG_BYTES_MAX;
   }
 
@@ -92,16 +99,17 @@ export class Backlog {
     const { taskId, dialect, seq } = this.#start;
     const last = await this.#facts.last(taskId);
     const before = last === undefined ? 0 : startSeqOf(last) - 1;
-    const after = FORMS[dialect].needsHistory ? before : Math.max(before, seq - 1);
+    const after = NOTIFICATION_FORMS[dialect].needsHistory ? before : Math.max(before, seq - 1);
     for await (const stored of fromStart(await this.#facts.follow(taskId, after, this.#signal))) {
-      // A client that makes its own task ids may have asked before there was a task (S3-23), and the task become another client's.
-      this.#foreign = !isSameOwner(this.#start.owner, stored.record.aggregate.owner);
-      if (this.#foreign) return;
+      // A client that chooses task ids may configure a webhook before the task exists (S3-23); another client may create that
+      // task.
+      this.#isOtherOwner = !isSameOwner(this.#start.owner, stored.record.aggregate.owner);
+      if (this.#isOtherOwner) return;
       this.#add(stored);
-      this.#ended = isTerminal(stored.record.aggregate.state);
+      this.#isEnded = isTerminal(stored.record.aggregate.state);
       this.#notify();
-      if (this.#ended) return;
-      while (this.#full && !this.#signal.aborted) await this.#changed.promise;
+      if (this.#isEnded) return;
+      while (this.#isFull && !this.#signal.aborted) await this.#changed.promise;
     }
   }
 
@@ -111,11 +119,11 @@ export class Backlog {
       if (!isVisible(fact)) return;
       const artifactIndex = this.#indexOf(fact);
       if (fact.generation <= this.#start.generation) return;
-      const pending = pendingOf(fact, stored, view, artifactIndex);
-      this.#events.push(pending);
-      this.#bytes += pending.bytes;
+      const delivery = deliveryOf(fact, stored, view, artifactIndex);
+      this.#deliveries.push(delivery);
+      this.#bytes += delivery.bytes;
     };
-    if (FORMS[this.#start.dialect].tells === 'task')
+    if (NOTIFICATION_FORMS[this.#start.dialect].content === 'task')
       this.#view = projectRecord(this.#view, record, (view, fact) => add(fact, view));
     else for (const fact of record.facts) add(fact);
   }
@@ -137,19 +145,19 @@ export class Backlog {
 
   async #changeWithin(ms: number): Promise<void> {
     const { promise } = this.#changed;
-    // Through #notify: a promise that was resolved must not be waited for again, or the loop that does never lets a timer run.
+    // #notify also replaces the promise: a loop that awaits a resolved promise never lets a timer run.
     const timer = setTimeout(() => this.#notify(), ms);
     await promise;
     clearTimeout(timer);
   }
 }
 
-function pendingOf(
+function deliveryOf(
   fact: VisibleFact,
   { seq, trace }: StoredFacts,
   view: TaskView | undefined,
   artifactIndex: number | undefined,
-): Pending {
+): PendingDelivery {
   const event = eventOf(fact);
   const state = 'statusUpdate' in event ? event.statusUpdate.status.state : undefined;
   return {

@@ -12,7 +12,7 @@ export const notifierConfig = defineServiceConfig({
     optional: true,
     min: 1,
     max: 4_096,
-    doc: "Authorities (PEM) that webhooks' certificates may be of, beside those that Node trusts (NODE_EXTRA_CA_CERTS among them, which is read only at start); read again when it changes.",
+    doc: 'PEM file of certificate authorities for webhooks, in addition to those that Node trusts (including NODE_EXTRA_CA_CERTS, read only at start); reloaded when it changes.',
   },
   HOPLINE_WEBHOOK_TIMEOUT_MS: {
     type: 'integer',
@@ -20,14 +20,14 @@ export const notifierConfig = defineServiceConfig({
     min: 100,
     max: 120_000,
     unit: 'ms',
-    doc: 'One attempt at a notification, from connecting to the end of the answer.',
+    doc: 'Time limit of one attempt, from the connection to the end of the response.',
   },
   HOPLINE_WEBHOOK_ATTEMPTS_MAX: {
     type: 'integer',
     default: 30,
     min: 1,
     max: 1_000,
-    doc: 'Attempts at one notification before its webhook is given up; 5 at most where it refuses (4xx, a redirect, a forbidden address), one where it says 410.',
+    doc: 'Attempts at one notification before its webhook is abandoned; at most 5 when it refuses (4xx, a redirect, a forbidden address), one on 410.',
   },
   HOPLINE_WEBHOOK_RETRY_MS_BASE: {
     type: 'integer',
@@ -35,7 +35,7 @@ export const notifierConfig = defineServiceConfig({
     min: 1,
     max: 600_000,
     unit: 'ms',
-    doc: 'Upper edge of the random wait after a first failure; it doubles with each one more.',
+    doc: 'Upper bound of the random wait after the first failure; it doubles with each further failure.',
   },
   HOPLINE_WEBHOOK_RETRY_MS_MAX: {
     type: 'integer',
@@ -43,7 +43,7 @@ export const notifierConfig = defineServiceConfig({
     min: 1,
     max: 3_600_000,
     unit: 'ms',
-    doc: 'Upper edge of every wait. A webhook that sends Retry-After is waited for up to an hour.',
+    doc: 'Upper bound of every wait. Retry-After is respected up to an hour.',
   },
   HOPLINE_WEBHOOK_ABANDON_AFTER_MS: {
     type: 'integer',
@@ -51,28 +51,28 @@ export const notifierConfig = defineServiceConfig({
     min: 1_000,
     max: 30 * 86_400_000,
     unit: 'ms',
-    doc: 'A webhook that has taken nothing for this long is given up, however few attempts were made.',
+    doc: 'A webhook that fails for this long is abandoned, whatever the number of attempts.',
   },
   HOPLINE_WEBHOOK_WORKERS_MAX: {
     type: 'integer',
     default: 2_000,
     min: 1,
     max: 100_000,
-    doc: 'Webhooks followed at one time; others take turns with those that have nothing to tell.',
+    doc: 'Delivery workers that run at one time. Others wait until a worker is idle.',
   },
   HOPLINE_WEBHOOK_REQUESTS_MAX: {
     type: 'integer',
     default: 256,
     min: 1,
     max: 10_000,
-    doc: 'Notifications on their way at one time.',
+    doc: 'Notifications in flight at one time.',
   },
   HOPLINE_WEBHOOK_HOST_REQUESTS_MAX: {
     type: 'integer',
     default: 8,
     min: 1,
     max: 1_000,
-    doc: 'Notifications on their way to one host and port: what a slow one can occupy.',
+    doc: 'Notifications in flight to one host and port: the most that a slow host can occupy.',
   },
   HOPLINE_LEASE_MS: {
     type: 'integer',
@@ -80,7 +80,7 @@ export const notifierConfig = defineServiceConfig({
     min: 500,
     max: 60_000,
     unit: 'ms',
-    doc: 'A notifier that was silent for this long loses its shards to the others.',
+    doc: 'A notifier without a heartbeat for this long loses its shards.',
   },
   HOPLINE_LEASE_HEARTBEAT_MS: {
     type: 'integer',
@@ -88,6 +88,6 @@ export const notifierConfig = defineServiceConfig({
     min: 50,
     max: 10_000,
     unit: 'ms',
-    doc: 'A notifier says that it lives this often.',
+    doc: 'Interval of the lease heartbeat.',
   },
 });

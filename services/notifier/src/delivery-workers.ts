@@ -1,156 +1,172 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LaneSignals, Verdict } from './delivery.ts';
 
-/** Longest wait of one timer, milliseconds; a later time is waited for in pieces. */
+/** Longest wait of one timer, milliseconds; a longer wait takes several. */
 const TIMER_MS_MAX = 60 * 60_000;
 
-export type LanesOptions = {
-  /** Lanes at work at one time; the others wait for a place, in the order in which they came. */
-  lanesMax: number;
-  run: (key: string, signals: LaneSignals) => Promise<Verdict>;
-  /** A lane ended with an error: when it may begin again, milliseconds from now. */
-  failed: (shard: number, error: unknown) => number;
-  /** Epoch milliseconds. */
-  now: () => number;
-  /** A lane begins to work (+1) or stops (-1). */
-  working?: (change: 1 | -1) => void;
+export type WorkerSignals = {
+  /** No new delivery starts; the one in flight may finish. */
+  draining: AbortSignal;
+  /** The delivery in flight is cancelled too. */
+  cancelled: AbortSignal;
+  /** Another worker waits for a slot. */
+  mustYield: () => boolean;
 };
 
-type Lane = {
+/**
+ * Why a worker ended. `retryAt`: epoch milliseconds. A conflict rejects with LogConflict, an unavailable log with LogUnavailable.
+ */
+export type DeliveryEnd = 'finished' | 'stopped' | 'yielded' | { retryAt: number };
+
+export type DeliveryWorkersOptions = {
+  /** Workers that run at one time; the others wait for a slot in the order of their arrival. */
+  workersMax: number;
+  run: (key: string, signals: WorkerSignals) => Promise<DeliveryEnd>;
+  /** Returns the pause before a worker that rejected restarts, milliseconds. */
+  onError: (shard: number, error: unknown) => number;
+  /** Epoch milliseconds. */
+  now: () => number;
+  /** A worker starts to run (+1) or stops (-1). */
+  onRunning?: (change: 1 | -1) => void;
+};
+
+type Worker = {
   readonly key: string;
   readonly shard: number;
   /** Of its configuration. */
   readonly revision: number;
-  readonly leaving: AbortController;
-  readonly cut: AbortController;
+  readonly draining: AbortController;
+  readonly cancelled: AbortController;
   /** Resolves when it runs no more. */
   done: Promise<void>;
   timer: NodeJS.Timeout | undefined;
 };
 
-/** The webhooks of this process's shards: each in one lane that works, waits for a place, or waits until it may try again. Memory grows with them and with nothing else. */
-export class Lanes {
-  readonly #options: LanesOptions;
-  readonly #lanes = new Map<string, Lane>();
-  /** Those that want a place, oldest first. */
-  readonly #queue = new Set<Lane>();
-  /** Of those that were ended and may still run, by key. */
+/**
+ * One worker per webhook of this process's shards. It runs, waits for a slot, or waits for its retry. Memory grows with the
+ * number of webhooks only.
+ */
+export class DeliveryWorkers {
+  readonly #options: DeliveryWorkersOptions;
+  readonly #workers = new Map<string, Worker>();
+  /** Workers that wait for a slot, oldest first. */
+  readonly #waiting = new Set<Worker>();
+  /** Ends of the workers that were removed and may still run, by key. */
   readonly #ending = new Map<string, Promise<void>>();
-  #working = 0;
+  #running = 0;
 
-  constructor(options: LanesOptions) {
+  constructor(options: DeliveryWorkersOptions) {
     this.#options = options;
   }
 
   get size(): number {
-    return this.#lanes.size;
+    return this.#workers.size;
   }
 
-  /** The configuration of this revision is there. One of another revision is followed no longer. */
-  want(key: string, shard: number, revision: number): void {
-    const known = this.#lanes.get(key);
-    if (known !== undefined && known.revision >= revision) return;
-    this.drop(key);
-    const lane: Lane = {
+  /** Starts the worker of a configuration. A worker of an older revision is cancelled. */
+  start(key: string, shard: number, revision: number): void {
+    const current = this.#workers.get(key);
+    if (current !== undefined && current.revision >= revision) return;
+    this.cancel(key);
+    const worker: Worker = {
       key,
       shard,
       revision,
-      leaving: new AbortController(),
-      cut: new AbortController(),
-      // The lane before has been cut, and must not write its last progress after this one has read it.
+      draining: new AbortController(),
+      cancelled: new AbortController(),
+      // The previous worker must not write its last progress after this one has read it.
       done: this.#ending.get(key) ?? Promise.resolve(),
       timer: undefined,
     };
-    this.#lanes.set(key, lane);
-    void lane.done.then(() => this.#enqueue(lane));
+    this.#workers.set(key, worker);
+    void worker.done.then(() => this.#enqueue(worker));
   }
 
-  /** The configuration is gone: what is on its way is cut. */
-  drop(key: string): void {
-    const lane = this.#lanes.get(key);
-    if (lane !== undefined) this.#end(lane);
+  /** Removes the worker of a deleted configuration and cancels its delivery. */
+  cancel(key: string): void {
+    const worker = this.#workers.get(key);
+    if (worker !== undefined) this.#remove(worker);
   }
 
-  /** Of all keys only these are still there. */
+  /** Cancels every worker whose key is not in `keys`. */
   retain(keys: ReadonlySet<string>): void {
-    for (const key of [...this.#lanes.keys()]) if (!keys.has(key)) this.drop(key);
+    for (const key of [...this.#workers.keys()]) if (!keys.has(key)) this.cancel(key);
   }
 
-  /** Lets a shard's lanes go: what is on its way may still be taken for so long, milliseconds, then it is cut. */
+  /** Drains the workers of a shard. A delivery in flight is cancelled after `graceMs`. */
   async release(shard: number, graceMs: number): Promise<void> {
-    await this.#leave(
-      [...this.#lanes.values()].filter(lane => lane.shard === shard),
+    await this.#drain(
+      [...this.#workers.values()].filter(worker => worker.shard === shard),
       graceMs,
     );
   }
 
   async stop(graceMs: number): Promise<void> {
-    await this.#leave([...this.#lanes.values()], graceMs);
+    await this.#drain([...this.#workers.values()], graceMs);
   }
 
-  async #leave(lanes: Lane[], graceMs: number): Promise<void> {
-    for (const lane of lanes) lane.leaving.abort();
-    const all = Promise.all(lanes.map(lane => lane.done));
+  async #drain(workers: Worker[], graceMs: number): Promise<void> {
+    for (const worker of workers) worker.draining.abort();
+    const all = Promise.all(workers.map(worker => worker.done));
     const grace = new AbortController();
     await Promise.race([all, sleep(graceMs, undefined, { signal: grace.signal }).catch(() => {})]);
     grace.abort();
-    for (const lane of lanes) this.#end(lane);
+    for (const worker of workers) this.#remove(worker);
     await all;
   }
 
-  #end(lane: Lane): void {
-    lane.leaving.abort();
-    lane.cut.abort();
-    clearTimeout(lane.timer);
-    this.#queue.delete(lane);
-    if (this.#lanes.get(lane.key) === lane) this.#lanes.delete(lane.key);
-    const { key, done } = lane;
+  #remove(worker: Worker): void {
+    worker.draining.abort();
+    worker.cancelled.abort();
+    clearTimeout(worker.timer);
+    this.#waiting.delete(worker);
+    if (this.#workers.get(worker.key) === worker) this.#workers.delete(worker.key);
+    const { key, done } = worker;
     this.#ending.set(key, done);
     void done.then(() => {
       if (this.#ending.get(key) === done) this.#ending.delete(key);
     });
   }
 
-  #enqueue(lane: Lane): void {
-    if (lane.leaving.signal.aborted) return;
-    this.#queue.add(lane);
-    this.#fill();
+  #enqueue(worker: Worker): void {
+    if (worker.draining.signal.aborted) return;
+    this.#waiting.add(worker);
+    this.#fillSlots();
   }
 
-  #fill(): void {
-    for (const lane of this.#queue) {
-      if (this.#working >= this.#options.lanesMax) return;
-      this.#queue.delete(lane);
-      lane.done = this.#run(lane);
+  #fillSlots(): void {
+    for (const worker of this.#waiting) {
+      if (this.#running >= this.#options.workersMax) return;
+      this.#waiting.delete(worker);
+      worker.done = this.#run(worker);
     }
   }
 
-  async #run(lane: Lane): Promise<void> {
-    const { run, failed, now, working } = this.#options;
-    this.#working += 1;
-    working?.(1);
-    const crowded = () => this.#queue.size > 0;
-    const again = await run(lane.key, { leaving: lane.leaving.signal, cut: lane.cut.signal, crowded }).then(
-      verdict => this.#next(verdict),
-      error => (lane.leaving.signal.aborted ? undefined : now() + failed(lane.shard, error)),
+  async #run(worker: Worker): Promise<void> {
+    const { run, onError, now, onRunning } = this.#options;
+    this.#running += 1;
+    onRunning?.(1);
+    const mustYield = () => this.#waiting.size > 0;
+    const signals = { draining: worker.draining.signal, cancelled: worker.cancelled.signal, mustYield };
+    const resumeAt = await run(worker.key, signals).then(resumeAtOf, error =>
+      worker.draining.signal.aborted ? undefined : now() + onError(worker.shard, error),
     );
-    this.#working -= 1;
-    working?.(-1);
-    if (again === undefined) this.#end(lane);
-    else this.#wait(lane, again);
-    this.#fill();
+    this.#running -= 1;
+    onRunning?.(-1);
+    if (resumeAt === undefined) this.#remove(worker);
+    else this.#resumeAt(worker, resumeAt);
+    this.#fillSlots();
   }
 
-  /** When a lane works again, epoch milliseconds; undefined: never. */
-  #next(verdict: Verdict): number | undefined {
-    if (verdict === 'parked') return 0;
-    return typeof verdict === 'object' ? verdict.retryAt : undefined;
+  #resumeAt(worker: Worker, atMs: number): void {
+    const waitMs = atMs - this.#options.now();
+    if (worker.draining.signal.aborted) return;
+    if (waitMs <= 0) this.#enqueue(worker);
+    else worker.timer = setTimeout(() => this.#resumeAt(worker, atMs), Math.min(waitMs, TIMER_MS_MAX));
   }
+}
 
-  #wait(lane: Lane, until: number): void {
-    const ms = until - this.#options.now();
-    if (lane.leaving.signal.aborted) return;
-    if (ms <= 0) this.#enqueue(lane);
-    else lane.timer = setTimeout(() => this.#wait(lane, until), Math.min(ms, TIMER_MS_MAX));
-  }
+/** When a worker runs again, epoch milliseconds; undefined: never. */
+function resumeAtOf(end: DeliveryEnd): number | undefined {
+  if (end === 'yielded') return 0;
+  return typeof end === 'object' ? end.retryAt : undefined;
 }

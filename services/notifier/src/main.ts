@@ -24,18 +24,18 @@ await runService({
         timeoutMs: settings.HOPLINE_WEBHOOK_TIMEOUT_MS,
         requestsMax: settings.HOPLINE_WEBHOOK_REQUESTS_MAX,
         hostRequestsMax: settings.HOPLINE_WEBHOOK_HOST_REQUESTS_MAX,
-        lanesMax: settings.HOPLINE_WEBHOOK_WORKERS_MAX,
+        workersMax: settings.HOPLINE_WEBHOOK_WORKERS_MAX,
       },
       retry: {
         attemptsMax: settings.HOPLINE_WEBHOOK_ATTEMPTS_MAX,
         retryMsBase: settings.HOPLINE_WEBHOOK_RETRY_MS_BASE,
         retryMsMax: settings.HOPLINE_WEBHOOK_RETRY_MS_MAX,
-        giveUpMs: settings.HOPLINE_WEBHOOK_ABANDON_AFTER_MS,
+        abandonAfterMs: settings.HOPLINE_WEBHOOK_ABANDON_AFTER_MS,
       },
       metrics: telemetry.metrics,
       logger,
       leaseMs: settings.HOPLINE_LEASE_MS,
-      beatMs: settings.HOPLINE_LEASE_HEARTBEAT_MS,
+      heartbeatMs: settings.HOPLINE_LEASE_HEARTBEAT_MS,
     });
     return {
       checks: [{ name: 'log', check: () => log.check() }],

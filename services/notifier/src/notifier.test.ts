@@ -15,31 +15,31 @@ const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as H
 const logger = createLogger({ service: 'notifier', instance: 'test', level: 'fatal' });
 const KEY = `t1.${Buffer.from('cfg').toString('base64url')}`;
 
-type Options = { allow?: string; lanesMax?: number; retry?: Partial<NotifierDeps['retry']> };
+type Options = { allow?: string; workersMax?: number; retry?: Partial<NotifierDeps['retry']> };
 
-const notifierOn = (log: MemoryLog, { allow = '127.0.0.1', lanesMax = 100, retry = {} }: Options = {}): Promise<Notifier> =>
+const notifierOn = (log: MemoryLog, { allow = '127.0.0.1', workersMax = 100, retry = {} }: Options = {}): Promise<Notifier> =>
   createNotifier({
     log,
     instance: 'n',
     rules: { http: true, allow: new AllowList(allow) },
-    limits: { timeoutMs: 5_000, requestsMax: 16, hostRequestsMax: 8, lanesMax },
-    retry: { attemptsMax: 3, retryMsBase: 5, retryMsMax: 20, giveUpMs: 60_000, ...retry },
+    limits: { timeoutMs: 5_000, requestsMax: 16, hostRequestsMax: 8, workersMax },
+    retry: { attemptsMax: 3, retryMsBase: 5, retryMsMax: 20, abandonAfterMs: 60_000, ...retry },
     metrics,
     logger,
     leaseMs: 200,
-    beatMs: 20,
+    heartbeatMs: 20,
   });
 
-type Got = { path: string; generation: number; body: string };
+type Received = { path: string; generation: number; body: string };
 
 async function webhook(answer: (n: number, path: string) => number | Promise<number> = () => 200) {
-  const got: Got[] = [];
+  const received: Received[] = [];
   const server = createServer(async (request, response) => {
     let body = '';
     for await (const chunk of request.setEncoding('utf8')) body += chunk;
     const path = request.url!;
-    got.push({ path, generation: Number.parseInt(String(request.headers['x-hopline-cursor']), 10), body });
-    const status = await answer(got.length, path);
+    received.push({ path, generation: Number.parseInt(String(request.headers['x-hopline-cursor']), 10), body });
+    const status = await answer(received.length, path);
     response.writeHead(status).end();
   });
   server.listen(0, '127.0.0.1');
@@ -48,7 +48,7 @@ async function webhook(answer: (n: number, path: string) => number | Promise<num
     server.closeAllConnections();
     server.close();
   };
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, got, [Symbol.asyncDispose]: close };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received, [Symbol.asyncDispose]: close };
 }
 
 const config = (url: string, more: Partial<PushConfigEntry> = {}): PushConfigEntry => ({
@@ -83,7 +83,7 @@ async function finished(log: MemoryLog, taskId = 't1', owner?: Owner): Promise<v
   await facts.status('TASK_STATE_COMPLETED');
 }
 
-test('a configuration that was there before the notifier, on a task that is over, is told what comes after its generation', {
+test('a configuration older than the notifier, of a finished task, gets the events after its generation', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -93,11 +93,11 @@ test('a configuration that was there before the notifier, on a task that is over
   const notifier = await notifierOn(log);
   const { generation, failures } = await overOf(log);
   assert.deepEqual([generation, failures], [5, 0]);
-  assert.ok(hook.got[0]!.generation > 2 && hook.got.at(-1)!.generation === 5);
+  assert.ok(hook.received[0]!.generation > 2 && hook.received.at(-1)!.generation === 5);
   await notifier.stop();
 });
 
-test('a task that was over before it was asked about has nothing to tell, and that is the end of it', {
+test('a configuration written after the last event of its task is finished without a delivery', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -106,11 +106,11 @@ test('a task that was over before it was asked about has nothing to tell, and th
   await log.pushConfigs.put(KEY, config(hook.url, { after: 5 }));
   const notifier = await notifierOn(log);
   assert.equal((await overOf(log)).over, 'delivered');
-  assert.equal(hook.got.length, 0);
+  assert.equal(hook.received.length, 0);
   await notifier.stop();
 });
 
-test('by default nothing on this machine is told anything, and the webhook is given up at once', {
+test('by default a webhook on this machine gets nothing and is abandoned at once', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -119,30 +119,30 @@ test('by default nothing on this machine is told anything, and the webhook is gi
   await log.pushConfigs.put(KEY, config(hook.url));
   const notifier = await notifierOn(log, { allow: '' });
   const { over, failures, generation } = await overOf(log);
-  assert.deepEqual([over, failures, generation], ['given up', 1, 0]);
-  assert.equal(hook.got.length, 0);
+  assert.deepEqual([over, failures, generation], ['abandoned', 1, 0]);
+  assert.equal(hook.received.length, 0);
   await notifier.stop();
 });
 
-test('failures outlive the notifier: the next one goes on counting where it stopped [S3-25]', { timeout: 20_000 }, async () => {
+test('failures outlive the notifier: the next one continues their count [S3-25]', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook(() => 500);
   await finished(log);
   await log.pushConfigs.put(KEY, config(hook.url));
   const first = await notifierOn(log, { retry: { attemptsMax: 1_000 } });
   await until(async () => ((await log.pushProgress.get(KEY))?.value.failures ?? 0) >= 2);
-  const before = hook.got.length;
+  const before = hook.received.length;
   await first.stop();
   const { failures = 0 } = (await log.pushProgress.get(KEY))?.value ?? {};
   const second = await notifierOn(log, { retry: { attemptsMax: failures + 2 } });
   const end = await overOf(log);
-  assert.deepEqual([end.over, end.failures, end.generation], ['given up', failures + 2, 0]);
-  assert.ok(hook.got.length >= before + 2);
-  assert.equal(new Set(hook.got.map(({ body }) => body)).size, 1);
+  assert.deepEqual([end.over, end.failures, end.generation], ['abandoned', failures + 2, 0]);
+  assert.ok(hook.received.length >= before + 2);
+  assert.equal(new Set(hook.received.map(({ body }) => body)).size, 1);
   await second.stop();
 });
 
-test('a webhook that was given up, configured again, is told from where the new configuration says', {
+test('a new configuration of an abandoned webhook starts at its own generation', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -151,17 +151,17 @@ test('a webhook that was given up, configured again, is told from where the new 
   await finished(log);
   await log.pushConfigs.put(KEY, config(hook.url));
   const notifier = await notifierOn(log);
-  assert.equal((await overOf(log)).over, 'given up');
-  assert.equal(hook.got.length, 1, '410 is not asked again');
+  assert.equal((await overOf(log)).over, 'abandoned');
+  assert.equal(hook.received.length, 1, '410 is not retried');
   status = 200;
   await log.pushConfigs.put(KEY, config(hook.url, { after: 1 }));
-  await until(() => hook.got.at(-1)?.generation === 5);
-  assert.ok(hook.got[1]!.generation >= 2);
+  await until(() => hook.received.at(-1)?.generation === 5);
+  assert.ok(hook.received[1]!.generation >= 2);
   await until(async () => (await log.pushProgress.get(KEY))?.value.over === 'delivered');
   await notifier.stop();
 });
 
-test('of a delivery that waits, the configuration is deleted: it is cut, and nothing is told or stored after', {
+test('deleting a configuration cancels its delivery in flight, and nothing is sent or stored afterwards', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -170,7 +170,7 @@ test('of a delivery that waits, the configuration is deleted: it is cut, and not
   const notifier = await notifierOn(log);
   await log.pushConfigs.put(KEY, config(hook.url));
   await finished(log);
-  await until(() => hook.got.length === 1);
+  await until(() => hook.received.length === 1);
   const { revision } = (await log.pushProgress.get(KEY))!;
   await log.pushConfigs.delete(KEY);
   held.resolve(200);
@@ -181,7 +181,7 @@ test('of a delivery that waits, the configuration is deleted: it is cut, and not
   await notifier.stop();
 });
 
-test("a task that became somebody else's is told to nobody who asked before: owners are compared with each record", {
+test('a webhook gets nothing of a task with another owner: owners are compared with each record', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -192,26 +192,29 @@ test("a task that became somebody else's is told to nobody who asked before: own
     { tenant: 'a', subject: 'you' },
   ];
   await log.pushConfigs.put(KEY, config(hook.url, { owner: mine }));
-  await log.pushConfigs.put('t1.bm9ib2R5', config(`${hook.url}/nobody`, { id: 'nobody' }));
+  await log.pushConfigs.put(
+    `t1.${Buffer.from('anonymous').toString('base64url')}`,
+    config(`${hook.url}/anonymous`, { id: 'anonymous' }),
+  );
   await log.pushConfigs.put('t1.dGhlaXJz', config(`${hook.url}/theirs`, { id: 'theirs', owner: theirs }));
   await finished(log, 't1', theirs);
-  assert.equal((await overOf(log)).over, 'given up');
-  assert.equal((await overOf(log, 't1.bm9ib2R5')).over, 'given up');
+  assert.equal((await overOf(log)).over, 'abandoned');
+  assert.equal((await overOf(log, `t1.${Buffer.from('anonymous').toString('base64url')}`)).over, 'abandoned');
   assert.equal((await overOf(log, 't1.dGhlaXJz')).over, 'delivered');
-  assert.deepEqual([...new Set(hook.got.map(({ path }) => path))], ['/theirs']);
+  assert.deepEqual([...new Set(hook.received.map(({ path }) => path))], ['/theirs']);
   await notifier.stop();
 });
 
-test('more webhooks than lanes take turns: one whose task is silent keeps nobody from being told', {
+test('more webhooks than workers take turns: one whose task is silent blocks no other', {
   timeout: 60_000,
 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook();
-  const notifier = await notifierOn(log, { lanesMax: 1 });
+  const notifier = await notifierOn(log, { workersMax: 1 });
   const silent = new TaskFacts(log, 't1');
   await silent.create();
   await log.pushConfigs.put(KEY, config(hook.url));
-  await until(() => hook.got.length === 1);
+  await until(() => hook.received.length === 1);
   await log.pushConfigs.put('t2.eA', config(hook.url, { taskId: 't2', id: 'x' }));
   await finished(log, 't2');
   assert.equal((await overOf(log, 't2.eA')).over, 'delivered');
@@ -220,7 +223,7 @@ test('more webhooks than lanes take turns: one whose task is silent keeps nobody
   await notifier.stop();
 });
 
-test('two notifiers that both believe they own a shard: a receiver that drops by cursor has every event once', {
+test('two notifiers that both believe they own a shard: a receiver that deduplicates by cursor has every event once', {
   timeout: 30_000,
 }, async () => {
   const log = createMemoryLog();
@@ -228,14 +231,14 @@ test('two notifiers that both believe they own a shard: a receiver that drops by
     await new Promise(resolve => setTimeout(resolve, 2));
     return 200;
   });
-  // Each sees leases of its own, so each owns every shard for the whole test: worse than any takeover.
+  // Each has leases of its own and owns every shard for the whole test: worse than any takeover.
   const other = createMemoryLog();
   const twin: MemoryLog = Object.assign(log.another(), { leases: other.leases });
   const notifiers = [await notifierOn(log.another()), await notifierOn(twin)];
   const facts = new TaskFacts(log, 't1');
   await facts.create();
   await log.pushConfigs.put(KEY, config(hook.url));
-  // Longer than it takes a notifier that was refused to try again, twice.
+  // Longer than two restarts of a notifier whose write failed.
   for (let n = 0; n < 150; n += 1) {
     await facts.text(`${n} `);
     await new Promise(resolve => setTimeout(resolve, 10));
@@ -244,10 +247,10 @@ test('two notifiers that both believe they own a shard: a receiver that drops by
   await overOf(log);
   let last = 0;
   let text = '';
-  const told = new Map<number, string>();
-  for (const { generation, body } of hook.got) {
-    assert.equal(told.get(generation) ?? body, body, `generation ${generation} came in two shapes`);
-    told.set(generation, body);
+  const bodies = new Map<number, string>();
+  for (const { generation, body } of hook.received) {
+    assert.equal(bodies.get(generation) ?? body, body, `generation ${generation} has two bodies`);
+    bodies.set(generation, body);
     if (generation <= last) continue;
     last = generation;
     text += JSON.parse(body).artifactUpdate?.artifact.parts[0].text ?? '';

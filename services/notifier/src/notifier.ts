@@ -4,7 +4,7 @@ import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { Resolve, WebhookRules } from '@hopline/webhook-guard';
 import { type DeliveryContext, deliver } from './delivery.ts';
-import { Lanes } from './delivery-workers.ts';
+import { DeliveryWorkers } from './delivery-workers.ts';
 import { OwnedConfigs } from './owned-configs.ts';
 import type { RetryLimits } from './retry-policy.ts';
 import type { Trust } from './trusted-authorities.ts';
@@ -12,36 +12,42 @@ import { WebhookClient, type WebhookLimits } from './webhook-client.ts';
 
 export type NotifierDeps = {
   log: Log;
-  /** Name of the instance for people; each life of a process gets an identity of its own. */
+  /** Name for people. Each process start adds a random suffix, because leases need a unique identity. */
   instance: string;
   rules: WebhookRules;
-  limits: WebhookLimits & { lanesMax: number };
+  limits: WebhookLimits & { workersMax: number };
   retry: RetryLimits;
   metrics: HopMetrics;
   logger: Logger;
   leaseMs?: number;
-  beatMs?: number;
-  /** Whom webhooks' certificates may be of; without it the authorities that Node trusts. */
+  heartbeatMs?: number;
+  /** Default: the certificate authorities that Node trusts. */
   trust?: Trust;
-  /** For tests: another name server. */
+  /** Replaced by tests. */
   resolve?: Resolve;
 };
 
 export type Notifier = {
-  /** Shards whose webhooks this notifier tells now. */
+  /** Shards whose webhooks this notifier serves now. */
   readonly shards: ReadonlySet<number>;
   stop(): Promise<void>;
 };
 
-/** What is on its way when a shard is handed over may still be taken for so long, milliseconds: far less than a lease, because the heartbeat waits meanwhile. */
+/**
+ * Grace for deliveries in flight when a shard is released, milliseconds: far less than a lease, because the heartbeat waits
+ * meanwhile.
+ */
 const RELEASE_MS_MAX = 100;
-/** The same when the process drains, milliseconds. */
+/** Grace for deliveries in flight when the process drains, milliseconds. */
 const DRAIN_MS_MAX = 3_000;
-/** A lane that failed by itself (the log was away, somebody else wrote its progress) begins again after up to this, milliseconds. */
+/**
+ * Bounds of the pause before a worker restarts after an error (log unavailable, progress written by another notifier),
+ * milliseconds.
+ */
 const RESTART_MS_MIN = 500;
 const RESTART_MS_MAX = 5_000;
 
-/** Tells webhooks what happens to their tasks. Resolves when the first round of leases is done. */
+/** Starts delivering push notifications. Resolves after the first lease round. */
 export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
   const { log, logger, metrics } = deps;
   const stopping = new AbortController();
@@ -49,29 +55,29 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
   const client = new WebhookClient(deps.rules, deps.limits, { ...(trust && { trust }), ...(resolve && { resolve }) });
   const now = () => Date.now();
   const context: DeliveryContext = { log, client, rules: deps.rules, retry: deps.retry, metrics, logger, now };
-  const lanes = new Lanes({
-    lanesMax: deps.limits.lanesMax,
+  const workers = new DeliveryWorkers({
+    workersMax: deps.limits.workersMax,
     run: (key, signals) => deliver(key, context, signals),
-    failed: (shard, error) => {
+    onError: (shard, error) => {
       if (error instanceof LogConflict) {
         metrics.appendConflicts.add(1, { reason: 'other_notifier' });
-        logger.info({ shard }, 'another notifier has told a webhook of this shard');
-        leases.confirm(shard).catch(fault => logger.warn({ shard, err: fault }, 'the lease could not be read'));
-      } else logger.warn({ shard, err: error }, 'a lane failed');
+        logger.info({ shard }, 'another notifier wrote the progress of a webhook in this shard');
+        leases.confirm(shard).catch(fault => logger.warn({ shard, err: fault }, 'lease could not be read'));
+      } else logger.warn({ shard, err: error }, 'delivery worker failed');
       return backoffMs(1, RESTART_MS_MAX, RESTART_MS_MAX, RESTART_MS_MIN);
     },
     now,
-    working: change => metrics.activeTasks.add(change),
+    onRunning: change => metrics.activeTasks.add(change),
   });
   const configs = new OwnedConfigs({
     log,
     signal: stopping.signal,
-    want: (key, shard, revision) => lanes.want(key, shard, revision),
-    drop: key => lanes.drop(key),
-    retain: keys => lanes.retain(keys),
-    fault: error => logger.warn({ err: error }, 'configurations could not be read'),
+    start: (key, shard, revision) => workers.start(key, shard, revision),
+    cancel: key => workers.cancel(key),
+    retain: keys => workers.retain(keys),
+    onError: error => logger.warn({ err: error }, 'push configurations could not be read'),
   });
-  const leases: ShardLeases = leasesOf(deps, configs, lanes);
+  const leases: ShardLeases = createLeases(deps, configs, workers);
   await configs.start();
   await leases.start();
   return {
@@ -80,32 +86,32 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
     },
     stop: async () => {
       stopping.abort();
-      await lanes.stop(DRAIN_MS_MAX);
+      await workers.stop(DRAIN_MS_MAX);
       await leases.stop();
       await client.close();
     },
   };
 }
 
-function leasesOf(deps: NotifierDeps, configs: OwnedConfigs, lanes: Lanes): ShardLeases {
+function createLeases(deps: NotifierDeps, configs: OwnedConfigs, workers: DeliveryWorkers): ShardLeases {
   const { log, logger, metrics } = deps;
   return new ShardLeases({
     store: log.leases,
     keys: { member: 'notifier', shard: 'notifier-shard' },
     shards: log.shards,
     instance: `${deps.instance}-${randomUUID().slice(0, 8)}`,
-    heartbeatMs: deps.beatMs ?? HEARTBEAT_INTERVAL_MS,
+    heartbeatMs: deps.heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
     startShard: shard => {
       logger.info({ shard }, 'shard acquired');
       metrics.ownedShards.add(1);
-      configs.acquire(shard);
+      configs.startShard(shard);
     },
     stopShard: async shard => {
       metrics.ownedShards.add(-1);
-      configs.release(shard);
-      await lanes.release(shard, RELEASE_MS_MAX);
+      configs.stopShard(shard);
+      await workers.release(shard, RELEASE_MS_MAX);
       logger.info({ shard }, 'shard released');
       return 0;
     },

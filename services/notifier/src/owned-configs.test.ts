@@ -21,38 +21,38 @@ async function put(log: MemoryLog, taskId: string, id = 'cfg'): Promise<string> 
   return keyOf(taskId, id);
 }
 
-async function open(t: TestContext, log: MemoryLog, fault: (error: unknown) => void = error => assert.fail(error as Error)) {
+async function open(t: TestContext, log: MemoryLog, onError: (error: unknown) => void = error => assert.fail(error as Error)) {
   const stop = new AbortController();
   t.after(() => stop.abort());
   const wanted = new Set<string>();
   const configs = new OwnedConfigs({
     log,
     signal: stop.signal,
-    want: key => void wanted.add(key),
-    drop: key => void wanted.delete(key),
+    start: key => void wanted.add(key),
+    cancel: key => void wanted.delete(key),
     retain: keys => {
       for (const key of [...wanted]) if (!keys.has(key)) wanted.delete(key);
     },
-    fault,
+    onError,
   });
   await configs.start();
   return { configs, wanted };
 }
 
-test('a shard that is acquired at the very moment in which the reading for another one ends is read as well', async t => {
+test('a shard that starts at the end of the scan for another one is scanned as well', async t => {
   for (let ticks = 0; ticks < 60; ticks += 1) {
     const log = createMemoryLog({ shards: SHARDS });
     const [one, other] = [await put(log, FIRST), await put(log, SECOND)];
     const { configs, wanted } = await open(t, log);
-    configs.acquire(0);
+    configs.startShard(0);
     for (let tick = 0; tick < ticks; tick += 1) await Promise.resolve();
-    configs.acquire(1);
+    configs.startShard(1);
     await settled();
     assert.deepEqual([...wanted].toSorted(), [one, other].toSorted(), `${ticks} ticks later`);
   }
 });
 
-test('a shard that is lost and won back while it is read is read anew: what was written between is followed', async t => {
+test('a shard that is lost and acquired again during its scan is scanned again', async t => {
   const log = createMemoryLog({ shards: SHARDS });
   const before = await put(log, FIRST, 'before');
   const { configs, wanted } = await open(t, log);
@@ -71,13 +71,13 @@ test('a shard that is lost and won back while it is read is read anew: what was 
       yield change;
     }
   };
-  configs.acquire(0);
+  configs.startShard(0);
   await reading.promise;
-  configs.release(0);
+  configs.stopShard(0);
   const between = await put(log, FIRST, 'between');
   await settled();
   assert.deepEqual([...wanted], []);
-  // The configurations are read from what they were when the reading began.
+  // The scan in progress does not see the new configuration.
   const { pushConfigs } = log;
   const watchConfigs = pushConfigs.watch.bind(pushConfigs);
   let stale = true;
@@ -87,13 +87,13 @@ test('a shard that is lost and won back while it is read is read anew: what was 
     for await (const change of watchConfigs(signal))
       if (!hides || change.type !== 'entry' || change.key !== between) yield change;
   };
-  configs.acquire(0);
+  configs.startShard(0);
   goOn.resolve();
   await settled();
   assert.deepEqual([...wanted].toSorted(), [before, between].toSorted());
 });
 
-test('a bucket that was lost and is followed again: what changed meanwhile is followed, and what is over is not looked at one by one', async t => {
+test('after a lost watch, changes made meanwhile are found by one scan, without a read per finished configuration', async t => {
   const log = createMemoryLog({ shards: SHARDS });
   const [over, open_] = [await put(log, FIRST, 'over'), await put(log, FIRST, 'open')];
   const { revision } = (await log.pushConfigs.get(over))!;
@@ -114,10 +114,10 @@ test('a bucket that was lost and is followed again: what changed meanwhile is fo
   };
   const faults: unknown[] = [];
   const { configs, wanted } = await open(t, log, error => faults.push(error));
-  configs.acquire(0);
+  configs.startShard(0);
   await settled();
   assert.deepEqual([...wanted], [open_]);
-  lost.reject(new Error('away'));
+  lost.reject(new Error('log unavailable'));
   await settled();
   const meanwhile = await put(log, FIRST, 'meanwhile');
   await log.pushConfigs.delete(open_);

@@ -1,7 +1,10 @@
 import { isTaskId, shardOf } from '@hopline/events';
 import { type Change, followBucket, type KeyValue, type Log } from '@hopline/log';
 
-/** The shard a configuration belongs to: that of its task; undefined for a key that is none. */
+/** Pause after a failed scan, milliseconds. */
+const RESCAN_MS = 500;
+
+/** Shard of the configuration's task; undefined for a malformed key. */
 function shardOfConfig(key: string, shards: number): number | undefined {
   const [taskId = '', id, more] = key.split('.');
   return id !== undefined && more === undefined && isTaskId(taskId) ? shardOf(taskId, shards) : undefined;
@@ -10,112 +13,111 @@ function shardOfConfig(key: string, shards: number): number | undefined {
 export type OwnedConfigsOptions = {
   log: Pick<Log, 'pushConfigs' | 'pushProgress' | 'shards'>;
   signal: AbortSignal;
-  want: (key: string, shard: number, revision: number) => void;
-  drop: (key: string) => void;
+  start: (key: string, shard: number, revision: number) => void;
+  cancel: (key: string) => void;
   retain: (keys: ReadonlySet<string>) => void;
-  fault: (error: unknown) => void;
+  onError: (error: unknown) => void;
 };
 
 /**
- * Which configurations are to be followed here: those of owned shards that are not over. Nothing is kept of the others; when a shard is acquired both buckets are read through
- * once (so a taken over shard costs one read, not one per configuration), and every later change comes by itself.
+ * Finds the push configurations of owned shards that are not finished, and keeps no others in memory. Starting a shard reads both
+ * buckets once, so a takeover costs one scan and not one read per configuration; later changes arrive through the watch.
  */
 export class OwnedConfigs {
   readonly #options: OwnedConfigsOptions;
   readonly #owned = new Set<number>();
-  /** Acquired, and not read through yet. */
-  readonly #unread = new Set<number>();
-  #isReading = false;
-  #seen: Set<string> | undefined;
+  /** Owned shards that wait for a scan. */
+  readonly #unscanned = new Set<number>();
+  #isScanning = false;
+  /** Keys of the bucket while it is read from the start. */
+  #present: Set<string> | undefined;
 
   constructor(options: OwnedConfigsOptions) {
     this.#options = options;
   }
 
-  /** Resolves when the bucket of configurations can be followed. */
+  /** Resolves when the watch of the configurations is established. */
   async start(): Promise<void> {
-    const { log, signal, drop, retain, fault } = this.#options;
+    const { log, signal, cancel, retain, onError } = this.#options;
     await followBucket(log.pushConfigs, signal, {
       begin: () => {
-        this.#seen = new Set();
+        this.#present = new Set();
       },
       change: change => {
         if (change.value === undefined) {
-          this.#seen?.delete(change.key);
-          drop(change.key);
-        } else if (this.#seen === undefined) this.#want(change, this.#owned);
-        else this.#seen.add(change.key);
+          this.#present?.delete(change.key);
+          cancel(change.key);
+        } else if (this.#present === undefined) this.#start(change, this.#owned);
+        else this.#present.add(change.key);
       },
       ready: () => {
-        // What was deleted while the bucket could not be followed has said nothing; what was written is read through, as after a takeover: most of it is over.
-        if (this.#seen !== undefined) retain(this.#seen);
-        this.#seen = undefined;
-        this.#readLater(this.#owned);
+        // Deletions while the watch was down produced no change. Writes are found by a scan, as after a takeover, because most
+        // configurations are finished.
+        if (this.#present !== undefined) retain(this.#present);
+        this.#present = undefined;
+        this.#scanLater(this.#owned);
       },
-      lost: fault,
+      lost: onError,
     });
   }
 
-  acquire(shard: number): void {
+  startShard(shard: number): void {
     this.#owned.add(shard);
-    this.#readLater([shard]);
+    this.#scanLater([shard]);
   }
 
-  release(shard: number): void {
+  stopShard(shard: number): void {
     this.#owned.delete(shard);
-    this.#unread.delete(shard);
+    this.#unscanned.delete(shard);
   }
 
-  #want({ key, revision }: { key: string; revision: number }, shards: ReadonlySet<number>): void {
+  #start({ key, revision }: { key: string; revision: number }, shards: ReadonlySet<number>): void {
     const shard = shardOfConfig(key, this.#options.log.shards);
-    if (shard !== undefined && shards.has(shard) && this.#owned.has(shard)) this.#options.want(key, shard, revision);
+    if (shard !== undefined && shards.has(shard) && this.#owned.has(shard)) this.#options.start(key, shard, revision);
   }
 
-  #readLater(shards: Iterable<number>): void {
-    for (const shard of shards) this.#unread.add(shard);
-    if (this.#isReading || this.#unread.size === 0) return;
-    this.#isReading = true;
-    void this.#readAll();
+  #scanLater(shards: Iterable<number>): void {
+    for (const shard of shards) this.#unscanned.add(shard);
+    if (this.#isScanning || this.#unscanned.size === 0) return;
+    this.#isScanning = true;
+    void this.#scanAll();
   }
 
-  async #readAll(): Promise<void> {
-    // Shards come several at a time: one reading is enough for all that were acquired in one round.
+  async #scanAll(): Promise<void> {
+    // One scan serves all shards of a lease round.
     await Promise.resolve();
-    while (this.#unread.size > 0 && !this.#options.signal.aborted) {
-      const shards = new Set(this.#unread);
-      // Before the reading: a shard that is lost and won back meanwhile must be read anew.
-      this.#unread.clear();
+    while (this.#unscanned.size > 0 && !this.#options.signal.aborted) {
+      const shards = new Set(this.#unscanned);
+      // Cleared before the scan: a shard that is lost and acquired again meanwhile needs another scan.
+      this.#unscanned.clear();
       try {
-        await this.#readThrough(shards);
+        await this.#scan(shards);
       } catch (error) {
-        for (const shard of shards) if (this.#owned.has(shard)) this.#unread.add(shard);
-        this.#options.fault(error);
-        await new Promise(resolve => setTimeout(resolve, REREAD_MS));
+        for (const shard of shards) if (this.#owned.has(shard)) this.#unscanned.add(shard);
+        this.#options.onError(error);
+        await new Promise(resolve => setTimeout(resolve, RESCAN_MS));
       }
     }
-    // In one step with the condition above: a shard that is acquired after it finds that nobody reads.
-    this.#isReading = false;
+    // Synchronous with the loop condition: a shard that arrives after it starts a new scan.
+    this.#isScanning = false;
   }
 
-  async #readThrough(shards: ReadonlySet<number>): Promise<void> {
+  async #scan(shards: ReadonlySet<number>): Promise<void> {
     const { log, signal } = this.#options;
-    const over = new Map<string, number>();
+    const finished = new Map<string, number>();
     for await (const { key, value } of entries(log.pushProgress, signal)) {
-      if (value.over !== undefined && shards.has(shardOfConfig(key, log.shards) ?? -1)) over.set(key, value.config);
+      if (value.over !== undefined && shards.has(shardOfConfig(key, log.shards) ?? -1)) finished.set(key, value.config);
     }
     for await (const entry of entries(log.pushConfigs, signal)) {
-      if (over.get(entry.key) !== entry.revision) this.#want(entry, shards);
+      if (finished.get(entry.key) !== entry.revision) this.#start(entry, shards);
     }
   }
 }
 
-/** After a reading that failed, milliseconds. */
-const REREAD_MS = 500;
+type PresentEntry<V> = { key: string; value: V; revision: number };
 
-type Present<V> = { key: string; value: V; revision: number };
-
-/** What stands in a bucket now. */
-async function* entries<V>(bucket: KeyValue<V>, signal: AbortSignal): AsyncGenerator<Present<V>> {
+/** The current entries of a bucket. */
+async function* entries<V>(bucket: KeyValue<V>, signal: AbortSignal): AsyncGenerator<PresentEntry<V>> {
   for await (const change of bucket.watch(signal)) {
     if (change.type === 'ready') return;
     if (isPresent(change)) yield change;
@@ -124,6 +126,6 @@ async function* entries<V>(bucket: KeyValue<V>, signal: AbortSignal): AsyncGener
 
 function isPresent<V>(
   change: Extract<Change<V>, { type: 'entry' }>,
-): change is Extract<Change<V>, { type: 'entry' }> & Present<V> {
+): change is Extract<Change<V>, { type: 'entry' }> & PresentEntry<V> {
   return change.value !== undefined;
 }

@@ -1,9 +1,9 @@
 import type { KeyValue, PushProgressEntry } from '@hopline/log';
-import type { Pending } from './pending.ts';
+import type { PendingDelivery } from './pending-delivery.ts';
 
 /**
- * How far one webhook is, durable. Every write names the revision of the one before, so of two notifiers that both believe they own a shard one is refused, with LogConflict,
- * before it could tell more than one delivery that the other tells as well.
+ * The durable progress of one webhook. Every write expects the revision of the previous one: of two notifiers that both believe
+ * they own a shard, one fails with LogConflict after at most one delivery that both sent.
  */
 export class Progress {
   readonly #bucket: KeyValue<PushProgressEntry>;
@@ -18,7 +18,7 @@ export class Progress {
     this.#revision = revision;
   }
 
-  /** `config`: revision of the configuration; `after`: the generation it begins behind. */
+  /** `config`: revision of the configuration; `after`: its first event is the one after this generation. */
   static async load(
     bucket: KeyValue<PushProgressEntry>,
     key: string,
@@ -34,33 +34,35 @@ export class Progress {
   }
 
   /**
-   * Everything up to this generation is about to be told as one. Written before it is sent: so whoever repeats it says the same again under the same cursor, and who has lost
-   * the shard is refused before it has said anything. Without it a notifier that had slept told one event that another one was telling merged with the next: text came twice.
+   * Records, before it is sent, that the next delivery holds all events up to this generation. A retry by any notifier then has
+   * the same cursor and body, and a notifier that lost the shard fails here, before it sends. Without it a notifier that resumed
+   * after a pause sent one event which its successor sent merged with the next: the receiver got text twice.
    */
   async begin(generation: number): Promise<void> {
     if (this.#value.sending === generation) return;
     await this.#write({ ...this.#value, sending: generation });
   }
 
-  /** It was taken; `next` is told next. One write for both: under load a delivery costs one. */
+  /** Records an accepted delivery and the start of `next` in one write: under load a delivery costs one write. */
   async delivered(
-    { generation, seq, terminal }: Pick<Pending, 'generation' | 'seq' | 'terminal'>,
-    next?: Pending,
+    { generation, seq, terminal }: Pick<PendingDelivery, 'generation' | 'seq' | 'terminal'>,
+    next?: PendingDelivery,
   ): Promise<void> {
     const { config } = this.#value;
     const sending = next && { sending: next.generation };
     await this.#write({ config, generation, seq, failures: 0, ...sending, ...(terminal && { over: 'delivered' }) });
   }
 
-  /** Nothing is left to tell, or nothing may be told. */
-  async finish(over: 'delivered' | 'given up'): Promise<void> {
+  /** Ends the webhook: its last event was delivered, or it is abandoned. */
+  async finish(over: 'delivered' | 'abandoned'): Promise<void> {
     await this.#write({ ...this.#value, over });
   }
 
+  /** Records a failed attempt. Without `retryAt` the webhook is abandoned. */
   async failed(failure: { failures: number; failingSince: number; retryAt: number | undefined }): Promise<void> {
     const { failures, failingSince, retryAt } = failure;
     const { retryAt: _before, ...value } = this.#value;
-    const next = retryAt === undefined ? ({ over: 'given up' } as const) : { retryAt };
+    const next = retryAt === undefined ? ({ over: 'abandoned' } as const) : { retryAt };
     await this.#write({ ...value, failures, failingSince, ...next });
   }
 

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { REFUSALS_MAX, RETRY_AFTER_MS_MAX, type RetryLimits, retryAt } from './retry-policy.ts';
 
-const limits: RetryLimits = { attemptsMax: 10, retryMsBase: 1_000, retryMsMax: 60_000, giveUpMs: 3_600_000 };
+const limits: RetryLimits = { attemptsMax: 10, retryMsBase: 1_000, retryMsMax: 60_000, abandonAfterMs: 3_600_000 };
 const NOW = 1_000_000;
 const failed = (failures: number, more: Partial<Parameters<typeof retryAt>[0]> = {}) =>
-  retryAt({ failures, failingSince: NOW, chance: 'later', ...more }, limits, NOW);
+  retryAt({ failures, failingSince: NOW, retry: 'normal', ...more }, limits, NOW);
 
-test('the wait is random, doubles, and has an upper edge [S3-25]', () => {
+test('the wait is random, doubles, and has an upper bound [S3-25]', () => {
   for (const [failures, edgeMs] of [
     [1, 1_000],
     [2, 2_000],
@@ -22,25 +22,25 @@ test('the wait is random, doubles, and has an upper edge [S3-25]', () => {
   }
 });
 
-test('attempts end: the last allowed one that fails gives up [S3-25]', () => {
+test('the failure of the last allowed attempt abandons the webhook [S3-25]', () => {
   assert.notEqual(failed(limits.attemptsMax - 1), undefined);
   assert.equal(failed(limits.attemptsMax), undefined);
 });
 
-test('a refusal has fewer attempts, and a webhook that says it is gone has none', () => {
-  assert.notEqual(failed(REFUSALS_MAX - 1, { chance: 'little' }), undefined);
-  assert.equal(failed(REFUSALS_MAX, { chance: 'little' }), undefined);
-  assert.equal(retryAt({ failures: 2, failingSince: NOW, chance: 'little' }, { ...limits, attemptsMax: 2 }, NOW), undefined);
-  assert.equal(failed(1, { chance: 'none' }), undefined);
+test('a refusal gets fewer attempts, and a permanent failure none', () => {
+  assert.notEqual(failed(REFUSALS_MAX - 1, { retry: 'limited' }), undefined);
+  assert.equal(failed(REFUSALS_MAX, { retry: 'limited' }), undefined);
+  assert.equal(retryAt({ failures: 2, failingSince: NOW, retry: 'limited' }, { ...limits, attemptsMax: 2 }, NOW), undefined);
+  assert.equal(failed(1, { retry: 'never' }), undefined);
 });
 
-test('Retry-After is kept, up to an hour', () => {
+test('Retry-After is respected, up to an hour', () => {
   assert.equal(failed(1, { retryAfterMs: 30_000 }), NOW + 30_000);
   assert.equal(failed(1, { retryAfterMs: 999 * RETRY_AFTER_MS_MAX }), NOW + RETRY_AFTER_MS_MAX);
 });
 
-test('a webhook that failed for too long is given up, however few attempts were made', () => {
-  assert.notEqual(failed(1, { failingSince: NOW - limits.giveUpMs + 1_000 }), undefined);
-  assert.equal(failed(1, { failingSince: NOW - limits.giveUpMs - 1 }), undefined);
-  assert.equal(failed(1, { failingSince: NOW - 1, retryAfterMs: limits.giveUpMs }), undefined);
+test('a webhook that fails for too long is abandoned, whatever the number of attempts', () => {
+  assert.notEqual(failed(1, { failingSince: NOW - limits.abandonAfterMs + 1_000 }), undefined);
+  assert.equal(failed(1, { failingSince: NOW - limits.abandonAfterMs - 1 }), undefined);
+  assert.equal(failed(1, { failingSince: NOW - 1, retryAfterMs: limits.abandonAfterMs }), undefined);
 });

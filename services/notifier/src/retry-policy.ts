@@ -1,32 +1,35 @@
 import { backoffMs } from '@hopline/log';
-import type { Chance } from './webhook-client.ts';
+import type { RetryClass } from './webhook-client.ts';
 
 export type RetryLimits = {
-  /** Deliveries of one event before its webhook is given up, the first one included. */
+  /** Attempts at one notification before its webhook is abandoned, the first one included. */
   attemptsMax: number;
-  /** Upper edge of the wait after the first failure, and of every wait; milliseconds. */
+  /** Upper bounds of the wait after the first failure, and of every wait; milliseconds. */
   retryMsBase: number;
   retryMsMax: number;
-  /** A webhook that has taken nothing for this long is given up; milliseconds since the first failure. */
-  giveUpMs: number;
+  /** A webhook that fails for this long is abandoned; milliseconds since the first failure. */
+  abandonAfterMs: number;
 };
 
-/** A webhook that refuses (4xx, a redirect, an address that is not allowed) is asked so often before it is given up: what refuses today may be a deployment that is half done. */
+/** Attempts at a webhook that refuses (4xx, a redirect, a forbidden address): the cause may be a deployment in progress. */
 export const REFUSALS_MAX = 5;
-/** A webhook may ask for so much patience and no more, milliseconds. */
+/** Upper bound of Retry-After, milliseconds. */
 export const RETRY_AFTER_MS_MAX = 60 * 60_000;
 
-export type Failed = { failures: number; failingSince: number; chance: Chance; retryAfterMs?: number | undefined };
+export type FailedAttempts = { failures: number; failingSince: number; retry: RetryClass; retryAfterMs?: number | undefined };
 
-/** When to try again, epoch milliseconds; undefined: give up. `failures` counts the one that has just happened. */
+/** When to retry, epoch milliseconds; undefined: abandon the webhook. `failures` includes the attempt that just failed. */
 export function retryAt(
-  { failures, failingSince, chance, retryAfterMs = 0 }: Failed,
+  { failures, failingSince, retry, retryAfterMs = 0 }: FailedAttempts,
   limits: RetryLimits,
   now: number,
 ): number | undefined {
-  const attemptsMax =
-    chance === 'none' ? 0 : chance === 'little' ? Math.min(REFUSALS_MAX, limits.attemptsMax) : limits.attemptsMax;
-  if (failures >= attemptsMax) return undefined;
+  if (failures >= attemptsMaxOf(retry, limits)) return undefined;
   const waitMs = backoffMs(failures, limits.retryMsBase, limits.retryMsMax, Math.min(retryAfterMs, RETRY_AFTER_MS_MAX));
-  return now + waitMs - failingSince > limits.giveUpMs ? undefined : Math.ceil(now + waitMs);
+  return now + waitMs - failingSince > limits.abandonAfterMs ? undefined : Math.ceil(now + waitMs);
+}
+
+function attemptsMaxOf(retry: RetryClass, { attemptsMax }: RetryLimits): number {
+  if (retry === 'never') return 0;
+  return retry === 'limited' ? Math.min(REFUSALS_MAX, attemptsMax) : attemptsMax;
 }

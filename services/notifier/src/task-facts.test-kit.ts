@@ -3,7 +3,7 @@ import type { Fact, Owner, TaskAggregate } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { evolve } from '@hopline/task';
 
-/** Writes the facts of one task, as its relay would. */
+/** Appends the facts of one task as its relay would. */
 export class TaskFacts {
   readonly taskId: string;
   readonly #log: Log;
@@ -41,7 +41,7 @@ export class TaskFacts {
     await this.#store({ kind: 'status.changed', at: Date.now(), generation: this.#aggregate!.generation + 1, event });
   }
 
-  /** A piece of text; the first one opens its lane. */
+  /** A chunk of text; the first one opens its lane. */
   async text(text: string, lastChunk = false): Promise<void> {
     const artifact = { artifactId: 'a', name: 'response', parts: [{ text }] };
     const append = this.#aggregate!.lanes.a?.phase === 'open';

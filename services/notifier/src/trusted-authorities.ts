@@ -5,34 +5,37 @@ import type { Logger } from '@hopline/telemetry';
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 
-/** Whom webhooks' certificates may be of. The same object until that changes. Never rejects. */
+/** The certificate authorities of webhooks: the same object until the file changes. Never rejects. */
 export type Trust = () => Promise<SecureContext>;
 
 export type TrustOptions = {
-  /** Path of a PEM file of authorities that are trusted beside those Node trusts. */
+  /** PEM file of authorities that are trusted in addition to Node's. */
   path: string;
   logger: Logger;
-  /** How often the file is looked at, at most; milliseconds. A second by default. */
+  /** Minimum time between two checks of the file, milliseconds. Default: one second. */
   recheckMs?: number;
 };
 
-/** Rejects with an Error of one sentence when the file cannot be used now. Later the authorities of before stay in force instead. */
+/** Rejects when the file is unusable at start. A later unusable version is logged, and the previous authorities stay in force. */
 export async function openTrust({ path, logger, recheckMs }: TrustOptions): Promise<Trust> {
   const onFault = (reason: string) =>
-    logger.error({ reason }, 'HOPLINE_WEBHOOK_CA_FILE has changed and cannot be used; what it said before stays in force');
+    logger.error({ reason }, 'HOPLINE_WEBHOOK_CA_FILE changed and is unusable; the previous certificates stay in force');
   const file = await WatchedFile.open({ path, parse: contextOf, onFault, ...(recheckMs !== undefined && { recheckMs }) }).catch(
     error => {
-      throw new Error(`HOPLINE_WEBHOOK_CA_FILE: ${error instanceof Error ? error.message : 'it cannot be used'}`);
+      throw new Error(`HOPLINE_WEBHOOK_CA_FILE: ${error instanceof Error ? error.message : 'the file is unusable'}`);
     },
   );
   return () => file.current();
 }
 
-/** Made once and not per connection: reading Node's own 120 authorities takes milliseconds. Those of NODE_EXTRA_CA_CERTS are among them. */
+/**
+ * Created once per file version, not per connection: reading Node's own 120 authorities takes milliseconds. They include
+ * NODE_EXTRA_CA_CERTS.
+ */
 function contextOf(text: string): SecureContext {
   const own = text.match(CERTIFICATE) ?? [];
-  // OpenSSL passes over what it cannot read, and every connection would fail later.
-  if (own.length === 0 || !own.every(isCertificate)) throw new Error('the file holds no certificates in PEM');
+  // OpenSSL skips what it cannot parse, and every connection would fail later.
+  if (own.length === 0 || !own.every(isCertificate)) throw new Error('the file contains no PEM certificate, or a malformed one');
   return createSecureContext({ ca: [...getCACertificates('default'), ...own] });
 }
 

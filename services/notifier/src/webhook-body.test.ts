@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { StreamResponse, Task } from '@hopline/a2a';
 import type { PushConfigEntry } from '@hopline/log';
-import type { Pending } from './pending.ts';
+import type { PendingDelivery } from './pending-delivery.ts';
 import { bodyOf, headersOf } from './webhook-body.ts';
 
 const ids = { taskId: 't', contextId: 'c' };
@@ -13,7 +13,7 @@ const artifact = { artifactId: 'a', name: 'response', parts: [{ text: 'hi' }] };
 const update: StreamResponse = { artifactUpdate: { ...ids, artifact, append: false, lastChunk: true } };
 const task: Task = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [artifact] };
 
-const pending = (event: StreamResponse, more: Partial<Pending> = {}): Pending => ({
+const pending = (event: StreamResponse, more: Partial<PendingDelivery> = {}): PendingDelivery => ({
   event,
   generation: 3,
   seq: 30,
@@ -29,7 +29,7 @@ test('1.0: the body is a StreamResponse', () => {
   assert.deepEqual(JSON.parse(bodyOf('1.0', pending(update))), update);
 });
 
-test('0.3: the body is the task as it is then', () => {
+test('0.3: the body is the task after the event', () => {
   const body = JSON.parse(bodyOf('0.3', pending(update, { task })));
   assert.deepEqual(
     [body.kind, body.id, body.status.state, body.artifacts[0].parts],
@@ -37,18 +37,21 @@ test('0.3: the body is the task as it is then', () => {
   );
 });
 
-test('April 2025: a status as TaskStatusUpdateEvent, an artifact with its place and flags inside [S3-24 S4-24]', () => {
+test('April 2025: a status is a TaskStatusUpdateEvent, an artifact holds its index and flags [S3-24 S4-24]', () => {
   const status = JSON.parse(bodyOf('legacy', pending(completed)));
   assert.deepEqual(
     [status.type, status.taskId, status.id, status.status.state, status.final],
     ['taskStatusUpdate', 't', 't', 'completed', true],
   );
-  const shown = JSON.parse(bodyOf('legacy', pending(update, { artifactIndex: 2 })));
-  assert.equal(shown.type, 'taskArtifactUpdate');
-  assert.deepEqual([shown.artifact.index, shown.artifact.append, shown.artifact.lastChunk], [2, false, true]);
+  const artifactUpdate = JSON.parse(bodyOf('legacy', pending(update, { artifactIndex: 2 })));
+  assert.equal(artifactUpdate.type, 'taskArtifactUpdate');
+  assert.deepEqual(
+    [artifactUpdate.artifact.index, artifactUpdate.artifact.append, artifactUpdate.artifact.lastChunk],
+    [2, false, true],
+  );
 });
 
-test('token and credentials go into headers of their own; a scheme without credentials into none, but for April 2025', () => {
+test('token and credentials have separate headers; only April 2025 takes credentials from the token', () => {
   const config = (more: Partial<PushConfigEntry>): PushConfigEntry => ({
     taskId: 't',
     id: 'x',

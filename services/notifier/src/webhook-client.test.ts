@@ -7,12 +7,15 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { suite, test } from 'node:test';
 import { promisify } from 'node:util';
 import { AllowList, type Resolve } from '@hopline/webhook-guard';
-import { type Outcome, retryAfterMs, WebhookClient } from './webhook-client.ts';
+import { type AttemptOutcome, retryAfterMs, WebhookClient } from './webhook-client.ts';
 
 const never = new AbortController().signal;
 const LIMITS = { timeoutMs: 5_000, requestsMax: 4, hostRequestsMax: 2 };
 
-/** A socket on this machine that counts who comes. Bound to all addresses of both families, so that no spelling of this machine misses it. */
+/**
+ * A server that counts connections. It listens on all addresses of both families, so that every spelling of this machine reaches
+ * it.
+ */
 async function trap() {
   let connections = 0;
   const server = createTcpServer(socket => {
@@ -41,7 +44,11 @@ async function serve(listener: RequestListener) {
 
 type ClientOptions = { allow?: string; resolve?: Resolve; limits?: Partial<typeof LIMITS> };
 
-async function post(url: string, { allow = '', resolve, limits = {} }: ClientOptions = {}, signal = never): Promise<Outcome> {
+async function post(
+  url: string,
+  { allow = '', resolve, limits = {} }: ClientOptions = {},
+  signal = never,
+): Promise<AttemptOutcome> {
   const client = new WebhookClient({ http: true, allow: new AllowList(allow) }, { ...LIMITS, ...limits }, resolve && { resolve });
   try {
     return await client.post({ url, headers: { 'content-type': 'application/json' }, body: () => '{}' }, never, signal);
@@ -55,7 +62,7 @@ const names =
   (...answers: string[][]): Resolve =>
   async () =>
     (answers.length > 1 ? answers.shift()! : answers[0]!).map(at);
-const forbidden = { kind: 'failed', reason: 'forbidden_address', chance: 'little' };
+const forbidden = { kind: 'failed', reason: 'forbidden_address', retry: 'limited' };
 
 suite('nothing is sent to this machine or a private network', () => {
   test('an address in any spelling, and localhost', async () => {
@@ -83,7 +90,7 @@ suite('nothing is sent to this machine or a private network', () => {
     assert.equal(listening.connections(), 0);
   });
 
-  test('a name that leads there, also beside a public address, mapped, by NAT64 or to metadata', async () => {
+  test('a name that resolves there, also beside a public address, mapped, by NAT64 or to metadata', async () => {
     await using listening = await trap();
     for (const answer of [
       ['127.0.0.1'],
@@ -103,39 +110,39 @@ suite('nothing is sent to this machine or a private network', () => {
     assert.equal(listening.connections(), 0);
   });
 
-  test('rebinding: a name that was public when it was looked at, and is not when the socket is opened', async () => {
+  test('rebinding: a name that is public at the first lookup and private when the socket opens', async () => {
     await using listening = await trap();
     const resolve = names(['93.184.215.14'], ['127.0.0.1']);
-    // Somebody, a door for one, has looked the name up before and found it public.
+    // The first lookup is the server's, when the webhook is configured.
     assert.deepEqual(await resolve('hooks.example'), [at('93.184.215.14')]);
     assert.deepEqual(await post(`http://hooks.example:${listening.port}/`, { resolve }), forbidden);
     assert.equal(listening.connections(), 0);
   });
 
-  test('a redirect there is not followed: it is a refusal', async () => {
+  test('a redirect there is not followed and counts as a refusal', async () => {
     await using listening = await trap();
     for (const status of [301, 302, 303, 307, 308]) {
       await using webhook = await serve((_request, response) => {
         response.writeHead(status, { location: `http://127.0.0.2:${listening.port}/` }).end();
       });
       const outcome = await post(webhook.url, { allow: '127.0.0.1' });
-      assert.deepEqual(outcome, { kind: 'failed', reason: 'http_3xx', status, chance: 'little' });
+      assert.deepEqual(outcome, { kind: 'failed', reason: 'http_3xx', status, retry: 'limited' });
     }
     assert.equal(listening.connections(), 0);
   });
 
-  test('an allow-list lets in what it names and nothing beside it', async () => {
+  test('an allow-list permits its entries only', async () => {
     await using webhook = await serve((_request, response) => void response.end());
     await using listening = await trap();
     const { port } = new URL(webhook.url);
-    assert.deepEqual(await post(webhook.url, { allow: '127.0.0.1' }), { kind: 'taken', status: 200 });
+    assert.deepEqual(await post(webhook.url, { allow: '127.0.0.1' }), { kind: 'accepted', status: 200 });
     const byName = `http://hooks.internal:${port}/`;
     assert.deepEqual(await post(byName, { allow: 'hooks.internal', resolve: names(['127.0.0.1']) }), {
-      kind: 'taken',
+      kind: 'accepted',
       status: 200,
     });
     assert.deepEqual(await post(byName, { allow: '127.0.0.0/30', resolve: names(['127.0.0.1']) }), {
-      kind: 'taken',
+      kind: 'accepted',
       status: 200,
     });
     assert.deepEqual(await post(`http://127.0.0.2:${listening.port}/`, { allow: '127.0.0.1,hooks.internal' }), forbidden);
@@ -158,36 +165,36 @@ suite('nothing is sent to this machine or a private network', () => {
     const env = { HTTP_PROXY: url, http_proxy: url, HTTPS_PROXY: url, ALL_PROXY: url, NODE_USE_ENV_PROXY: '1' };
     const run = promisify(execFile);
     const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script], { env, cwd: import.meta.dirname });
-    assert.deepEqual(JSON.parse(stdout), { kind: 'taken', status: 200 });
+    assert.deepEqual(JSON.parse(stdout), { kind: 'accepted', status: 200 });
     assert.equal(proxy.connections(), 0);
   });
 });
 
-suite('what a webhook answers', () => {
+suite('responses of a webhook', () => {
   const answering = async (status: number, headers: Record<string, string> = {}) => {
     await using webhook = await serve((_request, response) => void response.writeHead(status, headers).end());
     return await post(webhook.url, { allow: '127.0.0.1' });
   };
 
-  test('2xx is taken; 5xx, 408, 425, 429 later; other 4xx hardly; 410 never [S3-25]', async () => {
-    for (const status of [200, 201, 202, 204, 299]) assert.deepEqual(await answering(status), { kind: 'taken', status });
+  test('2xx is accepted; 5xx, 408, 425, 429 are retried; other 4xx a few times; 410 never [S3-25]', async () => {
+    for (const status of [200, 201, 202, 204, 299]) assert.deepEqual(await answering(status), { kind: 'accepted', status });
     for (const status of [500, 502, 503, 504])
-      assert.deepEqual(await answering(status), { kind: 'failed', reason: 'http_5xx', status, chance: 'later' });
+      assert.deepEqual(await answering(status), { kind: 'failed', reason: 'http_5xx', status, retry: 'normal' });
     for (const status of [408, 425, 429])
-      assert.deepEqual(await answering(status), { kind: 'failed', reason: 'http_4xx', status, chance: 'later' });
+      assert.deepEqual(await answering(status), { kind: 'failed', reason: 'http_4xx', status, retry: 'normal' });
     for (const status of [400, 401, 403, 404, 422])
-      assert.deepEqual(await answering(status), { kind: 'failed', reason: 'http_4xx', status, chance: 'little' });
-    assert.deepEqual(await answering(410), { kind: 'failed', reason: 'http_4xx', status: 410, chance: 'none' });
+      assert.deepEqual(await answering(status), { kind: 'failed', reason: 'http_4xx', status, retry: 'limited' });
+    assert.deepEqual(await answering(410), { kind: 'failed', reason: 'http_4xx', status: 410, retry: 'never' });
     assert.deepEqual(await answering(503, { 'retry-after': '7' }), {
       kind: 'failed',
       reason: 'http_5xx',
       status: 503,
-      chance: 'later',
+      retry: 'normal',
       retryAfterMs: 7_000,
     });
   });
 
-  test('Retry-After: seconds, a date, or nothing that is understood', () => {
+  test('Retry-After: seconds, a date, or malformed', () => {
     const now = Date.parse('2026-01-01T00:00:00Z');
     assert.equal(retryAfterMs('120', now), 120_000);
     assert.equal(retryAfterMs('Thu, 01 Jan 2026 00:01:00 GMT', now), 60_000);
@@ -195,22 +202,22 @@ suite('what a webhook answers', () => {
     for (const value of ['', 'soon', '-1.5e', ['1', '2'], undefined]) assert.equal(retryAfterMs(value, now), undefined);
   });
 
-  test('nobody there, an answer that never comes, one that breaks off', { timeout: 30_000 }, async () => {
+  test('no listener, no response, an aborted response', { timeout: 30_000 }, async () => {
     const gone = await serve(() => {});
     await gone[Symbol.asyncDispose]();
-    const unreachable = (code: string) => ({ kind: 'failed', reason: 'unreachable', code, chance: 'later' });
+    const unreachable = (code: string) => ({ kind: 'failed', reason: 'unreachable', code, retry: 'normal' });
     assert.deepEqual(await post(gone.url, { allow: '127.0.0.1' }), unreachable('ECONNREFUSED'));
     await using silent = await serve(() => {});
     assert.deepEqual(await post(silent.url, { allow: '127.0.0.1', limits: { timeoutMs: 100 } }), {
       kind: 'failed',
       reason: 'timeout',
-      chance: 'later',
+      retry: 'normal',
     });
     await using cut = await serve((_request, response) => void response.socket?.destroy());
     assert.deepEqual(await post(cut.url, { allow: '127.0.0.1' }), unreachable('UND_ERR_SOCKET'));
   });
 
-  test('a body without end is not read, and does not take the status back', { timeout: 30_000 }, async () => {
+  test('an endless body is not read, and does not change the outcome', { timeout: 30_000 }, async () => {
     let written = 0;
     await using endless = await serve((_request, response) => {
       response.writeHead(200);
@@ -222,26 +229,28 @@ suite('what a webhook answers', () => {
       };
       more();
     });
-    assert.deepEqual(await post(endless.url, { allow: '127.0.0.1' }), { kind: 'taken', status: 200 });
+    assert.deepEqual(await post(endless.url, { allow: '127.0.0.1' }), { kind: 'accepted', status: 200 });
     assert.ok(written < 32 * 1024 * 1024, `${written} bytes`);
     await using dripping = await serve((_request, response) => void response.writeHead(200).write('.'));
     assert.deepEqual(await post(dripping.url, { allow: '127.0.0.1', limits: { timeoutMs: 100 } }), {
-      kind: 'taken',
+      kind: 'accepted',
       status: 200,
     });
   });
 
-  test('a token that no header can hold is not sent, and never thrown about [C-21]', async () => {
+  test('a token that is invalid in a header is an outcome, not an exception [C-21]', async () => {
     await using listening = await trap();
     const client = new WebhookClient({ http: true, allow: new AllowList('127.0.0.1') }, LIMITS);
     const headers = { authorization: 'Bearer a\r\nx-smuggled: 1' };
     const outcome = await client.post({ url: `http://127.0.0.1:${listening.port}/`, headers, body: () => '{}' }, never, never);
     await client.close();
-    assert.deepEqual(outcome, { kind: 'failed', reason: 'unsendable', chance: 'none' });
+    assert.deepEqual(outcome, { kind: 'failed', reason: 'unsendable', retry: 'never' });
     assert.equal(listening.connections(), 0);
   });
 
-  test('so many to one host at a time; who has no patience is told so, who is cut stops', { timeout: 30_000 }, async () => {
+  test('attempts to one host are bounded; one that waits too long is busy, a cancelled one stops', {
+    timeout: 30_000,
+  }, async () => {
     let inFlight = 0;
     let most = 0;
     const held: (() => void)[] = [];
@@ -262,7 +271,7 @@ suite('what a webhook answers', () => {
     cut.abort();
     assert.deepEqual(await sent[1], { kind: 'aborted' });
     held[0]!();
-    assert.deepEqual(await sent[0], { kind: 'taken', status: 200 });
+    assert.deepEqual(await sent[0], { kind: 'accepted', status: 200 });
     assert.equal(most, LIMITS.hostRequestsMax);
     await client.close();
   });

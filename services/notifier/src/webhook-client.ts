@@ -1,29 +1,41 @@
 import { ForbiddenAddress, type Resolve, type WebhookRules } from '@hopline/webhook-guard';
 import { type Agent, errors, request } from 'undici';
-import { Gate, HostGates } from './gate.ts';
+import { HostSemaphores, Semaphore } from './semaphore.ts';
 import type { Trust } from './trusted-authorities.ts';
 import { webhookAgent } from './webhook-connector.ts';
 
-/** An answer's body is read up to here and thrown away, so that its connection can be used again; bytes. */
-const ANSWER_BYTES_MAX = 16 * 1024;
+/** A response body is read up to here and discarded, so that its connection can be reused; bytes. */
+const RESPONSE_BYTES_MAX = 16 * 1024;
 
 export type WebhookLimits = {
-  /** One attempt, from connecting to the end of the answer; milliseconds. */
+  /** One attempt, from the connection to the end of the response; milliseconds. */
   timeoutMs: number;
-  /** Attempts in flight, and of them to one host. */
+  /** Attempts in flight, in total and to one host. */
   requestsMax: number;
   hostRequestsMax: number;
 };
 
 export type WebhookRequest = { url: string; headers: Readonly<Record<string, string>>; body: () => string };
 
-/** What became of one attempt. `reason`, `code` and `host` are all that a log or a metric may know of it. `code`: what the system, TLS or OpenSSL calls it: ECONNREFUSED, CERT_HAS_EXPIRED. */
-export type Outcome =
-  | { kind: 'taken'; status: number }
-  | { kind: 'failed'; reason: FailureReason; code?: string; status?: number; retryAfterMs?: number; chance: Chance }
-  /** All places were taken for as long as `patience` lasted: nothing was sent. */
+export type AttemptOutcome =
+  | { kind: 'accepted'; status: number }
+  | AttemptFailure
+  /** No slot became free before `slotWait` aborted: nothing was sent. */
   | { kind: 'busy' }
   | { kind: 'aborted' };
+
+/**
+ * Logs and metrics get `reason`, `code` and the host only. `code`: the name that the system, TLS or OpenSSL gives the fault, such
+ * as ECONNREFUSED.
+ */
+export type AttemptFailure = {
+  kind: 'failed';
+  reason: FailureReason;
+  code?: string;
+  status?: number;
+  retryAfterMs?: number;
+  retry: RetryClass;
+};
 
 type FailureReason =
   | 'http_3xx'
@@ -36,40 +48,43 @@ type FailureReason =
   | 'forbidden_url'
   | 'unsendable';
 
-/** `later`: it may well be better later. `little`: the webhook refuses, or leads nowhere it may lead; a few more attempts are made. `none`: trying again is pointless. */
-export type Chance = 'later' | 'little' | 'none';
+/**
+ * `normal`: the fault may be temporary. `limited`: the webhook refuses, or its address is forbidden. `never`: a retry cannot
+ * succeed.
+ */
+export type RetryClass = 'normal' | 'limited' | 'never';
 
-/** Sends to webhooks: bounded in time, in number, and in where it goes. Never throws for what a webhook does. */
+/** Sends notifications, bounded in time, number and destination. Failures of a webhook are outcomes, never exceptions. */
 export class WebhookClient {
   readonly #limits: WebhookLimits;
   readonly #agent: Agent;
-  readonly #all: Gate;
-  readonly #hosts: HostGates;
+  readonly #slots: Semaphore;
+  readonly #hostSlots: HostSemaphores;
 
-  /** `trust`: without it the authorities that Node trusts. `resolve`: for tests, another name server. */
+  /** Without `trust` the certificate authorities of Node apply. Tests replace `resolve`. */
   constructor(rules: WebhookRules, limits: WebhookLimits, { trust, resolve }: { trust?: Trust; resolve?: Resolve } = {}) {
     this.#limits = limits;
     this.#agent = webhookAgent({ rules, connectionsMax: limits.hostRequestsMax, resolve, trust });
-    this.#all = new Gate(limits.requestsMax);
-    this.#hosts = new HostGates(limits.hostRequestsMax);
+    this.#slots = new Semaphore(limits.requestsMax);
+    this.#hostSlots = new HostSemaphores(limits.hostRequestsMax);
   }
 
-  /** `patience` aborts: waits no longer for a place. `signal` aborts: stops at once. */
-  async post(what: WebhookRequest, patience: AbortSignal, signal: AbortSignal): Promise<Outcome> {
-    const waiting = AbortSignal.any([patience, signal]);
-    // The host's gate first: who waits for a slow host must not hold one of the places that all hosts share.
-    const leaveHost = await this.#hosts.enter(new URL(what.url).host, waiting);
-    if (leaveHost === undefined) return { kind: signal.aborted ? 'aborted' : 'busy' };
+  /** `slotWait` ends the wait for a slot, `signal` ends the attempt. */
+  async post(notification: WebhookRequest, slotWait: AbortSignal, signal: AbortSignal): Promise<AttemptOutcome> {
+    const waiting = AbortSignal.any([slotWait, signal]);
+    // The host's slot first: an attempt that waits for a slow host must not hold one of the slots that all hosts share.
+    const releaseHost = await this.#hostSlots.acquire(new URL(notification.url).host, waiting);
+    if (releaseHost === undefined) return { kind: signal.aborted ? 'aborted' : 'busy' };
     try {
-      const leave = await this.#all.enter(waiting);
-      if (leave === undefined) return { kind: signal.aborted ? 'aborted' : 'busy' };
+      const release = await this.#slots.acquire(waiting);
+      if (release === undefined) return { kind: signal.aborted ? 'aborted' : 'busy' };
       try {
-        return await this.#attempt(what, signal);
+        return await this.#attempt(notification, signal);
       } finally {
-        leave();
+        release();
       }
     } finally {
-      leaveHost();
+      releaseHost();
     }
   }
 
@@ -77,39 +92,39 @@ export class WebhookClient {
     await this.#agent.destroy();
   }
 
-  async #attempt({ url, headers, body }: WebhookRequest, signal: AbortSignal): Promise<Outcome> {
-    const late = AbortSignal.timeout(this.#limits.timeoutMs);
+  async #attempt({ url, headers, body }: WebhookRequest, signal: AbortSignal): Promise<AttemptOutcome> {
+    const timeout = AbortSignal.timeout(this.#limits.timeoutMs);
     try {
-      const answer = await request(url, {
+      const response = await request(url, {
         method: 'POST',
         headers,
         body: body(),
         dispatcher: this.#agent,
-        signal: AbortSignal.any([late, signal]),
+        signal: AbortSignal.any([timeout, signal]),
       });
-      // The status is the answer; a body that breaks off or never ends does not take it back.
-      await answer.body.dump({ limit: ANSWER_BYTES_MAX, signal: AbortSignal.any([late, signal]) }).catch(() => {});
-      return outcomeOf(answer.statusCode, answer.headers['retry-after']);
+      // The status decides; a body that breaks off or never ends does not change it.
+      await response.body.dump({ limit: RESPONSE_BYTES_MAX, signal: AbortSignal.any([timeout, signal]) }).catch(() => {});
+      return outcomeOf(response.statusCode, response.headers['retry-after']);
     } catch (error) {
       if (signal.aborted) return { kind: 'aborted' };
-      return { kind: 'failed', ...failureOf(error, late.aborted) };
+      return { kind: 'failed', ...failureOf(error, timeout.aborted) };
     }
   }
 }
 
-/** RFC 9110 15.5.9, RFC 8470 5.2, RFC 6585 4: these say "later" themselves. */
-const LATER = new Set([408, 425, 429]);
+/** 4xx that ask for a retry: RFC 9110 15.5.9, RFC 8470 5.2, RFC 6585 4. */
+const RETRYABLE_4XX = new Set([408, 425, 429]);
 const GONE = 410;
 
-function outcomeOf(status: number, retryAfter: string | string[] | undefined): Outcome {
-  if (status >= 200 && status < 300) return { kind: 'taken', status };
-  const later = retryAfterMs(retryAfter, Date.now());
+function outcomeOf(status: number, retryAfter: string | string[] | undefined): AttemptOutcome {
+  if (status >= 200 && status < 300) return { kind: 'accepted', status };
+  const waitMs = retryAfterMs(retryAfter, Date.now());
   const reason = status < 400 ? 'http_3xx' : status < 500 ? 'http_4xx' : 'http_5xx';
-  const chance = status === GONE ? 'none' : status >= 500 || LATER.has(status) ? 'later' : 'little';
-  return { kind: 'failed', reason, status, chance, ...(later !== undefined && { retryAfterMs: later }) };
+  const retry = status === GONE ? 'never' : status >= 500 || RETRYABLE_4XX.has(status) ? 'normal' : 'limited';
+  return { kind: 'failed', reason, status, retry, ...(waitMs !== undefined && { retryAfterMs: waitMs }) };
 }
 
-/** RFC 9110 10.2.3: seconds, or a date. undefined: not said, or not understood. */
+/** RFC 9110 10.2.3: seconds, or a date. undefined: absent or malformed. */
 export function retryAfterMs(value: string | string[] | undefined, nowMs: number): number | undefined {
   if (typeof value !== 'string') return undefined;
   if (/^\d{1,9}$/.test(value.trim())) return Number(value) * 1_000;
@@ -117,16 +132,19 @@ export function retryAfterMs(value: string | string[] | undefined, nowMs: number
   return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs);
 }
 
-/** Codes of Node and OpenSSL (https://nodejs.org/api/tls.html#x509-certificate-error-codes) for a certificate that is not trusted, has another name, or is not good at this time. */
+/**
+ * Codes of Node and OpenSSL for an untrusted, mismatched or expired certificate
+ * (https://nodejs.org/api/tls.html#x509-certificate-error-codes).
+ */
 const CERTIFICATE_FAULT = /CERT|ISSUER|LEAF_SIGNATURE|HOSTNAME|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH/;
 const CODE = /^[A-Z][A-Z0-9_]{1,79}$/;
 
-function failureOf(error: unknown, late: boolean): { reason: FailureReason; code?: string; chance: Chance } {
-  if (error instanceof ForbiddenAddress) return { reason: 'forbidden_address', chance: 'little' };
-  // A token or credentials that no header can hold.
-  if (error instanceof errors.InvalidArgumentError) return { reason: 'unsendable', chance: 'none' };
-  if (late || error instanceof errors.ConnectTimeoutError) return { reason: 'timeout', chance: 'later' };
+function failureOf(error: unknown, isTimeout: boolean): Omit<AttemptFailure, 'kind'> {
+  if (error instanceof ForbiddenAddress) return { reason: 'forbidden_address', retry: 'limited' };
+  // A token or credentials that are invalid in a header.
+  if (error instanceof errors.InvalidArgumentError) return { reason: 'unsendable', retry: 'never' };
+  if (isTimeout || error instanceof errors.ConnectTimeoutError) return { reason: 'timeout', retry: 'normal' };
   const { code } = error as { code?: unknown };
-  if (typeof code !== 'string' || !CODE.test(code)) return { reason: 'unreachable', chance: 'later' };
-  return { reason: CERTIFICATE_FAULT.test(code) ? 'certificate' : 'unreachable', code, chance: 'later' };
+  if (typeof code !== 'string' || !CODE.test(code)) return { reason: 'unreachable', retry: 'normal' };
+  return { reason: CERTIFICATE_FAULT.test(code) ? 'certificate' : 'unreachable', code, retry: 'normal' };
 }

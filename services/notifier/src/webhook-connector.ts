@@ -4,34 +4,37 @@ import { ForbiddenAddress, guardedLookup, hostOf, permits, type Resolve, type We
 import { Agent, buildConnector } from 'undici';
 import type { Trust } from './trusted-authorities.ts';
 
-/** A TCP and TLS connection takes at most this long, milliseconds. */
+/** Time limit of the TCP and TLS handshakes, milliseconds. */
 const CONNECT_MS_MAX = 5_000;
-/** Headers of an answer, bytes: nothing of it is used. */
-const ANSWER_HEADERS_BYTES_MAX = 16 * 1024;
-/** An idle connection is kept this long, milliseconds: the next chunk of the same task is seldom further away. */
+/** Headers of a response, bytes; only the status and Retry-After are used. */
+const RESPONSE_HEADERS_BYTES_MAX = 16 * 1024;
+/** How long an idle connection is kept, milliseconds: the next chunk of a running task rarely takes longer. */
 const KEEP_ALIVE_MS = 10_000;
 
 export type WebhookAgentOptions = {
   rules: WebhookRules;
   /** Connections to one origin. */
   connectionsMax: number;
-  /** For tests; without it names are resolved as `guardedLookup` says. */
+  /** Replaced by tests; the default is that of `guardedLookup`. */
   resolve?: Resolve | undefined;
-  /** Without it: the authorities that Node trusts. */
+  /** Default: the certificate authorities that Node trusts. */
   trust?: Trust | undefined;
 };
 
-/** The HTTP client of webhooks: it opens a socket to no address that the rules forbid, whatever a URL or a name server says. It follows no redirect and knows no proxy. */
+/**
+ * HTTP client for webhooks. It opens no socket to a forbidden address, whatever the URL or the name server returns, follows no
+ * redirect and uses no proxy.
+ */
 export function webhookAgent(options: WebhookAgentOptions): Agent {
   return new Agent({
     connect: guardedConnector(options),
     connections: options.connectionsMax,
     pipelining: 1,
-    // HTTP/2 would put all deliveries of an origin onto one connection, where one that hangs holds up the others.
+    // HTTP/2 would put all deliveries of an origin onto one connection, where one stalled delivery blocks the others.
     allowH2: false,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    maxHeaderSize: ANSWER_HEADERS_BYTES_MAX,
-    // The time of a whole delivery is limited by its caller.
+    maxHeaderSize: RESPONSE_HEADERS_BYTES_MAX,
+    // The caller limits the time of a whole attempt.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
@@ -42,14 +45,14 @@ function guardedConnector({ rules, resolve, trust }: WebhookAgentOptions): build
     const lookup = guardedLookup(rules, resolve);
     return buildConnector({ timeout: CONNECT_MS_MAX, allowH2: false, lookup, ...(secureContext && { secureContext }) });
   };
-  const connect = trust === undefined ? build() : trusting(trust, build);
+  const connect = trust === undefined ? build() : trustedConnector(trust, build);
   return (options, callback) => {
     const host = hostOf(options.hostname);
-    // `net.connect` asks no lookup about a host that is an address.
+    // `net.connect` does not call `lookup` for a host that is an address.
     if (isIP(host) !== 0 && !permits(rules, host, host)) return callback(forbidden(), null);
     connect(options, (error, socket) => {
-      // Cannot happen as long as a socket goes where its lookup says; before the first byte of a token is written, that is looked at once more.
-      if (error === null && !leadsWhereAllowed(rules, host, socket)) {
+      // Second check before the first byte of a token is written: the socket should be at the address that the lookup returned.
+      if (error === null && !isAtPermittedAddress(rules, host, socket)) {
         socket.destroy();
         callback(forbidden(), null);
       } else if (error === null) callback(null, socket);
@@ -58,23 +61,26 @@ function guardedConnector({ rules, resolve, trust }: WebhookAgentOptions): build
   };
 }
 
-/** A connector of its own for each trust: a session that is resumed shows no certificate, so those of before must not be. */
-function trusting(trust: Trust, build: (context: SecureContext) => buildConnector.connector): buildConnector.connector {
-  let inForce: SecureContext | undefined;
+/**
+ * Creates a new connector when the trust changes: a resumed TLS session presents no certificate, so sessions of the old trust
+ * must not be reused.
+ */
+function trustedConnector(trust: Trust, build: (context: SecureContext) => buildConnector.connector): buildConnector.connector {
+  let current: SecureContext | undefined;
   let connect: buildConnector.connector;
   return (options, callback) => {
     void trust().then(context => {
-      if (context !== inForce) connect = build(context);
-      inForce = context;
+      if (context !== current) connect = build(context);
+      current = context;
       connect(options, callback);
     });
   };
 }
 
-function leadsWhereAllowed(rules: WebhookRules, host: string, { remoteAddress }: Socket): boolean {
+function isAtPermittedAddress(rules: WebhookRules, host: string, { remoteAddress }: Socket): boolean {
   return remoteAddress !== undefined && permits(rules, host, remoteAddress);
 }
 
 function forbidden(): ForbiddenAddress {
-  return new ForbiddenAddress('the webhook leads to an address that is not on the public internet');
+  return new ForbiddenAddress('the webhook resolves to an address that is not on the public internet');
 }

@@ -1,65 +1,69 @@
 import type { Producer } from '@hopline/events';
 import type { Command, TextRun } from '@hopline/task';
 
-/** An item that waits for its append, with what it marks as folded. */
-export type Queued = {
-  item: Command;
-  /** Raw sequence of the oldest and newest record in it. */
+/** A command that waits for its append. */
+export type QueuedCommand = {
+  command: Command;
+  /** Input sequence of the oldest record in it. */
   firstSeq: number;
-  /** Set by non-text inputs: everything of the producer up to ordinal `n` is folded with this item. */
+  /** Set by inputs that are not text: everything of the producer up to ordinal `n` is folded with this command. */
   mark: { from: Producer; n: number } | undefined;
   /** UTF-16 units of its text, or of the JSON of another input, for the bounds. */
   size: number;
 };
 
-/** Reason of chunks that are one token each (packages/coalesce). */
+/** Reason of chunks that hold one token each (packages/coalesce). */
 const PASS_THROUGH = 'each';
 
-/** Rough size of what an item's fact has beside it: names, ids, JSON around it. Only bounds use it. */
-const ITEM_OVERHEAD_UNITS = 512;
+/** Rough size of what a fact holds beside its content: names, ids, JSON. Used by bounds only. */
+const COMMAND_OVERHEAD_UNITS = 512;
 
 /**
- * Items in the order in which they must become facts. While an append is in flight, runs of the same lane that meet here become one:
- * load makes chunks larger by itself. In pass-through (event cost 0) they stay apart: a frame for each token is what was asked for (S1-27).
+ * Commands in the order in which they become facts. Runs of one lane that meet here while an append is in flight are merged: load
+ * makes chunks larger by itself. In pass-through mode (event cost 0) they stay apart, because each token is to be a frame of its
+ * own (S1-27).
  */
 export class AppendQueue {
-  #items: Queued[] = [];
+  #commands: QueuedCommand[] = [];
   #size = 0;
 
   get length(): number {
-    return this.#items.length;
+    return this.#commands.length;
   }
 
-  /** UTF-16 units waiting. */
+  /** UTF-16 units in the queue. */
   get size(): number {
     return this.#size;
   }
 
-  /** Raw sequence of the oldest record that waits. Not always that of the head: a lane's text may have been held longer than another's. */
-  get oldest(): number | undefined {
+  /**
+   * Input sequence of the oldest record in the queue. Not always that of the head: one lane's text may have been held longer than
+   * another's.
+   */
+  get oldestSeq(): number | undefined {
     let oldest: number | undefined;
-    for (const { firstSeq } of this.#items) {
+    for (const { firstSeq } of this.#commands) {
       if (oldest === undefined || firstSeq < oldest) oldest = firstSeq;
     }
     return oldest;
   }
 
-  push(item: Command, firstSeq: number, mark?: Queued['mark']): void {
-    const size = ITEM_OVERHEAD_UNITS + unitsOf(item);
+  push(command: Command, firstSeq: number, mark?: QueuedCommand['mark']): void {
+    const size = COMMAND_OVERHEAD_UNITS + unitsOf(command);
     this.#size += size;
-    this.#items.push({ item, firstSeq, mark, size });
+    this.#commands.push({ command, firstSeq, mark, size });
   }
 
   pushRun(run: TextRun, unitsMax: number): void {
-    const last = this.#items.at(-1);
+    const last = this.#commands.at(-1);
     if (
       run.chunk.reason !== PASS_THROUGH &&
-      last?.item.kind === 'run' &&
-      sameLane(last.item, run) &&
-      !last.item.last &&
-      last.item.text.length + run.text.length <= unitsMax
+      last?.command.kind === 'run' &&
+      isSameLane(last.command, run) &&
+      !last.command.last &&
+      last.command.text.length + run.text.length <= unitsMax
     ) {
-      last.item = merged(last.item, run);
+      last.command = mergeRuns(last.command, run);
       last.size += run.text.length;
       this.#size += run.text.length;
     } else {
@@ -67,15 +71,18 @@ export class AppendQueue {
     }
   }
 
-  /** Lets the newest waiting run of a lane close it, so that no empty chunk is needed (C-2). False when no run of it waits behind the last other item. */
-  closeWithRun(from: Producer, lane: string, mark: Queued['mark']): boolean {
-    for (let index = this.#items.length - 1; index >= 0; index--) {
-      const queued = this.#items[index]!;
-      if (queued.item.kind !== 'run' || queued.mark !== undefined) return false;
-      if (queued.item.lane === lane && queued.item.from.id === from.id && queued.item.from.attempt === from.attempt) {
-        queued.item = { ...queued.item, last: true };
-        // The mark says that everything of the producer before it is folded: it must sit on the newest item.
-        this.#items.at(-1)!.mark = mark;
+  /**
+   * Lets the newest queued run of a lane close it, which saves an empty chunk. False when no run of the lane follows the last
+   * other command.
+   */
+  closeWithRun(from: Producer, lane: string, mark: QueuedCommand['mark']): boolean {
+    for (let index = this.#commands.length - 1; index >= 0; index--) {
+      const queued = this.#commands[index]!;
+      if (queued.command.kind !== 'run' || queued.mark !== undefined) return false;
+      if (queued.command.lane === lane && queued.command.from.id === from.id && queued.command.from.attempt === from.attempt) {
+        queued.command = { ...queued.command, last: true };
+        // The mark covers everything of the producer before it, so it belongs to the newest command.
+        this.#commands.at(-1)!.mark = mark;
         return true;
       }
     }
@@ -83,40 +90,40 @@ export class AppendQueue {
   }
 
   /**
-   * Takes items from the head, at least one, at most about `unitsMax` units. A carry is taken alone: a record that was stored with it would say that it is folded in before it has happened, and whoever
-   * takes over would pass it over.
+   * Takes commands from the head: at least one, and about `unitsMax` units at most. A copy-forward is taken alone: a record
+   * stored with it would mark it as folded before it happened, and the next owner would skip it.
    */
-  take(unitsMax: number): Queued[] {
+  take(unitsMax: number): QueuedCommand[] {
     let size = 0;
     let count = 0;
-    for (const { item, size: more } of this.#items) {
-      if (count > 0 && (size + more > unitsMax || item.kind === 'copy-forward')) break;
+    for (const { command, size: more } of this.#commands) {
+      if (count > 0 && (size + more > unitsMax || command.kind === 'copy-forward')) break;
       size += more;
       count++;
-      if (item.kind === 'copy-forward') break;
+      if (command.kind === 'copy-forward') break;
     }
-    const taken = this.#items.slice(0, count);
-    this.#items = this.#items.slice(count);
+    const taken = this.#commands.slice(0, count);
+    this.#commands = this.#commands.slice(count);
     this.#size -= size;
     return taken;
   }
 }
 
-/** Whatever the kind: two messages, or two data parts, of half a record's size each do not fit into one record. */
-function unitsOf(item: Command): number {
-  if (item.kind === 'run') return item.text.length;
-  return 'input' in item ? JSON.stringify(item.input).length : 0;
+/** Counts every kind: two messages, or two data parts, of half a record's size each do not fit into one record. */
+function unitsOf(command: Command): number {
+  if (command.kind === 'run') return command.text.length;
+  return 'input' in command ? JSON.stringify(command.input).length : 0;
 }
 
-function sameLane(a: TextRun, b: TextRun): boolean {
+function isSameLane(a: TextRun, b: TextRun): boolean {
   return a.lane === b.lane && a.from.id === b.from.id && a.from.attempt === b.from.attempt && a.from.turn === b.from.turn;
 }
 
-function merged(a: TextRun, b: TextRun): TextRun {
-  const { firstSeq: first, count, heldMs, firstAt, firstTrace } = a.chunk;
-  const chunk = {
+function mergeRuns(a: TextRun, b: TextRun): TextRun {
+  const { firstSeq, count, heldMs, firstAt, firstTrace } = a.chunk;
+  const chunk: TextRun['chunk'] = {
     ...b.chunk,
-    first,
+    firstSeq,
     count: count + b.chunk.count,
     heldMs: Math.max(heldMs, b.chunk.heldMs),
     firstAt,

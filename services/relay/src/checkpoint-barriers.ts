@@ -1,21 +1,24 @@
-/** Raw sequences below which the shard's checkpoint must stay: something that follows from them has not happened yet. */
+/**
+ * Input sequences that hold back the shard's checkpoint: an append or a side effect of theirs is in flight. A sequence may be
+ * held more than once.
+ */
 export class CheckpointBarriers {
-  readonly #held = new Map<number, number>();
+  readonly #holds = new Map<number, number>();
 
   hold(seq: number): void {
-    this.#held.set(seq, (this.#held.get(seq) ?? 0) + 1);
+    this.#holds.set(seq, (this.#holds.get(seq) ?? 0) + 1);
   }
 
   release(seq: number): void {
-    const count = (this.#held.get(seq) ?? 1) - 1;
-    if (count === 0) this.#held.delete(seq);
-    else this.#held.set(seq, count);
+    const count = (this.#holds.get(seq) ?? 1) - 1;
+    if (count === 0) this.#holds.delete(seq);
+    else this.#holds.set(seq, count);
   }
 
-  /** The lowest of those that are held, and `others`. */
-  lowest(others: number | undefined): number | undefined {
-    let lowest = others;
-    for (const seq of this.#held.keys()) {
+  /** The lowest of the held sequences and `other`. */
+  lowest(other: number | undefined): number | undefined {
+    let lowest = other;
+    for (const seq of this.#holds.keys()) {
       if (lowest === undefined || seq < lowest) lowest = seq;
     }
     return lowest;

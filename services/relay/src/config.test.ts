@@ -5,7 +5,7 @@ import { copyForwardAfterMs, relayConfig } from './config.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 
-test('a task is carried forward at half of its retention, or when the setting says, which is never too late', () => {
+test('a task is copied forward at half of its retention, or at the setting, which must be less than the retention', () => {
   const at = (env: Record<string, string>) => copyForwardAfterMs(relayConfig.load(env));
   assert.equal(at({}), 3.5 * DAY_MS);
   assert.equal(at({ HOPLINE_TASKS_AGE_MS: `${DAY_MS}` }), DAY_MS / 2);
@@ -16,7 +16,7 @@ test('a task is carried forward at half of its retention, or when the setting sa
 
 const HOUR_MS = 60 * 60_000;
 
-test('who waits for credentials is bounded by default, who waits for an answer is not; both hold at their edges', () => {
+test('auth-required is bounded by default, input-required is not; both settings hold at their bounds', () => {
   const { HOPLINE_AUTH_REQUIRED_TIMEOUT_MS, HOPLINE_INPUT_TIMEOUT_MS } = relayConfig.load({});
   assert.deepEqual([HOPLINE_AUTH_REQUIRED_TIMEOUT_MS, HOPLINE_INPUT_TIMEOUT_MS], [HOUR_MS, undefined]);
   for (const name of ['HOPLINE_AUTH_REQUIRED_TIMEOUT_MS', 'HOPLINE_INPUT_TIMEOUT_MS'] as const) {

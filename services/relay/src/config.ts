@@ -4,8 +4,9 @@ import { HEARTBEAT_INTERVAL_MS, LEASE_MS } from '@hopline/log/shard-leases';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 
 /**
- * Who is asked for an answer keeps nobody busy: the turn is over. Who is asked for credentials does: the agent's call goes on, with a slot, a connection and a work item kept alive, and as many
- * forgotten logins as it has slots would stop it for all. An hour is more than the login behind it lasts (device codes: 15 to 30 minutes in the field; authorization codes: 10, RFC 6749 4.1.2).
+ * input-required ends the turn and holds no resources, so it has no default limit. auth-required keeps the agent's call open,
+ * with a slot, a connection and a work item: as many forgotten logins as an agent has slots would block it. An hour exceeds the
+ * lifetime of the login (device codes: 15 to 30 minutes in practice; authorization codes: 10, RFC 6749 4.1.2).
  */
 const AUTH_REQUIRED_TIMEOUT_MS = 60 * 60_000;
 
@@ -17,7 +18,7 @@ const declared = defineServiceConfig({
     min: 0,
     max: EVENT_COST_MS_MAX,
     unit: 'token-ms',
-    doc: 'What one client event is worth in delayed tokens: larger means fewer, larger chunks. 0 passes every token through.',
+    doc: 'Cost of one client event in delayed tokens: larger values make fewer, larger chunks. 0 makes every token a chunk.',
   },
   HOPLINE_HOLD_MS_MAX: {
     type: 'integer',
@@ -25,7 +26,7 @@ const declared = defineServiceConfig({
     min: 1,
     max: HOLD_MS_MAX,
     unit: 'ms',
-    doc: 'No token is held longer than this.',
+    doc: 'Longest hold of a token.',
   },
   HOPLINE_CHUNK_BYTES_MAX: {
     type: 'integer',
@@ -33,7 +34,7 @@ const declared = defineServiceConfig({
     min: 64,
     max: 262_144,
     unit: 'bytes',
-    doc: 'No chunk is longer than this.',
+    doc: 'Largest chunk.',
   },
   HOPLINE_LEASE_MS: {
     type: 'integer',
@@ -41,7 +42,7 @@ const declared = defineServiceConfig({
     min: 500,
     max: 60_000,
     unit: 'ms',
-    doc: 'A relay that was silent for this long loses its shards: the bound on how long text stands still after its death.',
+    doc: 'A relay without a heartbeat for this long loses its shards. Bounds the pause in a stream after the death of its relay.',
   },
   HOPLINE_LEASE_HEARTBEAT_MS: {
     type: 'integer',
@@ -49,7 +50,7 @@ const declared = defineServiceConfig({
     min: 50,
     max: 10_000,
     unit: 'ms',
-    doc: 'A relay says that it lives this often.',
+    doc: 'Interval of the lease heartbeat.',
   },
   HOPLINE_INPUT_TIMEOUT_MS: {
     type: 'integer',
@@ -57,7 +58,7 @@ const declared = defineServiceConfig({
     min: 100,
     max: 365 * 24 * 60 * 60_000,
     unit: 'ms',
-    doc: 'A task that waits for its client to answer fails after this. Without it a task waits for as long as tasks are kept.',
+    doc: 'A task in input-required fails after this. Without it the task waits until retention removes it.',
   },
   HOPLINE_AUTH_REQUIRED_TIMEOUT_MS: {
     type: 'integer',
@@ -65,7 +66,7 @@ const declared = defineServiceConfig({
     min: 100,
     max: 365 * 24 * 60 * 60_000,
     unit: 'ms',
-    doc: 'A task that waits for credentials (auth-required) fails after this: its agent waits with it, and takes a slot meanwhile.',
+    doc: 'A task in auth-required fails after this. Its agent holds a slot meanwhile.',
   },
   HOPLINE_COPY_FORWARD_AFTER_MS: {
     type: 'integer',
@@ -73,7 +74,7 @@ const declared = defineServiceConfig({
     min: 100,
     max: 3_650 * 24 * 60 * 60_000,
     unit: 'ms',
-    doc: 'The events of an open task are stored again when they are this old, so that it never outlives them: well below the age of the stream `A2A_LOG`. Without it: half of HOPLINE_TASKS_AGE_MS.',
+    doc: 'The facts of an open task are copied forward at this age, so that retention never removes them. Must be well below HOPLINE_TASKS_AGE_MS; default: half of it.',
   },
 });
 
@@ -86,13 +87,13 @@ export const relayConfig: Config<RelaySettings> = {
     const settings = declared.load(env);
     if (copyForwardAfterMs(settings) >= settings.HOPLINE_TASKS_AGE_MS)
       throw new ConfigError([
-        'HOPLINE_COPY_FORWARD_AFTER_MS must be less than HOPLINE_TASKS_AGE_MS: later there is nothing to carry',
+        'HOPLINE_COPY_FORWARD_AFTER_MS must be less than HOPLINE_TASKS_AGE_MS: later there are no facts left to copy forward',
       ]);
     return settings;
   },
 };
 
-/** Half of the retention leaves a relay that was away for days the other half. */
+/** The default leaves half of the retention for an outage of all relays. */
 export function copyForwardAfterMs(
   settings: Pick<Settings<RelaySettings>, 'HOPLINE_COPY_FORWARD_AFTER_MS' | 'HOPLINE_TASKS_AGE_MS'>,
 ): number {

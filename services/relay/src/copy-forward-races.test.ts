@@ -6,27 +6,27 @@ import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { createRelay, type Relay } from './relay.ts';
 
-const CARRY_AFTER_MS = 300;
+const COPY_FORWARD_AFTER_MS = 300;
 /** Longer than a part. */
 const LONG = 'x'.repeat(100 * 1024);
 const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 
-type Taken = Map<string, number>;
+type Received = Map<string, number>;
 
-/** `taken`: counts the inputs that have come to their task, by kind. */
+/** `received` counts the inputs that reached their task, by kind. */
 function relayOn(
   log: MemoryLog,
-  { copyForwardAfterMs, taken }: { copyForwardAfterMs?: number; taken?: Taken } = {},
+  { copyForwardAfterMs, received }: { copyForwardAfterMs?: number; received?: Received } = {},
 ): Promise<Relay> {
   const add = (count: number, { kind, reason }: { kind?: string; reason?: string } = {}) => {
-    if (kind !== undefined && reason === 'taken') taken?.set(kind, (taken.get(kind) ?? 0) + count);
+    if (kind !== undefined && reason === 'received') received?.set(kind, (received.get(kind) ?? 0) + count);
   };
   const metrics = new Proxy({}, { get: () => ({ add, recordMs() {} }) }) as HopMetrics;
   const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 262_144 };
-  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, beatMs: 30, copyForwardAfterMs });
+  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, heartbeatMs: 30, copyForwardAfterMs });
 }
 
-async function say(log: MemoryLog, from: 'client' | 'relay', input: ClientInput | RelayInput, id: string): Promise<void> {
+async function append(log: MemoryLog, from: 'client' | 'relay', input: ClientInput | RelayInput, id: string): Promise<void> {
   await log.inputs.append('t', { v: 1, at: Date.now(), from, input } as Parameters<typeof log.inputs.append>[1], { id });
 }
 
@@ -42,14 +42,14 @@ function agent(log: MemoryLog, turn: number): InputWriter {
   return createInputWriter(log.inputs, { taskId: 't', producer: { id: 'agent', agent: 'echo', turn, attempt: 1 } });
 }
 
-async function agentSays(writer: InputWriter, ...inputs: AgentInput[]): Promise<void> {
+async function appendAgent(writer: InputWriter, ...inputs: AgentInput[]): Promise<void> {
   for (const input of inputs) writer.add(input);
   await writer.flush();
 }
 
-const OPENS = { kind: 'open', lane: 'a', artifact: { name: 'a' } } as const;
-const ASKS = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
-const COMPLETES = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
+const OPEN = { kind: 'open', lane: 'a', artifact: { name: 'a' } } as const;
+const INPUT_REQUIRED = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
+const COMPLETED = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
 
 async function reached(met: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await met())) await new Promise(resolve => setTimeout(resolve, 5));
@@ -60,15 +60,15 @@ async function until(log: MemoryLog, met: (record: FactRecord) => boolean): Prom
   throw new Error('the log ended');
 }
 
-const carriedAfter = (log: MemoryLog, since: number) =>
-  until(log, ({ copied: carried, startStoredAt: carriedAt = 0 }) => carried?.last === true && carriedAt > since);
+const copiedAfter = (log: MemoryLog, afterMs: number) =>
+  until(log, ({ copied, startStoredAt = 0 }) => copied?.last === true && startStoredAt > afterMs);
 
-/** Begins a task of several parts that waits for its client, without a relay left. Resolves with `since`. */
+/** Starts a task of several parts that waits for its client, and stops the relay. Resolves with `startStoredAt`. */
 async function waitingTask(log: MemoryLog): Promise<number> {
   const relay = await relayOn(log.another());
-  await say(log, 'client', message('m1'), 't:msg:m1');
+  await append(log, 'client', message('m1'), 't:msg:m1');
   const texts = [LONG, LONG, LONG].map(token => ({ kind: 'text' as const, lane: 'a', tokens: [token] }));
-  await agentSays(agent(log, 1), OPENS, ...texts, ASKS);
+  await appendAgent(agent(log, 1), OPEN, ...texts, INPUT_REQUIRED);
   await reached(async () => (await log.tasks.get('t'))?.value.state === 'TASK_STATE_INPUT_REQUIRED');
   await relay.stop();
   return (await log.facts.last('t'))!.record.startStoredAt!;
@@ -79,70 +79,70 @@ async function die(own: MemoryLog, relay: Relay): Promise<void> {
   void relay.stop().catch(() => {});
 }
 
-test('a relay that dies after a carry, before the index knows of it, leaves the next carry to be due all the same [S4-44]', {
+test('the next copy-forward falls due although the relay of the last one died before it wrote the index [S4-44]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
-  const since = await waitingTask(log);
+  const startStoredAt = await waitingTask(log);
   const own = log.another();
   own.tasks.put = () => new Promise(() => {});
-  const dead = await relayOn(own, { copyForwardAfterMs: CARRY_AFTER_MS });
-  const { record } = await carriedAfter(log, since);
+  const dead = await relayOn(own, { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
+  const { record } = await copiedAfter(log, startStoredAt);
   await die(own, dead);
-  const relay = await relayOn(log.another(), { copyForwardAfterMs: CARRY_AFTER_MS });
-  await carriedAfter(log, record.startStoredAt!);
+  const relay = await relayOn(log.another(), { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
+  await copiedAfter(log, record.startStoredAt!);
   await relay.stop();
 });
 
-test('what is stored with a carry does not say that the carry has happened: who takes over does it [S4-44]', {
+test('a record stored before a copy-forward does not mark it as folded: the next owner performs it [S4-44]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
-  const since = await waitingTask(log);
+  const startStoredAt = await waitingTask(log);
   const own = log.another();
-  const append = own.facts.append.bind(own.facts);
+  const appendFacts = own.facts.append.bind(own.facts);
   const held = Promise.withResolvers<void>();
   const died = Promise.withResolvers<void>();
   own.facts.append = async (record, options) => {
     if (record.copied === undefined) {
       await held.promise;
-      return append(record, options);
+      return appendFacts(record, options);
     }
     died.resolve();
     return new Promise(() => {});
   };
-  const taken: Taken = new Map();
-  const dead = await relayOn(own, { taken });
-  // While the message is stored, the carry and what the agent says wait together.
-  await say(log, 'client', message('m2'), 't:msg:m2');
-  await say(log, 'relay', { kind: 'copy-forward', startStoredAt: since }, `t:copy-forward:${since}`);
-  await agentSays(agent(log, 2), OPENS, { kind: 'text', lane: 'a', tokens: ['more'] });
-  await reached(() => taken.get('text') === 1);
+  const received: Received = new Map();
+  const dead = await relayOn(own, { received });
+  // While the message is being stored, the copy-forward and the agent's text wait together.
+  await append(log, 'client', message('m2'), 't:msg:m2');
+  await append(log, 'relay', { kind: 'copy-forward', startStoredAt }, `t:copy-forward:${startStoredAt}`);
+  await appendAgent(agent(log, 2), OPEN, { kind: 'text', lane: 'a', tokens: ['more'] });
+  await reached(() => received.get('text') === 1);
   held.resolve();
   await died.promise;
   await die(own, dead);
   const relay = await relayOn(log.another());
-  await carriedAfter(log, since);
+  await copiedAfter(log, startStoredAt);
   await relay.stop();
 });
 
-test('promise 1: half of a surrogate pair waits for its other half while something comes that changes nothing', {
+test('promise 1: half of a surrogate pair waits for its other half across inputs that change nothing', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
-  const taken: Taken = new Map();
-  const relay = await relayOn(log.another(), { taken });
-  await say(log, 'client', message('m1'), 't:msg:m1');
+  const received: Received = new Map();
+  const relay = await relayOn(log.another(), { received });
+  await append(log, 'client', message('m1'), 't:msg:m1');
   const writer = agent(log, 1);
   const [high, low] = ['\ud83d', '\ude00'];
-  await agentSays(writer, OPENS, { kind: 'text', lane: 'a', tokens: [high] });
-  await reached(() => taken.get('text') === 1);
-  const { startStoredAt: since } = (await log.facts.last('t'))!.record;
-  await say(log, 'relay', { kind: 'copy-forward', startStoredAt: since! }, `t:copy-forward:${since}`);
-  await say(log, 'relay', { kind: 'timeout', request: 1 }, 't:timeout:1');
-  await say(log, 'client', message('m1'), 'said once more, after the duplicate window');
-  await reached(() => taken.get('message') === 2);
-  await agentSays(writer, { kind: 'text', lane: 'a', tokens: [low] }, COMPLETES);
+  await appendAgent(writer, OPEN, { kind: 'text', lane: 'a', tokens: [high] });
+  await reached(() => received.get('text') === 1);
+  const { startStoredAt } = (await log.facts.last('t'))!.record;
+  await append(log, 'relay', { kind: 'copy-forward', startStoredAt: startStoredAt! }, `t:copy-forward:${startStoredAt}`);
+  await append(log, 'relay', { kind: 'timeout', request: 1 }, 't:timeout:1');
+  await append(log, 'client', message('m1'), 'repeated after the duplicate window');
+  await reached(() => received.get('message') === 2);
+  await appendAgent(writer, { kind: 'text', lane: 'a', tokens: [low] }, COMPLETED);
   await until(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
   const texts: string[] = [];
   for await (const { record } of log.facts.read('t', 1))
@@ -153,24 +153,24 @@ test('promise 1: half of a surrogate pair waits for its other half while somethi
   await relay.stop();
 });
 
-test('a relay that has let its shard go carries no further part of a task that is somebody else’s now', {
+test('a relay that released its shard copies no further part of its tasks', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
   await waitingTask(log);
   const own = log.another();
-  const append = own.facts.append.bind(own.facts);
+  const appendFacts = own.facts.append.bind(own.facts);
   const stopped = Promise.withResolvers<void>();
   const parts: number[] = [];
   let relay: Relay | undefined;
   own.facts.append = async (record, options) => {
-    const stored = await append(record, options);
+    const stored = await appendFacts(record, options);
     if (record.copied === undefined) return stored;
     parts.push(record.copied.part);
     if (record.copied.part === 1) await relay!.stop().then(stopped.resolve);
     return stored;
   };
-  relay = await relayOn(own, { copyForwardAfterMs: CARRY_AFTER_MS });
+  relay = await relayOn(own, { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
   await stopped.promise;
   await new Promise(resolve => setTimeout(resolve, 50));
   assert.deepEqual(parts, [1]);

@@ -6,7 +6,7 @@ import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { createRelay, type Relay } from './relay.ts';
 
-const CARRY_AFTER_MS = 300;
+const COPY_FORWARD_AFTER_MS = 300;
 /** Longer than a part. */
 const LONG = 'x'.repeat(100 * 1024);
 const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
@@ -14,24 +14,24 @@ const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal'
 
 function relayOn(log: MemoryLog, copyForwardAfterMs?: number): Promise<Relay> {
   const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 262_144 };
-  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, beatMs: 30, copyForwardAfterMs });
+  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, heartbeatMs: 30, copyForwardAfterMs });
 }
 
 async function message(log: MemoryLog, messageId: string): Promise<void> {
-  const said = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
-  const input = { kind: 'message', message: said, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
+  const content = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
+  const input = { kind: 'message', message: content, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
   await log.inputs.append('t', { v: 1, at: Date.now(), from: 'client', input }, { id: `t:msg:${messageId}` });
 }
 
-async function agentSays(log: MemoryLog, turn: number, ...inputs: AgentInput[]): Promise<void> {
+async function appendAgent(log: MemoryLog, turn: number, ...inputs: AgentInput[]): Promise<void> {
   const writer = createInputWriter(log.inputs, { taskId: 't', producer: { id: 'agent', agent: 'echo', turn, attempt: 1 } });
   for (const input of inputs) writer.add(input);
   await writer.flush();
 }
 
-const ASKS = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
-const COMPLETES = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
-const answer = (lane: string, ...tokens: string[]): AgentInput[] => [
+const INPUT_REQUIRED = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
+const COMPLETED = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
+const textInputs = (lane: string, ...tokens: string[]): AgentInput[] => [
   { kind: 'open', lane, artifact: { name: lane } },
   { kind: 'text', lane, tokens },
 ];
@@ -46,8 +46,8 @@ async function until(log: MemoryLog, met: (record: FactRecord) => boolean): Prom
   throw new Error('the log ended');
 }
 
-const carriedAfter = (log: MemoryLog, since: number) =>
-  until(log, ({ copied: carried, startStoredAt: carriedAt = 0 }) => carried?.last === true && carriedAt > since);
+const copiedAfter = (log: MemoryLog, afterMs: number) =>
+  until(log, ({ copied, startStoredAt = 0 }) => copied?.last === true && startStoredAt > afterMs);
 
 async function factsOf(log: MemoryLog): Promise<Fact[]> {
   const facts: Fact[] = [];
@@ -55,11 +55,11 @@ async function factsOf(log: MemoryLog): Promise<Fact[]> {
   return facts;
 }
 
-/** Begins a task of several parts that waits for its client, without a relay left. */
+/** Starts a task of several parts that waits for its client, and stops the relay. */
 async function waitingTask(log: MemoryLog): Promise<Fact[]> {
   const relay = await relayOn(log.another());
   await message(log, 'm1');
-  await agentSays(log, 1, ...answer('a', LONG, LONG, LONG), ASKS);
+  await appendAgent(log, 1, ...textInputs('a', LONG, LONG, LONG), INPUT_REQUIRED);
   await until(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_INPUT_REQUIRED');
   while ((await log.tasks.get('t'))?.value.state !== 'TASK_STATE_INPUT_REQUIRED')
     await new Promise(resolve => setTimeout(resolve, 5));
@@ -67,24 +67,24 @@ async function waitingTask(log: MemoryLog): Promise<Fact[]> {
   return factsOf(log);
 }
 
-test('a task that goes on is carried forward again and again, though its first records are gone, and loses no fact [S4-44]', {
+test('an open task is copied forward repeatedly while retention removes its first records, and loses no fact [S4-44]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
   const facts = await waitingTask(log);
-  const relay = await relayOn(log.another(), CARRY_AFTER_MS);
-  const first = await carriedAfter(log, 0);
+  const relay = await relayOn(log.another(), COPY_FORWARD_AFTER_MS);
+  const first = await copiedAfter(log, 0);
   assert.ok(first.record.copied!.part > 1, 'several parts');
   log.expire('facts', 't', first.record.startSeq);
   assert.deepEqual(await factsOf(log), facts);
-  const second = await carriedAfter(log, first.record.startStoredAt!);
-  assert.ok(second.record.startStoredAt! - first.record.startStoredAt! >= CARRY_AFTER_MS);
+  const second = await copiedAfter(log, first.record.startStoredAt!);
+  assert.ok(second.record.startStoredAt! - first.record.startStoredAt! >= COPY_FORWARD_AFTER_MS);
   assert.ok(second.record.startSeq > first.seq);
   log.expire('facts', 't', second.record.startSeq);
   assert.deepEqual(await factsOf(log), facts);
 
   await message(log, 'm2');
-  await agentSays(log, 2, ...answer('b', 'done'), COMPLETES);
+  await appendAgent(log, 2, ...textInputs('b', 'done'), COMPLETED);
   const end = await until(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
   const all = await factsOf(log);
   assert.deepEqual(all.slice(0, facts.length), facts);
@@ -98,24 +98,24 @@ test('a task that goes on is carried forward again and again, though its first r
   await relay.stop();
 });
 
-test('what has ended is not carried forward, and without the setting nothing is', { timeout: 20_000 }, async () => {
+test('a finished task is not copied forward, and without the setting no task is', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   await waitingTask(log);
   const before = await newestOf(log);
   const idle = await relayOn(log.another());
-  await new Promise(resolve => setTimeout(resolve, CARRY_AFTER_MS * 2));
+  await new Promise(resolve => setTimeout(resolve, COPY_FORWARD_AFTER_MS * 2));
   assert.equal((await newestOf(log)).seq, before.seq);
   await message(log, 'm2');
-  await agentSays(log, 2, COMPLETES);
+  await appendAgent(log, 2, COMPLETED);
   const end = await until(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
   await idle.stop();
-  const relay = await relayOn(log.another(), CARRY_AFTER_MS);
-  await new Promise(resolve => setTimeout(resolve, CARRY_AFTER_MS * 2));
+  const relay = await relayOn(log.another(), COPY_FORWARD_AFTER_MS);
+  await new Promise(resolve => setTimeout(resolve, COPY_FORWARD_AFTER_MS * 2));
   assert.equal((await newestOf(log)).seq, end.seq);
   await relay.stop();
 });
 
-test('a relay that dies between two parts leaves the task as it was; the next one carries it forward', {
+test('a relay that dies between two parts leaves the task unchanged; the next one copies it forward', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -128,34 +128,34 @@ test('a relay that dies between two parts leaves the task as it was; the next on
     died.resolve();
     return new Promise(() => {});
   };
-  const dead = await relayOn(own, CARRY_AFTER_MS);
+  const dead = await relayOn(own, COPY_FORWARD_AFTER_MS);
   await died.promise;
   await own.close();
   void dead.stop().catch(() => {});
   assert.equal((await newestOf(log)).record.copied?.part, 1);
   assert.deepEqual(await factsOf(log), facts);
-  const relay = await relayOn(log.another(), CARRY_AFTER_MS);
-  const { record } = await carriedAfter(log, 0);
+  const relay = await relayOn(log.another(), COPY_FORWARD_AFTER_MS);
+  const { record } = await copiedAfter(log, 0);
   log.expire('facts', 't', record.startSeq);
   assert.deepEqual(await factsOf(log), facts);
   await relay.stop();
 });
 
-test('a log written before tasks were carried forward is carried forward at once', { timeout: 20_000 }, async () => {
+test('a task without the time of its start is copied forward at once', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const facts = await waitingTask(log);
   const { seq, record } = await newestOf(log);
-  const { startStoredAt: _since, ...old } = { ...record, facts: [], first: record.startSeq || seq };
+  const { startStoredAt: _startStoredAt, ...old } = { ...record, facts: [], startSeq: record.startSeq || seq };
   await log.facts.append(old, { expected: seq, id: 'old' });
   const { startStoredAt: _entry, ...entry } = (await log.tasks.get('t'))!.value;
   await log.tasks.put('t', entry);
   const relay = await relayOn(log.another(), 3_600_000);
-  await carriedAfter(log, 0);
+  await copiedAfter(log, 0);
   assert.deepEqual(await factsOf(log), facts);
   await relay.stop();
 });
 
-test('a fact that no record can hold beside the grown aggregate is not carried forward, and nothing else is held up', {
+test('a fact that fits no record beside the grown aggregate is not copied forward, and blocks nothing else', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -167,10 +167,10 @@ test('a fact that no record can hold beside the grown aggregate is not carried f
     if (record.copied !== undefined) throw new RecordTooLarge('too large');
     return append(record, options);
   };
-  const relay = await relayOn(own, CARRY_AFTER_MS);
-  const since = async () => (await log.tasks.get('t'))?.value.startStoredAt ?? 0;
-  const before = await since();
-  while ((await since()) === before) await new Promise(resolve => setTimeout(resolve, 5));
+  const relay = await relayOn(own, COPY_FORWARD_AFTER_MS);
+  const startStoredAt = async () => (await log.tasks.get('t'))?.value.startStoredAt ?? 0;
+  const before = await startStoredAt();
+  while ((await startStoredAt()) === before) await new Promise(resolve => setTimeout(resolve, 5));
   await message(log, 'm2');
   await until(log, ({ aggregate }) => aggregate.turn === 2);
   assert.deepEqual((await factsOf(log)).slice(0, facts.length), facts);

@@ -1,38 +1,40 @@
 import type { CopiedFacts, Fact, FactRecord } from '@hopline/events';
 import { type FactLog, RecordTooLarge, readTask, type StoredFacts } from '@hopline/log';
 
-/** JSON of the facts of one part, UTF-16 units; a part with one fact may be longer. Far below the log's record limit. */
+/** JSON of the facts of one part, UTF-16 units, far below the log's record limit. A part with a single fact may be longer. */
 const PART_UNITS_MAX = 128 * 1024;
 
-/** Where a task begins, and since when: `FactRecord`. */
+/** Members of `FactRecord`: sequence of the task's first record, and when its facts were stored. */
 export type TaskStart = { startSeq: number; startStoredAt: number };
 
 /**
- * Stores the facts of an open task again, in order and as they were, so that retention never removes the beginning of a task that goes on (S4-44, PROTOCOL.md 4.3). Only the last part names the new
- * beginning: a relay that dies on the way leaves parts that nobody looks at. Reads and writes one part at a time. Rejects as `append` does; `tooLarge` where a record cannot hold a fact beside the
- * aggregate that has grown since: then the task stays as it was, and loses its beginning in its time. `stopped` where `append` did nothing, because the task is somebody else's now.
+ * Stores the facts of an open task again, in order and unchanged, so that retention never removes the start of a running task
+ * (PROTOCOL.md 4.3). Only the last part moves the start: parts of a relay that dies before it are never read. One part is in
+ * memory at a time. Rejects as `append` does. Resolves with `tooLarge` when no record can hold a fact beside the grown aggregate:
+ * the task keeps its old start until retention removes it. Resolves with `stopped` when `append` returns undefined, because the
+ * relay lost the task.
  */
 export async function copyForward(
   facts: FactLog,
   newest: StoredFacts,
-  at: number,
+  nowMs: number,
   append: (record: FactRecord) => Promise<number> | undefined,
 ): Promise<TaskStart | 'tooLarge' | 'stopped'> {
   const { aggregate, startSeq, startStoredAt } = newest.record;
-  const before = { startSeq, ...(startStoredAt !== undefined && { startStoredAt }) };
-  let begin = 0;
+  const oldStart = { startSeq, ...(startStoredAt !== undefined && { startStoredAt }) };
+  let newStartSeq = 0;
   try {
     for await (const copied of partsOf(readTask(facts, newest))) {
-      const begins = copied.last ? { startSeq: begin, startStoredAt: at } : before;
-      const seq = await append({ v: 1, facts: [], aggregate, ...begins, copied: copied });
+      const start = copied.last ? { startSeq: newStartSeq, startStoredAt: nowMs } : oldStart;
+      const seq = await append({ v: 1, facts: [], aggregate, ...start, copied });
       if (seq === undefined) return 'stopped';
-      begin ||= seq;
+      newStartSeq ||= seq;
     }
   } catch (error) {
     if (error instanceof RecordTooLarge) return 'tooLarge';
     throw error;
   }
-  return { startSeq: begin, startStoredAt: at };
+  return { startSeq: newStartSeq, startStoredAt: nowMs };
 }
 
 async function* partsOf(records: AsyncIterable<StoredFacts>): AsyncGenerator<CopiedFacts, void> {

@@ -1,50 +1,66 @@
 import { type AgentInput, type AgentRecord, type ClientInput, ordinalsOf, type RelayInput } from '@hopline/events';
-import type { Command } from '@hopline/task';
+import type { Command, RejectionReason } from '@hopline/task';
 
 export type InputKind = (ClientInput | AgentInput | RelayInput)['kind'];
 
 /**
- * `taken`: read from the log. Then each input is one of the others: the rules made something of it, or refused it, it was known already, or its pipeline ended before it was decided (and
- * the next one takes it anew). So `taken` less the others is what a relay holds now, and 0 when it is at rest (S2-32).
+ * Every input is `received` once and settled once: accepted or rejected by the decider, a duplicate, or abandoned when its
+ * pipeline stops before the decision. `received` minus all others is what a relay holds now: 0 at rest (S2-32).
  */
-export type Outcome = 'taken' | 'accepted' | 'dropped' | 'repeated' | 'abandoned';
+export type InputOutcome = 'received' | 'accepted' | 'rejected' | 'duplicate' | 'abandoned';
 
-/** What became of the inputs of one task in one relay, by kind; each token counts. */
+export type InputLedgerOptions = {
+  onOutcome: (kind: InputKind, outcome: InputOutcome, count: number) => void;
+  onRejected: (reason: RejectionReason, count: number) => void;
+};
+
+/** Accounts for the inputs of one task in one relay, by kind. Each token counts. */
 export class InputLedger {
-  readonly #note: (kind: InputKind, outcome: Outcome, count: number) => void;
-  readonly #open = new Map<InputKind, number>();
+  readonly #options: InputLedgerOptions;
+  readonly #unsettled = new Map<InputKind, number>();
 
-  constructor(note: (kind: InputKind, outcome: Outcome, count: number) => void) {
-    this.#note = note;
+  constructor(options: InputLedgerOptions) {
+    this.#options = options;
   }
 
-  take(kind: InputKind, count = 1): void {
-    this.#open.set(kind, (this.#open.get(kind) ?? 0) + count);
-    this.#note(kind, 'taken', count);
+  receive(kind: InputKind, count = 1): void {
+    this.#unsettled.set(kind, (this.#unsettled.get(kind) ?? 0) + count);
+    this.#options.onOutcome(kind, 'received', count);
   }
 
-  settle(kind: InputKind, outcome: Exclude<Outcome, 'taken'>, count = 1): void {
+  settle(kind: InputKind, outcome: Exclude<InputOutcome, 'received'>, count = 1): void {
     if (count === 0) return;
-    this.#open.set(kind, (this.#open.get(kind) ?? 0) - count);
-    this.#note(kind, outcome, count);
+    this.#unsettled.set(kind, (this.#unsettled.get(kind) ?? 0) - count);
+    this.#options.onOutcome(kind, outcome, count);
   }
 
-  /** A whole record that a later attempt has overtaken. Returns how many inputs it had. */
-  dropRecord({ inputs }: AgentRecord): number {
-    for (const input of inputs) {
-      this.take(input.kind, ordinalsOf(input));
-      this.settle(input.kind, 'dropped', ordinalsOf(input));
+  /** Settles the inputs of a command that the decider accepted, or rejected with a reason. */
+  settleCommand(command: Command, rejected: RejectionReason | undefined): void {
+    const count = command.kind === 'run' ? command.chunk.count : 1;
+    if (command.kind !== 'lost') {
+      const kind = command.kind === 'run' ? 'text' : 'input' in command ? command.input.kind : command.kind;
+      this.settle(kind, rejected === undefined ? 'accepted' : 'rejected', count);
     }
-    return inputs.reduce((sum, input) => sum + ordinalsOf(input), 0);
+    if (rejected !== undefined) this.reject(rejected, count);
   }
 
-  decided(item: Command, isDropped: boolean): void {
-    if (item.kind === 'lost') return;
-    const kind = item.kind === 'run' ? 'text' : 'input' in item ? item.input.kind : item.kind;
-    this.settle(kind, isDropped ? 'dropped' : 'accepted', item.kind === 'run' ? item.chunk.count : 1);
+  /** Receives and rejects every input of a record. */
+  rejectRecord({ inputs }: AgentRecord, reason: RejectionReason): void {
+    let count = 0;
+    for (const input of inputs) {
+      this.receive(input.kind, ordinalsOf(input));
+      this.settle(input.kind, 'rejected', ordinalsOf(input));
+      count += ordinalsOf(input);
+    }
+    this.reject(reason, count);
+  }
+
+  /** Counts a rejection of inputs that are settled elsewhere. */
+  reject(reason: RejectionReason, count: number): void {
+    this.#options.onRejected(reason, count);
   }
 
   close(): void {
-    for (const [kind, count] of this.#open) this.settle(kind, 'abandoned', count);
+    for (const [kind, count] of this.#unsettled) this.settle(kind, 'abandoned', count);
   }
 }

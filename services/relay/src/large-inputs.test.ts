@@ -10,20 +10,20 @@ import { SHARD_WAITING_UNITS_MAX } from './shard.ts';
 const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
 
-/** Counts the inputs that have come to their tasks. */
-function counting(): { metrics: HopMetrics; taken: () => number } {
-  let taken = 0;
+/** Counts the inputs that reached their tasks. */
+function counting(): { metrics: HopMetrics; received: () => number } {
+  let received = 0;
   const add = (count: number, { kind, reason }: { kind?: string; reason?: string } = {}) => {
-    if (kind !== undefined && reason === 'taken') taken += count;
+    if (kind !== undefined && reason === 'received') received += count;
   };
-  return { metrics: new Proxy({}, { get: () => ({ add, recordMs() {} }) }) as HopMetrics, taken: () => taken };
+  return { metrics: new Proxy({}, { get: () => ({ add, recordMs() {} }) }) as HopMetrics, received: () => received };
 }
 
 async function reached(met: () => boolean): Promise<void> {
   while (!met()) await new Promise(resolve => setTimeout(resolve, 5));
 }
 
-/** As large as `units`, without any text. */
+/** A data part of `units`, without text. */
 const file = (lane: string, units: number): AgentInput => ({
   kind: 'artifact',
   lane,
@@ -33,7 +33,7 @@ const file = (lane: string, units: number): AgentInput => ({
   last: true,
 });
 
-test('promise 1: what fits into a record alone is stored, however much of it waits for the same append', {
+test('promise 1: inputs that fit into a record each are stored, however many wait for the same append', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -44,7 +44,7 @@ test('promise 1: what fits into a record alone is stored, however much of it wai
     if (record.aggregate.generation > 1) await held.promise;
     return append(record, options);
   };
-  const { metrics, taken } = counting();
+  const { metrics, received } = counting();
   const relay = await createRelay({ log: own, instance: 'relay', coalesce, metrics, logger });
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
   const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
@@ -58,7 +58,7 @@ test('promise 1: what fits into a record alone is stored, however much of it wai
   for (const lane of ['f1', 'f2', 'f3']) writer.add(file(lane, half));
   writer.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
   await writer.flush();
-  await reached(() => taken() === 6);
+  await reached(() => received() === 6);
   held.resolve();
   const names: (string | undefined)[] = [];
   for await (const { record } of await log.facts.follow('t', 0, new AbortController().signal)) {
@@ -71,7 +71,7 @@ test('promise 1: what fits into a record alone is stored, however much of it wai
   await relay.stop();
 });
 
-test('promise 5: a shard whose tasks cannot be read reads no more inputs than may wait', { timeout: 20_000 }, async () => {
+test('promise 5: a shard whose tasks cannot be loaded stops reading inputs at its bound', { timeout: 20_000 }, async () => {
   const log = createMemoryLog({ shards: 1 });
   const units = 256 * 1024;
   const records = (3 * SHARD_WAITING_UNITS_MAX) / units;
@@ -86,10 +86,10 @@ test('promise 5: a shard whose tasks cannot be read reads no more inputs than ma
     await log.inputs.append('t', record, { id: `t:${n}` });
   }
   const own = log.another();
-  const answered = Promise.withResolvers<void>();
+  const loaded = Promise.withResolvers<void>();
   const last = own.facts.last.bind(own.facts);
   own.facts.last = async taskId => {
-    await answered.promise;
+    await loaded.promise;
     return last(taskId);
   };
   let read = 0;
@@ -100,12 +100,12 @@ test('promise 5: a shard whose tasks cannot be read reads no more inputs than ma
       yield input;
     }
   };
-  const { metrics, taken } = counting();
+  const { metrics, received } = counting();
   const relay = await createRelay({ log: own, instance: 'relay', coalesce, metrics, logger });
   await reached(() => read >= SHARD_WAITING_UNITS_MAX / units);
   await new Promise(resolve => setTimeout(resolve, 200));
   assert.ok(read < records, `${read} of ${records} were read`);
-  answered.resolve();
-  await reached(() => taken() === records);
+  loaded.resolve();
+  await reached(() => received() === records);
   await relay.stop();
 });

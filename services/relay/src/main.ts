@@ -21,7 +21,7 @@ await runService({
       metrics: telemetry.metrics,
       logger,
       leaseMs: settings.HOPLINE_LEASE_MS,
-      beatMs: settings.HOPLINE_LEASE_HEARTBEAT_MS,
+      heartbeatMs: settings.HOPLINE_LEASE_HEARTBEAT_MS,
       inputTimeoutMs: settings.HOPLINE_INPUT_TIMEOUT_MS,
       authTimeoutMs: settings.HOPLINE_AUTH_REQUIRED_TIMEOUT_MS,
       copyForwardAfterMs: copyForwardAfterMs(settings),

@@ -9,11 +9,11 @@ import { createRelay } from './relay.ts';
 const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
 const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
-/** The first half of a surrogate pair: it waits for the other one. */
+/** The first half of a surrogate pair, which the coalescer holds. */
 const HALF = '\ud83d';
 const STEP_MS = 10;
 
-async function begun(log: MemoryLog): Promise<InputWriter> {
+async function startTask(log: MemoryLog): Promise<InputWriter> {
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
   const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
   await log.inputs.append('t', { v: 1, at: Date.now(), from: 'client', input }, { id: 't:msg:m' });
@@ -23,13 +23,13 @@ async function begun(log: MemoryLog): Promise<InputWriter> {
   return writer;
 }
 
-async function ended(log: MemoryLog, state: string): Promise<void> {
+async function reachedState(log: MemoryLog, state: string): Promise<void> {
   for await (const { record } of await log.facts.follow('t', 0, new AbortController().signal))
     if (record.aggregate.state === state) return;
 }
 
-/** Whether the shard's checkpoint comes to the newest input within two seconds. */
-async function isPassed(log: MemoryLog): Promise<boolean> {
+/** Whether the shard's checkpoint reaches the newest input within two seconds. */
+async function checkpointReachesEnd(log: MemoryLog): Promise<boolean> {
   let newest = 0;
   for await (const { seq } of log.inputs.read('t')) newest = seq;
   for (let waitedMs = 0; waitedMs < 2_000; waitedMs += STEP_MS) {
@@ -40,7 +40,7 @@ async function isPassed(log: MemoryLog): Promise<boolean> {
 }
 
 for (const when of ['before', 'after'] as const) {
-  test(`half a character that came ${when} its task’s end holds back no checkpoint, and no memory`, {
+  test(`half a surrogate pair ${when} the end of its task holds back no checkpoint and stays in no memory`, {
     timeout: 20_000,
   }, async () => {
     const log = createMemoryLog({ shards: 1 });
@@ -51,22 +51,22 @@ for (const when of ['before', 'after'] as const) {
       metrics,
       logger,
       leaseMs: 120,
-      beatMs: 30,
+      heartbeatMs: 30,
     });
-    const writer = await begun(log);
+    const writer = await startTask(log);
     if (when === 'before') {
       writer.token('a', HALF);
       for (let n = 0; n <= LANES_MAX; n += 1) writer.add({ kind: 'open', lane: `more ${n}`, artifact: { name: 'b' } });
       await writer.flush();
-      await ended(log, 'TASK_STATE_FAILED');
+      await reachedState(log, 'TASK_STATE_FAILED');
     } else {
       await log.inputs.append('t', { v: 1, at: Date.now(), from: 'client', input: { kind: 'cancel' } }, { id: 't:cancel' });
-      await ended(log, 'TASK_STATE_CANCELED');
+      await reachedState(log, 'TASK_STATE_CANCELED');
       writer.token('a', HALF);
       await writer.flush();
     }
-    const passed = await isPassed(log);
+    const reached = await checkpointReachesEnd(log);
     await relay.stop();
-    assert.equal(passed, true);
+    assert.equal(reached, true);
   });
 }

@@ -2,34 +2,36 @@ import type { CoalesceSettings } from '@hopline/coalesce';
 import type { Fact, MessageInput, TaskAggregate, TraceCarrier } from '@hopline/events';
 import type { FactLog } from '@hopline/log';
 import type { RejectionReason } from '@hopline/task';
-import type { InputKind, Outcome } from './input-ledger.ts';
+import type { InputKind, InputOutcome } from './input-ledger.ts';
 import type { Chunk } from './task-text.ts';
 
-/**
- * Facts that were just stored; or none, and an input whose side effects may not have happened before a takeover (a client's message, or what an agent said), or a task that was carried forward.
- * `startSeq` and `startStoredAt` as in its newest record.
- */
+/** A task after an append, or after an input that was folded before. Side effects follow from it. */
 export type StoredStep = {
-  facts: Fact[];
+  /** Empty for a replay. */
+  facts: readonly Fact[];
   aggregate: TaskAggregate;
+  /** As in the task's newest record. */
   startSeq: number;
   startStoredAt: number;
-  again?: { message?: MessageInput };
+  /**
+   * Set when the side effects may have been lost with the previous owner; `message` is the client's message that is read again.
+   */
+  replay?: { message?: MessageInput };
 };
 
-/** What the pipeline needs from its shard. */
+/** What a pipeline needs from its shard. */
 export type PipelineContext = {
   facts: FactLog;
   coalesce: CoalesceSettings;
   /** Epoch milliseconds. */
   now: () => number;
-  /** Unique per append of this relay's life: a retry of one append carries the same id, another owner never does. */
+  /** Unique per append of this relay process: the retry of an append reuses its id, another owner never does. */
   appendId: (taskId: string) => string;
-  /** Called after a record is stored; a returned promise holds back the shard's checkpoint until it resolves. */
-  stored: (stored: StoredStep, trace: TraceCarrier) => Promise<void> | undefined;
-  dropped: (reason: RejectionReason, count: number) => void;
-  counted: (kind: InputKind, outcome: Outcome, count: number) => void;
-  chunked: (chunk: Chunk, agent: string) => void;
-  /** The pipeline cannot go on (conflict, log unavailable): the shard must start again from the log. */
-  failed: (error: unknown) => void;
+  /** Called after a record is stored. A returned promise holds back the shard's checkpoint until it resolves. */
+  applySideEffects: (step: StoredStep, trace: TraceCarrier) => Promise<void> | undefined;
+  onRejected: (reason: RejectionReason, count: number) => void;
+  onOutcome: (kind: InputKind, outcome: InputOutcome, count: number) => void;
+  onChunk: (chunk: Chunk, agent: string) => void;
+  /** The pipeline stopped on a conflict or an unavailable log: the shard must restart from the log. */
+  onFailure: (error: unknown) => void;
 };

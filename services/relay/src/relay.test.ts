@@ -14,9 +14,9 @@ const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal'
 const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
 
 const relayOn = (log: MemoryLog, settings = coalesce): Promise<Relay> =>
-  createRelay({ log, instance: 'relay', coalesce: settings, metrics, logger, leaseMs: 120, beatMs: 30 });
+  createRelay({ log, instance: 'relay', coalesce: settings, metrics, logger, leaseMs: 120, heartbeatMs: 30 });
 
-async function ask(log: MemoryLog, taskId: string): Promise<void> {
+async function sendMessage(log: MemoryLog, taskId: string): Promise<void> {
   const message = { messageId: `${taskId}-m`, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
   const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
   await log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:msg` });
@@ -27,7 +27,7 @@ function writer(log: MemoryLog, taskId: string, attempt = 1): InputWriter {
   return createInputWriter(log.inputs, { taskId, producer });
 }
 
-/** Follows a task to its end. */
+/** The fact records of a task up to its end. */
 async function records(log: MemoryLog, taskId: string): Promise<FactRecord[]> {
   const stop = new AbortController();
   const all: FactRecord[] = [];
@@ -59,11 +59,11 @@ function assertSound(all: FactRecord[]): Fold {
   return fold;
 }
 
-test('a record carries all a new owner needs: aggregate is the fold of the facts', async () => {
+test('the aggregate of a record equals the fold of all facts, so a new owner needs no other record', async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log);
   const seen = records(log, 't1');
-  await ask(log, 't1');
+  await sendMessage(log, 't1');
   const out = writer(log, 't1');
   out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
   for (const token of ['H', 'ere', ' is', ' ', '\n', 'ha', 'ha']) out.token('a', token);
@@ -75,16 +75,16 @@ test('a record carries all a new owner needs: aggregate is the fold of the facts
   await relay.stop();
 });
 
-test('inputs that were removed before they were read fail the task: a text with a hole is never shown as whole', async () => {
+test('inputs removed before they were read fail the task: text with a gap never looks complete', async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log);
-  await ask(log, 't1');
+  await sendMessage(log, 't1');
   const producer: Producer = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
-  const say = (n: number, inputs: AgentInput[]) =>
+  const append = (n: number, inputs: AgentInput[]) =>
     log.inputs.append('t1', { v: 1, at: Date.now(), from: producer, n, inputs }, { id: `t1:${n}` });
-  await say(1, [{ kind: 'open', lane: 'a', artifact: { name: 'response' } }]);
-  await say(2, [{ kind: 'text', lane: 'a', tokens: ['one '] }]);
-  await say(4, [{ kind: 'text', lane: 'a', tokens: ['three'] }]);
+  await append(1, [{ kind: 'open', lane: 'a', artifact: { name: 'response' } }]);
+  await append(2, [{ kind: 'text', lane: 'a', tokens: ['one '] }]);
+  await append(4, [{ kind: 'text', lane: 'a', tokens: ['three'] }]);
   const stop = new AbortController();
   const fold = new Fold();
   for await (const { record } of await log.facts.follow('t1', 0, stop.signal)) {
@@ -100,12 +100,12 @@ test('with an event cost of 0 every token is a frame of its own [S1-27]', async 
   const log = createMemoryLog();
   const relay = await relayOn(log, { ...coalesce, eventCostMs: 0 });
   const seen = records(log, 't1');
-  await ask(log, 't1');
+  await sendMessage(log, 't1');
   const out = writer(log, 't1');
   out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
   for (let index = 0; index < 20; index++) {
     out.token('a', `${index} `);
-    // Half of them at once: they meet while an append is in flight.
+    // Half of the tokens arrive at once and meet while an append is in flight.
     if (index % 2 === 0 || index > 10) await out.flush();
   }
   out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
@@ -114,21 +114,21 @@ test('with an event cost of 0 every token is a frame of its own [S1-27]', async 
   await relay.stop();
 });
 
-test('a notice does not wait behind a window of text, nor overtake the text before it [S2-27]', async () => {
+test('a notice neither waits for held text nor overtakes the text before it [S2-27]', async () => {
   // Text alone would be held for half a minute.
   const holdMsMax = 30_000;
   const log = createMemoryLog();
   const relay = await relayOn(log, { ...coalesce, eventCostMs: 60_000, holdMsMax });
-  await ask(log, 't1');
+  await sendMessage(log, 't1');
   const out = writer(log, 't1');
   out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
   const notice = (lane: string) => ({
     ...{ kind: 'artifact' as const, lane, artifact: { name: lane } },
     ...{ parts: [{ text: '🔧' }], append: false, last: true },
   });
-  const saidAt: number[] = [];
+  const sentAt: number[] = [];
   for (const step of ['before', 'tool_notification_start', 'between', 'tool_notification_end']) {
-    saidAt.push(Date.now());
+    sentAt.push(Date.now());
     if (step.startsWith('tool')) out.add(notice(step));
     else for (const token of [step, ' ', 'text']) out.token('a', token);
     await out.flush();
@@ -150,13 +150,13 @@ test('a notice does not wait behind a window of text, nor overtake the text befo
     seen.map(([what]) => what),
     ['before text', 'tool_notification_start', 'between text', 'tool_notification_end'],
   );
-  for (const index of [1, 3]) assert.ok(seen[index]![1] - saidAt[index]! < holdMsMax / 3, 'the notice came at once');
+  for (const index of [1, 3]) assert.ok(seen[index]![1] - sentAt[index]! < holdMsMax / 3, 'the notice is not held');
   await relay.stop();
 });
 
 const token = fc.oneof(fc.constantFrom('ha', ' ', '\n', '✅', '👩‍👩‍👧', '\ud83d', '\ude00', ''), fc.string({ maxLength: 5 }));
 
-test('promise 1: relays that die anywhere, conflicts and lost acks change no character', { timeout: 120_000 }, async () => {
+test('promise 1: relay deaths, conflicts and lost acknowledgements change no character', { timeout: 120_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(
@@ -172,27 +172,26 @@ test('promise 1: relays that die anywhere, conflicts and lost acks change no cha
       ),
       async steps => {
         const log = createMemoryLog();
-        // A relay that dies leaves its log handle behind: what it still has in flight may arrive or not.
+        // Appends in flight of a killed relay may or may not be stored.
         let own = log.another();
         let relay = await relayOn(own);
         const seen = records(log, 't1');
-        await ask(log, 't1');
+        await sendMessage(log, 't1');
         const out = writer(log, 't1');
-        const said = { a: '', b: '' };
+        const sent = { a: '', b: '' };
         let notices = 0;
         for (const lane of ['a', 'b']) out.add({ kind: 'open', lane, artifact: { name: lane } });
         for (const step of steps) {
           out.token(step.lane, step.token);
-          said[step.lane as 'a' | 'b'] += step.token;
+          sent[step.lane as 'a' | 'b'] += step.token;
           if (step.next === 'wait') await new Promise(resolve => setTimeout(resolve, 3));
           if (step.next === 'conflict') log.faults.conflicts = 1;
           if (step.next === 'lose') log.faults.loseAcks = 1;
           if (step.next === 'notice') {
-            const shown = { name: 'notice' };
             out.add({
               kind: 'artifact',
               lane: `n${notices++}`,
-              artifact: shown,
+              artifact: { name: 'notice' },
               parts: [{ text: 'n' }],
               append: false,
               last: true,
@@ -211,8 +210,8 @@ test('promise 1: relays that die anywhere, conflicts and lost acks change no cha
         await out.flush();
         const fold = assertSound(await seen);
         await relay.stop();
-        assert.equal(fold.textOf('a'), said.a);
-        assert.equal(fold.textOf('b'), said.b);
+        assert.equal(fold.textOf('a'), sent.a);
+        assert.equal(fold.textOf('b'), sent.b);
         assert.equal(fold.textOf('notice'), 'n'.repeat(notices));
       },
     ),
@@ -220,12 +219,12 @@ test('promise 1: relays that die anywhere, conflicts and lost acks change no cha
   );
 });
 
-test('promise 1: half of a surrogate pair that waits for the other half survives the notice after it and the death of its relay', async () => {
+test('promise 1: a held half of a surrogate pair survives a later notice and the death of its relay', async () => {
   const log = createMemoryLog();
   let own = log.another();
   const dead = await relayOn(own);
   const seen = records(log, 't1');
-  await ask(log, 't1');
+  await sendMessage(log, 't1');
   const out = writer(log, 't1');
   for (const lane of ['a', 'b']) out.add({ kind: 'open', lane, artifact: { name: lane } });
   out.token('a', '👍'.slice(0, 1));
@@ -251,32 +250,32 @@ test('promise 1: half of a surrogate pair that waits for the other half survives
   assert.deepEqual([fold.textOf('a'), fold.textOf('b'), fold.textOf('notice')], ['👍', 'ha👍', 'n']);
 });
 
-test('a message that makes a first record larger than the log takes is dropped and counted, and holds nobody up', {
+test('a message whose first record exceeds the limit of the log is rejected, counted, and blocks no other task', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog({ shards: 1, recordBytesMax: 4_096 });
-  const dropped = Promise.withResolvers<string | undefined>();
-  const inputsDropped = { add: (_count: number, labels?: { reason?: string }) => dropped.resolve(labels?.reason) };
+  const rejected = Promise.withResolvers<string | undefined>();
+  const inputsRejected = { add: (_count: number, labels?: { reason?: string }) => rejected.resolve(labels?.reason) };
   const counting = new Proxy(
     {},
-    { get: (_target, name) => (name === 'inputsDropped' ? inputsDropped : { add() {}, recordMs() {} }) },
+    { get: (_target, name) => (name === 'inputsRejected' ? inputsRejected : { add() {}, recordMs() {} }) },
   );
-  const options = { instance: 'relay', coalesce, metrics: counting as HopMetrics, logger, leaseMs: 120, beatMs: 30 };
+  const options = { instance: 'relay', coalesce, metrics: counting as HopMetrics, logger, leaseMs: 120, heartbeatMs: 30 };
   const relay = await createRelay({ log: log.another(), ...options });
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x'.repeat(3_700) }] };
   const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
   await log.inputs.append('large', { v: 1, at: Date.now(), from: 'client', input }, { id: 'large:msg' });
   const stop = new AbortController();
   const next = (await log.facts.follow('small', 'new', stop.signal))[Symbol.asyncIterator]();
-  await ask(log, 'small');
+  await sendMessage(log, 'small');
   assert.equal((await next.next()).value?.record.facts[0]?.kind, 'task.created');
   stop.abort();
-  assert.equal(await dropped.promise, 'too_large');
+  assert.equal(await rejected.promise, 'too_large');
   assert.equal(await log.facts.last('large'), undefined);
   await relay.stop();
 });
 
-test('two relays split the shards fairly, and one takes all when the other stops', { timeout: 20_000 }, async () => {
+test('two relays split the shards evenly, and one owns all when the other stops', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another());
   const second = await relayOn(log.another());

@@ -1,28 +1,28 @@
 import { randomUUID } from 'node:crypto';
 import { isTerminal } from '@hopline/a2a';
 import type { CoalesceSettings } from '@hopline/coalesce';
-import { isVisible } from '@hopline/events';
+import { type Fact, isVisible } from '@hopline/events';
 import { type Log, LogConflict } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { Shard, type ShardContext } from './shard.ts';
-import { IndexWrites, sideEffects } from './side-effects.ts';
+import { applySideEffects, IndexWrites } from './side-effects.ts';
 import { authTimeout, copyForwardRule, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
 
 export type RelayDeps = {
   log: Log;
-  /** Name of the instance for people; each life of a process gets an identity of its own. */
+  /** Name for people. Each process start adds a random suffix, because leases need a unique identity. */
   instance: string;
   coalesce: CoalesceSettings;
   metrics: HopMetrics;
   logger: Logger;
   leaseMs?: number;
-  beatMs?: number;
-  /** How long a task may wait for its client's answer, milliseconds; absent: for ever. */
+  heartbeatMs?: number;
+  /** How long a task may stay in input-required, milliseconds; absent: no limit. */
   inputTimeoutMs?: number | undefined;
-  /** How long a task may wait for credentials, milliseconds; absent: for ever. */
+  /** How long a task may stay in auth-required, milliseconds; absent: no limit. */
   authTimeoutMs?: number | undefined;
-  /** Age of the beginning of an open task at which it is carried forward, milliseconds; absent: never. */
+  /** Age of an open task's start at which its facts are copied forward, milliseconds; absent: never. */
   copyForwardAfterMs?: number | undefined;
 };
 
@@ -32,10 +32,10 @@ export type Relay = {
   stop(): Promise<void>;
 };
 
-/** Pause before a shard that failed begins again, milliseconds: a log that is away is not asked in a tight loop. */
+/** Pause before a failed shard restarts, milliseconds: an unavailable log must not cause a tight loop. */
 const RESTART_PAUSE_MS = 100;
 
-/** The only writer of facts. Starts taking shards at once; resolves when the first round of leases is done. */
+/** Starts the only writer of facts. Resolves after the first lease round. */
 export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const { log, logger, metrics } = deps;
   const identity = `${deps.instance}-${randomUUID().slice(0, 8)}`;
@@ -48,13 +48,13 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     keys: { member: 'relay', shard: 'shard' },
     shards: log.shards,
     instance: identity,
-    heartbeatMs: deps.beatMs ?? HEARTBEAT_INTERVAL_MS,
+    heartbeatMs: deps.heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
     startShard: (index, checkpoint) => {
       logger.info({ shard: index, raw_seq: checkpoint }, 'shard acquired');
       metrics.ownedShards.add(1);
-      const shard = new Shard(index, checkpoint, { ...context, failed: error => failed(index, error) });
+      const shard = new Shard(index, checkpoint, { ...context, onFailure: error => restartLater(index, error) });
       running.set(index, shard);
       shard.start();
     },
@@ -71,12 +71,12 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     onError: error => logger.warn({ err: error }, 'lease round failed'),
   });
 
-  function failed(index: number, error: unknown): void {
+  function restartLater(index: number, error: unknown): void {
     const conflict = error instanceof LogConflict;
     if (conflict) metrics.appendConflicts.add(1, { reason: 'other_owner' });
     logger.warn({ shard: index, err: error }, conflict ? 'another relay wrote to a task of this shard' : 'shard failed');
     setTimeout(() => {
-      leases.restart(index).catch(fault => logger.error({ shard: index, err: fault }, 'shard could not be started again'));
+      leases.restart(index).catch(fault => logger.error({ shard: index, err: fault }, 'shard restart failed'));
     }, RESTART_PAUSE_MS);
   }
 
@@ -99,7 +99,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   };
 }
 
-function shardContext(deps: RelayDeps, identity: string, now: () => number): ShardContext {
+function shardContext(deps: RelayDeps, identity: string, now: () => number): Omit<ShardContext, 'onFailure'> {
   const { log, metrics } = deps;
   const index = new IndexWrites(log.tasks);
   let appends = 0;
@@ -109,22 +109,25 @@ function shardContext(deps: RelayDeps, identity: string, now: () => number): Sha
     coalesce: deps.coalesce,
     now,
     appendId: taskId => `${taskId}:${identity}:${++appends}`,
-    stored: (step, trace) => {
-      for (const fact of step.facts) {
-        if (isVisible(fact)) metrics.chunksOut.add(1);
-        if (fact.kind === 'artifact.updated' && fact.chunk) metrics.agentToLog.recordMs(now() - fact.chunk.lastAt);
-        const ended = fact.kind === 'status.changed' && fact.event.statusUpdate.status.state;
-        if (ended && isTerminal(ended)) metrics.tasksEnded.add(1, { reason: ended });
-      }
-      return sideEffects(log, index, step, trace);
+    applySideEffects: (step, trace) => {
+      measureFacts(step.facts, metrics, now);
+      return applySideEffects(log, index, step, trace);
     },
-    dropped: (reason, count) => metrics.inputsDropped.add(count, { reason: reason.replaceAll(' ', '_') }),
-    counted: (kind, outcome, count) => metrics.inputs.add(count, { kind, reason: outcome }),
-    chunked: (chunk, agent) => {
+    onRejected: (reason, count) => metrics.inputsRejected.add(count, { reason: reason.replaceAll(' ', '_') }),
+    onOutcome: (kind, outcome, count) => metrics.inputs.add(count, { kind, reason: outcome }),
+    onChunk: (chunk, agent) => {
       metrics.tokensIn.add(chunk.count, { agent });
       metrics.flushes.add(1, { agent, reason: chunk.reason });
       metrics.relayHold.recordMs(chunk.heldMs, { agent });
     },
-    failed: () => {},
   };
+}
+
+function measureFacts(facts: readonly Fact[], metrics: HopMetrics, now: () => number): void {
+  for (const fact of facts) {
+    if (isVisible(fact)) metrics.chunksOut.add(1);
+    if (fact.kind === 'artifact.updated' && fact.chunk) metrics.agentToLog.recordMs(now() - fact.chunk.lastAt);
+    const state = fact.kind === 'status.changed' && fact.event.statusUpdate.status.state;
+    if (state && isTerminal(state)) metrics.tasksEnded.add(1, { reason: state });
+  }
 }

@@ -12,7 +12,7 @@ const entry = (generation: number): TaskIndexEntry => ({
   at: generation,
 });
 
-/** Writes that are under way, in the order in which they were begun: `settle` ends one of a key. */
+/** A bucket whose writes stay in flight, in the order of their start, until the test settles them. */
 function bucket() {
   const open: { key: string; value: TaskIndexEntry; settle: PromiseWithResolvers<number> }[] = [];
   const tasks = {
@@ -25,20 +25,20 @@ function bucket() {
   return { tasks, open };
 }
 
-test('the index of a task is written in the order of its states: a write that is sent again is not stored over a newer one', async () => {
+test('the index of a task is written in the order of its states: a retried write never replaces a newer one', async () => {
   const { tasks, open } = bucket();
   const writes = new IndexWrites(tasks);
   const [first, second] = [writes.put('a', entry(1)), writes.put('a', entry(2))];
   const other = writes.put('b', entry(1));
-  const begun = () => open.map(({ key, value }) => `${key}${value.generation}`);
-  assert.deepEqual(begun(), ['a1', 'b1'], 'no task waits for another');
+  const started = () => open.map(({ key, value }) => `${key}${value.generation}`);
+  assert.deepEqual(started(), ['a1', 'b1'], 'tasks do not wait for each other');
   open[0]!.settle.resolve(1);
   await first;
-  assert.deepEqual(begun(), ['a1', 'b1', 'a2']);
+  assert.deepEqual(started(), ['a1', 'b1', 'a2']);
   open[2]!.settle.reject(new LogUnavailable('not acknowledged in time'));
   await assert.rejects(second, LogUnavailable);
   const third = writes.put('a', entry(3));
-  assert.deepEqual(begun(), ['a1', 'b1', 'a2', 'a3'], 'a write that failed holds up none after it');
+  assert.deepEqual(started(), ['a1', 'b1', 'a2', 'a3'], 'a failed write blocks no later one');
   open[1]!.settle.resolve(2);
   open[3]!.settle.resolve(3);
   await Promise.all([other, third]);

@@ -4,8 +4,8 @@ import type { Log, TaskIndexEntry } from '@hopline/log';
 import type { StoredStep } from './pipeline-context.ts';
 
 /**
- * Writes of the task index, those of one task one after the other: of two in flight the older one may be sent again (an election takes seconds, a turn less) and would be stored last, and an index
- * that says `working` of a task that asks has no deadline for it.
+ * Writes the task index, one write per task at a time. Of two writes in flight the older one may be retried (an election takes
+ * seconds, a turn less) and stored last; an entry that is `working` for a task in input-required makes no deadline.
  */
 export class IndexWrites {
   readonly #tasks: Log['tasks'];
@@ -18,7 +18,6 @@ export class IndexWrites {
   put(taskId: string, entry: TaskIndexEntry): Promise<unknown> {
     const put = () => this.#tasks.put(taskId, entry);
     const before = this.#newest.get(taskId);
-    // What became of the one before is told to whoever asked for it.
     const write = before === undefined ? put() : before.then(put, put);
     this.#newest.set(taskId, write);
     const settled = () => {
@@ -30,28 +29,28 @@ export class IndexWrites {
 }
 
 /**
- * What must happen once a fact is stored: a message becomes work for the task's role, a change of state goes into the task index.
- * Both are done at least once: a work item has an id, and its worker looks into the log before it begins.
+ * Follows a stored step: a message becomes a work item for the task's role, a change of state goes into the task index. Both
+ * happen at least once: a work item has an id, and its worker reads the log before it starts.
  */
-export function sideEffects(
+export function applySideEffects(
   log: Pick<Log, 'work'>,
   index: IndexWrites,
   step: StoredStep,
   trace: TraceCarrier,
 ): Promise<void> | undefined {
   const effects: Promise<unknown>[] = [];
-  const { facts, aggregate, again } = step;
+  const { facts, aggregate, replay } = step;
   for (const fact of facts) {
     if (fact.kind === 'task.created')
       effects.push(requestWork(log, aggregate, 1, fact.event.task.history!.at(-1)!, fact.request, trace));
     if (fact.kind === 'message.received') effects.push(requestWork(log, aggregate, fact.turn, fact.message, fact.request, trace));
   }
-  const message = again?.message;
-  const newest = message !== undefined && aggregate.messageIds.at(-1) === message.message.messageId;
-  if (newest && !isTerminal(aggregate.state))
+  const message = replay?.message;
+  const isNewest = message !== undefined && aggregate.messageIds.at(-1) === message.message.messageId;
+  if (isNewest && !isTerminal(aggregate.state))
     effects.push(requestWork(log, aggregate, aggregate.turn, message.message, message.metadata, trace));
   const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
-  if (again !== undefined || status !== undefined) {
+  if (replay !== undefined || status !== undefined) {
     effects.push(index.put(aggregate.taskId, indexEntry(step, status?.at ?? aggregate.at)));
   }
   return effects.length === 0 ? undefined : Promise.all(effects).then(() => undefined);
@@ -69,9 +68,9 @@ function indexEntry({ aggregate, startSeq, startStoredAt }: StoredStep, at: numb
     at,
     ...(owner && { owner }),
   };
-  const asked = state === 'TASK_STATE_INPUT_REQUIRED' ? aggregate.inputRequest : undefined;
+  const inputRequest = state === 'TASK_STATE_INPUT_REQUIRED' ? aggregate.inputRequest : undefined;
   const authRequest = state === 'TASK_STATE_AUTH_REQUIRED' ? aggregate.authRequest : undefined;
-  return { ...entry, ...(asked && { inputRequest: asked }), ...(authRequest && { authRequest }) };
+  return { ...entry, ...(inputRequest && { inputRequest }), ...(authRequest && { authRequest }) };
 }
 
 async function requestWork(

@@ -28,26 +28,26 @@ function relayOn(
   authTimeoutMs?: number,
 ): Promise<Relay> {
   const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
-  const times = { leaseMs: 120, beatMs: 30, inputTimeoutMs, authTimeoutMs };
+  const times = { leaseMs: 120, heartbeatMs: 30, inputTimeoutMs, authTimeoutMs };
   return createRelay({ log, instance: 'relay', coalesce, metrics: countingMetrics(counts), logger, ...times });
 }
 
 async function message(log: MemoryLog, taskId: string, messageId: string): Promise<void> {
-  const said = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
-  const input = { kind: 'message', message: said, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
+  const content = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
+  const input = { kind: 'message', message: content, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
   await log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:msg:${messageId}` });
 }
 
-async function agentSays(log: MemoryLog, taskId: string, turn: number, ...inputs: AgentInput[]): Promise<void> {
+async function appendAgent(log: MemoryLog, taskId: string, turn: number, ...inputs: AgentInput[]): Promise<void> {
   const writer = createInputWriter(log.inputs, { taskId, producer: { id: 'agent', agent: 'echo', turn, attempt: 1 } });
   for (const input of inputs) writer.add(input);
   await writer.flush();
 }
 
-/** Begins a task that asks, and resolves when the question stands in the log. */
-async function ask(log: MemoryLog, taskId: string): Promise<FactRecord> {
+/** Starts a task and resolves when its input-required status is stored. */
+async function startInputRequired(log: MemoryLog, taskId: string): Promise<FactRecord> {
   await message(log, taskId, 'm1');
-  await agentSays(log, taskId, 1, { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message: QUESTION });
+  await appendAgent(log, taskId, 1, { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message: QUESTION });
   return until(log, taskId, ({ aggregate }) => aggregate.state === 'TASK_STATE_INPUT_REQUIRED');
 }
 
@@ -56,23 +56,27 @@ async function until(log: MemoryLog, taskId: string, met: (record: FactRecord) =
   throw new Error('the log ended');
 }
 
-/** The relay's connection is gone in the midst of what it does; its timers must not outlive the test. */
+/** Closes the relay's log mid-operation, then stops its timers, which must not outlive the test. */
 async function kill(own: MemoryLog, relay: Relay): Promise<void> {
   await own.close();
   void relay.stop().catch(() => {});
 }
 
-const ended = (log: MemoryLog, taskId: string) => until(log, taskId, ({ aggregate }) => aggregate.state === 'TASK_STATE_FAILED');
+const failed = (log: MemoryLog, taskId: string) => until(log, taskId, ({ aggregate }) => aggregate.state === 'TASK_STATE_FAILED');
 
-async function indexed(log: MemoryLog, taskId: string, what: 'inputRequest' | 'authRequest' = 'inputRequest'): Promise<void> {
-  while ((await log.tasks.get(taskId))?.value[what] === undefined) await new Promise(resolve => setTimeout(resolve, 5));
+async function waitForIndex(
+  log: MemoryLog,
+  taskId: string,
+  request: 'inputRequest' | 'authRequest' = 'inputRequest',
+): Promise<void> {
+  while ((await log.tasks.get(taskId))?.value[request] === undefined) await new Promise(resolve => setTimeout(resolve, 5));
 }
 
-test('a task whose client does not answer fails when the time is over, not before [S3-8]', { timeout: 20_000 }, async () => {
+test('a task whose client does not answer fails at its deadline, not before [S3-8]', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log, TIMEOUT_MS);
-  const { aggregate } = await ask(log, 't1');
-  const { facts } = await ended(log, 't1');
+  const { aggregate } = await startInputRequired(log, 't1');
+  const { facts } = await failed(log, 't1');
   const [end] = facts;
   assert.ok(end?.kind === 'status.changed' && end.at - aggregate.inputRequest!.at >= TIMEOUT_MS);
   assert.deepEqual(end.event.statusUpdate.metadata, { reason: 'input timeout', retryable: true });
@@ -80,43 +84,43 @@ test('a task whose client does not answer fails when the time is over, not befor
   await relay.stop();
 });
 
-test('the deadline outlives every relay: another one, started after it, ends the task [S3-8]', { timeout: 20_000 }, async () => {
+test('a deadline outlives every relay: one that starts after it fails the task [S3-8]', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const own = log.another();
   const dead = await relayOn(own, TIMEOUT_MS);
-  const { aggregate } = await ask(log, 't1');
-  await indexed(log, 't1');
+  const { aggregate } = await startInputRequired(log, 't1');
+  await waitForIndex(log, 't1');
   await kill(own, dead);
   await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS));
   assert.equal((await log.facts.last('t1'))?.record.aggregate.state, 'TASK_STATE_INPUT_REQUIRED');
   const relay = await relayOn(log.another(), TIMEOUT_MS);
-  const { facts } = await ended(log, 't1');
+  const { facts } = await failed(log, 't1');
   assert.ok(facts[0]!.at - aggregate.inputRequest!.at >= TIMEOUT_MS);
   await relay.stop();
 });
 
-test('an answer stored before the deadline wins, though every relay was away until after it [S3-8]', {
+test('an answer stored before the deadline wins although no relay ran until after it [S3-8]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another(), TIMEOUT_MS);
-  await ask(log, 't1');
-  await indexed(log, 't1');
+  await startInputRequired(log, 't1');
+  await waitForIndex(log, 't1');
   await first.stop();
   await message(log, 't1', 'm2');
   await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS));
   const relay = await relayOn(log.another(), TIMEOUT_MS);
   await until(log, 't1', ({ aggregate }) => aggregate.turn === 2);
-  await agentSays(log, 't1', 2, { kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  await appendAgent(log, 't1', 2, { kind: 'status', state: 'TASK_STATE_COMPLETED' });
   const { aggregate } = await until(log, 't1', record => isTerminal(record.aggregate.state));
   assert.equal(aggregate.state, 'TASK_STATE_COMPLETED');
   await relay.stop();
 });
 
-test('without the setting a task waits, also across relays [S4-13]', { timeout: 20_000 }, async () => {
+test('without the setting a task waits without limit, also across relays [S4-13]', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another(), undefined);
-  await ask(log, 't1');
+  await startInputRequired(log, 't1');
   await first.stop();
   const second = await relayOn(log.another(), undefined);
   await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS * 2));
@@ -126,26 +130,26 @@ test('without the setting a task waits, also across relays [S4-13]', { timeout: 
   await second.stop();
 });
 
-/** Begins a task whose agent needs credentials, and resolves when that stands in the log. */
-async function needAuth(log: MemoryLog, taskId: string): Promise<FactRecord> {
+/** Starts a task and resolves when its auth-required status is stored. */
+async function startAuthRequired(log: MemoryLog, taskId: string): Promise<FactRecord> {
   await message(log, taskId, 'm1');
-  await agentSays(log, taskId, 1, { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: QUESTION });
+  await appendAgent(log, taskId, 1, { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: QUESTION });
   return until(log, taskId, ({ aggregate }) => aggregate.state === 'TASK_STATE_AUTH_REQUIRED');
 }
 
-test('a task that gets no credentials fails when their time is over, not before, and by no other relay than one that lives', {
+test('a task that gets no credentials fails at its deadline, not before, and after the death of its relay', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
   const own = log.another();
   const dead = await relayOn(own, undefined, [], TIMEOUT_MS);
-  const { aggregate } = await needAuth(log, 't1');
-  await indexed(log, 't1', 'authRequest');
+  const { aggregate } = await startAuthRequired(log, 't1');
+  await waitForIndex(log, 't1', 'authRequest');
   await kill(own, dead);
   await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS));
   assert.equal((await log.facts.last('t1'))?.record.aggregate.state, 'TASK_STATE_AUTH_REQUIRED');
   const relay = await relayOn(log.another(), undefined, [], TIMEOUT_MS);
-  const [end] = (await ended(log, 't1')).facts;
+  const [end] = (await failed(log, 't1')).facts;
   assert.ok(end?.kind === 'status.changed' && end.at - aggregate.authRequest!.at >= TIMEOUT_MS);
   assert.deepEqual(end.event.statusUpdate.metadata, { reason: 'auth timeout', retryable: true });
   const entry = (await log.tasks.get('t1'))?.value;
@@ -153,52 +157,56 @@ test('a task that gets no credentials fails when their time is over, not before,
   await relay.stop();
 });
 
-test('credentials that came in time let the task go on; the time for answers is another one', {
+test('a task that got credentials in time continues; the input timeout does not apply to auth-required', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log, TIMEOUT_MS, [], 4 * TIMEOUT_MS);
-  await needAuth(log, 'came');
-  await needAuth(log, 'never');
+  await startAuthRequired(log, 'came');
+  await startAuthRequired(log, 'never');
   await new Promise(resolve => setTimeout(resolve, 2 * TIMEOUT_MS));
   for (const taskId of ['came', 'never']) {
-    assert.equal((await log.facts.last(taskId))?.record.aggregate.state, 'TASK_STATE_AUTH_REQUIRED', 'no question waits');
+    assert.equal(
+      (await log.facts.last(taskId))?.record.aggregate.state,
+      'TASK_STATE_AUTH_REQUIRED',
+      'the input timeout does not apply',
+    );
   }
   const from = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
-  const goesOn = {
+  const working = {
     v: 1 as const,
     at: Date.now(),
     from,
     n: 2,
     inputs: [{ kind: 'status', state: 'TASK_STATE_WORKING' } as const],
   };
-  await log.inputs.append('came', goesOn, { id: 'goes on' });
-  const { facts } = await ended(log, 'never');
+  await log.inputs.append('came', working, { id: 'working' });
+  const { facts } = await failed(log, 'never');
   assert.equal((await log.facts.last('came'))?.record.aggregate.state, 'TASK_STATE_WORKING');
   const { aggregate } = (await log.facts.last('never'))!.record;
   assert.ok(facts[0]!.at - aggregate.authRequest!.at >= 4 * TIMEOUT_MS);
   await relay.stop();
 });
 
-test('the index learns of a question whose relay died before it could tell', { timeout: 20_000 }, async () => {
+test('a new relay writes the index entry that its predecessor did not', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const own = log.another();
   own.tasks.put = () => new Promise(() => {});
   const dead = await relayOn(own, undefined);
-  await ask(log, 't1');
+  await startInputRequired(log, 't1');
   await kill(own, dead);
   assert.equal(await log.tasks.get('t1'), undefined);
   const relay = await relayOn(log.another(), TIMEOUT_MS);
-  await ended(log, 't1');
+  await failed(log, 't1');
   await relay.stop();
 });
 
-test('what comes after the end is dropped and counted, with its reason [S3-6]', { timeout: 20_000 }, async () => {
+test('inputs after the end of a task are rejected and counted with their reason [S3-6]', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const counts: Count[] = [];
   const relay = await relayOn(log, undefined, counts);
   await message(log, 't1', 'm1');
-  await agentSays(log, 't1', 1, { kind: 'open', lane: 'a', artifact: {} }, { kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  await appendAgent(log, 't1', 1, { kind: 'open', lane: 'a', artifact: {} }, { kind: 'status', state: 'TASK_STATE_COMPLETED' });
   await until(log, 't1', ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
   const before = await log.facts.last('t1');
   const from = { id: 'agent', agent: 'echo', turn: 1, attempt: 2 };
@@ -209,12 +217,12 @@ test('what comes after the end is dropped and counted, with its reason [S3-6]', 
   ];
   await log.inputs.append('t1', { v: 1, at: Date.now(), from, n: 1, inputs: late }, { id: 'late' });
   await message(log, 't1', 'm2');
-  const dropped = () => counts.filter(({ name, reason }) => name === 'inputsDropped' && reason === 'terminal');
-  while (dropped().reduce((sum, { n }) => sum + n, 0) < 5) await new Promise(resolve => setTimeout(resolve, 5));
+  const rejected = () => counts.filter(({ name, reason }) => name === 'inputsRejected' && reason === 'terminal');
+  while (rejected().reduce((sum, { n }) => sum + n, 0) < 5) await new Promise(resolve => setTimeout(resolve, 5));
   assert.equal(
-    dropped().reduce((sum, { n }) => sum + n, 0),
+    rejected().reduce((sum, { n }) => sum + n, 0),
     5,
-    'an opening, two tokens, a state, a message',
+    'an open, two tokens, a status, a message',
   );
   assert.equal((await log.facts.last('t1'))?.seq, before?.seq);
   assert.deepEqual(

@@ -3,7 +3,10 @@ import type { TaskAggregate, TraceCarrier } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
 import { ATTR, COUNT, type Hop, SPAN, startHop } from '@hopline/telemetry';
 
-/** The relay's span over one task: one per segment, never one per token or chunk. Its parent is what created the task's first input here. */
+/**
+ * The relay's span over one task: one per segment, never one per token or chunk. Its parent created the first input that this
+ * relay read.
+ */
 export class TaskHop {
   readonly #taskId: string;
   #hop: Hop | undefined;
@@ -33,8 +36,8 @@ export class TaskHop {
     this.#hop?.max(COUNT.heldMsMax, heldMs);
   }
 
-  dropped(count: number): void {
-    this.#hop?.count(COUNT.dropped, count);
+  rejected(count: number): void {
+    this.#hop?.count(COUNT.rejected, count);
   }
 
   stored(aggregate: TaskAggregate, events: number): void {

@@ -14,15 +14,15 @@ import {
 import type { AgentInput, AgentRecord, Producer, TextInput } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
 import type { TextRun } from '@hopline/task';
-import type { Known } from './ordinal-deduplicator.ts';
-import { heldKey, PendingTokens, type Taken } from './pending-tokens.ts';
+import type { FoldedText } from './ordinal-deduplicator.ts';
+import { attemptLaneKey, PendingTokens, type TakenTokens } from './pending-tokens.ts';
 
 export type Chunk = ChunkOf<undefined>;
 
-/** The text of one task on its way through the coalescer: tokens in, runs out, each run with the records it came from. */
+/** The coalescer of one task: tokens in, runs out, each run with the provenance of its tokens. */
 export class TaskText {
   readonly #coalescer: Coalescer<undefined>;
-  readonly #held = new Map<string, PendingTokens>();
+  readonly #pending = new Map<string, PendingTokens>();
   readonly #emit: (run: TextRun, chunk: Chunk) => void;
 
   constructor(settings: CoalesceSettings, emit: (run: TextRun, chunk: Chunk) => void) {
@@ -30,71 +30,77 @@ export class TaskText {
     this.#emit = emit;
   }
 
-  /** Raw sequence of the oldest record with text that is held; undefined when none is. */
-  get oldest(): number | undefined {
+  /** Input sequence of the oldest record with held text; undefined when none is held. */
+  get oldestSeq(): number | undefined {
     let oldest: number | undefined;
-    for (const held of this.#held.values()) {
-      if (held.oldest !== undefined && (oldest === undefined || held.oldest < oldest)) oldest = held.oldest;
+    for (const { oldestSeq } of this.#pending.values()) {
+      if (oldestSeq !== undefined && (oldest === undefined || oldestSeq < oldest)) oldest = oldestSeq;
     }
     return oldest;
   }
 
-  /** When `due` must be called, epoch milliseconds; undefined when no time releases anything. */
+  /** When `releaseDue` must be called, epoch milliseconds; undefined while no text waits for a time. */
   get wakeAt(): number | undefined {
     return wakeAtMs(this.#coalescer);
   }
 
-  /** Takes the tokens of a text input that are not in the log yet. `firstN`: ordinal of its first token. */
-  offer(record: AgentRecord, input: TextInput, firstN: number, known: Known, stored: StoredInput, now: number): void {
-    const { tokens: skip, units } = known;
+  /** Offers the tokens of a text input that are not folded yet. `firstN`: ordinal of its first token. */
+  offer(record: AgentRecord, input: TextInput, firstN: number, folded: FoldedText, stored: StoredInput, now: number): void {
+    const { tokens: skip, units } = folded;
     if (skip === input.tokens.length) return;
-    const key = heldKey(record.from, input.lane);
-    let held = this.#held.get(key);
-    if (held === undefined) {
-      held = new PendingTokens(record.from, input.lane);
-      this.#held.set(key, held);
+    const key = attemptLaneKey(record.from, input.lane);
+    let pending = this.#pending.get(key);
+    if (pending === undefined) {
+      pending = new PendingTokens(record.from, input.lane);
+      this.#pending.set(key, pending);
     }
-    held.push({ seq: stored.seq, n: firstN + skip, count: input.tokens.length - skip, units, trace: stored.trace?.traceparent });
+    pending.push({
+      seq: stored.seq,
+      n: firstN + skip,
+      count: input.tokens.length - skip,
+      units,
+      trace: stored.trace?.traceparent,
+    });
     for (let index = skip; index < input.tokens.length; index++) {
       const token = input.tokens[index]!;
       const text = index === skip && units > 0 ? token.slice(units) : token;
       const atMs = record.at + (input.dt?.[index] ?? 0);
-      this.#send(offer(this.#coalescer, key, { text, atMs, ref: undefined }, now));
+      this.#emitRuns(offer(this.#coalescer, key, { text, atMs, ref: undefined }, now));
     }
   }
 
-  /** What is held goes out before anything that is not text: order is kept, and a notice never waits behind a window. */
+  /** Releases held text before an input that is not text: order is kept, and a notice never waits for the end of a hold. */
   flushFor(from: Producer, input: Exclude<AgentInput, TextInput>, now: number): void {
-    if (input.kind === 'close') this.#send(close(this.#coalescer, heldKey(from, input.lane), now));
-    const ends = input.kind === 'status' && isTerminal(input.state);
-    this.#send(ends ? closeAll(this.#coalescer, now) : flush(this.#coalescer, now));
+    if (input.kind === 'close') this.#emitRuns(close(this.#coalescer, attemptLaneKey(from, input.lane), now));
+    const isEnd = input.kind === 'status' && isTerminal(input.state);
+    this.#emitRuns(isEnd ? closeAll(this.#coalescer, now) : flush(this.#coalescer, now));
   }
 
-  /** A message or a cancel ends what is open: half a surrogate pair does not wait for its other half. */
+  /** Releases all text, half of a surrogate pair included: a message or a cancel ends what is open. */
   closeAll(now: number): void {
-    this.#send(closeAll(this.#coalescer, now));
+    this.#emitRuns(closeAll(this.#coalescer, now));
   }
 
   /**
-   * Lets go what is due. Call it once after all tokens that are there were offered, and when `wakeAt` has come. Of a task that is over nothing waits: the other half of a pair may never come, and what is
-   * held holds back the shard's checkpoint.
+   * Releases text whose hold time is over. To be called after all available tokens were offered, and at `wakeAt`. A task that is
+   * over holds no text: the other half of a surrogate pair may never come, and held text holds back the shard's checkpoint.
    */
-  due(now: number, isOver: boolean): void {
-    this.#send(isOver ? closeAll(this.#coalescer, now) : tick(this.#coalescer, now));
+  releaseDue(now: number, isOver: boolean): void {
+    this.#emitRuns(isOver ? closeAll(this.#coalescer, now) : tick(this.#coalescer, now));
   }
 
-  #send(chunks: readonly Chunk[]): void {
+  #emitRuns(chunks: readonly Chunk[]): void {
     for (const chunk of chunks) {
-      const held = this.#held.get(chunk.lane)!;
-      const taken = held.take(chunk.count);
-      if (held.oldest === undefined) this.#held.delete(chunk.lane);
-      this.#emit(runOf(chunk, held, taken), chunk);
+      const pending = this.#pending.get(chunk.lane)!;
+      const taken = pending.take(chunk.count);
+      if (pending.oldestSeq === undefined) this.#pending.delete(chunk.lane);
+      this.#emit(runOf(chunk, pending, taken), chunk);
     }
   }
 }
 
-function runOf(chunk: Chunk, { from, lane }: PendingTokens, taken: Taken): TextRun {
-  const { firstTrace, lastTrace, first, last, n, units } = taken;
+function runOf(chunk: Chunk, { from, lane }: PendingTokens, taken: TakenTokens): TextRun {
+  const { firstTrace, lastTrace, firstSeq, lastSeq, n, units } = taken;
   return {
     kind: 'run',
     from,
@@ -103,8 +109,8 @@ function runOf(chunk: Chunk, { from, lane }: PendingTokens, taken: Taken): TextR
     last: false,
     n,
     chunk: {
-      firstSeq: first,
-      lastSeq: last,
+      firstSeq,
+      lastSeq,
       count: chunk.count,
       n,
       ...(chunk.lastOffset !== undefined && { splitOffset: chunk.lastOffset + units }),

@@ -22,7 +22,7 @@ await runService({
       model: { baseUrl: settings.OPENAI_BASE_URL, apiKey: settings.OPENAI_API_KEY },
       secret: variable => process.env[variable],
       webhooks: url => webhooks.forAgent(url),
-      onSkipped: what => metrics.inputsDropped.add(1, { agent: entry.name ?? '', reason: what.replaceAll(' ', '_') }),
+      onSkipped: what => metrics.inputsRejected.add(1, { agent: entry.name ?? '', reason: what.replaceAll(' ', '_') }),
     });
     const { name = agent.name, skills = [], retries, forwardText } = entry;
     if (name === undefined) throw new Error('the agent has no name: give it one in its entry or its definition');

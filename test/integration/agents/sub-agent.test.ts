@@ -21,7 +21,7 @@ async function serve(
   skills = [{ id: 'own', name: 'Own', description: 'From the file', tags: ['x'] }],
 ) {
   const log = createMemoryLog();
-  const relay = await createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 200, beatMs: 50 });
+  const relay = await createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 200, heartbeatMs: 50 });
   const health = createHealth();
   health.started([]);
   const probes = { health, metricsText: async () => '', loopLagMsMax: 60_000 };

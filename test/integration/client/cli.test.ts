@@ -166,7 +166,7 @@ test('trace tells of a task what the logs of all services would: who said how mu
   assert.match(printed.out, /every text stands as it was said/);
   assert.ok(!printed.out.includes('Here') && !printed.out.includes('Argo'), 'no text');
   const json = lines((await new HoplineCommand(cluster.url, ['trace', id, '--json'], '', environment).finished).out)[0];
-  assert.deepEqual([json.shown.length, json.audit.unaccounted.text], [asked.length, 0]);
+  assert.deepEqual([json.events.length, json.audit.unaccounted.text], [asked.length, 0]);
   const unknown = await new HoplineCommand(cluster.url, ['trace', 'no-such-task'], '', environment).finished;
   assert.equal(unknown.code, 1);
 });

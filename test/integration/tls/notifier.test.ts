@@ -69,7 +69,7 @@ async function assertDeliveredAfter(setting: string): Promise<void> {
   }
   assert.deepEqual([(await progress())?.over, webhook.notifications.length], [undefined, 0]);
   const [notifier] = cluster.notifiers;
-  const lines = notifier!.output.split('\n').filter(line => line.includes('does not take a notification'));
+  const lines = notifier!.output.split('\n').filter(line => line.includes('webhook delivery failed'));
   const line = JSON.parse(lines.find(one => one.includes(taskId)) ?? '{}');
   assert.deepEqual([line.reason, line.code], ['certificate', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE']);
   assert.equal(line.host, new URL(webhook.url).host);

@@ -12,7 +12,7 @@ import type { TLSSocket } from 'node:tls';
 import { createLogger } from '@hopline/telemetry';
 import { AllowList } from '../../../packages/webhook-guard/src/index.ts';
 import { openTrust, type Trust } from '../../../services/notifier/src/trusted-authorities.ts';
-import { type Outcome, WebhookClient } from '../../../services/notifier/src/webhook-client.ts';
+import { type AttemptOutcome, WebhookClient } from '../../../services/notifier/src/webhook-client.ts';
 import { type Certificate, createAuthority, DAY_MS } from './certificates.ts';
 
 const NAME = 'hooks.example';
@@ -57,7 +57,10 @@ async function caFile(t: TestContext, first: string) {
 
 type ClientOptions = { trust?: Trust; allow?: string };
 
-function clientOf(t: TestContext, { trust, allow = `${NAME},127.0.0.1` }: ClientOptions): (url: string) => Promise<Outcome> {
+function clientOf(
+  t: TestContext,
+  { trust, allow = `${NAME},127.0.0.1` }: ClientOptions,
+): (url: string) => Promise<AttemptOutcome> {
   const resolve = async () => [{ address: '127.0.0.1', family: 4 }];
   const rules = { http: false, allow: new AllowList(allow) };
   const client = new WebhookClient(rules, LIMITS, { ...(trust && { trust }), resolve });
@@ -66,8 +69,8 @@ function clientOf(t: TestContext, { trust, allow = `${NAME},127.0.0.1` }: Client
   return url => client.post({ url, headers, body: () => '{}' }, never, never);
 }
 
-const taken = { kind: 'taken', status: 200 };
-const untrusted = (code: string) => ({ kind: 'failed', reason: 'certificate', code, chance: 'later' });
+const taken = { kind: 'accepted', status: 200 };
+const untrusted = (code: string) => ({ kind: 'failed', reason: 'certificate', code, retry: 'normal' });
 
 test('delivers to a webhook of a private authority; SNI and Host are those of the URL, the socket goes to the checked address', async t => {
   const trust = await (await caFile(t, `made for a test\n${stranger.cert}${authority.cert}`)).open();
@@ -117,7 +120,7 @@ test('nothing is sent to a server without TLS behind an https URL', async t => {
   await once(server, 'listening');
   t.after(() => server.close());
   const outcome = await clientOf(t, {})(`https://127.0.0.1:${(server.address() as AddressInfo).port}/`);
-  assert.deepEqual(outcome, { kind: 'failed', reason: 'unreachable', code: 'ERR_SSL_WRONG_VERSION_NUMBER', chance: 'later' });
+  assert.deepEqual(outcome, { kind: 'failed', reason: 'unreachable', code: 'ERR_SSL_WRONG_VERSION_NUMBER', retry: 'normal' });
   assert.doesNotMatch(sent, /PLANTED/);
 });
 
@@ -138,7 +141,7 @@ test('a redirect from https to an address of this machine is not followed, with 
       response.writeHead(307, { location }).end();
     });
     const outcome = await post(`https://${NAME}:${webhook.port}/`);
-    assert.deepEqual(outcome, { kind: 'failed', reason: 'http_3xx', status: 307, chance: 'little' });
+    assert.deepEqual(outcome, { kind: 'failed', reason: 'http_3xx', status: 307, retry: 'limited' });
   }
   assert.equal(connections, 0);
 });
@@ -156,7 +159,7 @@ test('a changed file of authorities is read again: a removed authority is no lon
     const late = performance.now() + RENEWED_MS_MAX;
     for (;;) {
       const outcome = await post(url);
-      if (outcome.kind === (expected as Outcome).kind) return assert.deepEqual(outcome, expected);
+      if (outcome.kind === (expected as AttemptOutcome).kind) return assert.deepEqual(outcome, expected);
       assert.ok(performance.now() < late, JSON.stringify(outcome));
       await sleep(20);
     }
@@ -169,7 +172,7 @@ test('a changed file of authorities is read again: a removed authority is no lon
   await file.write(authority.cert);
   await becomes(taken);
   assert.equal(file.lines.length, 1);
-  assert.match(file.lines[0]!, /HOPLINE_WEBHOOK_CA_FILE has changed and cannot be used; what it said before stays in force/);
+  assert.match(file.lines[0]!, /HOPLINE_WEBHOOK_CA_FILE changed and is unusable; the previous certificates stay in force/);
   assert.doesNotMatch(file.lines[0]!, /PLANTED/);
 });
 
@@ -177,6 +180,8 @@ test('a file of authorities without any is rejected at the start', async t => {
   const broken = authority.cert.replace(/\n.{20}/, '\nAAAAAAAAAAAAAAAAAAAA');
   for (const text of ['', 'PLANTED', broken, authority.cert + broken, authority.issue('x').key]) {
     const file = await caFile(t, text);
-    await assert.rejects(file.open(), { message: 'HOPLINE_WEBHOOK_CA_FILE: the file holds no certificates in PEM' });
+    await assert.rejects(file.open(), {
+      message: 'HOPLINE_WEBHOOK_CA_FILE: the file contains no PEM certificate, or a malformed one',
+    });
   }
 });

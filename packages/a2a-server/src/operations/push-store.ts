@@ -70,7 +70,7 @@ export async function storePushConfig(
     ...(!isSameOwner(ask.caller, undefined) && { owner: ask.caller }),
   };
   const told = known === undefined ? undefined : (await fromTheLog(door.log.pushProgress.get(key), taskId))?.value;
-  if (waitsUntil === undefined && told?.over !== 'given up' && isDeepStrictEqual(before, asked)) return asked;
+  if (waitsUntil === undefined && told?.over !== 'abandoned' && isDeepStrictEqual(before, asked)) return asked;
   const goesOn = known?.url === config.url && after !== undefined;
   const entry: PushConfigEntry = {
     ...asked,

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { HostSemaphores, Semaphore } from './semaphore.ts';
+
+const never = new AbortController().signal;
+const tick = () => new Promise(resolve => setImmediate(resolve));
+
+test('slots are bounded, granted in order, and released once', async () => {
+  const semaphore = new Semaphore(2);
+  const [first, second] = [await semaphore.acquire(never), await semaphore.acquire(never)];
+  const acquired: number[] = [];
+  const releases = [3, 4, 5].map(n =>
+    semaphore.acquire(never).then(release => {
+      acquired.push(n);
+      return release!;
+    }),
+  );
+  await tick();
+  assert.deepEqual(acquired, []);
+  first!();
+  first!();
+  await tick();
+  assert.deepEqual(acquired, [3]);
+  second!();
+  await tick();
+  assert.deepEqual(acquired, [3, 4]);
+  (await releases[0]!)();
+  (await releases[2]!)();
+  assert.deepEqual(acquired, [3, 4, 5]);
+});
+
+test('a request that is aborted while it waits takes no slot', async () => {
+  const semaphore = new Semaphore(1);
+  const release = await semaphore.acquire(never);
+  const abort = new AbortController();
+  const aborted = semaphore.acquire(abort.signal);
+  const next = semaphore.acquire(never);
+  abort.abort();
+  assert.equal(await aborted, undefined);
+  release!();
+  assert.ok(await next);
+  assert.equal(await semaphore.acquire(AbortSignal.abort()), undefined);
+});
+
+test('hosts do not wait for each other, and an unused host is removed', async () => {
+  const hosts = new HostSemaphores(1);
+  const slow = await hosts.acquire('slow', never);
+  const waiting = new AbortController();
+  const second = hosts.acquire('slow', waiting.signal);
+  const other = await hosts.acquire('other', never);
+  assert.ok(other);
+  assert.equal(hosts.size, 2);
+  waiting.abort();
+  assert.equal(await second, undefined);
+  slow!();
+  other();
+  other();
+  assert.equal(hosts.size, 0);
+});

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { TextRun } from '@hopline/task';
+import { AppendQueue } from './append-queue.ts';
+
+const run = (seq: number, text: string, heldMs: number): TextRun => ({
+  kind: 'run',
+  from: { id: 'agent', agent: 'echo', turn: 1, attempt: 1 },
+  lane: 'a',
+  text,
+  last: false,
+  n: seq,
+  chunk: { firstSeq: seq, lastSeq: seq, count: 1, n: seq, reason: 'window', heldMs, firstAt: seq, lastAt: seq },
+});
+
+test('runs that are merged in the queue keep the provenance of the oldest and the newest token', () => {
+  const queue = new AppendQueue();
+  for (const [seq, text, heldMs] of [
+    [3, 'a', 9],
+    [4, 'b', 2],
+    [5, 'c', 4],
+  ] as const)
+    queue.pushRun(run(seq, text, heldMs), 1_000);
+  const [queued, ...others] = queue.take(1_000);
+  assert.deepEqual(others, []);
+  assert.equal(queued?.firstSeq, 3);
+  assert.ok(queued?.command.kind === 'run');
+  assert.equal(queued.command.text, 'abc');
+  assert.deepEqual(queued.command.chunk, {
+    firstSeq: 3,
+    lastSeq: 5,
+    count: 3,
+    n: 5,
+    reason: 'window',
+    heldMs: 9,
+    firstAt: 3,
+    lastAt: 5,
+  });
+});

@@ -1,0 +1,150 @@
+import { isTerminal } from '@hopline/a2a';
+import type { CopyForwardInput, Fact, FactRecord, TaskAggregate, TraceCarrier } from '@hopline/events';
+import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
+import { decide, evolve, failTask } from '@hopline/task';
+import type { QueuedCommand } from './append-queue.ts';
+import { copyForward, type TaskStart } from './copy-forward.ts';
+import type { InputLedger } from './input-ledger.ts';
+import type { PipelineContext, StoredStep } from './pipeline-context.ts';
+
+const TOO_LARGE = 'an event of this task is larger than the log accepts';
+
+export type TaskAppenderOptions = {
+  taskId: string;
+  newest: StoredFacts | undefined;
+  ledger: InputLedger;
+  context: Pick<PipelineContext, 'facts' | 'now' | 'appendId'>;
+  /** Input sequence up to which every record is folded by the next append. */
+  foldedSeq: () => number;
+  trace: () => TraceCarrier;
+};
+
+type Decision = { facts: Fact[]; aggregate: TaskAggregate | undefined };
+
+/**
+ * Decides commands and appends their facts, each record with the sequence of the record before it: an append of a relay that lost
+ * the task fails with LogConflict. The caller keeps one call in flight.
+ */
+export class TaskAppender {
+  readonly #options: TaskAppenderOptions;
+  #aggregate: TaskAggregate | undefined;
+  #newestSeq: number;
+  #taskStart: TaskStart | undefined;
+  #isStopped = false;
+
+  constructor(options: TaskAppenderOptions) {
+    const { newest } = options;
+    this.#options = options;
+    this.#aggregate = newest?.record.aggregate;
+    this.#newestSeq = newest?.seq ?? 0;
+    this.#taskStart = newest && { startSeq: startSeqOf(newest), startStoredAt: newest.record.startStoredAt ?? 0 };
+  }
+
+  /** The task as its newest record left it. */
+  get aggregate(): TaskAggregate | undefined {
+    return this.#aggregate;
+  }
+
+  /** Ends a copy-forward before its next part. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  /**
+   * Appends the facts of a batch as one record. Resolves with undefined when the batch made no fact, or no record can hold its
+   * first one.
+   */
+  async append(batch: readonly QueuedCommand[]): Promise<StoredStep | undefined> {
+    return this.#appendFacts(this.#decide(batch));
+  }
+
+  /**
+   * Copies the facts of an open task forward. Resolves with undefined when the task has ended, or this relay stopped meanwhile. A
+   * start that differs from the command's was copied by the previous owner; the step is returned all the same, because that relay
+   * may have died before it wrote the task index, and without the entry the next copy-forward never falls due.
+   */
+  async copyForward({ startStoredAt }: CopyForwardInput): Promise<StoredStep | undefined> {
+    const { context, ledger } = this.#options;
+    const [aggregate, taskStart] = [this.#aggregate, this.#taskStart];
+    if (aggregate === undefined || taskStart === undefined || isTerminal(aggregate.state)) return undefined;
+    if (taskStart.startStoredAt === startStoredAt) {
+      const newest: StoredFacts = { seq: this.#newestSeq, record: { v: 1, facts: [], aggregate, ...taskStart } };
+      const nowMs = Math.round(context.now());
+      const append = (record: FactRecord) => (this.#isStopped ? undefined : this.#appendRecord(record));
+      const copied = await copyForward(context.facts, newest, nowMs, append);
+      if (copied === 'stopped') return undefined;
+      if (copied === 'tooLarge') ledger.reject('too large', 1);
+      this.#taskStart = copied === 'tooLarge' ? { ...taskStart, startStoredAt: nowMs } : copied;
+    }
+    return this.replay();
+  }
+
+  /** The step of an input that was folded before; undefined when there is no task. */
+  replay(replay: NonNullable<StoredStep['replay']> = {}): StoredStep | undefined {
+    return this.#aggregate && { facts: [], aggregate: this.#aggregate, ...this.#taskStart!, replay };
+  }
+
+  #decide(batch: readonly QueuedCommand[]): Decision {
+    let aggregate = this.#aggregate;
+    const facts: Fact[] = [];
+    for (const { command, mark } of batch) {
+      const decision = decide(aggregate, command, this.#options.context.now());
+      this.#options.ledger.settleCommand(command, decision.rejected);
+      for (const fact of decision.facts) {
+        facts.push(fact);
+        aggregate = evolve(aggregate, fact);
+      }
+      if (mark !== undefined && aggregate !== undefined && mark.from.turn === aggregate.turn) {
+        const { id, attempt } = mark.from;
+        aggregate = { ...aggregate, producers: { ...aggregate.producers, [id]: { attempt, n: mark.n } } };
+      }
+    }
+    return { facts, aggregate };
+  }
+
+  async #appendFacts({ facts, aggregate }: Decision): Promise<StoredStep | undefined> {
+    if (facts.length === 0 || aggregate === undefined) {
+      this.#aggregate = aggregate;
+      return undefined;
+    }
+    const folded = { ...aggregate, foldedSeq: Math.max(aggregate.foldedSeq, this.#options.foldedSeq()) };
+    const taskStart = this.#taskStart ?? { startSeq: 0, startStoredAt: folded.at };
+    try {
+      await this.#appendRecord({ v: 1, facts, aggregate: folded, ...taskStart });
+    } catch (error) {
+      if (!(error instanceof RecordTooLarge) || isTooLargeFailure(facts)) throw error;
+      return this.#rejectTooLarge(facts);
+    }
+    this.#aggregate = folded;
+    this.#taskStart ??= { ...taskStart, startSeq: this.#newestSeq };
+    return { facts, aggregate: folded, ...this.#taskStart };
+  }
+
+  /**
+   * An event that fits no record fails its task, visibly: a retry would end the same way. A task whose first record does not fit
+   * never starts. Servers reject such a message; one that another writer appended must not block the shard.
+   */
+  async #rejectTooLarge(facts: readonly Fact[]): Promise<StoredStep | undefined> {
+    const { context, ledger } = this.#options;
+    const aggregate = this.#aggregate;
+    if (aggregate === undefined) {
+      ledger.reject('too large', facts.length);
+      return undefined;
+    }
+    const failure = failTask(aggregate, TOO_LARGE, Math.max(aggregate.at, Math.round(context.now()))).facts;
+    return this.#appendFacts({ facts: failure, aggregate: failure.reduce<TaskAggregate>(evolve, aggregate) });
+  }
+
+  async #appendRecord(record: FactRecord): Promise<number> {
+    const { context, taskId, trace } = this.#options;
+    const options = { expected: this.#newestSeq, id: context.appendId(taskId), trace: trace() };
+    const { seq } = await context.facts.append(record, options);
+    this.#newestSeq = seq;
+    return seq;
+  }
+}
+
+/** Whether the facts are the failure of #rejectTooLarge: then even that is too large. */
+function isTooLargeFailure(facts: readonly Fact[]): boolean {
+  return facts.some(fact => fact.kind === 'status.changed' && fact.event.statusUpdate.metadata?.reason === TOO_LARGE);
+}

@@ -1,0 +1,138 @@
+import type { AgentRecord, TaskAggregate } from '@hopline/events';
+import type { StoredInput } from '@hopline/log';
+import { type Command, decide, type TextRun } from '@hopline/task';
+import { AppendQueue, type QueuedCommand } from './append-queue.ts';
+import type { InputLedger } from './input-ledger.ts';
+import { alreadyFolded, OrdinalDeduplicator } from './ordinal-deduplicator.ts';
+import type { PipelineContext } from './pipeline-context.ts';
+import { type Chunk, TaskText } from './task-text.ts';
+
+/** Text of one record, UTF-16 units: large enough that a burst is one append, far below the log's record limit. */
+const RECORD_TEXT_UNITS_MAX = 128 * 1024;
+
+export type TaskInputsOptions = {
+  taskId: string;
+  aggregate: TaskAggregate | undefined;
+  ledger: InputLedger;
+  context: Pick<PipelineContext, 'coalesce' | 'now'>;
+  onChunk: (chunk: Chunk, run: TextRun) => void;
+};
+
+/**
+ * Turns the inputs of one task into commands in order: skips ordinals that are folded already, and holds text in the coalescer.
+ */
+export class TaskInputs {
+  readonly #taskId: string;
+  readonly #now: () => number;
+  readonly #ledger: InputLedger;
+  readonly #deduplicator: OrdinalDeduplicator;
+  readonly #text: TaskText;
+  readonly #queue = new AppendQueue();
+  #lastSeq: number;
+
+  constructor({ taskId, aggregate, ledger, context, onChunk }: TaskInputsOptions) {
+    this.#taskId = taskId;
+    this.#now = context.now;
+    this.#ledger = ledger;
+    this.#deduplicator = new OrdinalDeduplicator(aggregate);
+    this.#lastSeq = aggregate?.foldedSeq ?? 0;
+    this.#text = new TaskText(context.coalesce, (run, chunk) => {
+      onChunk(chunk, run);
+      this.#queue.pushRun(run, RECORD_TEXT_UNITS_MAX);
+    });
+  }
+
+  /** Input sequence of the newest record that was accepted or folded. */
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  /** Input sequence of the oldest record with text in the coalescer or a command in the queue. */
+  get oldestSeq(): number | undefined {
+    const { oldestSeq: held } = this.#text;
+    const { oldestSeq: queued } = this.#queue;
+    return held === undefined || (queued !== undefined && queued < held) ? queued : held;
+  }
+
+  /** UTF-16 units in the queue. */
+  get queuedUnits(): number {
+    return this.#queue.size;
+  }
+
+  get hasCommands(): boolean {
+    return this.#queue.length > 0;
+  }
+
+  /** When `releaseDueText` must be called, epoch milliseconds; undefined while no text waits for a time. */
+  get wakeAt(): number | undefined {
+    return this.#text.wakeAt;
+  }
+
+  /** Queues the commands of the next input. False for an input that was folded before. */
+  accept(input: StoredInput, aggregate: TaskAggregate | undefined): boolean {
+    if (input.seq <= this.#lastSeq) return false;
+    this.#lastSeq = input.seq;
+    const { record } = input;
+    if (record.from !== 'client' && record.from !== 'relay') this.#acceptAgent(record, input, aggregate);
+    else {
+      const command: Command =
+        record.from === 'relay' ? record.input : { kind: 'client', taskId: this.#taskId, input: record.input };
+      if (this.#interruptsText(command, aggregate)) this.#text.closeAll(this.#now());
+      this.#ledger.receive(record.input.kind);
+      this.#queue.push(command, input.seq);
+    }
+    return true;
+  }
+
+  /** Queues text whose hold time is over; all text when the task is over. */
+  releaseDueText(isOver: boolean): void {
+    this.#text.releaseDue(this.#now(), isOver);
+  }
+
+  /** Takes the commands of the next append. */
+  takeBatch(): QueuedCommand[] {
+    return this.#queue.take(RECORD_TEXT_UNITS_MAX);
+  }
+
+  #acceptAgent(record: AgentRecord, stored: StoredInput, aggregate: TaskAggregate | undefined): void {
+    const seen = this.#deduplicator.lookUp(record);
+    if (seen === 'stale') {
+      this.#ledger.rejectRecord(record, 'stale attempt');
+      return;
+    }
+    if (this.#deduplicator.hasGapBefore(record)) {
+      this.#text.closeAll(this.#now());
+      this.#queue.push({ kind: 'lost', from: record.from }, stored.seq);
+    }
+    let n = record.n;
+    for (const input of record.inputs) {
+      if (input.kind === 'text') {
+        const folded = alreadyFolded(record, input, n, seen, aggregate);
+        this.#ledger.receive('text', input.tokens.length);
+        this.#ledger.settle('text', 'duplicate', folded.tokens);
+        this.#text.offer(record, input, n, folded, stored, this.#now());
+        n += input.tokens.length;
+        continue;
+      }
+      this.#ledger.receive(input.kind);
+      if (n <= seen.n) this.#ledger.settle(input.kind, 'duplicate');
+      else {
+        this.#text.flushFor(record.from, input, this.#now());
+        const mark = { from: record.from, n };
+        const isClosedByRun = input.kind === 'close' && this.#queue.closeWithRun(record.from, input.lane, mark);
+        if (isClosedByRun) this.#ledger.settle('close', 'accepted');
+        else this.#queue.push({ kind: 'agent', from: record.from, input }, stored.seq, mark);
+      }
+      n++;
+    }
+    this.#deduplicator.record(record, n - 1, seen);
+  }
+
+  /**
+   * An input that changes nothing (a late timeout, a repeated message, a copy-forward) must not split a surrogate pair whose
+   * second half is on its way.
+   */
+  #interruptsText(command: Command, aggregate: TaskAggregate | undefined): boolean {
+    return command.kind !== 'copy-forward' && decide(aggregate, command, this.#now()).rejected === undefined;
+  }
+}

@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import { ALLOWED_CONTEXTS, RETIRED_WORDS } from './retired-words.ts';
+import { projectFiles, read } from './source-files.ts';
+
+/** A retired word in a line of a file; line 0 is the path of the file. */
+export type RetiredUse = { path: string; line: number; word: string; use: string };
+
+/** Files whose text people read. Other files (recordings, golden files, lockfiles) are checked by name only. */
+const TEXT = /\.(?:ts|mjs|md|py|html|ya?ml)$|(?:^|\/)package\.json$|^test\/repo\/.*\.json$/;
+/** The list itself, and what is generated from sources that are checked, or from the words of others. */
+const UNREAD: readonly RegExp[] = [
+  /^test\/repo\/retired-words/,
+  /^docs\/contract\.md$/,
+  /^(?:infra\/SETTINGS|docs\/reference\/(?:settings|cli|metrics))\.md$/,
+  /^packages\/a2a-grpc\/src\/descriptors\.ts$/,
+  /^pnpm-lock\.yaml$/,
+];
+
+/** `isToldBy`, `IS_TOLD_BY` and `is-told-by` become "is told by". */
+export function splitWords(text: string): string {
+  return text
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .replaceAll(/([A-Z])([A-Z][a-z])/g, '$1 $2')
+    .replaceAll(/(?<=\w)[_-](?=\w)/g, ' ')
+    .toLowerCase();
+}
+
+/** The retired words of one line. */
+export function retiredIn(text: string): { word: string; use: string }[] {
+  const rest = ALLOWED_CONTEXTS.reduce((line, allowed) => line.replaceAll(allowed, ''), text);
+  const split = splitWords(rest);
+  return RETIRED_WORDS.filter(({ pattern, verbatim }) => pattern.test(verbatim ? rest : split));
+}
+
+/** All retired words in texts and paths of the project. */
+export function retiredUses(): RetiredUse[] {
+  return projectFiles()
+    .filter(path => !UNREAD.some(unread => unread.test(path)))
+    .flatMap(path => {
+      const lines = [path, ...(TEXT.test(path) ? read(path).split('\n') : [])];
+      return lines.flatMap((text, line) => retiredIn(text).map(({ word, use }) => ({ path, line, word, use })));
+    });
+}
+
+/** `path:line "word": use …`; a path whose own name is meant has no line. */
+export function describeUse({ path, line, word, use }: RetiredUse): string {
+  return `${line === 0 ? path : `${path}:${line}`} "${word}": use ${use}`;
+}
+
+/** The part of the tree that is cleaned as one: a package, a service, a folder of test or infra, or `.` for files of the root. */
+export function areaOf(path: string): string {
+  const [first, second, ...rest] = path.split('/');
+  if (second === undefined) return '.';
+  return rest.length > 0 && /^(?:packages|services|infra|test)$/.test(first!) ? `${first}/${second}` : first!;
+}
+
+/** Areas that are known to contain retired words. The list only shrinks: an area without any must be removed from it. */
+export const PENDING = new URL('retired-words-pending.json', import.meta.url);
+
+export const pendingAreas = (): string[] => JSON.parse(readFileSync(PENDING, 'utf8'));
