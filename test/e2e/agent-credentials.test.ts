@@ -54,7 +54,7 @@ after(async () => {
   await receiver.stop();
 });
 
-test('what lets us in at an agent, and where it calls us, stand in no log, span, subject or record [S4-43]', {
+test('credentials for an agent and its webhook token are in no log, span, subject or record [S4-43]', {
   timeout: 120_000,
 }, async () => {
   const fold = new Fold();
@@ -82,7 +82,7 @@ test('what lets us in at an agent, and where it calls us, stand in no log, span,
     for (const secret of [SECRET, token]) assert.ok(!text.includes(secret), where);
 });
 
-test('a sub-agent whose credentials are not there does not start, and says which field in one sentence', async () => {
+test('a sub-agent without its credentials does not start, and names the field in one sentence', async () => {
   const entry = { name: 'argocd', adapter: 'a2a', url: remote.url, auth: { apiKeyEnv: 'NOT_THERE' } };
   const env = { NATS_URL: cluster.nats.url, HOPLINE_AGENT: JSON.stringify(entry) };
   const lame = new ServiceProcess({ service: 'sub-agent', instance: 'lame', env }, await freePort());

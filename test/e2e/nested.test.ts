@@ -9,7 +9,7 @@ const TOKENS = ['**Argo**', 'CD', ' ', '\n', '\n\n', 'ha', 'ha', ' ✅ done', ' 
 const ANSWER = TOKENS.join('');
 
 let remote: RemoteAgent;
-/** The one that clients ask first; the last one asks the remote agent. */
+/** The first cluster serves the clients; the last one calls the remote agent. */
 let clusters: Cluster[] = [];
 
 before(async () => {
@@ -69,7 +69,7 @@ function noticesOf(list: readonly Frame[]): Notice[] {
   });
 }
 
-/** Newest task of a cluster. */
+/** The newest task of a cluster. */
 async function newestTask(url: string): Promise<{ id: string; contextId: string; status: { state: string } }> {
   const response = await rpc(url, { dialect: '1.0', method: 'ListTasks', params: { pageSize: 1 } });
   const { result } = (await response.json()) as {
@@ -78,7 +78,7 @@ async function newestTask(url: string): Promise<{ id: string; contextId: string;
   return result.tasks[0];
 }
 
-test('three clusters deep: one text, byte for byte, one plan, and every start of a call inside those around it [S2-7]', {
+test('three nested clusters: one text, byte for byte, one plan, and each call within its outer call [S2-7]', {
   timeout: 60_000,
 }, async () => {
   const list = await collect(top(), { text: 'go' });
@@ -114,7 +114,7 @@ test('three clusters deep: one text, byte for byte, one plan, and every start of
   }
 });
 
-test('each level has its own ids, and none of a level below is seen above [S0-34]', { timeout: 60_000 }, async () => {
+test('each level has its own ids, and exposes none of a lower level [S0-34]', { timeout: 60_000 }, async () => {
   const list = await collect(top(), { text: 'go' });
   const below = await Promise.all(clusters.slice(1).map(({ url }) => newestTask(url)));
   const shown = JSON.stringify(list.map(({ result }) => result));
@@ -123,7 +123,7 @@ test('each level has its own ids, and none of a level below is seen above [S0-34
   for (const id of ids) assert.equal(shown.includes(id), false);
 });
 
-test('a cancel at the top reaches the agent at the bottom', { timeout: 60_000 }, async () => {
+test('a cancel at the top level reaches the agent at the lowest', { timeout: 60_000 }, async () => {
   const list: Frame[] = [];
   for await (const frame of frames(top(), { text: 'slow' })) {
     list.push(frame);
@@ -137,14 +137,16 @@ test('a cancel at the top reaches the agent at the bottom', { timeout: 60_000 },
   for (const { url } of clusters) assert.equal((await newestTask(url)).status.state, 'TASK_STATE_CANCELED');
 });
 
-test('a question from the bottom comes up, and the answer goes down to the same tasks [S4-41]', { timeout: 60_000 }, async () => {
-  const asked = await collect(top(), { text: 'ask' });
-  const last = asked.at(-1)!.event;
+test('a question of the lowest agent reaches the client, and the answer goes down to the same tasks [S4-41]', {
+  timeout: 60_000,
+}, async () => {
+  const question = await collect(top(), { text: 'ask' });
+  const last = question.at(-1)!.event;
   assert('statusUpdate' in last);
   assert.equal(last.statusUpdate.status.state, 'TASK_STATE_INPUT_REQUIRED');
   assert.equal(last.statusUpdate.status.message?.parts[0]?.text, 'Which one?');
   const before = await Promise.all(clusters.map(({ url }) => newestTask(url)));
-  const answered = await collect(top(), { params: messageParams('this one', { taskId: taskIdOf(asked) }) });
+  const answered = await collect(top(), { params: messageParams('this one', { taskId: taskIdOf(question) }) });
   assert.equal(foldOf(answered).task?.status.state, 'TASK_STATE_COMPLETED');
   assert.equal(textOf(answered, 'streaming_result'), ANSWER);
   const after = await Promise.all(clusters.map(({ url }) => newestTask(url)));

@@ -63,12 +63,12 @@ const states = (list: readonly Notification[]): unknown[] =>
     .map(({ body }) => (body.statusUpdate ?? body.task ?? body).status?.state)
     .filter((state, index, all) => state !== undefined && state !== all[index - 1]);
 
-test('parallel tasks: every status and artifact is posted, in order per task, once, and the text is whole [S3-24 S4-24]', {
+test('parallel tasks: each status and artifact is posted once, in order per task, with the complete text [S3-24 S4-24]', {
   timeout: 60_000,
 }, async () => {
   await using webhook = await startWebhook();
   const tasks = Array.from({ length: 4 }, () => randomUUID());
-  const told = await Promise.all(
+  const configs = await Promise.all(
     tasks.map(taskId =>
       putWebhookConfig(log, {
         taskId,
@@ -80,7 +80,7 @@ test('parallel tasks: every status and artifact is posted, in order per task, on
     ),
   );
   await Promise.all(tasks.map(taskId => startTask(cluster.url, taskId)));
-  for (const one of told) assert.equal(await deliveryOutcomeOf(log, one), 'delivered');
+  for (const one of configs) assert.equal(await deliveryOutcomeOf(log, one), 'delivered');
   for (const taskId of tasks) {
     const list = webhook.notifications.filter(({ path }) => path === `/${taskId}`);
     const { kept, repeats } = received(list);
@@ -93,7 +93,7 @@ test('parallel tasks: every status and artifact is posted, in order per task, on
       TEXT,
     );
     assert.ok(artifacts.every(({ body }) => body.artifact.index === 0 && body.taskId === taskId));
-    assert.ok(artifacts.length < TOKENS.length, 'content is posted after coalescing');
+    assert.ok(artifacts.length < TOKENS.length, 'posted content is coalesced');
     for (const { headers } of kept) {
       assert.equal(headers['x-a2a-notification-token'], 'tok');
       assert.equal(headers.authorization, 'bearer tok');
@@ -103,12 +103,12 @@ test('parallel tasks: every status and artifact is posted, in order per task, on
   }
 });
 
-test('1.0 is told StreamResponses, 0.3 whole tasks; an event that comes late is told from the beginning', {
+test('1.0 webhooks get StreamResponses, 0.3 complete tasks; a late configuration gets all events from the start', {
   timeout: 60_000,
 }, async () => {
   await using webhook = await startWebhook();
   const taskId = await startTask(cluster.url);
-  const told = [
+  const configs = [
     await putWebhookConfig(log, {
       taskId,
       id: 'a',
@@ -117,7 +117,7 @@ test('1.0 is told StreamResponses, 0.3 whole tasks; an event that comes late is 
     }),
     await putWebhookConfig(log, { taskId, id: 'b', url: `${webhook.url}/0.3`, dialect: '0.3' }),
   ];
-  for (const one of told) assert.equal(await deliveryOutcomeOf(log, one), 'delivered');
+  for (const one of configs) assert.equal(await deliveryOutcomeOf(log, one), 'delivered');
 
   const events = received(webhook.accepted('/1.0')).kept;
   const fold = foldOf(events, '1.0');
@@ -135,23 +135,23 @@ test('1.0 is told StreamResponses, 0.3 whole tasks; an event that comes late is 
       .join('') as string;
   });
   for (const [index, text] of texts.entries())
-    assert.ok(text.startsWith(texts[index - 1] ?? ''), 'a later task holds the earlier one');
+    assert.ok(text.startsWith(texts[index - 1] ?? ''), 'a later task contains the text of the earlier one');
   assert.equal(texts.at(-1), TEXT);
   assert.deepEqual(states(tasks), ['submitted', 'working', 'completed']);
 });
 
-test('a webhook that answers 500, 503 and 429 before 200 gets each event at least once, in order, repeated word for word [S3-25]', {
+test('a webhook that responds 500, 503 and 429 before 200 gets each event at least once, in order, with equal repeats [S3-25]', {
   timeout: 60_000,
 }, async () => {
   const failing = [500, 503, 429];
-  // Every third notification is refused first, and comes again until it is taken.
+  // Every third notification is rejected first, and is repeated until it is accepted.
   await using webhook = await startWebhook(n => ({
     status: n % 4 === 0 ? 200 : n < 12 ? (failing[n % 3] ?? 500) : 200,
     headers: { 'retry-after': '0' },
   }));
   const taskId = await startTask(cluster.url);
-  const told = await putWebhookConfig(log, { taskId, url: webhook.url });
-  assert.equal(await deliveryOutcomeOf(log, told), 'delivered');
+  const config = await putWebhookConfig(log, { taskId, url: webhook.url });
+  assert.equal(await deliveryOutcomeOf(log, config), 'delivered');
   const { repeats } = received(webhook.notifications);
   assert.ok(repeats >= 6, `${repeats} repeats`);
   const fold = foldOf(received(webhook.accepted()).kept, '1.0');
@@ -164,18 +164,18 @@ test('a dead webhook is abandoned after its attempts, with a log line and a coun
 }, async () => {
   await using webhook = await startWebhook(() => ({ status: 500 }));
   const taskId = randomUUID();
-  const told = await putWebhookConfig(log, {
+  const config = await putWebhookConfig(log, {
     taskId,
     url: `${webhook.url}/PLANTED-path?PLANTED-query`,
     token: 'PLANTED-token',
     authentication: { scheme: 'Bearer', credentials: 'PLANTED-credentials' },
   });
   await startTask(cluster.url, taskId);
-  assert.equal(await deliveryOutcomeOf(log, told), 'abandoned');
+  assert.equal(await deliveryOutcomeOf(log, config), 'abandoned');
   assert.equal(await finalStateOf(log, taskId), 'TASK_STATE_COMPLETED');
   assert.equal(webhook.notifications.length, ATTEMPTS_MAX);
-  assert.equal(new Set(webhook.notifications.map(({ text }) => text)).size, 1, 'the first event, again and again');
-  assert.ok(await log.pushConfigs.get(told.key), 'the configuration can still be read');
+  assert.equal(new Set(webhook.notifications.map(({ text }) => text)).size, 1, 'only the first event, repeated');
+  assert.ok(await log.pushConfigs.get(config.key), 'the configuration remains readable');
   const [notifier] = cluster.notifiers;
   const lines = notifier!.output.split('\n').filter(line => line.includes('webhook abandoned') && line.includes(taskId));
   assert.equal(lines.length, 1);
@@ -186,39 +186,43 @@ test('a dead webhook is abandoned after its attempts, with a log line and a coun
   assert.match(metrics, /hopline_hop_log_to_webhook_seconds_count\{service="notifier"\} [1-9]/);
 });
 
-test('a webhook that is slow slows neither its task nor another webhook of the same task, and is told no less', {
+test('a slow webhook delays neither its task nor another webhook of the task, and gets the same content', {
   timeout: 60_000,
 }, async () => {
   await using slow = await startWebhook(() => ({ afterMs: 700 }));
   await using quick = await startWebhook();
   const taskId = randomUUID();
-  const toldSlow = await putWebhookConfig(log, { taskId, id: 'slow', url: slow.url });
-  const toldQuick = await putWebhookConfig(log, { taskId, id: 'quick', url: quick.url });
+  const slowConfig = await putWebhookConfig(log, { taskId, id: 'slow', url: slow.url });
+  const quickConfig = await putWebhookConfig(log, { taskId, id: 'quick', url: quick.url });
   await startTask(cluster.url, taskId);
   assert.equal(await finalStateOf(log, taskId), 'TASK_STATE_COMPLETED');
-  assert.equal(await deliveryOutcomeOf(log, toldQuick), 'delivered');
-  assert.equal((await log.pushProgress.get(toldSlow.key))?.value.over, undefined, 'the slow one is still being told');
-  assert.equal(await deliveryOutcomeOf(log, toldSlow), 'delivered');
+  assert.equal(await deliveryOutcomeOf(log, quickConfig), 'delivered');
+  assert.equal(
+    (await log.pushProgress.get(slowConfig.key))?.value.over,
+    undefined,
+    'delivery to the slow webhook is still running',
+  );
+  assert.equal(await deliveryOutcomeOf(log, slowConfig), 'delivered');
   const lists = [slow, quick].map(webhook => received(webhook.accepted()).kept);
   for (const list of lists) assert.equal(foldOf(list, '1.0').textOf('response'), TEXT);
-  assert.ok(lists[0]!.length < lists[1]!.length, 'what waited was put together');
+  assert.ok(lists[0]!.length < lists[1]!.length, 'waiting events were coalesced');
 });
 
-test('a webhook whose task is silent for longer than a lane waits costs nothing and is told in the end', {
+test('a webhook of a silent task releases its worker, and is delivered in the end', {
   timeout: 60_000,
 }, async () => {
   await using webhook = await startWebhook();
   const taskId = randomUUID();
-  const told = await putWebhookConfig(log, { taskId, url: webhook.url });
-  // The silence is what is tested: a lane looks around after QUIET_MS_MAX, 5 s.
+  const config = await putWebhookConfig(log, { taskId, url: webhook.url });
+  // The silence must exceed QUIET_MS_MAX, 5 s, after which a worker takes other webhooks.
   await new Promise(resolve => setTimeout(resolve, 6_000));
   assert.equal((await fetch(`${cluster.notifiers[0]!.url}/livez`, { signal: AbortSignal.timeout(5_000) })).status, 200);
   await startTask(cluster.url, taskId);
-  assert.equal(await deliveryOutcomeOf(log, told), 'delivered');
+  assert.equal(await deliveryOutcomeOf(log, config), 'delivered');
   assert.equal(foldOf(received(webhook.accepted()).kept, '1.0').textOf('response'), TEXT);
 });
 
-test('a configuration that is deleted is told nothing more, and its neighbour everything', { timeout: 60_000 }, async () => {
+test('a deleted configuration gets no more notifications, another of the same task gets all', { timeout: 60_000 }, async () => {
   await using webhook = await startWebhook();
   const taskId = randomUUID();
   const gone = await putWebhookConfig(log, { taskId, id: 'gone', url: `${webhook.url}/gone` });
@@ -231,7 +235,7 @@ test('a configuration that is deleted is told nothing more, and its neighbour ev
   assert.equal((await log.pushProgress.get(gone.key))?.value.over, undefined);
 });
 
-test('a webhook named when the task is sent, as the document shows it, is told to the end [S4-22]', {
+test('a webhook configured with the task, as in the S4 example, gets all notifications [S4-22]', {
   timeout: 60_000,
 }, async () => {
   await using webhook = await startWebhook();
@@ -246,7 +250,7 @@ test('a webhook named when the task is sent, as the document shows it, is told t
   assert.ok(kept.every(({ headers }) => headers.authorization === 'bearer PLANTED-inline'));
 });
 
-test('no token, credential, path or query of a webhook is in a span, a metric or a log line; each delivery is a span of its task [C-21]', async () => {
+test('spans, metrics and log lines have no token, credential, path or query of a webhook; each delivery is a span [C-21]', async () => {
   const pushes = () => receiver.spans.filter(({ name }) => name === 'send_push_notification');
   const strangers = () => {
     const byId = new Map(receiver.spans.map(span => [span.spanId, span]));

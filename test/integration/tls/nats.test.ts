@@ -100,7 +100,9 @@ test('a token, or a user and password, opens the log of a server that requires t
   );
 });
 
-test('a credentials file opens the log and is read at each connection; its content can be a setting', { timeout: 60_000 }, async t => {
+test('a credentials file opens the log and is read at each connection; its content can be a setting', {
+  timeout: 60_000,
+}, async t => {
   const folder = await mkdtemp(join(tmpdir(), 'hopline-creds-'));
   t.after(() => rm(folder, { recursive: true }));
   const operator = createOperator();
