@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { Exchange } from './exchange.ts';
 import { runs } from './fuzz-settings.ts';
 import { type Outcome, rpcOutcome } from './invariants.ts';
-import { type Doors, openDoors } from './memory-servers.ts';
+import { type MemoryServers, openMemoryServers } from './memory-servers.ts';
 import { filled, filledBytes, PLANTED } from './placeholders.ts';
 import { type FuzzedRpc, fuzzedRpc, goldenParams, goldenRpc, RPC_METHODS } from './rpc-requests.ts';
 
@@ -21,7 +21,7 @@ function idOf(body: Uint8Array): unknown {
 }
 
 /** Refused: nothing was written. Asked again at the other replica: refused in the same way. */
-async function judge({ replicas, known: tasks, writes }: Doors, exchange: Exchange, request: FuzzedRpc): Promise<Outcome> {
+async function judge({ replicas, known: tasks, writes }: MemoryServers, exchange: Exchange, request: FuzzedRpc): Promise<Outcome> {
   const known = await tasks();
   const body = filledBytes(request.body, known);
   const about = `${request.path} ${JSON.stringify(request.headers)} ${Buffer.from(body).toString('latin1').slice(0, 2_000)}`;
@@ -37,7 +37,7 @@ async function judge({ replicas, known: tasks, writes }: Doors, exchange: Exchan
 }
 
 test('every method of every dialect, with params that nearly fit: an answer, no fault, no secret, and nothing changed by what was refused [S4-32 S4-33]', async t => {
-  const doors = await openDoors(t);
+  const doors = await openMemoryServers(t);
   const exchange = new Exchange();
   t.after(() => exchange.close());
   const seen = new Map<string, Set<string>>();
@@ -61,7 +61,7 @@ test('every method of every dialect, with params that nearly fit: an answer, no 
 });
 
 test('every golden request is taken, or refused for what its task is: the fuzzers start from requests that fit', async t => {
-  const { replicas, known } = await openDoors(t);
+  const { replicas, known } = await openMemoryServers(t);
   const exchange = new Exchange();
   t.after(() => exchange.close());
   const states = ['TASK_NOT_FOUND', 'TASK_NOT_CANCELABLE', 'UNSUPPORTED_OPERATION', 'EXTENDED_AGENT_CARD_NOT_CONFIGURED'];

@@ -11,7 +11,7 @@ import { Exchange, type Received, type Sent } from './exchange.ts';
 import { ANSWER_MS_MAX } from './fuzz-settings.ts';
 import { grpcTargets } from './grpc-requests.ts';
 import { assertHarmless, restOutcome, rpcOutcome } from './invariants.ts';
-import { openDoors } from './memory-servers.ts';
+import { openMemoryServers } from './memory-servers.ts';
 import { filled, PLANTED, WAITING } from './placeholders.ts';
 import { GOLDEN_REST_03 } from './rest-requests-03.ts';
 import { goldenParams, goldenRpc, RPC_METHODS } from './rpc-requests.ts';
@@ -38,7 +38,7 @@ function loseLog(log: Log): void {
 }
 
 async function openWithoutLog(t: TestContext) {
-  const doors = await openDoors(t, { limits: { freshMsMax: 100 } });
+  const doors = await openMemoryServers(t, { limits: { freshMsMax: 100 } });
   const exchange = new Exchange();
   t.after(() => exchange.close());
   const known = await doors.known();

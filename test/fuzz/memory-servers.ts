@@ -16,7 +16,7 @@ const SETTLE_MS_MAX = 20_000;
 /** Whose pages may use the doors. */
 export const PAGE_ORIGIN = 'https://page.example';
 
-export type Doors = {
+export type MemoryServers = {
   /** Two processes on one log. What the relay writes is counted on neither. */
   replicas: [Rig, Rig];
   /** The tasks that requests are about. One that is canceled, or answered to its end, is followed by another. */
@@ -30,7 +30,7 @@ export type Doors = {
 };
 
 /** Two replicas of a door with everything turned on, a log in memory, and an agent that asks back. */
-export async function openDoors(t: TestContext, options: Partial<A2AServerOptions> = {}): Promise<Doors> {
+export async function openMemoryServers(t: TestContext, options: Partial<A2AServerOptions> = {}): Promise<MemoryServers> {
   const limits = { bodyBytesMax: BODY_BYTES_MAX, feedLingerMs: LINGER_MS, idleFeedsMax: 4, ...options.limits };
   const rig = await openRig(t, {
     push: true,

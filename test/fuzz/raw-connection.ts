@@ -5,7 +5,7 @@ import { ANSWER_MS_MAX } from './fuzz-settings.ts';
 const QUIET_MS = 40;
 
 /** Bytes on a connection of their own, and everything that comes back until the server closes it, or has nothing to say. */
-export function sayRaw(base: string, bytes: Uint8Array): Promise<string> {
+export function sendRaw(base: string, bytes: Uint8Array): Promise<string> {
   const { hostname, port } = new URL(base);
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const socket = connect({ host: hostname, port: Number(port) });

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { Exchange, type Received } from './exchange.ts';
 import { runs } from './fuzz-settings.ts';
 import { type Outcome, restOutcome } from './invariants.ts';
-import { type Doors, openDoors } from './memory-servers.ts';
+import { type MemoryServers, openMemoryServers } from './memory-servers.ts';
 import { type Described, OpenApiDocument } from './openapi-document.ts';
 import { filled, filledBytes, PLANTED } from './placeholders.ts';
 import { type FuzzedRest, fuzzedRest } from './rest-requests.ts';
@@ -18,10 +18,10 @@ const BEYOND_SCHEMAS =
   /pageToken is none|cursor is none|the context, or session,|without an authentication scheme|messageId was used|the URL of the webhook/;
 const UNREADABLE = ['INVALID_PARAMS', 'PARSE_ERROR', 'INVALID_REQUEST', 'VERSION_NOT_SUPPORTED', 'METHOD_NOT_FOUND'];
 
-type Fuzzer = { doors: Doors; exchange: Exchange; document: OpenApiDocument };
+type Fuzzer = { doors: MemoryServers; exchange: Exchange; document: OpenApiDocument };
 
 async function openFuzzer(t: TestContext): Promise<Fuzzer> {
-  const doors = await openDoors(t);
+  const doors = await openMemoryServers(t);
   const exchange = new Exchange();
   t.after(() => exchange.close());
   const { text } = await exchange.send(doors.replicas[0].url, { method: 'GET', path: '/openapi.json' });

@@ -11,15 +11,15 @@ import { runs } from './fuzz-settings.ts';
 import { hostileFields } from './header-fields.ts';
 import { assertHarmless, restOutcome, rpcOutcome } from './invariants.ts';
 import { HOSTILE } from './json-tree.ts';
-import { type Doors, openDoors, PAGE_ORIGIN } from './memory-servers.ts';
+import { type MemoryServers, openMemoryServers, PAGE_ORIGIN } from './memory-servers.ts';
 import { filled, PLANTED, WAITING } from './placeholders.ts';
-import { sayRaw } from './raw-connection.ts';
+import { sendRaw } from './raw-connection.ts';
 
 const RUNS_OF_HEADERS = 300;
 const RUNS_OF_BYTES = 150;
 
-async function open(t: TestContext, limits: Partial<Limits> = {}): Promise<{ doors: Doors; exchange: Exchange }> {
-  const doors = await openDoors(t, { limits });
+async function open(t: TestContext, limits: Partial<Limits> = {}): Promise<{ doors: MemoryServers; exchange: Exchange }> {
+  const doors = await openMemoryServers(t, { limits });
   const exchange = new Exchange();
   t.after(() => exchange.close());
   return { doors, exchange };
@@ -119,7 +119,7 @@ test('bytes that are no request, or two: refused or dropped in time, and the doo
     .map(([at, bytes]) => Buffer.concat([whole.subarray(0, at), bytes, whole.subarray(at + bytes.length)]));
   const judge = async (bytes: string | Uint8Array) => {
     const about = JSON.stringify(Buffer.from(bytes).toString('latin1').slice(0, 500));
-    const text = await sayRaw(url, typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
+    const text = await sendRaw(url, typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
     for (const status of statusesOf(text)) assert(status < 500, `${about}: ${text.slice(0, 500)}`);
     assert.doesNotMatch(text, /node_modules|\.ts:\d|at async|PLANTED/, about);
   };
