@@ -113,7 +113,9 @@ test('inputs of a canceled task are rejected and counted [S2-32]', { timeout: 60
   assert.equal(audit.tallies.cancel.accepted, 1);
 });
 
-test('inputs balance after kills of a relay, an agent and the supervisor in mid-stream [S2-32]', { timeout: 120_000 }, async t => {
+test('inputs balance after kills of a relay, an agent and the supervisor in mid-stream [S2-32]', {
+  timeout: 120_000,
+}, async t => {
   const reborn = async (victims: Cluster['relays']) => {
     await Promise.all(victims.map(victim => victim.kill('SIGKILL')));
     await Promise.all(victims.map(victim => victim.start()));

@@ -226,7 +226,8 @@ test('the planner learns of removed and added agents within seconds, and a call 
   assert.deepEqual(await offered(), ['github', 'jira', 'quiet']);
   await agent!.start();
   const start = performance.now();
-  while (!(await offered()).includes('argocd')) assert.ok(performance.now() - start < 5_000, 'the planner does not list the agent');
+  while (!(await offered()).includes('argocd'))
+    assert.ok(performance.now() - start < 5_000, 'the planner does not list the agent');
 });
 
 test('inputs and facts of all tasks above balance, steps included [S2-32 S2-13]', () => hopline.assertConserved());

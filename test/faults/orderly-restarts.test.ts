@@ -150,5 +150,9 @@ test('work that kills its process in each attempt fails its task after three att
     texts.filter(text => text.startsWith('attempt')),
     ['attempt 1 ', 'attempt 2 ', 'attempt 3 '],
   );
-  assert.equal(await deliveriesOf('agent.deadly'), ATTEMPTS_MAX_DEFAULT + 1, 'three attempts, and one delivery that fails the task');
+  assert.equal(
+    await deliveriesOf('agent.deadly'),
+    ATTEMPTS_MAX_DEFAULT + 1,
+    'three attempts, and one delivery that fails the task',
+  );
 });

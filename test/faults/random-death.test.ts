@@ -32,7 +32,7 @@ const step = fc.record({
   kill: fc.option(fc.integer({ min: 0, max: 1 }), { nil: undefined }),
 });
 
-/** Reads a task to its end through disconnects, on alternating ingresses, while relays are killed and restarted. */
+/** Reads a task to its end through disconnects, on the ingress of each step, while relays are killed and restarted. */
 async function readThrough(steps: Step[]): Promise<Frame[]> {
   const list: Frame[] = [];
   let dying = Promise.resolve();
