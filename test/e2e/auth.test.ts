@@ -355,7 +355,7 @@ test('a server on a public address starts only with authentication, or with the 
     ['sub-agent', entry],
   ] as const) {
     const refused = await process(service, more);
-    await assert.rejects(refused.start(), /HOPLINE_HOST is not loopback and nobody is asked who they are/);
+    await assert.rejects(refused.start(), /HOPLINE_HOST is not loopback and authentication is off/);
     const allowed = await process(service, { ...more, HOPLINE_AUTH_NONE_ON_PUBLIC: 'true' });
     await allowed.start();
     const asking = await process(service, { ...more, ...issuer.env });

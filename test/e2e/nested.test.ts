@@ -93,6 +93,11 @@ test('three nested clusters: one text, byte for byte, one plan, and each call wi
       : [],
   );
   assert.equal(new Set(plans).size, 1);
+  const answers = list.flatMap(({ event }) =>
+    'artifactUpdate' in event && event.artifactUpdate.artifact.name === 'streaming_result' ? [event.artifactUpdate] : [],
+  );
+  assert.ok(!JSON.stringify(answers).includes('Execution Plan'), 'no plan of a cluster below was ever answer text');
+  assert.equal(answers.filter(({ append }) => append !== true).length, 1);
   const notices = noticesOf(list);
   assert.deepEqual(
     notices.map(({ text }) => text),

@@ -192,7 +192,7 @@ test('a child that fails once is retried: the new attempt replaces its text, and
 });
 
 for (const [name, replies, reason, retryable] of [
-  ['stalls', [[{ stall: true }]], 'the model did not begin to answer in time', true],
+  ['stalls', [[{ stall: true }]], 'the model did not start its answer in time', true],
   ['stays silent', [[]], 'the model said nothing', true],
   ['refuses', [{ status: 401 }], 'the model provider does not accept the credentials (HTTP 401)', false],
   ['never ends', Array.from({ length: 4 }, () => [call('unknown', 'x')]), 'the model wanted more than 4 steps', false],

@@ -70,11 +70,11 @@ function streaming(client: Client, { path, bytes, metadata }: FuzzedCall): Promi
 async function openServer(t: TestContext) {
   const first = await openRig(t, { push: true, limits: { bodyBytesMax: BODY_BYTES_MAX, feedLingerMs: QUIET_MS } });
   first.relay.onClient = async (taskId, { state }) => {
-    if (!isTerminal(state)) await first.relay.ends(taskId, 'INPUT_REQUIRED');
+    if (!isTerminal(state)) await first.relay.end(taskId, 'INPUT_REQUIRED');
   };
   const begin = async (): Promise<string> => (await first.client().call('SendMessage', { message: userMessage('x') })).task.id;
   const [waiting, ended] = [await begin(), await begin()];
-  await first.relay.ends(ended);
+  await first.relay.end(ended);
   const rig = await first.another();
   const client = new Client(rig.address, credentials.createInsecure());
   t.after(() => client.close());

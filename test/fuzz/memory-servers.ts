@@ -41,11 +41,11 @@ export async function openMemoryServers(t: TestContext, options: Partial<A2AServ
     limits,
   });
   rig.relay.onClient = async (taskId, { state }) => {
-    if (!isTerminal(state)) await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+    if (!isTerminal(state)) await rig.relay.end(taskId, 'INPUT_REQUIRED');
   };
   let waiting = await taskOf(rig);
   const ended = await taskOf(rig);
-  await rig.relay.ends(ended);
+  await rig.relay.end(ended);
   const replicas: [Rig, Rig] = [await rig.another(), await rig.another()];
   const counted = replicas.map(({ log }) => countWrites(log));
   const open = () => replicas.reduce((sum, one) => sum + one.open() + one.following(), 0);

@@ -56,6 +56,18 @@ test('ARCHITECTURE.md has a line for every package and service', () => {
   }
 });
 
+test('documents name only settings, metrics and buckets that the sources have', () => {
+  const names = /\b(?:HOPLINE|NATS|OPENAI)_[A-Z_]+[A-Z]\b|\bhopline_[a-z_]+[a-z]\b/g;
+  const metrics = read('docs/reference/metrics.md');
+  const sources = projectFiles()
+    .filter(file => /^(packages|services|infra|test)\/.*\.(ts|mjs|txt|html)$/.test(file) && file !== 'test/repo/docs.test.ts')
+    .map(read);
+  const known = new Set([metrics, ...sources].flatMap(text => text.match(names) ?? []));
+  for (const path of documents) {
+    for (const name of read(path).match(names) ?? []) assert.ok(known.has(name), `${path} names ${name}`);
+  }
+});
+
 /** Anchors as GitHub makes them from headings, and explicit ones. */
 function anchorsOf(markdown: string): string[] {
   const headings = [...markdown.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading]) =>

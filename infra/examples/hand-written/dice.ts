@@ -2,11 +2,13 @@ import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { artifact, data, defineAgent, needsInput, notice } from '@hopline/agent';
 
-/** An agent by hand: asks back, shows what it does, streams its answer, hands out a file. */
+/** A hand-written agent: requests input, reports progress, streams its answer, and returns data and a file. */
 export default defineAgent({
   name: 'dice',
   description: 'Throws dice',
-  skills: [{ id: 'throw', name: 'Throw dice', description: 'Throws as many dice as you say', tags: ['dice', 'random'] }],
+  skills: [
+    { id: 'throw', name: 'Throw dice', description: 'Throws the number of dice in the message', tags: ['dice', 'random'] },
+  ],
   async *run(turn) {
     const count = Number(/\d+/.exec(turn.text)?.[0] ?? 0);
     if (count < 1 || count > 100) return yield needsInput('How many dice, from 1 to 100?');

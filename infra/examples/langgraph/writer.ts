@@ -2,16 +2,16 @@ import { AIMessage } from '@langchain/core/messages';
 import { FakeListChatModel } from '@langchain/core/utils/testing';
 import { END, interrupt, MemorySaver, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 
-/** Stands for any chat model of LangChain, so that the example needs no key: put `new ChatOpenAI(...)` here. */
+/** Replace by any chat model of LangChain, e.g. `new ChatOpenAI(...)`. The fake one needs no key. */
 const model = new FakeListChatModel({
   responses: ['Roses are red,\nviolets are blue,\nlogs are append-only,\nand so are you.\n'],
   sleep: 10,
 });
 
-/** Threads live as long as this process; a checkpointer with a database keeps them longer. */
+/** Threads are lost when this process ends; use a checkpointer with a database to keep them. */
 export const saver = new MemorySaver();
 
-/** Writes a poem token by token, asks whether to publish it, and goes on with the answer. */
+/** Streams a poem, asks whether to publish it, and continues with the answer. */
 export const graph = new StateGraph(MessagesAnnotation)
   .addNode('write', async ({ messages }, config) => ({ messages: [await model.invoke(messages, config)] }))
   .addNode('ask', () => {

@@ -1,4 +1,4 @@
-"""An A2A 1.0 agent made with a2a-sdk 1.x, as its authors would write it: it knows nothing of Hopline.
+"""An A2A 1.0 agent made with a2a-sdk 1.x. It contains nothing specific to Hopline.
 
     pip install "a2a-sdk[http-server]==1.3.0" uvicorn
     python agent.py [PORT]
@@ -21,7 +21,7 @@ WORDS = ["Python", " says", ":", " ", "ha", "ha", "\n\n", "**bold**", " ✅ done
 
 
 class Echo(AgentExecutor):
-    """Streams its answer token by token, one status a token, and asks back when it is told to."""
+    """Streams its answer, one status per token, and requests input when the text contains "ask"."""
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         if context.current_task is None:
@@ -30,13 +30,13 @@ class Echo(AgentExecutor):
             await event_queue.enqueue_event(task)
         updater = TaskUpdater(event_queue, context.task_id, context.context_id)
         await updater.start_work()
-        asked = context.get_user_input()
-        if "ask" in asked and context.current_task is None:
+        text = context.get_user_input()
+        if "ask" in text and context.current_task is None:
             await updater.requires_input(updater.new_agent_message([Part(text="Which one?")]))
             return
-        for word in [*WORDS, f" {asked}"]:
+        for word in [*WORDS, f" {text}"]:
             await updater.update_status(TaskState.TASK_STATE_WORKING, updater.new_agent_message([Part(text=word)]))
-            await asyncio.sleep(0.05 if "slow" in asked else 0.002)
+            await asyncio.sleep(0.05 if "slow" in text else 0.002)
         await updater.complete()
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
@@ -45,7 +45,7 @@ class Echo(AgentExecutor):
 
 card = AgentCard(
     name="Python Agent",
-    description="Echoes what it is told",
+    description="Echoes its input",
     version="1.0.0",
     supported_interfaces=[
         AgentInterface(url=f"http://127.0.0.1:{PORT}/", protocol_binding="JSONRPC", protocol_version="1.0")
@@ -53,7 +53,7 @@ card = AgentCard(
     capabilities=AgentCapabilities(streaming=True),
     default_input_modes=["text/plain"],
     default_output_modes=["text/plain"],
-    skills=[AgentSkill(id="echo", name="Echo", description="Echoes what it is told", tags=["echo"])],
+    skills=[AgentSkill(id="echo", name="Echo", description="Echoes its input", tags=["echo"])],
 )
 handler = DefaultRequestHandler(agent_executor=Echo(), task_store=InMemoryTaskStore(), agent_card=card)
 app = Starlette(routes=[*create_agent_card_routes(card), *create_jsonrpc_routes(handler, "/")])

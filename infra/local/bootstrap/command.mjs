@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
 
-/** How much of each output stream is kept, its end first: enough for an error message, bounded for a chatty build. */
+/** Kept end of each output stream: enough for an error message, bounded for a verbose build. */
 const OUTPUT_CHARS_MAX = 64 * 1024;
 
-/** Process groups under way; an interrupted set-up must not leave a compiler behind. @type {Set<number>} */
+/** Running process groups; an interrupted set-up must not leave a compiler behind. @type {Set<number>} */
 const groups = new Set();
 
-/** Ends everything `runCommand` started. */
+/** Kills all processes started by `runCommand`. */
 export function stopCommands() {
   for (const pid of groups) killGroup(pid);
 }
@@ -16,12 +16,12 @@ function killGroup(pid) {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // The group has ended by itself.
+    // The group has already ended.
   }
 }
 
 /**
- * Runs a program to its end and never rejects: what went wrong is in the result.
+ * Runs a program to its end. Never rejects: the result contains the fault.
  * @param {string[]} command program and arguments
  * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, timeoutMs: number }} options
  * @returns {Promise<{ ok: boolean, code: number | null, timedOut: boolean, stdout: string, stderr: string }>}
@@ -29,7 +29,7 @@ function killGroup(pid) {
 export function runCommand(command, { cwd, env, timeoutMs }) {
   const [program, ...args] = command;
   return new Promise(resolve => {
-    // Its own group: a timeout then also ends the children of the program (npm and go start several).
+    // Its own process group, so that a timeout also kills the children of the program (npm and go start several).
     const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
     const result = { ok: false, code: null, timedOut: false, stdout: '', stderr: '' };
     const { pid } = child;
@@ -57,16 +57,16 @@ export function runCommand(command, { cwd, env, timeoutMs }) {
 }
 
 /**
- * The line of a failed program's output that says most: the first with "error", else the last.
+ * The most informative line of a failed program's output: the first with "error", else the last.
  * @param {{ timedOut: boolean, stdout: string, stderr: string, code: number | null }} result
  * @returns {string} at most 300 characters, never empty
  */
 export function failureLine(result) {
-  if (result.timedOut) return 'took too long';
+  if (result.timedOut) return 'timed out';
   const lines = `${result.stderr}\n${result.stdout}`
     .split('\n')
     .map(line => line.trim())
     .filter(line => line !== '');
-  const telling = lines.find(line => /\berr(or|_\w+)?\b|cannot|could not|denied|no such/i.test(line)) ?? lines.at(-1);
-  return (telling ?? `ended with code ${result.code}`).slice(0, 300);
+  const line = lines.find(text => /\berr(or|_\w+)?\b|cannot|could not|denied|no such/i.test(text)) ?? lines.at(-1);
+  return (line ?? `exit code ${result.code}`).slice(0, 300);
 }

@@ -10,8 +10,8 @@ const DOWNLOAD_S_MAX = 120;
 const STALL_S_MAX = 10;
 
 /**
- * Fetches a file over HTTPS; throws an Error whose message says why not.
- * curl first: it honours the proxy settings of the environment, which the fetch of Node 20 does not.
+ * Downloads a file over HTTPS; throws an Error with the reason of a failure.
+ * Prefers curl, which honours the proxy settings of the environment; the fetch of Node 20 does not.
  * @param {string} url @param {string} path @param {NodeJS.ProcessEnv} env
  */
 export async function download(url, path, env) {

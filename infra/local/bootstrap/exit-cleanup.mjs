@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 
-/** Folders that must not outlive this process when it ends in the middle of a step. @type {Set<string>} */
+/** Folders to remove when this process ends during a step. @type {Set<string>} */
 const folders = new Set();
 
 process.once('exit', () => {

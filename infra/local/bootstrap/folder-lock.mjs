@@ -5,13 +5,13 @@ import { removeAtExit } from './exit-cleanup.mjs';
 import { SetupError } from './setup-error.mjs';
 
 const POLL_MS = 200;
-/** A build of nats-server takes a minute on two cores; ten times that means the holder hangs. */
+/** A build of nats-server takes a minute on two cores; after ten times that the holder counts as hung. */
 const WAIT_MS_MAX = 10 * 60 * 1000;
-/** A lock folder without a pid in it: its maker was killed between two system calls, or is just now writing it. */
+/** A lock without a pid after this time: its creator was killed between two system calls. */
 const PIDLESS_MS_MAX = 2000;
 
 /**
- * Runs `work` while holding the folder `path` (mkdir is atomic). A lock whose process is gone is taken over.
+ * Runs `work` while holding the folder `path` as a lock (mkdir is atomic). Takes over the lock of an ended process.
  * @template T @param {string} path @param {() => Promise<T>} work @returns {Promise<T>}
  */
 export async function withFolderLock(path, work, { waitMsMax = WAIT_MS_MAX, isAlive = isProcessAlive } = {}) {
@@ -21,7 +21,7 @@ export async function withFolderLock(path, work, { waitMsMax = WAIT_MS_MAX, isAl
     if (isStale(path, isAlive)) removeStale(path);
     else if (Date.now() > deadline) {
       throw new SetupError(
-        `Another set-up has held ${path} for ${Math.round(waitMsMax / 1000)} s; end it, or remove that folder, and run the command again.`,
+        `Another set-up has held ${path} for ${Math.round(waitMsMax / 1000)} s; end it or remove that folder, then run the command again.`,
       );
     } else await sleep(POLL_MS);
   }
@@ -64,11 +64,11 @@ function ageMs(path) {
 }
 
 function removeStale(path) {
-  // Renamed first: of two processes that see the same stale lock only one wins the rename, so a fresh lock is never removed.
-  const grave = `${path}.stale-${process.pid}`;
+  // Renamed first: only one of two processes succeeds, so a new lock is never removed.
+  const moved = `${path}.stale-${process.pid}`;
   try {
-    renameSync(path, grave);
-    rmSync(grave, { recursive: true, force: true });
+    renameSync(path, moved);
+    rmSync(moved, { recursive: true, force: true });
   } catch {
     // Another process was faster.
   }

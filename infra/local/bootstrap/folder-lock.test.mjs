@@ -12,7 +12,7 @@ function temporaryFolder(t) {
   return folder;
 }
 
-test('only one at a time is inside, and the lock is gone afterwards', async t => {
+test('only one process at a time holds the lock, and it is removed afterwards', async t => {
   const lock = join(temporaryFolder(t), 'deep', 'lock');
   let inside = 0;
   let most = 0;
@@ -38,7 +38,7 @@ test('work that fails releases the lock', async t => {
   assert.ok(!existsSync(lock));
 });
 
-test('the lock of a dead process is taken over, also one it had no time to sign', async t => {
+test('the lock of an ended process is taken over, also one without a pid', async t => {
   const folder = temporaryFolder(t);
   const signed = join(folder, 'signed');
   mkdirSync(signed);
@@ -52,7 +52,7 @@ test('the lock of a dead process is taken over, also one it had no time to sign'
   assert.equal(await withFolderLock(unsigned, async () => 'mine'), 'mine');
 });
 
-test('the lock of a living process is waited for, then named', async t => {
+test('a lock of a running process is waited for, then named in the error', async t => {
   const lock = join(temporaryFolder(t), 'lock');
   mkdirSync(lock);
   writeFileSync(join(lock, 'pid'), String(process.pid));

@@ -5,10 +5,11 @@ import { constants } from 'node:os';
 const PARENT_POLL_MS = 1000;
 
 /**
- * Runs the TypeScript door of a command under the right Node and takes its exit code. This process stays as the parent (Node cannot
- * replace itself), so it passes signals on; the open IPC channel tells the child when this process was killed.
- * @param {string} node @param {string[]} args @param {{ cwd: string, env: NodeJS.ProcessEnv, passesInterrupt: boolean }} options `passesInterrupt`: false for a command that takes
- * a second Ctrl-C for "at once": the terminal sends the first one to it as well.
+ * Runs the TypeScript entry point of a command with the required Node and returns its exit code. This process remains the parent,
+ * because
+ * Node cannot exec, and forwards signals; the IPC channel closes when this process is killed.
+ * @param {string} node @param {string[]} args @param {{ cwd: string, env: NodeJS.ProcessEnv, passesInterrupt: boolean }} options
+ * `passesInterrupt`: false for a command that exits at once on a second SIGINT, because the terminal sends it the first one too.
  * @returns {Promise<number>} exit code; 128 + n when signal n ended the child
  */
 export function handOver(node, args, { cwd, env, passesInterrupt }) {
@@ -26,21 +27,22 @@ export function handOver(node, args, { cwd, env, passesInterrupt }) {
 }
 
 /**
- * npm runs this through a shell, and a shell passes no signal on: when npm or the shell ends, by whatever cause, nobody is left who
- * could tell us. So their ids are looked at; a process whose parent ended gets another one.
+ * npm runs this process through a shell, and a shell forwards no signals. So the ids of the parents are polled: a process whose
+ * parent
+ * ended has a new parent id.
  */
 function watchParents(env, onGone) {
   if (!env.npm_lifecycle_event) return undefined;
-  const before = parents();
+  const initial = parents();
   const timer = setInterval(() => {
-    if (parents() === before) return;
+    if (parents() === initial) return;
     clearInterval(timer);
     onGone();
   }, PARENT_POLL_MS);
   return timer.unref();
 }
 
-/** Ids of the shell and, where the system shows it in a file, of npm. */
+/** Ids of the shell and, on systems with /proc, of npm. */
 function parents() {
   let grandparent = '';
   try {

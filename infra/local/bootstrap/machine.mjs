@@ -3,8 +3,9 @@ import { basename, delimiter, isAbsolute, join } from 'node:path';
 import { SetupError } from './setup-error.mjs';
 
 /**
- * The key of this machine in pins.json: `linux-x64`, `darwin-arm64`, or with `-musl` where the C library is not glibc
- * (the Node and pnpm binaries on npm are linked against glibc).
+ * The key of this machine in pins.json, e.g. `linux-x64` or `darwin-arm64`; with `-musl` if the C library is not glibc, because
+ * the Node
+ * and pnpm binaries on npm are linked against glibc.
  * @returns {string}
  */
 export function machinePlatform(platform = process.platform, arch = process.arch, hasGlibc = runsOnGlibc) {
@@ -18,7 +19,7 @@ export function machinePlatform(platform = process.platform, arch = process.arch
 }
 
 function runsOnGlibc() {
-  // Without this the report asks the network for the names of open connections, which can take seconds.
+  // Otherwise the report resolves the names of open connections, which can take seconds.
   process.report.excludeNetwork = true;
   return Boolean(process.report.getReport().header.glibcVersionRuntime);
 }
@@ -29,7 +30,7 @@ function runsOnGlibc() {
  */
 export function findOnPath(name, env) {
   for (const folder of (env.PATH ?? '').split(delimiter)) {
-    // An empty or relative entry of PATH means "wherever I stand": never run something from there by accident.
+    // An empty or relative entry of PATH refers to the current directory; programs there must not run by accident.
     if (!isAbsolute(folder)) continue;
     const path = join(folder, name);
     if (isExecutable(path)) return path;
@@ -48,7 +49,7 @@ export function isExecutable(path) {
 }
 
 /**
- * How to run npm: the one that started us (`npm start` sets npm_execpath), else the one on PATH.
+ * How to run npm: the npm that started this process (it sets npm_execpath), else the one on PATH.
  * @param {NodeJS.ProcessEnv} env @returns {string[]} command and leading arguments
  */
 export function npmCommand(env) {

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { findOnPath, machinePlatform, npmCommand, requireGit } from './machine.mjs';
 import { SetupError } from './setup-error.mjs';
 
-test('the platform key tells processor and C library', () => {
+test('the platform key contains processor and C library', () => {
   assert.equal(
     machinePlatform('linux', 'x64', () => true),
     'linux-x64',
@@ -21,11 +21,11 @@ test('the platform key tells processor and C library', () => {
   );
 });
 
-test('Windows gets a sentence', () => {
+test('Windows is an error that recommends WSL', () => {
   assert.throws(() => machinePlatform('win32', 'x64'), { name: 'SetupError', message: /WSL/ });
 });
 
-test('a program is found in absolute folders of PATH only, and only when it can be run', t => {
+test('a program is found only in absolute folders of PATH and only if it is executable', t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const program = join(folder, 'tool');
@@ -36,12 +36,12 @@ test('a program is found in absolute folders of PATH only, and only when it can 
   assert.equal(findOnPath('tool', {}), null);
 });
 
-test('without npm or git there is one sentence that says what to install', () => {
+test('a missing npm or git is an error that names what to install', () => {
   assert.throws(() => npmCommand({ PATH: '' }), SetupError);
   assert.throws(() => requireGit({ PATH: '' }), { message: /git is not on PATH; install it/ });
 });
 
-test('the npm that started us is used again; another package manager in its place is not', () => {
+test('the npm that started the process is used; another package manager is not', () => {
   assert.deepEqual(npmCommand({ npm_execpath: '/lib/npm/bin/npm-cli.js', PATH: '' }), [
     process.execPath,
     '/lib/npm/bin/npm-cli.js',

@@ -13,12 +13,14 @@ import { ensureNode, ensurePnpm, requireRunning } from './tools.mjs';
 import { ensurePackages } from './workspace.mjs';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const DOORS = {
+const ENTRY_POINTS = {
   start: 'infra/local/launcher/main.ts',
   test: 'infra/local/checks/main.ts',
   bench: 'test/bench/main.ts',
   tck: 'test/conformance/tck.ts',
   hopline: 'packages/cli/src/main.ts',
+  pack: 'infra/release/main.ts',
+  release: 'infra/release/release.ts',
 };
 const HELP = {
   start: new URL('../launcher/help.txt', import.meta.url),
@@ -26,7 +28,7 @@ const HELP = {
 };
 
 /**
- * `<start|test|bench|tck|hopline> [args]`: brings the tools this checkout needs, then runs the command.
+ * `<start|test|bench|tck|hopline> [args]`: installs the tools that this checkout needs, then runs the command.
  * @param {string[]} argv
  */
 export async function main([verb, ...args]) {
@@ -36,16 +38,16 @@ export async function main([verb, ...args]) {
     process.exitCode = 1;
     stopCommands();
     console.error(`hopline: ${error instanceof SetupError ? error.message : `Set-up failed: ${error.message}`}`);
-    // A sibling step may still hold timers and pipes: the sentence is the end.
+    // A parallel step may still hold timers and pipes.
     process.exit();
   }
 }
 
 async function runVerb(verb, args) {
-  const door = Object.hasOwn(DOORS, verb) ? DOORS[verb] : undefined;
-  if (!door)
+  const entryPoint = Object.hasOwn(ENTRY_POINTS, verb) ? ENTRY_POINTS[verb] : undefined;
+  if (!entryPoint)
     throw new SetupError(
-      'Name one of start, test, bench, tck, hopline: `npm start`, `npm test`, `npm run bench`, `npm run tck -- PATH` or `npm run hopline -- ask "hello"`.',
+      'Unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run tck -- PATH`, `npm run hopline -- ask "hello"`, `npm run pack -- --output DIR` or `npm run release -- VERSION`.',
     );
   if (HELP[verb] && (args.includes('--help') || args.includes('-h'))) {
     process.stdout.write(readFileSync(HELP[verb], 'utf8'));
@@ -61,10 +63,10 @@ async function runVerb(verb, args) {
 
   const env = { ...process.env, PATH: [dirname(node), process.env.PATH].join(delimiter) };
   if (natsServer) env.HOPLINE_NATS_SERVER = natsServer;
-  // The command names files of whoever types it; npm itself stands in the root of the checkout.
+  // File arguments are relative to the user's directory; npm runs scripts in the root of the checkout.
   const isClient = verb === 'hopline';
   const cwd = isClient ? (env.INIT_CWD ?? ROOT) : ROOT;
-  return handOver(node, [join(ROOT, door), ...args], { cwd, env, passesInterrupt: !isClient });
+  return handOver(node, [join(ROOT, entryPoint), ...args], { cwd, env, passesInterrupt: !isClient });
 }
 
 /** @returns {Promise<{ node: string, natsServer: string | null }>} full paths */
@@ -85,8 +87,8 @@ async function setUp(verb, env) {
     await ensurePackages(ROOT, setupKey(ROOT, platform, version), { node, pnpm, env, progress });
     return node;
   };
-  // The two have nothing to do with each other, and building nats-server takes the longest.
-  const needsServer = verb !== 'hopline' && !(verb === 'start' && env.NATS_URL);
+  // Both run in parallel: building nats-server takes the longest.
+  const needsServer = !['hopline', 'pack', 'release'].includes(verb) && !(verb === 'start' && env.NATS_URL);
   const server = needsServer ? ensureNatsServer({ platform, cache, env, pins: pins.natsServer, progress }) : null;
   const [node, natsServer] = await Promise.all([packages(), server]);
   return { node, natsServer };

@@ -9,7 +9,7 @@ import { compareVersions, isAtLeast, parseVersion } from './version.mjs';
 const VERSION_MS_MAX = 10_000;
 
 /**
- * A nats-server that is new enough: the one named by HOPLINE_NATS_SERVER, on PATH, in the cache, or fetched from the first source that answers.
+ * A nats-server of the required version: from HOPLINE_NATS_SERVER, PATH, the cache, or the first source that succeeds.
  * @param {{ platform: string, cache: string, env: NodeJS.ProcessEnv, pins: typeof import('./pins.json')['natsServer'],
  *   progress: ReturnType<import('./progress.mjs').createProgress> }} context
  * @returns {Promise<string>} full path of the program
@@ -23,7 +23,9 @@ export async function ensureNatsServer(context, sources = natsSources(context), 
   if (onPath) {
     const version = await versionOf(onPath);
     if (version && isAtLeast(version, pins.versionMin)) return onPath;
-    progress.note(`nats-server: ${onPath} is ${version ?? 'broken'}, ${pins.versionMin} is needed; looking further`);
+    progress.note(
+      `nats-server: ${onPath} is ${version ?? 'not executable'}, ${pins.versionMin} is required; trying other sources`,
+    );
   }
   const cached = cachedServer(cache, platform, sources);
   if (cached) return cached;
@@ -34,11 +36,11 @@ function requireNamed(path, version, versionMin) {
   if (version && isAtLeast(version, versionMin)) return path;
   const found = version ? `is version ${version}` : 'does not run as a nats-server';
   throw new SetupError(
-    `HOPLINE_NATS_SERVER names ${path}, which ${found}; name a nats-server ${versionMin} or newer, or unset it.`,
+    `HOPLINE_NATS_SERVER is ${path}, which ${found}; set it to a nats-server ${versionMin} or newer, or unset it.`,
   );
 }
 
-/** The newest cached server of the sources pinned now; a source without a pinned version comes last. */
+/** The newest cached server of the pinned sources; a source without a pinned version comes last. */
 function cachedServer(cache, platform, sources) {
   const newestFirst = [...sources].sort((a, b) => compareVersions(b.version ?? '0.0.0', a.version ?? '0.0.0'));
   return newestFirst.map(source => join(cache, folderName(source, platform), 'nats-server')).find(isExecutable) ?? null;
@@ -48,13 +50,13 @@ function folderName(source, platform) {
   return ['nats-server', source.name.toLowerCase().replaceAll(' ', '-'), source.version, platform].filter(Boolean).join('-');
 }
 
-/** Goes through the sources; each that fails is one line, and only the last failure ends it. */
+/** Tries the sources in order and prints a line for each failure. Throws when all fail. */
 async function fetchServer({ platform, cache, pins, progress }, sources, versionOf) {
   for (const source of sources) {
     try {
       return await fetchFrom(source, { platform, cache, pins, progress, versionOf });
     } catch (error) {
-      progress.note(`nats-server: not from the ${source.name} (${error.message})`);
+      progress.note(`nats-server: ${source.name} failed (${error.message})`);
     }
   }
   throw new SetupError(
@@ -69,13 +71,13 @@ async function fetchFrom(source, { platform, cache, pins, progress, versionOf })
       await source.fetch(part);
       const version = await versionOf(join(part, 'nats-server'));
       if (!version || !isAtLeast(version, pins.versionMin))
-        throw new Error(`it is ${version ?? 'broken'}, ${pins.versionMin} is needed`);
+        throw new Error(`its version is ${version ?? 'unknown'}, ${pins.versionMin} is required`);
     }),
   );
   return join(folder, 'nats-server');
 }
 
-/** @param {string} path @returns {Promise<string | null>} null when it does not run */
+/** @param {string} path @returns {Promise<string | null>} null if it does not run */
 async function serverVersion(path) {
   const result = await runCommand([path, '--version'], { timeoutMs: VERSION_MS_MAX });
   return result.ok ? parseVersion(result.stdout) : null;

@@ -34,7 +34,7 @@ function source(name, version, outcome) {
 
 const versionOf = async path => readFileSync(path, 'utf8') || null;
 
-test('the sources stand in the order: release, Go, Debian, container', () => {
+test('the order of sources is release, Go, Debian, container', () => {
   const release = { version: '2.15.0', sha256: {} };
   const sources = natsSources({
     platform: 'linux-x64',
@@ -47,7 +47,7 @@ test('the sources stand in the order: release, Go, Debian, container', () => {
   );
 });
 
-test('a server on PATH is taken when it is new enough, and passed over when not', async t => {
+test('a server on PATH is used if it is new enough', async t => {
   const { context, notes } = setting(t);
   const onPath = writeProgram(join(context.cache, 'bin', 'nats-server'), '2.9.10');
   const env = { PATH: dirname(onPath) };
@@ -55,38 +55,38 @@ test('a server on PATH is taken when it is new enough, and passed over when not'
   writeProgram(onPath, '2.2.0');
   const found = await ensureNatsServer({ ...context, env }, [source('other', '2.15.0', '2.15.0')], versionOf);
   assert.notEqual(found, onPath);
-  assert.match(notes[0], /is 2\.2\.0, 2\.9\.4 is needed/);
+  assert.match(notes[0], /is 2\.2\.0, 2\.9\.4 is required/);
 });
 
-test('a source that is refused is one line, and the next one is asked', async t => {
+test('a source that fails is one line, and the next one is tried', async t => {
   const { context, notes } = setting(t);
   const sources = [source('GitHub release', '2.15.0', new Error('HTTP 403')), source('Go toolchain', '2.15.2', '2.15.2')];
   const path = await ensureNatsServer(context, sources, versionOf);
   assert.equal(await versionOf(path), '2.15.2');
-  assert.deepEqual(notes, ['nats-server: not from the GitHub release (HTTP 403)']);
+  assert.deepEqual(notes, ['nats-server: GitHub release failed (HTTP 403)']);
 });
 
-test('a source that brings too old a server, or a broken one, counts as refused', async t => {
+test('a source with an outdated or broken server counts as failed', async t => {
   const { context, notes } = setting(t);
   const sources = [source('A', null, '2.2.0'), source('B', null, ''), source('C', null, '2.9.10')];
   assert.equal(await versionOf(await ensureNatsServer(context, sources, versionOf)), '2.9.10');
   assert.deepEqual(notes, [
-    'nats-server: not from the A (it is 2.2.0, 2.9.4 is needed)',
-    'nats-server: not from the B (it is broken, 2.9.4 is needed)',
+    'nats-server: A failed (its version is 2.2.0, 2.9.4 is required)',
+    'nats-server: B failed (its version is unknown, 2.9.4 is required)',
   ]);
 });
 
-test('what was fetched once is found again, the newest first', async t => {
+test('a cached server is found again, the newest first', async t => {
   const { context } = setting(t);
   const old = source('Debian package', null, '2.9.10');
   const recent = source('Go toolchain', '2.15.2', '2.15.2');
   await ensureNatsServer(context, [old], versionOf);
   await ensureNatsServer(context, [recent], versionOf);
-  const path = await ensureNatsServer(context, [old, recent], async () => assert.fail('nothing is started to look it up'));
+  const path = await ensureNatsServer(context, [old, recent], async () => assert.fail('the lookup starts no program'));
   assert.equal(await versionOf(path), '2.15.2');
 });
 
-test('when no source answers, one sentence says what to install', async t => {
+test('when all sources fail, the error names what to install', async t => {
   const { context } = setting(t);
   const sources = [source('A', null, new Error('no')), source('B', null, new Error('no'))];
   await assert.rejects(ensureNatsServer(context, sources, versionOf), {
@@ -95,7 +95,7 @@ test('when no source answers, one sentence says what to install', async t => {
   });
 });
 
-test('a server named by HOPLINE_NATS_SERVER is used, or its fault is named', async t => {
+test('the server of HOPLINE_NATS_SERVER is used, or its fault is the error', async t => {
   const { context } = setting(t);
   const named = writeProgram(join(context.cache, 'mine'), '2.15.2');
   const env = { PATH: '', HOPLINE_NATS_SERVER: named };
@@ -106,7 +106,7 @@ test('a server named by HOPLINE_NATS_SERVER is used, or its fault is named', asy
   );
 });
 
-test('a release whose sum is not pinned is not downloaded', async t => {
+test('a release without a pinned sum is not downloaded', async t => {
   const { context } = setting(t);
   const release = { version: '2.15.0', sha256: {} };
   const [github] = natsSources({ ...context, platform: 'linux-riscv64', pins: { ...pins, release, image: 'nats:2' } });

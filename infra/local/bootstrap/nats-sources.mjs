@@ -5,8 +5,9 @@ import { download, sha256 } from './download.mjs';
 import { findOnPath } from './machine.mjs';
 
 /**
- * The places a nats-server can be fetched from. Each `fetch` leaves the program as `<folder>/nats-server` or throws an Error whose
- * message says why not. All of them may be refused or hang somewhere: every step has its own short limit.
+ * The sources of a nats-server. Each `fetch` stores the program as `<folder>/nats-server` or throws an Error with the reason. Any
+ * source
+ * may be blocked or hang, so every step has its own short limit.
  * @typedef {{ platform: string, env: NodeJS.ProcessEnv, pins: typeof import('./pins.json')['natsServer'] }} Context
  * @typedef {{ name: string, version: string | null, fetch(folder: string): Promise<void> }} Source
  */
@@ -30,7 +31,7 @@ function release({ platform, env, pins }) {
     name: 'GitHub release',
     version,
     fetch: async folder => {
-      // The server is one static Go binary: the C library plays no part.
+      // The server is a static Go binary, independent of the C library.
       const key = platform.replace('-musl', '');
       const sum = pins.release.sha256[key];
       if (!sum) throw new Error(`no sum is pinned for ${key}`);
@@ -40,7 +41,7 @@ function release({ platform, env, pins }) {
       const found = await sha256(archive);
       if (found !== sum) throw new Error(`its sha256 is ${found}, not the pinned ${sum}`);
       const tar = ['tar', '-xzf', archive, '-C', folder, '--strip-components=1', `${name}/nats-server`];
-      await must(tar, { env, timeoutMs: UNPACK_MS_MAX });
+      await runOrThrow(tar, { env, timeoutMs: UNPACK_MS_MAX });
       rmSync(archive);
     },
   };
@@ -55,9 +56,9 @@ function goToolchain({ env, pins }) {
     fetch: async folder => {
       const go = findOnPath('go', env);
       if (!go) throw new Error('go is not on PATH');
-      // A module proxy out of reach shows here in seconds, not after the limit of the build. Go itself checks the module's sum.
-      await must([go, 'list', '-m', module], { cwd: folder, env: { ...env, GO111MODULE: 'on' }, timeoutMs: PROBE_MS_MAX });
-      await must([go, 'install', module], {
+      // Detects an unreachable module proxy in seconds, before the long limit of the build. Go itself verifies the module's sum.
+      await runOrThrow([go, 'list', '-m', module], { cwd: folder, env: { ...env, GO111MODULE: 'on' }, timeoutMs: PROBE_MS_MAX });
+      await runOrThrow([go, 'install', module], {
         cwd: folder,
         env: { ...env, GOBIN: folder, CGO_ENABLED: '0' },
         timeoutMs: GO_BUILD_MS_MAX,
@@ -75,12 +76,12 @@ function debianPackage({ env, pins }) {
       const apt = findOnPath('apt-get', env);
       const dpkg = findOnPath('dpkg', env);
       if (!apt || !dpkg) throw new Error('apt-get is not on PATH');
-      await must([apt, 'download', pins.debianPackage], { cwd: folder, env, timeoutMs: DEBIAN_MS_MAX });
+      await runOrThrow([apt, 'download', pins.debianPackage], { cwd: folder, env, timeoutMs: DEBIAN_MS_MAX });
       const deb = readdirSync(folder).find(name => name.endsWith('.deb'));
       if (!deb) throw new Error('apt-get downloaded nothing');
       const unpacked = join(folder, 'unpacked');
-      await must([dpkg, '-x', join(folder, deb), unpacked], { env, timeoutMs: UNPACK_MS_MAX });
-      const program = ['usr/sbin', 'usr/bin'].map(place => join(unpacked, place, 'nats-server'));
+      await runOrThrow([dpkg, '-x', join(folder, deb), unpacked], { env, timeoutMs: UNPACK_MS_MAX });
+      const program = ['usr/sbin', 'usr/bin'].map(part => join(unpacked, part, 'nats-server'));
       copyFirst(program, join(folder, 'nats-server'));
       rmSync(unpacked, { recursive: true });
       rmSync(join(folder, deb));
@@ -96,7 +97,7 @@ function copyFirst(candidates, target) {
       if (error.code !== 'ENOENT') throw error;
     }
   }
-  throw new Error('the package holds no nats-server');
+  throw new Error('the package contains no nats-server');
 }
 
 /** @param {Context} context @returns {Source} */
@@ -105,15 +106,17 @@ function containerImage({ platform, env, pins }) {
     name: 'container image',
     version: pins.image.split(':')[1] ?? null,
     fetch: async folder => {
-      // The program in an image is a Linux program.
-      if (!platform.startsWith('linux')) throw new Error('only of use on Linux');
+      if (!platform.startsWith('linux')) throw new Error('images contain a Linux program');
       const engine = findOnPath('docker', env) ?? findOnPath('podman', env);
       if (!engine) throw new Error('neither docker nor podman is on PATH');
-      await must([engine, 'info'], { env, timeoutMs: PROBE_MS_MAX });
-      const id = (await must([engine, 'create', pins.image], { env, timeoutMs: IMAGE_PULL_MS_MAX })).trim().split('\n').at(-1);
+      await runOrThrow([engine, 'info'], { env, timeoutMs: PROBE_MS_MAX });
+      const id = (await runOrThrow([engine, 'create', pins.image], { env, timeoutMs: IMAGE_PULL_MS_MAX }))
+        .trim()
+        .split('\n')
+        .at(-1);
       mkdirSync(folder, { recursive: true });
       try {
-        await must([engine, 'cp', `${id}:/nats-server`, join(folder, 'nats-server')], { env, timeoutMs: UNPACK_MS_MAX });
+        await runOrThrow([engine, 'cp', `${id}:/nats-server`, join(folder, 'nats-server')], { env, timeoutMs: UNPACK_MS_MAX });
       } finally {
         await runCommand([engine, 'rm', '-f', String(id)], { env, timeoutMs: PROBE_MS_MAX });
       }
@@ -122,7 +125,7 @@ function containerImage({ platform, env, pins }) {
 }
 
 /** @returns {Promise<string>} what the program printed */
-async function must(command, options) {
+async function runOrThrow(command, options) {
   const result = await runCommand(command, options);
   if (!result.ok) throw new Error(failureLine(result));
   return result.stdout;

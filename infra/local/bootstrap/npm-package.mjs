@@ -4,7 +4,7 @@ import { failureLine, runCommand } from './command.mjs';
 import { SetupError } from './setup-error.mjs';
 import { cachedFolder } from './tool-cache.mjs';
 
-/** The largest package is Node's, 50 MB packed: this allows for 0.2 MB a second. */
+/** The largest package is Node's, 50 MB compressed: enough for 0.2 MB per second. */
 const INSTALL_MS_MAX = 5 * 60 * 1000;
 
 /**
@@ -13,7 +13,7 @@ const INSTALL_MS_MAX = 5 * 60 * 1000;
  */
 
 /**
- * The program of one pinned npm package, installed into the cache when it is not there.
+ * The program of one pinned npm package, installed into the cache if it is missing.
  * @param {Installer} installer @param {string} label @param {string} version @param {PinnedPackage} pin @returns {Promise<string>}
  */
 export async function npmProgram({ npm, cache, env, progress }, label, version, pin) {
@@ -26,7 +26,7 @@ export async function npmProgram({ npm, cache, env, progress }, label, version, 
 async function install(npm, folder, version, pin, env) {
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest(version, pin)));
   writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lockfile(version, pin)));
-  // No install script runs: the packages named in pins.json hold their program as a plain file.
+  // Install scripts are not needed: the packages in pins.json contain their program as a plain file.
   const flags = [
     '--ignore-scripts',
     '--no-audit',
@@ -44,7 +44,7 @@ function manifest(version, pin) {
 }
 
 /**
- * A lockfile without registry addresses: npm asks the registry it is configured for and refuses content with another sum.
+ * A lockfile without registry addresses: npm uses its configured registry and rejects content with another sum.
  * @param {string} version @param {PinnedPackage} pin
  */
 export function lockfile(version, pin) {
@@ -59,7 +59,7 @@ export function lockfile(version, pin) {
   };
 }
 
-/** Under `npm start` the environment carries this project's own paths, which would make npm install there. */
+/** Under `npm start` the environment contains this project's own paths, into which npm would install. */
 function npmEnv(env) {
   const dropped = /^npm_(package_|lifecycle_|config_(local_)?prefix$|command$)/i;
   return Object.fromEntries(Object.entries(env).filter(([name]) => !dropped.test(name)));
@@ -69,12 +69,12 @@ function npmEnv(env) {
 export function explain(what, result) {
   const text = result.stderr + result.stdout;
   if (result.timedOut || isNetworkFault(text)) {
-    return `The npm registry did not answer while fetching ${what}; connect this machine to the network (or set npm's registry and proxy) and run the command again.`;
+    return `The npm registry did not respond for ${what}; check the network, or npm's registry and proxy settings, and run the command again.`;
   }
   if (/EINTEGRITY|ERR_PNPM_TARBALL_INTEGRITY/.test(text)) {
-    return `The registry sent another content for ${what} than the one this project has pinned; use another registry, or report it.`;
+    return `The registry returned content for ${what} that does not match the pinned sum; use another registry, or report it.`;
   }
-  return `Fetching ${what} failed (${failureLine(result)}); mend that and run the command again.`;
+  return `Fetching ${what} failed (${failureLine(result)}); fix this and run the command again.`;
 }
 
 /** @param {string} text output of npm or pnpm */

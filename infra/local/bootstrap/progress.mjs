@@ -1,20 +1,21 @@
 const REDRAW_MS = 1000;
-/** Without a terminal to redraw, a step that is still running after this long says so once. */
-const ANNOUNCE_MS = 1500;
+/** Without a terminal, a step that runs longer than this is printed once at its start; milliseconds. */
+const SLOW_STEP_MS = 1500;
 
 /**
- * Says on stderr what set-up is doing. On a terminal one line counts the seconds of all steps under way; elsewhere a
- * long step is one line when it has started and one at its end.
+ * Prints the progress of the set-up to stderr. On a terminal one line counts the seconds of all running steps; elsewhere a long
+ * step has
+ * one line at its start and one at its end.
  * @param {{ isTTY?: boolean, write(text: string): unknown }} stream
  */
 export function createProgress(stream, now = Date.now) {
   /** @type {Map<string, number>} label -> start, ms */
-  const underWay = new Map();
+  const running = new Map();
   /** @type {NodeJS.Timeout | undefined} */
   let redraw;
 
   const draw = () => {
-    const steps = [...underWay].map(([label, start]) => `${label} ${seconds(now() - start)}`);
+    const steps = [...running].map(([label, start]) => `${label} ${seconds(now() - start)}`);
     stream.write(`\r\x1b[2Khopline: ${steps.join(' · ')}`);
   };
   const clear = () => {
@@ -28,17 +29,17 @@ export function createProgress(stream, now = Date.now) {
   /** @template T @param {string} label @param {() => Promise<T>} work @returns {Promise<T>} */
   const step = async (label, work) => {
     const start = now();
-    underWay.set(label, start);
+    running.set(label, start);
     if (stream.isTTY) redraw ??= setInterval(draw, REDRAW_MS).unref();
-    const announce = stream.isTTY ? undefined : setTimeout(() => note(`${label} …`), ANNOUNCE_MS).unref();
+    const firstNote = stream.isTTY ? undefined : setTimeout(() => note(`${label} …`), SLOW_STEP_MS).unref();
     try {
       const result = await work();
       note(`${label}: done in ${seconds(now() - start)}`);
       return result;
     } finally {
-      clearTimeout(announce);
-      underWay.delete(label);
-      if (underWay.size === 0) {
+      clearTimeout(firstNote);
+      running.delete(label);
+      if (running.size === 0) {
         clearInterval(redraw);
         redraw = undefined;
       }

@@ -3,17 +3,18 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const STAMP = 'node_modules/.hopline-set-up';
-/** pnpm writes this file last: node_modules without it is half made. */
+/** pnpm writes this file last: without it node_modules is incomplete. */
 const PNPM_MARKER = 'node_modules/.modules.yaml';
 
 /**
- * A name for everything that decides what node_modules holds: lockfile, workspace file, every package.json, platform, Node line.
+ * A hash of everything that determines the content of node_modules: lockfile, workspace file, every package.json, platform, Node
+ * major.
  * @param {string} root @param {string} platform @param {string} nodeVersion @returns {string} hex
  */
 export function setupKey(root, platform, nodeVersion) {
   const hash = createHash('sha256').update(`${platform} ${nodeVersion.split('.')[0]}\n`);
   for (const file of ['pnpm-lock.yaml', 'pnpm-workspace.yaml', ...manifests(root)]) {
-    hash.update(`${file}\n`).update(readIfThere(join(root, file)));
+    hash.update(`${file}\n`).update(readIfPresent(join(root, file)));
   }
   return hash.digest('hex');
 }
@@ -27,7 +28,7 @@ function manifests(root) {
   return folders.sort().map(folder => `${folder}/package.json`);
 }
 
-function readIfThere(path) {
+function readIfPresent(path) {
   try {
     return readFileSync(path);
   } catch {
@@ -35,9 +36,9 @@ function readIfThere(path) {
   }
 }
 
-/** @param {string} root @param {string} key @returns {boolean} whether node_modules was made for this key */
+/** @param {string} root @param {string} key @returns {boolean} whether node_modules was installed for this key */
 export function isSetUp(root, key) {
-  return existsSync(join(root, PNPM_MARKER)) && readIfThere(join(root, STAMP)).toString() === key;
+  return existsSync(join(root, PNPM_MARKER)) && readIfPresent(join(root, STAMP)).toString() === key;
 }
 
 /** @param {string} root @param {string} key */

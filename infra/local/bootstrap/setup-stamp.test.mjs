@@ -14,7 +14,7 @@ function checkout(t) {
   return root;
 }
 
-test('the key changes with the lockfile, a package, the platform and the major of Node, and with nothing else', t => {
+test('the key depends only on the lockfile, the packages, the platform and the major version of Node', t => {
   const root = checkout(t);
   const key = () => setupKey(root, 'linux-x64', '26.10.0');
   const first = key();
@@ -28,7 +28,7 @@ test('the key changes with the lockfile, a package, the platform and the major o
   assert.notEqual(key(), first);
 });
 
-test('a checkout is set up only when its node_modules was finished for this key', t => {
+test('a checkout is set up only when its node_modules is complete for this key', t => {
   const root = checkout(t);
   assert.ok(!isSetUp(root, 'key'));
   mkdirSync(join(root, 'node_modules'));

@@ -8,7 +8,7 @@ const ABANDONED_MS = 24 * 60 * 60 * 1000;
 const TEMPORARY_PREFIX = '.part-';
 
 /**
- * Where tools are kept: one folder per user, so that a second clone is fast; in the checkout when that cannot be written.
+ * The folder for tools: one per user, so that a second clone is fast; in the checkout if that is not writable.
  * @param {string} root the checkout @param {NodeJS.ProcessEnv} env @returns {string}
  */
 export function toolCacheFolder(root, env) {
@@ -28,8 +28,8 @@ function isWritable(folder) {
 }
 
 /**
- * The cached folder `name`, filled by `fill` when it is not there. It appears by a rename, whole or not at all.
- * @param {string} cache @param {string} name @param {(folder: string) => Promise<void>} fill throws when it fails
+ * The cached folder `name`, filled by `fill` if it is missing. A rename makes it appear complete or not at all.
+ * @param {string} cache @param {string} name @param {(folder: string) => Promise<void>} fill
  * @returns {Promise<string>} the folder
  */
 export async function cachedFolder(cache, name, fill) {
@@ -50,7 +50,7 @@ export async function cachedFolder(cache, name, fill) {
   });
 }
 
-/** What killed set-ups left behind: nothing else ever removes it. */
+/** Removes temporary folders of set-ups that were killed. */
 function removeAbandoned(cache) {
   for (const name of readdirSync(cache)) {
     if (!name.startsWith(TEMPORARY_PREFIX)) continue;
@@ -58,7 +58,7 @@ function removeAbandoned(cache) {
     try {
       if (Date.now() - statSync(path).mtimeMs > ABANDONED_MS) rmSync(path, { recursive: true, force: true });
     } catch {
-      // Its owner removed it in the same moment.
+      // Its owner removed it at the same time.
     }
   }
 }

@@ -11,7 +11,7 @@ function temporaryFolder(t) {
   return folder;
 }
 
-test('tools are kept per user, or in the checkout when that cannot be written', t => {
+test('tools are stored per user, or in the checkout if that is not writable', t => {
   const home = temporaryFolder(t);
   assert.equal(toolCacheFolder('/checkout', { HOME: home }), join(home, '.cache', 'hopline'));
   assert.equal(toolCacheFolder('/checkout', { HOME: home, XDG_CACHE_HOME: join(home, 'xdg') }), join(home, 'xdg', 'hopline'));
@@ -19,7 +19,7 @@ test('tools are kept per user, or in the checkout when that cannot be written', 
   assert.equal(toolCacheFolder('/checkout', { HOME: join(home, 'file') }), '/checkout/.hopline/tools');
 });
 
-test('two at once fill a folder once', async t => {
+test('two concurrent callers fill a folder once', async t => {
   const cache = temporaryFolder(t);
   let fills = 0;
   const fill = async folder => {
@@ -32,7 +32,7 @@ test('two at once fill a folder once', async t => {
   assert.deepEqual(readdirSync(cache), ['tool-1']);
 });
 
-test('a fill that fails leaves nothing, and the next one starts anew', async t => {
+test('a failed fill leaves nothing, and the next one starts over', async t => {
   const cache = temporaryFolder(t);
   const broken = async folder => {
     writeFileSync(join(folder, 'half'), '');

@@ -7,7 +7,7 @@ import { isAtLeast } from './version.mjs';
 const VERSION_MS_MAX = 20_000;
 
 /**
- * The Node that runs TypeScript: the one that runs this when it is new enough, else a pinned one from npm.
+ * A Node that runs TypeScript: the current one if it is new enough, else the pinned one from npm.
  * @param {import('./npm-package.mjs').Installer} installer @param {string} platform @param {typeof import('./pins.json')} pins
  * @returns {Promise<string>} its full path
  */
@@ -16,14 +16,14 @@ export async function ensureNode(installer, platform, pins, running = process) {
   const pin = pins.node.packages[platform];
   if (!pin) {
     throw new SetupError(
-      `No ready-made Node for ${platform} is pinned here; install Node ${pins.node.versionMin} or newer (https://nodejs.org) and run the command again.`,
+      `No Node binary for ${platform} is pinned; install Node ${pins.node.versionMin} or newer (https://nodejs.org) and run the command again.`,
     );
   }
   return npmProgram(installer, 'Node', pins.node.version, pin);
 }
 
 /**
- * How to run pnpm. Its own binary where one is pinned; elsewhere the last pnpm written in JavaScript, which reads the same lockfile.
+ * How to run pnpm: the pinned binary of this platform, else the last pnpm written in JavaScript, which reads the same lockfile.
  * @returns {Promise<string[]>} command and leading arguments
  */
 export async function ensurePnpm(installer, platform, pins, node) {
@@ -33,7 +33,7 @@ export async function ensurePnpm(installer, platform, pins, node) {
   return [node, script];
 }
 
-/** A fetched Node that does not run (an old C library, another processor) is named before anything leans on it. */
+/** Throws for a downloaded Node that does not run on this machine (an old C library, another processor). */
 export async function requireRunning(node) {
   if (node === process.execPath) return;
   const result = await runCommand([node, '--version'], { timeoutMs: VERSION_MS_MAX });

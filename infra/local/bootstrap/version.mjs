@@ -1,7 +1,7 @@
 /**
  * The first `major.minor[.patch]` in a text such as `nats-server: v2.15.2` or `v26.10.0`.
  * @param {string} text
- * @returns {string | null} "2.15.2", or null when the text holds none
+ * @returns {string | null} "2.15.2", or null
  */
 export function parseVersion(text) {
   const match = /(?<![\d.])(\d+)\.(\d+)(?:\.(\d+))?/.exec(text);
@@ -17,7 +17,7 @@ export function isAtLeast(version, minimum) {
 }
 
 /**
- * Numeric order, so that 2.9.10 stands after 2.9.4.
+ * Numeric order: 2.9.10 is greater than 2.9.4.
  * @param {string} left @param {string} right @returns {number} negative, zero or positive
  */
 export function compareVersions(left, right) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compareVersions, isAtLeast, parseVersion } from './version.mjs';
 
-test('a version is found in what programs print', () => {
+test('a version is found in the output of programs', () => {
   assert.equal(parseVersion('nats-server: v2.15.2\n'), '2.15.2');
   assert.equal(parseVersion('v26.10.0'), '26.10.0');
   assert.equal(parseVersion('go version go1.26 linux/amd64'), '1.26.0');

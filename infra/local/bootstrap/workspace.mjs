@@ -10,16 +10,16 @@ const INSTALL_FLAGS = [
   '--frozen-lockfile',
   '--prefer-offline',
   '--reporter=append-only',
-  // Else pnpm asks a question before it replaces a node_modules that another package manager made.
+  // Otherwise pnpm asks before it replaces a node_modules of another package manager.
   '--config.confirmModulesPurge=false',
-  // With its defaults pnpm 12.21 needs eight minutes to notice that there is no network.
+  // With its defaults pnpm 12.21 takes eight minutes to detect a missing network.
   '--config.fetchRetries=2',
   '--config.fetchRetryMintimeout=1000',
   '--config.fetchRetryMaxtimeout=3000',
 ];
 
 /**
- * The locked packages of the workspace, installed unless node_modules was already made for `key`.
+ * Installs the locked packages of the workspace, unless node_modules is complete for `key`.
  * @param {string} root @param {string} key
  * @param {{ node: string, pnpm: () => Promise<string[]>, env: NodeJS.ProcessEnv, progress: ReturnType<import('./progress.mjs').createProgress> }} tools
  */
@@ -41,9 +41,9 @@ async function install(root, pnpm, env) {
   const text = result.stderr + result.stdout;
   if (text.includes('ERR_PNPM_OUTDATED_LOCKFILE')) {
     throw new SetupError(
-      `pnpm-lock.yaml does not fit the package.json files; run \`${pnpm.join(' ')} install\` and commit the lockfile.`,
+      `pnpm-lock.yaml does not match the package.json files; run \`${pnpm.join(' ')} install\` and commit the lockfile.`,
     );
   }
   if (result.timedOut || isNetworkFault(text)) throw new SetupError(explain('the locked packages', result));
-  throw new SetupError(`Installing the locked packages failed (${failureLine(result)}); mend that and run the command again.`);
+  throw new SetupError(`Installing the locked packages failed (${failureLine(result)}); fix this and run the command again.`);
 }

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Coverage } from './coverage.ts';
 import { runStaticChecks } from './static-checks.ts';
 import { findTestFiles } from './test-files.ts';
 import { add, closingLine } from './totals.ts';
@@ -18,13 +20,13 @@ function folderWith(t: TestContext, files: Record<string, string>): string {
   return root;
 }
 
-test('the closing line names skipped tests only when there are some', () => {
+test('the closing line counts skipped tests only when there are any', () => {
   const totals = add({ passed: 3, failed: 0, skipped: 0 }, { passed: 4, failed: 1, skipped: 0 });
   assert.equal(closingLine(totals), '7 passed, 1 failed');
   assert.equal(closingLine({ ...totals, skipped: 2 }), '7 passed, 1 failed, 2 skipped');
 });
 
-test('tests are found in packages, services, infra and test, and nowhere else', t => {
+test('tests are found in packages, services, infra and test only', t => {
   const paths = [
     'packages/a/src/a.test.ts',
     'services/b/src/b.test.ts',
@@ -39,17 +41,17 @@ test('tests are found in packages, services, infra and test, and nowhere else', 
   assert.deepEqual(found.withBroker, [join(root, 'test/e2e/d.test.ts')]);
 });
 
-test('paths select files and folders, from where the reader stands; one that selects nothing is named', t => {
+test('paths select files and folders relative to the working directory; a path that selects nothing is an error', t => {
   const root = folderWith(t, { 'packages/a/src/a.test.ts': '', 'packages/ab/src/b.test.ts': '', 'test/d.test.ts': '' });
   assert.deepEqual(findTestFiles(root, ['packages/a'], root), { unit: [join(root, 'packages/a/src/a.test.ts')], withBroker: [] });
   assert.deepEqual(findTestFiles(root, ['d.test.ts'], join(root, 'test')), {
     unit: [],
     withBroker: [join(root, 'test/d.test.ts')],
   });
-  assert.throws(() => findTestFiles(root, ['test', 'nowhere'], root), /no test file is, or lies in, nowhere/);
+  assert.throws(() => findTestFiles(root, ['test', 'nowhere'], root), /no test files in nowhere/);
 });
 
-test('a failed static check counts as one and shows its output; a missing tool is a failure', async t => {
+test('a failed static check counts as one failure and prints its output; a missing tool is a failure', async t => {
   const root = folderWith(t, {
     'node_modules/.bin/good': '#!/bin/sh\necho quiet\n',
     'node_modules/.bin/bad': '#!/bin/sh\necho found fault; exit 1\n',
@@ -62,17 +64,33 @@ test('a failed static check counts as one and shows its output; a missing tool i
   assert.doesNotMatch(output, /quiet/);
 });
 
-test('passed, failed and skipped tests are counted over files, a file that does not load is one failure', t => {
+test('passed, failed and skipped tests are counted over files; a file that does not load is one failure', t => {
   const root = folderWith(t, {
     'a.test.mjs': `import { test } from 'node:test'; test('one', () => {}); test('two', () => { throw new Error('x'); }); test('three', { skip: true }, () => {});`,
     'b.test.mjs': `throw new Error('does not load');`,
     'run.mjs': `import { runTestFiles } from ${JSON.stringify(new URL('test-run.ts', import.meta.url).href)};
       const files = ['a.test.mjs', 'b.test.mjs'].map(name => new URL(name, import.meta.url).pathname);
-      process.stderr.write('totals ' + JSON.stringify(await runTestFiles(files, process.stdout, new AbortController().signal)));`,
+      process.stderr.write('totals ' + JSON.stringify(await runTestFiles({ files, output: process.stdout, signal: new AbortController().signal })));`,
   });
-  // A test run inside a test run does nothing unless this mark of the outer one is gone.
+  // With this variable of the outer run, a nested test run executes nothing.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const output = execFileSync('sh', ['-c', `"${process.execPath}" run.mjs 2>&1`], { cwd: root, env, encoding: 'utf8' });
   assert.match(output, /✔ one/);
   assert.match(output, /totals \{"passed":1,"failed":2,"skipped":1\}$/);
+});
+
+test('a line is covered when any of the runs executed it', () => {
+  const coverage = new Coverage();
+  const lines = (...counts: number[]) => counts.map((count, index) => ({ line: index + 1, count }));
+  coverage.add([{ path: 'a.ts', lines: lines(1, 0, 0, 0) }]);
+  coverage.add([{ path: 'a.ts', lines: lines(0, 2, 0, 0) }]);
+  assert.equal(coverage.summary(), 'coverage: 50.0 % of 4 lines in 1 files of packages and services');
+});
+
+test('every package of the workspace has the version of the release', () => {
+  const root = fileURLToPath(new URL('../../..', import.meta.url));
+  const versionIn = (folder: string) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')).version;
+  const folders = globSync(['packages/*', 'services/*', 'infra/local', 'infra/examples', 'test'], { cwd: root });
+  assert.ok(folders.length > 20);
+  for (const folder of folders) assert.equal(versionIn(folder), versionIn('.'), folder);
 });

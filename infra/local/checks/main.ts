@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { Coverage } from './coverage.ts';
 import { runStaticChecks } from './static-checks.ts';
 import { findTestFiles } from './test-files.ts';
 import { runTestFiles } from './test-run.ts';
@@ -6,18 +7,22 @@ import { add, closingLine, NOTHING, type Totals } from './totals.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
 
-// Whoever ends this process ends the test processes with it, and what they started.
+// The test processes, and the processes they started, end with this one.
 const stop = new AbortController();
 for (const event of ['SIGINT', 'SIGTERM', 'SIGHUP', 'disconnect'] as const) process.once(event, () => stop.abort());
 
 async function runChecks(): Promise<Totals> {
-  const paths = process.argv.slice(2);
-  const option = paths.find(path => path.startsWith('-'));
-  if (option !== undefined) throw new Error(`unknown option ${option}; see \`npm test -- --help\``);
-  const files = findTestFiles(ROOT, paths, process.env.INIT_CWD ?? process.cwd());
+  const args = process.argv.slice(2);
+  const paths = args.filter(arg => arg !== '--coverage');
+  const unknown = paths.find(path => path.startsWith('-'));
+  if (unknown !== undefined) throw new Error(`unknown option ${unknown}; see \`npm test -- --help\``);
+  const coverage = args.length > paths.length ? new Coverage() : undefined;
+  const { unit, withBroker } = findTestFiles(ROOT, paths, process.env.INIT_CWD ?? process.cwd());
   let totals = paths.length === 0 ? await runStaticChecks(ROOT, console.log) : NOTHING;
-  for (const group of [files.unit, files.withBroker])
-    totals = add(totals, await runTestFiles(group, process.stdout, stop.signal));
+  for (const files of [unit, withBroker]) {
+    totals = add(totals, await runTestFiles({ files, output: process.stdout, signal: stop.signal, coverage }));
+  }
+  if (coverage !== undefined) console.log(coverage.summary());
   return totals;
 }
 
@@ -30,5 +35,5 @@ try {
   console.log(closingLine({ ...NOTHING, failed: 1 }));
   process.exitCode = 1;
 }
-// The bootstrap's channel is open: without this the process would wait for it.
+// The bootstrap's open IPC channel would keep the process alive.
 process.exit();

@@ -8,10 +8,11 @@ const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
 const CHECKS = [
   { name: 'lint and format (biome)', command: ['biome', 'check'] },
   { name: 'unused code (knip)', command: ['knip', '--no-progress'] },
+  { name: 'code used only by tests (knip)', command: ['knip', '--no-progress', '--production'] },
   { name: 'types (tsc)', command: ['tsc', '-p', '.', '--pretty', 'false'] },
 ];
 
-/** Runs the checks one after the other; a failed one shows its output. */
+/** Runs the checks in sequence and prints the output of those that fail. */
 export async function runStaticChecks(root: string, print: (text: string) => void, checks = CHECKS): Promise<Totals> {
   const totals = { ...NOTHING };
   for (const { name, command } of checks) {

@@ -1,23 +1,22 @@
 import { globSync, statSync } from 'node:fs';
 import { relative, resolve, sep } from 'node:path';
 
-/** Tests without a broker stand beside the code; those with one in `test/`. */
+/** Tests without a broker are beside the code, tests with one in `test/`. */
 const UNIT = ['packages/**/*.test.ts', 'services/**/*.test.ts', 'infra/**/*.test.{ts,mjs}'];
 const WITH_BROKER = ['test/**/*.test.ts'];
 
 export type TestFiles = { unit: string[]; withBroker: string[] };
 
 /**
- * Full paths of the test files of the checkout, sorted; only those that are one of `paths` (relative to `base`) or lie in one of them
- * when any is named. Throws an Error for a path that selects nothing.
+ * Full paths of the test files of the checkout, sorted. `paths` (files or folders, relative to `base`) select some of them.
+ * Throws an Error for a path that selects nothing.
  */
 export function findTestFiles(root: string, paths: string[], base: string): TestFiles {
   const all = { unit: find(root, UNIT), withBroker: find(root, WITH_BROKER) };
   if (paths.length === 0) return all;
   const selected = paths.map(path => resolve(base, path));
   for (const [index, path] of selected.entries()) {
-    if (![...all.unit, ...all.withBroker].some(file => isWithin(file, path)))
-      throw new Error(`no test file is, or lies in, ${paths[index]}`);
+    if (![...all.unit, ...all.withBroker].some(file => isWithin(file, path))) throw new Error(`no test files in ${paths[index]}`);
   }
   const chosen = (files: string[]) => files.filter(file => selected.some(path => isWithin(file, path)));
   return { unit: chosen(all.unit), withBroker: chosen(all.withBroker) };

@@ -1,25 +1,38 @@
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
+import { Coverage } from './coverage.ts';
 import { NOTHING, type Totals } from './totals.ts';
 
-/** Two brokers and their clients fill two cores: more files at once only make the tests with time limits fail. */
+/** Two brokers and their clients fill two cores: with more files at once, tests with time limits fail. */
 const FILES_AT_ONCE = 2;
-/** For one file; a hung one fails and the others still run. */
+/** Bound for one file: a hung file fails and the others still run. */
 const FILE_MS_MAX = 5 * 60 * 1000;
 
-/** Runs test files, each in its own process, prints their results as they come and counts them. */
-export function runTestFiles(files: string[], output: NodeJS.WritableStream, signal: AbortSignal): Promise<Totals> {
+export type TestRunOptions = {
+  files: string[];
+  output: NodeJS.WritableStream;
+  signal: AbortSignal;
+  /** Adds the covered lines of this run. Absent: coverage is not collected. */
+  coverage?: Coverage | undefined;
+};
+
+/** Runs test files, each in its own process, prints results as they arrive and counts them. */
+export function runTestFiles({ files, output, signal, coverage }: TestRunOptions): Promise<Totals> {
   if (files.length === 0) return Promise.resolve(NOTHING);
-  const stream = run({ files, concurrency: FILES_AT_ONCE, timeout: FILE_MS_MAX, signal });
+  const collect = coverage === undefined ? {} : { coverage: true, ...Coverage.globs };
+  const stream = run({ files, concurrency: FILES_AT_ONCE, timeout: FILE_MS_MAX, signal, ...collect });
   return new Promise((resolve, reject) => {
     let totals: Totals | null = null;
     stream.on('test:summary', ({ file, counts }) => {
-      // One summary comes per file, the last one is for all.
+      // Each file has a summary; the one without a file covers all of them.
       if (file !== undefined) return;
       const { passed, failed, cancelled, skipped, todo } = counts as Record<string, number>;
       totals = { passed: passed ?? 0, failed: (failed ?? 0) + (cancelled ?? 0), skipped: (skipped ?? 0) + (todo ?? 0) };
     });
-    const report = stream.compose(new spec());
+    stream.on('test:coverage', ({ summary }) => coverage?.add(summary.files));
+    // The reporter would print the whole table of coverage; closingLine prints its total.
+    const withoutTable = stream.filter(({ type }: { type: string }) => type !== 'test:coverage');
+    const report = withoutTable.compose(new spec());
     report.on('data', (text: Buffer) => output.write(text));
     report.once('error', reject).once('end', () => resolve(totals ?? { ...NOTHING, failed: 1 }));
   });

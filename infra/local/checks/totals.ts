@@ -7,7 +7,7 @@ export function add(left: Totals, right: Totals): Totals {
   return { passed: left.passed + right.passed, failed: left.failed + right.failed, skipped: left.skipped + right.skipped };
 }
 
-/** The one line that ends a run; scripts read it. */
+/** The last line of a run; scripts parse it. */
 export function closingLine({ passed, failed, skipped }: Totals): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
 }

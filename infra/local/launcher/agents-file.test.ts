@@ -7,57 +7,57 @@ import { DEMO_AGENTS, demoQuestion } from './demo.ts';
 
 const file = (...agents: unknown[]) => JSON.stringify({ agents });
 
-test('entries pass through whole, whatever their adapter needs', () => {
+test('entries are passed on unchanged, with all members', () => {
   const entry = { name: 'files', adapter: 'mcp', command: 'node', args: ['x'], nested: { a: 1 } };
   assert.deepEqual(parseAgents(file(entry)), [entry]);
 });
 
-test('each fault has one sentence', () => {
+test('each fault has its own message', () => {
   assert.throws(() => parseAgents('{'), /^Error: is not JSON/);
   for (const text of ['[]', 'null', '{"agents":{}}'])
     assert.throws(() => parseAgents(text), /must be an object with a list "agents"/);
-  assert.throws(() => parseAgents(file()), /names no agent/);
+  assert.throws(() => parseAgents(file()), /contains no agent/);
   assert.throws(
     () => parseAgents(file({ name: 'a', adapter: 'a2a' }, { name: 'a', adapter: 'mcp' })),
-    /names the agent "a" twice/,
+    /contains the agent "a" twice/,
   );
-  assert.throws(() => parseAgents(file({ name: 'a' })), /needs an "adapter" for the agent "a"/);
-  assert.throws(() => parseAgents(file(null)), /needs a name for agent 1/);
+  assert.throws(() => parseAgents(file({ name: 'a' })), /has no "adapter" for the agent "a"/);
+  assert.throws(() => parseAgents(file(null)), /has no valid name for agent 1/);
 });
 
-test('a name is lower case and at most 32 characters, since it stands in subjects and file names', () => {
+test('a name is lower case and at most 32 characters, because it is part of subjects and file names', () => {
   assert.equal(parseAgents(file({ name: 'a'.repeat(32), adapter: 'a2a' })).length, 1);
   for (const name of ['a'.repeat(33), 'A', '-a', 'a.b', 'a/b', '', 7])
-    assert.throws(() => parseAgents(file({ name, adapter: 'a2a' })), /needs a name for agent 1/);
+    assert.throws(() => parseAgents(file({ name, adapter: 'a2a' })), /has no valid name for agent 1/);
 });
 
-test('the number of agents and the size of one have bounds', () => {
+test('the number of agents and the size of an entry are bounded', () => {
   const many = (count: number) => file(...Array.from({ length: count }, (_, i) => ({ name: `a${i}`, adapter: 'a2a' })));
   assert.equal(parseAgents(many(64)).length, 64);
-  assert.throws(() => parseAgents(many(65)), /names 65 agents; 64 is the most/);
+  assert.throws(() => parseAgents(many(65)), /contains 65 agents; the maximum is 64/);
   assert.throws(() => parseAgents(file({ name: 'a', adapter: 'a2a', url: 'x'.repeat(65_536) })), /more than 65536 characters/);
 });
 
-test('a file that is not there is named', () => {
+test('a missing file is named in the error', () => {
   assert.throws(() => readAgentsFile('/nowhere/agents.json'), {
     name: 'LaunchError',
     message: /^The agents file \/nowhere\/agents.json cannot be read \(ENOENT\)/,
   });
 });
 
-test("the demo's agents are there: an MCP server that is installed, and a recording", () => {
+test('the demo has an installed MCP server and a recording', () => {
   const { agents, folder } = readAgentsFile(DEMO_AGENTS);
   assert.equal(folder, dirname(DEMO_AGENTS));
   const [files, guide] = agents as unknown as [{ args: string[] }, { path: string }];
   const server = files.args.find(argument => argument.includes('node_modules'));
   assert.ok(existsSync(resolve(folder, server ?? '')));
-  assert.ok(files.args.includes('--permission'), 'the server has tools that write; the demo must not');
+  assert.ok(files.args.includes('--permission'), 'the permission model disables the tools that write');
   assert.match(demoQuestion(), /^list_directory \{/);
   const lines = readFileSync(resolve(folder, guide.path), 'utf8').trimEnd().split('\n');
   assert.ok(lines.length >= 300);
 });
 
-test('the recording is made of tokens as a model sends them, in the order of time', () => {
+test('the recording consists of model-sized tokens in chronological order', () => {
   const { agents, folder } = readAgentsFile(DEMO_AGENTS);
   const { path } = agents.find(({ adapter }) => adapter === 'recording') as unknown as { path: string };
   let before = 0;

@@ -3,22 +3,22 @@ import { dirname } from 'node:path';
 import { LaunchError } from './launch-error.ts';
 
 const AGENTS_MAX = 64;
-/** An entry travels to its sub-agent in one environment variable, which Linux limits to 128 KiB. */
+/** A sub-agent receives its entry in one environment variable, which Linux limits to 128 KiB. */
 const ENTRY_CHARS_MAX = 64 * 1024;
 const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
 
-/** One agent as the file has it. Everything but the name is checked by the sub-agent that runs it. */
+/** One entry of the file. The sub-agent that runs it checks everything except name and adapter. */
 export type AgentEntry = { name: string; adapter: string; [field: string]: unknown };
 export type AgentsFile = { agents: AgentEntry[]; folder: string };
 
-/** Throws a LaunchError that names the file and its fault. Relative paths inside are relative to `folder`. */
+/** Throws a LaunchError that names the file and its fault. Paths in the file are relative to `folder`. */
 export function readAgentsFile(path: string): AgentsFile {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
     throw new LaunchError(
-      `The agents file ${path} cannot be read (${(error as NodeJS.ErrnoException).code}); name another with --agents FILE.`,
+      `The agents file ${path} cannot be read (${(error as NodeJS.ErrnoException).code}); choose another with --agents FILE.`,
     );
   }
   try {
@@ -28,16 +28,16 @@ export function readAgentsFile(path: string): AgentsFile {
   }
 }
 
-/** Throws an Error whose message goes on after "The agents file". */
+/** Throws an Error whose message continues the sentence "The agents file …". */
 export function parseAgents(text: string): AgentEntry[] {
   const agents = (parseJson(text) as { agents?: unknown } | null)?.agents;
   if (!Array.isArray(agents)) throw new Error('must be an object with a list "agents"');
-  if (agents.length === 0) throw new Error('names no agent; give at least one');
-  if (agents.length > AGENTS_MAX) throw new Error(`names ${agents.length} agents; ${AGENTS_MAX} is the most`);
+  if (agents.length === 0) throw new Error('contains no agent; add at least one');
+  if (agents.length > AGENTS_MAX) throw new Error(`contains ${agents.length} agents; the maximum is ${AGENTS_MAX}`);
   const names = new Set<string>();
   for (const [index, agent] of agents.entries()) {
     const name = checkEntry(agent, index);
-    if (names.has(name)) throw new Error(`names the agent "${name}" twice; give each its own name`);
+    if (names.has(name)) throw new Error(`contains the agent "${name}" twice; names must be unique`);
     names.add(name);
   }
   return agents;
@@ -54,11 +54,11 @@ function parseJson(text: string): unknown {
 function checkEntry(agent: unknown, index: number): string {
   const { name, adapter } = (agent ?? {}) as Partial<AgentEntry>;
   if (typeof name !== 'string' || !NAME.test(name)) {
-    throw new Error(`needs a name for agent ${index + 1}: lower-case letters, digits and "-", at most 32`);
+    throw new Error(`has no valid name for agent ${index + 1}: use at most 32 lower-case letters, digits and "-"`);
   }
   if (typeof adapter !== 'string' || adapter === '')
-    throw new Error(`needs an "adapter" for the agent "${name}": a2a, langgraph, mcp, model, module or recording`);
+    throw new Error(`has no "adapter" for the agent "${name}": use a2a, langgraph, mcp, model, module or recording`);
   if (JSON.stringify(agent).length > ENTRY_CHARS_MAX)
-    throw new Error(`has more than ${ENTRY_CHARS_MAX} characters for the agent "${name}"`);
+    throw new Error(`has an entry of more than ${ENTRY_CHARS_MAX} characters for the agent "${name}"`);
   return name;
 }

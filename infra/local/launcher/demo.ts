@@ -1,11 +1,46 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { noticePrinter, StreamPrinter } from '@hopline/cli';
+import { createClient } from '@hopline/client';
+import { LaunchError } from './launch-error.ts';
+import type { Screen } from './screen.ts';
 
 /** The agents that run when no agents file is named. */
 export const DEMO_AGENTS = fileURLToPath(new URL('../demo/agents.json', import.meta.url));
 
-/** The first question; it makes the demo's agents call a real tool and stream a real text. */
+/** The demo answer takes about ten seconds. */
+const ANSWER_MS_MAX = 120_000;
+/** Cursors kept for the resume command; for a longer stream it uses one of the first. */
+const CURSORS_MAX = 10_000;
+
+export type DemoRun = { taskId: string | null; cursors: string[]; frames: number; firstTextMs: number | null; totalMs: number };
+
+/** The question of the demo: its agents call a real tool and stream a long text. */
 export function demoQuestion(): string {
   const { text } = JSON.parse(readFileSync(new URL('../demo/question.json', import.meta.url), 'utf8'));
   return text;
+}
+
+/** Sends the demo question to `url` and prints the stream. Rejects with the client's error, or a LaunchError after 120 s. */
+export async function runDemo(url: string, screen: Screen, signal: AbortSignal): Promise<DemoRun> {
+  const start = performance.now();
+  const late = AbortSignal.timeout(ANSWER_MS_MAX);
+  const run: DemoRun = { taskId: null, cursors: [], frames: 0, firstTextMs: null, totalMs: 0 };
+  const printer = new StreamPrinter(screen);
+  const call = { signal: AbortSignal.any([signal, late]), onNotice: noticePrinter(screen) };
+  try {
+    for await (const item of createClient({ url }).stream(demoQuestion(), call)) {
+      printer.print(item);
+      if ('gap' in item) continue;
+      const { cursor, event } = item;
+      run.frames += 1;
+      if (cursor !== undefined && run.cursors.length < CURSORS_MAX) run.cursors.push(cursor);
+      if ('task' in event) run.taskId = event.task.id;
+      if ('artifactUpdate' in event) run.firstTextMs ??= performance.now() - start;
+    }
+  } catch (error) {
+    throw late.aborted ? new LaunchError(`no complete answer within ${ANSWER_MS_MAX / 1000} s`) : error;
+  }
+  run.totalMs = performance.now() - start;
+  return run;
 }

@@ -2,14 +2,14 @@ import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:
 import { LaunchError } from './launch-error.ts';
 import { commandLine, isAlive } from './process-identity.ts';
 
-/** Who holds a home. `command` is the holder's command line, kept to tell it from a later process with the same id. */
+/** The process that holds a home. `command` distinguishes it from a later process with the same id. */
 type Holder = { pid: number; command: string; url: string };
 
 const ATTEMPTS_MAX = 5;
 
 /**
- * Takes the home for this process. A lock whose holder is gone is taken over.
- * @returns what releases it; @throws LaunchError naming the holder.
+ * Locks the home for this process. Takes over the lock of a process that no longer runs.
+ * @returns a function that releases the lock; @throws LaunchError that names the holder.
  */
 export function lockHome(path: string, url: string): () => void {
   const mine = JSON.stringify({ pid: process.pid, command: commandLine(process.pid), url } satisfies Holder);
@@ -20,10 +20,10 @@ export function lockHome(path: string, url: string): () => void {
     if (holder && holds(holder)) throw alreadyRuns(path, holder);
     if (found !== null) removeStale(path, found);
   }
-  throw new LaunchError(`The lock ${path} changes hands all the time; another start is under way on this home, wait for it.`);
+  throw new LaunchError(`The lock ${path} keeps changing; another start is in progress on this home: wait for it.`);
 }
 
-/** The lock appears with its content, in one step: a reader never sees it empty. */
+/** Creates the lock with its content in one step: a reader never finds it empty. */
 function tryCreate(path: string, content: string): boolean {
   const draft = `${path}.${process.pid}`;
   writeFileSync(draft, content);
@@ -59,16 +59,16 @@ function holds({ pid, command }: Holder): boolean {
   return isAlive(pid) && commandLine(pid) === command;
 }
 
-/** Renames before it removes: when another start was faster and the lock is already a fresh one, it is put back. */
+/** Renames before it removes: if another start has already replaced the lock, the new one is restored. */
 function removeStale(path: string, stale: string): void {
-  const grave = `${path}.stale.${process.pid}`;
+  const moved = `${path}.stale.${process.pid}`;
   try {
-    renameSync(path, grave);
-    if (readText(grave) !== stale) linkSync(grave, path);
+    renameSync(path, moved);
+    if (readText(moved) !== stale) linkSync(moved, path);
   } catch {
-    // Somebody else moved it in the same moment; the next attempt looks again.
+    // Another process moved it at the same time; the next attempt checks again.
   } finally {
-    rmSync(grave, { force: true });
+    rmSync(moved, { force: true });
   }
 }
 
@@ -79,6 +79,6 @@ function release(path: string, mine: string): void {
 function alreadyRuns(path: string, { pid, url }: Holder): LaunchError {
   const home = path.replace(/\/[^/]*$/, '');
   return new LaunchError(
-    `Hopline already runs on the home ${home} (${url}, process ${pid}); stop that one, or start another cluster beside it: HOPLINE_HOME=${home}-2 npm start -- --port 8001`,
+    `Hopline already runs on the home ${home} (${url}, process ${pid}); stop it, or start a second cluster: HOPLINE_HOME=${home}-2 npm start -- --port 8001`,
   );
 }

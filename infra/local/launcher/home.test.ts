@@ -14,14 +14,14 @@ function newHome(t: TestContext): Home {
   return home;
 }
 
-test('a new home gets the marker and is accepted again', t => {
+test('a new home receives the format marker and is accepted again', t => {
   const home = newHome(t);
   checkHomeFormat(home);
   assert.equal(readFileSync(join(home.folder, 'format'), 'utf8'), `${HOME_FORMAT}\n`);
   checkHomeFormat(home);
 });
 
-test('data of another version, or from before there was a marker, is named with the way out', t => {
+test('data of another format, or without a marker, is an error that names the solution', t => {
   const home = newHome(t);
   writeFileSync(join(home.store, 'stream'), '');
   assert.throws(() => checkHomeFormat(home), { name: 'LaunchError', message: /has no format marker .*mv / });
@@ -31,7 +31,7 @@ test('data of another version, or from before there was a marker, is named with 
   });
 });
 
-test('a home that cannot be written is named', t => {
+test('a home that is not writable is named in the error', t => {
   const home = newHome(t);
   assert.throws(() => createHome(homePaths(join(home.folder, 'format-file', '\0'))), {
     name: 'LaunchError',
@@ -39,7 +39,7 @@ test('a home that cannot be written is named', t => {
   });
 });
 
-test('a second start on a home is told who runs there', t => {
+test('a second start on a home names the running process', t => {
   const { lockFile } = newHome(t);
   const unlock = lockHome(lockFile, 'http://127.0.0.1:8000/');
   assert.throws(() => lockHome(lockFile, 'http://127.0.0.1:8001/'), {
@@ -50,7 +50,7 @@ test('a second start on a home is told who runs there', t => {
   lockHome(lockFile, 'http://127.0.0.1:8001/')();
 });
 
-test('the lock of a process that is gone is taken over, also when its id is in use again or the file is torn', t => {
+test('the lock of an ended process is taken over, also when its id is reused or the file is truncated', t => {
   const { lockFile } = newHome(t);
   const stale = [
     { pid: 2 ** 22 + 1, command: 'node main.ts', url: '' },
@@ -62,7 +62,7 @@ test('the lock of a process that is gone is taken over, also when its id is in u
   }
 });
 
-test('a lock that somebody else took meanwhile is not removed with mine', t => {
+test('releasing a lock does not remove the lock of another process', t => {
   const { lockFile } = newHome(t);
   const unlock = lockHome(lockFile, '');
   writeFileSync(lockFile, 'theirs');

@@ -2,12 +2,12 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { LaunchError } from './launch-error.ts';
 
-/** Raised when a newer version can no longer read what an older one stored under the home. */
+/** Incremented when a version cannot read the data of the previous one. */
 export const HOME_FORMAT = 1;
 
 export type Home = { folder: string; store: string; logs: string; runFile: string; lockFile: string; natsConfig: string };
 
-/** Full paths of what lies under a home. */
+/** Full paths of the files in a home. */
 export function homePaths(folder: string): Home {
   return {
     folder,
@@ -19,7 +19,7 @@ export function homePaths(folder: string): Home {
   };
 }
 
-/** Makes the home, or throws a LaunchError when it cannot be written. */
+/** Creates the home. Throws a LaunchError when it is not writable. */
 export function createHome(home: Home): void {
   try {
     for (const folder of [home.folder, home.store, home.logs]) mkdirSync(folder, { recursive: true });
@@ -30,7 +30,7 @@ export function createHome(home: Home): void {
   }
 }
 
-/** Checks the version marker of a home, and writes it into a new one. */
+/** Checks the format marker of a home and writes it into a new one. */
 export function checkHomeFormat(home: Home): void {
   const marker = join(home.folder, 'format');
   if (!existsSync(marker)) {

@@ -1,4 +1,4 @@
-/** A start that cannot go on. Its message is one sentence for the reader: what is wrong and what to do. */
+/** A start that failed. The message states the fault and what to do. */
 export class LaunchError extends Error {
   override name = 'LaunchError';
 }

@@ -18,13 +18,13 @@ import type { SupervisedProcess } from './supervised-process.ts';
 const READY_MS_MAX = 30_000;
 const LOG_CHECK_MS = 2000;
 
-export type Place = { root: string; servicesFolder: string; natsServer: string | null };
-/** `stop` ends a start that is under way; `kill` ends every process at once, also one that drains. */
+export type LaunchPaths = { root: string; servicesFolder: string; natsServer: string | null };
+/** `stop` ends a start in progress; `kill` kills every process at once, also during a drain. */
 export type Signals = { stop: AbortSignal; kill: AbortSignal };
 export type LocalCluster = { url: string; home: Home; cluster: Cluster; close(): Promise<void> };
 
-/** Starts the cluster and resolves when it answers. Rejects with a LaunchError, with nothing left running and the home released. */
-export async function launch(options: Options, place: Place, screen: Screen, signals: Signals): Promise<LocalCluster> {
+/** Starts the cluster and resolves when it is ready. On a LaunchError nothing is left running and the home is released. */
+export async function launch(options: Options, paths: LaunchPaths, screen: Screen, signals: Signals): Promise<LocalCluster> {
   const agents = readAgentsFile(options.agentsFile ?? DEMO_AGENTS);
   const home = homePaths(options.home);
   createHome(home);
@@ -42,14 +42,14 @@ export async function launch(options: Options, place: Place, screen: Screen, sig
   };
   try {
     checkHomeFormat(home);
-    const left = await stopStaleCluster(home);
-    if (left.length > 0) screen.line(`stopped what an earlier start left behind: ${left.join(', ')}`);
+    const stale = await stopStaleCluster(home);
+    if (stale.length > 0) screen.line(`stopped processes of an earlier start: ${stale.join(', ')}`);
     await requireFreePort(port);
-    const natsUrl = options.natsUrl ?? (await startNats(cluster, home, place, signals.stop));
+    const natsUrl = options.natsUrl ?? (await startNats(cluster, home, paths, signals.stop));
     const { profile, relays } = options;
-    // Chosen here and not by ingress, so that it stays the same when ingress is started again.
+    // Chosen here, so that it stays the same when ingress restarts.
     const grpcPort = options.grpcPort || (await freePort());
-    const { servicesFolder } = place;
+    const { servicesFolder } = paths;
     const plan = { home, natsUrl, servicesFolder, ingressPort: port, grpcPort, agents, profile, relays };
     await startServices(cluster, serviceProcesses(plan), screen, signals.stop);
   } catch (error) {
@@ -69,9 +69,9 @@ function createCluster(home: Home, screen: Screen): Cluster {
     changed: () => writeRunFile(home.runFile, cluster.running()),
     restarting: ({ spec }, ending, waitMs) =>
       screen.line(
-        `${spec.instance} ended (${ending}); ${waitMs === null ? 'its settings are wrong, it is not started again' : `starting it again in ${waitMs / 1000} s`}`,
+        `${spec.instance} ended (${ending}); ${waitMs === null ? 'invalid settings, not restarted' : `restarting in ${waitMs / 1000} s`}`,
       ),
-    restarted: ({ spec }, pid) => screen.line(`${spec.instance} runs again as process ${pid}`),
+    restarted: ({ spec }, pid) => screen.line(`${spec.instance} restarted as process ${pid}`),
   });
   return cluster;
 }
@@ -80,10 +80,10 @@ function boundLogs(cluster: Cluster, home: Home): void {
   for (const { instance } of cluster.running()) boundLog(`${home.logs}/${instance}.log`);
 }
 
-async function startNats(cluster: Cluster, home: Home, place: Place, signal: AbortSignal): Promise<string> {
-  if (place.natsServer === null) throw new LaunchError('No nats-server is known here; start with `npm start`, or set NATS_URL.');
+async function startNats(cluster: Cluster, home: Home, paths: LaunchPaths, signal: AbortSignal): Promise<string> {
+  if (paths.natsServer === null) throw new LaunchError('No nats-server: use `npm start`, or set NATS_URL.');
   const port = await freePort();
-  const nats = await cluster.run(natsProcess(home, place.natsServer, port, place.root));
+  const nats = await cluster.run(natsProcess(home, paths.natsServer, port, paths.root));
   const fault = await unlessAborted(
     waitReady(nats, () => isNatsReady(port), READY_MS_MAX),
     signal,
@@ -103,13 +103,13 @@ async function startServices(
   const faults = await unlessAborted(Promise.all(processes.map(wait)), signal);
   for (const [index, fault] of faults.entries()) {
     if (fault === null) continue;
-    // The others serve without it, and an agent that is down may come up later: it goes on being started.
-    if (processes[index]?.spec.service === 'sub-agent') screen.line(`${fault}; going on without it`);
+    // The cluster works without one agent; its restarts continue.
+    if (processes[index]?.spec.service === 'sub-agent') screen.line(`${fault}; continuing without it`);
     else throw new LaunchError(fault);
   }
 }
 
-/** A Ctrl-C while something is awaited ends the start at once. */
+/** Rejects at once when the start is interrupted. */
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const stop = new AbortController();
   const aborted = new Promise<never>((_, reject) => {

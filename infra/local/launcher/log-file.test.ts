@@ -11,7 +11,7 @@ function newLog(t: TestContext): string {
   return join(folder, 'relay-1.log');
 }
 
-test('a log over its limit is moved aside once and written on from its start', t => {
+test('an oversized log is moved once and continues from its start', t => {
   const path = newLog(t);
   const file = openLog(path);
   writeSync(file, '0123456789');
@@ -26,7 +26,7 @@ test('a log over its limit is moved aside once and written on from its start', t
   assert.equal(statSync(path).mode & 0o077, 0, 'logs are for their owner');
 });
 
-test('the last line is found, shortened, and "" when there is none', t => {
+test('the last line is truncated, and "" for an empty log', t => {
   const path = newLog(t);
   assert.equal(lastLogLine(path), '');
   const file = openLog(path);

@@ -4,14 +4,15 @@ const LOG_BYTES_MAX = 20 * 1024 * 1024;
 const TAIL_BYTES = 8 * 1024;
 const LINE_CHARS_MAX = 400;
 
-/** A descriptor that appends to the log; it is handed to the process itself, so that no byte passes through the launcher. */
+/** Opens the log for appending. The process writes to the descriptor itself, without passing through the launcher. */
 export function openLog(path: string): number {
   return openSync(path, 'a', 0o600);
 }
 
 /**
- * Moves the content to `<path>.1` when the log has grown over its limit (so at most two files of that size stay). The process
- * keeps its descriptor, which appends: it goes on at the start of the emptied file. What it writes between the two calls is lost.
+ * Moves the content of an oversized log to `<path>.1`, so that at most two files of that size remain. The process keeps its
+ * appending
+ * descriptor and continues at the start of the emptied file. Lines written between the two calls are lost.
  */
 export function boundLog(path: string, bytesMax = LOG_BYTES_MAX): void {
   try {
@@ -19,11 +20,11 @@ export function boundLog(path: string, bytesMax = LOG_BYTES_MAX): void {
     copyFileSync(path, `${path}.1`);
     truncateSync(path);
   } catch {
-    // No log yet, or no room for the copy: the next round tries again.
+    // No log yet, or no space for the copy: the next check tries again.
   }
 }
 
-/** The last line of a log, shortened; "" when there is none. */
+/** The last line of a log, truncated; "" for an empty log. */
 export function lastLogLine(path: string): string {
   let file: number;
   try {

@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +20,7 @@ import { fileURLToPath } from 'node:url';
 import { hasEnded } from './process-identity.ts';
 import { type RunningProcess, readRunFile } from './run-file.ts';
 
-/** A stand-in for every service: /readyz, one streamed answer at POST /, and the two ways a service is asked to end. */
+/** A fake of every service: /readyz, one streamed answer at POST /, and both ways to stop a service. */
 const FAKE_SERVICE = `
 import { createServer } from 'node:http';
 import { appendFileSync } from 'node:fs';
@@ -23,25 +33,29 @@ if (HOPLINE_STDIN_LIFELINE === '1') process.stdin.on('end', () => end('lost its 
 createServer((request, response) => {
   if (request.url !== '/') return response.end('ok');
   response.setHeader('content-type', 'text/event-stream');
+  const ids = { taskId: 't-1', contextId: 'c-1' };
+  const artifact = text => ({ artifactId: 'a', name: 'streaming_result', parts: [{ text }] });
   const results = [
-    { kind: 'task', id: 't-1', status: { state: 'submitted' } },
-    { kind: 'artifact-update', artifact: { artifactId: 'a', name: 'streaming_result', parts: [{ kind: 'text', text: 'Hello' }] } },
-    { kind: 'artifact-update', append: true, artifact: { artifactId: 'a', name: 'streaming_result', parts: [{ kind: 'text', text: ' there' }] } },
-    { kind: 'status-update', final: true, status: { state: 'completed' } },
+    { task: { id: 't-1', contextId: 'c-1', status: { state: 'TASK_STATE_SUBMITTED' } } },
+    { artifactUpdate: { ...ids, artifact: artifact('Hello') } },
+    { artifactUpdate: { ...ids, append: true, artifact: artifact(' there') } },
+    { statusUpdate: { ...ids, status: { state: 'TASK_STATE_COMPLETED' } } },
   ];
-  response.end(results.map((result, i) => 'id: t-1.' + i + '\\ndata: ' + JSON.stringify({ jsonrpc: '2.0', id: 'demo', result }) + '\\n\\n').join(''));
+  response.end(results.map((result, i) => 'id: ' + (i + 1) + '.' + (i + 11) + '\\ndata: ' + JSON.stringify({ jsonrpc: '2.0', id: 1, result }) + '\\n\\n').join(''));
 }).listen(Number(HOPLINE_PORT), HOPLINE_HOST);
 `;
 
 const START_MS_MAX = 20_000;
 
-/** A checkout of the launcher alone, beside stand-ins for the services. */
+/** A checkout of the launcher with fake services. */
 function checkout(t: TestContext): string {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'hopline-')));
   t.after(() => rmSync(root, { recursive: true, force: true }));
   for (const part of ['launcher', 'demo']) {
     cpSync(fileURLToPath(new URL(`../${part}`, import.meta.url)), join(root, 'infra/local', part), { recursive: true });
   }
+  // Node strips types only outside node_modules: the links lead back to the packages of this checkout.
+  symlinkSync(fileURLToPath(new URL('../node_modules', import.meta.url)), join(root, 'infra/local/node_modules'));
   writeFileSync(join(root, 'package.json'), '{"type":"module"}');
   for (const service of ['ingress', 'supervisor', 'sub-agent', 'relay', 'notifier']) {
     mkdirSync(join(root, 'services', service, 'src'), { recursive: true });
@@ -53,64 +67,64 @@ function checkout(t: TestContext): string {
 type Launcher = {
   child: ChildProcess;
   output: () => string;
-  says: (pattern: RegExp) => Promise<void>;
+  prints: (pattern: RegExp) => Promise<void>;
   exit: () => Promise<number | null>;
 };
 
 function start(t: TestContext, root: string, args: string[] = [], env: NodeJS.ProcessEnv = {}): Launcher {
-  // Settings of whoever runs the tests are not the settings under test.
+  // The environment of the test run must not change the settings under test.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('HOPLINE_') && name !== 'INIT_CWD');
   const child = spawn(process.execPath, [join(root, 'infra/local/launcher/main.ts'), '--port', '0', ...args], {
     cwd: root,
     env: { ...Object.fromEntries(inherited), NATS_URL: 'nats://127.0.0.1:1', FAKE_NOTES: join(root, 'notes'), ...env },
-    // The channel is the bootstrap's: a launcher whose parent was killed drains.
+    // The IPC channel of the bootstrap: the launcher drains when its parent is killed.
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   let text = '';
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', piece => (text += piece));
-  const gone = once(child, 'exit').then(([code]) => code as number | null);
+  const exited = once(child, 'exit').then(([code]) => code as number | null);
   t.after(async () => {
     child.kill('SIGTERM');
-    await gone;
+    await exited;
   });
   return {
     child,
     output: () => text,
-    says: pattern =>
+    prints: pattern =>
       until(
         () => pattern.test(text),
         () => `${pattern} in:\n${text}`,
       ),
-    exit: () => gone,
+    exit: () => exited,
   };
 }
 
 async function until(condition: () => boolean, what: () => string): Promise<void> {
   for (const deadline = Date.now() + START_MS_MAX; !condition(); ) {
-    if (Date.now() > deadline) assert.fail(`waited in vain for ${what()}`);
+    if (Date.now() > deadline) assert.fail(`timed out waiting for ${what()}`);
     await new Promise(resolve => setTimeout(resolve, 20));
   }
 }
 
-/** Before it listens a service has no signal handlers. */
-async function untilAnswers(url: string): Promise<void> {
+/** A service has no signal handlers before it listens. */
+async function untilAlive(url: string): Promise<void> {
   for (const deadline = Date.now() + START_MS_MAX; Date.now() < deadline; ) {
-    const answer = await fetch(`${url}/livez`).catch(() => null);
-    if (answer?.ok) return;
+    const response = await fetch(`${url}/livez`).catch(() => null);
+    if (response?.ok) return;
     await new Promise(resolve => setTimeout(resolve, 20));
   }
-  assert.fail(`${url} does not answer`);
+  assert.fail(`${url} does not respond`);
 }
 
 const isRunning = ({ pid }: RunningProcess) => !hasEnded(pid);
 
-test('the cluster starts, answers the demo question, restarts what dies, drains in order and leaves nothing', async t => {
+test('the cluster starts, answers the demo question, restarts a killed relay, drains in order and leaves nothing', async t => {
   const root = checkout(t);
   const launcher = start(t, root, [], { HOPLINE_RELAYS: '2' });
-  await launcher.says(/Ctrl-C drains and stops everything/);
+  await launcher.prints(/Ctrl-C drains and stops everything/);
   const output = launcher.output();
-  assert.match(output, /── streaming_result\nHello there\ntask completed\n4 frames in/);
-  assert.match(output, /Last-Event-ID: t-1\.2' .*"params":\{"id":"t-1"\}/);
+  assert.match(output, /task t-1 submitted\n── streaming_result\nHello there\ntask t-1 completed\n4 frames in/);
+  assert.match(output, /Last-Event-ID: 3\.13' .*"params":\{"id":"t-1"\}/);
 
   const runFile = join(root, '.hopline/run.json');
   const processes = readRunFile(runFile);
@@ -125,11 +139,11 @@ test('the cluster starts, answers the demo question, restarts what dies, drains 
 
   const relay = processes.find(({ instance }) => instance === 'relay-2') as RunningProcess;
   process.kill(relay.pid, 'SIGKILL');
-  await launcher.says(/relay-2 ended \(SIGKILL\); starting it again in 0.2 s\nrelay-2 runs again as process \d+/);
+  await launcher.prints(/relay-2 ended \(SIGKILL\); restarting in 0.2 s\nrelay-2 restarted as process \d+/);
   const again = readRunFile(runFile);
   const reborn = again.find(({ instance }) => instance === 'relay-2') as RunningProcess;
   assert.notEqual(reborn.pid, relay.pid);
-  await untilAnswers(reborn.url);
+  await untilAlive(reborn.url);
 
   launcher.child.kill('SIGINT');
   assert.equal(await launcher.exit(), 0);
@@ -143,10 +157,10 @@ test('the cluster starts, answers the demo question, restarts what dies, drains 
   assert.deepEqual(again.filter(isRunning), []);
 });
 
-test('a second start on a home, a port in use and an old data folder are one sentence each', async t => {
+test('a home in use, a port in use and an old data folder are errors of one sentence', async t => {
   const root = checkout(t);
   const first = start(t, root, ['--no-demo']);
-  await first.says(/Hopline is up/);
+  await first.prints(/Hopline is up/);
   const url = /http:\S+/.exec(first.output())?.[0] ?? '';
   const second = start(t, root);
   assert.equal(await second.exit(), 1);
@@ -165,41 +179,41 @@ test('a second start on a home, a port in use and an old data folder are one sen
   const fourth = start(t, root, [], { HOPLINE_HOME: 'other' });
   assert.equal(await fourth.exit(), 1);
   assert.match(fourth.output(), /hopline: The data in \S+other has format "99"/);
-  assert.equal(readRunFile(join(root, '.hopline/run.json')).length, 6, 'the first one is untouched');
+  assert.equal(readRunFile(join(root, '.hopline/run.json')).length, 6, 'the first cluster is unaffected');
 });
 
-test('when the launcher is killed the services end, and the next start on the home cleans up and works', async t => {
+test('services end when the launcher is killed, and the next start on the home cleans up', async t => {
   const root = checkout(t);
   const killed = start(t, root, ['--no-demo']);
-  await killed.says(/Hopline is up/);
+  await killed.prints(/Hopline is up/);
   const orphans = readRunFile(join(root, '.hopline/run.json'));
   killed.child.kill('SIGKILL');
   await until(
     () => orphans.filter(isRunning).length === 0,
-    () => 'the end of the orphans',
+    () => 'the orphans to end',
   );
   assert.equal(readFileSync(join(root, 'notes'), 'utf8').match(/lost its launcher/g)?.length, orphans.length);
   const next = start(t, root, ['--no-demo']);
-  await next.says(/Hopline is up/);
+  await next.prints(/Hopline is up/);
 });
 
-test('a service that cannot start ends the start with its last log line; a sub-agent that cannot is only reported', async t => {
+test('a service that cannot start fails the launch with its last log line; a sub-agent is only reported', async t => {
   const root = checkout(t);
   const failing = start(t, root, [], { FAKE_BROKEN: 'supervisor-1' });
   assert.equal(await failing.exit(), 1);
-  assert.match(failing.output(), /hopline: supervisor-1 cannot start; the last line of \S+supervisor-1\.log: no such stream\n$/);
+  assert.match(failing.output(), /hopline: supervisor-1 cannot start; last line of \S+supervisor-1\.log: no such stream\n$/);
   assert.ok(!existsSync(join(root, '.hopline/lock')));
 
   const limping = start(t, root, ['--no-demo'], { FAKE_BROKEN: 'sub-agent-files' });
-  await limping.says(/sub-agent-files cannot start; .*; going on without it/);
-  await limping.says(/Hopline is up/);
+  await limping.prints(/sub-agent-files cannot start; .*; continuing without it/);
+  await limping.prints(/Hopline is up/);
 });
 
-test('agents of the reader are run instead of the demo, and are not asked unasked', async t => {
+test('own agents run instead of the demo and receive no question', async t => {
   const root = checkout(t);
   writeFileSync(join(root, 'mine.json'), '{"agents":[{"name":"mine","adapter":"a2a","url":"http://127.0.0.1:1"}]}');
   const launcher = start(t, root, ['--agents', 'mine.json']);
-  await launcher.says(/Ctrl-C drains and stops everything/);
+  await launcher.prints(/Ctrl-C drains and stops everything/);
   assert.doesNotMatch(launcher.output(), /Asking:|sub-agent-guide/);
   assert.match(launcher.output(), /sub-agent-mine/);
 });

@@ -1,24 +1,25 @@
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Answer, ask } from './ask.ts';
-import { demoQuestion } from './demo.ts';
+import { type DemoRun, demoQuestion, runDemo } from './demo.ts';
 import { type LocalCluster, launch } from './launch.ts';
 import { LaunchError } from './launch-error.ts';
 import { nextSteps } from './next-steps.ts';
 import { type Options, parseOptions } from './options.ts';
 import { Screen } from './screen.ts';
-import { onStopSignals } from './stop-signals.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
-/** Asked of agents nobody here knows: only shown in a command, never sent unasked. */
+/** For agents of an unknown kind: shown in a command, never sent by the launcher. */
 const QUESTION_FOR_ANY_AGENT = 'Hello, what can you do?';
+
+/** A terminal's Ctrl-C arrives directly and through the parent process; signals within this time count as one. */
+const SAME_PRESS_MS = 1000;
 
 const screen = new Screen(process.stdout);
 const stop = new AbortController();
 const kill = new AbortController();
 
-// A reader of this output that went away (`npm start | head`) is no reason to end the cluster.
+// The cluster keeps running when the reader of this output is gone (`npm start | head`).
 process.stdout.on('error', () => {});
 onStopSignals({
   stop: reason => {
@@ -29,7 +30,7 @@ onStopSignals({
 });
 
 try {
-  // npm runs scripts in the root of the checkout; INIT_CWD is where the reader stands.
+  // npm runs scripts in the root of the checkout; INIT_CWD is the user's directory.
   const options = parseOptions(process.argv.slice(2), process.env, process.env.INIT_CWD ?? process.cwd(), ROOT);
   if (options.help) process.stdout.write(readFileSync(new URL('help.txt', import.meta.url)));
   else await run(options);
@@ -37,7 +38,7 @@ try {
   process.exitCode = 1;
   if (!stop.signal.aborted) screen.line(`hopline: ${error instanceof LaunchError ? error.message : String(error)}`);
 }
-// An open IPC channel or socket must not keep the process: everything it owned is closed.
+// Everything the launcher owned is closed; an open IPC channel or socket must not keep the process alive.
 process.exit();
 
 async function run(options: Options): Promise<void> {
@@ -49,9 +50,9 @@ async function run(options: Options): Promise<void> {
     { stop: stop.signal, kill: kill.signal },
   );
   try {
-    showPlaces(running);
-    const answer = await askDemo(running.url, options);
-    showNextSteps(running, options, answer);
+    showAddresses(running);
+    const demo = await showDemo(running.url, options);
+    showNextSteps(running, options, demo);
     if (!stop.signal.aborted) await new Promise<void>(resolve => stop.signal.addEventListener('abort', () => resolve()));
   } finally {
     await running.close();
@@ -59,38 +60,54 @@ async function run(options: Options): Promise<void> {
   }
 }
 
-function showPlaces({ url, home, cluster }: LocalCluster): void {
+function showAddresses({ url, home, cluster }: LocalCluster): void {
   const here = (path: string) => relative(process.cwd(), path) || '.';
   screen.line();
   screen.line(`Hopline is up: ${url} (agent card: ${url}.well-known/agent-card.json)`);
-  for (const { instance, pid, url: place } of cluster.running())
-    screen.line(`  ${instance.padEnd(18)} ${place.padEnd(26)} pid ${pid}`);
+  for (const { instance, pid, url: address } of cluster.running())
+    screen.line(`  ${instance.padEnd(18)} ${address.padEnd(26)} pid ${pid}`);
   screen.line(`  logs ${here(home.logs)}/   processes ${here(home.runFile)}`);
   screen.line();
 }
 
-async function askDemo(url: string, options: Options): Promise<Answer | null> {
-  if (!options.asksDemo || options.agentsFile !== null || stop.signal.aborted) return null;
+async function showDemo(url: string, options: Options): Promise<DemoRun | null> {
+  if (!options.runsDemo || options.agentsFile !== null || stop.signal.aborted) return null;
   screen.line(`Asking: ${demoQuestion()}`);
   try {
-    const answer = await ask(url, demoQuestion(), screen, stop.signal);
+    const demo = await runDemo(url, screen, stop.signal);
     const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`;
-    const first = answer.firstTextMs === null ? '' : `, first text after ${seconds(answer.firstTextMs)}`;
-    screen.aside(`${answer.frames} frames in ${seconds(answer.totalMs)}${first}`);
-    return answer;
+    const first = demo.firstTextMs === null ? '' : `, first text after ${seconds(demo.firstTextMs)}`;
+    screen.note(`${demo.frames} frames in ${seconds(demo.totalMs)}${first}`);
+    return demo;
   } catch (error) {
-    // The cluster runs: a question that failed is worth a sentence, not an end.
+    // The cluster runs: a failed question is reported and does not stop it.
     if (!stop.signal.aborted) screen.line(`The demo question failed: ${error instanceof Error ? error.message : String(error)}`);
     return null;
   }
 }
 
-function showNextSteps({ url, cluster }: LocalCluster, options: Options, answer: Answer | null): void {
+function showNextSteps({ url, cluster }: LocalCluster, options: Options, demo: DemoRun | null): void {
   if (stop.signal.aborted) return;
-  const frameId = answer?.frameIds[Math.floor(answer.frameIds.length / 2)];
-  const resume = answer?.taskId && frameId !== undefined ? { taskId: answer.taskId, frameId } : null;
+  const cursor = demo?.cursors[Math.floor(demo.cursors.length / 2)];
+  const resume = demo?.taskId && cursor !== undefined ? { taskId: demo.taskId, cursor } : null;
   const question = options.agentsFile === null ? demoQuestion() : QUESTION_FOR_ANY_AGENT;
   screen.line();
   for (const line of nextSteps({ url, question, processes: cluster.running(), resume })) screen.line(line);
   screen.line('Ctrl-C drains and stops everything.');
+}
+
+/** Calls `stop` for the first signal and `kill` for a later one. */
+function onStopSignals({ stop, kill }: { stop: (reason: string) => void; kill: () => void }): void {
+  let firstAt: number | null = null;
+  const request = (reason: string) => {
+    if (firstAt === null) {
+      firstAt = performance.now();
+      stop(reason);
+    } else if (performance.now() - firstAt > SAME_PRESS_MS) kill();
+  };
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => request(name));
+  // After a fault of the launcher itself its processes must still be drained.
+  process.on('uncaughtException', error => request(`internal error (${error.message})`));
+  // The bootstrap at the other end of this channel was killed.
+  if (process.connected) process.on('disconnect', () => request('the parent process ended'));
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { homePaths } from './home.ts';
 import { natsConfig } from './nats-process.ts';
 
-test('nats-server listens on this machine only, keeps its store in the home and takes 8 MB', () => {
+test('nats-server listens on the loopback address, stores in the home and accepts payloads of 8 MB', () => {
   const config = natsConfig(homePaths('/home/a "b"'), 4222);
   assert.match(config, /^listen: "127\.0\.0\.1:4222"$/m);
   assert.match(config, /^max_payload: 8MB$/m);

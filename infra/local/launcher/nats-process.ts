@@ -4,7 +4,7 @@ import type { Home } from './home.ts';
 import { HOST } from './ports.ts';
 import type { ProcessSpec } from './supervised-process.ts';
 
-/** The nats-server of this cluster: JetStream on disk under the home, one fixed port so that clients find it again after a restart. */
+/** The nats-server of this cluster: JetStream on disk in the home, and a fixed port so that clients reconnect after a restart. */
 export function natsProcess(home: Home, server: string, port: number, root: string): ProcessSpec {
   return {
     service: 'nats',
@@ -18,7 +18,9 @@ export function natsProcess(home: Home, server: string, port: number, root: stri
   };
 }
 
-/** Text of the configuration file. 8 MB is the largest payload nats-server takes without a warning; a whole A2A request must fit. */
+/**
+ * The configuration file. 8 MB is the largest payload that nats-server accepts without a warning; a whole A2A request must fit.
+ */
 export function natsConfig(home: Home, port: number): string {
   return [
     'server_name: hopline-local',
@@ -30,8 +32,9 @@ export function natsConfig(home: Home, port: number): string {
 }
 
 /**
- * nats-server knows nothing of our lifeline. On Linux the kernel ends it with the launcher (setpriv execs, so the process id stays its
- * own); elsewhere the next start on this home ends it.
+ * nats-server does not watch its standard input. On Linux the kernel ends it with the launcher (setpriv execs, so the process id
+ * is that
+ * of nats-server); on other systems the next start on this home ends it.
  */
 function endsWithParent(): string[] {
   if (process.platform !== 'linux') return [];

@@ -5,22 +5,22 @@ import { nextSteps } from './next-steps.ts';
 
 const processes = [{ service: 'relay', instance: 'relay-1', pid: 4711, url: '' }];
 
-/** The arguments a shell would hand to curl. */
+/** The arguments that a shell passes to curl. */
 function shellArguments(line: string): string[] {
   const output = execFileSync('sh', ['-c', line.trim().replace(/^curl/, "printf '%s\\0'")], { encoding: 'utf8' });
   return output.split('\0').slice(0, -1);
 }
 
-test('the three commands hold the real values and survive a shell, quotes and all', () => {
+test('the three commands contain the values of the cluster and survive a shell, quotes included', () => {
   const question = `list_directory {"path":"it's"}`;
-  const lines = nextSteps({ url: 'http://127.0.0.1:8000/', question, processes, resume: { taskId: 't-1', frameId: 't-1.42' } });
+  const lines = nextSteps({ url: 'http://127.0.0.1:8000/', question, processes, resume: { taskId: 't-1', cursor: 't-1.42' } });
   const [askLine = '', resumeLine = ''] = lines.filter(line => line.includes('curl -N'));
-  const asked = shellArguments(askLine);
-  assert.ok(asked.includes('http://127.0.0.1:8000/'));
-  assert.equal(JSON.parse(asked.at(-1) ?? '').params.message.parts[0].text, question);
-  const resumed = shellArguments(resumeLine);
-  assert.ok(resumed.includes('Last-Event-ID: t-1.42'));
-  assert.deepEqual(JSON.parse(resumed.at(-1) ?? ''), {
+  const request = shellArguments(askLine);
+  assert.ok(request.includes('http://127.0.0.1:8000/'));
+  assert.equal(JSON.parse(request.at(-1) ?? '').params.message.parts[0].text, question);
+  const resubscribe = shellArguments(resumeLine);
+  assert.ok(resubscribe.includes('Last-Event-ID: t-1.42'));
+  assert.deepEqual(JSON.parse(resubscribe.at(-1) ?? ''), {
     jsonrpc: '2.0',
     id: 2,
     method: 'tasks/resubscribe',

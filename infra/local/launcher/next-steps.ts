@@ -1,4 +1,3 @@
-import { streamRequest } from './ask.ts';
 import type { RunningProcess } from './run-file.ts';
 
 const JSON_HEADER = "-H 'content-type: application/json'";
@@ -7,32 +6,38 @@ export type NextSteps = {
   url: string;
   question: string;
   processes: RunningProcess[];
-  /** A task that ran already and the id of one of its frames; null when no question was asked. */
-  resume: { taskId: string; frameId: string } | null;
+  /** The demo's task and the cursor of one of its frames; null when the demo did not run. */
+  resume: { taskId: string; cursor: string } | null;
 };
 
-/** The three commands to try, with the values of this cluster filled in. */
+/** Three commands to try, with the values of this cluster. */
 export function nextSteps({ url, question, processes, resume }: NextSteps): string[] {
   const relay = processes.find(({ service }) => service === 'relay');
-  const { taskId, frameId } = resume ?? { taskId: 'TASK_ID', frameId: 'FRAME_ID' };
+  const { taskId, cursor } = resume ?? { taskId: 'TASK_ID', cursor: 'FRAME_ID' };
   const resubscribe = JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'tasks/resubscribe', params: { id: taskId } });
-  const source = resume ? 'here the task above, after one of its frames' : 'fill in a task id and a frame id from 1';
+  const source = resume ? 'here: the task above, after one of its frames' : 'insert a task id and a frame id from 1';
   return [
     'Try next, in a second terminal:',
     '',
-    '1. Ask it yourself (Ctrl-C cuts the connection, the task goes on):',
-    `   curl -N ${url} ${JSON_HEADER} -d ${quote(streamRequest(1, 'message-1', question))}`,
+    '1. Send a question yourself (Ctrl-C closes the connection; the task continues):',
+    `   curl -N ${url} ${JSON_HEADER} -d ${quote(streamRequest(question))}`,
     '',
-    `2. Resume a stream that was cut: everything after the id of the last frame you saw (${source}):`,
-    `   curl -N ${url} ${JSON_HEADER} -H 'Last-Event-ID: ${frameId}' -d ${quote(resubscribe)}`,
+    `2. Resume an interrupted stream after the id of the last frame you received (${source}):`,
+    `   curl -N ${url} ${JSON_HEADER} -H 'Last-Event-ID: ${cursor}' -d ${quote(resubscribe)}`,
     '',
-    '3. Kill the relay while 1 is streaming; it is started again and no character is lost:',
+    '3. Kill the relay while 1 is streaming; it is restarted and no character is lost:',
     `   kill -9 ${relay?.pid ?? 'PID'}`,
     '',
   ];
 }
 
-/** For a POSIX shell. */
+/** A request of the 0.3 dialect, which needs no version header. */
+function streamRequest(text: string): string {
+  const message = { kind: 'message', role: 'user', messageId: 'message-1', parts: [{ kind: 'text', text }] };
+  return JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/stream', params: { message } });
+}
+
+/** Quotes for a POSIX shell. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

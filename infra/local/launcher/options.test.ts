@@ -4,12 +4,12 @@ import { parseOptions } from './options.ts';
 
 const parse = (argv: string[], env: NodeJS.ProcessEnv = {}) => parseOptions(argv, env, '/here', '/checkout');
 
-test('without anything: port 8000, the demo, the home in the checkout', () => {
+test('the defaults are port 8000, the demo, and the home in the checkout', () => {
   assert.deepEqual(parse([]), {
     port: 8000,
     grpcPort: 0,
     agentsFile: null,
-    asksDemo: true,
+    runsDemo: true,
     profile: 'caipe',
     home: '/checkout/.hopline',
     natsUrl: null,
@@ -18,7 +18,7 @@ test('without anything: port 8000, the demo, the home in the checkout', () => {
   });
 });
 
-test('the environment is read, the command line wins over it, relative paths start where the reader stands', () => {
+test('the command line overrides the environment; paths are relative to the working directory', () => {
   const env = {
     HOPLINE_PORT: '9000',
     HOPLINE_GRPC_PORT: '9001',
@@ -37,7 +37,7 @@ test('the environment is read, the command line wins over it, relative paths sta
   assert.equal(parse([], env).agentsFile, '/here/env.json');
 });
 
-test('ports and relays have bounds, named in the sentence', () => {
+test('ports and relays are bounded, and the error names the bounds', () => {
   assert.equal(parse(['--port', '65535']).port, 65_535);
   assert.throws(() => parse(['--port', '65536']), {
     name: 'LaunchError',
@@ -50,6 +50,6 @@ test('ports and relays have bounds, named in the sentence', () => {
   assert.throws(() => parse([], { HOPLINE_RELAYS: '0' }), /from 1 to 16/);
 });
 
-test('an unknown option is named', () => {
+test('an unknown option is named in the error', () => {
   assert.throws(() => parse(['--prot', '1']), { name: 'LaunchError', message: /--prot.*see `npm start -- --help`\.$/s });
 });

@@ -7,22 +7,22 @@ const PORT_MAX = 65_535;
 const RELAYS_MAX = 16;
 
 export type Options = {
-  /** Port of ingress; 0 asks for a free one. */
+  /** Port of ingress; 0 chooses a free one. */
   port: number;
-  /** Port of its gRPC; 0 asks for a free one. */
+  /** gRPC port of ingress; 0 chooses a free one. */
   grpcPort: number;
-  /** Full path, or null for the demo's agents. */
+  /** Full path; null: the agents of the demo. */
   agentsFile: string | null;
-  asksDemo: boolean;
+  runsDemo: boolean;
   profile: string;
-  /** Full path of the folder that holds the state of this cluster. */
+  /** Full path of the folder with the state of this cluster. */
   home: string;
   natsUrl: string | null;
   relays: number;
   help: boolean;
 };
 
-/** Reads the command line, then the environment. `base` is the folder that relative paths are relative to. */
+/** Parses the command line, which overrides the environment. Relative paths are relative to `base`. */
 export function parseOptions(argv: string[], env: NodeJS.ProcessEnv, base: string, root: string): Options {
   const { port, agents, 'no-demo': noDemo, help } = readArguments(argv);
   const agentsFile = agents ?? (env.HOPLINE_AGENTS || null);
@@ -35,7 +35,7 @@ export function parseOptions(argv: string[], env: NodeJS.ProcessEnv, base: strin
     ),
     grpcPort: wholeNumber('HOPLINE_GRPC_PORT', env.HOPLINE_GRPC_PORT || '0', 0, PORT_MAX),
     agentsFile: agentsFile === null ? null : resolve(base, agentsFile),
-    asksDemo: !noDemo,
+    runsDemo: !noDemo,
     profile: env.HOPLINE_PROFILE || 'caipe',
     home: env.HOPLINE_HOME ? resolve(base, env.HOPLINE_HOME) : resolve(root, '.hopline'),
     natsUrl: env.NATS_URL || null,

@@ -4,7 +4,7 @@ import { LaunchError } from './launch-error.ts';
 export const HOST = '127.0.0.1';
 const CONNECT_MS_MAX = 300;
 
-/** `count` different free ports. They are held open together before they are given back, so that none comes twice. */
+/** `count` different free ports: all are bound at the same time before they are released. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(Array.from({ length: count }, () => listen(0)));
   const ports = servers.map(server => (server.address() as { port: number }).port);
@@ -12,16 +12,15 @@ export async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/** Throws a LaunchError when something listens on the public port, or when it may not be bound. */
+/** Throws a LaunchError when the port is in use or cannot be bound. */
 export async function requireFreePort(port: number): Promise<void> {
-  const fault = (await bindFault(port)) ?? ((await answers(port)) ? 'EADDRINUSE' : null);
+  const fault = (await bindFault(port)) ?? ((await acceptsConnections(port)) ? 'EADDRINUSE' : null);
   if (fault === null) return;
   const reason = fault === 'EADDRINUSE' ? 'is in use' : `cannot be opened (${fault})`;
   const other = port < 65_535 ? port + 1 : port - 1;
   throw new LaunchError(`Port ${port} ${reason}; stop what uses it or choose another: npm start -- --port ${other}`);
 }
 
-/** Whether a server could listen on the port now. */
 export async function isPortFree(port: number): Promise<boolean> {
   return (await bindFault(port)) === null;
 }
@@ -35,13 +34,13 @@ async function bindFault(port: number): Promise<string | null> {
   }
 }
 
-/** macOS lets a second server bind 127.0.0.1 beside one that listens on all addresses: only a connection shows that one. */
-function answers(port: number): Promise<boolean> {
+/** macOS allows binding 127.0.0.1 beside a server that listens on all addresses; only a connection detects that server. */
+function acceptsConnections(port: number): Promise<boolean> {
   return new Promise(resolve => {
     const socket = connect({ port, host: HOST, timeout: CONNECT_MS_MAX });
-    const settle = (answer: boolean) => {
+    const settle = (accepted: boolean) => {
       socket.destroy();
-      resolve(answer);
+      resolve(accepted);
     };
     socket
       .once('connect', () => settle(true))

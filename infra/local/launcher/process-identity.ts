@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 
 const PS_MS_MAX = 2000;
 
-/** Whether a process with this id exists, also one that has ended and was not collected by its parent. */
+/** Whether a process with this id exists, including a zombie. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -13,23 +13,23 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Whether its ports and files are free: it is gone, or a zombie (inside a container nobody may ever collect it). */
+/** Whether the process no longer exists or is a zombie; a container without an init process never reaps zombies. */
 export function hasEnded(pid: number): boolean {
   return !isAlive(pid) || /^[ZX]/.test(processState(pid));
 }
 
 /**
- * The command line of a running process, or "" when there is none: ids are reused, so an id from a file alone proves nothing.
- * /proc first: slim Linux images have no ps.
+ * The command line of a running process, or "". Ids are reused, so an id from a file alone does not identify a process.
+ * Linux reads /proc, because slim images have no ps.
  */
 export function commandLine(pid: number): string {
-  if (process.platform !== 'linux') return askPs(pid, 'args');
+  if (process.platform !== 'linux') return readPs(pid, 'args');
   return readProc(pid, 'cmdline').replaceAll('\0', ' ').trim();
 }
 
 function processState(pid: number): string {
-  if (process.platform !== 'linux') return askPs(pid, 'stat');
-  // The name before it stands in brackets and may hold brackets itself.
+  if (process.platform !== 'linux') return readPs(pid, 'stat');
+  // The preceding process name is in brackets and can contain brackets.
   const stat = readProc(pid, 'stat');
   return stat.slice(stat.lastIndexOf(')') + 2);
 }
@@ -42,7 +42,7 @@ function readProc(pid: number, file: string): string {
   }
 }
 
-function askPs(pid: number, column: string): string {
+function readPs(pid: number, column: string): string {
   try {
     return execFileSync('ps', ['-o', `${column}=`, '-p', String(pid)], { encoding: 'utf8', timeout: PS_MS_MAX }).trim();
   } catch {

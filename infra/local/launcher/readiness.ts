@@ -3,23 +3,23 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { HOST } from './ports.ts';
 
 const POLL_MS = 100;
-const ANSWER_MS_MAX = 2000;
+const PROBE_MS_MAX = 2000;
 
-/** Polls until `probe` says yes (true), the time is over or `giveUp` says so (false). */
-export async function becomesReady(probe: () => Promise<boolean>, msMax: number, giveUp: () => boolean): Promise<boolean> {
+/** Polls `probe` until it succeeds (true), or until the time is over or `isHopeless` returns true (false). */
+export async function becomesReady(probe: () => Promise<boolean>, msMax: number, isHopeless: () => boolean): Promise<boolean> {
   const deadline = performance.now() + msMax;
-  while (performance.now() < deadline && !giveUp()) {
+  while (performance.now() < deadline && !isHopeless()) {
     if (await probe()) return true;
     await sleep(POLL_MS);
   }
   return false;
 }
 
-/** Whether the service at `url` answers /readyz with 200. */
+/** Whether /readyz of the service responds with 200. */
 export async function isServiceReady(url: string): Promise<boolean> {
   if (url === '') return false;
   try {
-    const response = await fetch(new URL('/readyz', url), { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+    const response = await fetch(new URL('/readyz', url), { signal: AbortSignal.timeout(PROBE_MS_MAX) });
     await response.body?.cancel();
     return response.status === 200;
   } catch {
@@ -27,10 +27,10 @@ export async function isServiceReady(url: string): Promise<boolean> {
   }
 }
 
-/** Whether a nats-server with JetStream greets on the port: its first line is INFO with a JSON object. */
+/** Whether a nats-server with JetStream listens on the port: its first line is INFO with a JSON object. */
 export function isNatsReady(port: number): Promise<boolean> {
   return new Promise(resolve => {
-    const socket = connect({ port, host: HOST, timeout: ANSWER_MS_MAX });
+    const socket = connect({ port, host: HOST, timeout: PROBE_MS_MAX });
     const settle = (ready: boolean) => {
       socket.destroy();
       resolve(ready);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { readRunFile, removeRunFile, writeRunFile } from './run-file.ts';
 
-test('run.json has the published form, is replaced whole, and is read back', t => {
+test('run.json has the documented form, is replaced atomically and is read back', t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'run.json');

@@ -1,16 +1,16 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 
-/** One process of the local cluster, as `run.json` lists it. */
+/** One process of the local cluster in `run.json`. */
 export type RunningProcess = { service: string; instance: string; pid: number; url: string };
 
-/** Replaces the file whole: a script that reads it while a service restarts sees the old list or the new one. */
+/** Replaces the file atomically: a concurrent reader finds the old list or the new one. */
 export function writeRunFile(path: string, processes: RunningProcess[]): void {
   const draft = `${path}.${process.pid}`;
   writeFileSync(draft, `${JSON.stringify({ processes }, null, 2)}\n`);
   renameSync(draft, path);
 }
 
-/** What an earlier start wrote; empty when there is no file or it cannot be understood. */
+/** The processes of an earlier start; empty when the file is missing or invalid. */
 export function readRunFile(path: string): RunningProcess[] {
   try {
     const { processes } = JSON.parse(readFileSync(path, 'utf8'));

@@ -1,7 +1,9 @@
+import { type Display, withoutControls } from '@hopline/cli';
+
 type Output = { isTTY?: boolean; write(text: string): unknown };
 
-/** Everything the launcher says. Streamed text and notices share it: a notice in the middle of a text starts its own line. */
-export class Screen {
+/** All output of the launcher. Streamed text and notices share it: a notice within a text starts on its own line. */
+export class Screen implements Display {
   readonly #output: Output;
   #atLineStart = true;
 
@@ -9,28 +11,30 @@ export class Screen {
     this.#output = output;
   }
 
-  /** Streamed text, as it comes. Control characters of an agent are not let through to a terminal. */
-  text(text: string): void {
+  /** Streamed text, as it arrives. */
+  answer(text: string): void {
     if (text === '') return;
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
-    this.#output.write(text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, ''));
+    this.#output.write(withoutControls(text));
     this.#atLineStart = text.endsWith('\n');
   }
 
-  /** A line of our own. */
   line(text = ''): void {
     this.#output.write(`${this.#atLineStart ? '' : '\n'}${text}\n`);
     this.#atLineStart = true;
   }
 
-  /** A line above streamed text, coloured on a terminal. */
+  /** A line above streamed text, colored on a terminal. */
   heading(text: string): void {
-    this.line(this.#style('1;36', text));
+    this.line(this.#style('1;36', withoutControls(text)));
   }
 
-  /** A line of less weight. */
-  aside(text: string): void {
-    this.line(this.#style('2', text));
+  /** A dimmed line. */
+  note(text: string): void {
+    this.line(this.#style('2', withoutControls(text)));
+  }
+
+  warn(text: string): void {
+    this.line(this.#style('31', withoutControls(text)));
   }
 
   #style(code: string, text: string): string {

@@ -6,23 +6,22 @@ import type { ProcessSpec } from './supervised-process.ts';
 
 export type ServicesPlan = {
   home: Home;
-  /** Folder with one folder per service, each with `src/main.ts`. */
+  /** Contains one folder per service with `src/main.ts`. */
   servicesFolder: string;
   natsUrl: string;
   ingressPort: number;
-  /** Of ingress as well. */
   grpcPort: number;
   profile: string;
   relays: number;
   agents: AgentsFile;
 };
 
-/** Below the launcher's own limit: a service then still flushes its spans and says in its log what it could not end. */
+/** Below the launcher's own limit, so that a service can still flush its spans and log what it could not end. */
 const SERVICE_DRAIN_MS_MAX = 5000;
 
 type Service = { service: string; instance: string; cwd: string; env: NodeJS.ProcessEnv; port: number | null };
 
-/** Every service of the cluster as a process to run, in the order in which they are drained. */
+/** The processes of all services of the cluster. */
 export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
   const cwd = join(plan.servicesFolder, '..');
   const one = (service: string, port: number | null = null): Service => ({
@@ -33,7 +32,7 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
     port,
   });
   const relays = Array.from({ length: plan.relays }, (_, i) => ({ ...one('relay'), instance: `relay-${i + 1}` }));
-  // A sub-agent stands in the folder of the agents file: relative paths in its entry, also those inside `args`, start there.
+  // A sub-agent runs in the folder of the agents file, so that relative paths in its entry, also in `args`, start there.
   const agents = plan.agents.agents.map(entry => ({
     ...one('sub-agent'),
     instance: `sub-agent-${entry.name}`,
@@ -62,7 +61,7 @@ function serviceProcess({ service, instance, cwd, env, port: fixedPort }: Servic
         HOPLINE_INSTANCE: instance,
         HOPLINE_PROFILE: plan.profile,
         HOPLINE_STDIN_LIFELINE: '1',
-        // Halves the CPU time to start a service (0.9 s to 0.43 s), and with it the time a killed one is away.
+        // Halves the CPU time to start a service (0.9 s to 0.43 s), and so the outage after a kill.
         NODE_COMPILE_CACHE:
           process.env.NODE_COMPILE_CACHE || join(plan.servicesFolder, '..', 'node_modules/.cache/hopline-compile'),
         HOPLINE_DRAIN_MS_MAX: process.env.HOPLINE_DRAIN_MS_MAX || String(SERVICE_DRAIN_MS_MAX),

@@ -19,18 +19,18 @@ async function running(t: TestContext, ...args: string[]): Promise<number> {
   return child.pid as number;
 }
 
-test('a nats-server and services left on the home are ended; a process that only has the id of one is not', async t => {
+test('a nats-server and services left on the home are ended; an unrelated process with a reused id is not', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const home = homePaths(folder);
   createHome(home);
   const nats = await running(t, '-c', home.natsConfig);
   const relay = await running(t, '/checkout/services/relay/src/main.ts');
-  const foreign = await running(t, '/somewhere/else.ts');
+  const unrelated = await running(t, '/somewhere/else.ts');
   const entry = (service: string, pid: number) => ({ service, instance: `${service}-1`, pid, url: '' });
-  writeRunFile(home.runFile, [entry('nats', nats), entry('relay', relay), entry('ingress', foreign)]);
+  writeRunFile(home.runFile, [entry('nats', nats), entry('relay', relay), entry('ingress', unrelated)]);
   assert.deepEqual(await stopStaleCluster(home), ['nats-1', 'relay-1']);
-  assert.deepEqual([nats, relay, foreign].map(hasEnded), [true, true, false]);
+  assert.deepEqual([nats, relay, unrelated].map(hasEnded), [true, true, false]);
   assert.ok(!existsSync(home.runFile));
   assert.deepEqual(await stopStaleCluster(home), []);
 });

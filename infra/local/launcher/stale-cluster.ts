@@ -7,30 +7,30 @@ const GRACE_MS = 8000;
 const POLL_MS = 50;
 
 /**
- * Ends what a launcher that was killed left on this home (it holds the home's lock no more): its nats-server holds the store, its ingress
- * the port. @returns the instances that were still there.
+ * Ends the processes that a killed launcher left on this home: its nats-server holds the store, its ingress the port.
+ * @returns the instances that were still running.
  */
 export async function stopStaleCluster(home: Home): Promise<string[]> {
-  const left = readRunFile(home.runFile).filter(process => isOurs(process, home));
-  for (const { pid } of left) send(pid, 'SIGTERM');
-  await Promise.all(left.map(process => ends(process.pid)));
+  const stale = readRunFile(home.runFile).filter(process => belongsTo(process, home));
+  for (const { pid } of stale) send(pid, 'SIGTERM');
+  await Promise.all(stale.map(process => end(process.pid)));
   removeRunFile(home.runFile);
-  return left.map(({ instance }) => instance);
+  return stale.map(({ instance }) => instance);
 }
 
-/** Process ids are reused: the command line must be the one we would have started. */
-function isOurs({ pid, service }: RunningProcess, home: Home): boolean {
+/** Process ids are reused, so the command line must match too. */
+function belongsTo({ pid, service }: RunningProcess, home: Home): boolean {
   const command = commandLine(pid);
   return service === 'nats' ? command.includes(home.natsConfig) : command.includes(`/${service}/src/main.ts`);
 }
 
-async function ends(pid: number): Promise<void> {
-  if (await isGoneWithin(pid, GRACE_MS)) return;
+async function end(pid: number): Promise<void> {
+  if (await hasEndedWithin(pid, GRACE_MS)) return;
   send(pid, 'SIGKILL');
-  await isGoneWithin(pid, GRACE_MS);
+  await hasEndedWithin(pid, GRACE_MS);
 }
 
-async function isGoneWithin(pid: number, msMax: number): Promise<boolean> {
+async function hasEndedWithin(pid: number, msMax: number): Promise<boolean> {
   const deadline = performance.now() + msMax;
   while (!hasEnded(pid)) {
     if (performance.now() > deadline) return false;
@@ -43,6 +43,6 @@ function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It has ended by itself.
+    // The process has already ended.
   }
 }

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { Cluster, waitReady } from './cluster.ts';
-import { type ProcessEvents, type ProcessSpec, SupervisedProcess } from './supervised-process.ts';
+import { type ProcessEvents, type ProcessSpec, restartDelay, SupervisedProcess } from './supervised-process.ts';
 
 type Note = { event: string; instance: string; waitMs?: number | null };
 
-/** Collects what supervision reports, and lets a test wait for the next report of a kind. */
+/** Records the events of supervision; `next` waits for an event. */
 function recorder() {
   const notes: Note[] = [];
   const waiting: { event: string; resolve: (note: Note) => void }[] = [];
@@ -42,15 +42,15 @@ function spec(folder: string, service: string, script: string): ProcessSpec {
 }
 
 const STAYS = `console.log('up'); setInterval(() => {}, 1000);`;
-const TELLS = (name: string) =>
+const NOTES_SIGTERM = (name: string) =>
   `process.on('SIGTERM', () => { require('fs').appendFileSync(process.env.FOLDER + '/order', '${name} '); process.exit(0); }); ${STAYS}`;
 
-/** Until the process has printed its first line, its signal handlers are not in place. */
+/** Waits for the first output: before it the process has no signal handlers. */
 async function printedSomething(path: string): Promise<void> {
   while (readFileSync(path, 'utf8') === '') await new Promise(resolve => setTimeout(resolve, 10));
 }
 
-test('a killed process runs again under a new id, and is not started again once it was stopped', async t => {
+test('a killed process restarts with a new id; a stopped one does not', async t => {
   const { events, next, notes } = recorder();
   const child = new SupervisedProcess(spec(scratch(t), 'relay', STAYS), events);
   t.after(() => child.kill());
@@ -66,13 +66,13 @@ test('a killed process runs again under a new id, and is not started again once 
   assert.equal(notes.length, 2);
 });
 
-test('one that dies at once is started again with a growing pause, and says why in its log', async t => {
+test('a process that exits at once restarts with growing delays, and the fault quotes its log', async t => {
   const { events, notes } = recorder();
   const child = new SupervisedProcess(spec(scratch(t), 'relay', `console.error('no such stream'); process.exit(3)`), events);
   await child.start();
   t.after(() => child.kill());
   const fault = await waitReady(child, async () => false, 10_000);
-  assert.match(fault ?? '', /^relay-1 cannot start; the last line of .*relay\.log: no such stream$/);
+  assert.match(fault ?? '', /^relay-1 cannot start; last line of .*relay\.log: no such stream$/);
   await child.stop(1000);
   assert.deepEqual(
     notes.filter(({ event }) => event === 'exit code 3').map(({ waitMs }) => waitMs),
@@ -80,7 +80,7 @@ test('one that dies at once is started again with a growing pause, and says why 
   );
 });
 
-test('one that refuses its settings is not started again', async t => {
+test('a process with invalid settings is not restarted', async t => {
   const { events, notes } = recorder();
   const child = new SupervisedProcess(
     spec(scratch(t), 'relay', `console.error('HOPLINE_PORT must be …'); process.exit(78)`),
@@ -91,14 +91,14 @@ test('one that refuses its settings is not started again', async t => {
   assert.deepEqual(notes, [{ event: 'exit code 78', instance: 'relay-1', waitMs: null }]);
 });
 
-test('one that is not ready in time is named with the time', async t => {
+test('a process that is not ready in time is reported with the time', async t => {
   const child = new SupervisedProcess(spec(scratch(t), 'relay', STAYS), recorder().events);
   t.after(() => child.kill());
   await child.start();
-  assert.match((await waitReady(child, async () => false, 100)) ?? '', /^relay-1 is not ready after 0.1 s; the last line of /);
+  assert.match((await waitReady(child, async () => false, 100)) ?? '', /^relay-1 is not ready after 0.1 s; last line of /);
 });
 
-test('a program that does not exist is retried like one that dies', async t => {
+test('a missing program is retried like a process that exits', async t => {
   const { events, next } = recorder();
   const folder = scratch(t);
   const missing: ProcessSpec = {
@@ -112,7 +112,7 @@ test('a program that does not exist is retried like one that dies', async t => {
   await child.stop(100);
 });
 
-test('a process that ignores SIGTERM is killed when its time is over', async t => {
+test('a process that ignores SIGTERM is killed after the grace period', async t => {
   const { events } = recorder();
   const folder = scratch(t);
   const child = new SupervisedProcess(spec(folder, 'relay', `process.on('SIGTERM', () => {}); ${STAYS}`), events);
@@ -122,12 +122,12 @@ test('a process that ignores SIGTERM is killed when its time is over', async t =
   assert.equal(child.pid, null);
 });
 
-test('a cluster drains ingress, supervisor, sub-agents, relay, notifier, nats, one after the other', async t => {
+test('a cluster drains ingress, supervisor, sub-agents, relay, notifier and nats in this order', async t => {
   const folder = scratch(t);
   const cluster = new Cluster(recorder().events);
   t.after(() => cluster.kill());
   for (const service of ['nats', 'notifier', 'relay', 'sub-agent', 'supervisor', 'ingress']) {
-    const { spec: started } = await cluster.run(spec(folder, service, TELLS(service)));
+    const { spec: started } = await cluster.run(spec(folder, service, NOTES_SIGTERM(service)));
     await printedSomething(started.logPath);
   }
   assert.deepEqual(
@@ -140,4 +140,15 @@ test('a cluster drains ingress, supervisor, sub-agents, relay, notifier, nats, o
   await cluster.drain(instance => assert.fail(`${instance} was killed`));
   assert.equal(readFileSync(join(folder, 'order'), 'utf8'), 'ingress supervisor sub-agent relay notifier nats ');
   assert.deepEqual(cluster.running(), []);
+});
+
+test('the restart delay doubles from 0.2 s to 5 s and starts over after 30 s', () => {
+  const waits: number[] = [];
+  for (let wait = 0; waits.length < 7; ) {
+    wait = restartDelay(wait, 10);
+    waits.push(wait);
+  }
+  assert.deepEqual(waits, [200, 400, 800, 1600, 3200, 5000, 5000]);
+  assert.equal(restartDelay(5000, 29_999), 5000);
+  assert.equal(restartDelay(5000, 30_000), 200);
 });

@@ -1,9 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
-import { restartDelay } from './backoff.ts';
 import { openLog } from './log-file.ts';
 
-/** What to run. `command` is made anew for every start, so that a port that was taken meanwhile can be another. */
+/** A process to run. `prepare` is called for every start, so that a port in use can be replaced. */
 export type ProcessSpec = {
   service: string;
   instance: string;
@@ -13,18 +12,35 @@ export type ProcessSpec = {
 };
 
 export type ProcessEvents = {
-  /** A process was started or has ended; `run.json` is to be rewritten. */
+  /** A process has started or ended: `run.json` must be rewritten. */
   changed: () => void;
-  /** A process ended by itself and is started again after `waitMs`; never again when that is null. Not reported while it dies every 5 s. */
+  /**
+   * A process ended and restarts after `waitMs`; null: it is not restarted. Repeated exits at the longest delay are not reported.
+   */
   restarting: (process: SupervisedProcess, ending: string, waitMs: number | null) => void;
-  /** A restart that was reported has happened. */
+  /** A reported restart has happened. */
   restarted: (process: SupervisedProcess, pid: number) => void;
 };
 
-/** With this code (EX_CONFIG of sysexits.h) our services refuse their settings: the next start would end the same way. */
+/** Exit code for invalid settings (EX_CONFIG of sysexits.h): a restart would fail in the same way. */
 const EXIT_CONFIG = 78;
 
-/** Keeps one process alive: whatever ends it, it is started again after a growing pause, until `stop`. */
+const RESTART_MS_MIN = 200;
+const RESTART_MS_MAX = 5000;
+/** A process that ran this long counts as healthy: the delay starts over. */
+const HEALTHY_MS = 30_000;
+
+/**
+ * Delay before a restart, doubled from 0.2 s to 5 s; milliseconds.
+ * @param previousMs the delay before the last start, 0 for the first
+ * @param livedMs how long the process then ran
+ */
+export function restartDelay(previousMs: number, livedMs: number): number {
+  if (previousMs === 0 || livedMs >= HEALTHY_MS) return RESTART_MS_MIN;
+  return Math.min(previousMs * 2, RESTART_MS_MAX);
+}
+
+/** Restarts one process with growing delays whenever it ends, until `stop`. */
 export class SupervisedProcess {
   readonly spec: ProcessSpec;
   readonly #events: ProcessEvents;
@@ -33,8 +49,8 @@ export class SupervisedProcess {
   #timer: NodeJS.Timeout | undefined;
   #waitMs = 0;
   #stopping = false;
-  #endings = 0;
-  #hasGivenUp = false;
+  #exits = 0;
+  #isFinal = false;
   #isReported = false;
 
   constructor(spec: ProcessSpec, events: ProcessEvents) {
@@ -42,24 +58,24 @@ export class SupervisedProcess {
     this.#events = events;
   }
 
-  /** Process id while it runs, else null. */
+  /** Process id, or null while it is not running. */
   get pid(): number | null {
     return this.#child?.pid ?? null;
   }
 
-  /** Where it listens since its last start; "" before the first. */
+  /** URL since its last start; "" before the first. */
   get url(): string {
     return this.#url;
   }
 
-  /** How often it has ended by itself. */
-  get endings(): number {
-    return this.#endings;
+  /** Number of exits before `stop`. */
+  get exits(): number {
+    return this.#exits;
   }
 
-  /** Whether it is not started again, because its settings are wrong. */
-  get hasGivenUp(): boolean {
-    return this.#hasGivenUp;
+  /** The process is not restarted, because its settings are invalid. */
+  get isFinal(): boolean {
+    return this.#isFinal;
   }
 
   async start(): Promise<void> {
@@ -68,16 +84,16 @@ export class SupervisedProcess {
     const [program, ...args] = command as [string, ...string[]];
     const log = openLog(this.spec.logPath);
     const startedAt = performance.now();
-    // The open stdin is the lifeline: it ends when the launcher dies, however it dies, and a service then drains.
-    // Its own session: a terminal's Ctrl-C reaches the launcher alone, which then ends the processes in their order.
+    // The open stdin is the lifeline: it ends with the launcher, even on SIGKILL, and the service then drains.
+    // In its own session the process does not receive the terminal's Ctrl-C; the launcher drains the processes in order.
     const child = spawn(program, args, { cwd: this.spec.cwd, env, stdio: ['pipe', log, log], detached: true });
     closeSync(log);
-    // A child that has just died breaks the pipe; its exit is handled below.
+    // The pipe of a child that just ended breaks; its exit is handled below.
     child.stdin?.on('error', () => {});
     this.#url = url;
     let ended = false;
     const settle = (ending: string) => {
-      // A program that cannot be started gives "error" alone, a running one "exit".
+      // A program that cannot start emits only "error", a running one "exit".
       if (ended) return;
       ended = true;
       this.#ended(ending, performance.now() - startedAt);
@@ -92,21 +108,21 @@ export class SupervisedProcess {
   #ended(ending: string, livedMs: number): void {
     this.#child = null;
     if (this.#stopping) return;
-    this.#endings += 1;
-    this.#hasGivenUp = ending === exitCode(EXIT_CONFIG);
+    this.#exits += 1;
+    this.#isFinal = ending === exitCode(EXIT_CONFIG);
     const waitMs = restartDelay(this.#waitMs, livedMs);
-    this.#isReported = this.#hasGivenUp || waitMs !== this.#waitMs || livedMs > waitMs;
+    this.#isReported = this.#isFinal || waitMs !== this.#waitMs || livedMs > waitMs;
     this.#waitMs = waitMs;
     this.#events.changed();
-    if (this.#isReported) this.#events.restarting(this, ending, this.#hasGivenUp ? null : waitMs);
-    if (!this.#hasGivenUp) this.#timer = setTimeout(() => this.#restart(), this.#waitMs);
+    if (this.#isReported) this.#events.restarting(this, ending, this.#isFinal ? null : waitMs);
+    if (!this.#isFinal) this.#timer = setTimeout(() => this.#restart(), this.#waitMs);
   }
 
   #restart(): void {
     this.start().catch((error: Error) => this.#ended(error.message, 0));
   }
 
-  /** Asks the process to end (SIGTERM), makes it after `graceMs`; resolves with true when it had to be killed. */
+  /** Sends SIGTERM, and SIGKILL after `graceMs`. Resolves with true if the process had to be killed. */
   async stop(graceMs: number): Promise<boolean> {
     this.#stopping = true;
     clearTimeout(this.#timer);
@@ -124,7 +140,7 @@ export class SupervisedProcess {
     return killed;
   }
 
-  /** Ends the process at once; for a second Ctrl-C. */
+  /** Kills the process, for a second Ctrl-C. */
   kill(): void {
     this.#stopping = true;
     this.#child?.kill('SIGKILL');

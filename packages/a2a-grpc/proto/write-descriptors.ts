@@ -1,5 +1,5 @@
 /**
- * Writes src/descriptors.ts from the .proto files beside this one. Not needed to run or to test anything: only when a .proto file changes.
+ * Writes src/descriptors.ts from the .proto files in this folder. Run it only after a .proto file has changed:
  *
  *   pip install grpcio-tools googleapis-common-protos
  *   node packages/a2a-grpc/proto/write-descriptors.ts PYTHON
@@ -23,7 +23,7 @@ import {
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 /** `google/rpc` comes with googleapis-common-protos. */
 const FILES = ['a2a-1.0.proto', 'a2a-0.3.proto', 'google/rpc/status.proto', 'google/rpc/error_details.proto'];
-/** Annotations for HTTP gateways and code generators. A codec needs none of them, and they pull in five files. */
+/** Annotations for HTTP gateways and code generators: a codec does not need them, and they import five files. */
 const isAnnotation = (path: string): boolean => path.startsWith('google/api/') || path === 'google/protobuf/descriptor.proto';
 
 const python = process.argv[2] ?? 'python3';
@@ -65,7 +65,7 @@ function dropAnnotations(file: FileDescriptorProto): void {
   for (const message of file.messageType) dropFromMessage(message);
 }
 
-/** `map_entry` is an option too, and the one that means something here. */
+/** `map_entry` is an option too, and the only one that a codec needs. */
 function dropFromMessage(message: DescriptorProto): void {
   for (const field of message.field) clearField(field, FieldDescriptorProtoSchema.field.options);
   if (message.options?.mapEntry !== true) clearField(message, DescriptorProtoSchema.field.options);

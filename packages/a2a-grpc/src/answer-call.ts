@@ -14,30 +14,33 @@ import { GrpcSink } from './grpc-sink.ts';
 import { extensionHeaders, failure, headersOf, metadataOf } from './metadata.ts';
 import type { Procedure } from './services.ts';
 
-type Opened = Pick<ServerRequest, 'openSink' | 'nameExtensions'>;
+type ResponseHooks = Pick<ServerRequest, 'openSink' | 'nameExtensions'>;
 
-/** One message in, one message or a status out. Never throws. The library has it as a stream of one message: only of a stream can be seen that its client takes nothing. */
-export function answerUnary(door: A2AServer, procedure: Procedure, card: () => object | Promise<object>) {
+/**
+ * Answers a unary call with one message or a status. Never throws. It is registered as a stream of one message: only for
+ * streams can the server see that the client reads nothing.
+ */
+export function answerUnary(server: A2AServer, procedure: Procedure, card: () => object | Promise<object>) {
   return async (call: StreamingCall): Promise<void> => {
     const stream = new CallStream(call);
     try {
       const nameExtensions = (uris: readonly string[]) => stream.begin(metadataOf(extensionHeaders(procedure, uris)));
-      const isPublic = procedure.isCard && door.extendedCard === undefined;
-      const opened = { openSink: noStream, nameExtensions };
-      const answer = isPublic ? await card() : await operated(door, procedure, call, opened);
+      const isPublic = procedure.isCard && server.extendedCard === undefined;
+      const hooks = { openSink: noStream, nameExtensions };
+      const answer = isPublic ? await card() : await runProcedure(server, procedure, call, hooks);
       const message = lengthPrefixed(procedure.response(answer));
-      door.metrics?.bytesOut.add(message.length);
+      server.metrics?.bytesOut.add(message.length);
       if (!stream.begun) stream.begin(new Metadata());
-      if (await stream.sendAll(message, door.limits.viewerStallMsMax)) stream.end(new Metadata());
+      if (await stream.sendAll(message, server.limits.viewerStallMsMax)) stream.end(new Metadata());
       else stream.cut();
     } catch (thrown) {
-      stream.fail(refusal(door, procedure, thrown));
+      stream.fail(refusal(server, procedure, thrown));
     }
   };
 }
 
-/** One message in, a stream of messages out, or a status. Never throws. */
-export function answerStreaming(door: A2AServer, procedure: Procedure) {
+/** Answers a call with a stream of messages, or a status. Never throws. */
+export function answerStreaming(server: A2AServer, procedure: Procedure) {
   return async (call: StreamingCall): Promise<void> => {
     let sink: GrpcSink | undefined;
     try {
@@ -45,28 +48,41 @@ export function answerStreaming(door: A2AServer, procedure: Procedure) {
         sink = new GrpcSink(new CallStream(call), procedure, extensions);
         return sink;
       };
-      await operated(door, procedure, call, { openSink });
+      await runProcedure(server, procedure, call, { openSink });
     } catch (thrown) {
-      // A stream that was open has been told already.
-      const status = refusal(door, procedure, thrown);
+      // An open stream has sent the error already.
+      const status = refusal(server, procedure, thrown);
       if (sink === undefined) call.emit('error', status);
     }
   };
 }
 
-async function operated(door: A2AServer, procedure: Procedure, call: StreamingCall, opened: Opened): Promise<OperationResult> {
+async function runProcedure(
+  server: A2AServer,
+  procedure: Procedure,
+  call: StreamingCall,
+  hooks: ResponseHooks,
+): Promise<OperationResult> {
   const { dialect, method } = procedure;
-  door.metrics?.bytesIn.add(call.request.length);
+  server.metrics?.bytesIn.add(call.request.length);
   const headers = headersOf(call.metadata);
   if (dialect.name === '1.0') requireVersion(headers);
   const params = procedure.params(call.request);
-  const gone = new AbortController();
-  // Said by the library when the client has gone, when its deadline has passed, and after the status was sent.
-  call.once('cancelled', () => gone.abort());
-  return runOperation(door, operationOf(dialect, method, [dialect]), { dialect, params, headers, gone: gone.signal, ...opened });
+  const closed = new AbortController();
+  // grpc-js emits it when the client disconnects, when the deadline passes, and after the status was sent.
+  call.once('cancelled', () => closed.abort());
+  return runOperation(server, operationOf(dialect, method, [dialect]), {
+    dialect,
+    params,
+    headers,
+    closed: closed.signal,
+    ...hooks,
+  });
 }
 
-/** No version means 0.3 ([A2A 1.0] 3.6.2), which has a service of its own. There it is not looked at: the service says it. */
+/**
+ * No version means 0.3 ([A2A 1.0] 3.6.2), which has its own service. The 0.3 service ignores the version: its name implies it.
+ */
 function requireVersion(headers: RequestHeaders): void {
   let named: DialectName | undefined;
   try {
@@ -74,13 +90,12 @@ function requireVersion(headers: RequestHeaders): void {
   } catch {
     named = undefined;
   }
-  if (named !== '1.0')
-    throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'of this service it is 1.0: send a2a-version: 1.0' });
+  if (named !== '1.0') throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'this service requires a2a-version: 1.0' });
 }
 
-function refusal(door: A2AServer, procedure: Procedure, thrown: unknown): ReturnType<typeof failure> {
+function refusal(server: A2AServer, procedure: Procedure, thrown: unknown): ReturnType<typeof failure> {
   const error = A2AError.from(thrown);
-  report(door, error);
+  report(server, error);
   return failure(procedure, error, RETRY_AFTER_S * 1_000);
 }
 

@@ -15,7 +15,7 @@ async function started(rig: Rig): Promise<string> {
   return (await rig.client().call('SendMessage', { message: userMessage('x'), configuration })).task.id;
 }
 
-/** A connection below the client library, for what no client library does. */
+/** A connection below the client library, for frames that no client library sends. */
 function session(t: TestContext, rig: Rig): ClientHttp2Session {
   const made = connect(`http://${rig.address}`);
   made.on('error', () => {});
@@ -23,7 +23,7 @@ function session(t: TestContext, rig: Rig): ClientHttp2Session {
   return made;
 }
 
-/** A wire that can stop to carry anything, as to a machine that has lost its power. */
+/** A proxy that can stop forwarding, like a machine without power. */
 async function freezable(t: TestContext, port: number): Promise<{ port: number; freeze(): void }> {
   const sockets: Socket[] = [];
   const proxy = createServer(near => {
@@ -50,7 +50,7 @@ const HEAD = {
   'a2a-version': '1.0',
 };
 
-test('a stream that takes nothing is cut at its bound; others of its connection get everything, and it comes back', async t => {
+test('a stream whose client reads nothing is cut at its bound; others of its connection get everything, and it resumes', async t => {
   const rig = await openRig(t, { limits: { viewerBufferBytesMax: 128 * KIB, ringBytesMax: 64 * KIB } });
   const id = await started(rig);
   const client = rig.client({ 'grpc.max_receive_message_length': -1 });
@@ -58,14 +58,14 @@ test('a stream that takes nothing is cut at its bound; others of its connection 
   await deaf.take(1);
   const reader = client.stream('SubscribeToTask', { id });
   const events = await reader.take(1);
-  await rig.relay.opens(id, 'l');
+  await rig.relay.openArtifact(id, 'l');
   const piece = 'x'.repeat(32 * KIB);
   while (rig.open() === 2 && events.length < 2_000) {
     await rig.relay.text(id, 'l', piece);
     events.push(await reader.next());
   }
   assert.equal(rig.open(), 1);
-  await rig.relay.ends(id);
+  await rig.relay.end(id);
   events.push(...(await reader.rest()));
   assert.deepEqual(shape(events.slice(-3)), ['+', 'working', 'completed']);
   const cut = rig.lines.filter(({ message, fields }) => message === 'stream cut' && fields.reason === 'slow_viewer');
@@ -75,19 +75,19 @@ test('a stream that takes nothing is cut at its bound; others of its connection 
   assert.deepEqual(await back.rest(), events.slice(1));
 });
 
-test('a large task goes out in slices, and a client that takes none of them in time is cut', async t => {
-  // Both ends share one event loop: less would cut the healthy one on a busy machine.
+test('a large task is written in slices, and a client that reads none of them in time is cut', async t => {
+  // Both ends share one event loop: a shorter time would cut the healthy one on a busy machine.
   const rig = await openRig(t, { limits: { viewerStallMsMax: 4_000 } });
   const id = await started(rig);
-  await rig.relay.opens(id, 'l');
-  for (let said = 0; said < 8; said += 1) await rig.relay.text(id, 'l', 'x'.repeat(256 * KIB));
+  await rig.relay.openArtifact(id, 'l');
+  for (let sent = 0; sent < 8; sent += 1) await rig.relay.text(id, 'l', 'x'.repeat(256 * KIB));
   const { promise, resolve } = Promise.withResolvers<number>();
   const raw = session(t, rig).request({ ...HEAD, ':path': `/${SERVICE_1_0}/SubscribeToTask` });
   raw.on('error', () => {}).once('close', () => resolve(raw.rstCode));
   const request = Buffer.concat([Buffer.from([0x12, id.length]), Buffer.from(id)]);
   raw.end(Buffer.concat([Buffer.from([0, 0, 0, 0, request.length]), request]));
   await until(() => rig.open() === 1);
-  // Nobody reads `raw`: its window fills, and stays full.
+  // `raw` is never read: its window fills and stays full.
   assert.equal(await promise, constants.NGHTTP2_CANCEL);
   await until(() => rig.open() === 0);
   const [event] = await rig.client().stream('SubscribeToTask', { id }).take(1);
@@ -98,7 +98,7 @@ test('a large task goes out in slices, and a client that takes none of them in t
   );
 });
 
-test('a request of the largest size is read, one byte more is refused', async t => {
+test('a request of the largest size is accepted, one byte more is refused', async t => {
   const bodyBytesMax = 4 * KIB;
   const rig = await openRig(t, { limits: { bodyBytesMax } });
   const call = async (bytes: number) => {
@@ -114,7 +114,7 @@ test('a request of the largest size is read, one byte more is refused', async t 
   assert.equal(await call(bodyBytesMax + 1), status.RESOURCE_EXHAUSTED);
 });
 
-test('as many streams as the limit, one more is refused with the time to come back', async t => {
+test('streams up to the limit are accepted, one more is refused with a retry delay', async t => {
   const rig = await openRig(t, { limits: { streamsMax: 2 } });
   const id = await started(rig);
   const client = rig.client();
@@ -129,7 +129,7 @@ test('as many streams as the limit, one more is refused with the time to come ba
   assert.equal((await client.stream('SubscribeToTask', { id }).take(1)).length, 1);
 });
 
-test('as many calls on one connection as the limit, another waits until one ends', async t => {
+test('calls up to the limit of a connection run, another waits until one ends', async t => {
   const rig = await openRig(t, { grpc: { limits: { callsPerConnectionMax: 2 } } });
   const [id, ending] = [await started(rig), await started(rig)];
   const client = rig.client();
@@ -138,12 +138,12 @@ test('as many calls on one connection as the limit, another waits until one ends
   const third = client.stream('SubscribeToTask', { id }).take(1);
   assert.equal(await Promise.race([third, sleep(300, 'waits')]), 'waits');
   assert.equal(rig.open(), 2);
-  await rig.relay.answers(ending, ['a']);
+  await rig.relay.answer(ending, ['a']);
   await streams[1]!.rest();
   assert.equal((await third).length, 1);
 });
 
-test('as many connections as the limit, one more is dropped, and the others are not touched', async t => {
+test('connections up to the limit are accepted, one more is dropped without affecting the others', async t => {
   const rig = await openRig(t, { limits: { connectionsMax: 1 } });
   const client = rig.client();
   await client.call('ListTasks', {});
@@ -154,7 +154,7 @@ test('as many connections as the limit, one more is dropped, and the others are 
   await client.call('ListTasks', {});
 });
 
-test('a request that does not come to its end is refused after its time', async t => {
+test('an incomplete request is refused after its time', async t => {
   const rig = await openRig(t, { limits: { requestMsMax: 200 } });
   const raw = session(t, rig).request(HEAD);
   const { promise, resolve } = Promise.withResolvers<unknown>();
@@ -166,7 +166,7 @@ test('a request that does not come to its end is refused after its time', async 
   assert.equal(Number(await promise), status.DEADLINE_EXCEEDED);
 });
 
-test('a connection that answers no ping is dropped, and its streams with it', async t => {
+test('a connection that answers no ping is dropped, with its streams', async t => {
   const rig = await openRig(t, { limits: { heartbeatMs: 100 }, grpc: { limits: { pingMsMax: 2_000 } } });
   const id = await started(rig);
   const wire = await freezable(t, rig.port);
@@ -178,10 +178,10 @@ test('a connection that answers no ping is dropped, and its streams with it', as
   await until(() => rig.open() === 0);
 });
 
-test('what is no gRPC, and a procedure that is none, are refused', async t => {
+test('requests that are no gRPC, and unknown procedures, are refused', async t => {
   const rig = await openRig(t);
   const connection = session(t, rig);
-  const ask = async (headers: object): Promise<Record<string, unknown>> => {
+  const exchange = async (headers: object): Promise<Record<string, unknown>> => {
     const { promise, resolve } = Promise.withResolvers<Record<string, unknown>>();
     connection
       .request({ ...HEAD, ...headers })
@@ -190,12 +190,12 @@ test('what is no gRPC, and a procedure that is none, are refused', async t => {
       .end();
     return promise;
   };
-  assert.equal((await ask({ 'content-type': 'application/json' }))[':status'], 415);
-  assert.equal(Number((await ask({ ':path': `/${SERVICE_1_0}/Nothing` }))['grpc-status']), status.UNIMPLEMENTED);
+  assert.equal((await exchange({ 'content-type': 'application/json' }))[':status'], 415);
+  assert.equal(Number((await exchange({ ':path': `/${SERVICE_1_0}/Nothing` }))['grpc-status']), status.UNIMPLEMENTED);
   assert.equal(PROCEDURES.length, 21);
 });
 
-test('an event is encoded once, whatever the number of its viewers', async t => {
+test('an event is encoded once for any number of viewers', async t => {
   const rig = await openRig(t);
   const id = await started(rig);
   const { dialect } = PROCEDURES.find(({ path }) => path === `/${SERVICE_1_0}/SubscribeToTask`)!;
@@ -203,7 +203,7 @@ test('an event is encoded once, whatever the number of its viewers', async t => 
   const client = rig.client();
   const streams = Array.from({ length: 5 }, () => client.stream('SubscribeToTask', { id }));
   for (const stream of streams) await stream.take(1);
-  await rig.relay.answers(id, ['a', 'b', 'c']);
+  await rig.relay.answer(id, ['a', 'b', 'c']);
   const seen = await Promise.all(streams.map(stream => stream.rest()));
   for (const events of seen) assert.deepEqual(events, seen[0]);
   assert.equal(encode.mock.callCount(), seen[0]?.length);

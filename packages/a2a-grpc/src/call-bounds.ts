@@ -8,27 +8,33 @@ import {
 } from '@grpc/grpc-js';
 import { http2StreamOf } from './http2-stream.ts';
 
-/** A request that has its answer and is not complete yet is cut after so long; milliseconds. Not at once: a client of grpc-js that reads status and reset together reports the reset. */
+/**
+ * How long an answered request may stay incomplete before it is cut; milliseconds. Not at once: a grpc-js client that reads
+ * status and reset together reports the reset.
+ */
 export const ANSWERED_REQUEST_MS_MAX = 1_000;
 
 export type CallBounds = {
-  /** A request that is not complete by then ends its call; milliseconds. */
+  /** How long a client has to send its request completely; milliseconds. */
   requestMsMax: number;
-  /** A client that takes nothing of the rest of an answer for so long has its stream reset; milliseconds. */
+  /** How long a client may read nothing of the rest of a response before its stream is reset; milliseconds. */
   stallMsMax: number;
-  /** Requests under way on one connection, from their first byte to the end of their calls; bytes. */
+  /** Bytes of the requests in progress on one connection, from their first byte to the end of their calls. */
   connectionBytesMax: number;
 };
 
-/** What a client can occupy without an end: a call is over at its deadline, whoever does not send or does not take, and is not kept in half. */
+/**
+ * Bounds what a client can occupy: each call has a deadline for sending and for reading, and partial requests are bounded in
+ * bytes.
+ */
 export function callBounds(bounds: CallBounds): ServerInterceptor {
   const loads = new WeakMap<Http2Session, Load>();
   return (_method, call) => {
     const stream = http2StreamOf(call);
     return new ServerInterceptingCall(call, {
       start: next => next(requestListener(call, stream, loadOf(loads, stream), bounds)),
-      sendStatus: (told, next) => {
-        next(told);
+      sendStatus: (sent, next) => {
+        next(sent);
         cutWhenStalled(stream, bounds.stallMsMax);
       },
     });
@@ -44,30 +50,30 @@ function requestListener(
   let isComplete = false;
   const refuse = (code: status, details: string) => call.sendStatus({ code, details });
   const timer = setTimeout(() => refuse(status.DEADLINE_EXCEEDED, 'the request was not complete in time'), requestMsMax);
-  const held = load.hold(stream);
+  const usage = load.track(stream);
   const check = () => {
     if (load.bytes > connectionBytesMax && !isComplete)
-      refuse(status.RESOURCE_EXHAUSTED, 'the requests under way on this connection are too large together');
+      refuse(status.RESOURCE_EXHAUSTED, 'the requests in progress on this connection are too large together');
   };
-  // The library has paused the stream: this listener reads nothing by itself.
+  // The library has paused the stream; this listener does not resume it.
   stream.on('data', (chunk: Buffer) => {
-    held.add(chunk.length);
+    usage.add(chunk.length);
     check();
   });
   return (
     new ServerListenerBuilder()
-      .withOnReceiveMessage((message: Buffer, goOn) => {
-        // It came compressed.
-        held.atLeast(message.length);
+      .withOnReceiveMessage((message: Buffer, proceed) => {
+        // The request was compressed.
+        usage.atLeast(message.length);
         check();
-        goOn(message);
+        proceed(message);
       })
-      .withOnReceiveHalfClose(goOn => {
+      .withOnReceiveHalfClose(proceed => {
         isComplete = true;
         clearTimeout(timer);
-        goOn();
+        proceed();
       })
-      // Said when the client has gone, and when the status was sent.
+      // Called when the client disconnects, and when the status was sent.
       .withOnCancel(() => {
         clearTimeout(timer);
         if (!isComplete) closeWhenLate(stream);
@@ -76,11 +82,11 @@ function requestListener(
   );
 }
 
-/** Bytes of the requests that one connection has under way. */
+/** Bytes of the requests in progress on one connection. */
 class Load {
   bytes = 0;
 
-  hold(stream: ServerHttp2Stream): { add(bytes: number): void; atLeast(bytes: number): void } {
+  track(stream: ServerHttp2Stream): { add(bytes: number): void; atLeast(bytes: number): void } {
     let own = 0;
     const add = (bytes: number) => {
       own += bytes;
@@ -100,14 +106,17 @@ function loadOf(loads: WeakMap<Http2Session, Load>, { session }: ServerHttp2Stre
   return load;
 }
 
-/** The client has been told the end of its call before it came to the end of its request: otherwise its stream stayed for as long as it likes (RFC 9113 8.1). */
+/**
+ * The client has the status before it completed its request: without this its stream could stay open indefinitely (RFC 9113
+ * 8.1).
+ */
 function closeWhenLate(stream: ServerHttp2Stream): void {
   if (stream.destroyed) return;
   const late = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), ANSWERED_REQUEST_MS_MAX);
   stream.once('close', () => clearTimeout(late));
 }
 
-/** The status is on its way, behind what the client has not taken yet. */
+/** The status is queued behind what the client has not read yet. */
 function cutWhenStalled(stream: ServerHttp2Stream, stallMsMax: number): void {
   if (stream.destroyed) return;
   let before = stream.writableLength;
@@ -118,7 +127,7 @@ function cutWhenStalled(stream: ServerHttp2Stream, stallMsMax: number): void {
   stream.once('close', () => clearInterval(timer));
 }
 
-/** Drops one stream with everything that waits for it; others of its connection go on. */
+/** Resets one stream and discards what is buffered for it; others of its connection continue. */
 export function cut(stream: ServerHttp2Stream): void {
   stream.close(constants.NGHTTP2_CANCEL);
   stream.destroy();

@@ -7,10 +7,13 @@ import type { failure } from './metadata.ts';
 
 export type StreamingCall = ServerWritableStream<Buffer, Buffer>;
 
-/** Bytes before each message: a flag and the length (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md, Length-Prefixed-Message). */
+/**
+ * Bytes before each message: a flag and the length (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md,
+ * Length-Prefixed-Message).
+ */
 const PREFIX_BYTES = 5;
 
-/** A message as it stands on the wire, so that it is made once for all of its readers. */
+/** A message in wire format, encoded once for all its readers. */
 export function lengthPrefixed(message: Uint8Array): Buffer {
   const framed = Buffer.allocUnsafe(PREFIX_BYTES + message.length);
   framed.writeUInt8(0, 0);
@@ -19,7 +22,10 @@ export function lengthPrefixed(message: Uint8Array): Buffer {
   return framed;
 }
 
-/** One open server stream. The library begins and ends it; messages go to the HTTP/2 stream below, many in one write, where it can be seen how much the client has not taken. */
+/**
+ * One open server stream. The library starts and ends it; messages go to the HTTP/2 stream below, many in one write, where the
+ * bytes that the client has not read are visible.
+ */
 export class CallStream {
   readonly #call: StreamingCall;
   readonly #http2: ServerHttp2Stream;
@@ -57,12 +63,12 @@ export class CallStream {
     this.#call.sendMetadata(headers);
   }
 
-  /** Whole messages. Left out while a larger one is on its way. */
+  /** Writes whole messages. Skipped while a larger one is being written. */
   send(messages: Buffer): void {
     if (!this.closed && this.#writer.send(messages)) this.#written += messages.length;
   }
 
-  /** As fast as the client takes them. Resolves with false when it has gone, or took nothing for `stallMs`. */
+  /** Writes at the pace of the client. Resolves with false when the client has disconnected, or read nothing for `stallMs`. */
   async sendAll(messages: Buffer, stallMs: number): Promise<boolean> {
     if (this.closed) return false;
     this.#written += messages.length;
@@ -79,7 +85,7 @@ export class CallStream {
     this.#call.emit('error', status);
   }
 
-  /** Drops this stream with everything that waits for it; others of the connection go on. */
+  /** Resets this stream and discards what is buffered for it; others of the connection continue. */
   cut(): void {
     cut(this.#http2);
   }
@@ -88,7 +94,7 @@ export class CallStream {
     this.#writer.onClose(listener);
   }
 
-  /** In the middle of a large message there is no clean end. */
+  /** While a large message is being written there is no clean end. */
   #endsUncleanly(): boolean {
     if (!this.closed && this.#writer.slicing) this.cut();
     return this.closed;

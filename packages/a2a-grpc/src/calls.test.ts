@@ -11,7 +11,7 @@ const ANSWER = ['task submitted', 'working', '=a', '+b', '+', 'completed'];
 
 async function answering(t: TestContext, options: Parameters<typeof openRig>[1] = {}): Promise<Rig> {
   const rig = await openRig(t, options);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a', 'b']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['a', 'b']);
   return rig;
 }
 
@@ -27,7 +27,7 @@ async function started(rig: Rig): Promise<string> {
   return (await rig.client().call('SendMessage', { message: userMessage('x'), configuration })).task.id;
 }
 
-test('1.0: a send waits for the end, and a stream shows the same [S1-2]', async t => {
+test('1.0: a send waits for the end, and a stream has the same events [S1-2]', async t => {
   const rig = await answering(t);
   const client = rig.client();
   const { task } = await client.call('SendMessage', { message: userMessage('x') });
@@ -42,7 +42,7 @@ test('1.0: a send waits for the end, and a stream shows the same [S1-2]', async 
   assert.deepEqual([tasks.length, totalSize, pageSize], [1, 2, 1]);
 });
 
-test('0.3: the service of before, on the same port [S1-2]', async t => {
+test('0.3: the older service runs on the same port [S1-2]', async t => {
   const rig = await answering(t);
   const client = rig.client();
   const version = '0.3' as const;
@@ -62,7 +62,7 @@ test('0.3: the service of before, on the same port [S1-2]', async t => {
   assert.deepEqual([refused.code, refused.details[0].reason], [status.FAILED_PRECONDITION, 'TASK_NOT_CANCELABLE']);
 });
 
-test('what is wrong with a request is a status with its reason, and nothing is stored [S3-21]', async t => {
+test('an invalid request gets a status with its reason, and nothing is stored [S3-21]', async t => {
   const rig = await openRig(t);
   const client = rig.client();
   const cases = [
@@ -87,7 +87,7 @@ test('what is wrong with a request is a status with its reason, and nothing is s
   assert.equal(rig.open(), 0);
 });
 
-test('the 1.0 service takes 1.0 and its patches, and nothing else [C-6]', async t => {
+test('the 1.0 service accepts 1.0 and its patches only [C-6]', async t => {
   const rig = await openRig(t);
   const client = rig.client();
   for (const version of ['1.0', '1.0.1']) {
@@ -104,11 +104,11 @@ test('the 1.0 service takes 1.0 and its patches, and nothing else [C-6]', async 
   assert.deepEqual(
     [old.message, current.message],
     ['TaskNotFoundError: Task not found', 'Task not found'],
-    'the Python SDK knows an error of 0.3 by that',
+    'the Python SDK recognizes errors of 0.3 by this prefix',
   );
 });
 
-test('credentials and trace context in metadata reach the door as headers do', async t => {
+test('credentials and trace context in metadata work like headers', async t => {
   const seen: unknown[] = [];
   const rig = await openRig(t, {
     authenticate: async ({ headers, tenant }) => {
@@ -122,7 +122,7 @@ test('credentials and trace context in metadata reach the door as headers do', a
   assert.deepEqual(seen, [[['Bearer k'], [traceparent], 'acme']]);
 });
 
-test('a deadline or a client that goes ends the wait and not the task [S2-35]', async t => {
+test('a deadline or a disconnect ends the wait, not the task [S2-35]', async t => {
   const rig = await openRig(t);
   const begun = Promise.withResolvers<string>();
   rig.relay.onClient = taskId => begun.resolve(taskId);
@@ -136,12 +136,12 @@ test('a deadline or a client that goes ends the wait and not the task [S2-35]', 
   assert.equal(rig.open(), 1);
   stream.call.cancel();
   await until(() => rig.open() === 0);
-  await rig.relay.answers(taskId, ['a']);
+  await rig.relay.answer(taskId, ['a']);
   assert.equal((await client.call('GetTask', { id: taskId })).status.state, 'TASK_STATE_COMPLETED');
   assert.deepEqual(rig.lines, [], 'nothing went wrong here');
 });
 
-test('the metadata of a stream tells where to go on, and a subscription goes on there [S3-31]', async t => {
+test('stream metadata has the cursor to resume from, and a subscription resumes there [S3-31]', async t => {
   const rig = await answering(t);
   const client = rig.client();
   const stream = client.stream('SendStreamingMessage', { message: userMessage('x') });
@@ -152,7 +152,7 @@ test('the metadata of a stream tells where to go on, and a subscription goes on 
   assert.match(String(last), new RegExp(`^${events.length}\\.\\d+$`));
   const id = events[0].task.id;
   for (let seen = 1; seen <= events.length; seen += 1) {
-    // Counting is enough: the generation decides, the rest of a cursor is a hint.
+    // A count is enough: the generation decides, the rest of a cursor is a hint.
     const back = client.stream('SubscribeToTask', { id }, { metadata: { 'last-event-id': `${seen}.0` } });
     assert.deepEqual(await back.rest(), events.slice(seen));
   }
@@ -162,7 +162,7 @@ test('the metadata of a stream tells where to go on, and a subscription goes on 
   assert.equal(bad.details[0].reason, 'INVALID_PARAMS');
 });
 
-test('where the resume extension is active events name their generation, and nobody else pays for it', async t => {
+test('with the resume extension events have their generation, encoded separately', async t => {
   const rig = await openRig(t, { extensions: [resumeExtension] });
   const id = await started(rig);
   const client = rig.client();
@@ -178,19 +178,19 @@ test('where the resume extension is active events name their generation, and nob
     assert.deepEqual((await plain.headers).get(header), []);
     const { generation } = first.task.metadata;
     assert.deepEqual(first, { task: { ...same.task, metadata: { ...same.task.metadata, generation } } });
-    await rig.relay.says(id, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.publish(id, { kind: 'status', state: 'TASK_STATE_WORKING' });
     const [[next], [nextPlain]] = [await counting.take(1), await plain.take(1)];
     assert.equal(next.statusUpdate.metadata.generation, generation + 1);
     assert.equal(nextPlain.statusUpdate.metadata?.generation, undefined);
-    await rig.relay.ends(id, 'INPUT_REQUIRED');
+    await rig.relay.end(id, 'INPUT_REQUIRED');
     counting.call.cancel();
     plain.call.cancel();
   }
 });
 
-test('the card for a caller who is known is answered where there is one, and refused where not [S4-2]', async t => {
-  const told = { ...CARD, name: 'for you' };
-  const rig = await openRig(t, { extendedCard: () => told });
+test('the extended card is returned when there is one, else refused [S4-2]', async t => {
+  const extended = { ...CARD, name: 'for you' };
+  const rig = await openRig(t, { extendedCard: () => extended });
   assert.equal((await rig.client().call('GetExtendedAgentCard', {})).name, 'for you');
   assert.equal((await rig.client().call('GetAgentCard', {}, { version: '0.3' })).name, 'for you');
   const other = await openRig(t);
@@ -199,10 +199,10 @@ test('the card for a caller who is known is answered where there is one, and ref
   assert.deepEqual([refused.code, refused.details[0].reason], [status.FAILED_PRECONDITION, 'UNSUPPORTED_OPERATION']);
 });
 
-test('retention has removed what comes next: the headers name the gap, then comes the task as it is, then what follows', async t => {
+test('after retention the headers name the gap; the task and what follows come next', async t => {
   const rig = await openRig(t, { limits: { ringFactsMax: 1 } });
   const id = await started(rig);
-  await rig.relay.opens(id, 'l');
+  await rig.relay.openArtifact(id, 'l');
   for (const text of ['a', 'b', 'c', 'd']) await rig.relay.text(id, 'l', text);
   rig.log.expire('facts', id, 5);
   const client = (await rig.another()).client();
@@ -212,18 +212,18 @@ test('retention has removed what comes next: the headers name the gap, then come
   const [now] = headers.get('first-event-id');
   assert.deepEqual(headers.get('missing-events'), ['2-3']);
   assert.match(String(now), /^5\./);
-  await rig.relay.ends(id);
+  await rig.relay.end(id);
   assert.deepEqual(shape(await stream.rest()), ['+', 'working', 'completed']);
 });
 
-test('what an agent sent and gRPC cannot carry ends the stream with a status, after what came before', async t => {
+test('an event that gRPC cannot carry ends the stream with a status, after the events before it', async t => {
   const rig = await openRig(t);
   const taskId = await started(rig);
   const stream = rig.client().stream('SubscribeToTask', { id: taskId });
   assert.deepEqual(shape(await stream.take(1)), ['task submitted']);
   const deep = Array.from({ length: 200 }).reduce<unknown>(inner => [inner], 1);
-  await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-  await rig.relay.says(taskId, {
+  await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+  await rig.relay.publish(taskId, {
     kind: 'status',
     state: 'TASK_STATE_INPUT_REQUIRED',
     message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ data: deep }] },
@@ -234,7 +234,7 @@ test('what an agent sent and gRPC cannot carry ends the stream with a status, af
   await until(() => rig.open() === 0);
 });
 
-test('an end of the process tells every stream to come back, with the cursor and when', async t => {
+test('draining ends every stream with its cursor and a retry delay', async t => {
   const rig = await openRig(t);
   const taskId = await started(rig);
   const client = rig.client();

@@ -17,20 +17,20 @@ async function closed(rig: Rig): Promise<number> {
   return performance.now() - startedAt;
 }
 
-/** The log of a process that answers late. */
-function delayReads(rig: Rig, ms: number): { asked: number } {
-  const counted = { asked: 0 };
+/** A log that responds late. */
+function delayReads(rig: Rig, ms: number): { reads: number } {
+  const counted = { reads: 0 };
   const { facts } = rig.log;
   const last = facts.last.bind(facts);
   facts.last = async (...args) => {
-    counted.asked += 1;
+    counted.reads += 1;
     await sleep(ms);
     return last(...args);
   };
   return counted;
 }
 
-test('a call that is under way when the door closes is answered; a stream is told to come back; a new call is not taken', async t => {
+test('closing answers calls in progress, drains streams and accepts no new calls', async t => {
   const first = await openRig(t);
   const { task } = await first
     .client()
@@ -44,11 +44,11 @@ test('a call that is under way when the door closes is answered; a stream is tol
   const counted = delayReads(rig, 500);
   const client = rig.client();
   const underWay = client.call('GetTask', { id: another.id });
-  await until(() => counted.asked === 1);
+  await until(() => counted.reads === 1);
   const closing = closed(rig);
   assert.equal((await underWay).id, another.id);
   assert.equal((await stream.failure()).code, status.UNAVAILABLE);
-  assert.ok((await closing) < GRPC_LIMITS.closeMsMax, 'nobody is waited for any more');
+  assert.ok((await closing) < GRPC_LIMITS.closeMsMax, 'nothing delays closing any more');
   const refused = await client.call('GetTask', { id: task.id }, { deadline: PATIENCE_MS }).catch(thrown => thrown);
   assert.ok(refused instanceof CallFailed);
   assert.equal(refused.code, status.UNAVAILABLE);
@@ -56,7 +56,7 @@ test('a call that is under way when the door closes is answered; a stream is tol
 
 const head = (flags: number) => frame(FRAME.headers, flags, 1, headerBlock(callFields('GetTask')));
 
-test('connections without a call do not hold a door that closes', async t => {
+test('idle connections do not delay closing', async t => {
   const rig = await openRig(t);
   const idle = [new RawConnection(t, rig.port), new RawConnection(t, rig.port, { silent: true })];
   await rig.client().call('ListTasks', {});
@@ -65,7 +65,7 @@ test('connections without a call do not hold a door that closes', async t => {
   await Promise.all(idle.map(raw => raw.closed));
 });
 
-test('half a request, half a header block, no word at all, a client that does not go: the door is closed at its bound, and they are cut', async t => {
+test('closing ends at its bound despite partial requests, partial header blocks, silent and lingering clients', async t => {
   const rig = await openRig(t, { grpc: { limits: { closeMsMax: CLOSE_MS_MAX } } });
   const half = new RawConnection(t, rig.port);
   half.send(head(END_HEADERS), frame(FRAME.data, 0, 1, Buffer.of(0, 0, 0, 0, 9, 0x12)));
@@ -89,7 +89,7 @@ async function silentClient(t: TestContext, rig: Rig): Promise<{ closed: Promise
   return { closed: new Promise(resolve => socket.once('close', resolve)) };
 }
 
-test('a client that never shakes hands does not hold a door of TLS that closes', async t => {
+test('a client without a TLS handshake does not delay closing', async t => {
   const tls = { options: { handshakeTimeout: 60_000 }, keepFresh: () => {} };
   const rig = await openRig(t, { grpc: { tls, limits: { closeMsMax: CLOSE_MS_MAX } } });
   const client = await silentClient(t, rig);

@@ -4,7 +4,10 @@ import { withGeneration } from '@hopline/agent-card';
 import { lengthPrefixed } from './call-stream.ts';
 import { PROCEDURES, type Procedure } from './services.ts';
 
-/** Events as they stand on the wire: the same bytes for every viewer. `counting`: they name their generation, a form of its own, so that nobody else pays for it. */
+/**
+ * Events in wire format: the same bytes for every viewer. `counting`: they include their generation, encoded separately
+ * so that other viewers do not pay for it.
+ */
 type Forms = { plain: EventEncoder<Buffer>; counting: EventEncoder<Buffer> };
 
 function formsOf({ dialect, response }: Procedure): Forms {

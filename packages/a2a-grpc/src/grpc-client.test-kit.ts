@@ -11,7 +11,7 @@ type Any = any;
 
 type CallOptions = { version?: Version; metadata?: Record<string, string>; deadline?: number };
 
-/** Why a call failed: name of the code, sentence, details of google.rpc.Status. */
+/** A failed call: code, message, details of google.rpc.Status. */
 export class CallFailed extends Error {
   readonly code: number;
   readonly details: Any[];
@@ -29,12 +29,12 @@ export class CallFailed extends Error {
 export class GrpcClient {
   readonly #client: Client;
 
-  /** `ca`: speaks TLS, and trusts this certificate. */
+  /** `ca`: use TLS and trust this certificate. */
   constructor(address: string, { ca, ...options }: ClientOptions & { ca?: string } = {}) {
-    // A pool that clients share would hide which connection is which.
+    // A shared pool would hide which connection is which.
     this.#client = new Client(address, ca === undefined ? credentials.createInsecure() : credentials.createSsl(Buffer.from(ca)), {
       'grpc.use_local_subchannel_pool': 1,
-      // An address is no name that TLS could ask for.
+      // TLS cannot verify an IP address as a name.
       ...(ca !== undefined && { 'grpc.ssl_target_name_override': 'localhost' }),
       ...options,
     });
@@ -109,7 +109,7 @@ class OpenCall {
     return this.take(Number.POSITIVE_INFINITY);
   }
 
-  /** Reads to the end and returns why it failed. */
+  /** Reads to the end and returns the failure. */
   async failure(): Promise<CallFailed> {
     try {
       await this.rest();

@@ -6,35 +6,35 @@ import { frameEncoder } from './frame-encoder.ts';
 import { extensionHeaders, failure, metadataOf } from './metadata.ts';
 import type { Procedure } from './services.ts';
 
-/** Trailers: where a client goes on that has seen everything up to here. In a request it says where to go on. */
+/** Trailer: the cursor after the last event sent. As request metadata: the cursor to resume from. */
 const LAST_EVENT_ID = 'last-event-id';
-/** Headers: the cursor of the first event. Every further one counts one generation more. */
+/** Header: the cursor of the first event. Each further event has the next generation. */
 const FIRST_EVENT_ID = 'first-event-id';
-/** Headers: generations that retention has removed, as `from-to`. */
+/** Header: generations removed by retention, as `from-to`. */
 const MISSING_EVENTS = 'missing-events';
 
 /**
- * Takes a call over as a stream of events. No message may differ between viewers, so what is said about cursors stands in metadata. The headers wait for the first event, which they name; what goes
- * wrong before it is a status without headers, as of a call that streams nothing.
+ * Turns a call into a stream of events. Messages must not differ between viewers, so cursors are in metadata. The headers wait
+ * for the first event, which they name; an error before it is a status without headers, as for a unary call.
  */
 export class GrpcSink implements EventSink {
   readonly #stream: CallStream;
   readonly #procedure: Procedure;
   readonly #encoder: EventEncoder<Buffer>;
-  readonly #isCounting: boolean;
+  readonly #countsGenerations: boolean;
   readonly #headers: Record<string, string>;
   /** Whole messages that wait for `flush`, and the cursor of the newest. */
   #messages: Buffer[] = [];
   #added: string | undefined;
-  /** The cursor of the newest that was sent. */
+  /** The cursor of the newest message sent. */
   #sent: string | undefined;
 
-  /** `extensions`: URIs of those that are active. */
+  /** `extensions`: URIs of the active ones. */
   constructor(stream: CallStream, procedure: Procedure, extensions: readonly string[]) {
     this.#stream = stream;
     this.#procedure = procedure;
-    this.#isCounting = extensions.includes(RESUME_EXTENSION_URI);
-    this.#encoder = frameEncoder(procedure.dialect, this.#isCounting ? 'counting' : 'plain');
+    this.#countsGenerations = extensions.includes(RESUME_EXTENSION_URI);
+    this.#encoder = frameEncoder(procedure.dialect, this.#countsGenerations ? 'counting' : 'plain');
     this.#headers = extensionHeaders(procedure, extensions);
   }
 
@@ -58,23 +58,23 @@ export class GrpcSink implements EventSink {
 
   addSnapshot(task: Task, cursor: string, generation: number): void {
     const { dialect, response } = this.#procedure;
-    const results = dialect.encodeSnapshot(this.#isCounting ? taskWithGeneration(task, generation) : task);
+    const results = dialect.encodeSnapshot(this.#countsGenerations ? taskWithGeneration(task, generation) : task);
     this.#add(cursor, () => Buffer.concat(results.map(result => lengthPrefixed(response(result)))));
   }
 
-  /** Once the headers are out there is no place to say it: the client comes back, and then there is. */
+  /** After the headers a gap cannot be reported: the stream fails, and the reconnecting client gets it in its headers. */
   addGap({ from, to }: Gap): void {
     if (this.#stream.begun)
-      this.fail(new A2AError('UNAVAILABLE', { detail: 'events are missing here; continue with last-event-id' }));
+      this.fail(new A2AError('UNAVAILABLE', { detail: 'events were removed by retention; reconnect with last-event-id' }));
     else this.#headers[MISSING_EVENTS] = `${from}-${to}`;
   }
 
   flush(): void {
-    if (this.#messages.length > 0) this.#stream.send(this.#taken());
+    if (this.#messages.length > 0) this.#stream.send(this.#takeMessages());
   }
 
   flushAll(stallMs: number): Promise<boolean> {
-    return this.#stream.sendAll(this.#taken(), stallMs);
+    return this.#stream.sendAll(this.#takeMessages(), stallMs);
   }
 
   end(): void {
@@ -94,7 +94,7 @@ export class GrpcSink implements EventSink {
     this.#stream.cut();
   }
 
-  /** HTTP/2 pings do that, once for all streams of a connection. */
+  /** HTTP/2 pings keep the connection open, for all of its streams at once. */
   keepAlive(): void {}
 
   onClose(listener: () => void): void {
@@ -118,7 +118,7 @@ export class GrpcSink implements EventSink {
     this.#added = cursor;
   }
 
-  #taken(): Buffer {
+  #takeMessages(): Buffer {
     if (!this.#stream.begun) this.#stream.begin(metadataOf(this.#headers));
     this.#sent = this.#added;
     const [first, ...more] = this.#messages.splice(0);

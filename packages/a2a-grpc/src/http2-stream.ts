@@ -3,12 +3,13 @@ import type { ServerHttp2Stream } from 'node:http2';
 type Layer = { call?: Layer; nextCall?: Layer; stream?: ServerHttp2Stream };
 
 /**
- * The HTTP/2 stream of a call, or of a layer of interceptors below it. The library keeps it to itself, and with it what this door cannot do without: to see the bytes that a slow client has not taken, and
- * to reset one stream of a connection. Its version is pinned, and every test of a call goes through here. Throws when it has moved.
+ * The HTTP/2 stream of a call, or of an interceptor layer below it. grpc-js keeps it private, but this server needs it to see
+ * the bytes that a slow client has not read, and to reset one stream of a connection. Its version is pinned, and every test of
+ * a call runs through here. Throws when it has moved.
  */
 export function http2StreamOf(call: object): ServerHttp2Stream {
   let layer: Layer | undefined = (call as Layer).call ?? (call as Layer);
   while (layer?.nextCall !== undefined) layer = layer.nextCall;
-  if (layer?.stream === undefined) throw new Error('@grpc/grpc-js has no stream where it was');
+  if (layer?.stream === undefined) throw new Error('@grpc/grpc-js has changed: the HTTP/2 stream of a call was not found');
   return layer.stream;
 }

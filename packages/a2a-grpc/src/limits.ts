@@ -1,14 +1,23 @@
-/** Bounds of this binding, beside those of the door: its `bodyBytesMax` is the largest request, its `heartbeatMs` the time between pings of a connection. */
+/**
+ * Bounds of this binding, besides those of the A2A server: `bodyBytesMax` is its largest request, `heartbeatMs` its ping
+ * interval.
+ */
 export const GRPC_LIMITS = {
-  /** Calls open at once on one connection. A proxy has one connection for many clients; the door's `streamsMax` bounds them all. */
+  /** Calls open at once on one connection. A proxy uses one connection for many clients; `streamsMax` bounds them all. */
   callsPerConnectionMax: 1_000,
-  /** Memory of one connection, megabytes: of headers and what waits to be sent, and once more of requests, from their first byte to the end of their calls. New calls are refused above it. */
+  /**
+   * Memory of one connection, megabytes: for headers and buffered responses, and the same again for requests, from their first
+   * byte to the end of their calls. Beyond that, new calls are refused.
+   */
   connectionMegabytesMax: 64,
-  /** A connection that does not answer a ping for so long is dropped; milliseconds. */
+  /** A connection that does not answer a ping in this time is dropped; milliseconds. */
   pingMsMax: 20_000,
-  /** A connection without calls is closed after so long; milliseconds. */
+  /** A connection without calls is closed after this time; milliseconds. */
   idleConnectionMs: 300_000,
-  /** What is still open so long after the door was drained is cut, and so is a connection that we have closed and its client has not; milliseconds. */
+  /**
+   * Calls still open this long after draining began are cut, and so are connections that the server has closed and the client
+   * has not; milliseconds.
+   */
   closeMsMax: 3_000,
 };
 

@@ -8,7 +8,7 @@ import { type GrpcStatus, grpcStatus } from './status.ts';
 
 const DETAILS = 'grpc-status-details-bin';
 
-/** Metadata of a call as headers. What is binary is none of ours. */
+/** Metadata of a call as headers, without binary entries. */
 export function headersOf(metadata: Metadata): RequestHeaders {
   const names = Object.keys(metadata.getMap());
   return Object.fromEntries(names.map(name => [name, metadata.get(name).filter(value => typeof value === 'string')]));
@@ -20,13 +20,13 @@ export function metadataOf(entries: Readonly<Record<string, string>>): Metadata 
   return metadata;
 }
 
-/** What the headers of a response say of the extensions that are active for its request. */
+/** Response headers that name the active extensions. */
 export function extensionHeaders({ dialect }: Procedure, uris: readonly string[]): Record<string, string> {
   if (uris.length === 0) return {};
   return { [dialect.name === '1.0' ? EXTENSIONS_HEADER : LEGACY_EXTENSIONS_HEADER]: uris.join(', ') };
 }
 
-/** How a call ends that fails. `entries`: more trailers. */
+/** The status of a failed call. `entries`: further trailers. */
 export function failure(
   { dialect }: Procedure,
   error: A2AError,

@@ -8,56 +8,56 @@ import { callBounds } from './call-bounds.ts';
 import { GRPC_LIMITS, type GrpcLimits } from './limits.ts';
 import { PROCEDURES } from './services.ts';
 
-/** Certificate and key, and what follows them when they change. */
+/** Certificate and key, reloaded when they change. */
 export type GrpcTls = { readonly options: TlsOptions; keepFresh(server: TlsServer): void };
 
 export type A2AGrpcOptions = {
-  /** What GetAgentCard of 0.3 answers. */
+  /** The response to GetAgentCard of 0.3. */
   card: () => object | Promise<object>;
-  /** Instead of GRPC_LIMITS. */
+  /** Overrides of GRPC_LIMITS. */
   limits?: Partial<GrpcLimits>;
-  /** Absent: no TLS, for loopback or behind a proxy that ends it. */
+  /** Absent: no TLS, for loopback or behind a proxy that terminates it. */
   tls?: GrpcTls | undefined;
 };
 
 export type GrpcServer = {
   /** Resolves with the port; 0 takes a free one. Rejects when it cannot listen. */
   listen(host: string, port: number): Promise<number>;
-  /** Drains the door, tells connections to go, and cuts what is open after `closeMsMax`. */
+  /** Drains the server, sends GOAWAY, and cuts what is open after `closeMsMax`. */
   close(): Promise<void>;
 };
 
-/** As Node counts `maxSessionMemory`. */
+/** The unit of `maxSessionMemory` in Node. */
 const BYTES_OF_MEGABYTE = 1_000_000;
 
 const unchanged = (bytes: Buffer): Buffer => bytes;
 
-/** Both gRPC services of a door on one port. */
-export function openGrpc(door: A2AServer, options: A2AGrpcOptions): GrpcServer {
+/** Serves both gRPC services of an A2A server on one port. */
+export function openGrpc(server: A2AServer, options: A2AGrpcOptions): GrpcServer {
   const limits = { ...GRPC_LIMITS, ...options.limits };
-  const server = new Server({
+  const grpc = new Server({
     interceptors: [
       callBounds({
-        requestMsMax: door.limits.requestMsMax,
-        stallMsMax: door.limits.viewerStallMsMax,
+        requestMsMax: server.limits.requestMsMax,
+        stallMsMax: server.limits.viewerStallMsMax,
         connectionBytesMax: limits.connectionMegabytesMax * BYTES_OF_MEGABYTE,
       }),
     ],
-    'grpc.max_receive_message_length': door.limits.bodyBytesMax,
+    'grpc.max_receive_message_length': server.limits.bodyBytesMax,
     'grpc.max_concurrent_streams': limits.callsPerConnectionMax,
     'grpc-node.max_session_memory': limits.connectionMegabytesMax,
-    'grpc.keepalive_time_ms': door.limits.heartbeatMs,
+    'grpc.keepalive_time_ms': server.limits.heartbeatMs,
     'grpc.keepalive_timeout_ms': limits.pingMsMax,
     'grpc.max_connection_idle_ms': limits.idleConnectionMs,
     'grpc.enable_channelz': 0,
   });
   for (const procedure of PROCEDURES) {
     const { path, streams } = procedure;
-    const answer = streams ? answerStreaming(door, procedure) : answerUnary(door, procedure, options.card);
-    server.register(path, answer, unchanged, unchanged, 'serverStream');
+    const answer = streams ? answerStreaming(server, procedure) : answerUnary(server, procedure, options.card);
+    grpc.register(path, answer, unchanged, unchanged, 'serverStream');
   }
-  const listener = createListener(server, options.tls, limits.closeMsMax);
-  listener.maxConnections = door.limits.connectionsMax;
+  const listener = createListener(grpc, options.tls, limits.closeMsMax);
+  listener.maxConnections = server.limits.connectionsMax;
   const open = new Set<Socket>();
   listener.on('connection', (socket: Socket) => {
     open.add(socket);
@@ -71,34 +71,34 @@ export function openGrpc(door: A2AServer, options: A2AGrpcOptions): GrpcServer {
       return promise;
     },
     close: async () => {
-      door.drain();
+      server.drain();
       const ended = new Promise<void>(resolve => {
         listener.close(() => resolve());
       });
-      // With Node 26 the library waits for no connection here, and its forceShutdown knows none; what it does is to send GOAWAY.
-      server.tryShutdown(() => {});
+      // With Node 26 tryShutdown waits for no connection and forceShutdown knows none; this call sends GOAWAY.
+      grpc.tryShutdown(() => {});
       await Promise.race([ended, sleep(limits.closeMsMax, undefined, { ref: false })]);
       for (const socket of open) socket.destroy();
       await ended;
-      server.forceShutdown();
+      grpc.forceShutdown();
     },
   };
 }
 
-/** The library's own listener has no bound of connections, and cannot take another certificate. */
-function createListener(server: Server, tls: GrpcTls | undefined, closeMsMax: number): NetServer {
-  // Insecure: of what comes to it TLS has been taken off.
-  const { injectConnection } = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const take = (socket: Socket) => {
+/** The library's own listener can neither bound connections nor replace its certificate. */
+function createListener(grpc: Server, tls: GrpcTls | undefined, closeMsMax: number): NetServer {
+  // Insecure: TLS is terminated before it.
+  const { injectConnection } = grpc.createConnectionInjector(ServerCredentials.createInsecure());
+  const accept = (socket: Socket) => {
     injectConnection(socket);
-    // We have said all there is to say: a client that does not close its end as well would hold its place for ever.
+    // The server has sent everything: a client that does not close its end would hold its slot indefinitely.
     socket.once('finish', () => {
       const late = setTimeout(() => socket.destroy(), closeMsMax).unref();
       socket.once('close', () => clearTimeout(late));
     });
   };
-  if (tls === undefined) return createServer(take);
-  const listener = createTlsServer({ ...tls.options, ALPNProtocols: ['h2'] }, take);
+  if (tls === undefined) return createServer(accept);
+  const listener = createTlsServer({ ...tls.options, ALPNProtocols: ['h2'] }, accept);
   tls.keepFresh(listener);
   return listener;
 }

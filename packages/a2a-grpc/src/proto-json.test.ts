@@ -14,7 +14,7 @@ const STATUS = 'lf.a2a.v1.TaskStatus';
 const written = (type: string, json: object) => read(type, writeMessage(messageType(type), json as Record<string, unknown>));
 const nested = (levels: number): unknown => Array.from({ length: levels }).reduce<unknown>(inner => [inner], 1);
 
-test('whatever bytes come, a request is read or refused as invalid', () => {
+test('any bytes are decoded as a request or refused as invalid', () => {
   fc.assert(
     fc.property(fc.constantFrom(...PROCEDURES), fc.uint8Array({ maxLength: 64 }), (procedure, bytes) => {
       try {
@@ -27,12 +27,12 @@ test('whatever bytes come, a request is read or refused as invalid', () => {
   );
 });
 
-test('data may nest as deep as a protobuf may, and no deeper', () => {
+test('data may nest as deep as protobuf allows, and no deeper', () => {
   const { procedure, write } = clientOf(SERVICE_1_0, 'SendMessage');
   const send = (levels: number) => write({ message: { messageId: 'm', parts: [{ data: nested(levels) }] } });
   const params = procedure.params(send(31)) as { message: { parts: { data: unknown }[] } };
   assert.deepEqual(params.message.parts[0]?.data, nested(31));
-  // A level is a Value in a ListValue and a field of the map: built by hand, since a writer has the limit as well.
+  // A level is a Value in a ListValue and a field of the map. Built by hand, since encoders have the limit as well.
   const value = (inner: Buffer): Buffer => field(6, field(1, inner));
   const deep = Array.from({ length: 5_000 }).reduce<Buffer>(value, Buffer.from([0x20, 1]));
   const bytes = field(2, field(5, field(4, deep)));
@@ -50,7 +50,7 @@ function field(number: number, content: Buffer): Buffer {
   return Buffer.concat([Buffer.from([(number << 3) | 2, ...length]), content]);
 }
 
-test('what an agent sent and a protobuf cannot hold is repaired, and the rest is kept', () => {
+test('values that protobuf cannot hold are repaired, and the rest is kept', () => {
   const state = 'TASK_STATE_WORKING';
   assert.deepEqual(written(STATUS, { state, timestamp: 'yesterday' }), { state });
   assert.deepEqual(written(STATUS, { state, timestamp: '' }), { state });
@@ -68,7 +68,7 @@ test('what an agent sent and a protobuf cannot hold is repaired, and the rest is
   });
 });
 
-test('a name of a metadata entry is never a prototype', () => {
+test('a key of metadata is never a prototype', () => {
   const metadata = JSON.parse('{"__proto__":{"a":1},"constructor":"x"}') as object;
   const { procedure, write } = clientOf(SERVICE_1_0, 'CancelTask');
   const params = procedure.params(write({ id: 't', metadata })) as { metadata: object };
@@ -76,7 +76,7 @@ test('a name of a metadata entry is never a prototype', () => {
   assert.deepEqual(Object.keys(params.metadata), ['__proto__', 'constructor']);
 });
 
-/** Fields of a definition as it is written: message.field = number. */
+/** Fields of a .proto file: message.field = number. */
 function fieldsOf(proto: string): string[] {
   const fields: string[] = [];
   let message = '';

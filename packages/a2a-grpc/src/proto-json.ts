@@ -2,34 +2,34 @@ import { type DescMessage, fromBinary, fromJson, type JsonObject as ProtoJson, t
 import { A2AError, type JsonObject } from '@hopline/a2a';
 import { repaired } from './repair.ts';
 
-// What stands in a document beside its own members is not for this binding: the members of 0.3 on a card, for example.
+// Documents may have members besides those of the definition, e.g. those of 0.3 on a card.
 const TOLERANT = { ignoreUnknownFields: true };
 
 /**
- * A message from the wire as ProtoJSON: members that have their default are absent. Throws INVALID_PARAMS for bytes that are no such message, also for one that nests deeper than 100 levels, the limit of
- * every protobuf runtime; a level of JSON takes two or three of them.
+ * Decodes a message to ProtoJSON; members with default values are absent. Throws INVALID_PARAMS for bytes that are no such
+ * message, or that nest deeper than 100 levels, the limit of every protobuf runtime; a level of JSON takes two or three.
  */
 export function readMessage(type: DescMessage, bytes: Uint8Array): JsonObject {
   try {
     return toJson(type, fromBinary(type, bytes)) as JsonObject;
   } catch (cause) {
-    throw new A2AError('INVALID_PARAMS', { detail: `the request is not readable as ${type.typeName}`, cause });
+    throw new A2AError('INVALID_PARAMS', { detail: `the request must be a valid ${type.typeName}`, cause });
   }
 }
 
 /**
- * ProtoJSON as bytes for the wire. What an agent sent and a protobuf cannot hold (a time that is none, base64 that is none, half a surrogate pair) is repaired as far as it goes.
- * Throws INVALID_AGENT_RESPONSE for what nests deeper than a protobuf may.
+ * Encodes ProtoJSON. Values of an agent that a protobuf cannot hold (an invalid time or base64, a lone surrogate) are repaired
+ * as far as possible. Throws INVALID_AGENT_RESPONSE when the value nests too deep.
  */
 export function writeMessage(type: DescMessage, json: JsonObject): Uint8Array {
   try {
     return written(type, json);
   } catch {
-    // Rare, so it is not looked for beforehand: that would cost every frame as much as encoding it.
+    // Repaired only after a failure: checking beforehand would cost as much as encoding, for every frame.
     try {
       return written(type, repaired(type, json));
     } catch (cause) {
-      throw new A2AError('INVALID_AGENT_RESPONSE', { detail: 'it nests deeper than gRPC can carry', cause });
+      throw new A2AError('INVALID_AGENT_RESPONSE', { detail: 'the value nests deeper than a protobuf message may', cause });
     }
   }
 }

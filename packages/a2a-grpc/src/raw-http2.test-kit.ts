@@ -49,7 +49,7 @@ export const callFields = (name: string, more: Readonly<Record<string, string>> 
   ...more,
 });
 
-/** A request of GetTask as it stands on the wire. */
+/** A GetTask request in wire format. */
 export function getTaskBytes(id: string): Buffer {
   const message = Buffer.concat([Buffer.of(0x12, id.length), Buffer.from(id)]);
   const prefix = Buffer.alloc(5);
@@ -57,7 +57,7 @@ export function getTaskBytes(id: string): Buffer {
   return Buffer.concat([prefix, message]);
 }
 
-/** An HTTP/2 connection frame by frame, for what no client library does. It answers pings and settings unless it was told to be `silent`. */
+/** An HTTP/2 connection frame by frame, for what no client library does. Answers pings and settings unless `silent`. */
 export class RawConnection {
   readonly socket: Socket;
   readonly frames: RawFrame[] = [];
@@ -80,7 +80,7 @@ export class RawConnection {
     if (this.socket.writable) this.socket.write(Buffer.concat(bytes));
   }
 
-  /** Resolves when the other end has taken what was sent so far into its buffers. */
+  /** Resolves when the kernel has accepted what was sent so far. */
   sendAll(bytes: Uint8Array): Promise<void> {
     return new Promise(resolve => {
       if (!this.socket.writable) resolve();
@@ -92,7 +92,7 @@ export class RawConnection {
     return this.frames.filter(one => one.type === type && (stream === undefined || one.stream === stream));
   }
 
-  /** The code of the GOAWAY that came. */
+  /** The code of the received GOAWAY. */
   get goAway(): number | undefined {
     return this.of(FRAME.goAway).at(-1)?.payload.readUInt32BE(4);
   }

@@ -2,8 +2,8 @@ import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf
 import { isObject, type JsonObject } from '@hopline/a2a';
 
 /**
- * ProtoJSON that a parser takes, made of one that it refuses: a time that cannot be read is left out, base64 is read as far as it goes, half a surrogate pair becomes U+FFFD, as it does in
- * UTF-8, and members that are undefined go.
+ * Repairs ProtoJSON that a parser refuses: drops unreadable times and undefined members, reads base64 as far as it is valid,
+ * and replaces lone surrogates by U+FFFD, as UTF-8 does.
  */
 export function repaired(type: DescMessage, json: JsonObject): JsonObject {
   const fields = new Map(type.fields.map(field => [field.jsonName, field]));
@@ -38,7 +38,7 @@ function repairedValue(type: DescMessage | undefined, scalar: ScalarType | undef
   }
 }
 
-/** A time without a zone is taken as UTC, which the specification wants. */
+/** A time without a zone is read as UTC, as the specification requires. */
 function timeOf(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const at = [`${value}Z`, value].map(text => Date.parse(text)).find(time => !Number.isNaN(time));

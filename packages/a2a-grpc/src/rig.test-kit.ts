@@ -16,7 +16,7 @@ export type Rig = {
   relay: TinyRelay;
   server: GrpcServer;
   lines: { fields: LogFields; message: string }[];
-  /** Streams and waits that are open. */
+  /** Open streams and waiting sends. */
   open(): number;
   client(options?: ClientOptions, address?: string): GrpcClient;
   /** Another process on the same log. */
@@ -53,13 +53,13 @@ async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, opt
   const instrument = (name: string) => ({ add: (n: number) => (open += name === 'openStreams' ? n : 0), recordMs: () => {} });
   const metrics = new Proxy({}, { get: (_target, name) => instrument(String(name)) }) as HopMetrics;
   const { grpc, ...own } = options;
-  const door = createA2AServer({ log, role: 'supervisor', profile: 'caipe', logger: recordingLogger(lines), metrics, ...own });
-  const server = openGrpc(door, { card: () => CARD, ...grpc });
-  const port = await server.listen('127.0.0.1', 0);
+  const server = createA2AServer({ log, role: 'supervisor', profile: 'caipe', logger: recordingLogger(lines), metrics, ...own });
+  const grpcServer = openGrpc(server, { card: () => CARD, ...grpc });
+  const port = await grpcServer.listen('127.0.0.1', 0);
   const address = `127.0.0.1:${port}`;
   t.after(async () => {
-    await server.close();
-    door.close();
+    await grpcServer.close();
+    server.close();
   });
   const client = (more: ClientOptions = {}, to = address) => {
     const made = new GrpcClient(to, more);
@@ -67,7 +67,7 @@ async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, opt
     return made;
   };
   const another = () => openProcess(t, log.another(), relay, options);
-  return { address, port, log, relay, server, lines, open: () => open, client, another };
+  return { address, port, log, relay, server: grpcServer, lines, open: () => open, client, another };
 }
 
 function recordingLogger(lines: Rig['lines']): Logger {

@@ -18,7 +18,7 @@ import { SERVICE_0_3, SERVICE_1_0 } from './services.ts';
 const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
 const name = fc.string({ minLength: 1, maxLength: 8 });
-// Reserved names carry what 0.3 has no place for; a client cannot use them itself.
+// Reserved keys hold what 0.3 cannot express; clients cannot use them.
 const key = name.filter(text => !text.startsWith('hopline.') && text !== 'data_part_compat' && text !== '__proto__');
 const metadata = fc.dictionary(key, fc.jsonValue(), { minKeys: 1, maxKeys: 3 });
 const described = { filename: name, mediaType: name, metadata };
@@ -50,7 +50,7 @@ const artifact: fc.Arbitrary<Artifact> = fc.record(
 );
 const timestamp = fc
   .date({ min: new Date(0), max: new Date('9999-12-31'), noInvalidDate: true })
-  // Of a whole second protobuf writes no fraction.
+  // protobuf writes no fraction for a whole second.
   .filter(at => at.getMilliseconds() > 0)
   .map(at => at.toISOString());
 const status = fc.record({ state: fc.constantFrom(...TASK_STATES), message, timestamp }, { requiredKeys: ['state'] });
@@ -77,7 +77,10 @@ const event: fc.Arbitrary<StreamResponse> = fc
   )
   .map(plain);
 
-/** ProtoJSON of a StreamResponse of 0.3 as the JSON of 0.3, as far as its reader needs it: it knows the states and roles of the proto. */
+/**
+ * Converts a StreamResponse of 0.3 from ProtoJSON to JSON, as far as the decoder needs it: the decoder knows the states and
+ * roles of the definition.
+ */
 function jsonOf03(response: JsonObject): JsonObject {
   const [[member, value]] = Object.entries(response) as [[string, JsonObject]];
   const ofArtifact = (one: unknown): JsonObject => ({ ...(one as JsonObject), parts: partsOf((one as JsonObject).parts) });
@@ -101,7 +104,7 @@ const READERS = [
 ] as const;
 
 for (const { version, service, jsonOf } of READERS) {
-  test(`gRPC ${version}: what a client reads from the wire has lost nothing [S3-29]`, () => {
+  test(`gRPC ${version}: clients decode events without loss [S3-29]`, () => {
     const { procedure, read } = clientOf(service, 'SendStreamingMessage');
     fc.assert(
       fc.property(event, value => {
@@ -112,7 +115,7 @@ for (const { version, service, jsonOf } of READERS) {
   });
 }
 
-test('gRPC 0.3: a message that a client sends arrives as the one that JSON-RPC would bring [S1-5]', () => {
+test("gRPC 0.3: a client's message arrives as over JSON-RPC [S1-5]", () => {
   const { procedure, write } = clientOf(SERVICE_0_3, 'SendMessage');
   const answer = clientOf(SERVICE_0_3, 'SendStreamingMessage');
   const sendable = message.filter(
@@ -126,7 +129,7 @@ test('gRPC 0.3: a message that a client sends arrives as the one that JSON-RPC w
   );
   fc.assert(
     fc.property(sendable.map(plain), metadata.map(plain), (value, own) => {
-      // The proto of a message is the same in both directions.
+      // The definition of a message is the same in both directions.
       const sent = answer.read(answer.procedure.response(DIALECTS['0.3'].encodeEvent({ message: value })));
       const params = procedure.params(write({ message: sent.message, metadata: own }));
       assert.deepEqual(DIALECTS['0.3'].decodeSend(params), { message: value, blocking: true, metadata: own });

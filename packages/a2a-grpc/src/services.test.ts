@@ -7,7 +7,10 @@ import { PROCEDURES, SERVICE_0_3, SERVICE_1_0 } from './services.ts';
 
 type Golden = { about: string; canonical: StreamResponse; proto03: JsonObject; wire: { '1.0': string; '0.3': string } };
 
-/** The bytes were made by Google's protobuf runtime for Python, from the definitions in the conformance kit (1.0) and in a2a-sdk 0.3.26 (0.3). */
+/**
+ * The bytes were made by Google's protobuf runtime for Python, from the definitions in the conformance kit (1.0) and in a2a-sdk
+ * 0.3.26 (0.3).
+ */
 const GOLDEN = JSON.parse(readFileSync(new URL('../golden/stream-responses.json', import.meta.url), 'utf8')) as Golden[];
 
 const SERVICES = { '1.0': SERVICE_1_0, '0.3': SERVICE_0_3 } as const;
@@ -20,14 +23,14 @@ for (const { about, canonical, proto03, wire } of GOLDEN) {
       const known = Buffer.from(wire[version], 'base64');
       const type = `${SERVICES[version].replace('A2AService', 'StreamResponse')}`;
       assert.deepEqual(read(type, bytes), read(type, known));
-      // Entries of a map may stand in any order.
+      // Map entries may have any order.
       assert.equal(bytes.length, known.length);
       assert.deepEqual(read(type, bytes), version === '1.0' ? canonical : proto03);
     });
   }
 }
 
-test('every procedure of both services answers a method its dialect knows', () => {
+test('every procedure of both services maps to a method of its dialect', () => {
   const unknown = PROCEDURES.filter(({ dialect, method }) => !Object.values(dialect.methods).includes(method));
   assert.deepEqual(unknown, []);
   const names = PROCEDURES.map(({ path }) => path);
@@ -43,7 +46,7 @@ test('every procedure of both services answers a method its dialect knows', () =
   );
 });
 
-test('a 1.0 request is its ProtoJSON, and keeps what was set to its default', () => {
+test('a 1.0 request is its ProtoJSON, and keeps fields set to their defaults', () => {
   const { procedure, write } = clientOf(SERVICE_1_0, 'SendMessage');
   const json = {
     tenant: 'acme',
@@ -54,7 +57,7 @@ test('a 1.0 request is its ProtoJSON, and keeps what was set to its default', ()
   assert.deepEqual(procedure.params(write(json)), json);
 });
 
-test('a 0.3 request is the one that JSON-RPC has for the same [S1-5]', () => {
+test('a 0.3 request becomes that of JSON-RPC [S1-5]', () => {
   const { procedure, write } = clientOf(SERVICE_0_3, 'SendMessage');
   const params = procedure.params(
     write({
@@ -75,7 +78,7 @@ test('a 0.3 request is the one that JSON-RPC has for the same [S1-5]', () => {
   });
 });
 
-test('a 0.3 send without a configuration waits, and a history length of 0 is one that was not set', () => {
+test('a 0.3 send without a configuration blocks, and a history length of 0 means not set', () => {
   const { procedure, write } = clientOf(SERVICE_0_3, 'SendMessage');
   const message = { messageId: 'm', role: 'ROLE_USER', content: [{ text: 'x' }] };
   const requestOf = (json: object) => DIALECTS['0.3'].decodeSend(procedure.params(write({ message, ...json })));
@@ -103,7 +106,7 @@ test('0.3 resource names become ids', () => {
   assert.deepEqual(paramsOf('ListTaskPushNotificationConfig', { parent: 'tasks/t' }), { id: 't' });
 });
 
-test('a 0.3 resource name that is none is refused, and not repeated', () => {
+test('an invalid 0.3 resource name is refused, and not quoted', () => {
   for (const name of ['', 't-1', 'tasks/', 'tasks/a/b', 'task/a', 'tasks/secret/pushNotificationConfigs']) {
     for (const rpc of ['GetTask', 'CancelTask', 'TaskSubscription', 'GetTaskPushNotificationConfig']) {
       const { procedure, write } = clientOf(SERVICE_0_3, rpc);
@@ -124,7 +127,7 @@ test('0.3 push configurations get their resource names', () => {
   assert.equal(gone.procedure.response(null).length, 0);
 });
 
-test('the card of a door for all versions reads in the proto of each', () => {
+test('a card for all versions decodes in the definition of each', () => {
   const card = {
     name: 'A',
     description: 'B',

@@ -6,18 +6,18 @@ import { createPushParams, getParams, listPushParams, pushParams, taskParams } f
 import { serviceType } from './messages.ts';
 import { readMessage, writeMessage } from './proto-json.ts';
 
-/** One procedure: what its dialect calls it over JSON-RPC, and both messages as the params and the result that it has there. */
+/** One procedure: its JSON-RPC method, and the mapping of its messages to the params and the result of that method. */
 export type Procedure = {
   /** As on the wire: `/lf.a2a.v1.A2AService/GetTask`. */
   path: string;
   dialect: Dialect;
   method: string;
-  /** Answers with the card that everybody may see where there is no other. */
+  /** Returns the public card when there is no extended one. */
   isCard: boolean;
   streams: boolean;
   /** Throws INVALID_PARAMS. */
   params(request: Uint8Array): JsonObject;
-  /** Throws INVALID_AGENT_RESPONSE for what a protobuf cannot hold. */
+  /** Throws INVALID_AGENT_RESPONSE for a value that a protobuf cannot hold. */
   response(result: unknown): Uint8Array;
 };
 
@@ -51,7 +51,7 @@ const PROCEDURES_03: Readonly<Record<string, Mapping>> = {
   GetAgentCard: { method: 'agent/getAuthenticatedExtendedCard', params: none, result: protoCard },
 };
 
-/** 1.0 has one name for a method in every binding, and its JSON is the ProtoJSON of its messages. */
+/** 1.0 uses one method name in every binding, and its JSON is the ProtoJSON of its messages. */
 const same = (name: string): Mapping => ({ method: name, params: request => request, result: result => result });
 
 function procedures(service: string, dialect: Dialect, mappingOf: (name: string) => Mapping | undefined): Procedure[] {

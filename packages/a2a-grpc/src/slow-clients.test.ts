@@ -17,21 +17,21 @@ import {
 } from './raw-http2.test-kit.ts';
 import { openRig, type Rig, until } from './rig.test-kit.ts';
 
-/** How much later than its bound a thing may be seen on a busy machine; milliseconds. */
+/** Tolerated delay of a bound on a busy machine; milliseconds. */
 const PATIENCE_MS = 10_000;
 
 const head = (stream: number, flags = END_HEADERS, more = {}) =>
   frame(FRAME.headers, flags, stream, headerBlock(callFields('GetTask', more)));
 const data = (stream: number, bytes: Uint8Array, flags = 0) => frame(FRAME.data, flags, stream, bytes);
 const reset = (stream: number) => frame(FRAME.reset, 0, stream, Buffer.of(0, 0, 0, 8));
-/** A message that says it is longer than what comes of it. */
+/** A message shorter than its length prefix. */
 const half = (bytes: number) => {
   const begun = Buffer.alloc(bytes);
   begun.writeUInt32BE(1_000_000, 1);
   return begun;
 };
 
-/** Everybody else goes on. */
+/** Other clients continue. */
 async function answers(rig: Rig): Promise<void> {
   const failure = await rig
     .client()
@@ -43,7 +43,7 @@ async function answers(rig: Rig): Promise<void> {
 
 const since = (startedAt: number) => performance.now() - startedAt;
 
-test('a request that does not come to its end is answered at its deadline, and a moment later its stream is closed', async t => {
+test('an incomplete request is answered at its deadline, and its stream closed shortly after', async t => {
   const requestMsMax = 500;
   const rig = await openRig(t, { limits: { requestMsMax } });
   const raw = new RawConnection(t, rig.port);
@@ -59,7 +59,7 @@ test('a request that does not come to its end is answered at its deadline, and a
   await answers(rig);
 });
 
-test('a request that is refused before its end, and never ends, does not keep its stream', async t => {
+test('a request refused before its end does not keep its stream', async t => {
   const rig = await openRig(t, { limits: { bodyBytesMax: 1_000 } });
   const raw = new RawConnection(t, rig.port);
   const whole = getTaskBytes('x');
@@ -70,7 +70,7 @@ test('a request that is refused before its end, and never ends, does not keep it
   assert.equal(raw.goAway, undefined);
 });
 
-test('a header block that does not end, or comes byte by byte, is cut with its connection when a ping is not answered in time', async t => {
+test('an unfinished header block is cut with its connection when a ping is not answered in time', async t => {
   const [heartbeatMs, pingMsMax] = [300, 1_000];
   const rig = await openRig(t, { limits: { heartbeatMs }, grpc: { limits: { pingMsMax } } });
   const startedAt = performance.now();
@@ -87,12 +87,12 @@ test('a header block that does not end, or comes byte by byte, is cut with its c
   assert.ok(ms >= heartbeatMs + pingMsMax - 50 && ms < heartbeatMs + pingMsMax + PATIENCE_MS, `cut after ${ms} ms`);
 });
 
-/** Of nghttp2, which Node has its HTTP/2 from. */
+/** A bound of nghttp2, the HTTP/2 library of Node. */
 const NGHTTP2 = { continuationFrames: 8, resetsBurst: 1_000, answersWaiting: 1_000 };
-/** Of Node: `maxHeaderListPairs`. */
+/** A bound of Node: `maxHeaderListPairs`. */
 const HEADER_FIELDS_MAX = 128;
 
-/** Whether a connection stands after frames that all come at once. What it answers to each of `answered` must have come before it is asked. */
+/** Whether a connection survives frames sent at once. The response to each of `answered` must arrive before the check. */
 async function survives(
   t: TestContext,
   rig: Rig,
@@ -112,7 +112,7 @@ async function survives(
 
 const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => make(index));
 
-test('CVE-2024-28182 as many CONTINUATION frames as one header block may have, one more cuts the connection', async t => {
+test('CVE-2024-28182 CONTINUATION frames up to the limit of a header block pass, one more cuts the connection', async t => {
   const rig = await openRig(t);
   const block = (frames: number) => [
     head(1, END_STREAM),
@@ -123,7 +123,7 @@ test('CVE-2024-28182 as many CONTINUATION frames as one header block may have, o
   await answers(rig);
 });
 
-test('as many header fields as a request may have, one more resets its stream', async t => {
+test('header fields up to the limit pass, one more resets the stream', async t => {
   const rig = await openRig(t);
   const raw = new RawConnection(t, rig.port);
   const own = Object.keys(callFields('GetTask')).length;
@@ -135,18 +135,18 @@ test('as many header fields as a request may have, one more resets its stream', 
   assert.equal(raw.of(FRAME.reset, 1).length, 0);
 });
 
-test('CVE-2023-44487 as many calls that are reset as in a burst, more cut the connection; nobody else waits', async t => {
+test('CVE-2023-44487 resets up to the burst limit pass, more cut the connection without affecting others', async t => {
   const rig = await openRig(t);
   const resets = (count: number) =>
     times(count, n => [head(2 * n + 1), data(2 * n + 1, getTaskBytes('x'), END_STREAM), reset(2 * n + 1)]).flat();
   assert.equal(await survives(t, rig, resets(NGHTTP2.resetsBurst)), true);
-  // 33 in a second are given back.
+  // 33 are restored per second.
   assert.equal(await survives(t, rig, resets(NGHTTP2.resetsBurst * 2)), false);
   await answers(rig);
   assert.equal(rig.open(), 0);
 });
 
-test('CVE-2019-9512 CVE-2019-9515 as many pings or settings at once as may wait for their answers, one more cuts the connection', async t => {
+test('CVE-2019-9512 CVE-2019-9515 unanswered pings or settings up to the limit pass, one more cuts the connection', async t => {
   const rig = await openRig(t);
   for (const one of [frame(FRAME.ping, 0, 0, Buffer.alloc(8)), frame(FRAME.settings, 0, 0)]) {
     assert.equal(
@@ -184,7 +184,7 @@ test('CVE-2025-8671 frames that make the server reset its streams cut the connec
   await answers(rig);
 });
 
-test('as many bytes of requests on one connection as the limit, one more refuses a call; when one has ended there is room again', async t => {
+test('request bytes up to the limit of a connection pass, one more refuses a call; ended calls make room', async t => {
   const rig = await openRig(t, {
     limits: { requestMsMax: 60_000 },
     grpc: { limits: { connectionMegabytesMax: 1, closeMsMax: 100 } },
@@ -195,7 +195,7 @@ test('as many bytes of requests on one connection as the limit, one more refuses
   for (const stream of streams) raw.send(head(stream), data(stream, half(10_000)));
   other.send(head(1), data(1, half(10_000)));
   await answers(rig);
-  // The window of the connection opens again as far as everything was read.
+  // The window of the connection reopens by what was read.
   await until(() => raw.of(FRAME.window, 0).reduce((sum, { payload }) => sum + payload.readUInt32BE(0), 0) > 1_000_000 - 65_535);
   assert.deepEqual(raw.of(FRAME.headers), [], 'a million bytes are held');
   raw.send(head(201), data(201, Buffer.of(0)));
@@ -210,7 +210,7 @@ test('as many bytes of requests on one connection as the limit, one more refuses
   assert.deepEqual([raw.goAway, other.of(FRAME.headers)], [undefined, []]);
 });
 
-test('a compressed request counts as long as it is, however few bytes it came in', async t => {
+test('a compressed request counts with its decompressed size', async t => {
   const rig = await openRig(t, {
     limits: { requestMsMax: 60_000 },
     grpc: { limits: { connectionMegabytesMax: 1, closeMsMax: 100 } },
@@ -227,14 +227,14 @@ test('a compressed request counts as long as it is, however few bytes it came in
   assert.equal(raw.of(FRAME.headers).length, 1);
 });
 
-/** A connection whose streams may be sent nothing: SETTINGS_INITIAL_WINDOW_SIZE is 0. */
+/** A connection whose streams may send nothing: SETTINGS_INITIAL_WINDOW_SIZE is 0. */
 function deaf(t: TestContext, rig: Rig): RawConnection {
   const raw = new RawConnection(t, rig.port);
   raw.send(frame(FRAME.settings, 0, 0, Buffer.of(0, 4, 0, 0, 0, 0)));
   return raw;
 }
 
-test('an answer that its client does not take is dropped in time, also a small one; pings do not save it', async t => {
+test('a response that its client does not read is dropped in time, also a small one despite pings', async t => {
   const viewerStallMsMax = 700;
   const rig = await openRig(t, { limits: { viewerStallMsMax, heartbeatMs: 100 } });
   const { task } = await rig.client().call('SendMessage', {
@@ -244,7 +244,7 @@ test('an answer that its client does not take is dropped in time, also a small o
   const raw = deaf(t, rig);
   const startedAt = performance.now();
   raw.send(head(1), data(1, getTaskBytes(task.id), END_STREAM));
-  await rig.relay.opens(task.id, 'l');
+  await rig.relay.openArtifact(task.id, 'l');
   await rig.relay.text(task.id, 'l', 'x'.repeat(300_000));
   raw.send(head(3), data(3, getTaskBytes(task.id), END_STREAM));
   await until(() => [1, 3].every(stream => raw.of(FRAME.reset, stream).length === 1));
@@ -254,7 +254,7 @@ test('an answer that its client does not take is dropped in time, also a small o
   await answers(rig);
 });
 
-test('a client that does not close its end of an idle connection gives its place back', async t => {
+test('a client that does not close its end of an idle connection loses its slot', async t => {
   const [idleConnectionMs, closeMsMax] = [300, 300];
   const rig = await openRig(t, { limits: { connectionsMax: 1 }, grpc: { limits: { idleConnectionMs, closeMsMax } } });
   const raw = new RawConnection(t, rig.port);
@@ -271,7 +271,7 @@ test('a client that does not close its end of an idle connection gives its place
   };
   const late = performance.now() + PATIENCE_MS;
   while (!(await accepted())) {
-    assert.ok(performance.now() < late, 'its place is taken');
+    assert.ok(performance.now() < late, 'the slot is taken');
     await sleep(20);
   }
 });

@@ -9,7 +9,7 @@ import { grpcStatus } from './status.ts';
 const STATUS = messageType('google.rpc.Status');
 const detailsOf = (bytes: Uint8Array) => toJson(STATUS, fromBinary(STATUS, bytes), { registry });
 
-test('every error of the catalogue has a status of gRPC, and its reason in the details [S3-21]', () => {
+test('every error of the catalogue has a gRPC status, and its reason in the details [S3-21]', () => {
   for (const name of Object.keys(A2A_ERRORS) as A2AErrorCode[]) {
     const error = new A2AError(name);
     const { code, message, details } = grpcStatus(error, 1_500);

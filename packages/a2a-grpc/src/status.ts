@@ -6,16 +6,19 @@ import { messageType, registry } from './messages.ts';
 const STATUS = messageType('google.rpc.Status');
 const RETRY_INFO = 'type.googleapis.com/google.rpc.RetryInfo';
 
-/** An error as gRPC says it ([A2A 1.0] 10.6). */
+/** An error as a gRPC status ([A2A 1.0] 10.6). */
 export type GrpcStatus = {
   code: status;
   /** One sentence, for `grpc-message`. */
   message: string;
-  /** google.rpc.Status, for `grpc-status-details-bin`: the same with a google.rpc.ErrorInfo, and with a google.rpc.RetryInfo where HTTP would say Retry-After. */
+  /**
+   * google.rpc.Status, for `grpc-status-details-bin`: the same with a google.rpc.ErrorInfo, and a google.rpc.RetryInfo where
+   * HTTP has Retry-After.
+   */
   details: Uint8Array;
 };
 
-/** `retryAfterMs`: time after which a client that is refused for now may come back. */
+/** `retryAfterMs`: delay after which the client may retry. */
 export function grpcStatus(error: A2AError, retryAfterMs: number): GrpcStatus {
   const { message } = error;
   const code = status[error.row.grpc as keyof typeof status];

@@ -7,7 +7,7 @@ import { rest } from './rest.test-kit.ts';
 const outputModes = () => ['text/plain', 'application/json'];
 
 /** Params of a send in each dialect that accept some output modes. */
-const asking = {
+const paramsWithModes = {
   '1.0': (acceptedOutputModes: string[]): JsonObject => ({ message: userMessage('x'), configuration: { acceptedOutputModes } }),
   '0.3': (acceptedOutputModes: string[]): JsonObject => ({
     ...sendParams(userMessage('x'), '0.3'),
@@ -21,36 +21,40 @@ const asking = {
 };
 const DIALECTS = ['1.0', '0.3', 'legacy'] as const;
 
-test('modes that nothing of the card meets are -32005 in every dialect, alone and streamed, and no task begins [S4-38]', async t => {
+test('unmatched output modes are -32005 in every dialect, for sends and streams, and no task starts [S4-38]', async t => {
   const rig = await openRig(t, { outputModes });
   const begun: string[] = [];
   rig.relay.onClient = taskId => {
     begun.push(taskId);
-    return rig.relay.answers(taskId, ['ok']);
+    return rig.relay.answer(taskId, ['ok']);
   };
   for (const dialect of DIALECTS) {
     for (const method of ['send', 'stream'] as const) {
-      const response = await post(rig, method, asking[dialect](['image/png', 'audio/*']), { dialect });
+      const response = await post(rig, method, paramsWithModes[dialect](['image/png', 'audio/*']), { dialect });
       assert.match(response.headers.get('content-type') ?? '', /^application\/json/);
       const { error } = (await response.json()) as { error: { code: number; data: unknown } };
       assert.equal(error.code, -32005, `${dialect} ${method}`);
       assert.doesNotMatch(JSON.stringify(error), /png|audio/);
     }
   }
-  const refused = await rest(rig, 'POST /message:send', { body: asking['1.0'](['image/png']) });
+  const refused = await rest(rig, 'POST /message:send', { body: paramsWithModes['1.0'](['image/png']) });
   assert.deepEqual([refused.status, refused.body.error.details[0].reason], [400, 'CONTENT_TYPE_NOT_SUPPORTED']);
   assert.deepEqual(begun, []);
 });
 
-test('modes of which one can be met are taken; a card that says nothing meets all [S4-38]', async t => {
+test('one matching mode is enough; a card without modes matches all [S4-38]', async t => {
   const rig = await openRig(t, { outputModes });
   const silent = await rig.another({ outputModes: () => [] });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   for (const dialect of DIALECTS) {
     for (const modes of [['image/png', 'text/*'], ['text'], [], ['APPLICATION/JSON; charset=utf-8']]) {
-      assert.equal((await call(rig, 'send', asking[dialect](modes), { dialect })).error, undefined, `${dialect} ${modes}`);
+      assert.equal(
+        (await call(rig, 'send', paramsWithModes[dialect](modes), { dialect })).error,
+        undefined,
+        `${dialect} ${modes}`,
+      );
     }
-    assert.equal((await call(silent, 'send', asking[dialect](['image/png']), { dialect })).error, undefined);
-    assert((await (await open(rig, 'stream', asking[dialect](['*/*']), { dialect })).rest()).length > 1);
+    assert.equal((await call(silent, 'send', paramsWithModes[dialect](['image/png']), { dialect })).error, undefined);
+    assert((await (await open(rig, 'stream', paramsWithModes[dialect](['*/*']), { dialect })).rest()).length > 1);
   }
 });

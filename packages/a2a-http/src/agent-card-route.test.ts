@@ -6,7 +6,7 @@ import { openRig } from './http-server.test-kit.ts';
 
 const PATH = '/.well-known/jwks.json';
 
-test('the keys of a signed card are a document of their own: typed, kept as long as the card, 304 when it is known', async t => {
+test('the keys of a signed card are a typed document, cached like the card, 304 when unchanged', async t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signer = await CardSigner.open({ key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, keyId: 'k1' });
   const authenticate = () => Promise.reject(new Error('keys are for everybody'));
@@ -31,7 +31,7 @@ test('the keys of a signed card are a document of their own: typed, kept as long
   assert.deepEqual([head.status, head.headers.get('etag'), await head.text()], [200, etag, '']);
 });
 
-test('beside a card that is not signed there are no keys', async t => {
+test('an unsigned card has no keys', async t => {
   const rig = await openRig(t);
   assert.equal((await fetch(`${rig.url}${PATH}`)).status, 404);
 });

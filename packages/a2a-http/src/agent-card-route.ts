@@ -2,12 +2,13 @@ import { AGENT_CARD_PATHS, CARD_KEYS_PATH } from '@hopline/agent-card';
 import type { PublishedCard, PublishedDocument } from '@hopline/agent-card/signing';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-/** How long a client may keep a card, and the keys of its signatures; seconds. Agents come and go. */
+/** How long clients may cache a card and the keys of its signatures; seconds. Agents come and go. */
 const CARD_AGE_S = 30;
 
 /**
- * GET of the card at both well-known paths, with an ETag ([A2A 1.0] 8.6, C-13, S3-1). Last-Modified is when this process first served the card as it is: no card knows when it
- * changed. Replicas tell different times, so nothing is answered by it. Beside a card that is signed, the keys to verify it with (RFC 7517 5).
+ * GET of the card at both well-known paths, with an ETag ([A2A 1.0] 8.6). Last-Modified is the time at which this process first
+ * served this content; replicas differ, so conditional requests use only the ETag. A signed card also has the keys to verify it
+ * (RFC 7517 5).
  */
 export function registerAgentCard(app: FastifyInstance, card: PublishedCard): void {
   let served = { etag: '', since: '' };
@@ -24,7 +25,7 @@ export function registerAgentCard(app: FastifyInstance, card: PublishedCard): vo
   app.get(CARD_KEYS_PATH, (request, reply) => sendDocument(request, reply, keys, 'application/jwk-set+json'));
 }
 
-/** As bytes: the framework would add a charset, which the type of keys does not have. */
+/** Sent as bytes: the framework would add a charset, which the media type of keys does not allow. */
 function sendDocument(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -36,7 +37,7 @@ function sendDocument(
   return reply.header('content-type', type).send(Buffer.from(json));
 }
 
-/** Whether a client has it already: compared weakly, as RFC 9110 13.1.2 asks. */
+/** Whether the client has this version already: weak comparison, as RFC 9110 13.1.2 requires. */
 function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
   const tags = (ifNoneMatch ?? '').split(',').map(tag => tag.trim());
   return tags.some(tag => tag === '*' || opaque(tag) === opaque(etag));

@@ -9,7 +9,7 @@ const CHALLENGE = 'Bearer realm="hopline"';
 const METHODS = ['send', 'stream', 'get', 'cancel', 'subscribe'] as const;
 const DIALECTS = ['1.0', '0.3', 'legacy'] as const;
 
-/** Refuses as the caller asks for. */
+/** Refuses with the error that the request names. */
 const authenticate: Authenticate = async ({ headers }) => {
   const code = headers['x-refuse'] as A2AErrorCode | undefined;
   if (code !== undefined) throw new A2AError(code, code === 'UNAUTHENTICATED' ? { challenge: CHALLENGE } : {});
@@ -20,7 +20,7 @@ const refuse = (code: A2AErrorCode) => ({ 'x-refuse': code });
 const openRefusing = (t: TestContext) => openRig(t, { authenticate });
 const LEGACY_SEND = { id: 'x', message: { role: 'user', parts: [{ type: 'text', text: 'x' }] } };
 
-test('over JSON-RPC who is not known gets 401, the challenge, and an error of its dialect; nothing is said to the log [S4-4]', async t => {
+test('over JSON-RPC an unauthenticated request gets 401, the challenge and an error of its dialect; nothing is stored [S4-4]', async t => {
   const rig = await openRefusing(t);
   for (const dialect of DIALECTS) {
     for (const method of METHODS) {
@@ -48,7 +48,7 @@ test('over JSON-RPC who is not known gets 401, the challenge, and an error of it
   assert.deepEqual(rig.lines, [], 'what a stranger does is no line of the log');
 });
 
-test('over HTTP+JSON who is not known gets 401, the challenge and google.rpc.Status [S4-4]', async t => {
+test('over HTTP+JSON an unauthenticated request gets 401, the challenge and google.rpc.Status [S4-4]', async t => {
   const rig = await openRefusing(t);
   const headers = refuse('UNAUTHENTICATED');
   const body = { message: userMessage('x') };
@@ -68,13 +68,13 @@ test('over HTTP+JSON who is not known gets 401, the challenge and google.rpc.Sta
   }
 });
 
-test('what one caller gets is kept by no cache for another', async t => {
+test('responses are not cacheable', async t => {
   const rig = await openRefusing(t);
   const answer = await rest(rig, 'GET /tasks');
   assert.deepEqual([answer.status, answer.headers.get('cache-control')], [200, 'no-store']);
 });
 
-test('who may not do something gets 403, who cannot be checked 503, in every binding', async t => {
+test('a forbidden request gets 403, an unverifiable one 503, in every binding', async t => {
   const rig = await openRefusing(t);
   for (const [code, status] of [
     ['PERMISSION_DENIED', 403],

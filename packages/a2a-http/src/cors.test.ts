@@ -29,11 +29,11 @@ const openFor = (t: TestContext, origins: readonly string[] | '*' | undefined, o
     ...(origins !== undefined && { cors: { origins, requestHeaders: ['X-Own-Key'] } }),
   });
 
-type Asked = { path: string; method?: string; headers?: Record<string, string>; body?: string };
+type CrossOriginRequest = { path: string; method?: string; headers?: Record<string, string>; body?: string };
 type Answer = { status: number; headers: Record<string, string>; body: string };
 
-/** Not by `fetch`, which keeps `Origin` to itself. The body of a stream is left alone. */
-function ask({ url }: Rig, { path, method = 'GET', headers = {}, body }: Asked): Promise<Answer> {
+/** Not with `fetch`, which controls `Origin` itself. Bodies of streams are not read. */
+function exchange({ url }: Rig, { path, method = 'GET', headers = {}, body }: CrossOriginRequest): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const sent = request(url, { path, method, headers, agent: false }, response => {
     const { statusCode: status = 0, headers } = response;
@@ -57,8 +57,8 @@ const json = { 'content-type': 'application/json', ...v1 };
 const rpc = (method: string, params: object) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
 const stream = rpc('SendStreamingMessage', sendParams(userMessage('x')));
 
-/** Every kind of answer that the door has. */
-const ASKED: [status: number, asked: Asked][] = [
+/** Every kind of response of the server. */
+const REQUESTS: [status: number, request: CrossOriginRequest][] = [
   [200, { path: '/.well-known/agent-card.json' }],
   [200, { path: '/.well-known/agent-card.json', method: 'HEAD' }],
   [304, { path: '/.well-known/agent.json', headers: { 'if-none-match': '*' } }],
@@ -90,11 +90,11 @@ const authenticate: A2AServerOptions['authenticate'] = async ({ headers }) => {
 const corsOf = ({ headers }: Answer) => Object.keys(headers).filter(name => name.startsWith('access-control-'));
 const varies = ({ headers }: Answer) => (headers.vary ?? '').split(', ').filter(name => name !== '');
 
-test('every answer to a page of the list can be read by it: cards, streams, errors, 401, 404, 413, HEAD', async t => {
+test('a listed page can read every response: cards, streams, errors, 401, 404, 413, HEAD', async t => {
   const rig = await openFor(t, ['https://first.example', PAGE], { authenticate });
-  for (const [status, asked] of ASKED) {
-    const about = JSON.stringify(asked).slice(0, 200);
-    const answer = await ask(rig, { ...asked, headers: { ...asked.headers, origin: PAGE } });
+  for (const [status, request] of REQUESTS) {
+    const about = JSON.stringify(request).slice(0, 200);
+    const answer = await exchange(rig, { ...request, headers: { ...request.headers, origin: PAGE } });
     assert.equal(answer.status, status, about);
     assert.equal(answer.headers['access-control-allow-origin'], PAGE, about);
     assert.equal(answer.headers['access-control-allow-credentials'], 'true', about);
@@ -105,19 +105,19 @@ test('every answer to a page of the list can be read by it: cards, streams, erro
     assert.ok(varies(answer).includes('origin'), about);
     if (status === 401) assert.equal(answer.headers['www-authenticate'], CHALLENGE);
   }
-  const list = await ask(rig, { path: '/tasks', headers: { ...v1, origin: PAGE } });
+  const list = await exchange(rig, { path: '/tasks', headers: { ...v1, origin: PAGE } });
   assert.deepEqual(varies(list), ['origin', 'accept']);
 });
 
-test('to any other origin, and without one, a door answers as if it knew nothing of pages, but that caches are told', async t => {
+test('other origins get no CORS headers, only Vary', async t => {
   const rig = await openFor(t, [PAGE], { authenticate });
   const without = await openFor(t, undefined, { authenticate });
   const bodyOf = (answer: Answer) => answer.body.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}|\d{4}-\d\d-\d\dT[\d:.]+Z/g, '…');
-  for (const [status, asked] of ASKED) {
+  for (const [status, request] of REQUESTS) {
     for (const origin of [undefined, ...OTHERS]) {
-      const about = `${origin} ${JSON.stringify(asked).slice(0, 200)}`;
-      const sent = { ...asked, headers: { ...asked.headers, ...(origin !== undefined && { origin }) } };
-      const [answer, before] = [await ask(rig, sent), await ask(without, sent)];
+      const about = `${origin} ${JSON.stringify(request).slice(0, 200)}`;
+      const sent = { ...request, headers: { ...request.headers, ...(origin !== undefined && { origin }) } };
+      const [answer, before] = [await exchange(rig, sent), await exchange(without, sent)];
       assert.deepEqual([answer.status, before.status], [status, status], about);
       assert.deepEqual([corsOf(answer), corsOf(before)], [[], []], about);
       assert.equal(bodyOf(answer), bodyOf(before), about);
@@ -126,23 +126,23 @@ test('to any other origin, and without one, a door answers as if it knew nothing
   }
 });
 
-const asksFor = (origin: string, headers = 'content-type,a2a-version,authorization') => ({
+const preflightHeaders = (origin: string, headers = 'content-type,a2a-version,authorization') => ({
   origin,
   'access-control-request-method': 'POST',
   'access-control-request-headers': headers,
 });
 const PATHS = ['/', '/a2a', '/message:send', '/tasks/x:subscribe', '/v1/tasks', '/openapi.json', '/nothing', '/tasks/%zz', '*'];
 
-test('a preflight of a page of the list is answered without credentials, at every path, and counted as no mistake', async t => {
-  let asked = 0;
+test('a preflight of a listed page is answered at every path, without credentials or log lines', async t => {
+  let authentications = 0;
   const rig = await openFor(t, [PAGE], {
     authenticate: async () => {
-      asked += 1;
+      authentications += 1;
       throw new A2AError('UNAUTHENTICATED');
     },
   });
   for (const path of PATHS) {
-    const { status, headers, body } = await ask(rig, { path, method: 'OPTIONS', headers: asksFor(PAGE) });
+    const { status, headers, body } = await exchange(rig, { path, method: 'OPTIONS', headers: preflightHeaders(PAGE) });
     assert.deepEqual([status, body], [204, ''], path);
     assert.deepEqual(
       [headers['access-control-allow-origin'], headers['access-control-allow-methods'], headers['access-control-max-age']],
@@ -162,21 +162,21 @@ test('a preflight of a page of the list is answered without credentials, at ever
     ]);
     assert.equal(headers.vary, 'origin');
   }
-  assert.deepEqual([asked, rig.lines, rig.totals], [0, [], {}]);
+  assert.deepEqual([authentications, rig.lines, rig.totals], [0, [], {}]);
 });
 
-test('a preflight of any other origin, and what is no preflight, is answered as OPTIONS was before', async t => {
+test('a preflight of another origin, and other OPTIONS, are answered as without CORS', async t => {
   const rig = await openFor(t, [PAGE]);
   const without = await openFor(t, undefined);
   for (const path of PATHS) {
-    const before = await ask(without, { path, method: 'OPTIONS', headers: asksFor(PAGE) });
+    const before = await exchange(without, { path, method: 'OPTIONS', headers: preflightHeaders(PAGE) });
     assert.ok(before.status === 404 || before.status === 400, path);
     assert.deepEqual(corsOf(before), []);
-    for (const headers of [...OTHERS.map(origin => asksFor(origin)), {}, { 'access-control-request-method': 'POST' }]) {
-      const answer = await ask(rig, { path, method: 'OPTIONS', headers });
+    for (const headers of [...OTHERS.map(origin => preflightHeaders(origin)), {}, { 'access-control-request-method': 'POST' }]) {
+      const answer = await exchange(rig, { path, method: 'OPTIONS', headers });
       assert.deepEqual([answer.status, answer.body, corsOf(answer)], [before.status, before.body, []], path);
     }
-    const noPreflight = await ask(rig, { path, method: 'OPTIONS', headers: { origin: PAGE } });
+    const noPreflight = await exchange(rig, { path, method: 'OPTIONS', headers: { origin: PAGE } });
     assert.deepEqual([noPreflight.status, noPreflight.headers['access-control-allow-origin']], [before.status, PAGE], path);
   }
 });
@@ -185,15 +185,15 @@ test('`*` lets every page read, the same for all of them, and never with cookies
   const rig = await openFor(t, '*', { authenticate });
   for (const origin of [undefined, PAGE, 'null', 'file://']) {
     const own = origin === undefined ? {} : { origin };
-    for (const [status, asked] of ASKED) {
-      const answer = await ask(rig, { ...asked, headers: { ...asked.headers, ...own } });
+    for (const [status, request] of REQUESTS) {
+      const answer = await exchange(rig, { ...request, headers: { ...request.headers, ...own } });
       assert.equal(answer.status, status);
       assert.equal(answer.headers['access-control-allow-origin'], '*');
       assert.equal(answer.headers['access-control-allow-credentials'], undefined);
       assert.ok(!varies(answer).includes('origin'));
     }
   }
-  const preflight = await ask(rig, { path: '/', method: 'OPTIONS', headers: asksFor('null') });
+  const preflight = await exchange(rig, { path: '/', method: 'OPTIONS', headers: preflightHeaders('null') });
   assert.deepEqual([preflight.status, preflight.headers['access-control-allow-origin']], [204, '*']);
   assert.equal(preflight.headers['access-control-allow-credentials'], undefined);
 });

@@ -3,13 +3,13 @@ import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 export type CorsOptions = {
-  /** As browsers say them: `https://app.example`. `*`: every page, without cookies and certificates of its user. */
+  /** As browsers write them: `https://app.example`. `*`: every page, without cookies and client certificates. */
   origins: readonly string[] | '*';
-  /** Names of headers that pages may send beside those of A2A: of API keys. */
+  /** Headers that pages may send besides those of A2A: those of API keys. */
   requestHeaders: readonly string[];
 };
 
-/** How long a browser need not ask again; seconds. Chromium keeps it no longer. */
+/** How long a browser may cache a preflight; seconds. Chromium caches it no longer. */
 export const PREFLIGHT_AGE_S = 7_200;
 
 const METHODS = 'GET, HEAD, POST, DELETE';
@@ -24,14 +24,15 @@ const REQUEST_HEADERS = [
   'tracestate',
   'if-none-match',
 ];
-/** Of answers: what a page would not see otherwise. */
+/** Response headers that pages may read. */
 const RESPONSE_HEADERS = ['etag', EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER, 'retry-after', 'www-authenticate', 'allow'].join(
   ', ',
 );
 
 /**
- * Which pages of other origins may use a door (Fetch, "CORS protocol"). Not by @fastify/cors 11: to an origin that is not on the list it still says what it exposes and answers preflights,
- * it answers every other OPTIONS with 400 of its own, and it reaches over the whole app, so also `/metrics`.
+ * Allows pages of other origins (Fetch, "CORS protocol"). @fastify/cors 11 does not fit: it answers preflights and exposes
+ * headers to origins that are not on the list, answers every other OPTIONS with its own 400, and covers the whole app,
+ * `/metrics` included.
  */
 export class Cors {
   readonly #origins: ReadonlySet<string> | '*';
@@ -42,9 +43,9 @@ export class Cors {
     this.#requestHeaders = [...new Set([...REQUEST_HEADERS, ...requestHeaders])].join(', ').toLowerCase();
   }
 
-  /** Lets the page that asks read the answer, when it may. Sets headers alone, so that event streams have them too. */
+  /** Lets an allowed page read the response. Sets headers only, so that event streams have them too. */
   allow(request: FastifyRequest, reply: FastifyReply): void {
-    // The same for everybody, so a cache need not tell origins apart.
+    // The same for every origin, so caches need no Vary.
     if (this.#origins === '*') {
       reply.header('access-control-allow-origin', '*').header('access-control-expose-headers', RESPONSE_HEADERS);
       return;
@@ -58,7 +59,10 @@ export class Cors {
       .header('access-control-expose-headers', RESPONSE_HEADERS);
   }
 
-  /** Answers a browser that asks whether a page may send a request (a preflight), whatever the path: so that the page reads the 404 as well. False: it is another request, or not of such a page. */
+  /**
+   * Answers a preflight at any path, so that the page can read a 404 too. Returns false for other requests and for other
+   * origins.
+   */
   answersPreflight({ method, headers }: FastifyRequest, reply: FastifyReply): boolean {
     const { origin } = headers;
     if (method !== 'OPTIONS' || origin === undefined || headers['access-control-request-method'] === undefined) return false;
@@ -73,7 +77,7 @@ export class Cors {
   }
 }
 
-/** Names a header of the request that the answer depends on, beside those that are named already. */
+/** Adds a request header to Vary. */
 export function varyBy(reply: FastifyReply, header: string): void {
   const named = reply.getHeader('vary');
   reply.header('vary', named === undefined ? header : `${named}, ${header}`);

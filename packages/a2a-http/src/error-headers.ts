@@ -2,7 +2,7 @@ import type { A2AError } from '@hopline/a2a';
 import { RETRY_AFTER_S } from '@hopline/a2a-server';
 import type { FastifyReply } from 'fastify';
 
-/** What HTTP has a header for: when to come back, how to say who one is. */
+/** Headers of an error: when to retry, how to authenticate. */
 export function setErrorHeaders(reply: FastifyReply, error: A2AError): void {
   if (error.code === 'UNAVAILABLE') reply.header('retry-after', RETRY_AFTER_S);
   if (error.challenge !== undefined) reply.header('www-authenticate', error.challenge);

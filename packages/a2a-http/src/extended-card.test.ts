@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { call, openRig } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
 
-test('where there is an extended card every dialect that knows one gives it to its caller', async t => {
+test('the extended card is served in every dialect that has one', async t => {
   const rig = await openRig(t, {
     authenticate: async ({ headers }) => ({ subject: String(headers['x-subject']) }),
     extendedCard: ({ subject }, version) => ({ name: `for ${subject}`, version }),
@@ -16,7 +16,7 @@ test('where there is an extended card every dialect that knows one gives it to i
   assert.deepEqual([status, body], [200, { name: 'for anna', version: '1.0' }]);
 });
 
-test('where there is none 1.0 and 0.3 have their own error', async t => {
+test('without an extended card 1.0 and 0.3 have their own errors', async t => {
   const rig = await openRig(t);
   assert.equal((await call(rig, 'extendedCard', {})).error?.code, -32004);
   assert.equal((await call(rig, 'extendedCard', {}, { dialect: '0.3' })).error?.code, -32007);

@@ -4,15 +4,15 @@ import { call, open, openRig, sendParams, userMessage } from './http-server.test
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
-test("the caller's trace context reaches the log with what the caller said, and a wrong one does not", async t => {
+test('a valid trace context of the caller reaches the log with its message, an invalid one does not', async t => {
   const rig = await openRig(t);
   const traces: (string | undefined)[] = [];
-  const say = rig.log.inputs.append.bind(rig.log.inputs);
+  const append = rig.log.inputs.append.bind(rig.log.inputs);
   rig.log.inputs.append = (taskId, record, options) => {
     traces.push(options.trace?.traceparent);
-    return say(taskId, record, options);
+    return append(taskId, record, options);
   };
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`;
   await call(rig, 'send', sendParams(userMessage('x')), { headers: { traceparent } });
   await call(rig, 'send', sendParams(userMessage('x')), { headers: { traceparent: 'SECRET' } });
@@ -20,7 +20,7 @@ test("the caller's trace context reaches the log with what the caller said, and 
   assert.equal(traces[1], undefined);
 });
 
-test('frames, bytes and latencies are counted once per stream and once per fact, whatever the number of viewers [S2-30]', async t => {
+test('frames and bytes are counted once per stream, latencies once per fact, for any number of viewers [S2-30]', async t => {
   const rig = await openRig(t);
   const begun = Promise.withResolvers<string>();
   rig.relay.onClient = taskId => begun.resolve(taskId);
@@ -32,7 +32,7 @@ test('frames, bytes and latencies are counted once per stream and once per fact,
     await open(rig, 'subscribe', { id: taskId }, { dialect: '0.3' }),
   ];
   for (const stream of streams) await stream.take(1);
-  await rig.relay.answers(taskId, ['a', 'b']);
+  await rig.relay.answer(taskId, ['a', 'b']);
   let characters = 0;
   for (const stream of streams) for (const frame of await stream.rest()) characters += frame.data.length;
   // Task, working, two chunks, the closing one, completed.

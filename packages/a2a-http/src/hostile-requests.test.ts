@@ -4,15 +4,15 @@ import { PUSH_CONFIGS_MAX } from '@hopline/a2a';
 import { call, openRig, post, sendParams, userMessage } from './http-server.test-kit.ts';
 import { type RestRequest, rest } from './rest.test-kit.ts';
 
-/** Requests that a fuzzer found. Each of them was once answered wrongly, or changed something while it was refused. */
+/** Requests found by a fuzzer. Each was once answered wrongly, or changed something while it was refused. */
 
-/** Bytes that a door keeps free in a record. */
+/** Bytes that the server reserves in a record. */
 const ENVELOPE_BYTES = 16 * 1024;
 const RECORD_BYTES_MAX = 64 * 1024;
 
-test('a message that the log cannot take claims nothing: a shorter one has the same id', async t => {
+test('a message too large for the log claims nothing: a shorter one may use its id', async t => {
   const rig = await openRig(t, { memory: { recordBytesMax: RECORD_BYTES_MAX } });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const claims: string[] = [];
   const create = rig.log.messageIds.create.bind(rig.log.messageIds);
   rig.log.messageIds.create = (key, value) => {
@@ -20,35 +20,35 @@ test('a message that the log cannot take claims nothing: a shorter one has the s
     return create(key, value);
   };
   const empty = Buffer.byteLength(JSON.stringify(userMessage('', { messageId: 'm', contextId: 'c' })));
-  // Two bytes twice are the braces of metadata that is not there.
+  // Two bytes twice: the braces of absent metadata.
   const room = RECORD_BYTES_MAX - ENVELOPE_BYTES - empty - 4;
-  const said = (chars: number) => userMessage('x'.repeat(chars), { messageId: 'm', contextId: 'c' });
-  const refused = await post(rig, 'send', sendParams(said(room + 1)));
+  const ofLength = (chars: number) => userMessage('x'.repeat(chars), { messageId: 'm', contextId: 'c' });
+  const refused = await post(rig, 'send', sendParams(ofLength(room + 1)));
   assert.deepEqual([refused.status, claims], [413, []]);
-  assert.equal((await call(rig, 'send', sendParams(said(room)))).result.task.status.state, 'TASK_STATE_COMPLETED');
+  assert.equal((await call(rig, 'send', sendParams(ofLength(room)))).result.task.status.state, 'TASK_STATE_COMPLETED');
   assert.equal(claims.length, 1);
 });
 
-test('metadata of a request stands twice in the first fact of a task, and counts twice', async t => {
+test('request metadata counts twice: the first fact of a task holds it twice', async t => {
   const rig = await openRig(t, { memory: { recordBytesMax: RECORD_BYTES_MAX } });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const params = (chars: number) => ({ ...sendParams(userMessage('x')), metadata: { a: 'x'.repeat(chars) } });
   assert.equal((await post(rig, 'send', params(RECORD_BYTES_MAX / 2))).status, 413);
   assert.equal((await call(rig, 'send', params(RECORD_BYTES_MAX / 4))).result.task.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('two message ids that differ in half a surrogate pair are two messages [S1-9]', async t => {
+test('two message ids that differ in a lone surrogate are two messages [S1-9]', async t => {
   const rig = await openRig(t, { limits: { firstFactMsMax: 2_000 } });
-  rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
   const { result } = await call(rig, 'send', sendParams(userMessage('a', { messageId: '\ud800' })));
   const { id: taskId } = result.task;
   const next = await call(rig, 'send', sendParams(userMessage('b', { messageId: '\ud801', taskId })));
-  assert.equal(next.error, undefined, 'the log took it for a retry of the first one, and nobody ever answered');
-  const said = next.result.task.history.filter(({ role }: { role: string }) => role === 'ROLE_USER');
-  assert.equal(said.length, 2);
+  assert.equal(next.error, undefined, 'the log treated it as a retry of the first one, which was never answered');
+  const userMessages = next.result.task.history.filter(({ role }: { role: string }) => role === 'ROLE_USER');
+  assert.equal(userMessages.length, 2);
 });
 
-test('a tenant that is no string is refused, not taken for none', async t => {
+test('a tenant that is no string is refused, not ignored', async t => {
   const rig = await openRig(t);
   for (const tenant of [['acme'], 7, {}, true]) {
     assert.equal((await call(rig, 'list', { tenant })).error?.code, -32602, JSON.stringify(tenant));
@@ -57,7 +57,7 @@ test('a tenant that is no string is refused, not taken for none', async t => {
   for (const tenant of [null, '']) assert.equal((await call(rig, 'list', { tenant })).error, undefined);
 });
 
-test('a part whose only member is null is no part [S4-32]', async t => {
+test('a part whose only member is null is refused [S4-32]', async t => {
   const rig = await openRig(t);
   for (const part of [{ raw: null }, { text: null }, { url: null }]) {
     const params = { message: { ...userMessage('x'), parts: [part] } };
@@ -65,7 +65,7 @@ test('a part whose only member is null is no part [S4-32]', async t => {
   }
 });
 
-test('a path that is none is 404 whatever the body is, and a method that is none 405, both in our own words', async t => {
+test('an unknown path is 404 whatever the body is, an unsupported method 405', async t => {
   const rig = await openRig(t, { limits: { bodyBytesMax: 100 } });
   const bodies: RestRequest[] = [
     { raw: '{', headers: { 'content-type': 'application/json' } },
@@ -85,7 +85,7 @@ test('a path that is none is 404 whatever the body is, and a method that is none
   assert.equal((await rest(rig, 'QUERY /v1/tasks', { headers: { 'a2a-version': '' } })).status, 405);
 });
 
-test('below /v1 also what was wrong before there was a request is said in the version that it names', async t => {
+test('below /v1 framework faults are reported in the version of the request', async t => {
   const rig = await openRig(t);
   const sent = (version: string) =>
     rest(rig, 'POST /v1/message:send', { raw: '<a/>', headers: { 'content-type': 'text/xml', 'a2a-version': version } });
@@ -95,7 +95,7 @@ test('below /v1 also what was wrong before there was a request is said in the ve
 
 test('a push configuration beyond the bound is refused without a write', async t => {
   const rig = await openRig(t, { push: true });
-  rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
   const { result } = await call(rig, 'send', sendParams(userMessage('x')));
   const taskId = result.task.id as string;
   const set = (id: string) => call(rig, 'createPush', { taskId, id, url: 'https://example.org/' });

@@ -30,7 +30,7 @@ export type Rig = {
   lines: Line[];
   /** Sum of each counter, count of each latency. */
   totals: Record<string, number>;
-  /** Streams and waits that are open. */
+  /** Open streams and waiting sends. */
   open(): number;
   /** Subscriptions to the log. */
   following(): number;
@@ -69,7 +69,7 @@ async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, opt
   };
   const settings = { name: 'test', description: 'test', version: '0', url: 'http://127.0.0.1/', skills: [] };
   const card = new PublishedCard(() => agentCard({ ...settings, capabilities: { streaming: true } }), options.signer);
-  const door = createA2AServer({
+  const server = createA2AServer({
     log,
     role: 'supervisor',
     profile: 'caipe',
@@ -78,7 +78,7 @@ async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, opt
     ...options,
     limits,
   });
-  registerA2A(app, door, { card, cors });
+  registerA2A(app, server, { card, cors });
   const url = await app.listen({ port: 0, host: '127.0.0.1' });
   let closed: Promise<void> | undefined;
   const close = () => (closed ??= app.close().then(() => undefined));
@@ -166,7 +166,7 @@ export async function call(rig: Rig, method: Method, params: unknown, options: C
   return (await response.json()) as RpcAnswer;
 }
 
-/** A frame as it came, and what it says. */
+/** A frame as received, and its decoded event. */
 export type Frame = SseEvent & { rpc: RpcAnswer; decoded: DecodedEvent };
 
 /** An open stream: read frames one by one, or all. */
@@ -206,7 +206,7 @@ export class StreamReader {
 
   async cut(): Promise<void> {
     await this.#events.return?.();
-    // A reader that has read nothing yet has not locked the body: it would stay open.
+    // A reader that has read nothing has not locked the body, which would stay open.
     if (!this.response.bodyUsed) await this.response.body?.cancel();
   }
 }

@@ -23,7 +23,7 @@ const text = { kind: 'message', role: 'user', messageId: 'm', parts: [{ kind: 't
 const rpc = (method: string, params: unknown = {}, more: object = {}) =>
   JSON.stringify({ jsonrpc: '2.0', id: 'i', method, params, ...more });
 
-test('each mistake has its number, the id where it was readable, and HTTP 200 [S4-29 S4-30 S4-31 S4-32 S3-19 C-26]', async t => {
+test('each mistake has its code, its id when readable, and HTTP 200 [S4-29 S4-30 S4-31 S4-32 S3-19 C-26]', async t => {
   const rig = await openRig(t);
   const cases: [body: string | Uint8Array, code: number, id: unknown][] = [
     ['', -32700, null],
@@ -55,7 +55,7 @@ test('each mistake has its number, the id where it was readable, and HTTP 200 [S
   assert.deepEqual(rig.lines, []);
 });
 
-test('the version chooses the dialect of the answer, also of an error [C-6]', async t => {
+test('the version selects the dialect of the response and of errors [C-6]', async t => {
   const rig = await openRig(t);
   const answer = async (headers: Record<string, string>, path = '/') =>
     (await raw(rig, rpc('GetTask', { id: 'x' }), headers, path))[1].error;
@@ -64,13 +64,17 @@ test('the version chooses the dialect of the answer, also of an error [C-6]', as
   assert.equal((await answer({}, '/?A2A-Version=1.0'))?.code, -32001);
   const hint = await answer({});
   assert.equal(hint?.code, -32601);
-  assert.match(hint!.message, /send A2A-Version: 1\.0/);
+  assert.match(hint!.message, /requires A2A-Version: 1\.0/);
   assert.deepEqual(hint?.data, { reason: 'METHOD_NOT_FOUND', retryable: false }, 'S4-39 plain in 0.3');
+  const unreadable = async (headers: Record<string, string>) => (await raw(rig, '{', headers))[1].error?.data;
+  assert.deepEqual(await unreadable({}), { reason: 'PARSE_ERROR', retryable: false }, 'S4-39 a parse error, too');
+  assert.equal((await unreadable({ 'a2a-version': '1.0' }))[0].reason, 'PARSE_ERROR');
+  assert.equal((await unreadable({ 'a2a-version': '2.0' }))[0].reason, 'PARSE_ERROR');
   const version = await answer({ 'a2a-version': '2.0' });
   assert.deepEqual([version?.code, version?.data[0].reason], [-32009, 'VERSION_NOT_SUPPORTED']);
 });
 
-test('a fault of ours is INTERNAL_ERROR without a word of what it was; the log has it [S4-33]', async t => {
+test('a server fault is INTERNAL_ERROR without details; the log has them [S4-33]', async t => {
   const rig = await openRig(t);
   rig.log.facts.last = async () => {
     throw new Error('secret at /srv/db');
@@ -84,7 +88,7 @@ test('a fault of ours is INTERNAL_ERROR without a word of what it was; the log h
   assert.equal((rig.lines[0]!.fields.err as Error).message, 'secret at /srv/db');
 });
 
-test('transport mistakes have an HTTP status and a JSON body: size, type, path', async t => {
+test('transport faults (size, type, path) have an HTTP status and a JSON body', async t => {
   const rig = await openRig(t, { limits: { bodyBytesMax: 1000 } });
   const padded = (bytes: number) =>
     rpc('tasks/get', { id: 'x', pad: '' }).replace(
@@ -93,7 +97,10 @@ test('transport mistakes have an HTTP status and a JSON body: size, type, path',
     );
   assert.deepEqual((await raw(rig, padded(1000)))[1].error?.code, -32001);
   const [tooLarge, answer] = await raw(rig, padded(1001));
-  assert.deepEqual([tooLarge, answer.error?.code, answer.error?.data[0].reason], [413, -32600, 'REQUEST_TOO_LARGE']);
+  assert.deepEqual([tooLarge, answer.error?.code], [413, -32600]);
+  assert.deepEqual(answer.error?.data, { reason: 'REQUEST_TOO_LARGE', retryable: false });
+  const [, answer10] = await raw(rig, padded(1001), { 'a2a-version': '1.0' });
+  assert.equal(answer10.error?.data[0].reason, 'REQUEST_TOO_LARGE');
   const [type, typed] = await raw(rig, '<a/>', { 'content-type': 'text/xml' });
   assert.deepEqual([type, typed.error?.code], [415, -32005]);
   assert.equal(
@@ -111,13 +118,13 @@ test('transport mistakes have an HTTP status and a JSON body: size, type, path',
   }
 });
 
-test('a body that nests deep, and one that claims a prototype, do no harm', async t => {
+test('deep nesting and prototype members do no harm', async t => {
   const rig = await openRig(t);
   const deep = `{"id":1,"method":"message/send","params":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
   assert.equal((await raw(rig, deep))[1].error?.code, -32602);
   const bomb = '['.repeat(400_000);
   assert.equal((await raw(rig, bomb))[1].error?.code, -32700);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const polluted =
     '{"id":1,"method":"message/send","params":{"message":{"role":"user","messageId":"m","parts":[{"kind":"text","text":"x"}],"metadata":{"__proto__":{"polluted":1},"own":1}}}}';
   const [, answer] = await raw(rig, polluted);
@@ -125,7 +132,7 @@ test('a body that nests deep, and one that claims a prototype, do no harm', asyn
   assert.equal(({} as { polluted?: number }).polluted, undefined);
 });
 
-test('whatever is posted, the answer is JSON-RPC and never a 500 [S4-33]', async t => {
+test('any POST gets a JSON-RPC response and never a 500 [S4-33]', async t => {
   const rig = await openRig(t);
   const member = fc.constantFrom(
     'jsonrpc',
@@ -166,7 +173,7 @@ test('whatever is posted, the answer is JSON-RPC and never a 500 [S4-33]', async
   assert.deepEqual(rig.lines, []);
 });
 
-test('one connection serves requests up to its limit, then asks for a new one', async t => {
+test('one connection serves requests up to its limit', async t => {
   const rig = await openRig(t, { limits: { requestsPerConnectionMax: 2 } });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
@@ -200,7 +207,7 @@ test('the card is at both well-known paths, with an ETag [S3-1 C-13]', async t =
   assert(Date.parse(first!) <= Date.now());
 });
 
-test('a request without an id is answered with id null, and one sent in pieces is read whole', async t => {
+test('a request without an id gets id null, and one sent in pieces is read whole', async t => {
   const rig = await openRig(t);
   const answer = await new Promise<string>((resolve, reject) => {
     const sent = httpRequest(`${rig.url}/`, { method: 'POST', headers: { 'content-type': 'application/json' } }, response => {
@@ -218,7 +225,7 @@ test('a request without an id is answered with id null, and one sent in pieces i
   assert.deepEqual((JSON.parse(answer) as RpcAnswer).error?.code, -32001);
 });
 
-test('no text of a message reaches the log, whatever goes wrong', async t => {
+test('no text of a message is logged, whatever fails', async t => {
   const rig = await openRig(t, { limits: { firstFactMsMax: 20 } });
   rig.relay.running = false;
   rig.log.faults.refusals = 1;

@@ -20,19 +20,19 @@ import { type A2AServer, type OperationResult, report, runOperation } from '@hop
 import { isTaskId } from '@hopline/events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { setErrorHeaders } from './error-headers.ts';
-import { doorRequest } from './operation-request.ts';
-import { headerOf, jsonOf, queryOf, readsEventsAlone } from './read-request.ts';
+import { operationRequest } from './operation-request.ts';
+import { headerOf, jsonOf, namedVersion, queryOf, readsEventsAlone } from './read-request.ts';
 import type { Framing } from './sse-sink.ts';
 
 const ALL = Object.values(DIALECTS);
 
-/** POST `/` and POST `/a2a` (C-27). One JSON-RPC request in, one JSON answer or one event stream out. Never throws. */
+/** POST `/` and POST `/a2a`: one JSON-RPC request, answered with JSON or an event stream. Never throws. */
 export async function answerJsonRpc(
-  door: A2AServer,
+  server: A2AServer,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply | undefined> {
-  let dialect = DIALECTS['1.0'];
+  let dialect = dialectOfErrors(request);
   let id: RpcId = null;
   let taskId: string | undefined;
   try {
@@ -47,21 +47,27 @@ export async function answerJsonRpc(
     taskId = taskIdOf(params);
     const ambiguous = named === undefined && isAmbiguous(method);
     const understood = { dialect, ambiguous, params, framing: rpcFraming(id, taskId) };
-    const answer = await runOperation(door, operation, doorRequest(door, request, reply, understood));
+    const answer = await runOperation(server, operation, operationRequest(server, request, reply, understood));
     return answer === 'streamed' ? undefined : sendResult(reply, id, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
-    report(door, error);
+    report(server, error);
     return reply.sent ? undefined : sendError(reply, id, error, dialect, { taskId });
   }
 }
 
-/** A frame repeats the id of its request (S0-5). */
+/** The dialect of an error that occurs before the method is known: 0.3 without a version, 1.0 for an unsupported one. */
+export function dialectOfErrors(request: FastifyRequest): Dialect {
+  const version = namedVersion(request) ?? '0.3';
+  return DIALECTS[version === 'unknown' ? '1.0' : version];
+}
+
+/** Each frame repeats the id of its request. */
 function rpcFraming(id: RpcId, taskId: string | undefined): Framing {
   return { ...rpcSuccessAround(id), failure: (error, dialect) => rpcFailure(id, error, dialect, taskId) };
 }
 
-/** What a request calls its task, for the data of an error. */
+/** The task id of a request, for the data of an error. */
 function taskIdOf(params: unknown): string | undefined {
   const id = (params as { id?: unknown } | null)?.id;
   return typeof id === 'string' && isTaskId(id) ? id : undefined;
@@ -72,13 +78,15 @@ function sendResult(reply: FastifyReply, id: RpcId, result: Exclude<OperationRes
   return reply.type('application/json; charset=utf-8').send(`${before}${JSON.stringify(result)}${after}`);
 }
 
-/** What concerns the connection or the caller, not the request. */
+/** Errors that concern the connection or the caller, not the request. */
 const OWN_STATUS: readonly A2AErrorCode[] = ['UNAUTHENTICATED', 'PERMISSION_DENIED', 'REQUEST_TOO_LARGE', 'UNAVAILABLE'];
 
 /**
- * JSON-RPC says what went wrong in the body, and HTTP 200; only what concerns the connection or the caller has a status of its own. Before 1.0 a client that reads event streams alone gets that body as
- * the one event of a stream, as [A2A 0.3] 7 has it for streaming methods: the SDK for Java takes JSON at this place for a stream without events and reports nothing, the one for Python a protocol
- * error. To 1.0 it is JSON: so its conformance kit wants it (STREAM-SUB-003), and `@a2a-js/sdk` has no error of its own class otherwise.
+ * JSON-RPC reports errors in the body with HTTP 200, except those that concern the connection or the caller. Before 1.0, a
+ * client that accepts only event streams gets the error as the single event of a stream, as [A2A 0.3] 7 specifies for streaming
+ * methods: the Java SDK treats JSON here as a stream without events and reports nothing, the Python SDK reports a protocol
+ * error. For 1.0 it is JSON: its conformance kit requires that (STREAM-SUB-003), and `@a2a-js/sdk` raises its own error class
+ * only then.
  */
 export function sendError(
   reply: FastifyReply,

@@ -14,7 +14,7 @@ import {
   shape,
   userMessage,
 } from './http-server.test-kit.ts';
-import { ask, legacy, stream } from './legacy.test-kit.ts';
+import { legacy, legacyParams, stream } from './legacy.test-kit.ts';
 
 /** `tasks/get`, `tasks/cancel` and a stream of `tasks/resubscribe`, each as 0.3, legacy or neither. */
 async function formsOf(rig: Rig, id: string, version?: string): Promise<string[]> {
@@ -25,12 +25,12 @@ async function formsOf(rig: Rig, id: string, version?: string): Promise<string[]
   return [form(await shared('get')), form(frame!.rpc), form(await shared('cancel'))];
 }
 
-test('methods that two dialects have: a version decides, else who created the task [C-6]', async t => {
+test('for shared methods the version decides, else the dialect that created the task [C-6]', async t => {
   const rig = await openRig(t);
   const created = async (id: string | undefined) => {
     const begun = Promise.withResolvers<string>();
     rig.relay.onClient = taskId => begun.resolve(taskId);
-    const params = id === undefined ? sendParams(userMessage('x'), '0.3') : ask(id, 'x');
+    const params = id === undefined ? sendParams(userMessage('x'), '0.3') : legacyParams(id, 'x');
     await (await open(rig, 'stream', params, { dialect: id === undefined ? '0.3' : 'legacy' })).take(1);
     return begun.promise;
   };
@@ -42,9 +42,9 @@ test('methods that two dialects have: a version decides, else who created the ta
   assert.deepEqual(await formsOf(rig, await created(undefined), '0.1'), all('legacy'));
 });
 
-test('nobody else can say that a task is of this form [S1-15]', async t => {
+test('clients cannot mark a task as legacy [S1-15]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const params = { ...sendParams(userMessage('x'), '0.3'), metadata: { 'hopline.dialect': 'legacy' } };
   const { result } = await call(rig, 'send', params, { dialect: '0.3' });
   assert.equal((await call(rig, 'get', { id: result.id }, { dialect: '0.3' })).result.kind, 'task');
@@ -56,18 +56,18 @@ async function cutAfter(count: number, reader: StreamReader): Promise<Frame[]> {
   return frames;
 }
 
-test('tasks/resubscribe: cut after any frame, the rest comes with the same places, no gap, no overlap [S3-31]', async t => {
+test('tasks/resubscribe: interrupted after any frame, the rest follows with the same indexes, no gap, no overlap [S3-31]', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   rig.relay.onClient = async taskId => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
     for (const lane of ['a', 'b', 'a', 'b']) {
-      if (rig.relay.aggregate(taskId).lanes[lane] === undefined) await rig.relay.opens(taskId, lane, lane);
+      if (rig.relay.aggregate(taskId).lanes[lane] === undefined) await rig.relay.openArtifact(taskId, lane, lane);
       await rig.relay.text(taskId, lane, `${lane}.`);
     }
-    await rig.relay.ends(taskId);
+    await rig.relay.end(taskId);
   };
-  const whole = await stream(rig, ask('t', 'x'));
+  const whole = await stream(rig, legacyParams('t', 'x'));
   for (let count = 1; count < whole.length; count += 1) {
     const seen = whole.slice(0, count);
     const headers = { 'last-event-id': seen.at(-1)!.id! };
@@ -78,22 +78,22 @@ test('tasks/resubscribe: cut after any frame, the rest comes with the same place
     );
   }
   const ended = await call(rig, 'subscribe', { id: 't' }, legacy);
-  assert.equal(ended.error?.code, -32004, 'S4-37 without a place, a task that has ended is refused');
+  assert.equal(ended.error?.code, -32004, 'S4-37 without a cursor, an ended task is refused');
 });
 
-test('without a place, the task comes first: each artifact whole, then the state, then what follows [S3-31]', async t => {
+test('without a cursor the task comes first: each artifact whole, then the state, then what follows [S3-31]', async t => {
   const rig = await openRig(t);
   const go = Promise.withResolvers<void>();
   rig.relay.onClient = async taskId => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.opens(taskId, 'a', 'one');
-    await rig.relay.opens(taskId, 'b', 'two');
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.openArtifact(taskId, 'a', 'one');
+    await rig.relay.openArtifact(taskId, 'b', 'two');
     for (const lane of ['a', 'b', 'a']) await rig.relay.text(taskId, lane, lane);
     await go.promise;
     await rig.relay.text(taskId, 'b', '!');
-    await rig.relay.ends(taskId);
+    await rig.relay.end(taskId);
   };
-  await cutAfter(5, await open(rig, 'stream', ask('t', 'x'), legacy));
+  await cutAfter(5, await open(rig, 'stream', legacyParams('t', 'x'), legacy));
   const reader = await open(rig, 'subscribe', { id: 't' }, legacy);
   const head = await reader.take(3);
   go.resolve();
@@ -113,18 +113,18 @@ test('without a place, the task comes first: each artifact whole, then the state
   assert.deepEqual([fold.textOf('one'), fold.textOf('two'), fold.ended], ['aa', 'b!', true]);
 });
 
-test('tasks/cancel of a task that is submitted, works, or asks; then it cannot be canceled [S3-26 S3-27 S3-28 S4-12 S4-35]', async t => {
+test('tasks/cancel of a submitted, working or waiting task succeeds; afterwards it is not cancelable [S3-26 S3-27 S3-28 S4-12 S4-35]', async t => {
   const rig = await openRig(t);
   const states: Record<string, () => Promise<void>> = {
     submitted: async () => {},
-    working: () => rig.relay.says('working', { kind: 'status', state: 'TASK_STATE_WORKING' }),
+    working: () => rig.relay.publish('working', { kind: 'status', state: 'TASK_STATE_WORKING' }),
     'input-required': async () => {
-      await rig.relay.says('input-required', { kind: 'status', state: 'TASK_STATE_WORKING' });
-      await rig.relay.ends('input-required', 'INPUT_REQUIRED');
+      await rig.relay.publish('input-required', { kind: 'status', state: 'TASK_STATE_WORKING' });
+      await rig.relay.end('input-required', 'INPUT_REQUIRED');
     },
   };
   for (const [id, reach] of Object.entries(states)) {
-    await cutAfter(1, await open(rig, 'stream', ask(id, 'x'), legacy));
+    await cutAfter(1, await open(rig, 'stream', legacyParams(id, 'x'), legacy));
     await reach();
     assert.equal((await call(rig, 'get', { id }, legacy)).result.status.state, id);
     const { result } = await call(rig, 'cancel', { id }, legacy);

@@ -2,27 +2,27 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DIALECTS, type JsonObject } from '@hopline/a2a';
 import { call, open, openRig, type Rig, type RpcAnswer, shape } from './http-server.test-kit.ts';
-import { ask, legacy, send, stream } from './legacy.test-kit.ts';
+import { legacy, legacyParams, send, stream } from './legacy.test-kit.ts';
 
-/** Answers the first turn with a question, the next ones with their text. */
-function asksFirst(rig: Rig): void {
+/** Ends the first turn with input-required and the next ones with text. */
+function requireInputFirst(rig: Rig): void {
   rig.relay.onClient = async (taskId, { turn }) => {
-    if (turn > 1) return rig.relay.answers(taskId, ['done']);
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+    if (turn > 1) return rig.relay.answer(taskId, ['done']);
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, 'INPUT_REQUIRED');
   };
 }
 
-test('a stream of states and artifacts, for readers of the result and of the bare frame [S3-14 S3-15 S4-15 S4-16 S4-18 S4-20]', async t => {
+test('a stream has states and artifacts for readers of the result and of the bare frame [S3-14 S3-15 S4-15 S4-16 S4-18 S4-20]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.opens(taskId, 'a', 'one');
-    await rig.relay.opens(taskId, 'b', 'two');
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.openArtifact(taskId, 'a', 'one');
+    await rig.relay.openArtifact(taskId, 'b', 'two');
     for (const lane of ['a', 'b', 'a']) await rig.relay.text(taskId, lane, lane);
-    await rig.relay.ends(taskId);
+    await rig.relay.end(taskId);
   };
-  const frames = await stream(rig, ask('task-1', 'x', { sessionId: 's-1' }), { id: 'req-1' });
+  const frames = await stream(rig, legacyParams('task-1', 'x', { sessionId: 's-1' }), { id: 'req-1' });
   assert.deepEqual(shape(frames), ['submitted', 'working', '=a', '=b', '+a', '+.', '+.', 'completed']);
   for (const frame of frames) {
     const { jsonrpc, id, result, ...bare } = JSON.parse(frame.data);
@@ -56,11 +56,11 @@ test('a stream of states and artifacts, for readers of the result and of the bar
   );
 });
 
-test('tasks/send waits for the end of the task whose id the client made, and gives its metadata back [S3-4 S4-8 S4-9 C-9]', async t => {
+test("tasks/send waits for the end of the client's task id, and returns its metadata [S3-4 S4-8 S4-9 C-9]", async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['Here', ' is']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['Here', ' is']);
   const metadata = { correlationId: 'order-workflow-42', requestedBy: 'procurement-agent-v2' };
-  const { result, id } = await send(rig, ask('task-7f3a9b2c', 'x', { metadata }), { id: 'req-001' });
+  const { result, id } = await send(rig, legacyParams('task-7f3a9b2c', 'x', { metadata }), { id: 'req-001' });
   assert.deepEqual([id, result.id, result.status.state], ['req-001', 'task-7f3a9b2c', 'completed']);
   assert.deepEqual(result.artifacts[0].parts, [{ type: 'text', text: 'Here is' }]);
   const { processingTimeMs, ...own } = result.metadata;
@@ -69,51 +69,51 @@ test('tasks/send waits for the end of the task whose id the client made, and giv
   assert.deepEqual((await call(rig, 'get', { id: result.id }, legacy)).result, result);
 });
 
-test('an id that cannot be a subject is refused, and one of another door’s task is not found [C-9]', async t => {
+test('an invalid task id is refused, and one of another role is not found [C-9]', async t => {
   const rig = await openRig(t);
   const other = await rig.another({ role: 'agent.echo' });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   for (const id of ['a.b', '*', 'a b', 'ü', 'x'.repeat(129)]) {
-    const { error } = await send(rig, ask(id, 'x'));
+    const { error } = await send(rig, legacyParams(id, 'x'));
     assert.deepEqual([error?.code, error?.message.includes(id)], [-32602, false]);
   }
-  assert.equal((await send(rig, ask('x'.repeat(128), 'x'))).result.status.state, 'completed');
-  await send(other, ask('theirs', 'x'));
-  assert.equal((await send(rig, ask('theirs', 'x'))).error?.code, -32001);
+  assert.equal((await send(rig, legacyParams('x'.repeat(128), 'x'))).result.status.state, 'completed');
+  await send(other, legacyParams('theirs', 'x'));
+  assert.equal((await send(rig, legacyParams('theirs', 'x'))).error?.code, -32001);
   assert.equal(rig.relay.aggregate('theirs').turn, 1);
 });
 
-test('a question ends the send and the stream; what is sent to the same id answers it [S3-11 S4-26 S4-27 S4-28]', async t => {
+test('input-required ends the send and the stream; a message to the same id continues [S3-11 S4-26 S4-27 S4-28]', async t => {
   const rig = await openRig(t);
-  asksFirst(rig);
-  const first = await send(rig, ask('t1', 'one'));
+  requireInputFirst(rig);
+  const first = await send(rig, legacyParams('t1', 'one'));
   assert.equal(first.result.status.state, 'input-required');
   assert.deepEqual(first.result.status.message.parts, [{ type: 'text', text: 'Which one?' }]);
-  const second = await send(rig, ask('t1', 'one'));
+  const second = await send(rig, legacyParams('t1', 'one'));
   assert.equal(second.result.status.state, 'completed', 'the same words are an answer here, not a retry');
-  const said = second.result.history.map((message: { parts: { text: string }[] }) => message.parts[0]?.text);
-  assert.deepEqual(said, ['one', 'Which one?', 'one']);
-  const asked = await stream(rig, ask('t2', 'one'));
-  assert.deepEqual(shape(asked), ['submitted', 'working', 'input_required']);
-  assert.equal(asked.at(-1)?.rpc.result.final, true);
-  assert.deepEqual(shape(await stream(rig, ask('t2', 'two'))), ['working', '=done', '+.', 'completed']);
-  assert.equal((await send(rig, ask('t2', 'three'))).error?.code, -32004, 'S4-37');
-  assert.equal((await send(rig, ask('t2', 'three', { sessionId: 'other' }))).error?.code, -32602);
+  const texts = second.result.history.map((message: { parts: { text: string }[] }) => message.parts[0]?.text);
+  assert.deepEqual(texts, ['one', 'Which one?', 'one']);
+  const frames = await stream(rig, legacyParams('t2', 'one'));
+  assert.deepEqual(shape(frames), ['submitted', 'working', 'input_required']);
+  assert.equal(frames.at(-1)?.rpc.result.final, true);
+  assert.deepEqual(shape(await stream(rig, legacyParams('t2', 'two'))), ['working', '=done', '+.', 'completed']);
+  assert.equal((await send(rig, legacyParams('t2', 'three'))).error?.code, -32004, 'S4-37');
+  assert.equal((await send(rig, legacyParams('t2', 'three', { sessionId: 'other' }))).error?.code, -32602);
 });
 
-test('a session is a context: tasks of one share it, and it reads back under both names [S3-17 C-17]', async t => {
+test('a session is a context: its tasks share it, and it is returned under both names [S3-17 C-17]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   for (const id of ['task-1', 'task-2']) {
-    const { result } = await send(rig, ask(id, 'x', { sessionId: 'session-123' }));
+    const { result } = await send(rig, legacyParams(id, 'x', { sessionId: 'session-123' }));
     assert.equal(result.sessionId, 'session-123');
     assert.equal((await call(rig, 'get', { id })).result.contextId, 'session-123');
   }
-  const { result } = await send(rig, ask('task-3', 'x'));
+  const { result } = await send(rig, legacyParams('task-3', 'x'));
   assert.match(result.sessionId, /^[0-9a-f-]{36}$/);
 });
 
-test('one id begins one task: sent again at the same time, elsewhere, or while it is worked on [S1-9]', async t => {
+test('one id starts one task: retried concurrently, on another replica, or during work [S1-9]', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   const begun = Promise.withResolvers<void>();
@@ -123,11 +123,11 @@ test('one id begins one task: sent again at the same time, elsewhere, or while i
     turns.push(turn);
     begun.resolve();
     await go.promise;
-    await rig.relay.answers(taskId, ['once']);
+    await rig.relay.answer(taskId, ['once']);
   };
-  const early = [send(rig, ask('t', 'x')), send(other, ask('t', 'x'))];
+  const early = [send(rig, legacyParams('t', 'x')), send(other, legacyParams('t', 'x'))];
   await begun.promise;
-  const late = await open(other, 'stream', ask('t', 'x'), legacy);
+  const late = await open(other, 'stream', legacyParams('t', 'x'), legacy);
   const [head] = await late.take(1);
   go.resolve();
   for (const { result } of await Promise.all(early)) assert.equal(result.artifacts[0].parts[0].text, 'once');
@@ -135,12 +135,12 @@ test('one id begins one task: sent again at the same time, elsewhere, or while i
   assert.deepEqual(turns, [1]);
 });
 
-test('two different messages that begin the same task at the same time: one does, the other is refused', async t => {
+test('of two different first messages for one task id, one is refused', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   rig.relay.running = false;
-  const answers = [send(rig, ask('t', 'x')), send(other, ask('t', 'y'))];
+  const answers = [send(rig, legacyParams('t', 'x')), send(other, legacyParams('t', 'y'))];
   assert.equal((await Promise.race(answers)).error?.code, -32602);
   rig.relay.resume();
   const codes = (await Promise.all(answers)).map(answer => answer.error?.code ?? answer.result.status.state);
@@ -148,16 +148,16 @@ test('two different messages that begin the same task at the same time: one does
   assert.equal(rig.relay.aggregate('t').turn, 1);
 });
 
-test('what was begun and then not stored is stored by the retry', async t => {
+test('a claim without a stored message is completed by the retry', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   rig.log.faults.refusals = 1;
-  const refused = await send(rig, ask('t', 'x'));
+  const refused = await send(rig, legacyParams('t', 'x'));
   assert.deepEqual(refused.error?.data, { taskId: 't', reason: 'UNAVAILABLE', retryable: true }, 'S4-39');
-  assert.equal((await send(rig, ask('t', 'x'))).result.status.state, 'completed');
+  assert.equal((await send(rig, legacyParams('t', 'x'))).result.status.state, 'completed');
 });
 
-test('the errors of this form, with data that names the task [S3-19 S3-20 S3-21 S4-29 S4-30 S4-31 S4-32 S4-34]', async t => {
+test('the errors of this form have data that names the task [S3-19 S3-20 S3-21 S4-29 S4-30 S4-31 S4-32 S4-34]', async t => {
   const rig = await openRig(t);
   const post = async (body: string): Promise<RpcAnswer> => {
     const headers = { 'content-type': 'application/json' };
@@ -177,10 +177,10 @@ test('the errors of this form, with data that names the task [S3-19 S3-20 S3-21 
   }
 });
 
-test('push notifications are refused as the card says, alone and along with a message [S4-23 S4-36]', async t => {
+test('push notifications are refused as the card declares, alone and inline [S4-23 S4-36]', async t => {
   const rig = await openRig(t);
   const pushNotification = { url: 'http://127.0.0.1/secret', token: 'secret' };
-  const { error } = await send(rig, ask('t', 'x', { pushNotification }));
+  const { error } = await send(rig, legacyParams('t', 'x', { pushNotification }));
   assert.equal(error?.code, -32003);
   assert.doesNotMatch(JSON.stringify(error), /secret/);
   for (const method of [DIALECTS.legacy.methods.createPush, DIALECTS.legacy.methods.getPush]) {
@@ -190,21 +190,21 @@ test('push notifications are refused as the card says, alone and along with a me
   }
 });
 
-test('a fault of ours tells its task and that it may be tried again, and nothing else [S4-33 S4-39]', async t => {
+test('a server fault names its task and that it is retryable, and nothing else [S4-33 S4-39]', async t => {
   const rig = await openRig(t);
   rig.log.facts.last = async () => {
     throw new Error('secret at /srv/db');
   };
-  const { error } = await send(rig, ask('task-1', 'x'));
+  const { error } = await send(rig, legacyParams('task-1', 'x'));
   const data = { taskId: 'task-1', reason: 'INTERNAL_ERROR', retryable: true };
   assert.deepEqual(error, { code: -32603, message: 'Internal error', data });
 });
 
-test('historyLength of this form: beside the message, and of tasks/get', async t => {
+test('historyLength works in sends and in tasks/get', async t => {
   const rig = await openRig(t);
-  asksFirst(rig);
-  await send(rig, ask('t', 'one'));
-  assert.equal((await send(rig, ask('t', 'two', { historyLength: 1 }))).result.history.length, 1);
+  requireInputFirst(rig);
+  await send(rig, legacyParams('t', 'one'));
+  assert.equal((await send(rig, legacyParams('t', 'two', { historyLength: 1 }))).result.history.length, 1);
   assert.equal('history' in (await call(rig, 'get', { id: 't', historyLength: 0 }, legacy)).result, false);
   assert.equal((await call(rig, 'get', { id: 't' }, legacy)).result.history.length, 3);
 });

@@ -1,8 +1,8 @@
 import type { JsonObject } from '@hopline/a2a';
 import { type CallOptions, call, type Frame, open, type Rig, type RpcAnswer } from './http-server.test-kit.ts';
 
-/** Params of a message of the legacy form: no message id, the task's own. */
-export const ask = (id: string, text: string, more: JsonObject = {}): JsonObject => ({
+/** Params of a legacy message: no message id, but a task id. */
+export const legacyParams = (id: string, text: string, more: JsonObject = {}): JsonObject => ({
   id,
   message: { role: 'user', parts: [{ type: 'text', text }] },
   ...more,

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { call, open, openRig, post, sendParams, shape, userMessage } from './http-server.test-kit.ts';
 
-test('a blocking send answers with the ended task and its artifacts [S1-2 S3-4]', async t => {
+test('a blocking send returns the ended task and its artifacts [S1-2 S3-4]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['Here', ' is']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['Here', ' is']);
   const v10 = await call(rig, 'send', sendParams(userMessage('x')), { id: 'abc' });
   assert.equal(v10.id, 'abc');
   assert.deepEqual(Object.keys(v10.result), ['task'], 'S1-11 exactly one of task and message');
@@ -17,11 +17,12 @@ test('a blocking send answers with the ended task and its artifacts [S1-2 S3-4]'
   assert.deepEqual(v03.result.artifacts[0].parts, [{ kind: 'text', text: 'Here is' }]);
 });
 
-test('an agent that made no task: the send answers with its message, a retry too; a stream has a task [S1-11]', async t => {
+test('a send returns the message of an agent without a task, a retry too; a stream has a task [S1-11]', async t => {
   const rig = await openRig(t);
   const parts = [{ text: '42' }];
   const message: Message = { messageId: 'a1', role: 'ROLE_AGENT', parts };
-  rig.relay.onClient = taskId => rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_COMPLETED', message, direct: true });
+  rig.relay.onClient = taskId =>
+    rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_COMPLETED', message, direct: true });
   const asked = userMessage('x', { contextId: 'c1' });
   for (let tries = 1; tries <= 2; tries += 1) {
     const { result } = await call(rig, 'send', sendParams(asked));
@@ -35,20 +36,20 @@ test('an agent that made no task: the send answers with its message, a retry too
 
 test('a send and a stream leave the same facts [S1-1]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a', 'b']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['a', 'b']);
   const { result } = await call(rig, 'send', sendParams(userMessage('x')));
   const sent = await (await open(rig, 'subscribe', { id: result.task.id }, { query: '?cursor=0.0' })).rest();
   const streamed = await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
   assert.deepEqual(shape(sent), shape(streamed));
 });
 
-test('a send that does not wait answers at once, and the task goes on with nobody there [S1-3 S3-33]', async t => {
+test('a non-blocking send answers at once, and the task continues without clients [S1-3 S3-33]', async t => {
   const rig = await openRig(t);
   const go = Promise.withResolvers<void>();
   const done = Promise.withResolvers<void>();
   rig.relay.onClient = async taskId => {
     await go.promise;
-    await rig.relay.answers(taskId, ['later']);
+    await rig.relay.answer(taskId, ['later']);
     done.resolve();
   };
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '0.3', { blocking: false }), { dialect: '0.3' });
@@ -59,12 +60,12 @@ test('a send that does not wait answers at once, and the task goes on with nobod
   assert.equal(got.result.status.state, 'completed');
 });
 
-test('a blocking send also ends where somebody is asked, and the answer starts from there', async t => {
+test('a blocking send ends at input-required, and the next message continues from there', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async (taskId, aggregate) => {
-    if (aggregate.turn === 2) return rig.relay.answers(taskId, ['ok']);
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+    if (aggregate.turn === 2) return rig.relay.answer(taskId, ['ok']);
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, 'INPUT_REQUIRED');
   };
   const first = await call(rig, 'send', sendParams(userMessage('one')));
   assert.equal(first.result.task.status.state, 'TASK_STATE_INPUT_REQUIRED');
@@ -74,11 +75,11 @@ test('a blocking send also ends where somebody is asked, and the answer starts f
   assert.equal(second.result.task.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('historyLength: all, none, the newest', async t => {
+test('historyLength returns all, none, or the newest messages', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async (taskId, aggregate) => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId, aggregate.turn === 2 ? 'COMPLETED' : 'INPUT_REQUIRED');
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, aggregate.turn === 2 ? 'COMPLETED' : 'INPUT_REQUIRED');
   };
   const { result } = await call(rig, 'send', sendParams(userMessage('one')));
   const { id } = result.task;
@@ -93,13 +94,13 @@ test('historyLength: all, none, the newest', async t => {
   assert.equal((await call(rig, 'get', { id, historyLength: 1000 })).result.history.length, 3);
 });
 
-test('one message id in one context starts one task, on any process, retried in any form; in another context it is another [S1-9 S1-10]', async t => {
+test('one message id in one context starts one task, on any process and in any dialect; another context starts another [S1-9 S1-10]', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   const seen: string[] = [];
   rig.relay.onClient = async taskId => {
     seen.push(taskId);
-    await rig.relay.answers(taskId, ['once']);
+    await rig.relay.answer(taskId, ['once']);
   };
   const message = userMessage('x', { contextId: 'c1', messageId: 'm1' });
   const answers = await Promise.all([
@@ -128,9 +129,9 @@ test('one message id in one context starts one task, on any process, retried in 
   assert.equal(seen.length, 2);
 });
 
-test('a message that was claimed and then not stored is stored by the retry [S1-9]', async t => {
+test('a claim without a stored message is completed by the retry [S1-9]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   rig.log.faults.refusals = 1;
   const message = userMessage('x', { contextId: 'c', messageId: 'm' });
   const refused = await post(rig, 'send', sendParams(message));
@@ -139,12 +140,12 @@ test('a message that was claimed and then not stored is stored by the retry [S1-
   assert.equal(result.task.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('a further message retried on its task is taken once; its id with another content is refused [S1-9]', async t => {
+test('a retried further message is added once; its id with other content is refused [S1-9]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async (taskId, aggregate) => {
-    if (aggregate.turn === 2) return rig.relay.answers(taskId, ['ok']);
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+    if (aggregate.turn === 2) return rig.relay.answer(taskId, ['ok']);
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, 'INPUT_REQUIRED');
   };
   const { result } = await call(rig, 'send', sendParams(userMessage('one')));
   const taskId = result.task.id;
@@ -163,9 +164,9 @@ test('a further message retried on its task is taken once; its id with another c
   );
 });
 
-test('what names a task that is not there, or not in that context', async t => {
+test('an unknown task, or one of another context, is refused', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const { result } = await call(rig, 'send', sendParams(userMessage('x')));
   const code = async (more: { taskId: string; contextId?: string }) =>
     (await call(rig, 'send', sendParams(userMessage('y', more)))).error?.code;
@@ -174,9 +175,9 @@ test('what names a task that is not there, or not in that context', async t => {
   assert.equal(await code({ taskId: result.task.id, contextId: 'other' }), -32602);
 });
 
-test('reserved metadata is left out of what comes from outside, everywhere [S1-15]', async t => {
+test('reserved metadata is removed from client input, everywhere [S1-15]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const reserved = { 'hopline.role': 'x', 'Hopline.agent': 'y', own: 1 };
   const message = userMessage('x', {
     metadata: reserved,
@@ -191,7 +192,7 @@ test('reserved metadata is left out of what comes from outside, everywhere [S1-1
   assert.deepEqual(result.task.metadata, { own: 1 });
 });
 
-test('cancel ends the task; what has ended cannot be canceled [S3-26 S3-27 S4-35]', async t => {
+test('cancel ends the task; an ended task is not cancelable [S3-26 S3-27 S4-35]', async t => {
   const rig = await openRig(t);
   for (const dialect of ['1.0', '0.3'] as const) {
     const begun = Promise.withResolvers<string>();
@@ -208,7 +209,7 @@ test('cancel ends the task; what has ended cannot be canceled [S3-26 S3-27 S4-35
   }
 });
 
-test('a cancel that nobody takes answers with the task as it is, in time', async t => {
+test('a cancel that no relay processes returns the task as it is, in time', async t => {
   const rig = await openRig(t, { limits: { cancelWaitMsMax: 30 } });
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
   rig.relay.running = false;
@@ -216,13 +217,13 @@ test('a cancel that nobody takes answers with the task as it is, in time', async
   assert.equal(task.status.state, 'TASK_STATE_SUBMITTED');
 });
 
-test('a blocking send that takes too long answers with the task as it is', async t => {
+test('a blocking send that takes too long returns the task as it is', async t => {
   const rig = await openRig(t, { limits: { blockingWaitMsMax: 30 } });
   const { result } = await call(rig, 'send', sendParams(userMessage('x')));
   assert.equal(result.task.status.state, 'TASK_STATE_SUBMITTED');
 });
 
-test('push configurations are refused as the card says [S4-36]', async t => {
+test('push configurations are refused as the card declares [S4-36]', async t => {
   const rig = await openRig(t);
   const params = {
     ...sendParams(userMessage('x')),

@@ -17,9 +17,9 @@ const ids = (frames: Frame[]) => frames.map(frame => Number(frame.id?.split('.')
 const taskIdOf = (frame: Frame): string => frame.rpc.result.task?.id ?? frame.rpc.result.id;
 
 for (const dialect of ['1.0', '0.3'] as const) {
-  test(`${dialect}: task first, then every event with the caller's id, then the end [S0-2 S0-3 S0-5 S0-6 S0-30 S0-37]`, async t => {
+  test(`${dialect}: the task comes first, then every event with the caller's id, then the end [S0-2 S0-3 S0-5 S0-6 S0-30 S0-37]`, async t => {
     const rig = await openRig(t);
-    rig.relay.onClient = taskId => rig.relay.answers(taskId, ['H', 'ere', ' is']);
+    rig.relay.onClient = taskId => rig.relay.answer(taskId, ['H', 'ere', ' is']);
     for (const id of ['req-1', 7, 0]) {
       const stream = await open(rig, 'stream', sendParams(userMessage('show argocd version'), dialect), { dialect, id });
       const frames = await stream.rest();
@@ -35,9 +35,9 @@ for (const dialect of ['1.0', '0.3'] as const) {
   });
 }
 
-test('the task echoes the message as it came [S0-4 S1-8]', async t => {
+test('the task echoes the message unchanged [S0-4 S1-8]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const parts = [
     { kind: 'text', text: ' a\n' },
     { kind: 'data', data: { k: [1] } },
@@ -50,7 +50,7 @@ test('the task echoes the message as it came [S0-4 S1-8]', async t => {
   assert.deepEqual(first?.rpc.result.status.state, 'submitted');
 });
 
-test('headers and a comment are there before anybody works on the task [S0-2 S3-14]', async t => {
+test('headers and a comment precede any work on the task [S0-2 S3-14]', async t => {
   const rig = await openRig(t);
   rig.relay.running = false;
   const response = await post(rig, 'stream', sendParams(userMessage('x')), { headers: { accept: 'application/json' } });
@@ -61,9 +61,9 @@ test('headers and a comment are there before anybody works on the task [S0-2 S3-
   await reader.cancel();
 });
 
-test('the request of the document works as it stands [S0-33 S0-45]', async t => {
+test('the documented request works verbatim [S0-33 S0-45]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['v3']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['v3']);
   const body =
     '{"id":"test-1","method":"message/stream","params":{"message":{"role":"user","parts":[{"kind":"text","text":"show argocd version"}],"messageId":"msg-1"}}}';
   const response = await fetch(`${rig.url}/`, {
@@ -84,7 +84,7 @@ test('the request of the document works as it stands [S0-33 S0-45]', async t => 
 
 test('an artifact update of 0.3 has every key, on every chunk [S2-19 S0-8]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a', 'b']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['a', 'b']);
   const stream = await open(rig, 'stream', sendParams(userMessage('x'), '0.3'), { dialect: '0.3' });
   const updates = (await stream.rest()).map(frame => frame.rpc.result).filter(result => result.kind === 'artifact-update');
   assert.equal(updates.length, 3);
@@ -103,12 +103,12 @@ test('an artifact update of 0.3 has every key, on every chunk [S2-19 S0-8]', asy
   );
 });
 
-test('a stream ends where the client has to answer, and the answer streams on the same task [C-16]', async t => {
+test('a stream ends at input-required, and the next message streams on the same task [C-16]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async (taskId, aggregate) => {
-    if (aggregate.turn === 2) return rig.relay.answers(taskId, ['42']);
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+    if (aggregate.turn === 2) return rig.relay.answer(taskId, ['42']);
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, 'INPUT_REQUIRED');
   };
   for (const dialect of ['1.0', '0.3'] as const) {
     const first = await (await open(rig, 'stream', sendParams(userMessage('one'), dialect), { dialect })).rest();
@@ -120,32 +120,32 @@ test('a stream ends where the client has to answer, and the answer streams on th
     assert.deepEqual(ids(second), [4, 5, 6, 7]);
     const head = second[0]!.decoded;
     assert('event' in head && 'task' in head.event);
-    const said = head.event.task.history?.map(message => message.parts[0]?.text);
-    assert.deepEqual(said, ['one', 'Which one?', 'two'], 'S0-4 S3-11 later turns carry the earlier messages');
+    const texts = head.event.task.history?.map(message => message.parts[0]?.text);
+    assert.deepEqual(texts, ['one', 'Which one?', 'two'], 'S0-4 S3-11 later turns include the earlier messages');
     fold(second);
   }
 });
 
-test('a stream stays open while authorisation is waited for', async t => {
+test('a stream stays open during auth-required', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId, 'AUTH_REQUIRED');
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId);
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, 'AUTH_REQUIRED');
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId);
   };
   const frames = await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
   assert.deepEqual(shape(frames), ['task submitted', 'working', 'auth_required', 'working', 'completed']);
 });
 
-test('a client that leaves at once changes nothing, and is no error [S4-25 S2-35]', async t => {
+test('a client that disconnects at once changes nothing, and is no error [S4-25 S2-35]', async t => {
   const rig = await openRig(t);
   const started = Promise.withResolvers<string>();
   const left = Promise.withResolvers<void>();
   rig.relay.onClient = async taskId => {
     started.resolve(taskId);
     await left.promise;
-    await rig.relay.answers(taskId, ['still', ' here']);
+    await rig.relay.answer(taskId, ['still', ' here']);
   };
   const controller = new AbortController();
   await post(rig, 'stream', sendParams(userMessage('x')), { signal: controller.signal });
@@ -167,7 +167,7 @@ test('100 parallel requests with their own ids do not mix [S4-6]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {
     const { view } = { view: rig.relay.aggregate(taskId) };
-    await rig.relay.answers(taskId, [view.messageIds[0]!, '!']);
+    await rig.relay.answer(taskId, [view.messageIds[0]!, '!']);
   };
   await Promise.all(
     Array.from({ length: 100 }, async (_, n) => {
@@ -181,11 +181,11 @@ test('100 parallel requests with their own ids do not mix [S4-6]', async t => {
   );
 });
 
-test('two artifacts that come interleaved stay two [S0-47]', async t => {
+test('two interleaved artifacts stay two [S0-47]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {
-    await rig.relay.opens(taskId, 'a', 'one');
-    await rig.relay.opens(taskId, 'b', 'two');
+    await rig.relay.openArtifact(taskId, 'a', 'one');
+    await rig.relay.openArtifact(taskId, 'b', 'two');
     for (const [lane, text] of [
       ['a', 'x'],
       ['b', '1'],
@@ -193,13 +193,13 @@ test('two artifacts that come interleaved stay two [S0-47]', async t => {
       ['b', '2'],
     ] as const)
       await rig.relay.text(taskId, lane, text);
-    await rig.relay.ends(taskId);
+    await rig.relay.end(taskId);
   };
   const folded = fold(await (await open(rig, 'stream', sendParams(userMessage('x')))).rest());
   assert.deepEqual([folded.textOf('one'), folded.textOf('two')], ['xy', '12']);
 });
 
-test('the log is away: a frame says so, and the client may come back', async t => {
+test('while the log is unreachable a retryable error frame is sent', async t => {
   const rig = await openRig(t);
   rig.log.faults.refusals = 1;
   const frames = await (await open(rig, 'stream', sendParams(userMessage('x')), { id: 5 })).rest();
@@ -209,7 +209,7 @@ test('the log is away: a frame says so, and the client may come back', async t =
   assert.equal(frames[0]!.rpc.error?.data[0].metadata.retryable, 'true');
 });
 
-test('no relay for too long: the message is stored, and the client is told its task', async t => {
+test('without a relay the message is stored, and the error names its task', async t => {
   const rig = await openRig(t, { limits: { firstFactMsMax: 50 } });
   rig.relay.running = false;
   const [frame] = await (await open(rig, 'stream', sendParams(userMessage('x'), '0.3'), { dialect: '0.3' })).rest();

@@ -18,7 +18,7 @@ async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-/** A client that asks and then reads nothing. */
+/** A client that sends a request and then reads nothing. */
 function deafClient(rig: Rig, taskId: string, t: { after(fn: () => void): void }): Promise<Socket> {
   const { hostname, port } = new URL(rig.url);
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id: taskId } });
@@ -35,7 +35,7 @@ function deafClient(rig: Rig, taskId: string, t: { after(fn: () => void): void }
   return promise;
 }
 
-test('as many streams as the limit, one more is 503 with Retry-After; a place that is left is free again', async t => {
+test('streams up to the limit are accepted, one more gets 503 with Retry-After; a released slot is free', async t => {
   const rig = await openRig(t, { limits: { streamsMax: 2 } });
   const taskId = await started(rig);
   const streams = [await open(rig, 'subscribe', { id: taskId }), await open(rig, 'subscribe', { id: taskId })];
@@ -52,7 +52,7 @@ test('as many streams as the limit, one more is 503 with Retry-After; a place th
   await next.take(1);
 });
 
-test('as many connections as the limit, one more is dropped, and the others are not touched', async t => {
+test('connections up to the limit are accepted, one more is dropped without affecting the others', async t => {
   const rig = await openRig(t, { limits: { connectionsMax: 1 } });
   const begun = Promise.withResolvers<string>();
   rig.relay.onClient = taskId => begun.resolve(taskId);
@@ -63,13 +63,13 @@ test('as many connections as the limit, one more is dropped, and the others are 
       get(`${rig.url}/.well-known/agent.json`, resolve).on('error', reject);
     }),
   );
-  await rig.relay.ends(taskId);
+  await rig.relay.end(taskId);
   assert.deepEqual(shape(await stream.rest()), ['task submitted', 'working', 'completed']);
 });
 
-test('no place, feed or listener stays behind, however a stream or a wait ends [S0-37]', async t => {
+test('no slot, feed or listener remains, however a stream or a wait ends [S0-37]', async t => {
   const rig = await openRig(t, { limits: { feedLingerMs: 20 } });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['a']);
   await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
   await call(rig, 'send', sendParams(userMessage('x')));
   rig.relay.onClient = () => {};
@@ -91,7 +91,7 @@ test('no place, feed or listener stays behind, however a stream or a wait ends [
   await until(() => rig.following() === 0);
 });
 
-test('a client that takes nothing is cut at its bound, others get everything, and it comes back with its cursor', async t => {
+test('a client that reads nothing is cut at its bound, others get everything, and it resumes with its cursor', async t => {
   const rig = await openRig(t, { limits: { viewerBufferBytesMax: 64 * 1024, ringBytesMax: 64 * 1024 } });
   const taskId = await started(rig);
   const deaf = await deafClient(rig, taskId, t);
@@ -99,20 +99,20 @@ test('a client that takes nothing is cut at its bound, others get everything, an
   await reader.take(1);
   await until(() => rig.open() === 2);
   const rest = reader.rest();
-  await rig.relay.opens(taskId, 'l');
+  await rig.relay.openArtifact(taskId, 'l');
   const piece = 'x'.repeat(32 * 1024);
-  let said = 0;
-  // The kernel takes some megabytes before anything waits here.
-  while (rig.open() === 2 && said < 2_000) {
+  let sent = 0;
+  // The kernel buffers some megabytes before anything waits here.
+  while (rig.open() === 2 && sent < 2_000) {
     await rig.relay.text(taskId, 'l', piece);
     await sleep(0);
-    said += 1;
+    sent += 1;
   }
   await until(() => rig.open() === 1);
-  await rig.relay.ends(taskId);
+  await rig.relay.end(taskId);
   const frames = await rest;
   assert.deepEqual(shape(frames.slice(-3)), ['+.', 'working', 'completed']);
-  assert.equal(frames.length, said + 3);
+  assert.equal(frames.length, sent + 3);
   assert.equal(rig.lines.filter(line => line.message === 'stream cut' && line.fields.reason === 'slow_viewer').length, 1);
   deaf.destroy();
   const back = await open(rig, 'subscribe', { id: taskId }, { headers: { 'last-event-id': frames[4]!.id! } });
@@ -122,10 +122,10 @@ test('a client that takes nothing is cut at its bound, others get everything, an
   );
 });
 
-test('a large snapshot does not count against its reader, and one that is never taken is cut', async t => {
+test('a large snapshot does not count against its reader, and one never read is cut', async t => {
   const rig = await openRig(t, { limits: { viewerBufferBytesMax: 128 * 1024, viewerStallMsMax: 300 } });
   const taskId = await started(rig);
-  await rig.relay.opens(taskId, 'l');
+  await rig.relay.openArtifact(taskId, 'l');
   const piece = 'y'.repeat(500 * 1024);
   for (let n = 0; n < 24; n += 1) await rig.relay.text(taskId, 'l', piece);
   const reader = await open(rig, 'subscribe', { id: taskId });
@@ -138,7 +138,7 @@ test('a large snapshot does not count against its reader, and one that is never 
   await until(() => rig.lines.some(line => line.message === 'stream cut'));
 });
 
-test('a quiet stream gets a comment in every interval', async t => {
+test('an idle stream gets a comment per interval', async t => {
   const rig = await openRig(t, { limits: { heartbeatMs: 20 } });
   const taskId = await started(rig);
   const response = await post(rig, 'subscribe', { id: taskId });
@@ -149,7 +149,7 @@ test('a quiet stream gets a comment in every interval', async t => {
   }
 });
 
-test('closing the app ends open streams with a drain event that says when to come back, and waits for nobody', async t => {
+test('closing the app drains open streams with a retry delay, without waiting for clients', async t => {
   const rig = await openRig(t);
   const taskId = await started(rig);
   const other = await rig.another();
@@ -171,11 +171,11 @@ test('closing the app ends open streams with a drain event that says when to com
   assert.equal(answered.result?.task.status.state ?? answered.error?.data[0].reason, 'TASK_STATE_SUBMITTED');
   const cursor = /id: (\S+)/.exec(written)![1]!;
   const resumed = await open(other, 'subscribe', { id: taskId }, { headers: { 'last-event-id': cursor } });
-  await rig.relay.ends(taskId, 'FAILED');
+  await rig.relay.end(taskId, 'FAILED');
   assert.deepEqual(shape(await resumed.rest()), ['failed']);
 });
 
-test('the log goes away under a stream: a retryable error frame, and nothing hangs', async t => {
+test('losing the log during a stream sends a retryable error frame, and nothing hangs', async t => {
   const rig = await openRig(t);
   const taskId = await started(rig);
   const other = await rig.another();

@@ -4,22 +4,22 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { queryOf } from './read-request.ts';
 import { type Framing, SseSink } from './sse-sink.ts';
 
-/** A request of an HTTP binding as the door takes it. */
-export function doorRequest(
+/** Converts an HTTP request into a request of the A2A server. */
+export function operationRequest(
   { limits }: Pick<A2AServer, 'limits'>,
   request: FastifyRequest,
   reply: FastifyReply,
   understood: Pick<ServerRequest, 'dialect' | 'ambiguous' | 'params'> & { framing: Framing },
 ): ServerRequest {
-  const { framing, ...asked } = understood;
+  const { framing, ...parsed } = understood;
   const named = understood.dialect.name === '1.0' ? EXTENSIONS_HEADER : LEGACY_EXTENSIONS_HEADER;
-  const gone = new AbortController();
-  reply.raw.once('close', () => gone.abort());
+  const closed = new AbortController();
+  reply.raw.once('close', () => closed.abort());
   return {
-    ...asked,
+    ...parsed,
     headers: request.headers,
     cursor: queryOf(request, 'cursor'),
-    gone: gone.signal,
+    closed: closed.signal,
     nameExtensions: uris => void reply.header(named, uris.join(', ')),
     openSink: (dialect, extensions) => new SseSink(reply, dialect, { framing, extensions, stallMs: limits.viewerStallMsMax }),
   };

@@ -20,13 +20,13 @@ const NOT_FOUND = -32001;
 
 async function openOwned(t: TestContext): Promise<Rig> {
   const rig = await openRig(t, { authenticate });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   return rig;
 }
 
 const taskOf = ({ result }: { result?: JsonObject }) => result?.task as Task;
 
-test("another caller's or tenant's task is not found: get, cancel, subscribe, resume, continue, list, in every dialect", async t => {
+test('the task of another caller or tenant is not found: get, cancel, subscribe, resume, continue, list, in every dialect', async t => {
   const rig = await openRig(t, { authenticate });
   const begun = await call(rig, 'send', sendParams(userMessage('mine'), '1.0', { blocking: false }), { headers: ANNA });
   const { id } = taskOf(begun);
@@ -52,7 +52,7 @@ test("another caller's or tenant's task is not found: get, cancel, subscribe, re
   assert.equal(taskOf({ result: { task: (await call(rig, 'get', { id }, { headers: ANNA })).result } }).id, id);
 });
 
-test('a context and a message id of two callers are two [S1-10]', async t => {
+test('contexts and message ids are separate per caller [S1-10]', async t => {
   const rig = await openOwned(t);
   const message = userMessage('x', { contextId: 'shared' });
   const params = sendParams(message);
@@ -64,7 +64,7 @@ test('a context and a message id of two callers are two [S1-10]', async t => {
   }
 });
 
-test('a task id that one caller chose begins no task of another, not even with the same message [C-9]', async t => {
+test('a task id chosen by one caller starts no task of another, not even with the same message [C-9]', async t => {
   const rig = await openOwned(t);
   const params = { id: 'chosen', message: { role: 'user', parts: [{ type: 'text', text: 'x' }] } };
   const options = { dialect: 'legacy' as const };
@@ -76,7 +76,7 @@ test('a task id that one caller chose begins no task of another, not even with t
   }
 });
 
-test('a stream of one caller goes on while another is refused at the same task', async t => {
+test('a stream of one caller continues while another is refused at the same task', async t => {
   const rig = await openRig(t, { authenticate });
   const begun = Promise.withResolvers<string>();
   rig.relay.onClient = taskId => begun.resolve(taskId);
@@ -84,11 +84,11 @@ test('a stream of one caller goes on while another is refused at the same task',
   const id = await begun.promise;
   await stream.take(1);
   assert.equal((await call(rig, 'subscribe', { id }, { headers: OTHERS[0]! })).error?.code, NOT_FOUND);
-  await rig.relay.answers(id, ['ok']);
+  await rig.relay.answer(id, ['ok']);
   assert((await stream.rest()).length > 0);
 });
 
-test('tasks of one context and caller know those before them: named by the client, named here, under a client’s own id [S3-17 C-17]', async t => {
+test('tasks of one context and caller list the earlier ones: for client contexts, new contexts and client task ids [S3-17 C-17]', async t => {
   const rig = await openOwned(t);
   const earlierOf = async (taskId: string) => {
     for await (const { record } of rig.log.facts.read(taskId, 1))
@@ -114,21 +114,21 @@ test('tasks of one context and caller know those before them: named by the clien
   assert.deepEqual(await earlierOf(fifth.id), [first.id, second.id, 'own-id', fourth.id]);
   for (const headers of OTHERS) {
     const other = await send({ contextId }, headers);
-    assert.equal(await earlierOf(other.id), undefined, 'of another caller it knows nothing');
+    assert.equal(await earlierOf(other.id), undefined, 'nothing of another caller is listed');
   }
 });
 
-test('a message that a dying replica had claimed and not said names the same earlier tasks [S3-17]', async t => {
+test('a retry of a message claimed by a failed replica names the same earlier tasks [S3-17]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const [one, two] = [userMessage('one', { contextId: 'c' }), userMessage('two', { contextId: 'c' })];
   const first = taskOf(await call(rig, 'send', sendParams(one)));
-  const say = rig.log.inputs.append.bind(rig.log.inputs);
+  const append = rig.log.inputs.append.bind(rig.log.inputs);
   rig.log.inputs.append = async () => {
     throw new LogUnavailable('gone');
   };
   assert.equal((await call(rig, 'send', sendParams(two))).error?.code, -32603);
-  rig.log.inputs.append = say;
+  rig.log.inputs.append = append;
   const other = await rig.another();
   const second = taskOf(await call(other, 'send', sendParams(two)));
   const { value } = (await rig.log.contexts.get(contextKey(undefined, 'c')))!;

@@ -14,19 +14,19 @@ const authenticate: Authenticate = async ({ headers }) => ({ subject: String(hea
 const ANNA = { headers: { 'x-subject': 'anna' } };
 const BERT = { headers: { 'x-subject': 'bert' } };
 
-/** A task that asks, at a door that takes webhooks. */
-async function openAsking(
+/** A task with input-required, on a server with push notifications. */
+async function openInputRequired(
   t: TestContext,
   options: Partial<A2AServerOptions> = {},
   headers = {},
 ): Promise<{ rig: Rig; id: string }> {
   const rig = await openRig(t, { push: true, ...options });
-  rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
   const sent = await call(rig, 'send', sendParams(userMessage('x')), { headers });
   return { rig, id: sent.result.task.id };
 }
 
-/** Params that set a webhook for a task, with every secret it can have. */
+/** Params that set a webhook with all secrets. */
 function setParams(dialect: DialectName, taskId: string, more: JsonObject = {}): JsonObject {
   const config = { url: URL, token: 'SECRET-1', ...more };
   if (dialect === '1.0') return { taskId, ...config, authentication: { scheme: 'Bearer', credentials: 'SECRET-2' } };
@@ -40,18 +40,18 @@ function namedParams(dialect: DialectName, taskId: string, id?: string): JsonObj
 }
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: what was set is given back without its secrets, and kept with them [S3-22 C-21]`, async t => {
-    const { rig, id } = await openAsking(t);
+  test(`${dialect}: a configuration is returned without its secrets, and stored with them [S3-22 C-21]`, async t => {
+    const { rig, id } = await openInputRequired(t);
     const set = await call(rig, 'createPush', setParams(dialect, id), { dialect, id: 'i', headers: version(dialect) });
     assert.equal(set.id, 'i');
-    const shown = {
+    const expected = {
       '1.0': { id, taskId: id, url: URL, authentication: { scheme: 'Bearer' } },
       '0.3': { taskId: id, pushNotificationConfig: { id, url: URL, authentication: { schemes: ['Bearer'] } } },
       legacy: { id, pushNotificationConfig: { url: URL, authentication: { schemes: ['Bearer'] } } },
     }[dialect];
-    assert.deepEqual(set.result, shown);
+    assert.deepEqual(set.result, expected);
     const got = await call(rig, 'getPush', namedParams(dialect, id), { dialect, headers: version(dialect) });
-    assert.deepEqual(got.result, shown);
+    assert.deepEqual(got.result, expected);
     const stored = await rig.log.pushConfigs.get(`${id}.${Buffer.from(id).toString('base64url')}`);
     const { generation } = rig.relay.aggregate(id);
     assert.deepEqual(stored?.value, {
@@ -68,8 +68,8 @@ for (const dialect of DIALECTS) {
 
 const version = (dialect: DialectName): Record<string, string> => (dialect === 'legacy' ? { 'a2a-version': '0.1' } : {});
 
-test('0.3 lists and deletes, and a delete of what is gone is none; every replica sees the same', async t => {
-  const { rig, id } = await openAsking(t);
+test('0.3 lists and deletes idempotently; every replica sees the same', async t => {
+  const { rig, id } = await openInputRequired(t);
   const other = await rig.another();
   const asked = { dialect: '0.3' } as const;
   for (const name of ['b', 'a']) await call(rig, 'createPush', setParams('0.3', id, { id: name }), asked);
@@ -87,15 +87,15 @@ test('0.3 lists and deletes, and a delete of what is gone is none; every replica
   assert.equal(result.pushNotificationConfig.id, 'b', 'without an id: the one that is there');
 });
 
-test('HTTP+JSON: create, get, list by pages, delete; without secrets', async t => {
-  const { rig, id } = await openAsking(t);
+test('HTTP+JSON creates, gets, lists in pages and deletes, without secrets', async t => {
+  const { rig, id } = await openInputRequired(t);
   const path = `/tasks/${id}/pushNotificationConfigs`;
   const authentication = { scheme: 'Basic', credentials: 'SECRET' };
   for (const name of ['c', 'a/ü', 'b']) {
     const { status, body } = await rest(rig, `POST ${path}`, { body: { id: name, url: URL, token: 'SECRET', authentication } });
-    const shown = { id: name, taskId: id, url: URL, authentication: { scheme: 'Basic' } };
-    assert.deepEqual([status, body], [200, shown]);
-    assert.deepEqual((await rest(rig, `GET ${path}/${encodeURIComponent(name)}`)).body, shown);
+    const expected = { id: name, taskId: id, url: URL, authentication: { scheme: 'Basic' } };
+    assert.deepEqual([status, body], [200, expected]);
+    assert.deepEqual((await rest(rig, `GET ${path}/${encodeURIComponent(name)}`)).body, expected);
   }
   const seen: string[] = [];
   let token = '';
@@ -116,8 +116,8 @@ test('HTTP+JSON: create, get, list by pages, delete; without secrets', async t =
   assert.deepEqual(rig.lines, []);
 });
 
-test('an unknown task, and one that is not the caller’s, are not found, whatever is asked [S4-34]', async t => {
-  const { rig, id } = await openAsking(t, { authenticate }, ANNA.headers);
+test('an unknown task, or one of another caller, is not found by any operation [S4-34]', async t => {
+  const { rig, id } = await openInputRequired(t, { authenticate }, ANNA.headers);
   const own = await call(rig, 'createPush', setParams('1.0', id, { id: 'c' }), ANNA);
   assert.equal(own.result.id, 'c');
   const cases: [Method, (dialect: DialectName, taskId: string) => JsonObject][] = [
@@ -146,9 +146,9 @@ test('an unknown task, and one that is not the caller’s, are not found, whatev
   assert.equal((await call(rig, 'getPush', { taskId: id, id: 'c' }, ANNA)).result.id, 'c');
 });
 
-test('a legacy client names the webhook before the task with its own id is there; its task alone is told [S3-23]', async t => {
+test('a legacy client sets a webhook before its task; only that task uses it [S3-23]', async t => {
   const rig = await openRig(t, { push: true, authenticate });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const legacy = { dialect: 'legacy' as const };
   for (const [id, who] of [
     ['t1', ANNA],
@@ -168,14 +168,14 @@ test('a legacy client names the webhook before the task with its own id is there
     kept?.map(({ value }) => [value.after, value.owner]),
     [[0, { subject: 'anna' }]],
   );
-  assert.deepEqual(dropped, [], 'what somebody else left there is not told of');
+  assert.deepEqual(dropped, [], 'the configuration of another owner is dropped');
   for (const dialect of ['1.0', '0.3'] as const) {
     const refused = await call(rig, 'createPush', setParams(dialect, 't3'), { dialect, ...ANNA });
     assert.equal(refused.error?.code, NOT_FOUND, `${dialect} has no ids of its own`);
   }
 });
 
-test('a webhook waits pushWaitMsMax for its task, then it is none [S3-23]', async t => {
+test('a webhook waits pushWaitMsMax for its task, then expires [S3-23]', async t => {
   const rig = await openRig(t, { push: true, limits: { pushWaitMsMax: 0 } });
   const waiting = await rig.another({ limits: { pushWaitMsMax: 3_600_000 } });
   const legacy = { dialect: 'legacy' as const };
@@ -183,7 +183,7 @@ test('a webhook waits pushWaitMsMax for its task, then it is none [S3-23]', asyn
   await call(waiting, 'createPush', setParams('legacy', 't2'), legacy);
   assert.equal((await call(rig, 'getPush', { id: 't1' }, legacy)).error?.code, NOT_FOUND);
   assert.equal((await call(rig, 'getPush', { id: 't2' }, legacy)).result.id, 't2');
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   for (const id of ['t1', 't2']) {
     await call(rig, 'send', { id, message: { role: 'user', parts: [{ type: 'text', text: 'x' }] } }, legacy);
   }
@@ -192,14 +192,14 @@ test('a webhook waits pushWaitMsMax for its task, then it is none [S3-23]', asyn
   assert.equal((await call(rig, 'getPush', { id: 't2' }, legacy)).result.id, 't2', 'and with its task it stays');
 });
 
-test('a webhook that comes along with a message is stored before the message is said, in every dialect [S4-22]', async t => {
+test('an inline webhook is stored before its message, in every dialect [S4-22]', async t => {
   const rig = await openRig(t, { push: true });
-  rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
   const stored: (number | undefined)[] = [];
-  const say = rig.log.inputs.append.bind(rig.log.inputs);
+  const append = rig.log.inputs.append.bind(rig.log.inputs);
   rig.log.inputs.append = async (taskId, record, options) => {
     stored.push((await rig.log.pushConfigs.under(taskId))[0]?.value.after);
-    return say(taskId, record, options);
+    return append(taskId, record, options);
   };
   const push = { url: URL, token: 'SECRET' };
   const begin = {
@@ -224,8 +224,8 @@ test('a webhook that comes along with a message is stored before the message is 
   assert.doesNotMatch(JSON.stringify(rig.lines), /SECRET|hooks/);
 });
 
-test('with a further message only what follows is told; the same again changes nothing, another address begins anew [S4-22]', async t => {
-  const { rig, id } = await openAsking(t);
+test('with a further message only later events are delivered; the same configuration changes nothing, another URL starts at the message [S4-22]', async t => {
+  const { rig, id } = await openInputRequired(t);
   const entryOf = async () => (await rig.log.pushConfigs.under(id))[0]!;
   const asked = rig.relay.aggregate(id).generation;
   const params = (url: string, text = 'y') => ({
@@ -237,36 +237,36 @@ test('with a further message only what follows is told; the same again changes n
   assert.equal(first.value.after, asked);
   await call(rig, 'send', params(URL));
   await call(rig, 'createPush', { taskId: id, url: URL });
-  assert.deepEqual(await entryOf(), first, 'whoever tells it sees no change');
+  assert.deepEqual(await entryOf(), first, 'the notifier sees no change');
   const now = rig.relay.aggregate(id).generation;
   assert(now > asked);
   await call(rig, 'send', params(`${URL}/other`, 'z'));
   assert.equal((await entryOf()).value.after, now);
 });
 
-test('the same webhook with another token, or given up before, goes on where telling it ended [S3-22]', async t => {
-  const { rig, id } = await openAsking(t);
+test('the same URL with another token, or abandoned before, continues after its last delivery [S3-22]', async t => {
+  const { rig, id } = await openInputRequired(t);
   const entryOf = async () => (await rig.log.pushConfigs.under(id))[0]!;
   const set = (token: string) => call(rig, 'createPush', { taskId: id, url: URL, token });
   await set('one');
   const { key, value, revision } = await entryOf();
   await set('two');
   assert.deepEqual([(await entryOf()).value.after, (await entryOf()).value.token], [value.after, 'two']);
-  const told = (generation: number, more: Partial<PushProgressEntry> = {}) =>
+  const recordProgress = (generation: number, more: Partial<PushProgressEntry> = {}) =>
     rig.log.pushProgress.put(key, { generation, failures: 0, ...more } as PushProgressEntry);
-  await told(value.after + 5);
+  await recordProgress(value.after + 5);
   await set('three');
   assert.equal((await entryOf()).value.after, value.after + 5);
-  await told(value.after + 7, { over: 'abandoned' });
+  await recordProgress(value.after + 7, { over: 'abandoned' });
   const before = await entryOf();
   await set('three');
   const again = await entryOf();
   assert.equal(again.value.after, value.after + 7);
-  assert(again.revision > before.revision && before.revision > revision, 'a change is seen by whoever had given up');
+  assert(again.revision > before.revision && before.revision > revision, 'the notifier that abandoned it sees a change');
 });
 
-test('where webhooks are not offered every dialect says so, alone and along with a message, and nothing is stored [S4-23 S4-36]', async t => {
-  const { rig, id } = await openAsking(t, { push: false });
+test('without push notifications every dialect refuses them, alone and inline, and nothing is stored [S4-23 S4-36]', async t => {
+  const { rig, id } = await openInputRequired(t, { push: false });
   for (const dialect of DIALECTS) {
     for (const method of ['createPush', 'getPush', 'listPush', 'deletePush'] as const) {
       if (dialect === 'legacy' && (method === 'listPush' || method === 'deletePush')) continue;
@@ -281,23 +281,23 @@ test('where webhooks are not offered every dialect says so, alone and along with
   assert.deepEqual(await rig.log.pushConfigs.under(id), []);
 });
 
-test('a task takes PUSH_CONFIGS_MAX webhooks, however many ask at once', async t => {
-  const { rig, id } = await openAsking(t);
-  const ask = (name: string) => call(rig, 'createPush', setParams('1.0', id, { id: name }));
-  for (let index = 1; index < PUSH_CONFIGS_MAX - 1; index += 1) assert((await ask(`c${index}`)).result);
-  const racing = await Promise.all(Array.from({ length: 8 }, (_, index) => ask(`r${index}`)));
+test('a task has at most PUSH_CONFIGS_MAX webhooks, despite concurrent requests', async t => {
+  const { rig, id } = await openInputRequired(t);
+  const create = (name: string) => call(rig, 'createPush', setParams('1.0', id, { id: name }));
+  for (let index = 1; index < PUSH_CONFIGS_MAX - 1; index += 1) assert((await create(`c${index}`)).result);
+  const racing = await Promise.all(Array.from({ length: 8 }, (_, index) => create(`r${index}`)));
   assert((await rig.log.pushConfigs.under(id)).length <= PUSH_CONFIGS_MAX);
   for (const { error } of racing) assert(error === undefined || error.code === -32004);
   const left = PUSH_CONFIGS_MAX - (await rig.log.pushConfigs.under(id)).length;
-  for (let index = 0; index < left; index += 1) assert((await ask(`l${index}`)).result);
-  const refused = await ask('one-more');
+  for (let index = 0; index < left; index += 1) assert((await create(`l${index}`)).result);
+  const refused = await create('one-more');
   assert.match(refused.error?.message ?? '', /has 16 push configurations already/);
-  assert((await ask('c1')).result, 'one that is there is replaced');
+  assert((await create('c1')).result, 'one that is there is replaced');
 });
 
-test('an address that no webhook can have is refused before anything happens, and never quoted', async t => {
-  const { rig, id } = await openAsking(t);
-  const said = rig.relay.aggregate(id).generation;
+test('an invalid webhook URL is refused before anything is stored, and never quoted', async t => {
+  const { rig, id } = await openInputRequired(t);
+  const generationBefore = rig.relay.aggregate(id).generation;
   for (const url of ['SECRET', 'ftp://SECRET.example/', 'https://user:SECRET@h.example/', 'javascript:SECRET']) {
     const set = await call(rig, 'createPush', { taskId: id, url });
     const sent = await call(rig, 'send', {
@@ -306,22 +306,22 @@ test('an address that no webhook can have is refused before anything happens, an
     });
     for (const { error } of [set, sent]) {
       assert.equal(error?.code, -32602);
-      assert.match(error?.message ?? '', /the URL of the webhook (is|holds)/);
+      assert.match(error?.message ?? '', /the webhook URL (is|has|contains)/);
       assert.doesNotMatch(JSON.stringify(error), /SECRET/);
     }
   }
-  assert.equal(rig.relay.aggregate(id).generation, said);
+  assert.equal(rig.relay.aggregate(id).generation, generationBefore);
   const guarded = await rig.another({ webhookProblem: () => 'is not to be called' });
   assert.match(
     (await call(guarded, 'createPush', { taskId: id, url: URL })).error?.message ?? '',
-    /webhook is not to be called$/,
+    /webhook URL is not to be called$/,
   );
   assert.deepEqual(await rig.log.pushConfigs.under(id), []);
 });
 
-test('a log that cannot be reached is UNAVAILABLE, and a message whose webhook is not stored is not said', async t => {
-  const { rig, id } = await openAsking(t);
-  const said = rig.relay.aggregate(id).generation;
+test('an unreachable log is UNAVAILABLE, and a message whose webhook is not stored is not appended', async t => {
+  const { rig, id } = await openInputRequired(t);
+  const generationBefore = rig.relay.aggregate(id).generation;
   rig.log.pushConfigs.put = rig.log.pushConfigs.under = async () => {
     throw new LogUnavailable('gone');
   };
@@ -333,15 +333,15 @@ test('a log that cannot be reached is UNAVAILABLE, and a message whose webhook i
   ] as const) {
     assert.equal((await call(rig, method, params)).error?.data[0].reason, 'UNAVAILABLE', method);
   }
-  assert.equal(rig.relay.aggregate(id).generation, said);
+  assert.equal(rig.relay.aggregate(id).generation, generationBefore);
 });
 
-test('a legacy client that named a webhook, before or with its message, is answered at once; one that named none waits [S3-33]', async t => {
+test('a legacy client with a webhook, set before or with its message, is answered at once; without one it waits [S3-33]', async t => {
   const rig = await openRig(t, { push: true });
   const go = Promise.withResolvers<void>();
   rig.relay.onClient = async taskId => {
     if (taskId !== 'none') await go.promise;
-    await rig.relay.answers(taskId, ['later']);
+    await rig.relay.answer(taskId, ['later']);
   };
   const legacy = { dialect: 'legacy' as const };
   const message = { role: 'user', parts: [{ type: 'text', text: 'x' }] };

@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
-import { A2AError, SSE_CONTENT_TYPE } from '@hopline/a2a';
+import { A2AError, type DialectName, namedDialect, SSE_CONTENT_TYPE, VERSION_HEADER, VERSION_QUERY } from '@hopline/a2a';
 import type { FastifyRequest } from 'fastify';
 
-/** Bytes that are not UTF-8 would be replaced in silence, and the text would not be the client's any more. */
+/** Parses a JSON body. Invalid UTF-8 is refused: it would silently be replaced, changing the client's text. */
 export function jsonOf(body: unknown): unknown {
   if (!Buffer.isBuffer(body)) throw new A2AError('PARSE_ERROR', { detail: 'the body is empty' });
-  if (!isUtf8(body)) throw new A2AError('PARSE_ERROR', { detail: 'the body is not UTF-8' });
+  if (!isUtf8(body)) throw new A2AError('PARSE_ERROR', { detail: 'the body must be UTF-8' });
   try {
     return JSON.parse(body.toString('utf8')) as unknown;
   } catch (cause) {
@@ -23,7 +23,16 @@ export function queryOf(request: FastifyRequest, name: string): string | undefin
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Whether a client says that it reads event streams and nothing else. */
+/** Whether the client accepts event streams only. */
 export function readsEventsAlone(request: FastifyRequest): boolean {
   return (headerOf(request, 'accept') ?? '').split(',').every(range => range.trim().toLowerCase() === SSE_CONTENT_TYPE);
+}
+
+/** The version that a request names; undefined for none, `unknown` for an unsupported one. */
+export function namedVersion(request: FastifyRequest): DialectName | 'unknown' | undefined {
+  try {
+    return namedDialect(headerOf(request, VERSION_HEADER), queryOf(request, VERSION_QUERY));
+  } catch {
+    return 'unknown';
+  }
 }

@@ -4,15 +4,16 @@ import type { Limits } from '@hopline/a2a-server';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Cors } from './cors.ts';
 
-/** Characters of one part of a path; a longer one names nothing. */
+/** Characters of one path segment; longer ones match nothing. */
 const PATH_PART_CHARS_MAX = 1_024;
 
-/** How often connections are looked at for requests that are late; milliseconds. */
+/** Interval at which late requests are looked for; milliseconds. */
 export const LATE_REQUEST_CHECK_MS = 1_000;
 
-/** Settings of the HTTP server under the door; of an HTTPS server where there are `tls` options. `cors`: the same as the door's. */
+/** Options of the HTTP server, or of an HTTPS server when `tls` is given. `cors`: the same instance as for `registerA2A`. */
 export function serverOptions(limits: Limits, tls?: ServerOptions, cors?: Cors) {
-  // Node swaps its two bounds where the one for headers is the larger, as its default of 60 s is: a body would have that long, looked at every 30 s.
+  // Node swaps the two timeouts when headersTimeout is the larger, as its default of 60 s is: bodies would have that long,
+  // checked every 30 s.
   const server = { headersTimeout: limits.requestMsMax, connectionsCheckingInterval: LATE_REQUEST_CHECK_MS };
   return {
     http: server,
@@ -26,14 +27,14 @@ export function serverOptions(limits: Limits, tls?: ServerOptions, cors?: Cors) 
       cors?.allow(request, reply);
       if (cors?.answersPreflight(request, reply) !== true) refuseUrl(reply);
     },
-    // Longer than the longest id and what is put around it, so that every id reaches the operation that refuses it.
+    // Longer than the longest id with its surroundings, so that every id reaches the operation that validates it.
     routerOptions: { maxParamLength: PATH_PART_CHARS_MAX },
   } as const;
 }
 
-/** An address that cannot be decoded reaches no route; the framework's own answer would repeat it. */
+/** A URL that cannot be decoded matches no route; the framework's own response would echo it. */
 function refuseUrl(reply: FastifyReply): void {
-  const error = new A2AError('INVALID_PARAMS', { detail: 'the path is not percent-encoded as it should be' });
+  const error = new A2AError('INVALID_PARAMS', { detail: 'the path must be valid percent-encoding' });
   reply
     .code(error.row.http)
     .header('content-type', A2A_JSON_TYPE)

@@ -8,10 +8,10 @@ import { CLOSE_MS_MAX } from './register-a2a.ts';
 import { LATE_REQUEST_CHECK_MS } from './server-options.ts';
 
 const MIB = 1024 * 1024;
-/** How long an answer may take on a busy machine; milliseconds. */
+/** Tolerated delay of a response on a busy machine; milliseconds. */
 const PATIENCE_MS = 10_000;
 
-type Raw = { socket: Socket; heard: () => string; closed: Promise<void> };
+type Raw = { socket: Socket; received: () => string; closed: Promise<void> };
 
 /** A connection below any client library. */
 function speak(t: TestContext, rig: Rig, head: string): Raw {
@@ -25,22 +25,22 @@ function speak(t: TestContext, rig: Rig, head: string): Raw {
   });
   socket.on('error', () => {}).once('close', () => resolve());
   t.after(() => socket.destroy());
-  return { socket, heard: () => text, closed };
+  return { socket, received: () => text, closed };
 }
 
 async function hears(raw: Raw, what: RegExp): Promise<void> {
   const until = Date.now() + PATIENCE_MS;
-  while (!what.test(raw.heard())) {
-    assert(Date.now() < until, `heard ${JSON.stringify(raw.heard().slice(0, 200))}`);
+  while (!what.test(raw.received())) {
+    assert(Date.now() < until, `received ${JSON.stringify(raw.received().slice(0, 200))}`);
     await sleep(10);
   }
 }
 
 const POST = 'POST / HTTP/1.1\nhost: a\ncontent-type: application/json\n';
-/** A chunk that is longer than what follows it. */
+/** A chunk shorter than its announced length. */
 const OPEN_CHUNK = 'transfer-encoding: chunked\n\nffffff\n';
 
-test('a request that comes byte by byte is cut at its deadline, whatever part of it is late, and nobody else waits', async t => {
+test('a request sent byte by byte is cut at its deadline in any part, without delaying others', async t => {
   const rig = await openRig(t, { limits: { requestMsMax: 1_500, bodyBytesMax: 100 } });
   const startedAt = performance.now();
   const late = [
@@ -61,12 +61,12 @@ test('a request that comes byte by byte is cut at its deadline, whatever part of
   const ms = performance.now() - startedAt;
   assert(ms >= 1_500, `cut after ${ms} ms`);
   assert(ms < 1_500 + LATE_REQUEST_CHECK_MS + PATIENCE_MS, `cut after ${ms} ms`);
-  for (const one of late.slice(2)) assert.match(one.heard(), /^HTTP\/1\.1 408 /);
+  for (const one of late.slice(2)) assert.match(one.received(), /^HTTP\/1\.1 408 /);
   assert.equal((await call(rig, 'get', { id: 'unknown' })).error?.code, -32001);
   assert.deepEqual(rig.lines, []);
 });
 
-test('what is refused is answered when its body has come, so that a client that is still writing reads the answer', async t => {
+test('a refused request is answered after its body, so that a writing client reads the response', async t => {
   const rig = await openRig(t);
   const length = 5 * MIB;
   for (const [status, head] of [
@@ -74,36 +74,36 @@ test('what is refused is answered when its body has come, so that a client that 
     [415, POST.replace('application/json', 'text/xml')],
     [404, POST.replace('POST /', 'POST /nothing')],
   ] as const) {
-    // Asked to close, a server with bytes under way resets the connection.
+    // With connection: close and a body in progress, a server would reset the connection.
     const raw = speak(t, rig, `${head}connection: close\ncontent-length: ${length}\n\n`);
     raw.socket.write('x'.repeat(length - 1));
     await call(rig, 'get', { id: 'unknown' });
-    assert.equal(raw.heard(), '', `${status}`);
+    assert.equal(raw.received(), '', `${status}`);
     raw.socket.write('x');
     await hears(raw, new RegExp(`^HTTP/1\\.1 ${status} [^]*\\r\\n\\r\\n\\{.*\\}$`));
     await raw.closed;
   }
 });
 
-test('of the largest body that is read away the last byte is waited for; of one byte more, announced or not, none is', async t => {
+test('a refused body up to the limit is discarded completely, a larger one is not awaited', async t => {
   const rig = await openRig(t);
   const patient = speak(t, rig, `${POST}content-length: ${REFUSED_BODY_BYTES_MAX}\n\n`);
-  const announced = speak(t, rig, `${POST}content-length: ${REFUSED_BODY_BYTES_MAX + 1}\n\n`);
-  await hears(announced, /^HTTP\/1\.1 413 /);
+  const declared = speak(t, rig, `${POST}content-length: ${REFUSED_BODY_BYTES_MAX + 1}\n\n`);
+  await hears(declared, /^HTTP\/1\.1 413 /);
   const chunk = `100000\r\n${'x'.repeat(MIB)}\r\n`;
   const found = speak(t, rig, `${POST}transfer-encoding: chunked\n\n`);
-  for (let sent = 0; sent <= REFUSED_BODY_BYTES_MAX + MIB && found.heard() === ''; sent += MIB) {
+  for (let sent = 0; sent <= REFUSED_BODY_BYTES_MAX + MIB && found.received() === ''; sent += MIB) {
     found.socket.write(chunk);
     await sleep(1);
   }
   await hears(found, /^HTTP\/1\.1 413 /);
   await found.closed;
-  assert.equal(patient.heard(), '');
+  assert.equal(patient.received(), '');
   patient.socket.write('x'.repeat(REFUSED_BODY_BYTES_MAX));
   await hears(patient, /^HTTP\/1\.1 413 /);
 });
 
-test('a request that never comes whole does not hold a door that closes', async t => {
+test('an incomplete request does not delay closing', async t => {
   const rig = await openRig(t);
   const raw = speak(t, rig, `${POST}content-length: 90\n\n`);
   await call(rig, 'get', { id: 'unknown' });

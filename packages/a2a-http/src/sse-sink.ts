@@ -4,54 +4,54 @@ import { RESUME_EXTENSION_URI, taskWithGeneration, withGeneration } from '@hopli
 import type { FastifyReply } from 'fastify';
 import { SseStream } from './sse-stream.ts';
 
-/** What a binding puts around the results of a dialect. */
+/** How a binding frames the results of a dialect. */
 export type Framing = {
   /** JSON text before and after a result, in each frame of a stream. */
   before: string;
   after: string;
-  /** A frame that says what went wrong. */
+  /** The content of an error frame. */
   failure(error: A2AError, dialect: DialectName): object;
   /** SSE event name of that frame; absent: none. */
   failureEvent?: string;
 };
 
 /**
- * What stands after `"result":` in a frame: JSON text, made once per dialect, because only the request id differs between viewers. And once more where events name their generation:
- * a form of its own, so that nobody else pays for it.
+ * The JSON text after `"result":` in a frame, encoded once per dialect: only the request id differs between viewers. Frames
+ * with generations have encoders of their own, so other viewers do not pay for them.
  */
-const plain = new Map<Dialect, EventEncoder<string>>();
-const counting = new Map<Dialect, EventEncoder<string>>();
+const plainEncoders = new Map<Dialect, EventEncoder<string>>();
+const countingEncoders = new Map<Dialect, EventEncoder<string>>();
 
-function encoderOf(dialect: Dialect, isCounting: boolean): EventEncoder<string> {
-  const encoders = isCounting ? counting : plain;
+function encoderOf(dialect: Dialect, countsGenerations: boolean): EventEncoder<string> {
+  const encoders = countsGenerations ? countingEncoders : plainEncoders;
   const known = encoders.get(dialect);
   if (known !== undefined) return known;
-  const made: EventEncoder<string> = {
+  const encoder: EventEncoder<string> = {
     encode: (event, artifactIndex, generation) => {
-      const shown = isCounting ? withGeneration(event, generation) : event;
-      return frameResult(dialect, dialect.encodeEvent(shown, artifactIndex));
+      const extended = countsGenerations ? withGeneration(event, generation) : event;
+      return frameResult(dialect, dialect.encodeEvent(extended, artifactIndex));
     },
   };
-  encoders.set(dialect, made);
-  return made;
+  encoders.set(dialect, encoder);
+  return encoder;
 }
 
 export type SseSinkOptions = {
   framing: Framing;
-  /** URIs of those that are active. */
+  /** URIs of the active extensions. */
   extensions: readonly string[];
-  /** A client that takes nothing of what is left at the end for so long is cut; milliseconds. */
+  /** A client that reads nothing of the remaining bytes for this long after the end is cut; milliseconds. */
   stallMs: number;
 };
 
-/** Takes a response over as an event stream of one dialect in one binding's framing. */
+/** Turns a response into an event stream of one dialect in the framing of one binding. */
 export class SseSink implements EventSink {
   readonly #reply: FastifyReply;
   readonly #stream: SseStream;
   readonly #dialect: Dialect;
   readonly #encoder: EventEncoder<string>;
   readonly #framing: Framing;
-  readonly #isCounting: boolean;
+  readonly #countsGenerations: boolean;
   readonly #before: string;
   readonly #after: string;
   /** Whole frames that wait for `flush`. */
@@ -62,8 +62,8 @@ export class SseSink implements EventSink {
     this.#reply = reply;
     this.#stream = new SseStream(reply.raw, stallMs);
     this.#dialect = dialect;
-    this.#isCounting = extensions.includes(RESUME_EXTENSION_URI);
-    this.#encoder = encoderOf(dialect, this.#isCounting);
+    this.#countsGenerations = extensions.includes(RESUME_EXTENSION_URI);
+    this.#encoder = encoderOf(dialect, this.#countsGenerations);
     this.#framing = framing;
     this.#before = `data: ${framing.before}`;
     this.#after = `${framing.after}\n\n`;
@@ -89,10 +89,12 @@ export class SseSink implements EventSink {
     this.#frames += `id: ${entry.cursor}\n${this.#before}${entry.encoded(this.#encoder, artifactIndex)}${this.#after}`;
   }
 
-  /** Only the last frame completes a snapshot of several: a client that is cut before it comes back to where it was. */
+  /**
+   * Only the last frame of a snapshot has the cursor: a client that disconnects before it resumes from its previous position.
+   */
   addSnapshot(task: Task, cursor: string, generation: number): void {
-    const shown = this.#isCounting ? taskWithGeneration(task, generation) : task;
-    const results = this.#dialect.encodeSnapshot(shown);
+    const extended = this.#countsGenerations ? taskWithGeneration(task, generation) : task;
+    const results = this.#dialect.encodeSnapshot(extended);
     for (const [index, result] of results.entries()) {
       const id = index === results.length - 1 ? `id: ${cursor}\n` : '';
       this.#frames += `${id}${this.#before}${frameResult(this.#dialect, result)}${this.#after}`;
@@ -104,27 +106,27 @@ export class SseSink implements EventSink {
   }
 
   flush(): void {
-    const frames = this.#taken();
+    const frames = this.#takeFrames();
     if (frames !== '') this.#stream.send(frames);
   }
 
   flushAll(stallMs: number): Promise<boolean> {
-    return this.#stream.sendAll(this.#taken(), stallMs);
+    return this.#stream.sendAll(this.#takeFrames(), stallMs);
   }
 
   end(): void {
-    this.#stream.end(this.#taken());
+    this.#stream.end(this.#takeFrames());
   }
 
   fail(error: A2AError): void {
     this.#stream.end(this.#failure(error));
   }
 
-  /** Readers of the binding see a retryable error, readers of SSE an event and when to come back. */
+  /** Readers of the binding see a retryable error, readers of SSE the drain event with its retry delay. */
   drain(error: A2AError, retryMs: number): void {
     const data = JSON.stringify(this.#framing.failure(error, this.#dialect.name));
-    const told = this.#framing.failureEvent === undefined ? '' : this.#failure(error);
-    this.#stream.end(sseFrame({ retryMs, event: 'drain', data }) + told);
+    const errorFrame = this.#framing.failureEvent === undefined ? '' : this.#failure(error);
+    this.#stream.end(sseFrame({ retryMs, event: 'drain', data }) + errorFrame);
   }
 
   cut(): void {
@@ -139,7 +141,7 @@ export class SseSink implements EventSink {
     this.#stream.onClose(listener);
   }
 
-  #taken(): string {
+  #takeFrames(): string {
     const frames = this.#frames;
     this.#frames = '';
     return frames;

@@ -9,21 +9,23 @@ export class SseStream {
   readonly #stallMs: number;
   #written = 0;
 
-  /** `stallMs`: a client that takes nothing for so long after the end is cut; until then the door looks after it. Milliseconds. */
+  /**
+   * `stallMs`: a client that reads nothing for this long after the end is cut; before that, the viewer checks it. Milliseconds.
+   */
   constructor(response: ServerResponse, stallMs: number) {
     this.#response = response;
     this.#stallMs = stallMs;
     this.#writer = new PacedWriter(response);
   }
 
-  /** Sends the headers and a comment at once, before anything is known of the task (S0-2, S3-14). */
+  /** Sends the headers and a comment at once, before any event exists (S0-2). */
   open(headers: Record<string, string | number | string[] | undefined>): void {
     const defined = Object.entries(headers).filter(([, value]) => value !== undefined) as [string, string][];
     this.#response.writeHead(200, {
       ...Object.fromEntries(defined),
       'content-type': `${SSE_CONTENT_TYPE}; charset=utf-8`,
       'cache-control': 'no-cache, no-transform',
-      // nginx buffers whole responses otherwise.
+      // nginx would buffer the whole response.
       'x-accel-buffering': 'no',
     });
     this.send(sseComment('ok'));
@@ -37,23 +39,26 @@ export class SseStream {
     return this.#writer.backlog;
   }
 
-  /** UTF-16 units sent so far; about the bytes of a text in Latin script. */
+  /** UTF-16 units sent so far; about the bytes of Latin text. */
   get written(): number {
     return this.#written;
   }
 
-  /** Text that stands alone: whole frames, or a comment. Left out while a larger text is on its way. */
+  /** Writes whole frames or a comment. Skipped while a larger text is being written. */
   send(text: string): void {
     if (this.#writer.send(text)) this.#written += text.length;
   }
 
-  /** Sends whole frames as fast as the client takes them. Resolves with false when it has gone, or took nothing for `stallMs`. */
+  /**
+   * Writes whole frames at the pace of the client. Resolves with false when the client has disconnected, or read nothing for
+   * `stallMs`.
+   */
   sendAll(text: string, stallMs: number): Promise<boolean> {
     this.#written += text.length;
     return this.#writer.sendAll(Buffer.from(text), stallMs);
   }
 
-  /** Ends with a last text. In the middle of a larger one there is no clean end: the connection is cut. */
+  /** Ends with a last text. While a larger one is being written there is no clean end: the connection is cut. */
   end(text = ''): void {
     if (this.closed) return;
     if (this.#writer.slicing) {
@@ -65,12 +70,12 @@ export class SseStream {
     this.#response.end(text);
   }
 
-  /** Drops the connection with everything that waits for it. */
+  /** Closes the connection and discards what is buffered for it. */
   cut(): void {
     this.#response.destroy();
   }
 
-  /** Calls back once when the stream is over, also when it was over before. */
+  /** Calls `listener` once when the stream ends, also when it has ended already. */
   onClose(listener: () => void): void {
     this.#writer.onClose(listener);
   }

@@ -8,27 +8,27 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '@hopline/a2a-server';
 import { call, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 
-/** Less would cut a healthy client on a busy machine; milliseconds. */
+/** A shorter time would cut a healthy client on a busy machine; milliseconds. */
 const STALL_MS = 1_500;
 const PATIENCE_MS = 20_000;
-/** More than the kernel holds for a connection. */
+/** More than the kernel buffers for a connection. */
 const TEXT_BYTES = 16 * 1024 * 1024;
 const PIECE_BYTES = 256 * 1024;
 
-/** A task with a large text, and a process beside the one that made it that takes one connection. */
+/** A task with a large text, and a second process that accepts one connection. */
 async function openLarge(t: TestContext): Promise<{ rig: Rig; get: string; id: string }> {
   const first = await openRig(t);
   const { result } = await call(first, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
   const id: string = result.task.id;
-  await first.relay.opens(id, 'l');
-  for (let said = 0; said < TEXT_BYTES; said += PIECE_BYTES) await first.relay.text(id, 'l', 'x'.repeat(PIECE_BYTES));
+  await first.relay.openArtifact(id, 'l');
+  for (let sent = 0; sent < TEXT_BYTES; sent += PIECE_BYTES) await first.relay.text(id, 'l', 'x'.repeat(PIECE_BYTES));
   const rig = await first.another({
     limits: { ...LIMITS, viewerStallMsMax: STALL_MS, viewerBufferBytesMax: 4 * TEXT_BYTES, connectionsMax: 1 },
   });
   return { rig, id, get: `GET /tasks/${id} HTTP/1.1\nhost: a\na2a-version: 1.0\n` };
 }
 
-function say(t: TestContext, rig: Rig, head: string): Socket {
+function writeRequest(t: TestContext, rig: Rig, head: string): Socket {
   const { hostname, port } = new URL(rig.url);
   const socket = connect(Number(port), hostname).pause();
   socket.write(`${head}\n`.replaceAll('\n', '\r\n'));
@@ -36,8 +36,8 @@ function say(t: TestContext, rig: Rig, head: string): Socket {
   return socket.on('error', () => {});
 }
 
-/** How long the only place of a door is taken; milliseconds. */
-async function placeTaken(rig: Rig): Promise<number> {
+/** How long the only connection slot is taken; milliseconds. */
+async function msUntilSlotFree(rig: Rig): Promise<number> {
   const startedAt = performance.now();
   for (;;) {
     const ms = performance.now() - startedAt;
@@ -51,17 +51,17 @@ async function placeTaken(rig: Rig): Promise<number> {
   }
 }
 
-test('an answer that its client takes nothing of is dropped with its connection', async t => {
+test('a response that its client does not read is dropped with its connection', async t => {
   const { rig, get } = await openLarge(t);
-  say(t, rig, get);
+  writeRequest(t, rig, get);
   await sleep(100);
-  const ms = await placeTaken(rig);
+  const ms = await msUntilSlotFree(rig);
   assert.ok(ms > STALL_MS - 200, `dropped after ${ms} ms`);
 });
 
-test('a stream that has ended, and is not taken to its end, is dropped with its connection', async t => {
+test('an ended stream that is not read to its end is dropped with its connection', async t => {
   const { rig, id } = await openLarge(t);
-  const socket = say(t, rig, `GET /tasks/${id}:subscribe HTTP/1.1\nhost: a\na2a-version: 1.0\n`);
+  const socket = writeRequest(t, rig, `GET /tasks/${id}:subscribe HTTP/1.1\nhost: a\na2a-version: 1.0\n`);
   let bytes = 0;
   await new Promise<void>(resolve => {
     socket.on('data', (chunk: Buffer) => {
@@ -70,16 +70,16 @@ test('a stream that has ended, and is not taken to its end, is dropped with its 
     });
     socket.resume();
   });
-  for (let said = 0; said < TEXT_BYTES; said += PIECE_BYTES) await rig.relay.text(id, 'l', 'x'.repeat(PIECE_BYTES));
-  await rig.relay.ends(id);
-  const ms = await placeTaken(rig);
+  for (let sent = 0; sent < TEXT_BYTES; sent += PIECE_BYTES) await rig.relay.text(id, 'l', 'x'.repeat(PIECE_BYTES));
+  await rig.relay.end(id);
+  const ms = await msUntilSlotFree(rig);
   assert.ok(ms > STALL_MS - 200, `dropped after ${ms} ms`);
 });
 
-test('an answer that its client takes slowly is sent whole', async t => {
+test('a slowly read response is sent whole', async t => {
   const { rig, get } = await openLarge(t);
   const startedAt = performance.now();
-  const socket = say(t, rig, `${get}connection: close\n`);
+  const socket = writeRequest(t, rig, `${get}connection: close\n`);
   let bytes = 0;
   let last = '';
   socket.on('data', (chunk: Buffer) => {
@@ -91,28 +91,28 @@ test('an answer that its client takes slowly is sent whole', async t => {
   socket.resume();
   await new Promise(resolve => socket.once('close', resolve));
   assert.ok(bytes > TEXT_BYTES && last.endsWith('}'), `${bytes} bytes`);
-  assert.ok(performance.now() - startedAt > STALL_MS, 'it took longer than a client may stand still');
+  assert.ok(performance.now() - startedAt > STALL_MS, 'it took longer than viewerStallMsMax');
 });
 
-test('a client that waits for its answer is not taken for one that takes nothing, also on a connection that had an answer before', async t => {
+test('a client waiting for its response is not dropped, even on a reused connection', async t => {
   const stallMs = 200;
   const rig = await openRig(t, { limits: { ...LIMITS, viewerStallMsMax: stallMs } });
   rig.relay.onClient = async taskId => {
     await sleep(stallMs * 5);
-    await rig.relay.ends(taskId);
+    await rig.relay.end(taskId);
   };
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
   const ports = new Set<number | undefined>();
-  const ask = async (path: string, body: object) => {
+  const exchange = async (path: string, body: object) => {
     const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
     const sent = request(new URL(path, rig.url), { agent, method: 'POST', headers }).end(JSON.stringify(body));
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
     ports.add(response.socket.localPort);
     return await json(response);
   };
-  await ask('/tasks/unknown:cancel', {});
-  const answer = (await ask('/message:send', sendParams(userMessage('x')))) as { task: { status: { state: string } } };
+  await exchange('/tasks/unknown:cancel', {});
+  const answer = (await exchange('/message:send', sendParams(userMessage('x')))) as { task: { status: { state: string } } };
   assert.equal(answer.task.status.state, 'TASK_STATE_COMPLETED');
   assert.equal(ports.size, 1);
 });

@@ -28,14 +28,14 @@ async function rpc(
 
 const idsOf = ({ tasks }: Listed) => tasks.map(task => task.id);
 
-/** Tasks with statuses of different milliseconds, oldest first; every third one waits for an answer, the others have ended. */
+/** Tasks with statuses of different milliseconds, oldest first; every third waits for input, the others have ended. */
 async function fill(rig: Rig, count: number, contextOf: (n: number) => string = () => 'c'): Promise<string[]> {
   const ids: string[] = [];
   for (let n = 0; n < count; n += 1) {
     rig.relay.onClient = async taskId => {
-      if (n % 3 !== 0) return rig.relay.answers(taskId, ['text']);
-      await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-      await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+      if (n % 3 !== 0) return rig.relay.answer(taskId, ['text']);
+      await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+      await rig.relay.end(taskId, 'INPUT_REQUIRED');
     };
     const { result } = await call(rig, 'send', sendParams(userMessage(`${n}`, { contextId: contextOf(n) })));
     ids.push(result.task.id);
@@ -44,7 +44,7 @@ async function fill(rig: Rig, count: number, contextOf: (n: number) => string = 
   return ids;
 }
 
-test('ListTasks: newest status first, whole tasks without artifacts, totals, over both bindings and on any process', async t => {
+test('ListTasks returns newest status first, without artifacts, with totals, over both bindings and on any process', async t => {
   const rig = await openRig(t);
   const ids = await fill(rig, 5);
   const other = await rig.another();
@@ -60,35 +60,35 @@ test('ListTasks: newest status first, whole tasks without artifacts, totals, ove
   }
 });
 
-test('what was answered here is listed here at once, and a status that changes moves its task to the front', async t => {
+test('a task answered here is listed here at once, and a new status moves it to the front', async t => {
   const rig = await openRig(t);
   await list(rig);
   const [first, second] = await fill(rig, 2);
   rig.log.tasks.put = async () => 0;
   assert.deepEqual(idsOf(await list(rig)), [second, first]);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   await call(rig, 'send', sendParams(userMessage('y', { taskId: first! })));
   assert.deepEqual(idsOf(await list(rig)), [first, second]);
 });
 
-test('whoever was told of a task by one process finds it in the next list of any other, though its index knows nothing of it yet', async t => {
+test('a task seen on one process is in the next list of any other, though its index lags', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   assert.deepEqual(idsOf(await list(other)), []);
   rig.log.tasks.put = async () => 0;
-  const [asked, done] = await fill(rig, 2);
-  assert.deepEqual(idsOf(await list(other)), [done, asked]);
-  assert.deepEqual(idsOf(await list(other, { status: 'TASK_STATE_INPUT_REQUIRED' })), [asked]);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
-  await call(rig, 'send', sendParams(userMessage('y', { taskId: asked! })));
+  const [waiting, done] = await fill(rig, 2);
+  assert.deepEqual(idsOf(await list(other)), [done, waiting]);
+  assert.deepEqual(idsOf(await list(other, { status: 'TASK_STATE_INPUT_REQUIRED' })), [waiting]);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
+  await call(rig, 'send', sendParams(userMessage('y', { taskId: waiting! })));
   const ended = await list(other, { status: 'TASK_STATE_COMPLETED' });
-  assert.deepEqual([idsOf(ended), ended.totalSize], [[asked, done], 2]);
+  assert.deepEqual([idsOf(ended), ended.totalSize], [[waiting, done], 2]);
 });
 
-test('of more open tasks than are looked up, the older ones are as the index has them', async t => {
+test('open tasks beyond the lookup bound are listed as in the index', async t => {
   const rig = await openRig(t, { limits: { listedOpenTasksMax: 2 } });
   const other = await rig.another();
-  rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
   const ids: string[] = [];
   for (let n = 0; n < 3; n += 1) {
     const { result } = await call(rig, 'send', sendParams(userMessage(`${n}`)));
@@ -97,7 +97,7 @@ test('of more open tasks than are looked up, the older ones are as the index has
   }
   assert.deepEqual(idsOf(await list(other)), ids.toReversed());
   rig.log.tasks.put = async () => 0;
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   for (const taskId of ids) await call(rig, 'send', sendParams(userMessage('y', { taskId })));
   assert.deepEqual(idsOf(await list(other, { status: 'TASK_STATE_COMPLETED' })), [ids[2], ids[1]]);
   assert.deepEqual(
@@ -107,27 +107,27 @@ test('of more open tasks than are looked up, the older ones are as the index has
   );
 });
 
-test('a message that was said and not answered yet is no task in a list, and a list does not forget it', async t => {
+test('an appended but unprocessed message is not listed as a task, and the index keeps it', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
-  const said = Promise.withResolvers<string>();
+  const appended = Promise.withResolvers<string>();
   const go = Promise.withResolvers<void>();
   const { create } = rig.log.tasks;
   rig.log.tasks.create = async (taskId, value) => {
     const revision = await create.call(rig.log.tasks, taskId, value);
-    said.resolve(taskId);
+    appended.resolve(taskId);
     await go.promise;
     return revision;
   };
   rig.log.tasks.put = async () => 0;
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
-  const say = rig.log.inputs.append.bind(rig.log.inputs);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
+  const append = rig.log.inputs.append.bind(rig.log.inputs);
   rig.log.inputs.append = async (...args) => {
     await go.promise;
-    return say(...args);
+    return append(...args);
   };
   const sent = call(rig, 'send', sendParams(userMessage('x')));
-  const id = await said.promise;
+  const id = await appended.promise;
   const none = await list(other);
   assert.deepEqual([none.tasks, none.totalSize], [[], 0]);
   go.resolve();
@@ -135,7 +135,7 @@ test('a message that was said and not answered yet is no task in a list, and a l
   assert.deepEqual(idsOf(await list(other)), [id]);
 });
 
-test('filters: context, state, time of the status, and all of them together', async t => {
+test('filters apply: context, state, time of the status, and all combined', async t => {
   const rig = await openRig(t);
   const ids = await fill(rig, 6, n => (n < 4 ? 'one' : 'two'));
   const { tasks } = await list(rig);
@@ -158,7 +158,7 @@ test('filters: context, state, time of the status, and all of them together', as
   }
 });
 
-test('pages: each task once whatever the size, the last one has an empty token, the total stays', async t => {
+test('pages have each task once at any page size, the last an empty token, and a constant total', async t => {
   const rig = await openRig(t);
   const ids = await fill(rig, 7);
   for (const pageSize of [1, 2, 3, 7, 100]) {
@@ -178,18 +178,18 @@ test('pages: each task once whatever the size, the last one has an empty token, 
   }
 });
 
-test('a task that comes or changes between two pages moves nothing that was not seen yet', async t => {
+test('a task created or changed between two pages shifts nothing unseen', async t => {
   const rig = await openRig(t);
   const ids = await fill(rig, 4);
   const first = await list(rig, { pageSize: 2 });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   await call(rig, 'send', sendParams(userMessage('new')));
   await call(rig, 'send', sendParams(userMessage('y', { taskId: ids[3]! })));
   const second = await list(rig, { pageSize: 2, pageToken: first.nextPageToken });
   assert.deepEqual([...idsOf(first), ...idsOf(second)], ids.toReversed());
 });
 
-test('includeArtifacts and historyLength', async t => {
+test('includeArtifacts and historyLength apply', async t => {
   const rig = await openRig(t);
   await fill(rig, 2);
   const { tasks } = await list(rig, { includeArtifacts: true, historyLength: 0 });
@@ -204,14 +204,14 @@ test('includeArtifacts and historyLength', async t => {
   assert.deepEqual(byRest.body.tasks, tasks);
 });
 
-test('a door lists the tasks of its role alone', async t => {
+test('a server lists only the tasks of its role', async t => {
   const rig = await openRig(t);
   const agent = await rig.another({ role: 'agent.argocd' });
   const [id] = await fill(rig, 1);
   assert.deepEqual([idsOf(await list(rig)), idsOf(await list(agent))], [[id], []]);
 });
 
-test('limits hold at their edge, and what does not fit is named', async t => {
+test('limits hold at their edges, and invalid members are named', async t => {
   const rig = await openRig(t);
   assert.equal((await list(rig, { pageSize: 100 })).pageSize, 100);
   const refused = [
@@ -235,7 +235,7 @@ test('limits hold at their edge, and what does not fit is named', async t => {
   assert.equal((await rpc(rig, {}, '0.3')).error?.code, -32601, '0.3 has no such method');
 });
 
-test('no more than the newest tasks are held, and one that the log has lost is passed over', async t => {
+test('at most the newest tasks are held, and removed ones are skipped', async t => {
   const rig = await openRig(t, { limits: { listedTasksMax: 3, feedLingerMs: 0 } });
   const ids = await fill(rig, 5);
   const other = await rig.another();
@@ -246,7 +246,7 @@ test('no more than the newest tasks are held, and one that the log has lost is p
   assert.deepEqual((await list(other)).totalSize, 2);
 });
 
-test('an index that cannot be read is UNAVAILABLE, and comes when it can be', async t => {
+test('an unreadable index is UNAVAILABLE until it can be read', async t => {
   const rig = await openRig(t, { limits: { freshMsMax: 30 } });
   const watch = rig.log.tasks.watch.bind(rig.log.tasks);
   rig.log.tasks.watch = () => {

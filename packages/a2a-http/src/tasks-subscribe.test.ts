@@ -14,12 +14,12 @@ import {
   userMessage,
 } from './http-server.test-kit.ts';
 
-/** A task that has said these tokens and still works. */
+/** A working task with these tokens. */
 async function working(rig: Rig, tokens: string[]): Promise<string> {
   const begun = Promise.withResolvers<string>();
   rig.relay.onClient = async taskId => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.opens(taskId, 'l');
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.openArtifact(taskId, 'l');
     for (const token of tokens) await rig.relay.text(taskId, 'l', token);
     begun.resolve(taskId);
   };
@@ -53,7 +53,7 @@ test('without a cursor: the task as it is, then exactly what follows, in both di
   ]);
   const heads = await Promise.all(streams.map(stream => stream.take(1)));
   await rig.relay.text(taskId, 'l', 'c');
-  await rig.relay.ends(taskId);
+  await rig.relay.end(taskId);
   for (const [index, stream] of streams.entries()) {
     const frames = [...heads[index]!, ...(await stream.rest())];
     assert.deepEqual(shape(frames), ['task working', '+c', '+.', 'completed']);
@@ -67,7 +67,7 @@ test('with a cursor: exactly what follows it, no snapshot, live and after the en
   const taskId = await working(rig, ['a', 'b']);
   const live = await open(rig, 'subscribe', { id: taskId }, { headers: { 'last-event-id': '3.1' } });
   assert.deepEqual(shape(await live.take(1)), ['+b']);
-  await rig.relay.ends(taskId);
+  await rig.relay.end(taskId);
   assert.deepEqual(shape(await live.rest()), ['+.', 'completed']);
   for (const dialect of ['1.0', '0.3'] as const) {
     for (const cursor of ['0.0', '1.1', '3.0', '3.999999', '5.1', '6.1']) {
@@ -79,7 +79,7 @@ test('with a cursor: exactly what follows it, no snapshot, live and after the en
   }
 });
 
-test('what cannot be subscribed to [S4-34 S4-37]', async t => {
+test('unknown tasks, ended tasks without a cursor, and invalid cursors are refused [S4-34 S4-37]', async t => {
   const rig = await openRig(t);
   const code = async (params: unknown, options: Parameters<typeof call>[3]) =>
     (await call(rig, 'subscribe', params, options)).error?.code;
@@ -90,13 +90,13 @@ test('what cannot be subscribed to [S4-34 S4-37]', async t => {
   for (const cursor of ['', 'x', '4', '-1.0', '4.1', '99.1', '1.1.1', '1e3.0']) {
     assert.equal(await code({ id: taskId }, { query: `?cursor=${cursor}` }), -32602, cursor);
   }
-  await rig.relay.ends(taskId);
+  await rig.relay.end(taskId);
   assert.equal(await code({ id: taskId }, {}), -32004);
   const legacy = await open(rig, 'subscribe', { id: taskId }, { dialect: '0.3' });
   assert.deepEqual(shape(await legacy.rest()), ['task completed']);
 });
 
-test('before 1.0 who reads event streams alone is told by the one event of a stream, who takes JSON too by JSON [S4-34]', async t => {
+test('before 1.0 a client that accepts only event streams gets the error as an event, others as JSON [S4-34]', async t => {
   const rig = await openRig(t, {
     authenticate: async ({ headers }) => {
       if (headers['x-bad'] !== undefined) throw new A2AError('UNAUTHENTICATED');
@@ -129,23 +129,23 @@ test('before 1.0 who reads event streams alone is told by the one event of a str
   assert.deepEqual([refused.status, refused.headers.get('content-type')], [401, 'application/json; charset=utf-8']);
 });
 
-test('a subscription stays open while the client is asked, through the next turn to the end', async t => {
+test('a subscription stays open during input-required, through the next turn to the end', async t => {
   const rig = await openRig(t);
   const taskId = await working(rig, ['a']);
   const stream = await open(rig, 'subscribe', { id: taskId });
-  await rig.relay.ends(taskId, 'INPUT_REQUIRED');
-  rig.relay.onClient = id => rig.relay.answers(id, ['b']);
+  await rig.relay.end(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = id => rig.relay.answer(id, ['b']);
   const { result } = await call(rig, 'send', sendParams(userMessage('go on', { taskId })));
   assert.equal(result.task.status.state, 'TASK_STATE_COMPLETED');
   const frames = await stream.rest();
   assert.deepEqual(shape(frames), ['task working', 'input_required', '+.', 'working', '=b', '+.', 'completed']);
 });
 
-test('a client cut after any frame and resumed with its last id elsewhere sees every later frame once [S3-31]', async t => {
+test('a client interrupted after any frame that resumes elsewhere with its last id sees every later frame once [S3-31]', async t => {
   const rig = await openRig(t, { limits: { ringFactsMax: 3 } });
   const other = await rig.another();
   const tokens = ['⟦', '**🎯', ' ', '\n', 'plan', '**⟧', 'ha', 'ha', '', '✅ done'];
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, tokens);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, tokens);
   const whole = await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
   const taskId = (whole[0]!.decoded as { event: { task: { id: string } } }).event.task.id;
   for (let cut = 1; cut <= whole.length; cut += 1) {
@@ -160,25 +160,25 @@ test('a client cut after any frame and resumed with its last id elsewhere sees e
   assert.equal(fold(whole).textOf('streaming_result'), tokens.join(''));
 });
 
-test('live cuts: each frame once, whatever is said between the cut and the return, and live messages may get lost', async t => {
+test('live interruptions: each frame is seen once, whatever is published before the reconnect', async t => {
   const rig = await openRig(t, { limits: { ringFactsMax: 4 }, memory: { follow: { tailCheckMs: 20 } } });
-  const doors = [rig, await rig.another(), await rig.another()];
+  const servers = [rig, await rig.another(), await rig.another()];
   const text = Array.from({ length: 60 }, (_, n) => `${n} `);
   rig.relay.onClient = async taskId => {
-    await rig.relay.opens(taskId, 'l');
+    await rig.relay.openArtifact(taskId, 'l');
     for (const [n, token] of text.entries()) {
       if (n % 7 === 0) rig.log.faults.loseLive += 1;
       await rig.relay.text(taskId, 'l', token);
       if (n % 5 === 0) await new Promise(resolve => setTimeout(resolve, 1));
     }
-    await rig.relay.ends(taskId);
+    await rig.relay.end(taskId);
   };
   const first = await open(rig, 'stream', sendParams(userMessage('x')));
   let frames = await first.take(3);
   await first.cut();
   const taskId = (frames[0]!.decoded as { event: { task: { id: string } } }).event.task.id;
   for (let n = 0; !shape(frames.slice(-1)).includes('completed'); n += 1) {
-    const stream = await open(doors[n % 3]!, 'subscribe', { id: taskId }, { headers: { 'last-event-id': frames.at(-1)!.id! } });
+    const stream = await open(servers[n % 3]!, 'subscribe', { id: taskId }, { headers: { 'last-event-id': frames.at(-1)!.id! } });
     frames = [...frames, ...(await stream.take(1 + (n % 9)))];
     await stream.cut();
   }
@@ -189,7 +189,7 @@ test('live cuts: each frame once, whatever is said between the cut and the retur
   assert.equal(fold(frames).textOf('streaming_result'), text.join(''));
 });
 
-test('retention has removed what comes next: a gap is named, then the task as it is, then what follows', async t => {
+test('after retention a gap is sent, then the task as it is, then what follows', async t => {
   const rig = await openRig(t, { limits: { ringFactsMax: 1 } });
   const taskId = await working(rig, ['a', 'b', 'c', 'd']);
   rig.log.expire('facts', taskId, 6);
@@ -205,13 +205,13 @@ test('retention has removed what comes next: a gap is named, then the task as it
   }
   const exact = await open(other, 'subscribe', { id: taskId }, { query: '?cursor=4.5' });
   assert.deepEqual(shape(await exact.take(2)), ['+c', '+d']);
-  await rig.relay.ends(taskId);
+  await rig.relay.end(taskId);
   assert.deepEqual(shape(await exact.rest()), ['+.', 'completed']);
   const { result } = await call(other, 'get', { id: taskId });
   assert.equal(result.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('a task of another role is no task at this door', async t => {
+test('a task of another role is not found', async t => {
   const rig = await openRig(t);
   const taskId = await working(rig, ['a']);
   const agent = await rig.another({ role: 'agent.argocd' });
@@ -220,7 +220,7 @@ test('a task of another role is no task at this door', async t => {
   assert.equal((await call(agent, 'send', sendParams(userMessage('x', { taskId })))).error?.code, -32001);
 });
 
-test('two viewers of one task see the same bytes but for the request id, and one leaving does not touch the other', async t => {
+test('two viewers of one task get the same bytes except the request id, and one disconnecting does not affect the other', async t => {
   const rig = await openRig(t);
   const taskId = await working(rig, ['a']);
   const texts = await Promise.all(
@@ -232,7 +232,7 @@ test('two viewers of one task see the same bytes but for the request id, and one
   const third = await open(rig, 'subscribe', { id: taskId });
   await third.take(1);
   await third.cut();
-  await rig.relay.ends(taskId);
+  await rig.relay.end(taskId);
   const [one, two] = await Promise.all(texts.map(response => response.text()));
   assert.equal(one!.replaceAll('"id":"1"', '"id":"2"'), two);
 });

@@ -1,6 +1,6 @@
 import type { Dialect, DialectName, JsonObject } from '@hopline/a2a';
 import type { AgentExtension } from '@hopline/agent-card';
-import type { Owner, Profile, Role } from '@hopline/events';
+import type { Owner, ProfileName, Role } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import type { Hop, HopMetrics, Logger } from '@hopline/telemetry';
 import type { Authenticate, RequestHeaders } from './authenticate.ts';
@@ -10,67 +10,70 @@ import type { EventSink } from './stream/event-sink.ts';
 import type { OpenStreams } from './stream/open-streams.ts';
 import type { TaskIndex } from './task-index.ts';
 
-/** What every operation of one door works with, whatever the bindings in front of it. */
+/** What all operations of one A2A server share, whatever bindings expose it. */
 export type A2AServer = {
   log: Log;
   role: Role;
-  profile: Profile;
+  profile: ProfileName;
   limits: Limits;
   logger: Logger;
   metrics: HopMetrics | undefined;
   authenticate: Authenticate;
-  /** Whether streams are offered; the card must say the same (S4-2). */
+  /** Whether streaming is available. Must equal the card's capability. */
   streaming: boolean;
-  /** Those of the card. */
+  /** The extensions that the card declares. */
   extensions: readonly AgentExtension[];
-  /** Whether webhooks can be set; the card must say the same (S4-23). */
+  /** Whether push notifications are available. Must equal the card's capability. */
   push: boolean;
-  /** What is wrong with a webhook's URL, as the end of a sentence that never quotes it; undefined when it may be stored. */
+  /** Why a webhook URL is refused, as the end of a sentence that does not quote the URL; undefined when it is allowed. */
   webhookProblem(url: string): string | undefined;
-  /** Media types that the card offers as output; none: nobody knows. */
+  /** Output media types of the card. Empty: unknown, and any request is accepted. */
   outputModes(): readonly string[];
-  /** The card for a caller who is known, as readers of a version take it; absent: there is none. */
+  /** The extended card for an authenticated caller, in the form of an A2A version; undefined when there is none. */
   extendedCard: ((caller: Owner, version: DialectName) => JsonObject | Promise<JsonObject>) | undefined;
   feeds: TaskFeeds;
   streams: OpenStreams;
   index: TaskIndex;
-  /** Tells every stream to come back and ends it; waits end with the task as it is. For a process that is about to end. */
+  /**
+   * Ends every stream with an error that asks the client to reconnect, and every wait with the task as it is. Call it before
+   * the process stops.
+   */
   drain(): void;
-  /** Lets go of the log. */
+  /** Closes the subscriptions to the log. */
   close(): void;
 };
 
-/** A request as its binding understood it. */
+/** A request, decoded by its binding. */
 export type ServerRequest = {
   dialect: Dialect;
-  /** No version was named, and the method is one that 0.3 and the legacy form both have: the task decides (`dialectFor`). */
+  /** The request names no version, and its method exists in 0.3 and in the legacy form: the task decides (`dialectFor`). */
   ambiguous?: boolean;
   params: unknown;
-  /** Names in lower case: cursor, trace context, credentials. */
+  /** Lower-case names: cursor, trace context, credentials. */
   headers: RequestHeaders;
-  /** A cursor that came otherwise than as `last-event-id`, which counts more. */
+  /** A cursor from outside the headers. A `last-event-id` header takes precedence. */
   cursor?: string | undefined;
-  /** Aborts when the response is over, or its client has gone. */
-  gone: AbortSignal;
-  /** The response names these extensions: they are active for the request. Called before `openSink`, and only when there are any. */
+  /** Aborts when the response ends or its client disconnects. */
+  closed: AbortSignal;
+  /** Names the active extensions in the response. Called before `openSink`, and only when there are any. */
   nameExtensions?(uris: readonly string[]): void;
-  /** Takes the response over for a stream of events. `extensions`: the URIs of those that are active. */
+  /** Turns the response into a stream of events. `extensions`: URIs of the active ones. */
   openSink(dialect: Dialect, extensions: readonly string[]): EventSink;
 };
 
-/** A request on its way through an operation: who asks, for what. */
+/** What one operation works with: the request, its caller and its telemetry. */
 export type OperationContext = Pick<ServerRequest, 'dialect' | 'ambiguous' | 'params' | 'cursor' | 'openSink'> & {
-  /** URIs of those that are active. */
+  /** URIs of the active extensions. */
   extensions: readonly string[];
-  /** Sees its own tasks alone. */
+  /** Only its own tasks are visible to it. */
   caller: Owner;
   hop: Hop;
   /** Epoch milliseconds. */
   receivedAt: number;
-  /** Aborts when the client has gone before it was answered, or the process drains. Never cancels a task (S2-35). */
-  leaving: AbortSignal;
+  /** Aborts when the client disconnects before its response, or the process drains. Never cancels a task. */
+  signal: AbortSignal;
 };
 
-/** The result to answer with, or `streamed` when the response was taken over. */
+/** The result, or `streamed` when the response became a stream of events. */
 export type OperationResult = JsonObject | JsonObject[] | null | 'streamed';
-export type Operate = (door: A2AServer, ask: OperationContext) => Promise<OperationResult>;
+export type OperationHandler = (server: A2AServer, context: OperationContext) => Promise<OperationResult>;

@@ -1,4 +1,4 @@
-import type { Profile, Role } from '@hopline/events';
+import type { ProfileName, Role } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { A2AServer } from './a2a-server.ts';
@@ -10,26 +10,29 @@ import { TaskIndex } from './task-index.ts';
 
 export type A2AServerOptions = {
   log: Log;
-  /** Who works on the tasks that come in here, and whose tasks can be seen here: `supervisor`, or `agent.<name>` for an agent that is called directly (S0-46). */
+  /**
+   * The role that handles the tasks created here, and whose tasks are visible here: `supervisor`, or `agent.<name>` for an
+   * agent that clients call directly.
+   */
   role: Role;
-  profile: Profile;
+  profile: ProfileName;
   logger: Logger;
   metrics?: HopMetrics;
-  /** Instead of LIMITS. */
+  /** Overrides of LIMITS. */
   limits?: Partial<Limits>;
-  /** Absent: everybody may ask, and sees everything. */
+  /** Absent: authentication is off, and all callers share all tasks. */
   authenticate?: Authenticate;
 } & Partial<Pick<A2AServer, 'streaming' | 'extensions' | 'push' | 'webhookProblem' | 'outputModes' | 'extendedCard'>>;
 
-/** No more than the wire needs: where a webhook may be is for whoever calls it to know. */
+/** Checks the syntax only. Which addresses are allowed is a rule of the process that calls webhooks. */
 function webhookSyntaxProblem(text: string): string | undefined {
   const url = URL.parse(text);
   if (url === null) return 'is not an absolute URL';
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'is neither https nor http';
-  return url.username === '' && url.password === '' ? undefined : 'holds a user name or a password';
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'has a scheme other than https and http';
+  return url.username === '' && url.password === '' ? undefined : 'contains a user name or a password';
 }
 
-/** A door for one or more bindings of one process. Keeps nothing of a task that is not in the log. */
+/** Creates the server behind one or more bindings of a process. It keeps no state of a task outside the log. */
 export function createA2AServer(options: A2AServerOptions): A2AServer {
   const { log, role, profile, logger, metrics, authenticate = anonymous } = options;
   const { streaming = true, extensions = [], push = false, extendedCard } = options;
@@ -40,7 +43,7 @@ export function createA2AServer(options: A2AServerOptions): A2AServer {
     role,
     entriesMax: limits.listedTasksMax,
     readyMsMax: limits.freshMsMax,
-    lost: error => logger.warn({ err: error }, 'task index lost'),
+    onLost: error => logger.warn({ err: error }, 'task index lost'),
   });
   const feeds = new TaskFeeds(log, role, limits, index);
   const streams = new OpenStreams(limits, metrics);

@@ -1,41 +1,53 @@
-/** Bounds of the door. Every one has a default and can be set by the process that opens it. */
+/** Bounds of an A2A server. Each has a default, which the process may override. */
 export type Limits = {
-  /** Request body; bytes. More is answered with 413. */
+  /** Largest request body; a larger one gets 413; bytes. */
   bodyBytesMax: number;
-  /** Streams and waiting sends open at once in this process; one more is answered with 503 and Retry-After. */
+  /** Streams and waiting sends open at once in this process. Further ones get 503 with Retry-After. */
   streamsMax: number;
-  /** Bytes that wait for one slow client; more, and the connection is cut. The client comes back with its cursor. Less than 128 KiB cuts healthy ones: Node holds up to 64 KiB by itself. */
+  /**
+   * Bytes buffered for one slow client. Beyond that its connection is closed, and it resumes with its cursor. Below 128 KiB
+   * healthy clients are cut too: Node alone buffers up to 64 KiB.
+   */
   viewerBufferBytesMax: number;
-  /** A client that took nothing of a stream, or of an answer, for so long while it was waited for is cut; milliseconds. */
+  /**
+   * A client that reads nothing of a stream or response for this long, while the server waits for it, is disconnected;
+   * milliseconds.
+   */
   viewerStallMsMax: number;
-  /** Comment on a quiet stream, so that proxies keep it; milliseconds. */
+  /** Interval of the comment that keeps idle streams open through proxies; milliseconds. */
   heartbeatMs: number;
-  /** A blocking send answers with the task as it is after so long; milliseconds. */
+  /** After this long a blocking send returns the task as it is; milliseconds. */
   blockingWaitMsMax: number;
-  /** The relay has not answered a stored message by then: UNAVAILABLE. The message is not lost; milliseconds. */
+  /**
+   * How long the relay has to process a stored message before the client gets UNAVAILABLE. The message is not lost;
+   * milliseconds.
+   */
   firstFactMsMax: number;
-  /** A cancel answers with the task as it is after so long; milliseconds. */
+  /** After this long a cancel returns the task as it is; milliseconds. */
   cancelWaitMsMax: number;
-  /** How far a reader may wait for this process to have read what the log already has; milliseconds. */
+  /** How long a read waits until this process has folded what the log already holds; milliseconds. */
   freshMsMax: number;
-  /** A feed without viewers is kept for so long, for the client that reconnects; milliseconds. */
+  /** How long a feed without viewers stays open for a client that reconnects; milliseconds. */
   feedLingerMs: number;
-  /** Feeds without viewers; the oldest goes first. */
+  /** Feeds kept without viewers; the oldest is closed first. */
   idleFeedsMax: number;
-  /** Newest facts of a followed task kept in memory, so that a recent cursor needs no read. */
+  /** Newest facts of a followed task kept in memory, so that a recent cursor needs no read of the log. */
   ringFactsMax: number;
   ringBytesMax: number;
-  /** Tasks that a list can find, those with the newest status; about 300 bytes each, held once somebody has asked for a list. */
+  /** Tasks that ListTasks can find, those with the newest status; about 300 bytes each, held from the first list on. */
   listedTasksMax: number;
-  /** Open tasks of a caller, those with the newest status, whose state a list looks up in the log; of others it shows what the index has, which is what it was a moment ago. */
+  /**
+   * Open tasks of a caller, those with the newest status, whose state a list reads from the log. For others it shows the index,
+   * which may lag.
+   */
   listedOpenTasksMax: number;
-  /** How long a webhook that was set first waits for the task with its id (S3-23); milliseconds. */
+  /** How long a push configuration set before its task waits for that task (S3-23); milliseconds. */
   pushWaitMsMax: number;
-  /** Open connections of the process, busy or idle; one more is dropped at once. */
+  /** Open connections of the process, busy or idle; further ones are dropped at once. */
   connectionsMax: number;
-  /** Requests on one connection; then the client opens another, maybe to another replica. */
+  /** Requests on one connection. Then the client opens another, perhaps to another replica. */
   requestsPerConnectionMax: number;
-  /** A request whose headers and body are not complete by then is cut; milliseconds. */
+  /** How long a client has to send headers and body completely before the request is cut; milliseconds. */
   requestMsMax: number;
 };
 

@@ -7,7 +7,7 @@ import { TaskIndex } from './task-index.ts';
 
 function openIndex(entriesMax = 1_000): TaskIndex {
   const { tasks } = createMemoryLog();
-  return new TaskIndex({ tasks, role: 'supervisor', entriesMax, readyMsMax: 1_000, lost: error => assert.fail(String(error)) });
+  return new TaskIndex({ tasks, role: 'supervisor', entriesMax, readyMsMax: 1_000, onLost: error => assert.fail(String(error)) });
 }
 
 const entry = (at: number, generation: number, more: Partial<TaskIndexEntry> = {}): Omit<TaskIndexEntry, 'startSeq'> => ({
@@ -21,7 +21,7 @@ const entry = (at: number, generation: number, more: Partial<TaskIndexEntry> = {
 
 const ids = (index: TaskIndex) => index.newestFirst(() => true).map(task => task.taskId);
 
-test('whatever is noted and forgotten in whatever order: the newest generation of each task, newest status first', () => {
+test('the newest generation of each task is listed by status time, after any order of changes', () => {
   const step = fc.record({
     taskId: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
     at: fc.integer({ min: 0, max: 3 }),
@@ -50,7 +50,7 @@ test('whatever is noted and forgotten in whatever order: the newest generation o
   );
 });
 
-test('the bound holds at its edge: the oldest status goes, also where it is the new one', () => {
+test('the bound holds at its edge: the oldest status is dropped, even if it is the new one', () => {
   const index = openIndex(2);
   index.note('b', entry(2, 1));
   index.note('c', entry(3, 1));
@@ -63,7 +63,7 @@ test('the bound holds at its edge: the oldest status goes, also where it is the 
   assert.deepEqual(ids(index), ['b', 'd']);
 });
 
-test('tasks of another role, and entries that name none, are left out', () => {
+test('tasks of another role, and entries without one, are left out', () => {
   const index = openIndex();
   index.note('x', entry(1, 1, { role: 'agent.argocd' }));
   const { role: _role, ...without } = entry(1, 1);
@@ -71,9 +71,9 @@ test('tasks of another role, and entries that name none, are left out', () => {
   assert.deepEqual(ids(index), []);
 });
 
-test('ready means that everything is known which anybody wrote before, and UNAVAILABLE is said when that does not come', async () => {
+test('ready covers every write before it, whoever made it, else throws UNAVAILABLE', async () => {
   const log = createMemoryLog();
-  const options = { role: 'supervisor', entriesMax: 100, readyMsMax: 200, lost: () => {} } as const;
+  const options = { role: 'supervisor', entriesMax: 100, readyMsMax: 200, onLost: () => {} } as const;
   const index = new TaskIndex({ ...options, tasks: log.tasks });
   await index.ready();
   for (let n = 1; n <= 50; n += 1) {
@@ -86,7 +86,7 @@ test('ready means that everything is known which anybody wrote before, and UNAVA
   await assert.rejects(index.ready(), { code: 'UNAVAILABLE' });
 });
 
-test('what is gone is forgotten, but not what has come since somebody looked', () => {
+test('a task is removed unless a later generation has arrived', () => {
   const index = openIndex();
   index.note('a', entry(1, 2));
   index.forget('a', 1);
@@ -95,10 +95,10 @@ test('what is gone is forgotten, but not what has come since somebody looked', (
   assert.deepEqual(ids(index), []);
 });
 
-test('the bucket is read when somebody asks, and followed from then on, removals too', async () => {
+test('the bucket is read at the first list and followed from then on, removals included', async () => {
   const { tasks } = createMemoryLog();
   await tasks.put('a', { ...entry(1, 1), startSeq: 1 });
-  const index = new TaskIndex({ tasks, role: 'supervisor', entriesMax: 10, readyMsMax: 1_000, lost: () => {} });
+  const index = new TaskIndex({ tasks, role: 'supervisor', entriesMax: 10, readyMsMax: 1_000, onLost: () => {} });
   assert.deepEqual(ids(index), []);
   await Promise.all([index.ready(), index.ready()]);
   assert.deepEqual(ids(index), ['a']);

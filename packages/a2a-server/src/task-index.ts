@@ -4,13 +4,14 @@ import type { Owner, Role } from '@hopline/events';
 import { followBucket, type KeyValue, type TaskIndexEntry } from '@hopline/log';
 import { fromLog } from './log-faults.ts';
 
-/** Where a task stands among all: newest status first, tasks of one millisecond by id, so that the order is total. */
-export type Place = { taskId: string; at: number };
+/** Position of a task in the list: by the time of its status, then by id, so that the order is total. */
+export type IndexPosition = { taskId: string; at: number };
 
-export type IndexedTask = Place & Pick<TaskIndexEntry, 'contextId' | 'state' | 'generation'> & { owner: Owner | undefined };
+export type IndexedTask = IndexPosition &
+  Pick<TaskIndexEntry, 'contextId' | 'state' | 'generation'> & { owner: Owner | undefined };
 
 /** Negative when `a` is older than `b`. */
-export function comparePlaces(a: Place, b: Place): number {
+export function comparePositions(a: IndexPosition, b: IndexPosition): number {
   if (a.at !== b.at) return a.at - b.at;
   return a.taskId < b.taskId ? -1 : Number(a.taskId > b.taskId);
 }
@@ -18,26 +19,27 @@ export function comparePlaces(a: Place, b: Place): number {
 export type TaskIndexOptions = {
   tasks: KeyValue<TaskIndexEntry>;
   role: Role;
-  /** Tasks held; the one with the oldest status goes first. One takes about 300 bytes. */
+  /** Most tasks held, about 300 bytes each; the one with the oldest status is dropped first. */
   entriesMax: number;
-  /** How long a reader waits for what the bucket already has; milliseconds. */
+  /** How long a read waits until the bucket as it is now has been read; milliseconds. */
   readyMsMax: number;
-  lost(error: unknown): void;
+  onLost(error: unknown): void;
 };
 
 /**
- * The tasks of one role by the time of their status, from the log's task index: what a list needs of every task, so that only a page of them is read from the log.
- * The bucket is followed from the first list on, because most processes are never asked for one. Bounded: older tasks than the newest `entriesMax` are not listed.
+ * The tasks of one role, ordered by the time of their status, from the log's task index: a list finds its page here and reads
+ * only that page from the log. The bucket is followed from the first list on, because most processes serve none. Bounded: only
+ * the newest `entriesMax` tasks are listed.
  */
 export class TaskIndex {
   readonly #options: TaskIndexOptions;
   readonly #closing = new AbortController();
   readonly #complete = Promise.withResolvers<void>();
   readonly #known = new Map<string, IndexedTask>();
-  /** Oldest first: nearly every change is the newest, and goes to the end. */
+  /** Oldest first: nearly every change is the newest and goes to the end. */
   #ordered: IndexedTask[] = [];
   #following = false;
-  /** Every write of the bucket up to this revision is known. */
+  /** Every write of the bucket up to this revision has been read. */
   #followed = 0;
   readonly #waiters = new Set<{ revision: number; resolve: () => void }>();
 
@@ -46,7 +48,8 @@ export class TaskIndex {
   }
 
   /**
-   * Resolves when everything is known that the bucket had at the call, whoever wrote it. Throws UNAVAILABLE after `readyMsMax`; the reading goes on, and a later call may find it done.
+   * Resolves when everything that the bucket held at the call has been read, whoever wrote it. Throws UNAVAILABLE after
+   * `readyMsMax`; reading continues, so a later call may succeed.
    */
   async ready(): Promise<void> {
     const over = new AbortController();
@@ -55,7 +58,7 @@ export class TaskIndex {
     );
     try {
       const end = await Promise.race([this.#catchUp(over.signal), timeout]);
-      if (end === 'late') throw new A2AError('UNAVAILABLE', { detail: 'the tasks are still being read' });
+      if (end === 'late') throw new A2AError('UNAVAILABLE', { detail: 'the task index is still loading; retry' });
     } finally {
       over.abort();
     }
@@ -83,7 +86,7 @@ export class TaskIndex {
     for (const waiter of this.#waiters) if (waiter.revision <= this.#followed) waiter.resolve();
   }
 
-  /** What this process has seen of a task: it knows its own earlier than the bucket tells. */
+  /** Adds what this process has seen of a task, which may be newer than the bucket. */
   note(taskId: string, entry: Omit<TaskIndexEntry, 'startSeq'>): void {
     const { role, generation, at, contextId, state, owner } = entry;
     const known = this.#known.get(taskId);
@@ -91,19 +94,22 @@ export class TaskIndex {
     this.forget(taskId);
     const task = { taskId, at, contextId, state, generation, owner };
     this.#known.set(taskId, task);
-    this.#ordered.splice(this.#placeOf(task), 0, task);
+    this.#ordered.splice(this.#indexOf(task), 0, task);
     if (this.#ordered.length > this.#options.entriesMax) this.#known.delete(this.#ordered.shift()!.taskId);
   }
 
-  /** The log has the task no more. `generation`: unless a later one has come since the log was asked. */
+  /**
+   * Removes a task that the log no longer holds, unless a generation later than `generation` has arrived since the log was
+   * read.
+   */
   forget(taskId: string, generation = Number.POSITIVE_INFINITY): void {
     const known = this.#known.get(taskId);
     if (known === undefined || known.generation > generation) return;
     this.#known.delete(taskId);
-    this.#ordered.splice(this.#placeOf(known), 1);
+    this.#ordered.splice(this.#indexOf(known), 1);
   }
 
-  /** Newest status first, as it is now. */
+  /** Matching tasks, newest status first. */
   newestFirst(matches: (task: IndexedTask) => boolean): IndexedTask[] {
     const found: IndexedTask[] = [];
     for (let n = this.#ordered.length - 1; n >= 0; n -= 1) if (matches(this.#ordered[n]!)) found.push(this.#ordered[n]!);
@@ -114,11 +120,12 @@ export class TaskIndex {
     this.#closing.abort();
   }
 
-  /** `revision`: one that the bucket had before, so the first reading has it. */
+  /** `revision`: of the bucket before the call, so the first read covers it. */
   #follow(revision: number): void {
     this.#following = true;
     const following = followBucket(this.#options.tasks, this.#closing.signal, {
-      // Nothing is forgotten when the bucket is read anew: nobody deletes from it, and what retention takes is noticed when it is read.
+      // A new read of the bucket removes nothing: entries are never deleted, and tasks removed by retention are noticed when
+      // they are read.
       begin: () => {},
       change: ({ key, value, revision }) => {
         if (value === undefined) this.forget(key);
@@ -129,18 +136,18 @@ export class TaskIndex {
         this.#passed(revision);
         this.#complete.resolve();
       },
-      lost: error => this.#options.lost(error),
+      lost: error => this.#options.onLost(error),
     });
-    // It goes on by itself after a loss; whoever waits is told by the time limit.
+    // Following resumes by itself after a loss; waiting reads end by their time limit.
     following.catch(() => {});
   }
 
-  /** Index of the first task that is not older than `place`. */
-  #placeOf(place: Place): number {
+  /** Index of the first task that is not older than `position`. */
+  #indexOf(position: IndexPosition): number {
     let [low, high] = [0, this.#ordered.length];
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (comparePlaces(this.#ordered[middle]!, place) < 0) low = middle + 1;
+      if (comparePositions(this.#ordered[middle]!, position) < 0) low = middle + 1;
       else high = middle;
     }
     return low;

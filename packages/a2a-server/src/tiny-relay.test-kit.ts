@@ -3,11 +3,11 @@ import type { AgentInput, Fact, TaskAggregate } from '@hopline/events';
 import type { MemoryLog } from '@hopline/log/memory';
 import { type Command, decide, evolve } from '@hopline/task';
 
-/** For tests: the smallest thing that turns inputs into facts, with the real rules and no time of its own. */
+/** For tests: the smallest relay, with the real rules and no timers. Turns inputs into facts. */
 export class TinyRelay {
   readonly #log: MemoryLog;
   readonly #tasks = new Map<string, { aggregate: TaskAggregate; seq: number; first: number }>();
-  /** Called when a client's message or cancel has been taken. */
+  /** Called when a client's message or cancel has been accepted. */
   onClient: (taskId: string, aggregate: TaskAggregate) => Promise<void> | void = () => {};
   /** While false, inputs wait in the log. */
   running = true;
@@ -38,7 +38,7 @@ export class TinyRelay {
     return this.#tasks.get(taskId)!.aggregate;
   }
 
-  /** Appends what the rules make of an item; false when they dropped it. */
+  /** Appends the facts of a command; false when the rules reject it. */
   async decide(taskId: string, item: Command, raw?: number): Promise<boolean> {
     const known = this.#tasks.get(taskId);
     const { facts } = decide(known?.aggregate, item, Date.now());
@@ -54,7 +54,7 @@ export class TinyRelay {
     const next = { ...aggregate!, foldedSeq: raw ?? aggregate!.foldedSeq };
     const first = known?.first ?? 0;
     const { seq } = await this.#log.facts.append(
-      { v: 1, facts, aggregate: next, startSeq: first },
+      { v: 1, facts, aggregate: next, startSeq: first, startStoredAt: 0 },
       { expected: known?.seq ?? 0, id: `${taskId}:${next.generation}:${next.foldedSeq}:${next.at}:${Math.random()}` },
     );
     this.#tasks.set(taskId, { aggregate: next, seq, first: first || seq });
@@ -64,12 +64,12 @@ export class TinyRelay {
     await this.#log.tasks.put(taskId, { contextId, role, state, generation, at: status.at, startSeq: first || seq });
   }
 
-  async says(taskId: string, input: Exclude<AgentInput, { kind: 'text' }>): Promise<void> {
+  async publish(taskId: string, input: Exclude<AgentInput, { kind: 'text' }>): Promise<void> {
     await this.decide(taskId, { kind: 'agent', from: this.#from(taskId), input });
   }
 
-  async opens(taskId: string, lane: string, name = 'streaming_result'): Promise<void> {
-    await this.says(taskId, { kind: 'open', lane, artifact: { name, description: `Streaming result from ${lane}` } });
+  async openArtifact(taskId: string, lane: string, name = 'streaming_result'): Promise<void> {
+    await this.publish(taskId, { kind: 'open', lane, artifact: { name, description: `Streaming result from ${lane}` } });
   }
 
   async text(taskId: string, lane: string, text: string, last = false): Promise<void> {
@@ -78,23 +78,23 @@ export class TinyRelay {
     await this.decide(taskId, { kind: 'run', from: this.#from(taskId), lane, text, last, n: 1, chunk });
   }
 
-  async ends(taskId: string, state: 'COMPLETED' | 'FAILED' | 'INPUT_REQUIRED' | 'AUTH_REQUIRED' = 'COMPLETED'): Promise<void> {
+  async end(taskId: string, state: 'COMPLETED' | 'FAILED' | 'INPUT_REQUIRED' | 'AUTH_REQUIRED' = 'COMPLETED'): Promise<void> {
     const message: Message = {
       messageId: `ask-${taskId}-${this.aggregate(taskId).turn}`,
       role: 'ROLE_AGENT',
       parts: [{ text: 'Which one?' }],
     };
     const asks = state === 'INPUT_REQUIRED' || state === 'AUTH_REQUIRED';
-    await this.says(taskId, { kind: 'status', state: `TASK_STATE_${state}`, ...(asks && { message }) });
+    await this.publish(taskId, { kind: 'status', state: `TASK_STATE_${state}`, ...(asks && { message }) });
   }
 
-  /** A whole answer in chunks, and the end. */
-  async answers(taskId: string, tokens: string[]): Promise<void> {
-    await this.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+  /** Completes the turn with an answer in chunks. */
+  async answer(taskId: string, tokens: string[]): Promise<void> {
+    await this.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
     const lane = `l${this.aggregate(taskId).turn}`;
-    await this.opens(taskId, lane);
+    await this.openArtifact(taskId, lane);
     for (const token of tokens) await this.text(taskId, lane, token);
-    await this.ends(taskId);
+    await this.end(taskId);
   }
 
   #from(taskId: string) {

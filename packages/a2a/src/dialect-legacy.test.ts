@@ -28,13 +28,13 @@ for (const { about, wire, beside, canonical, index } of golden<Frame[]>('legacy-
   });
 }
 
-test('legacy golden: the task of S4, its time and places, and nothing of our notes [S3-30 S4-14]', () => {
+test('legacy golden: the task of S4 has its timestamps and indexes, without reserved metadata [S3-30 S4-14]', () => {
   const { canonical, wire } = golden<{ canonical: Task; wire: JsonObject }>('legacy-task.json');
   assert.deepEqual(JSON.parse(JSON.stringify(legacy.encodeTask(canonical))), wire);
   assert.equal(isLegacyTask(canonical), true);
 });
 
-test('a task that works has no processing time yet, one that another dialect made never has, and two clocks that differ give zero', () => {
+test('only ended tasks of the legacy form have a processing time, never a negative one', () => {
   const task = (state: TaskState, metadata: JsonObject): Task => ({
     id: 't',
     contextId: 'c',
@@ -65,7 +65,7 @@ test('a snapshot is each artifact whole, then the state [S3-31]', () => {
   );
 });
 
-test('text cut anywhere folds back to itself by index alone, as a client of this form folds [S0-30]', () => {
+test('text split anywhere folds back to itself by index alone [S0-30]', () => {
   const run = fc.array(fc.record({ index: fc.nat(2), text: fc.string({ unit: 'binary' }) }), { maxLength: 30 });
   fc.assert(
     fc.property(run, chunks => {
@@ -85,7 +85,7 @@ test('text cut anywhere folds back to itself by index alone, as a client of this
   );
 });
 
-test('artifacts without an id are told apart by their index', () => {
+test('artifacts without an id are identified by their index', () => {
   const frame = (index: number) => ({ id: 't', artifact: { index, parts: [{ type: 'text', text: 'x' }] } });
   const ids = [0, 1].map(index => {
     const decoded = legacy.decodeEvent(frame(index));
@@ -94,7 +94,7 @@ test('artifacts without an id are told apart by their index', () => {
   assert.deepEqual(ids, ['0', '1']);
 });
 
-test('parts by type, also by media type [S4-10 S3-29]', () => {
+test('parts are decoded by type or by media type [S4-10 S3-29]', () => {
   const parts = [
     { type: 'text', text: ' a ' },
     { type: 'application/json', data: { n: 1 } },
@@ -112,7 +112,7 @@ test('parts by type, also by media type [S4-10 S3-29]', () => {
   ]);
 });
 
-test('the params of S4 and of typed clients that write null [S4-8]', () => {
+test('the params of S4 and of typed clients that write null are accepted [S4-8]', () => {
   const message = { role: 'user', parts: [{ type: 'text', text: 'x' }], metadata: null };
   const nulls = { sessionId: null, historyLength: null, acceptedOutputModes: null, pushNotification: null, metadata: null };
   assert.deepEqual(legacy.decodeSend({ id: 'task-1', message, ...nulls }), {
@@ -128,7 +128,7 @@ test('the params of S4 and of typed clients that write null [S4-8]', () => {
   );
 });
 
-test('params of this form that are wrong are named, never quoted [S4-32]', () => {
+test('wrong params are named, never quoted [S4-32]', () => {
   const message = { role: 'user', parts: [{ type: 'text', text: 'x' }] };
   const cases: [unknown, RegExp][] = [
     [{ message }, /must have required property 'id'/],
@@ -151,7 +151,7 @@ test('params of this form that are wrong are named, never quoted [S4-32]', () =>
   }
 });
 
-test('which dialect a method without a version is of [C-6]', () => {
+test('a method without a version selects its dialect [C-6]', () => {
   const names = ['tasks/send', 'tasks/sendSubscribe', 'tasks/pushNotification/set', 'tasks/get', 'message/send', 'no/such'];
   assert.deepEqual(
     names.map(method => unversionedDialect(method).name),

@@ -20,7 +20,7 @@ function refusal(decode: () => unknown): A2AError {
   assert.fail('was accepted');
 }
 
-test('bad params are named by path and rule, and never quoted [S0-43 S4-32]', () => {
+test('wrong params are named by path and rule, and never quoted [S0-43 S4-32]', () => {
   const secret = 'SECRET-VALUE';
   const cases: [() => unknown, RegExp][] = [
     [() => v03.decodeSend(undefined), /params must be object/],
@@ -72,7 +72,7 @@ test('bad params are named by path and rule, and never quoted [S0-43 S4-32]', ()
   }
 });
 
-test('limits of a message hold at their edge', () => {
+test('limits of a message hold at their edges', () => {
   const parts = (count: number) => ({ message: { ...text10, parts: Array(count).fill({ text: 'x' }) } });
   assert.equal(v10.decodeSend(parts(PARTS_MAX)).message.parts.length, PARTS_MAX);
   refusal(() => v10.decodeSend(parts(PARTS_MAX + 1)));
@@ -81,7 +81,7 @@ test('limits of a message hold at their edge', () => {
   refusal(() => v10.decodeSend(id(ID_CHARS_MAX + 1)));
 });
 
-test('0.3 takes what older clients send: no kind, type for kind, nulls, unknown members', () => {
+test('0.3 accepts what older clients send: no kind, type for kind, nulls, unknown members', () => {
   const parts = [
     { type: 'text', text: ' a ' },
     { text: 'b' },
@@ -99,14 +99,14 @@ test('0.3 takes what older clients send: no kind, type for kind, nulls, unknown 
   });
 });
 
-test('whether a send waits [S1-2 S1-3]', () => {
+test('a send blocks by the default of its dialect or by its flag [S1-2 S1-3]', () => {
   assert.equal(v03.decodeSend({ message: text03 }).blocking, true);
   assert.equal(v03.decodeSend({ message: text03, configuration: { blocking: false } }).blocking, false);
   assert.equal(v10.decodeSend({ message: text10 }).blocking, true);
   assert.equal(v10.decodeSend({ message: text10, configuration: { returnImmediately: true } }).blocking, false);
 });
 
-test('1.0 takes the names of the Protocol Buffers definition too; the JSON name counts, and what the client owns keeps its names', () => {
+test('1.0 accepts protobuf names too; JSON names win, and names inside client-owned objects stay', () => {
   assert.deepEqual(v10.decodeGet({ id: 'x', history_length: 0 }), { taskId: 'x', historyLength: 0 });
   assert.deepEqual(v10.decodeGet({ id: 'x', history_length: 0, historyLength: 2 }), { taskId: 'x', historyLength: 2 });
   const message = {
@@ -144,7 +144,7 @@ test('1.0 takes the names of the Protocol Buffers definition too; the JSON name 
   refusal(() => v03.decodeSend({ message: { ...text03, messageId: undefined, message_id: 'm' } }));
 });
 
-test('an unknown method, one of the other dialect, and one that is not served [S4-31]', () => {
+test('unknown methods and those of another dialect are refused with a hint [S4-31]', () => {
   const all = Object.values(DIALECTS);
   assert.equal(operationOf(v03, 'message/stream', all), 'stream');
   assert.equal(operationOf(v10, 'SubscribeToTask', all), 'subscribe');
@@ -164,13 +164,16 @@ test('an unknown method, one of the other dialect, and one that is not served [S
   }
   assert.equal(operationOf(legacy, 'tasks/pushNotification/set', all), 'createPush');
   assert.equal(operationOf(legacy, 'tasks/pushNotification/get', all), 'getPush');
-  assert.match(code(v03, 'SendMessage'), /^METHOD_NOT_FOUND .*send A2A-Version: 1\.0$/);
-  assert.match(code(v03, 'ListTasks'), /^METHOD_NOT_FOUND .*send A2A-Version: 1\.0$/);
-  assert.match(code(v10, 'message/send'), /^METHOD_NOT_FOUND .*send A2A-Version: 0\.3 or no such header$/);
-  assert.match(code(v10, 'tasks/send'), /^METHOD_NOT_FOUND .*send A2A-Version: 0\.1 or no such header$/);
-  assert.match(code(v03, 'tasks/sendSubscribe'), /^METHOD_NOT_FOUND .*send A2A-Version: 0\.1 or no such header$/);
+  assert.match(code(v03, 'SendMessage'), /^METHOD_NOT_FOUND .*requires A2A-Version: 1\.0$/);
+  assert.match(code(v03, 'ListTasks'), /^METHOD_NOT_FOUND .*requires A2A-Version: 1\.0$/);
+  assert.match(code(v10, 'message/send'), /^METHOD_NOT_FOUND .*requires A2A-Version: 0\.3, or no such header$/);
+  assert.match(code(v10, 'tasks/send'), /^METHOD_NOT_FOUND .*requires A2A-Version: 0\.1, or no such header$/);
+  assert.match(code(v03, 'tasks/sendSubscribe'), /^METHOD_NOT_FOUND .*requires A2A-Version: 0\.1, or no such header$/);
   assert.equal(code(v10, 'tasks/fly'), 'METHOD_NOT_FOUND Method not found');
   assert.equal(code(v10, 'constructor'), 'METHOD_NOT_FOUND Method not found');
-  assert.match(code(v10, 'tasks/pushNotificationConfig/get'), /^METHOD_NOT_FOUND .*send A2A-Version: 0\.3 or no such header$/);
+  assert.match(
+    code(v10, 'tasks/pushNotificationConfig/get'),
+    /^METHOD_NOT_FOUND .*requires A2A-Version: 0\.3, or no such header$/,
+  );
   assert.equal(code(v03, 'tasks/pushNotificationConfig/fly'), 'METHOD_NOT_FOUND Method not found');
 });

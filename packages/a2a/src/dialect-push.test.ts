@@ -54,7 +54,7 @@ const config: fc.Arbitrary<NewPushConfig> = fc.record(
 );
 
 for (const name of DIALECT_NAMES) {
-  test(`${name}: a configuration that comes along with a message is read as it was written [S4-22]`, () => {
+  test(`${name}: an inline configuration is decoded [S4-22]`, () => {
     const dialect = DIALECTS[name];
     const message: Message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
     fc.assert(
@@ -66,7 +66,7 @@ for (const name of DIALECT_NAMES) {
     );
   });
 
-  test(`${name}: no answer has a secret in it, whatever the configuration is [C-21]`, () => {
+  test(`${name}: no response contains a secret, whatever the configuration is [C-21]`, () => {
     const { push } = DIALECTS[name];
     fc.assert(
       fc.property(config, ({ token: _token, authentication: _authentication, ...rest }) => {
@@ -83,20 +83,20 @@ for (const name of DIALECT_NAMES) {
   });
 }
 
-test('the example of S4, inline [S4-22]', () => {
+test('the inline example of S4 is decoded [S4-22]', () => {
   const message = { role: 'user', parts: [{ type: 'text', text: 'x' }] };
   const pushNotification = { url: 'https://example.org/hook', token: 't', authentication: { schemes: ['bearer'] } };
   const { push } = DIALECTS.legacy.decodeSend({ id: 'task-1', message, pushNotification });
   assert.deepEqual(push, { url: 'https://example.org/hook', token: 't', authentication: { scheme: 'bearer' } });
 });
 
-test('a configuration along with a message, by the names of the Protocol Buffers definition, and its task is not asked', () => {
+test('an inline configuration is decoded by its protobuf names, and its task id ignored', () => {
   const message = { message_id: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
   const configuration = { task_push_notification_config: { task_id: 'ignored', url: 'https://example.org/' } };
   assert.deepEqual(DIALECTS['1.0'].decodeSend({ message, configuration }).push, { url: 'https://example.org/' });
 });
 
-test('of schemes without a name nothing is left; credentials that none says how to show are refused', () => {
+test('schemes without a name are dropped; credentials without a scheme are refused', () => {
   const decode = (authentication: unknown) =>
     DIALECTS['0.3'].push.decodeCreate({ taskId: 't', pushNotificationConfig: { url: 'http://h/', authentication } }).config;
   for (const empty of [undefined, null, { schemes: [] }, { schemes: [''], credentials: '' }]) {
@@ -114,7 +114,7 @@ function isRefusal(reason: RegExp) {
     !error.message.includes('SECRET');
 }
 
-/** Params of a create in which one member of the configuration is another. */
+/** Params of a create with one member of the configuration replaced. */
 function createWith(dialect: DialectName, member: JsonObject): JsonObject {
   const own = { url: 'http://h/', ...member };
   if (dialect === '1.0') return { taskId: 't', ...own };
@@ -127,7 +127,7 @@ for (const name of DIALECT_NAMES) {
     authentication: name === '1.0' ? { scheme, credentials } : { schemes: [scheme], credentials },
   });
 
-  test(`${name}: the bounds of a configuration hold at their edge [S4-32]`, () => {
+  test(`${name}: the bounds of a configuration hold at their edges [S4-32]`, () => {
     const bounds: [max: number, member: (value: string) => JsonObject][] = [
       [PUSH_URL_CHARS_MAX, url => ({ url })],
       [PUSH_CONFIG_ID_CHARS_MAX, id => ({ id })],
@@ -141,7 +141,7 @@ for (const name of DIALECT_NAMES) {
     }
   });
 
-  test(`${name}: what would break a request to the webhook is refused, and never quoted [S4-32]`, () => {
+  test(`${name}: values that would break a request to the webhook are refused, and never quoted [S4-32]`, () => {
     const members: [JsonObject, RegExp][] = [
       [{ url: '' }, /url must be a URL/],
       [{ url: null }, /url must be/],
@@ -167,7 +167,7 @@ for (const name of DIALECT_NAMES) {
   });
 }
 
-test('what is asked of the configurations of a task, in the words of each dialect', () => {
+test('requests for configurations are decoded in the words of each dialect', () => {
   const { '1.0': v10, '0.3': v03, legacy } = DIALECTS;
   const one = { taskId: 't', id: 'c' };
   assert.deepEqual(v10.push.decodeGet(one), one);

@@ -19,7 +19,7 @@ for (const { about, wire, canonical } of golden<{ about: string; wire: unknown; 
     assert.deepEqual(DIALECTS['0.3'].decodeEvent(wire), { event: canonical });
     assert.deepEqual(decodeRemoteEvent(wire), { event: canonical });
   });
-  test(`1.0 has exactly one member and reads back what it wrote: ${about} [S1-22]`, () => {
+  test(`1.0 has exactly one member and decodes what it encoded: ${about} [S1-22]`, () => {
     const wire10 = JSON.parse(JSON.stringify(DIALECTS['1.0'].encodeEvent(canonical)));
     assert.equal(Object.keys(wire10).length, 1);
     assert.deepEqual(DIALECTS['1.0'].decodeEvent(wire10), { event: canonical });
@@ -28,13 +28,13 @@ for (const { about, wire, canonical } of golden<{ about: string; wire: unknown; 
 }
 
 for (const { about, wire, read } of golden<{ about: string; wire: unknown; read: unknown }[]>('foreign-results.json')) {
-  test(`foreign result: ${about}`, () => {
+  test(`remote result: ${about}`, () => {
     assert.deepEqual(decodeRemoteEvent(wire), read);
     assert.deepEqual(decodeRemoteResponse({ jsonrpc: '2.0', id: 1, result: wire }), read);
   });
 }
 
-test('a JSON-RPC error of a foreign agent keeps its code and whether to retry [S4-40]', () => {
+test('a JSON-RPC error of a remote agent keeps its code and whether to retry [S4-40]', () => {
   const plain = { code: -32603, message: 'no', data: { taskId: 't', reason: 'r', retryable: true } };
   assert.deepEqual(decodeRemoteResponse({ error: plain }), { error: { code: -32603, message: 'no', retryable: true } });
   const typed = { code: -32001, message: 'no', data: [{ '@type': 'x', metadata: { retryable: 'true' } }] };
@@ -47,7 +47,7 @@ function plain<T>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }
 
-// Reserved names that carry what 0.3 has no place for; a client cannot use them itself.
+// Reserved keys hold what 0.3 cannot express; clients cannot use them.
 const metadata = fc
   .dictionary(
     fc.string({ minLength: 1 }).filter(key => !key.startsWith('hopline.') && key !== 'data_part_compat'),
@@ -123,7 +123,7 @@ for (const dialect of Object.values(DIALECTS)) {
   test(`${dialect.name}: decode(encode(event)) loses nothing of text, file and data parts [S3-29]`, () => {
     fc.assert(
       fc.property(event, value => {
-        // The legacy form has no event for a task: a task is a result there.
+        // The legacy form has no event for a task; there a task is a result.
         const isTask = dialect.name === 'legacy' && 'task' in value;
         const wire = JSON.parse(JSON.stringify(isTask ? dialect.encodeTask(value.task) : dialect.encodeEvent(value)));
         assert.deepEqual(dialect.decodeEvent(wire), { event: value });
@@ -138,7 +138,7 @@ for (const dialect of Object.values(DIALECTS)) {
     fc.assert(
       fc.property(sendable, fc.boolean(), fc.nat(), metadata, (value, blocking, historyLength, meta) => {
         const { taskId: _taskId, ...taskless } = value;
-        // The legacy form names the task beside the message, and always waits.
+        // The legacy form names the task beside the message, and always blocks.
         const request =
           dialect.name === 'legacy'
             ? { message: { ...taskless, contextId: 'c' }, ownTaskId: 't', blocking: true, historyLength, metadata: meta }
@@ -149,7 +149,7 @@ for (const dialect of Object.values(DIALECTS)) {
     );
   });
 
-  test(`${dialect.name}: whatever an agent sends, reading it never throws [S0-42 S2-29]`, () => {
+  test(`${dialect.name}: decoding never throws, whatever an agent sends [S0-42 S2-29]`, () => {
     const members = fc.constantFrom(
       'kind',
       'type',

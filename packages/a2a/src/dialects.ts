@@ -6,12 +6,15 @@ import type { DialectName } from './version.ts';
 
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = { '1.0': dialect10, '0.3': dialect03, legacy: dialectLegacy };
 
-/** The dialect of a request that names no version: 0.3 ([A2A 1.0] 3.6.2), except for methods that only the legacy form has. */
+/** The dialect of a request without a version: 0.3 ([A2A 1.0] 3.6.2), or legacy for methods that only the legacy form has. */
 export function unversionedDialect(method: string): Dialect {
   return hasMethod(dialectLegacy, method) && !hasMethod(dialect03, method) ? dialectLegacy : dialect03;
 }
 
-/** True for a method that 0.3 and the legacy form both have, with the same params: only the task can tell what its client reads. */
+/**
+ * True for a method that 0.3 and the legacy form both have, with the same params: only the task shows which of the two the
+ * client reads.
+ */
 export function isAmbiguous(method: string): boolean {
   return hasMethod(dialectLegacy, method) && hasMethod(dialect03, method);
 }

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { A2A_ERRORS, A2AError } from './errors.ts';
 import { rpcFailure } from './json-rpc.ts';
 
-test('ERRORS.md and the catalogue say the same, both ways [S3-21 C-12]', () => {
+test('ERRORS.md and the catalogue are equal, both ways [S3-21 C-12]', () => {
   const document = readFileSync(new URL('../ERRORS.md', import.meta.url), 'utf8');
   const rows = [...document.matchAll(/^\| `([A-Z_]+)` *\| *(-\d+) *\| *(\d+) *\| ([A-Z_]+) *\| (yes|no) *\| (.+?) *\|/gm)];
   const written = Object.fromEntries(
@@ -16,7 +16,7 @@ test('ERRORS.md and the catalogue say the same, both ways [S3-21 C-12]', () => {
   assert.deepEqual(written, A2A_ERRORS);
 });
 
-test('the numbers are those of the 1.0 table and of JSON-RPC [C-12]', () => {
+test('the numbers are those of 1.0 and of JSON-RPC [C-12]', () => {
   const numbers = new Set(Object.values(A2A_ERRORS).map(row => row.rpc));
   const expected = [-32700, -32600, -32601, -32602, -32603, ...Array.from({ length: 9 }, (_, n) => -32001 - n)];
   assert.deepEqual(numbers, new Set(expected));
@@ -47,7 +47,7 @@ test('data is an array of typed details in 1.0 and a plain object in 0.3 [S4-39]
   });
 });
 
-test('what was thrown stays with us: no message, cause or stack of it on the wire [S4-33]', () => {
+test('no message, cause or stack of an internal error is on the wire [S4-33]', () => {
   const cause = new Error('password=hunter2 at db.internal', { cause: new Error('deeper secret') });
   for (const thrown of [cause, 'hunter2', { hunter2: true }, undefined, new A2AError('UNAVAILABLE', { cause })]) {
     const error = A2AError.from(thrown);

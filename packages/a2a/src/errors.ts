@@ -1,19 +1,20 @@
-/** One row of the catalogue. `text` is what the wire shows; it is followed by `detail`, where there is one. */
+/** One row of the catalogue. `text` is on the wire, followed by `detail` when there is one. */
 export type A2AErrorRow = {
   /** JSON-RPC error number ([A2A 1.0] 5.4, JSON-RPC 2.0 section 5.1). */
   rpc: number;
-  /** HTTP status of bindings that have one per error. JSON-RPC over HTTP answers 200 for all but the last four rows, which concern the connection or the caller. */
+  /**
+   * HTTP status of bindings that use one per error. JSON-RPC over HTTP answers 200 except for the last four rows, which concern
+   * the connection or the caller.
+   */
   http: number;
   /** gRPC status name. */
   grpc: string;
-  /** Whether the same request may succeed later without being changed (S4-40). */
+  /** Whether the same request may succeed later, unchanged. */
   retryable: boolean;
   text: string;
 };
 
-/**
- * Every error that Hopline shows to a client, as data (S3-21, S4-29 to S4-39, C-12). ERRORS.md is the same table for readers; a test holds them together.
- */
+/** Every error that Hopline shows to clients, as data. ERRORS.md is the same table for readers; a test compares them. */
 export const A2A_ERRORS = {
   PARSE_ERROR: { rpc: -32700, http: 400, grpc: 'INVALID_ARGUMENT', retryable: false, text: 'Invalid JSON' },
   INVALID_REQUEST: { rpc: -32600, http: 400, grpc: 'INVALID_ARGUMENT', retryable: false, text: 'Not a JSON-RPC 2.0 request' },
@@ -80,18 +81,20 @@ export const A2A_ERRORS = {
 export type A2AErrorCode = keyof typeof A2A_ERRORS;
 
 export type A2AErrorOptions = {
-  /** One sentence for people. Goes on the wire: never quotes content, credentials or a cause. */
+  /** One sentence for people. On the wire: never quotes content, credentials or a cause. */
   detail?: string;
   taskId?: string;
-  /** When this error knows better than its row. */
+  /** Overrides the row. */
   retryable?: boolean;
-  /** Of UNAUTHENTICATED: how to authenticate, the value of `WWW-Authenticate` (RFC 9110 11.6.1). */
+  /** For UNAUTHENTICATED: the value of `WWW-Authenticate` (RFC 9110 11.6.1). */
   challenge?: string;
-  /** For our own log and span; never on the wire. */
+  /** For logs and spans only; never on the wire. */
   cause?: unknown;
 };
 
-/** The one error class of Hopline's doors. Everything a client is told about a failure is in it; everything else stays in `cause`. */
+/**
+ * The error class of Hopline's servers. It holds everything a client may see of a failure; everything else stays in `cause`.
+ */
 export class A2AError extends Error {
   override readonly name = 'A2AError';
   readonly code: A2AErrorCode;
@@ -115,13 +118,15 @@ export class A2AError extends Error {
     return A2A_ERRORS[this.code];
   }
 
-  /** Anything that was thrown, as an error that may be shown: what is not ours becomes INTERNAL_ERROR and keeps its message to itself (S4-33). */
+  /**
+   * Converts anything thrown into an error for clients: other errors become INTERNAL_ERROR, and their message stays private.
+   */
   static from(thrown: unknown): A2AError {
     return thrown instanceof A2AError ? thrown : new A2AError('INTERNAL_ERROR', { cause: thrown });
   }
 }
 
-/** `data` of A2A 1.0: an array of typed details ([A2A 1.0] 9.5, C-12). */
+/** `data` of A2A 1.0: an array of typed details ([A2A 1.0] 9.5). */
 export type ErrorInfo = { '@type': string; reason: string; domain: string; metadata: Record<string, string> };
 const ERROR_INFO_TYPE = 'type.googleapis.com/google.rpc.ErrorInfo';
 const ERROR_DOMAIN = 'a2a-protocol.org';
@@ -131,7 +136,7 @@ export function errorInfos(error: A2AError): ErrorInfo[] {
   return [{ '@type': ERROR_INFO_TYPE, reason: error.code, domain: ERROR_DOMAIN, metadata }];
 }
 
-/** `data` of A2A 0.3 and before: a plain object (S4-39). */
+/** `data` of A2A 0.3 and before: a plain object. */
 export type PlainErrorData = { taskId?: string; reason: string; retryable: boolean };
 
 export function plainErrorData(error: A2AError): PlainErrorData {

@@ -29,7 +29,7 @@ test('append:false creates, append:true concatenates with no separator [S0-30]',
   assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('any text, cut anywhere into any number of interleaved artifacts, folds back to itself in both dialects [S0-30 S0-47]', () => {
+test('any text, split anywhere into interleaved artifacts, folds back to itself in both dialects [S0-30 S0-47]', () => {
   const run = fc.array(fc.record({ id: fc.constantFrom('a', 'b', 'c'), text: fc.string({ unit: 'binary' }) }), { maxLength: 30 });
   fc.assert(
     fc.property(run, fc.constantFrom(DIALECTS['1.0'], DIALECTS['0.3']), (chunks, dialect) => {
@@ -55,7 +55,7 @@ test('any text, cut anywhere into any number of interleaved artifacts, folds bac
   );
 });
 
-test('append:false replaces, all parts count, a file does not end the text [S2-21 S2-28]', () => {
+test('append:false replaces, all parts count, and a file does not end the text [S2-21 S2-28]', () => {
   const file = { raw: 'aGk=' };
   const fold = foldEvents([
     task,
@@ -68,7 +68,7 @@ test('append:false replaces, all parts count, a file does not end the text [S2-2
   assert.equal(fold.artifacts.get('a')?.closed, true);
 });
 
-test('every violation is found, and found alone', () => {
+test('every violation is detected, and only that one', () => {
   const foreign: StreamResponse = { statusUpdate: { taskId: 'x', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } } };
   const cases: [ViolationRule[], StreamResponse[]][] = [
     [['first-event'], [state('TASK_STATE_WORKING'), end]],
@@ -101,7 +101,7 @@ test('every violation is found, and found alone', () => {
     );
 });
 
-test('a stream that was cut folds on, from a cursor and from a snapshot [S3-31]', () => {
+test('an interrupted stream folds on, from a cursor and from a snapshot [S3-31]', () => {
   const first = [task, chunk('a', 'one ', { name: 'n' })];
   const rest = [chunk('a', 'two', { append: true, name: 'n' }), end];
   const byCursor = foldEvents(first).resume();

@@ -1,15 +1,15 @@
 import { type Artifact, isTerminal, type Part, type StreamResponse, type Task, type TaskArtifactUpdateEvent } from './types.ts';
 
-/** What a stream must never do, whoever wrote it. */
+/** Rules that every stream must keep, whatever agent wrote it. */
 export const VIOLATIONS = {
-  'first-event': 'a stream begins with a task or a message (S0-2, S0-3)',
-  'second-task': 'a task event stands only at the head of a stream (S0-3)',
-  'unopened-append': 'an append names an artifact that was opened before (S0-13)',
-  'chunk-after-last': 'no chunk follows lastChunk of an artifact (S4-19)',
-  'after-terminal': 'nothing follows the terminal event (promise 4)',
-  'second-terminal': 'there is one terminal event (S0-25)',
-  'foreign-id': 'every event names the same task and context (S0-6)',
-  'renamed-artifact': 'chunks that append repeat the name of their artifact (S0-8); what replaces it may rename it (C-3)',
+  'first-event': 'a stream begins with a task or a message',
+  'second-task': 'a task event appears only at the head of a stream',
+  'unopened-append': 'an append names an artifact that already exists',
+  'chunk-after-last': 'no chunk follows lastChunk of an artifact',
+  'after-terminal': 'nothing follows the terminal event',
+  'second-terminal': 'there is one terminal event',
+  'foreign-id': 'every event names the same task and context',
+  'renamed-artifact': 'a chunk that appends repeats the name of its artifact; only a replacement may rename it',
 } as const;
 export type ViolationRule = keyof typeof VIOLATIONS;
 export type Violation = {
@@ -19,15 +19,15 @@ export type Violation = {
 };
 
 export type FoldedArtifact = Artifact & {
-  /** All text parts in order with no separator (S0-30). */
+  /** All text parts in order, joined without a separator. */
   text: string;
-  /** lastChunk was seen. */
+  /** lastChunk was received. */
   closed: boolean;
 };
 
 /**
- * The reference reader: what a client must make of the events of a task (S0-30). It folds, and it notes every violation of the stream's rules;
- * our end-to-end tests use it as their oracle. Decode the dialect first.
+ * The reference client: folds the events of a task into what a client must show, and notes every violation of the rules of a
+ * stream. The end-to-end tests use it as their oracle. Decode the dialect first.
  */
 export class Fold {
   readonly artifacts = new Map<string, FoldedArtifact>();
@@ -50,7 +50,7 @@ export class Fold {
     const isMessage = 'message' in event;
     if (head === 'open' && !isTask && !isMessage) this.#note('first-event', index);
     if (head === 'passed' && isTask) this.#note('second-task', index);
-    // A snapshot at the head of a resumed stream may say again that the task has ended.
+    // A snapshot at the head of a resumed stream may repeat that the task has ended.
     if (this.ended && !(head === 'resumed' && isTask)) this.#note('after-terminal', index);
     if (isTask) this.#snapshot(event.task, index);
     else if (isMessage) this.message = event.message;
@@ -59,7 +59,7 @@ export class Fold {
     return this;
   }
 
-  /** The connection was cut: what comes next is a new stream of the same task, from a cursor or from a snapshot. */
+  /** Call it after a disconnect: the next events are a new stream of the same task, from a cursor or a snapshot. */
   resume(): this {
     this.#head = 'resumed';
     return this;
@@ -138,7 +138,7 @@ export function textOf(parts: readonly Part[]): string {
   return text;
 }
 
-/** Adds parts to parts, in place; plain text goes on in the last plain text part. */
+/** Appends parts in place; plain text continues the last plain text part. */
 function append(parts: Part[], more: readonly Part[]): void {
   for (const part of more) {
     const last = parts.at(-1);

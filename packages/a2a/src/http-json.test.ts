@@ -5,7 +5,7 @@ import { A2A_ERRORS, A2AError, type A2AErrorCode } from './errors.ts';
 import { httpJsonFailure, paramsOfBody, paramsOfQuery } from './http-json.ts';
 import { JSON_DEPTH_MAX } from './json-value.ts';
 
-test('every row of the catalogue as google.rpc.Status, its code the HTTP status [C-12 S3-21]', () => {
+test('every row of the catalogue becomes a google.rpc.Status whose code is the HTTP status [C-12 S3-21]', () => {
   for (const [code, row] of Object.entries(A2A_ERRORS)) {
     const failure = httpJsonFailure(new A2AError(code as A2AErrorCode, { taskId: 't', cause: new Error('secret') }));
     assert.deepEqual(failure, {
@@ -27,7 +27,7 @@ test('every row of the catalogue as google.rpc.Status, its code the HTTP status 
   assert.equal(httpJsonFailure(new A2AError('METHOD_NOT_FOUND'), 405).error.code, 405);
 });
 
-test('query parameters get the type of their field, by both of its names; what does not fit stays as it came', () => {
+test('query parameters get the type of their field, by both of its names; others stay strings', () => {
   assert.deepEqual(
     paramsOfQuery({
       pageSize: '7',
@@ -46,7 +46,7 @@ test('query parameters get the type of their field, by both of its names; what d
   assert.deepEqual(paramsOfQuery(undefined), {});
 });
 
-test('a body: none is an empty one, the path counts more, what is no object is left to the schema, too deep is refused', () => {
+test('no body is an empty one, the path wins, non-objects are left to the schema, deep nesting is refused', () => {
   const path = { id: 'p' };
   for (const body of [undefined, null, {}, { id: 'b' }]) assert.deepEqual(paramsOfBody(body, path), path);
   assert.deepEqual(paramsOfBody({ id: 'b', a: 1 }, path), { id: 'p', a: 1 });
@@ -55,5 +55,5 @@ test('a body: none is an empty one, the path counts more, what is no object is l
   );
   const nested = (levels: number): unknown => (levels === 0 ? 1 : { a: nested(levels - 1) });
   paramsOfBody(nested(JSON_DEPTH_MAX), {});
-  assert.throws(() => paramsOfBody(nested(JSON_DEPTH_MAX + 1), {}), /nested deeper/);
+  assert.throws(() => paramsOfBody(nested(JSON_DEPTH_MAX + 1), {}), /nest deeper/);
 });

@@ -29,7 +29,7 @@ test('the id keeps its type: string, number, null [S0-5]', () => {
   assert.deepEqual(parseRequest(without), { request: { id: null, method: 'm', params: { a: 1 } } });
 });
 
-test('what is no request is INVALID_REQUEST, with the id where it can be read [S3-19 S4-30]', () => {
+test('an invalid request is INVALID_REQUEST, with its id when readable [S3-19 S4-30]', () => {
   for (const body of [undefined, null, 'x', 7, [], [request]]) assert.deepEqual(refused(body), ['INVALID_REQUEST', null]);
   for (const id of [{}, [], true, 'i'.repeat(RPC_ID_CHARS_MAX + 1)])
     assert.deepEqual(refused({ ...request, id }), ['INVALID_REQUEST', null]);
@@ -37,7 +37,7 @@ test('what is no request is INVALID_REQUEST, with the id where it can be read [S
   assert.equal('request' in parseRequest({ ...request, id: 'i'.repeat(RPC_ID_CHARS_MAX) }), true);
 });
 
-test('params nest as deep as the limit and no deeper', () => {
+test('params may nest to the limit and no deeper', () => {
   const nested = (levels: number): unknown => (levels === 0 ? 1 : { a: nested(levels - 1) });
   assert.equal('request' in parseRequest({ ...request, params: nested(JSON_DEPTH_MAX) }), true);
   assert.deepEqual(refused({ ...request, params: nested(JSON_DEPTH_MAX + 1) }), ['INVALID_PARAMS', 1]);

@@ -2,29 +2,30 @@ import { A2AError, errorInfos, plainErrorData } from './errors.ts';
 import { isDeeperThan, isObject, JSON_DEPTH_MAX } from './json-value.ts';
 import type { DialectName } from './version.ts';
 
-/** Echoed with its type (S0-5). */
+/** Echoed with its type. */
 export type RpcId = string | number | null;
 
 export type RpcRequest = { id: RpcId; method: string; params: unknown };
 
 export type ParsedRequest = { request: RpcRequest } | { id: RpcId; error: A2AError };
 
-/** Characters of a request id: it is repeated in every frame of a stream. */
+/** Characters of a request id, which is repeated in every frame of a stream. */
 export const RPC_ID_CHARS_MAX = 256;
 
 /**
- * Reads one request object. An absent `jsonrpc` is tolerated because clients in the field leave it out, a wrong one is not (C-26). A batch is refused: A2A has
- * none, and one HTTP response cannot hold two streams. A request without `id` is answered with `id: null`: a client that posts over HTTP waits for an answer.
+ * Reads one request object. A missing `jsonrpc` is tolerated because some clients omit it; a wrong one is not. A batch is
+ * refused: A2A has none, and one HTTP response cannot hold two streams. A request without `id` is answered with `id: null`,
+ * because a client that posts over HTTP waits for a response.
  */
 export function parseRequest(body: unknown): ParsedRequest {
-  if (Array.isArray(body)) return refuse(null, 'batches are not supported');
-  if (!isObject(body)) return refuse(null, 'the body is not an object');
+  if (Array.isArray(body)) return refuse(null, 'batches are not supported; send one request');
+  if (!isObject(body)) return refuse(null, 'the body must be an object');
   const { id = null, jsonrpc = '2.0', method, params = {} } = body;
   if (!isId(id)) return refuse(null, `id must be a string of at most ${RPC_ID_CHARS_MAX} characters, a number or null`);
   if (jsonrpc !== '2.0') return refuse(id, 'jsonrpc must be "2.0"');
   if (typeof method !== 'string' || method === '') return refuse(id, 'method must be a non-empty string');
   if (isDeeperThan(params, JSON_DEPTH_MAX)) {
-    return { id, error: new A2AError('INVALID_PARAMS', { detail: `nested deeper than ${JSON_DEPTH_MAX} levels` }) };
+    return { id, error: new A2AError('INVALID_PARAMS', { detail: `params must not nest deeper than ${JSON_DEPTH_MAX} levels` }) };
   }
   return { request: { id, method, params } };
 }
@@ -40,13 +41,15 @@ function refuse(id: RpcId, detail: string): ParsedRequest {
 
 export type RpcFailure = { jsonrpc: '2.0'; id: RpcId; error: { code: number; message: string; data: unknown } };
 
-/** `taskId`: the task the request names, for errors that do not know it (S4-39). */
+/** `taskId`: the task that the request names, for errors that do not name it. */
 export function rpcFailure(id: RpcId, error: A2AError, dialect: DialectName, taskId?: string): RpcFailure {
   const data = dialect === '1.0' ? errorInfos(error) : { ...(taskId !== undefined && { taskId }), ...plainErrorData(error) };
   return { jsonrpc: '2.0', id, error: { code: error.row.rpc, message: error.message, data } };
 }
 
-/** The JSON text of a successful response before and after its result, so that one encoded result serves any number of callers. */
+/**
+ * The JSON text of a successful response before and after its result, so that one encoded result serves any number of callers.
+ */
 export function rpcSuccessAround(id: RpcId): { before: string; after: string } {
   return { before: `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`, after: '}' };
 }

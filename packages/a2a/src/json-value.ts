@@ -1,4 +1,4 @@
-/** Readers of JSON that somebody else wrote: each returns undefined for what is absent or of another type, and never throws (S2-29). */
+/** Readers of untrusted JSON: each returns undefined for a value that is absent or of another type, and never throws. */
 export type JsonObject = { [name: string]: unknown };
 
 export function isObject(value: unknown): value is JsonObject {
@@ -36,10 +36,10 @@ export function present<T extends object>(members: T): Present<T> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Present<T>;
 }
 
-/** Levels of nesting in a JSON document that a door accepts; what is deeper can exhaust the stack of whoever walks it. */
+/** Levels of nesting accepted in a JSON document. Deeper ones could exhaust the stack of recursive code. */
 export const JSON_DEPTH_MAX = 64;
 
-/** True when arrays and objects nest deeper than `depthMax`. Walks without recursion, so that the answer itself cannot overflow. */
+/** True when arrays and objects nest deeper than `depthMax`. Iterative, so it cannot overflow the stack itself. */
 export function isDeeperThan(value: unknown, depthMax: number): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth += 1) {

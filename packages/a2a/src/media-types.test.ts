@@ -5,7 +5,7 @@ import { fitsModes, outputModesOf } from './media-types.ts';
 
 const CARD = ['text/plain', 'application/json'];
 
-test('what a client accepts fits when one of it can be answered with [S4-38]', () => {
+test('accepted modes match when one of them is offered [S4-38]', () => {
   const fitting = [
     ['text/plain'],
     ['TEXT/Plain; charset=utf-8'],
@@ -25,7 +25,7 @@ test('what a client accepts fits when one of it can be answered with [S4-38]', (
   assert.equal(fitsModes(['image/png'], ['*/*']), true);
 });
 
-test('nothing asked for is anything; nothing said of what there is fits whatever is asked for [S4-38]', () => {
+test('an empty list on either side matches everything [S4-38]', () => {
   fc.assert(
     fc.property(fc.array(fc.string()), modes => {
       assert.equal(fitsModes(undefined, modes), true);
@@ -36,7 +36,7 @@ test('nothing asked for is anything; nothing said of what there is fits whatever
   );
 });
 
-test('fitting is the same both ways round, and every list fits itself [S4-38]', () => {
+test('matching is symmetric, and every list matches itself [S4-38]', () => {
   const mode = fc
     .tuple(fc.constantFrom('text', 'image', '*'), fc.constantFrom('plain', 'png', '*'))
     .map(parts => parts.join('/'));
@@ -50,12 +50,12 @@ test('fitting is the same both ways round, and every list fits itself [S4-38]', 
   );
 });
 
-test('a card answers with what it says, and with what any of its skills says', () => {
+test('output modes of a card are its default and those of its skills', () => {
   const skills = [{}, { outputModes: ['image/png', 'text/plain'] }, { outputModes: [] }];
   assert.deepEqual(outputModesOf({ defaultOutputModes: ['text/plain'], skills }), ['text/plain', 'image/png']);
 });
 
-test('a mode may have the name of what every object inherits [S4-38]', () => {
+test('a mode may have the name of an inherited property [S4-38]', () => {
   for (const mode of ['constructor', 'toString', '__proto__', 'hasOwnProperty']) {
     assert.equal(fitsModes([mode], ['text/plain']), false, mode);
     assert.equal(fitsModes(['text/plain'], [mode]), false, mode);

@@ -1,13 +1,11 @@
-/**
- * Words for modes from before media types were asked for: samples of April 2025 and of 0.2 say `text`, and nobody says what a file is.
- */
+/** Names of modes before they were media types: samples of April 2025 and of 0.2 use `text`, and a file may be of any type. */
 const WORDS: ReadonlyMap<string, string> = new Map([
   ['text', 'text/*'],
   ['data', 'application/json'],
   ['file', '*/*'],
 ]);
 
-/** `type/subtype` in small letters, without parameters; a wildcard for what is not said. */
+/** `type/subtype` in lower case, without parameters; a missing part is a wildcard. */
 function rangeOf(mode: string): { type: string; subtype: string } {
   const plain = mode.split(';')[0]!.trim().toLowerCase();
   const [type = '*', subtype = '*'] = (WORDS.get(plain) ?? plain).split('/');
@@ -19,19 +17,19 @@ function overlap(one: string, other: string): boolean {
 }
 
 /**
- * Whether something of what is offered can be taken (S4-38). Both sides are media types or ranges with wildcards; parameters are ignored. Nothing asked for means anything, and nothing said of
- * what there is means that nobody knows: both fit.
+ * Whether an accepted media type matches an offered one. Both sides are media types or ranges with wildcards; parameters are
+ * ignored. An empty list on either side means "unknown" and matches.
  */
 export function fitsModes(accepted: readonly string[] | undefined, offered: readonly string[]): boolean {
-  const asked = accepted?.filter(mode => mode.trim() !== '') ?? [];
-  if (asked.length === 0 || offered.length === 0) return true;
+  const wanted = accepted?.filter(mode => mode.trim() !== '') ?? [];
+  if (wanted.length === 0 || offered.length === 0) return true;
   const ranges = offered.map(rangeOf);
-  return asked
+  return wanted
     .map(rangeOf)
     .some(want => ranges.some(have => overlap(want.type, have.type) && overlap(want.subtype, have.subtype)));
 }
 
-/** What a card says it may answer with: whatever any skill does, and the default of those that do not say. */
+/** The output media types of a card: those of every skill, and the default of skills that list none. */
 export function outputModesOf(card: {
   defaultOutputModes: readonly string[];
   skills: readonly { outputModes?: readonly string[] }[];

@@ -2,10 +2,10 @@ import type { DecodedEvent } from './dialect.ts';
 import { isObject, type JsonObject, list, metadata, object, present, text, texts } from './json-value.ts';
 import type { Artifact, Message, Part, Task, TaskState, TaskStatus } from './types.ts';
 
-/** Where the dialects differ inside objects whose members have the same names. */
+/** What differs between dialects inside objects whose members have the same names. */
 export type Notation = {
   part(value: unknown): Part;
-  /** undefined for what is no state of the dialect. */
+  /** undefined for a value that is no state of the dialect. */
   state(value: unknown): TaskState | undefined;
   isUser(role: unknown): boolean;
 };
@@ -18,8 +18,8 @@ export type ObjectReader = {
 };
 
 /**
- * Reads objects that somebody else wrote. What is absent, empty or of another type is left out, unknown members are ignored, nothing throws: agents in the field
- * leave out contextId, description, lastChunk, message (S0-16, S0-18, S0-25, S2-18, S2-29).
+ * Reads objects of remote agents. Absent, empty or mistyped members are left out, unknown ones ignored, and nothing throws:
+ * real agents omit contextId, description, lastChunk and message.
  */
 export function objectReader(notation: Notation): ObjectReader {
   const message = (value: JsonObject): Message => ({
@@ -48,8 +48,8 @@ export function objectReader(notation: Notation): ObjectReader {
     const status = object(value.status);
     const state = notation.state(status?.state);
     if (status === undefined || state === undefined) return undefined;
-    const said = metadata(status.message);
-    return { state, ...present({ message: said && message(said), timestamp: text(status.timestamp) }) };
+    const statusMessage = metadata(status.message);
+    return { state, ...present({ message: statusMessage && message(statusMessage), timestamp: text(status.timestamp) }) };
   };
   const taskWith = (value: JsonObject, status: TaskStatus): Task => ({
     id: text(value.id) ?? '',

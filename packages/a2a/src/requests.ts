@@ -1,26 +1,29 @@
 import type { Message, Metadata, TaskState } from './types.ts';
 
-/** Requests in their canonical form: what a dialect's `decode…` makes of the params. */
+/** Requests in canonical form: the results of a dialect's `decode…` functions. */
 
 export type SendRequest = {
   message: Message;
-  /** The task the message is for by the client's own id, which may name none yet (legacy, C-9). Then `message` has no task id, and maybe an empty `messageId`. */
+  /**
+   * The task by the client's own id, which may not exist yet (legacy, C-9). Then `message` has no task id, and perhaps an empty
+   * `messageId`.
+   */
   ownTaskId?: string;
-  /** Request-level metadata, as it came (S1-8). */
+  /** Request-level metadata, unchanged. */
   metadata?: Metadata;
-  /** false: answer with the first snapshot of the task instead of waiting for its end (S1-2, S1-3). */
+  /** false: answer with the first snapshot of the task instead of waiting for its end. */
   blocking: boolean;
-  /** Newest messages of the history to return; absent: all, 0: none. */
+  /** Newest messages of the history to return. Absent: all. 0: none. */
   historyLength?: number;
   acceptedOutputModes?: string[];
-  /** A push configuration came along. It may hold credentials, so it is kept out of everything that is stored with the message (C-21). */
+  /** An inline push configuration. It may hold credentials, so it is not stored with the message (C-21). */
   push?: NewPushConfig;
 };
 
-/** What a webhook is shown of itself: the scheme, and the credentials after it in the `Authorization` header. */
+/** The `Authorization` header of a webhook call: the scheme and the credentials after it. */
 export type PushAuthentication = { scheme: string; credentials?: string };
 
-/** Whom to tell about a task. `token` and `authentication.credentials` are secrets: no dialect writes them into an answer. */
+/** A webhook of a task. `token` and `authentication.credentials` are secrets: no dialect writes them into a response. */
 export type PushConfig = {
   id: string;
   taskId: string;
@@ -29,19 +32,19 @@ export type PushConfig = {
   authentication?: PushAuthentication;
 };
 
-/** A push configuration as a client asks for it: without the task, and without an id where the client leaves that to the door. */
+/** A push configuration from a client: without the task, and without an id when the client leaves that to the server. */
 export type NewPushConfig = Omit<PushConfig, 'id' | 'taskId'> & { id?: string };
 
 export type CreatePushRequest = { taskId: string; config: NewPushConfig };
 
-/** `id` is absent in forms that have one configuration a task. */
+/** `id` is absent in dialects with one configuration per task. */
 export type GetPushRequest = { taskId: string; id?: string };
 
 export type ListPushRequest = {
   taskId: string;
   /** Absent: all. */
   pageSize?: number;
-  /** What an earlier answer gave as `nextPageToken`. */
+  /** The `nextPageToken` of an earlier response. */
   pageToken?: string;
 };
 
@@ -58,7 +61,7 @@ export type ListTasksRequest = {
   state?: TaskState;
   /** 1 to PAGE_SIZE_MAX. */
   pageSize: number;
-  /** What an earlier answer gave as `nextPageToken`. */
+  /** The `nextPageToken` of an earlier response. */
   pageToken?: string;
   historyLength?: number;
   /** Only tasks whose status is of this time or later; epoch milliseconds. */

@@ -23,7 +23,7 @@ test('a frame is one line of data and ends with an empty one [S2-26]', () => {
   assert.equal(sseComment('ok'), ': ok\n\n');
 });
 
-test('the reader takes CRLF, CR, comments, several data lines, a byte order mark, and drops a cut frame [S2-26]', async () => {
+test('the decoder accepts CRLF, CR, comments, several data lines and a byte order mark, and drops a truncated frame [S2-26]', async () => {
   assert.deepEqual(await decoded('\uFEFF: hi\r\ndata: a\r\ndata: b\r\n\r\nid:7\rdata:c\r\rdata: cut'), [
     { data: 'a\nb' },
     { data: 'c', id: '7' },
@@ -31,7 +31,7 @@ test('the reader takes CRLF, CR, comments, several data lines, a byte order mark
   assert.deepEqual(await decoded('event: x\n\nretry: 5\n\ndata\n\n:\n\n'), [{ data: '' }]);
 });
 
-test('any text in any frame survives any cut and any line end [S2-26]', async () => {
+test('any text in any frame survives any split and any line end [S2-26]', async () => {
   const data = fc.string({ unit: 'binary' }).map(text => JSON.stringify(text));
   const frames = fc.array(fc.record({ data, id: fc.option(fc.stringMatching(/^\d{1,4}\.\d{1,4}$/), { nil: undefined }) }), {
     maxLength: 5,
@@ -50,7 +50,7 @@ test('any text in any frame survives any cut and any line end [S2-26]', async ()
   );
 });
 
-test('an event as long as the limit passes, a longer one is refused, whole or in pieces', async () => {
+test('an event of the limit passes, a longer one is refused, whole or in pieces', async () => {
   const frame = (chars: number) => `data: ${'x'.repeat(chars)}\n\n`;
   assert.equal((await decoded(frame(1000), [], 1000))[0]?.data.length, 1000);
   const refused = (error: unknown) => error instanceof A2AError && error.code === 'INVALID_AGENT_RESPONSE';

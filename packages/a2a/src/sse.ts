@@ -1,7 +1,7 @@
 import { createParser } from 'eventsource-parser';
 import { A2AError } from './errors.ts';
 
-/** Server-sent events, both ways (WHATWG HTML 9.2). */
+/** Server-sent events, encoded and decoded (WHATWG HTML 9.2). */
 
 export const SSE_CONTENT_TYPE = 'text/event-stream';
 
@@ -9,7 +9,10 @@ export type SseFrame = { id?: string; event?: string; retryMs?: number; data?: s
 
 const LINE_END = /\r\n|\r|\n/;
 
-/** One frame. Data with line ends becomes several `data:` lines: raw ones inside a line are lost on the way (S2-26). JSON text never has any. */
+/**
+ * One frame. Data with line ends becomes several `data:` lines, because a raw line end would end the field. JSON text contains
+ * none.
+ */
 export function sseFrame(frame: SseFrame): string {
   let written = '';
   if (frame.retryMs !== undefined) written += `retry: ${frame.retryMs}\n`;
@@ -19,26 +22,27 @@ export function sseFrame(frame: SseFrame): string {
   return `${written}\n`;
 }
 
-/** A comment: keeps a connection alive, and no client shows it. */
+/** A comment: keeps a connection open, and clients ignore it. */
 export function sseComment(text: string): string {
   return `: ${text}\n\n`;
 }
 
 export type SseEvent = { data: string; id?: string; event?: string };
 
-/** Bytes of one event that a reader accepts by default: four times what our own largest snapshot has. */
+/** UTF-16 units of one event that a reader accepts by default: four times the largest snapshot of Hopline. */
 export const SSE_EVENT_CHARS_MAX = 16 * 1024 * 1024;
 
 /**
- * Events of a byte stream as they come. Takes LF, CR and CRLF, comments, several data lines, chunks cut anywhere, also inside a code point; an event that the end
- * of the stream cut is no event. Throws INVALID_AGENT_RESPONSE when one event is longer than `eventCharsMax` UTF-16 units.
+ * Decodes a byte stream into events. Accepts LF, CR and CRLF, comments, several data lines, and chunks split anywhere, also
+ * inside a code point. An event that the end of the stream truncates is discarded. Throws INVALID_AGENT_RESPONSE when an event
+ * exceeds `eventCharsMax` UTF-16 units.
  */
 export async function* decodeSse(
   chunks: AsyncIterable<Uint8Array>,
   eventCharsMax = SSE_EVENT_CHARS_MAX,
 ): AsyncGenerator<SseEvent> {
   const tooLong = () =>
-    new A2AError('INVALID_AGENT_RESPONSE', { detail: `an event of the stream is longer than ${eventCharsMax}` });
+    new A2AError('INVALID_AGENT_RESPONSE', { detail: `an event of the stream exceeds ${eventCharsMax} characters` });
   const decoder = new TextDecoder();
   let events: SseEvent[] = [];
   let overflow = false;

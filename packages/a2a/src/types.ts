@@ -1,7 +1,7 @@
 /**
- * The canonical form of A2A inside Hopline: the JSON of A2A 1.0 (ProtoJSON, member names and enum names as on the wire).
- * Every dialect is decoded into these types at the door and encoded from them on the way out; they are what the log stores.
- * Optional members may be absent: readers take an absent `append`, `lastChunk`, `parts`, `history` as false or empty (S0-18, S2-29).
+ * The canonical form of A2A inside Hopline: the JSON of A2A 1.0 (ProtoJSON, with member and enum names as on the wire).
+ * Requests are decoded into these types and responses encoded from them; the log stores them. Optional members may be absent:
+ * an absent `append`, `lastChunk`, `parts` or `history` means false or empty.
  */
 
 export const TASK_STATES = [
@@ -81,14 +81,14 @@ export type TaskArtifactUpdateEvent = {
   taskId: string;
   contextId: string;
   artifact: Artifact;
-  /** true: the parts are appended to the open artifact of the same id; false or absent: they begin or replace it. */
+  /** true: the parts are appended to the artifact with this id. false or absent: they start or replace it. */
   append?: boolean;
   /** true: no later chunk for this artifact id. */
   lastChunk?: boolean;
   metadata?: Metadata;
 };
 
-/** One event of a stream: exactly one member (S1-22). */
+/** One event of a stream: exactly one member. */
 export type StreamResponse =
   | { task: Task }
   | { message: Message }
@@ -104,7 +104,7 @@ export function isTerminal(state: TaskState): state is TerminalState {
   );
 }
 
-/** The name people read and write for a state: `input-required` for TASK_STATE_INPUT_REQUIRED. */
+/** The readable name of a state: `input-required` for TASK_STATE_INPUT_REQUIRED. */
 export function stateWord(state: TaskState): string {
   return state.replace('TASK_STATE_', '').replaceAll('_', '-').toLowerCase();
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { A2AError } from './errors.ts';
 import { namedDialect } from './version.ts';
 
-test('the version by header, else by query; absent or empty is none; the patch does not matter [C-6]', () => {
+test('the header precedes the query; absent or empty is none; the patch is ignored [C-6]', () => {
   const cases: [string | undefined, string | undefined, string | undefined][] = [
     [undefined, undefined, undefined],
     ['', undefined, undefined],

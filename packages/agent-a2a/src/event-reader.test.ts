@@ -22,14 +22,14 @@ function snapshot(of: EventReader, seen: Task) {
   }
 }
 
-test('ids are remembered within a bound; messages without one are never repeated deliveries [S0-22]', () => {
+test('message ids are deduplicated within a bound; messages without an id never are [S0-22]', () => {
   const one = reader();
   assert.equal([...one.read(working('ha', '1')), ...one.read(working('ha', '1'))].length, 1);
   assert.equal([...one.read(working('ha')), ...one.read(working('ha'))].length, 2);
   const ids = new RecentIds(RECENT_MESSAGES_MAX);
   for (let id = 0; id <= RECENT_MESSAGES_MAX; id += 1) ids.add(`${id}`);
   assert.equal(ids.add('1'), false);
-  assert.equal(ids.add('0'), true, 'the oldest is forgotten');
+  assert.equal(ids.add('0'), true, 'the oldest is dropped');
 });
 
 test('open calls are bounded, and the oldest of a tool ends first', () => {
@@ -41,7 +41,7 @@ test('open calls are bounded, and the oldest of a tool ends first', () => {
   assert.equal(calls.idOf({ phase: 'end', tool: 'x', failed: false }), ids[1]);
 });
 
-test('a whole task after a broken stream: its history is the answer so far, without notices and without earlier turns', () => {
+test('the history of a polled task is the answer so far, without notices and earlier turns', () => {
   const one = reader();
   for (const event of [working('🔧 Calling tool: x', 'n1'), working('one', 'm1')]) [...one.read(event)];
   const history = [
@@ -55,7 +55,7 @@ test('a whole task after a broken stream: its history is the answer so far, with
   assert.deepEqual(snapshot(one, task({ history })), { events: [{ type: 'snapshot', text: 'one two' }], whole: true });
 });
 
-test('a task that does not go back to the first text, or has less than was said, is not whole', () => {
+test('a task without the first text, or with less than was received, is not whole', () => {
   const one = reader();
   [...one.read(working('one', 'm1'))];
   assert.equal(snapshot(one, task({ history: [message(' two', 'm2')] })).whole, false);
@@ -71,10 +71,10 @@ test('a task that does not go back to the first text, or has less than was said,
   [...artifacts.read({ artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text: 'x' }] } } })];
   assert.equal(snapshot(artifacts, task({})).whole, false);
   assert.equal(snapshot(artifacts, task({ artifacts: [{ artifactId: 'a', parts: [{ text: 'xy' }] }] })).whole, true);
-  assert.equal(snapshot(reader(), task({})).whole, false, 'nothing said and nothing there: nobody knows');
+  assert.equal(snapshot(reader(), task({})).whole, false, 'without any content a task may be incomplete');
 });
 
-test('what is absent or empty is no fault [S2-29]', () => {
+test('absent or empty members are no fault [S2-29]', () => {
   const one = reader();
   const events: StreamResponse[] = [
     { statusUpdate: { taskId: '', contextId: '', status: { state: 'TASK_STATE_WORKING' } } },
@@ -98,7 +98,7 @@ test('what is absent or empty is no fault [S2-29]', () => {
   assert.deepEqual(one.ids, {});
 });
 
-test('a message is the whole answer only where nothing came before it [S1-11]', () => {
+test('a message is the whole answer only as the first event [S1-11]', () => {
   const done = { type: 'done', message: message('42', 'm') };
   assert.deepEqual([...reader().read({ message: message('42', 'm') })], [{ ...done, direct: true }]);
   const later = reader();
@@ -106,20 +106,20 @@ test('a message is the whole answer only where nothing came before it [S1-11]', 
   assert.deepEqual([...later.read({ message: message('42', 'm') })], [done]);
 });
 
-test('a message without parts that ends a turn, or asks, still does', () => {
+test('a final or interrupting status with an empty message still ends the turn', () => {
   const one = reader();
-  const [asked] = one.read({ statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_INPUT_REQUIRED' } } });
-  assert.equal(asked?.type === 'interrupted' && asked.message.parts.length, 1);
-  assert.deepEqual(asked?.type === 'interrupted' && asked.resume, { taskId: 't', contextId: 'c' });
+  const [request] = one.read({ statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_INPUT_REQUIRED' } } });
+  assert.equal(request?.type === 'interrupted' && request.message.parts.length, 1);
+  assert.deepEqual(request?.type === 'interrupted' && request.resume, { taskId: 't', contextId: 'c' });
   assert.equal(one.ended, true);
 });
 
-test('credentials are asked for once, and are no end [S3-5]', () => {
+test('credentials are requested once and do not end the turn [S3-5]', () => {
   const one = reader();
   const status = (state: TaskState) => ({ statusUpdate: { taskId: 't', contextId: 'c', status: { state } } });
-  const [asked, ...more] = [...one.read(status('TASK_STATE_AUTH_REQUIRED')), ...one.read(status('TASK_STATE_AUTH_REQUIRED'))];
-  assert.equal(asked?.type === 'auth-required' && asked.message.parts.length, 1);
-  assert.deepEqual(asked?.type === 'auth-required' && asked.resume, { taskId: 't', contextId: 'c' });
+  const [request, ...more] = [...one.read(status('TASK_STATE_AUTH_REQUIRED')), ...one.read(status('TASK_STATE_AUTH_REQUIRED'))];
+  assert.equal(request?.type === 'auth-required' && request.message.parts.length, 1);
+  assert.deepEqual(request?.type === 'auth-required' && request.resume, { taskId: 't', contextId: 'c' });
   assert.deepEqual([more, one.ended], [[], false]);
   assert.deepEqual([...one.read(status('TASK_STATE_WORKING'))], []);
   assert.equal(one.waiting, undefined);

@@ -8,47 +8,48 @@ import {
   type Task,
   type TaskArtifactUpdateEvent,
   type TaskStatus,
+  textOf,
 } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
-import { otherParts, ownMessage, textMessage, textOf } from './message-parts.ts';
+import { otherParts, ownMessage, textMessage } from './message-parts.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { Deltas, Skipped, StatusText } from './options.ts';
 import { RecentIds } from './recent-ids.ts';
 import { noticeOfArtifact, noticeOfMetadata, noticeOfText, type ToolNotice } from './tool-notice.ts';
 
-/** Message ids that are remembered, to drop a repeated delivery. */
+/** Message ids kept for deduplication. */
 export const RECENT_MESSAGES_MAX = 4096;
-/** Artifacts of one turn that are remembered, to tell whether a snapshot has them all. */
+/** Artifact ids of one turn kept to check that a snapshot is complete. */
 const ARTIFACTS_MAX = 1024;
-/** S0-27: an agent's empty artifact of this name marks the end of its answer and is no content. */
+/** An empty artifact of this name marks the end of the answer and is not content (S0-27). */
 const END_MARKER = 'current_result';
 
 type Waiting = Omit<Extract<AgentEvent, { type: 'auth-required' }>, 'type'>;
 
 export type ReaderOptions = { deltas: Deltas; text: StatusText; onSkipped: (what: Skipped) => void };
 
-/** Turns what a foreign agent says in one turn into agent events. Knows the wire's meaning, not the wire. */
+/** Converts the A2A events of a remote agent in one turn to agent events. */
 export class EventReader {
-  /** Ids of the agent's own task: needed to cancel, recover and continue it, never shown. */
+  /** Ids of the agent's own task, for cancelling, recovering and continuing it. Clients never see them. */
   ids: { taskId?: string; contextId?: string } = {};
   /** A terminal or interrupted event was yielded. */
   ended = false;
-  /** What the agent waits for: credentials. */
+  /** The pending request for credentials. */
   waiting: Waiting | undefined;
   readonly #options: ReaderOptions;
   readonly #recent = new RecentIds(RECENT_MESSAGES_MAX);
   readonly #calls = new OpenCalls();
   readonly #artifacts = new Set<string>();
   #events = 0;
-  /** Id of the first status message that was part of the answer: a history that has it has all of them. */
+  /** Id of the first status message of the answer: a history that contains it contains all of them. */
   #firstTextId: string | undefined;
-  #saidText = false;
+  #hasText = false;
 
   constructor(options: ReaderOptions) {
     this.#options = options;
   }
 
-  /** The agent has said something. */
+  /** Whether the agent has sent an event. */
   get begun(): boolean {
     return this.#events > 0;
   }
@@ -74,51 +75,51 @@ export class EventReader {
     this.waiting = undefined;
     if (isInterrupted(state)) {
       this.ended = true;
-      const asked = message ? ownMessage(message) : textMessage('The agent waits for an answer.');
-      yield { type: 'interrupted', state, message: asked, resume: this.ids };
+      const request = message ? ownMessage(message) : textMessage('The agent waits for an answer.');
+      yield { type: 'interrupted', state, message: request, resume: this.ids };
     } else if (isTerminal(state)) {
       this.ended = true;
-      yield ending(state, message && ownMessage(message), metadata);
+      yield endEvent(state, message && ownMessage(message), metadata);
     } else if (message !== undefined) yield* this.#working(message, metadata);
   }
 
-  /** Said once, however often the agent is asked: the credentials may reach it without us, and it goes on by itself. */
+  /** Emits the request once, although every poll returns it: the agent may receive the credentials out of band and continue. */
   *#authorize(message: Message | undefined): Generator<AgentEvent> {
     if (this.waiting !== undefined) return;
-    const asked = message ? ownMessage(message) : textMessage('The agent needs credentials.');
-    this.waiting = { message: asked, resume: { ...this.ids } };
+    const request = message ? ownMessage(message) : textMessage('The agent needs credentials.');
+    this.waiting = { message: request, resume: { ...this.ids } };
     yield { type: 'auth-required', ...this.waiting };
   }
 
   /**
-   * Reads the agent's task as a whole: the answer of a blocking send, or what is there after a stream broke. Its status is left to the caller.
-   * Returns whether it has everything that was said; if not, text may be missing.
+   * Reads the agent's task as a whole: the result of a blocking send, or of a poll after a broken stream. The caller reads the status.
+   * Returns whether the task contains all text and artifacts received so far; otherwise text may be missing.
    */
   *snapshot(task: Task): Generator<AgentEvent, boolean> {
     this.remember(task.id, task.contextId);
-    const said = saidInTurn(task);
-    const whole = !this.#saidText || this.#hasAll(said);
-    if (!this.#saidText) for (const message of said) yield* this.#working(message, undefined);
-    else if (whole) yield { type: 'snapshot', text: this.#answerOf(said) };
-    const found = new Set<string>();
+    const messages = messagesOfTurn(task);
+    const whole = !this.#hasText || this.#hasAll(messages);
+    if (!this.#hasText) for (const message of messages) yield* this.#working(message, undefined);
+    else if (whole) yield { type: 'snapshot', text: this.#answerOf(messages) };
+    const artifactIds = new Set<string>();
     for (const artifact of task.artifacts ?? []) {
-      found.add(artifact.artifactId);
+      artifactIds.add(artifact.artifactId);
       yield* this.#artifactUpdate({ taskId: '', contextId: '', artifact, append: false, lastChunk: true });
     }
-    const something = this.#saidText || this.#artifacts.size > 0 || task.status.message !== undefined;
-    return whole && something && [...this.#artifacts].every(id => found.has(id));
+    const hasContent = this.#hasText || this.#artifacts.size > 0 || task.status.message !== undefined;
+    return whole && hasContent && [...this.#artifacts].every(id => artifactIds.has(id));
   }
 
-  /** Whether a history goes back to the first piece of the answer, and so has the later ones too. Of a cumulative agent the newest is enough. */
-  #hasAll(said: readonly Message[]): boolean {
-    if (this.#options.deltas !== 'incremental') return said.some(message => textOf(message.parts) !== '');
-    return this.#firstTextId !== undefined && said.some(message => message.messageId === this.#firstTextId);
+  /** Whether the messages go back to the first piece of the answer. For cumulative agents any text is enough. */
+  #hasAll(messages: readonly Message[]): boolean {
+    if (this.#options.deltas !== 'incremental') return messages.some(message => textOf(message.parts) !== '');
+    return this.#firstTextId !== undefined && messages.some(message => message.messageId === this.#firstTextId);
   }
 
-  #answerOf(said: readonly Message[]): string {
+  #answerOf(messages: readonly Message[]): string {
     const calls = new OpenCalls();
     const texts: string[] = [];
-    for (const message of said) {
+    for (const message of messages) {
       const notice = noticeOf(message, undefined, calls);
       if (notice !== undefined) calls.idOf(notice);
       else if (textOf(message.parts) !== '') texts.push(textOf(message.parts));
@@ -126,7 +127,7 @@ export class EventReader {
     return this.#options.deltas === 'incremental' ? texts.join('') : (texts.at(-1) ?? '');
   }
 
-  /** Ids of the agent's task. The first ones count: an agent that sends other ids later changes nothing (S1-14). */
+  /** Keeps the ids of the agent's task. The first ones win; later different ids are ignored. */
   remember(taskId: string, contextId: string): void {
     if (taskId !== '') this.ids.taskId ??= taskId;
     if (contextId !== '') this.ids.contextId ??= contextId;
@@ -135,7 +136,7 @@ export class EventReader {
   *#task(task: Task): Generator<AgentEvent> {
     this.remember(task.id, task.contextId);
     const settled = isTerminal(task.status.state) || isInterrupted(task.status.state);
-    // The first one only says that the task exists; a later one is a snapshot.
+    // The first task marks its start; a later one is a snapshot.
     if (settled || this.#events > 1) yield* this.snapshot(task);
     yield* this.status(task.status, task.metadata);
   }
@@ -150,7 +151,7 @@ export class EventReader {
   *#working(message: Message, metadata: Metadata | undefined): Generator<AgentEvent> {
     const { messageId, parts } = message;
     const { deltas, text: shown, onSkipped } = this.#options;
-    // A cumulative agent may well use one id for all its versions.
+    // A cumulative agent may use one id for all versions of its text.
     if (deltas === 'incremental' && messageId !== '' && !this.#recent.add(messageId)) return onSkipped('repeated message');
     const notice = noticeOf(message, metadata, this.#calls);
     if (notice !== undefined) return yield this.#tool(notice);
@@ -159,8 +160,8 @@ export class EventReader {
     if (text === '') return;
     if (shown === 'hidden') return onSkipped('hidden text');
     if (shown === 'progress') return yield { type: 'progress', message: ownMessage(message) };
-    if (!this.#saidText) this.#firstTextId = messageId || undefined;
-    this.#saidText = true;
+    if (!this.#hasText) this.#firstTextId = messageId || undefined;
+    this.#hasText = true;
     if (deltas !== 'incremental') yield { type: 'snapshot', text };
     else yield { type: 'text', text, ...(messageId !== '' && { id: messageId }) };
   }
@@ -171,7 +172,7 @@ export class EventReader {
     return { type: 'tool', phase: notice.phase, callId, tool: notice.tool, ...ended };
   }
 
-  /** Parts of a status that are no text (S2-28). */
+  /** Emits the parts of a status that are not text. */
   *#files(message: Message): Generator<AgentEvent> {
     const parts = otherParts(message.parts);
     if (parts.length === 0) return;
@@ -200,20 +201,21 @@ export class EventReader {
 }
 
 function noticeOf(message: Message, metadata: Metadata | undefined, calls: OpenCalls): ToolNotice | undefined {
-  const told = noticeOfMetadata(message.metadata) ?? noticeOfMetadata(metadata);
-  if (told !== undefined || message.parts.length !== 1) return told;
+  const notice = noticeOfMetadata(message.metadata) ?? noticeOfMetadata(metadata);
+  if (notice !== undefined || message.parts.length !== 1) return notice;
   return noticeOfText(message.parts[0]?.text ?? '', tool => calls.isOpen(tool));
 }
 
-/** The agent's messages of this turn: those after the newest one of ours. The newest may stand in the status alone. */
-function saidInTurn({ history = [], status }: Task): Message[] {
-  const ours = history.findLastIndex(message => message.role === 'ROLE_USER');
-  const said = history.slice(ours + 1);
+/** The agent's messages after our newest one. The last one may exist in the status only. */
+function messagesOfTurn({ history = [], status }: Task): Message[] {
+  const userIndex = history.findLastIndex(message => message.role === 'ROLE_USER');
+  const messages = history.slice(userIndex + 1);
   const { message, state } = status;
   const working = !isTerminal(state) && !isInterrupted(state);
-  if (working && message && !said.some(one => one.messageId !== '' && one.messageId === message.messageId)) said.push(message);
-  // What ends the turn is told by the status itself.
-  return working || !message ? said : said.filter(one => one.messageId === '' || one.messageId !== message.messageId);
+  if (working && message && !messages.some(one => one.messageId !== '' && one.messageId === message.messageId))
+    messages.push(message);
+  // The message that ends the turn is read from the status.
+  return working || !message ? messages : messages.filter(one => one.messageId === '' || one.messageId !== message.messageId);
 }
 
 const OUTCOMES = {
@@ -222,10 +224,10 @@ const OUTCOMES = {
   TASK_STATE_REJECTED: 'the agent rejected the message',
 } as const;
 
-function ending(state: TaskStatus['state'], message: Message | undefined, metadata: Metadata | undefined): AgentEvent {
-  const said = message && { message };
+function endEvent(state: TaskStatus['state'], message: Message | undefined, metadata: Metadata | undefined): AgentEvent {
+  const ending = message && { message };
   if (state !== 'TASK_STATE_FAILED' && state !== 'TASK_STATE_CANCELED' && state !== 'TASK_STATE_REJECTED')
-    return { type: 'done', ...said };
+    return { type: 'done', ...ending };
   const retryable = metadata?.retryable === true || message?.metadata?.retryable === true;
-  return { type: 'failed', reason: OUTCOMES[state], retryable, state, ...said };
+  return { type: 'failed', reason: OUTCOMES[state], retryable, state, ...ending };
 }

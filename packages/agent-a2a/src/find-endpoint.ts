@@ -1,11 +1,11 @@
 import { AGENT_CARD_PATHS, decodeAgentCard, type RemoteAgent } from '@hopline/agent-card';
 
-/** An agent without a card is taken for one of 0.3 that streams: both can be found wrong by asking it, and then are (see `a2a-agent.ts`). */
+/** Without a card the agent is assumed to speak 0.3 and to stream; a rejected request corrects either (see `remote-turn.ts`). */
 export function withoutCard(url: string): RemoteAgent {
   return { name: '', description: '', dialect: '0.3', url, streaming: true, pushNotifications: false, skills: [] };
 }
 
-/** Where an agent's card may lie: under its URL, else at the root of its origin; the older path of 0.2 last (C-13). */
+/** URLs to look for the card at, in order: under the agent's URL, then at the root of its origin; the path of 0.2 comes last. */
 export function cardUrls(url: string): string[] {
   const base = new URL(url);
   base.search = '';
@@ -16,23 +16,23 @@ export function cardUrls(url: string): string[] {
 }
 
 /**
- * The agent of a card, at an address that may be asked. A card names its own address as the agent sees it, often `http://0.0.0.0:9999/` or an inner host name;
- * and a card that names somebody else's must not send our requests, with the operator's headers, there. So the path is taken from the card when host and
- * port mean the same, and otherwise the configured URL stays as it is. Throws A2AError when the card has no interface we speak.
+ * Reads a card and determines the agent's URL. The path comes from the card when host and port match the configured URL; otherwise the configured URL stays.
+ * Cards often contain `http://0.0.0.0:9999/` or an internal host name, and must not redirect requests, with the operator's headers, to another server.
+ * Throws A2AError when the card has no supported interface.
  */
 export function agentOfCard(card: unknown, cardUrl: string, configured: string): RemoteAgent {
   const agent = decodeAgentCard(card, cardUrl);
-  const said = new URL(agent.url);
+  const fromCard = new URL(agent.url);
   const own = new URL(configured);
-  const sameHost = said.hostname === own.hostname || isLocal(said.hostname);
-  if (!sameHost || said.port !== own.port) return { ...agent, url: configured };
+  const sameHost = fromCard.hostname === own.hostname || isLocal(fromCard.hostname);
+  if (!sameHost || fromCard.port !== own.port) return { ...agent, url: configured };
   const url = new URL(own);
-  url.pathname = said.pathname;
-  url.search = said.search;
+  url.pathname = fromCard.pathname;
+  url.search = fromCard.search;
   return { ...agent, url: url.href };
 }
 
-/** Whether a card that cannot be used is one all the same: of an agent that is reached in another way than ours. */
+/** Whether an unusable card is a card of an agent with other bindings. */
 export function namesInterfaces(card: unknown): boolean {
   if (typeof card !== 'object' || card === null) return false;
   const { url, supportedInterfaces } = card as { url?: unknown; supportedInterfaces?: unknown };

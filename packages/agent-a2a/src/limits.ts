@@ -1,13 +1,13 @@
 export type A2ALimits = {
-  /** The agent's first event must come within, milliseconds. */
+  /** From the request to the first event, milliseconds. */
   firstEventMsMax: number;
-  /** The agent may send nothing at all for, milliseconds. The time in which we do not read does not count. */
+  /** Between two events of a stream, or two changes of the task after the stream ended, milliseconds. The time in which we do not read does not count. */
   silenceMsMax: number;
-  /** A turn may take in all, milliseconds. */
+  /** Of one turn, milliseconds. */
   totalMsMax: number;
-  /** With a webhook the agent's task is looked at this often though nobody called, milliseconds: a call that is lost delays, and does no more. */
+  /** With a webhook: between two polls without a call, milliseconds. A lost call only delays the turn by this. */
   lostCallMsMax: number;
-  /** One event or one whole answer, bytes. */
+  /** Of one event or one whole response, bytes. */
   eventBytesMax: number;
 };
 
@@ -19,5 +19,5 @@ export const A2A_LIMITS: A2ALimits = {
   eventBytesMax: 4 * 1024 * 1024,
 };
 
-/** Extensions that one agent is asked for; the agents file is checked against it. */
+/** Extensions requested from one agent; the agents file is checked against it. */
 export const EXTENSIONS_MAX = 16;

@@ -1,18 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Message, Part } from '@hopline/a2a';
 
-/** Text parts joined in order, nothing between them (S2-28, S1-6). */
-export function textOf(parts: readonly Part[]): string {
-  let text = '';
-  for (const part of parts) text += part.text ?? '';
-  return text;
-}
-
 export function otherParts(parts: readonly Part[]): Part[] {
   return parts.filter(part => part.text === undefined);
 }
 
-/** A message of the agent as it may be shown: without the ids of the agent's own task (S0-34), and with an id. */
+/** A message of the agent as clients may see it: with an id, without the ids of the agent's own task (S0-34). */
 export function ownMessage(message: Message): Message {
   const { taskId: _task, contextId: _context, referenceTaskIds: _references, ...rest } = message;
   return { ...rest, messageId: message.messageId || randomUUID(), role: 'ROLE_AGENT' };

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { ToolNotice } from './tool-notice.ts';
 
-/** Calls that have begun and not ended; of more, the oldest is forgotten. */
+/** Calls that have started and not ended; above this, the oldest is dropped. */
 export const OPEN_CALLS_MAX = 256;
 
-/** Gives notices without a call id one, so that starts and ends pair: the oldest open call of that tool ends first. */
+/** Assigns call ids to notices without one: an end belongs to the oldest open call of its tool. */
 export class OpenCalls {
   /** Call id to tool, oldest first. */
   readonly #open = new Map<string, string>();

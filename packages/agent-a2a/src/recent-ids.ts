@@ -1,4 +1,4 @@
-/** Ids that came last; of more, the oldest are forgotten. A repeated delivery follows its first one closely. */
+/** The most recent ids, bounded: a repeated delivery follows the first one closely. */
 export class RecentIds {
   readonly #ids = new Set<string>();
   readonly #max: number;
@@ -7,7 +7,7 @@ export class RecentIds {
     this.#max = max;
   }
 
-  /** False when the id was there. */
+  /** Returns false when the id was already added. */
   add(id: string): boolean {
     if (this.#ids.has(id)) return false;
     this.#ids.add(id);

@@ -12,25 +12,25 @@ import {
 } from '@hopline/a2a';
 import type { Turn } from '@hopline/agent';
 import type { RemoteAgent } from '@hopline/agent-card';
+import { Deadlines, type MissedDeadline } from '@hopline/outbound-http';
 import { type Dispatcher, Agent as HttpAgent } from 'undici';
 import { agentOfCard, cardUrls, namesInterfaces, withoutCard } from './find-endpoint.ts';
 import type { A2ALimits } from './limits.ts';
-import { AgentFault, type AgentTls, NO_JSON_RPC, type Skipped, UNREACHABLE } from './options.ts';
+import { AgentFault, type AgentTls, NO_JSON_RPC, type Skipped, silenceFault, totalFault, UNREACHABLE } from './options.ts';
 import { requestWithin } from './request-within.ts';
-import { Watch } from './watch.ts';
 
-/** A card is asked for again after this, milliseconds: skills change. */
+/** Lifetime of a cached card, milliseconds: skills change. */
 const CARD_MS_MAX = 30_000;
-/** Fetching a card, tasks/get and tasks/cancel may take, milliseconds. */
+/** Time limit of fetching a card and of tasks/get, milliseconds. */
 export const CALL_MS_MAX = 10_000;
 const CONNECT_MS_MAX = 5_000;
 const CARD_BYTES_MAX = 1024 * 1024;
-/** 0.3 called it otherwise; the form of April 2025 has no extensions, and its servers pass over the header. */
+/** 0.3 has another name. The version of April 2025 has no extensions, and its servers ignore the header. */
 const EXTENSIONS_HEADERS = { '1.0': 'a2a-extensions', '0.3': 'x-a2a-extensions', legacy: 'x-a2a-extensions' } as const;
-/** Frames that are not JSON before the agent is given up. */
+/** Malformed frames tolerated in one stream. */
 const MALFORMED_MAX = 16;
 
-export type ForeignClientOptions = {
+export type RemoteClientOptions = {
   url: string;
   headers: Readonly<Record<string, string>>;
   extensions: readonly string[];
@@ -43,80 +43,76 @@ type Context = {
   signal: AbortSignal;
   trace: Turn['trace'];
   totalMsMax: number;
-  /** Whether the agent's silence is no fault now: it waits for somebody. */
+  /** Whether the agent may be silent now, because it waits for credentials. */
   mayBeSilent?: () => boolean;
-  /** Whom `params` were written for; absent: they are the same in every dialect. */
+  /** The agent whose dialect `params` are in; absent: they are the same in every dialect. */
   agent?: RemoteAgent;
 };
 
-/** Speaks JSON-RPC to one foreign agent. Every failure is an AgentFault; a connection that breaks in mid-stream just ends the stream. */
-export class ForeignClient {
-  readonly #options: ForeignClientOptions;
-  /** Time limits are the watch's: undici's own would end a blocking send after 300 s. */
+/** A JSON-RPC client for one remote agent. Every failure is an AgentFault, except that a connection that breaks in mid-stream ends the stream. */
+export class RemoteClient {
+  readonly #options: RemoteClientOptions;
+  /** Without undici's time limits, which would end a blocking send after 300 s: `Deadlines` sets ours. */
   readonly #http: HttpAgent;
-  #known: { agent: RemoteAgent; untilMs: number } | undefined;
+  #cached: { agent: RemoteAgent; untilMs: number } | undefined;
 
-  constructor(options: ForeignClientOptions) {
+  constructor(options: RemoteClientOptions) {
     this.#options = options;
     this.#http = new HttpAgent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_MS_MAX, ...options.tls } });
   }
 
-  /** The agent as its card has it; an older card is better than none. Throws AgentFault when it cannot be reached and never could. */
+  /** Returns the agent as its card describes it; an expired card is used while the agent is unreachable. Throws AgentFault when there is none. */
   async agent(): Promise<RemoteAgent> {
-    if (this.#known !== undefined && performance.now() < this.#known.untilMs) return this.#known.agent;
+    if (this.#cached !== undefined && performance.now() < this.#cached.untilMs) return this.#cached.agent;
     try {
       const agent = await this.#findAgent();
-      this.#known = { agent, untilMs: performance.now() + CARD_MS_MAX };
+      this.#cached = { agent, untilMs: performance.now() + CARD_MS_MAX };
       return agent;
     } catch (error) {
-      if (this.#known === undefined) throw error;
-      return this.#known.agent;
+      if (this.#cached === undefined) throw error;
+      return this.#cached.agent;
     }
   }
 
-  /** Asks for the card again, before its time. undefined when the agent is spoken to as before, or cannot be asked. */
+  /** Reads the card again before it expires. Returns undefined when the address and the dialect are unchanged, or the card cannot be read. */
   async changedFrom(agent: RemoteAgent): Promise<RemoteAgent | undefined> {
     const now = await this.#findAgent().catch(() => undefined);
     if (now === undefined) return undefined;
-    this.#known = { agent: now, untilMs: performance.now() + CARD_MS_MAX };
+    this.#cached = { agent: now, untilMs: performance.now() + CARD_MS_MAX };
     return now.dialect === agent.dialect && now.url === agent.url && now.tenant === agent.tenant ? undefined : now;
   }
 
-  /** What the agent says, event by event; one whole answer counts as one event. Ends without a fault when the connection breaks after the first event. */
+  /** Streams the agent's events; a JSON response is one event. Ends without a fault when the connection breaks after the first event. */
   async *stream(operation: 'stream' | 'subscribe', params: JsonObject, context: Context): AsyncGenerator<RemoteResponse> {
-    const watch = new Watch({ ...this.#options.limits, totalMsMax: context.totalMsMax }, context.signal);
-    let began = false;
+    using deadlines = new Deadlines({ ...this.#options.limits, totalMsMax: context.totalMsMax }, faultOfDeadline, context.signal);
+    let hasBegun = false;
     try {
-      const response = await this.#post(operation, params, context, watch.signal);
-      for await (const said of this.#responses(response, watch)) {
-        began = true;
-        watch.pause();
-        yield said;
-        if (context.mayBeSilent?.() !== true) watch.resume();
+      const response = await this.#post(operation, params, context, deadlines.signal);
+      for await (const event of this.#responses(response, deadlines)) {
+        hasBegun = true;
+        deadlines.pause();
+        yield event;
+        if (context.mayBeSilent?.() !== true) deadlines.resume();
       }
     } catch (error) {
-      const fault = faultOf(error, watch, context.signal);
-      if (!began || fault.message !== UNREACHABLE) throw fault;
-    } finally {
-      watch.stop();
+      const fault = faultOf(error, deadlines, context.signal);
+      if (!hasBegun || fault.message !== UNREACHABLE) throw fault;
     }
   }
 
-  /** One request and its answer. */
+  /** Sends one request and returns its response. Only the total time is limited: a blocking send is silent until its end. */
   async call(
     operation: Exclude<Operation, 'stream' | 'subscribe'>,
     params: JsonObject,
     context: Context,
   ): Promise<RemoteResponse> {
-    const silent = { firstEventMsMax: Number.POSITIVE_INFINITY, silenceMsMax: Number.POSITIVE_INFINITY };
-    const watch = new Watch({ ...silent, totalMsMax: context.totalMsMax }, context.signal);
+    const unlimited = { firstEventMsMax: Number.POSITIVE_INFINITY, silenceMsMax: Number.POSITIVE_INFINITY };
+    using deadlines = new Deadlines({ ...unlimited, totalMsMax: context.totalMsMax }, faultOfDeadline, context.signal);
     try {
-      const response = await this.#post(operation, params, context, watch.signal);
+      const response = await this.#post(operation, params, context, deadlines.signal);
       return await this.#answer(response);
     } catch (error) {
-      throw faultOf(error, watch, context.signal);
-    } finally {
-      watch.stop();
+      throw faultOf(error, deadlines, context.signal);
     }
   }
 
@@ -126,7 +122,7 @@ export class ForeignClient {
 
   async #findAgent(): Promise<RemoteAgent> {
     const { url, headers } = this.#options;
-    let otherwise = false;
+    let hasOtherBindings = false;
     for (const cardUrl of cardUrls(url)) {
       const signal = AbortSignal.timeout(CALL_MS_MAX);
       const response = await requestWithin(cardUrl, { headers, dispatcher: this.#http, signal }).catch(cause => {
@@ -139,9 +135,9 @@ export class ForeignClient {
       const card = await readJson(response, CARD_BYTES_MAX).catch(() => undefined);
       const agent = tryCard(card, cardUrl, url);
       if (agent !== undefined) return agent;
-      otherwise ||= namesInterfaces(card);
+      hasOtherBindings ||= namesInterfaces(card);
     }
-    if (otherwise) throw new AgentFault(NO_JSON_RPC, false);
+    if (hasOtherBindings) throw new AgentFault(NO_JSON_RPC, false);
     return withoutCard(url);
   }
 
@@ -172,7 +168,7 @@ export class ForeignClient {
     return await requestWithin(url, { method: 'POST', headers, body, dispatcher: this.#http, signal });
   }
 
-  /** A whole answer. Some servers answer with an HTTP error and the JSON-RPC error in its body, some with the HTTP error alone. */
+  /** Reads a JSON response. Some servers send an HTTP error with the JSON-RPC error in its body, some the HTTP error alone. */
   async #answer(response: Dispatcher.ResponseData<unknown>): Promise<RemoteResponse> {
     const { statusCode } = response;
     const failed = new AgentFault(`the agent answered with HTTP ${statusCode}`, isRetryableStatus(statusCode));
@@ -180,19 +176,19 @@ export class ForeignClient {
       await response.body.dump();
       throw failed;
     }
-    const said = decode(await readJson(response, this.#options.limits.eventBytesMax));
-    if (statusCode !== 200 && !('error' in said)) throw failed;
-    return said;
+    const decoded = decode(await readJson(response, this.#options.limits.eventBytesMax));
+    if (statusCode !== 200 && !('error' in decoded)) throw failed;
+    return decoded;
   }
 
-  async *#responses(response: Dispatcher.ResponseData<unknown>, watch: Watch): AsyncGenerator<RemoteResponse> {
+  async *#responses(response: Dispatcher.ResponseData<unknown>, deadlines: AgentDeadlines): AsyncGenerator<RemoteResponse> {
     if (response.statusCode !== 200 || isJson(response)) return yield await this.#answer(response);
     if (!isReadable(response)) {
       await response.body.dump();
-      throw new AgentFault('the agent answered with neither events nor JSON', false);
+      throw new AgentFault('the agent answered with neither an event stream nor JSON', false);
     }
     let malformed = 0;
-    for await (const { data } of decodeSse(touching(response.body, watch), this.#options.limits.eventBytesMax)) {
+    for await (const { data } of decodeSse(touching(response.body, deadlines), this.#options.limits.eventBytesMax)) {
       const value = parseJson(data);
       if (value !== undefined) {
         yield decode(value);
@@ -200,7 +196,7 @@ export class ForeignClient {
       }
       this.#options.onSkipped('malformed frame');
       malformed += 1;
-      if (malformed > MALFORMED_MAX) throw new AgentFault('the agent sends what is not JSON', false);
+      if (malformed > MALFORMED_MAX) throw new AgentFault('the agent sent something other than JSON', false);
     }
   }
 }
@@ -213,14 +209,14 @@ function tryCard(card: unknown, cardUrl: string, configured: string): RemoteAgen
   }
 }
 
-async function* touching(body: AsyncIterable<Uint8Array>, watch: Watch): AsyncGenerator<Uint8Array> {
+async function* touching(body: AsyncIterable<Uint8Array>, deadlines: AgentDeadlines): AsyncGenerator<Uint8Array> {
   for await (const chunk of body) {
-    watch.touch();
+    deadlines.touch();
     yield chunk;
   }
 }
 
-/** Frames without the JSON-RPC envelope are seen in the field (S4-15): the frame is the result then. */
+/** Some agents send frames without the JSON-RPC envelope (S4-15): such a frame is the result itself. */
 function decode(response: unknown): RemoteResponse {
   const bare = typeof response === 'object' && response !== null && !('result' in response) && !('error' in response);
   return bare ? decodeRemoteEvent(response) : decodeRemoteResponse(response);
@@ -243,7 +239,7 @@ async function readJson(response: Dispatcher.ResponseData<unknown>, bytesMax: nu
     chunks.push(chunk);
   }
   const value = parseJson(Buffer.concat(chunks).toString('utf8'));
-  if (value === undefined) throw new AgentFault('the agent sends what is not JSON', false);
+  if (value === undefined) throw new AgentFault('the agent sent something other than JSON', false);
   return value;
 }
 
@@ -251,7 +247,7 @@ function isJson({ headers }: Dispatcher.ResponseData<unknown>): boolean {
   return /^application\/([\w.-]+\+)?json\b/i.test(String(headers['content-type'] ?? ''));
 }
 
-/** A page of a proxy or of somebody else's server, or bytes that nobody asked to be compressed. Agents exist whose events have no type, or a wrong one. */
+/** False for the HTML page of a proxy and for compressed bytes. Other types are read: some agents send events without a type, or with a wrong one. */
 function isReadable({ headers }: Dispatcher.ResponseData<unknown>): boolean {
   const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = headers;
   return !/^text\/html\b/i.test(String(type)) && String(coding).toLowerCase() === 'identity';
@@ -261,11 +257,17 @@ function isRetryableStatus(status: number): boolean {
   return status >= 500 || status === 408 || status === 425 || status === 429;
 }
 
-/** What was thrown, as a fault; the turn's own abort stays what it is. */
-function faultOf(error: unknown, watch: Watch, turn: AbortSignal): Error {
+type AgentDeadlines = Deadlines<AgentFault>;
+
+function faultOfDeadline({ limit, ms }: MissedDeadline): AgentFault {
+  return limit === 'total' ? totalFault() : silenceFault(ms);
+}
+
+/** Converts an error to a fault; the abort of the turn keeps its reason. */
+function faultOf(error: unknown, deadlines: AgentDeadlines, turn: AbortSignal): Error {
   if (error instanceof AgentFault) return error;
   if (turn.aborted) return turn.reason instanceof Error ? turn.reason : new Error('aborted');
-  if (watch.fault !== undefined) return watch.fault;
+  if (deadlines.fault !== undefined) return deadlines.fault;
   if (error instanceof A2AError) return new AgentFault('an event of the agent is too large', false, { cause: error });
   return new AgentFault(UNREACHABLE, true, { cause: error });
 }

@@ -4,56 +4,77 @@ import { type AgentEvent, TASK_ENDED, type Turn } from '@hopline/agent';
 import type { RemoteAgent } from '@hopline/agent-card';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
 import type { A2ALimits } from './limits.ts';
-import { AgentFault, NO_TERMINAL_STATE, UNREACHABLE, type Webhooks } from './options.ts';
-import { CALL_MS_MAX, type ForeignClient } from './remote-client.ts';
+import { AgentFault, NO_TERMINAL_STATE, silenceFault, totalFault, UNREACHABLE, type Webhooks } from './options.ts';
+import { CALL_MS_MAX, type RemoteClient } from './remote-client.ts';
 import { WebhookCalls } from './webhook-calls.ts';
 
-/** tasks/get after a broken stream: tries while the agent cannot be reached, and the pause between them, milliseconds; doubled each time. */
+/** Attempts of one tasks/get while the agent is unreachable, and the first pause between them, milliseconds; doubled each time. */
 const GET_TRIES_MAX = 5;
 const GET_RETRY_MS = 200;
-/** Pause between tasks/get while the agent works and does not stream, milliseconds; grows to the second. */
+/** First and longest pause between two tasks/get, milliseconds. */
 const POLL_MS = 250;
 const POLL_MS_MAX = 2_000;
-/** Timers may be early by this, milliseconds. */
+/** Timers may fire early by this, milliseconds. */
 const CLOCK_MS = 5;
-/** The agent gets this long to hear of a cancel, milliseconds. */
+/** Time limit of the cancellation of the agent's task, milliseconds. */
 const CANCEL_MS_MAX = 2_000;
 
-/** Method not found, unsupported operation: the agent cannot stream although nothing said so. */
+/** Method not found, unsupported operation: the agent does not stream, whatever its card states. */
 const CANNOT_STREAM: readonly number[] = [-32601, -32004];
-/** Push notifications are not supported, the same by an older name, invalid params: it takes no webhook, or not this one, although its card said so. */
-const CANNOT_CALL: readonly number[] = [-32003, -32004, -32602];
+/** Push notifications not supported, the same under an older code, invalid params: the agent takes no webhook, or not this one. */
+const CANNOT_PUSH: readonly number[] = [-32003, -32004, -32602];
 
-export type ForeignTurnOptions = {
-  client: ForeignClient;
+export type RemoteTurnOptions = {
+  client: RemoteClient;
   turn: Turn;
-  /** With the address where the agent calls, it need not make us wait. */
+  /** Parameters of a send. With a webhook the agent need not keep us waiting. */
   params: (agent: RemoteAgent, webhook?: string) => JsonObject;
-  /** The context we gave the agent, of our own making. */
+  /** The context id that we gave the agent. */
   context: string;
   reader: ReaderOptions;
   limits: A2ALimits;
   webhooks: Webhooks | undefined;
 };
 
-/** What a turn leaves for the agent's next one: the task that asked, and the context where the agent has named it itself. */
+/** `Turn.resume`: the agent's interrupted task, and the context where the agent named it itself. */
 type Resume = { taskId?: string; contextId?: string };
 
 export function resumeOf({ resume }: Turn): Resume {
   return (resume ?? {}) as Resume;
 }
 
-/** One turn with a foreign agent: streams if it can, waits if not, and finds out what became of a task whose stream broke. */
-export class ForeignTurn {
-  readonly #client: ForeignClient;
+/**
+ * The states of a turn. Every state may also end the turn, by a terminal or interrupted event, or by a fault.
+ *
+ * | state     | request                                   | next                                                                       |
+ * |-----------|-------------------------------------------|----------------------------------------------------------------------------|
+ * | stream    | message/stream                            | poll when the stream ends early; send when the agent turns out not to stream |
+ * | send      | message/send, blocking or with a webhook  | poll when the task has not ended                                           |
+ * | poll      | tasks/get, after a pause or a webhook call | poll while the task works; subscribe, once, where the agent streams        |
+ * | subscribe | tasks/resubscribe                         | poll: events may be missing, so the end is read from the task              |
+ *
+ * An agent that rejects stream or send before its first event may have changed: its card is read again, and the message is sent once more.
+ */
+type State = 'stream' | 'send' | 'poll' | 'subscribe';
+
+/** One turn with a remote agent. */
+export class RemoteTurn {
+  readonly #client: RemoteClient;
   readonly #turn: Turn;
-  readonly #options: ForeignTurnOptions;
+  readonly #options: RemoteTurnOptions;
   readonly #reader: EventReader;
   readonly #endsAtMs: number;
-  #resubscribed = false;
-  #calls: WebhookCalls | undefined;
+  #webhookCalls: WebhookCalls | undefined;
+  #isStreamRefused = false;
+  #hasSubscribed = false;
+  /** The last state was a poll, so the next poll pauses. */
+  #isPolling = false;
+  #pollMs = POLL_MS;
+  /** The last polled task as JSON, and when it was first received or last streamed. */
+  #lastTask = '';
+  #changedAtMs = 0;
 
-  constructor(options: ForeignTurnOptions) {
+  constructor(options: RemoteTurnOptions) {
     this.#client = options.client;
     this.#turn = options.turn;
     this.#options = options;
@@ -62,150 +83,118 @@ export class ForeignTurn {
   }
 
   async *run(): AsyncGenerator<AgentEvent> {
-    for await (const event of this.#events()) {
-      const { contextId } = this.#reader.ids;
-      // An agent that names its contexts itself knows the conversation by its own name only.
-      const own = event.type === 'done' && contextId !== undefined && contextId !== this.#options.context;
-      yield own ? { ...event, resume: { contextId } satisfies Resume } : event;
-    }
-  }
-
-  async *#events(): AsyncGenerator<AgentEvent> {
     try {
-      const agent = yield* this.#begin(await this.#client.agent());
-      if (!this.#reader.ended) yield* this.#recover(agent);
+      yield* this.#runStates();
     } catch (error) {
       if (this.#turn.signal.aborted) return;
       if (!(error instanceof AgentFault)) throw error;
       const { waiting } = this.#reader;
-      // Nobody watches for ever, but who has to answer may take as long as it takes.
+      // Credentials may take longer than a turn: the next turn continues the agent's task.
       if (waiting !== undefined && performance.now() >= this.#endsAtMs - CLOCK_MS)
         yield { type: 'interrupted', state: 'TASK_STATE_AUTH_REQUIRED', ...waiting };
       else yield { type: 'failed', reason: error.message, retryable: error.retryable };
     } finally {
-      this.#calls?.close();
+      this.#webhookCalls?.close();
       await this.#cancel();
     }
   }
 
-  /** A card is known for a while, and the agent may have become one of another dialect or address meanwhile: one that refuses is asked who it is, and spoken to as it is now, once. */
-  async *#begin(agent: RemoteAgent): AsyncGenerator<AgentEvent, RemoteAgent> {
-    try {
-      yield* this.#ask(agent);
-      return agent;
-    } catch (error) {
-      const refused = error instanceof AgentFault && !error.retryable && !this.#reader.begun;
-      const now = refused && !this.#turn.signal.aborted ? await this.#client.changedFrom(agent) : undefined;
-      if (now === undefined) throw error;
-      yield* this.#ask(now);
-      return now;
+  async *#runStates(): AsyncGenerator<AgentEvent> {
+    let agent = await this.#client.agent();
+    let state: State = agent.streaming ? 'stream' : 'send';
+    let isCardFresh = false;
+    while (!this.#reader.ended) {
+      try {
+        for await (const event of this.#events(state, agent)) yield this.#withContext(event);
+        state = this.#next(state, agent);
+      } catch (error) {
+        const isRejected = error instanceof AgentFault && !error.retryable && !this.#reader.begun;
+        const mayHaveChanged = isRejected && (state === 'stream' || state === 'send') && !isCardFresh;
+        const changed = mayHaveChanged && !this.#turn.signal.aborted ? await this.#client.changedFrom(agent) : undefined;
+        if (changed === undefined) throw error;
+        agent = changed;
+        state = agent.streaming ? 'stream' : 'send';
+        isCardFresh = true;
+      }
     }
   }
 
-  async *#ask(agent: RemoteAgent): AsyncGenerator<AgentEvent> {
-    const streamed = agent.streaming && (yield* this.#stream(agent));
-    if (!streamed) yield* this.#answered(await this.#send(agent));
+  #events(state: State, agent: RemoteAgent): AsyncIterable<AgentEvent> {
+    switch (state) {
+      case 'stream':
+        return this.#stream(agent);
+      case 'send':
+        return this.#send(agent);
+      case 'poll':
+        return this.#poll(agent);
+      case 'subscribe':
+        return this.#subscribe();
+    }
   }
 
-  /** Waits for the answer, or leaves an address where the agent calls when there is something to look at. */
-  async #send(agent: RemoteAgent): Promise<RemoteResponse> {
+  /** The state after one that neither ended the turn nor failed. */
+  #next(state: State, agent: RemoteAgent): State {
+    this.#isPolling = state === 'poll';
+    if (state === 'stream' && this.#isStreamRefused) return 'send';
+    if (state === 'poll' && agent.streaming && !this.#hasSubscribed) return 'subscribe';
+    return 'poll';
+  }
+
+  async *#stream(agent: RemoteAgent): AsyncGenerator<AgentEvent> {
+    let mayBeStale = resumeOf(this.#turn).taskId !== undefined;
+    for await (const response of this.#client.stream('stream', this.#options.params(agent), { ...this.#context(), agent })) {
+      if ('error' in response && CANNOT_STREAM.includes(response.error.code) && this.#reader.ids.taskId === undefined) {
+        this.#isStreamRefused = true;
+        return;
+      }
+      yield* this.#read(response, mayBeStale);
+      mayBeStale = false;
+      if (this.#reader.ended) return;
+    }
+  }
+
+  async *#send(agent: RemoteAgent): AsyncGenerator<AgentEvent> {
+    const response = await this.#sendOnce(agent);
+    yield* this.#read(response, resumeOf(this.#turn).taskId !== undefined && this.#webhookCalls !== undefined);
+  }
+
+  /** Sends with a webhook where the agent pushes; otherwise waits for the answer. */
+  async #sendOnce(agent: RemoteAgent): Promise<RemoteResponse> {
     const { params, webhooks } = this.#options;
     const calls = agent.pushNotifications && webhooks ? new WebhookCalls(webhooks) : undefined;
     const url = calls?.url;
     if (calls !== undefined && url !== undefined) {
-      this.#calls = calls;
-      const said = await this.#client.call('send', params(agent, url), { ...this.#context(), agent });
-      if (!('error' in said) || !CANNOT_CALL.includes(said.error.code)) return said;
-      this.#calls = undefined;
+      this.#webhookCalls = calls;
+      const response = await this.#client.call('send', params(agent, url), { ...this.#context(), agent });
+      if (!('error' in response) || !CANNOT_PUSH.includes(response.error.code)) return response;
+      this.#webhookCalls = undefined;
       calls.close();
     }
     return await this.#client.call('send', params(agent), { ...this.#context(), agent });
   }
 
-  /** Who did not wait may be told of the task as it was: still asking what we have just answered. How it is now will be called. */
-  *#answered(said: RemoteResponse): Generator<AgentEvent> {
-    const resumed = resumeOf(this.#turn).taskId !== undefined && this.#calls !== undefined;
-    if (resumed && isAsking(said)) this.#reader.remember(said.event.task.id, said.event.task.contextId);
-    else yield* this.#take(said);
+  /** Reads the task once. Text sent while we were not connected is complete only if the task holds it; otherwise a new attempt replaces the text. */
+  async *#poll(agent: RemoteAgent): AsyncGenerator<AgentEvent> {
+    await this.#untilNextPoll();
+    const task = await this.#get();
+    this.#assertChanging(task, agent);
+    const isWhole = yield* this.#reader.snapshot(task);
+    if (isSettled(task.status.state) && !isWhole) throw new AgentFault(NO_TERMINAL_STATE, true);
+    if (isSettled(task.status.state) || isInterrupted(task.status.state)) yield* this.#reader.status(task.status, task.metadata);
   }
 
-  /** Returns false when the agent turned out not to stream: nothing was begun then. */
-  async *#stream(agent: RemoteAgent): AsyncGenerator<AgentEvent, boolean> {
-    const params = this.#options.params(agent);
-    let first = resumeOf(this.#turn).taskId !== undefined;
-    for await (const said of this.#client.stream('stream', params, { ...this.#context(), agent })) {
-      if ('error' in said && CANNOT_STREAM.includes(said.error.code) && this.#reader.ids.taskId === undefined) return false;
-      // An agent that is resumed may begin with its task as it was: still asking (seen with @a2a-js/sdk 1.3).
-      if (first && isAsking(said)) this.#reader.remember(said.event.task.id, said.event.task.contextId);
-      else yield* this.#take(said);
-      first = false;
-      if (this.#reader.ended) break;
-    }
-    return true;
-  }
-
-  *#take(said: RemoteResponse): Generator<AgentEvent> {
-    if ('error' in said)
-      throw new AgentFault(
-        `the agent answered with error ${said.error.code}`,
-        said.error.retryable || said.error.code === -32603,
-      );
-    if ('unknown' in said) this.#options.reader.onSkipped('unknown event');
-    else yield* this.#reader.read(said.event);
-  }
-
-  /**
-   * The agent stopped talking and its task has not ended: a broken stream, or a send that did not wait. Asks for the task until it is settled, and listens once more where
-   * the agent streams. Text that was said in between is only complete if the task tells it; if it cannot, the turn fails and a new attempt replaces it.
-   */
-  async *#recover(agent: RemoteAgent): AsyncGenerator<AgentEvent> {
-    for (let pauseMs = POLL_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MS_MAX)) {
-      await this.#nextCall(pauseMs);
-      const task = await this.#get();
-      const whole = yield* this.#reader.snapshot(task);
-      if (isSettled(task.status.state)) {
-        if (!whole) throw new AgentFault(NO_TERMINAL_STATE, true);
-        return yield* this.#reader.status(task.status, task.metadata);
-      }
-      if (isInterrupted(task.status.state)) yield* this.#reader.status(task.status, task.metadata);
-      if (agent.streaming && !this.#resubscribed) yield* this.#resubscribe(task.id);
-      else if (this.#calls === undefined) await delay(pauseMs, undefined, { signal: this.#turn.signal });
-    }
-  }
-
-  /** Calls say when to look, not what there is: anybody may have made them, in any order. */
-  async #nextCall(restMs: number): Promise<void> {
-    const msMax = Math.min(this.#options.limits.lostCallMsMax, this.#endsAtMs - performance.now());
-    await this.#calls?.next({ signal: this.#turn.signal, restMs, msMax });
-    if (performance.now() >= this.#endsAtMs - CLOCK_MS) throw new AgentFault('the turn took too long', false);
-  }
-
-  async #get(): Promise<Task> {
+  /** Streams the events from now on. The end of the task is left to a poll, because earlier events may be missing. */
+  async *#subscribe(): AsyncGenerator<AgentEvent> {
     const { taskId } = this.#reader.ids;
-    if (taskId === undefined) throw new AgentFault(NO_TERMINAL_STATE, true);
-    for (let tries = 1; ; tries += 1) {
-      try {
-        const said = await this.#client.call('get', { id: taskId }, this.#context(CALL_MS_MAX));
-        if ('event' in said && 'task' in said.event) return said.event.task;
-        throw new AgentFault(NO_TERMINAL_STATE, true);
-      } catch (error) {
-        const again = error instanceof AgentFault && error.message === UNREACHABLE && tries < GET_TRIES_MAX;
-        if (!again) throw error instanceof AgentFault ? new AgentFault(NO_TERMINAL_STATE, true, { cause: error }) : error;
-        await delay(GET_RETRY_MS * 2 ** (tries - 1) * (0.75 + Math.random() / 2), undefined, { signal: this.#turn.signal });
-      }
-    }
-  }
-
-  /** What the agent says from now on, for those who watch. How it ends is read from the task, because something may be missing. */
-  async *#resubscribe(taskId: string): AsyncGenerator<AgentEvent> {
-    this.#resubscribed = true;
+    this.#hasSubscribed = true;
     try {
-      for await (const said of this.#client.stream('subscribe', { id: taskId }, this.#context())) {
-        if (!('event' in said)) return;
-        const { event } = said;
+      for await (const response of this.#client.stream('subscribe', { id: taskId ?? '' }, this.#context())) {
+        if (!('event' in response)) return;
+        const { event } = response;
         const state =
           'statusUpdate' in event ? event.statusUpdate.status.state : 'task' in event ? event.task.status.state : undefined;
         if (state !== undefined && isSettled(state)) return;
+        this.#changedAtMs = performance.now();
         yield* this.#reader.read(event);
         if (this.#reader.ended) return;
       }
@@ -214,11 +203,75 @@ export class ForeignTurn {
     }
   }
 
-  /** Best effort: the agent should not work on for nobody. */
+  /** `mayBeStale`: the first response of a resumed task may show it before our answer, still interrupted (seen with @a2a-js/sdk 1.3). */
+  *#read(response: RemoteResponse, mayBeStale: boolean): Generator<AgentEvent> {
+    if ('error' in response) {
+      const { code, retryable } = response.error;
+      throw new AgentFault(`the agent answered with error ${code}`, retryable || code === -32603);
+    }
+    if ('unknown' in response) this.#options.reader.onSkipped('unknown event');
+    else if (mayBeStale && 'task' in response.event && isInterrupted(response.event.task.status.state))
+      this.#reader.remember(response.event.task.id, response.event.task.contextId);
+    else yield* this.#reader.read(response.event);
+  }
+
+  /** An agent that names contexts itself needs its own name again in the next turn. */
+  #withContext(event: AgentEvent): AgentEvent {
+    const { contextId } = this.#reader.ids;
+    if (event.type !== 'done' || contextId === undefined || contextId === this.#options.context) return event;
+    return { ...event, resume: { contextId } satisfies Resume };
+  }
+
+  /** Waits for a webhook call, or for the pause between two polls. The content of a call is ignored: anyone may have sent it, in any order. */
+  async #untilNextPoll(): Promise<void> {
+    const restMs = this.#pollMs;
+    const { signal } = this.#turn;
+    if (this.#webhookCalls !== undefined || this.#isPolling) this.#pollMs = Math.min(restMs * 2, POLL_MS_MAX);
+    if (this.#webhookCalls !== undefined) {
+      const msMax = Math.min(this.#options.limits.lostCallMsMax, this.#endsAtMs - performance.now());
+      await this.#webhookCalls.next({ signal, restMs, msMax });
+    } else if (this.#isPolling) await delay(restMs, undefined, { signal });
+    if (performance.now() >= this.#endsAtMs - CLOCK_MS) throw totalFault();
+  }
+
+  /**
+   * An agent that streams must change its task within the silence limit: with a2a-sdk 0.3 for Python an exception in `execute()` ends the stream and leaves
+   * the task `submitted`. Agents that do not stream may work in silence until the total limit.
+   */
+  #assertChanging(task: Task, agent: RemoteAgent): void {
+    // Some agents set the timestamp of the status in each response.
+    const json = JSON.stringify({ ...task, status: { ...task.status, timestamp: undefined } });
+    const nowMs = performance.now();
+    if (json !== this.#lastTask) {
+      this.#lastTask = json;
+      this.#changedAtMs = nowMs;
+    }
+    const { silenceMsMax } = this.#options.limits;
+    const mayBeSilent = !agent.streaming || isSettled(task.status.state) || isInterrupted(task.status.state);
+    if (!mayBeSilent && nowMs - this.#changedAtMs >= silenceMsMax) throw silenceFault(silenceMsMax);
+  }
+
+  async #get(): Promise<Task> {
+    const { taskId } = this.#reader.ids;
+    if (taskId === undefined) throw new AgentFault(NO_TERMINAL_STATE, true);
+    for (let tries = 1; ; tries += 1) {
+      try {
+        const response = await this.#client.call('get', { id: taskId }, this.#context(CALL_MS_MAX));
+        if ('event' in response && 'task' in response.event) return response.event.task;
+        throw new AgentFault(NO_TERMINAL_STATE, true);
+      } catch (error) {
+        const isRetried = error instanceof AgentFault && error.message === UNREACHABLE && tries < GET_TRIES_MAX;
+        if (!isRetried) throw error instanceof AgentFault ? new AgentFault(NO_TERMINAL_STATE, true, { cause: error }) : error;
+        await delay(GET_RETRY_MS * 2 ** (tries - 1) * (0.75 + Math.random() / 2), undefined, { signal: this.#turn.signal });
+      }
+    }
+  }
+
+  /** Best effort: the agent should not continue a task whose turn has ended. */
   async #cancel(): Promise<void> {
     const { taskId } = this.#reader.ids;
     if (this.#reader.ended || taskId === undefined) return;
-    // The next turn goes on with the task that waits for credentials.
+    // The next turn continues the task that waits for credentials.
     if (this.#reader.waiting !== undefined && this.#turn.signal.reason !== TASK_ENDED) return;
     const signal = AbortSignal.timeout(CANCEL_MS_MAX);
     await this.#client
@@ -233,11 +286,7 @@ export class ForeignTurn {
   }
 }
 
-function isAsking(said: RemoteResponse): said is { event: { task: Task } } {
-  return 'event' in said && 'task' in said.event && isInterrupted(said.event.task.status.state);
-}
-
-/** An agent that waits for credentials goes on by itself. */
+/** Auth-required is not settled: the agent continues by itself once it has the credentials. */
 function isSettled(state: TaskState): boolean {
   return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED';
 }

@@ -5,7 +5,7 @@ import { noticeOfArtifact, noticeOfMetadata, noticeOfText } from './tool-notice.
 const never = () => false;
 const always = () => true;
 
-test('the looks of a notice: all of the text, nothing less [S2-10 S2-3]', () => {
+test('a notice is recognized by its whole text [S2-10 S2-3]', () => {
   for (const text of [
     '🔧 Calling tool: version_service__version',
     '🔧 Calling tool: **version_service__version**\n',
@@ -24,7 +24,7 @@ test('the looks of a notice: all of the text, nothing less [S2-10 S2-3]', () => 
   }
 });
 
-test('what only begins like one is text [S2-10]', () => {
+test('a text that only begins like a notice is text [S2-10]', () => {
   for (const text of [
     '',
     '✅',
@@ -46,11 +46,11 @@ test('what only begins like one is text [S2-10]', () => {
   }
 });
 
-test('an end without a start is a sentence of the answer', () => {
+test('an end without a start is text of the answer', () => {
   assert.equal(noticeOfText('✅ Tool deploy completed', never), undefined);
 });
 
-test('metadata says more than looks', () => {
+test('metadata takes precedence over the form of the text', () => {
   assert.deepEqual(noticeOfMetadata({ tool: 'x', phase: 'start', toolCallId: 'c' }), {
     phase: 'start',
     tool: 'x',
@@ -70,7 +70,7 @@ test('metadata says more than looks', () => {
   }
 });
 
-test('artifacts that are notices, by name; without a tool they are artifacts [C-1]', () => {
+test('artifacts are notices by name; without a tool they are artifacts [C-1]', () => {
   const metadata = { tool: 'x', toolCallId: 'c' };
   assert.equal(noticeOfArtifact({ name: 'tool_notification_complete', metadata })?.phase, 'end');
   assert.equal(noticeOfArtifact({ name: 'tool_notification_end', description: 'Tool call failed: x' })?.failed, true);

@@ -1,25 +1,19 @@
 import type { Metadata } from '@hopline/a2a';
+import { artifactKind } from '@hopline/profiles';
 
-/** A tool call of the agent begins or ends, as the agent tells it. `callId` is there when the agent names the call. */
+/** The start or end of a tool call, as reported by the agent. `callId` is present when the agent sent one. */
 export type ToolNotice = { phase: 'start' | 'end'; tool: string; callId?: string; failed: boolean };
 
-/** Artifact names of a CAIPE supervisor, or of another Hopline (C-1: both names of the end). */
-const ARTIFACT_PHASES: Readonly<Record<string, ToolNotice['phase']>> = {
-  tool_notification_start: 'start',
-  tool_notification_end: 'end',
-  tool_notification_complete: 'end',
-};
-
 /**
- * The whole of a status text, not its beginning: an answer may hold, or be, `✅` or `✅ done` (S2-10). `Agent: ` may stand before, `**` around the name (S2-3).
- * Three to 128 characters of a name as tools have them; nothing that prose has.
+ * Match the whole status text, never a prefix: an answer may contain, or be, `✅` or `✅ done` (S2-10). `Agent: ` may precede, and `**` may surround the name
+ * (S2-3). Names have 1 to 128 characters without spaces, unlike prose.
  */
 const START = /^\s*[🔧🔍]\s*(?:[^:\n]{1,64}:\s+)?Calling tool:\s*\**([\w.\-/]{1,128}?)\**(?:\.{3})?\s*$/u;
 const END = /^\s*([✅❌])\s*(?:[^:\n]{1,64}:\s+)?Tool\s+\**([\w.\-/]{1,128}?)\**\s+(completed|failed)\s*$/u;
 const ARTIFACT_TOOL = /^Tool call (?:started|completed|failed):\s*\**([\w.\-/]{1,128}?)\**$/;
 const NOTICE_CHARS_MAX = 512;
 
-/** By metadata `{tool, phase, toolCallId?, failed?}`: what an agent says of itself goes before how its text looks. */
+/** Reads metadata `{tool, phase, toolCallId?, failed?}`, which takes precedence over the form of the text. */
 export function noticeOfMetadata(metadata: Metadata | undefined, phase = metadata?.phase): ToolNotice | undefined {
   if (metadata === undefined || (phase !== 'start' && phase !== 'end')) return undefined;
   const { tool, toolCallId, failed } = metadata;
@@ -27,7 +21,7 @@ export function noticeOfMetadata(metadata: Metadata | undefined, phase = metadat
   return { phase, tool, ...(typeof toolCallId === 'string' && { callId: toolCallId }), failed: failed === true };
 }
 
-/** By the look of a status text. An end counts only when the agent has begun such a call: otherwise it is a sentence of the answer. */
+/** Reads the form of a status text. An end without an open call of that tool is text of the answer. */
 export function noticeOfText(text: string, isOpen: (tool: string) => boolean): ToolNotice | undefined {
   if (text.length > NOTICE_CHARS_MAX) return undefined;
   const tool = START.exec(text)?.[1];
@@ -37,12 +31,13 @@ export function noticeOfText(text: string, isOpen: (tool: string) => boolean): T
   return { phase: 'end', tool: ended, failed: glyph === '❌' || outcome === 'failed' };
 }
 
-/** An artifact that is a notice: by its name, and the tool by metadata or description. */
+/** Reads an artifact whose name marks a notice; metadata or description name the tool. */
 export function noticeOfArtifact(artifact: { name?: string; description?: string; metadata?: Metadata }): ToolNotice | undefined {
-  const phase = ARTIFACT_PHASES[artifact.name ?? ''];
-  if (phase === undefined) return undefined;
-  const told = noticeOfMetadata(artifact.metadata, phase);
-  if (told !== undefined) return told;
+  const kind = artifactKind(artifact.name);
+  if (kind !== 'call-start' && kind !== 'call-end') return undefined;
+  const phase = kind === 'call-start' ? 'start' : 'end';
+  const fromMetadata = noticeOfMetadata(artifact.metadata, phase);
+  if (fromMetadata !== undefined) return fromMetadata;
   const tool = ARTIFACT_TOOL.exec(artifact.description ?? '')?.[1];
   return tool === undefined ? undefined : { phase, tool, failed: artifact.description?.startsWith('Tool call failed') === true };
 }

@@ -3,38 +3,38 @@ import type { Webhook, Webhooks } from './options.ts';
 
 type Pause = {
   signal: AbortSignal;
-  /** Between two looks at least, milliseconds: an agent that calls for every token is not asked for every one. */
+  /** Shortest time between two polls, milliseconds: an agent may call for every token. */
   restMs: number;
-  /** Nobody is waited for longer, milliseconds. */
+  /** Longest wait for a call, milliseconds. */
   msMax: number;
 };
 
-/** The calls of an agent during one turn. Calls that come before anybody looks are one, and none is lost between two looks. */
+/** The webhook calls of an agent during one turn. Calls between two polls are merged into one; none is lost. */
 export class WebhookCalls {
   readonly #webhook: Webhook | undefined;
   #called = Promise.withResolvers<void>();
-  #lookedAtMs = Number.NEGATIVE_INFINITY;
+  #polledAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(webhooks: Webhooks) {
     this.#webhook = webhooks.open(() => this.#called.resolve());
   }
 
-  /** undefined: the agent has no address to call. */
+  /** Undefined when the agent has no address to call. */
   get url(): string | undefined {
     return this.#webhook?.url;
   }
 
-  /** Resolves when it is time to look. Rejects with the signal's AbortError. */
+  /** Resolves when the next poll is due. Rejects with the signal's AbortError. */
   async next({ signal, restMs, msMax }: Pause): Promise<void> {
-    const over = new AbortController();
+    const done = new AbortController();
     try {
-      await Promise.race([this.#called.promise, wait(msMax, AbortSignal.any([signal, over.signal]))]);
+      await Promise.race([this.#called.promise, wait(msMax, AbortSignal.any([signal, done.signal]))]);
     } finally {
-      over.abort();
+      done.abort();
     }
-    await wait(Math.min(this.#lookedAtMs + restMs - performance.now(), msMax), signal);
+    await wait(Math.min(this.#polledAtMs + restMs - performance.now(), msMax), signal);
     this.#called = Promise.withResolvers();
-    this.#lookedAtMs = performance.now();
+    this.#polledAtMs = performance.now();
   }
 
   close(): void {

@@ -22,7 +22,7 @@ test('one card serves 1.0 and 0.3 clients [S4-1 C-13]', () => {
   assert.deepEqual(JSON.parse(JSON.stringify(card)), card);
 });
 
-test('every field that is configured is on the card, and none that is not [S4-1]', () => {
+test('every configured field is on the card, and no other [S4-1]', () => {
   const more = {
     provider: { organization: 'Acme', url: 'https://acme.example' },
     documentationUrl: 'https://acme.example/docs',
@@ -37,7 +37,7 @@ test('every field that is configured is on the card, and none that is not [S4-1]
   }
 });
 
-test('one interface for each binding and version, 1.0 first; every tenant has those of 1.0 as well [S4-1]', () => {
+test('each binding and version has an interface, 1.0 first; every tenant also has those of 1.0 [S4-1]', () => {
   const card = agentCard({ ...settings, moreInterfaces: [grpc('0.3'), grpc('1.0')], tenants: ['a', 'b'] });
   assert.deepEqual(
     card.supportedInterfaces.map(row).map(([binding, version, , tenant]) => `${binding} ${version} ${tenant ?? ''}`.trim()),
@@ -53,7 +53,7 @@ test('one interface for each binding and version, 1.0 first; every tenant has th
   ]);
 });
 
-test('no flag claims what was not said to work; a card always has a skill [S4-2]', () => {
+test('flags default to false; a card always has a skill [S4-2]', () => {
   const card = agentCard({ ...settings, skills: [] });
   assert.deepEqual(card.capabilities, {
     streaming: false,
@@ -65,7 +65,7 @@ test('no flag claims what was not said to work; a card always has a skill [S4-2]
   assert.equal(card.skills.length, 1);
 });
 
-test('each flag is the argument; the extended card is named to 0.3 as well [S4-2]', () => {
+test('each flag equals its setting; 0.3 also has the extended card [S4-2]', () => {
   for (const flag of ['streaming', 'pushNotifications', 'stateTransitionHistory', 'extendedAgentCard'] as const) {
     const { capabilities, supportsAuthenticatedExtendedCard } = agentCard({ ...settings, capabilities: { [flag]: true } });
     const on = Object.entries(capabilities).filter(([, value]) => value === true);
@@ -79,7 +79,7 @@ test('each flag is the argument; the extended card is named to 0.3 as well [S4-2
   );
 });
 
-test('security stands on the card as it is given, in the form of 1.0 and in that of 0.3 [S4-1]', () => {
+test('security is on the card in the forms of 1.0 and of 0.3 [S4-1]', () => {
   const scheme = { scheme: 'Bearer', bearerFormat: 'JWT' };
   const security = {
     securitySchemes: { bearer: { type: 'http', ...scheme, httpAuthSecurityScheme: scheme } },

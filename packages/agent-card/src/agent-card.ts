@@ -1,7 +1,7 @@
 import { present } from '@hopline/a2a/json-value';
 import type { CardSecurity } from './security.ts';
 
-/** Cards are served at both well-known paths (C-13). */
+/** Cards are served at both well-known paths. */
 export const AGENT_CARD_PATHS = ['/.well-known/agent-card.json', '/.well-known/agent.json'] as const;
 
 /** The keys that verify a card's signatures, as a JWK set. */
@@ -17,7 +17,10 @@ export type AgentSkill = {
   outputModes?: string[];
 };
 
-/** One door in one binding and one version. `url`: where it begins. `tenant`: what a client of 1.0 sends with each request ([A2A 1.0] 8.3.2). */
+/**
+ * One interface: a binding in a version. `url`: its base address. `tenant`: what a client of 1.0 sends with each request ([A2A
+ * 1.0] 8.3.2).
+ */
 export type AgentInterface = {
   url: string;
   protocolBinding: 'JSONRPC' | 'HTTP+JSON' | 'GRPC';
@@ -28,12 +31,12 @@ export type AgentInterface = {
 /** `params` is any JSON object. */
 export type AgentExtension = { uri: string; description: string; required: boolean; params?: object };
 
-/** What a client may rely on. Each flag is true only for what works (S4-2). */
+/** Capabilities that clients may rely on: each flag is true only for what works. */
 export type AgentCapabilities = {
   streaming: boolean;
   pushNotifications: boolean;
   extendedAgentCard: boolean;
-  /** Known to 0.3 alone: 1.0 has removed it. */
+  /** 0.3 only; removed in 1.0. */
   stateTransitionHistory: boolean;
   extensions?: AgentExtension[];
 };
@@ -41,8 +44,9 @@ export type AgentCapabilities = {
 export type AgentProvider = { organization: string; url: string };
 
 /**
- * One card for clients of every version: `supportedInterfaces`, `securityRequirements` and `capabilities.extendedAgentCard` are what 1.0 reads; `url`,
- * `preferredTransport`, `additionalInterfaces`, `protocolVersion`, `security` and `supportsAuthenticatedExtendedCard` are what 0.3 and 0.2 read.
+ * One card for clients of every version. 1.0 reads `supportedInterfaces`, `securityRequirements` and
+ * `capabilities.extendedAgentCard`; 0.3 and 0.2 read `url`, `preferredTransport`, `additionalInterfaces`, `protocolVersion`,
+ * `security` and `supportsAuthenticatedExtendedCard`.
  */
 export type AgentCard = {
   name: string;
@@ -67,16 +71,16 @@ export type AgentCardSettings = {
   name: string;
   description: string;
   version: string;
-  /** Where the door is, as clients reach it: JSON-RPC is posted to it, the paths of HTTP+JSON begin with it. */
+  /** The public base address: JSON-RPC is posted to it, the paths of HTTP+JSON start with it. */
   url: string;
   skills: readonly AgentSkill[];
-  /** A flag that is absent is false. */
+  /** An absent flag is false. */
   capabilities: Partial<AgentCapabilities>;
-  /** Doors beside JSON-RPC and HTTP+JSON of both versions: gRPC. */
+  /** Interfaces besides JSON-RPC and HTTP+JSON of both versions: gRPC. */
   moreInterfaces?: readonly AgentInterface[];
-  /** Each gets every interface of 1.0 for itself, after those that name no tenant. */
+  /** Each tenant gets every interface of 1.0, after those without a tenant. */
   tenants?: readonly string[];
-  /** Absent: nobody is asked who they are. */
+  /** Absent: authentication is off. */
   security?: CardSecurity | undefined;
   provider?: AgentProvider;
   documentationUrl?: string;
@@ -87,7 +91,7 @@ export type AgentCardSettings = {
 };
 
 export const MODES: readonly string[] = ['text/plain', 'application/json'];
-/** A card must have a skill ([A2A 1.0] 5.7), so one without any says so in words. */
+/** A card must have a skill ([A2A 1.0] 5.7); this one is used when there are none. */
 const CHAT: AgentSkill = { id: 'chat', name: 'Chat', description: 'Answers a message', tags: ['chat'] };
 
 const NONE: AgentCapabilities = {
@@ -119,8 +123,9 @@ export function agentCard(settings: AgentCardSettings): AgentCard {
 }
 
 /**
- * In order of preference: 1.0 before 0.3, JSON-RPC before the others, without a tenant before any. The first of a binding is what a client should take ([A2A 1.0] 8.3.2); the SDK 1.3.0
- * takes the last one of 1.0, so those without a tenant come again behind the tenants: nobody is in one by accident.
+ * In order of preference: 1.0 before 0.3, JSON-RPC first, no tenant first. Clients should use the first of a binding ([A2A 1.0]
+ * 8.3.2), but SDK 1.3.0 uses the last one of 1.0. So interfaces without a tenant are repeated after the tenants: no client ends
+ * up in a tenant by accident.
  */
 function interfacesOf({ url, moreInterfaces = [], tenants = [] }: AgentCardSettings): AgentInterface[] {
   const base = url.replace(/\/+$/, '');

@@ -1,11 +1,16 @@
 import type { JsonObject } from '@hopline/a2a';
 import { isObject, list } from '@hopline/a2a/json-value';
 
-/** `required`: present even when empty. `optional`: present when it was set, whatever to. Absent: left out when it has its default. */
+/**
+ * `required`: present even when empty. `optional`: present when set, to any value. Absent: left out when it has its default.
+ */
 type Presence = 'required' | 'optional';
 type Field = { presence?: Presence; of?: CardMessage; each?: CardMessage; values?: CardMessage };
 
-/** A message of a2a.proto by the JSON names of its fields. `of` is a message, `each` a list of them, `values` a map to them; everything else is a value to take as it is. */
+/**
+ * A message of a2a.proto by the JSON names of its fields. `of` is a message, `each` a list of them, `values` a map to them; any
+ * other field is a plain value.
+ */
 export type CardMessage = { readonly [field: string]: Field };
 
 const required = { presence: 'required' } as const;
@@ -59,7 +64,9 @@ const securityScheme: CardMessage = {
   mtlsSecurityScheme: { of: { description: plain } },
 };
 
-/** AgentCard of A2A 1.0 without its signatures: the fields that a reader generated from a2a.proto sees, with what field_behavior and `optional` say of their presence. */
+/**
+ * AgentCard of A2A 1.0 without its signatures: the fields of a2a.proto, with their presence by field_behavior and `optional`.
+ */
 export const CARD_MESSAGE: CardMessage = {
   name: required,
   description: required,
@@ -76,7 +83,7 @@ export const CARD_MESSAGE: CardMessage = {
   iconUrl: optional,
 };
 
-/** The fields of a message that `value` has and `keeps` wants, at every depth; the second is not asked about messages in it. What the message does not know is left out. */
+/** The known fields of a message that `keeps` accepts, at every depth; `keeps` is not called for nested messages. */
 export function messageOf(
   value: JsonObject,
   message: CardMessage,

@@ -36,7 +36,7 @@ const KEYS = [
 
 const refused = (error: unknown) => error instanceof A2AError && error.code === 'INVALID_AGENT_RESPONSE';
 
-test('a card signed with any usual key, as PEM or JWK, is verified whole [S4-5]', async () => {
+test('a card signed with any usual key, as PEM or JWK, verifies as a whole [S4-5]', async () => {
   for (const { alg, pair } of KEYS) {
     for (const key of [pem(pair.privateKey), JSON.stringify({ ...jwk(pair.privateKey), kid: 'own' })]) {
       const signer = await CardSigner.open({ key, jku: 'https://h.example/jwks.json' });
@@ -62,10 +62,10 @@ test('the configured key id wins; an RSA key may name its algorithm [S4-5]', asy
   assert.deepEqual([signer.kid, signer.alg], ['configured', 'PS512']);
 });
 
-/** Of the private half, for every type of key (RFC 7518 6). */
+/** Members of the private half, for every type of key (RFC 7518 6). */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
-test('the public key of a signer verifies, names itself, and has nothing of the private half in it [S4-5]', async () => {
+test('the published key verifies, is named, and contains nothing private [S4-5]', async () => {
   for (const { alg, pair } of KEYS) {
     for (const key of [
       pem(pair.privateKey),
@@ -84,7 +84,7 @@ test('the public key of a signer verifies, names itself, and has nothing of the 
   }
 });
 
-/** Every way to change one value of a document: a character of a text, a flag, a member that is gone, one that is new. */
+/** Every change of one value of a document: a character, a flag, a removed member, a new one. */
 function* tampered(value: unknown): Generator<unknown> {
   if (typeof value === 'string') yield `${value.slice(0, -1)}${value.endsWith('~') ? '-' : '~'}`;
   else if (typeof value === 'boolean') yield !value;
@@ -103,7 +103,7 @@ function* tampered(value: unknown): Generator<unknown> {
   }
 }
 
-test('whatever is changed is found, or is not in what was verified [S4-5]', async () => {
+test('any change is detected, or excluded from what was verified [S4-5]', async () => {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
   const signer = await CardSigner.open({ key: pem(privateKey) });
   const signatures = await signer.sign(card);
@@ -117,7 +117,7 @@ test('whatever is changed is found, or is not in what was verified [S4-5]', asyn
       continue;
     }
     assert.ok(outcome !== false && !outcome.whole);
-    // Members of 0.3: a reader of 1.0 never sees them, and they are not passed on as signed.
+    // Members of 0.3: a reader of 1.0 does not see them, and they are not in the verified part.
     for (const name of ['url', 'preferredTransport', 'protocolVersion', 'additionalInterfaces', 'security', 'new']) {
       assert.ok(!(name in outcome.signed), name);
     }
@@ -126,7 +126,7 @@ test('whatever is changed is found, or is not in what was verified [S4-5]', asyn
   assert.ok(found > 30 && outside > 5, `${found} found, ${outside} outside`);
 });
 
-test('no signature, a foreign key, a shared secret, a broken one: refused [S4-5]', async () => {
+test('missing, foreign, shared-secret and broken signatures are refused [S4-5]', async () => {
   const { privateKey, publicKey } = ec('P-256');
   const signatures = await (await CardSigner.open({ key: pem(privateKey) })).sign(card);
   const keyOf = async () => jwk(publicKey);
@@ -153,7 +153,7 @@ test('no signature, a foreign key, a shared secret, a broken one: refused [S4-5]
   assert.ok(await verifyAgentCard({ ...card, signatures: [...junk.slice(1), good] }, keyOf));
 });
 
-test('a key that cannot sign is refused in one sentence that does not show it', async () => {
+test('a key that cannot sign is refused in one sentence that does not quote it', async () => {
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 });
   const unfit = [
     'PLANTED',

@@ -8,15 +8,15 @@ import { signedForms } from './signed-forms.ts';
 export type CardSignature = { protected: string; signature: string };
 
 export type CardSignerSettings = {
-  /** A private key: a JWK, or PEM. */
+  /** A private key, as JWK or PEM. */
   key: string;
-  /** What clients call the key; by default what the JWK says, else its RFC 7638 thumbprint. */
+  /** The key id; by default the `kid` of the JWK, else its RFC 7638 thumbprint. */
   keyId?: string | undefined;
-  /** Where clients find the public key. */
+  /** URL of the public key. */
   jku?: string | undefined;
 };
 
-/** Bits of an RSA key that still count as safe (RFC 7518 3.3). */
+/** Smallest secure RSA key (RFC 7518 3.3); bits. */
 const RSA_BITS_MIN = 2048;
 const EC_ALGORITHMS: Readonly<Record<string, string>> = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' };
 const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
@@ -25,9 +25,9 @@ const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
 export class CardSigner {
   readonly kid: string;
   readonly alg: string;
-  /** Differs where signatures say something else: another key, or another name or place for it. */
+  /** Differs when signatures would differ: by key, key id or URL. */
   readonly identity: string;
-  /** As clients look it up (RFC 7517 4): made of the public half alone, so that no private member can be in it. */
+  /** The public key for clients (RFC 7517 4), derived from the public half, so no private member can leak into it. */
   readonly publicKey: JWK;
   readonly #key: KeyObject;
   readonly #jku: string | undefined;
@@ -42,7 +42,7 @@ export class CardSigner {
     this.publicKey = { ...jwk, kid: names.kid, alg: names.alg, use: 'sig' };
   }
 
-  /** Throws TypeError with one sentence, and nothing of the key in it, for a key that cannot sign. */
+  /** Throws TypeError for a key that cannot sign: one sentence, with nothing of the key. */
   static async open({ key: content, keyId, jku }: CardSignerSettings): Promise<CardSigner> {
     const jwk = jwkOf(content);
     const key = privateKeyOf(jwk ?? content);
@@ -55,10 +55,10 @@ export class CardSigner {
     });
   }
 
-  /** One signature for each form in which a client may verify the card: what differs between them is said in `SignedForm`. */
+  /** Creates one signature per form in which clients verify the card; `SignedForm` describes the forms. */
   async sign(card: JsonObject): Promise<CardSignature[]> {
     const { message, filled, whole } = signedForms(card);
-    // The form of the specification first: a client that tries one signature tries this.
+    // The form of the specification is first: a client that tries one signature tries this one.
     const forms = [...new Set([message, filled, whole])];
     return Promise.all(forms.map(form => this.#signed(form)));
   }
@@ -84,18 +84,18 @@ function privateKeyOf(source: JsonObject | string): KeyObject {
   try {
     return typeof source === 'string' ? createPrivateKey(source) : createPrivateKey({ key: source, format: 'jwk' });
   } catch {
-    // The error of the parser may quote the key.
-    throw new TypeError('the key of the agent card is no private key as JWK or PEM');
+    // The parser error may quote the key.
+    throw new TypeError('the key of the agent card must be a private key, as JWK or PEM');
   }
 }
 
-function algorithmOf(key: KeyObject, asked: string | undefined): string {
+function algorithmOf(key: KeyObject, requested: string | undefined): string {
   const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
   const curve = EC_ALGORITHMS[details?.namedCurve ?? ''];
   if (type === 'ec' && curve !== undefined) return curve;
   if (type === 'ed25519') return 'EdDSA';
   if (type === 'rsa' && (details?.modulusLength ?? 0) >= RSA_BITS_MIN) {
-    return asked !== undefined && RSA_ALGORITHMS.includes(asked) ? asked : 'RS256';
+    return requested !== undefined && RSA_ALGORITHMS.includes(requested) ? requested : 'RS256';
   }
   throw new TypeError(
     `the key of the agent card must be EC P-256, P-384 or P-521, Ed25519, or RSA of at least ${RSA_BITS_MIN} bits`,

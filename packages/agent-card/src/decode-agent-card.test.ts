@@ -7,7 +7,7 @@ import { decodeAgentCard } from './decode-agent-card.ts';
 const skill = { id: 'version', name: 'Version', description: 'Shows the version', tags: ['argocd'] };
 const settings = { name: 'n', description: 'd', version: '1.2.3', url: 'http://h:1/', skills: [skill], capabilities: {} };
 
-test('cards of 1.0, 0.3 and 0.2 agents are understood [S4-3]', () => {
+test('cards of 1.0, 0.3 and 0.2 agents are decoded [S4-3]', () => {
   const at = 'http://agent.example:9/.well-known/agent.json';
   const base = { name: 'a', description: 'b', skills: [{ ...skill, examples: ['x'], novelty: 1 }, 'junk'] };
   const read = {
@@ -46,7 +46,7 @@ test('cards of 1.0, 0.3 and 0.2 agents are understood [S4-3]', () => {
   assert.deepEqual(decodeAgentCard(agentCard(settings), at).dialect, '1.0');
 });
 
-test('a card without an interface of ours is refused in one sentence', () => {
+test('a card without a supported interface is refused in one sentence', () => {
   const cards = [
     null,
     [],

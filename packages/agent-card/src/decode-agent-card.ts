@@ -2,18 +2,18 @@ import { A2AError, type DialectName, type JsonObject } from '@hopline/a2a';
 import { isObject, list, object, present, text, texts } from '@hopline/a2a/json-value';
 import type { AgentSkill } from './agent-card.ts';
 
-/** What Hopline needs to know of somebody else's agent. */
+/** What Hopline needs to know of a remote agent. */
 export type RemoteAgent = {
   name: string;
   description: string;
-  /** The dialect to speak to `url`; an agent of 0.2 is spoken to in 0.3. */
+  /** The dialect of `url`; agents of 0.2 are called in 0.3. */
   dialect: DialectName;
   url: string;
-  /** The interface asks for this in every request ([A2A 1.0] AgentInterface.tenant). */
+  /** The tenant to send in every request ([A2A 1.0] AgentInterface.tenant). */
   tenant?: string;
-  /** false only where the card says so. */
+  /** false only when the card says so. */
   streaming: boolean;
-  /** true only where the card says so: it calls a webhook when a task changes. */
+  /** true only when the card says so: the agent calls a webhook when a task changes. */
   pushNotifications: boolean;
   skills: AgentSkill[];
 };
@@ -21,11 +21,11 @@ export type RemoteAgent = {
 type Interface = { url: string; dialect: DialectName; tenant?: string };
 
 /**
- * Reads the card of an agent of A2A 0.2, 0.3 or 1.0. `cardUrl` is where it came from: relative URLs start there.
- * Throws INVALID_AGENT_RESPONSE when the card names no JSON-RPC interface of a version Hopline speaks.
+ * Decodes the card of an agent of A2A 0.2, 0.3 or 1.0. Relative URLs resolve against `cardUrl`. Throws INVALID_AGENT_RESPONSE
+ * when the card has no JSON-RPC interface of a supported version.
  */
 export function decodeAgentCard(card: unknown, cardUrl: string): RemoteAgent {
-  if (!isObject(card)) throw new A2AError('INVALID_AGENT_RESPONSE', { detail: 'the agent card is not an object' });
+  if (!isObject(card)) throw new A2AError('INVALID_AGENT_RESPONSE', { detail: 'the agent card must be an object' });
   const found = [...interfacesOf10(card), ...interfacesOf03(card)];
   const chosen = found.find(one => one.dialect === '1.0') ?? found[0];
   if (chosen === undefined || !URL.canParse(chosen.url, cardUrl)) {
@@ -59,7 +59,7 @@ function interfacesOf10(card: JsonObject): Interface[] {
     });
 }
 
-/** 0.3 names its transports; 0.2 has JSON-RPC at `url` and nothing else. */
+/** 0.3 names its transports; 0.2 has only JSON-RPC, at `url`. */
 function interfacesOf03(card: JsonObject): Interface[] {
   const own = { url: card.url, transport: card.preferredTransport };
   return [own, ...list(card.additionalInterfaces).filter(isObject)].flatMap(one => {

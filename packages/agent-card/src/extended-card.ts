@@ -4,13 +4,13 @@ import { CARD_MESSAGE, messageOf } from './card-messages.ts';
 import type { CardAgent } from './merged-skills.ts';
 import { mergedSkills } from './merged-skills.ts';
 
-/** Names the agents behind the door. Only extended cards have it. */
+/** Lists the agents of the server. Only extended cards have it. */
 export const AGENTS_EXTENSION_URI = 'https://hopline.dev/extensions/agents/v1';
 
-/** An agent, and whether it said lately that it lives. */
+/** An agent, and whether its registration is current. */
 export type ExtendedAgent = CardAgent & { isLive: boolean };
 
-/** What an authenticated caller is told beyond the public card: every skill of every agent, and which agents there are, also those that are silent now. */
+/** The card for authenticated callers: every skill of every live agent, and all agents with their health. */
 export function extendedAgentCard(card: AgentCard, agents: readonly ExtendedAgent[]): AgentCard {
   const skills = mergedSkills(agents.filter(({ isLive }) => isLive));
   const { extensions = [] } = card.capabilities;
@@ -22,8 +22,8 @@ export function extendedAgentCard(card: AgentCard, agents: readonly ExtendedAgen
 }
 
 /**
- * The card for a reader who has said that it reads 1.0: without the members of 0.3. The public card has them for readers of whom nothing is known; the SDK for Java refuses them in the answer of
- * an operation, and a security scheme with more than one member.
+ * The card for a client of 1.0, without the members of 0.3. The public card has them for unknown readers; the Java SDK refuses
+ * them in the result of an operation, and also a security scheme with more than one member.
  */
 export function cardOfMessage(card: AgentCard): JsonObject {
   return messageOf(card, CARD_MESSAGE);
@@ -32,7 +32,7 @@ export function cardOfMessage(card: AgentCard): JsonObject {
 function agentsExtension(agents: readonly ExtendedAgent[]): AgentExtension {
   return {
     uri: AGENTS_EXTENSION_URI,
-    description: 'The agents behind this door.',
+    description: 'The agents of this server.',
     required: false,
     params: {
       agents: agents.map(({ name, description, skills, isLive }) => ({

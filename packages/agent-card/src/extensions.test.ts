@@ -5,7 +5,7 @@ import { activeExtensions, EXTENSIONS_MAX, extensionUris } from './extensions.ts
 
 const offered = (uri: string, required = false) => ({ uri, description: '', required });
 
-test('URIs of a header are read with blanks and gaps, up to a bound', () => {
+test('URIs of a header are read despite blanks and gaps, up to a bound', () => {
   assert.deepEqual(extensionUris(undefined), []);
   assert.deepEqual(extensionUris(''), []);
   assert.deepEqual(extensionUris(' urn:a ,, urn:b'), ['urn:a', 'urn:b']);
@@ -13,7 +13,7 @@ test('URIs of a header are read with blanks and gaps, up to a bound', () => {
   assert.deepEqual(extensionUris(many.join(',')), many.slice(0, EXTENSIONS_MAX));
 });
 
-test('active is what is both asked for and offered; a required one must be asked for', () => {
+test('extensions both requested and offered are active; required ones must be requested', () => {
   assert.deepEqual(activeExtensions(['urn:b', 'urn:x'], [offered('urn:a'), offered('urn:b')]), ['urn:b']);
   assert.deepEqual(activeExtensions(['urn:a'], [offered('urn:a', true)]), ['urn:a']);
   assert.throws(

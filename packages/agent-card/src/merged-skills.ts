@@ -1,11 +1,11 @@
 import type { AgentSkill } from './agent-card.ts';
 
-/** An agent behind the door, as it announces itself. */
+/** An agent, as it registers itself. */
 export type CardAgent = { name: string; description: string; skills: readonly AgentSkill[] };
 
 /**
- * What the agents behind the door can do, in their order. An id or a name that an earlier skill has is told apart by the agent's name. What a card must have is filled in:
- * a description, and a tag ([A2A 1.0] AgentSkill).
+ * The skills of all agents, in their order. A repeated id or name is qualified by the agent's name. Members that a card
+ * requires are filled in: a description, and a tag ([A2A 1.0] AgentSkill).
  */
 export function mergedSkills(agents: readonly CardAgent[]): AgentSkill[] {
   const ids = new Set<string>();

@@ -22,7 +22,7 @@ async function signerOf(key = pem(), keyId = 'k') {
   return { signer, signed: () => count };
 }
 
-test('the ETag follows the content, and is the same for the same content [S3-1]', async () => {
+test('the ETag depends only on the content [S3-1]', async () => {
   let name = 'a';
   const one = new PublishedCard(() => cardNamed(name));
   const other = new PublishedCard(() => cardNamed(name));
@@ -35,7 +35,7 @@ test('the ETag follows the content, and is the same for the same content [S3-1]'
   assert.notEqual((await one.current()).etag, before.etag);
 });
 
-test('a card is signed once for each content, not for each reader; replicas agree on a weak ETag [S4-5]', async () => {
+test('a card is signed once per content, not per request; replicas agree on a weak ETag [S4-5]', async () => {
   const key = pem();
   const { signer, signed } = await signerOf(key);
   let name = 'a';
@@ -55,7 +55,7 @@ test('a card is signed once for each content, not for each reader; replicas agre
   }
 });
 
-test('beside a signed card stands a set of the key that signs it, with a tag that replicas agree on; beside another none', async () => {
+test('a signed card has a key set with a tag that replicas agree on; an unsigned one has none', async () => {
   const key = pem();
   const { signer } = await signerOf(key);
   const { keys } = new PublishedCard(() => cardNamed('a'), signer);
@@ -68,7 +68,7 @@ test('beside a signed card stands a set of the key that signs it, with a tag tha
   assert.equal(new PublishedCard(() => cardNamed('a')).keys, undefined);
 });
 
-test('a signature that failed is tried again by the next reader', async () => {
+test('the next request retries a failed signature', async () => {
   const { signer } = await signerOf();
   const sign = signer.sign;
   signer.sign = () => Promise.reject(new Error('no entropy'));

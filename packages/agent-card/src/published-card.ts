@@ -3,15 +3,17 @@ import type { JsonObject } from '@hopline/a2a';
 import type { AgentCard } from './agent-card.ts';
 import type { CardSignature, CardSigner } from './card-signer.ts';
 
-/** JSON text as it goes on the wire. `etag`: with its quotes. */
+/** JSON text as served. `etag` includes its quotes. */
 export type PublishedDocument = { json: string; etag: string };
 
-/** Its ETag is weak where the card is signed: replicas serve the same content, each under a signature of its own. */
+/** The ETag of a signed card is weak: replicas serve the same content, each with its own signature. */
 export type CardDocument<Card extends object = AgentCard> = PublishedDocument & { card: Card & { signatures?: CardSignature[] } };
 
-/** A card that changes with the agents behind it. It is made for each reader, which is cheap, and signed once for each content, which is not. */
+/**
+ * A card that changes with its agents. It is built for each request, which is cheap, and signed once per content, which is not.
+ */
 export class PublishedCard<Card extends object = AgentCard> {
-  /** What the signatures are verified with: a JWK set of the public key; undefined where the card is not signed. */
+  /** The JWK set that verifies the signatures; undefined when the card is not signed. */
   readonly keys: PublishedDocument | undefined;
   readonly #build: () => Card;
   readonly #signer: CardSigner | undefined;
@@ -32,7 +34,7 @@ export class PublishedCard<Card extends object = AgentCard> {
       this.#document = this.#published(card, content);
     }
     return this.#document.catch(thrown => {
-      // Not for ever: the next reader tries again.
+      // The next request tries again.
       this.#content = '';
       throw thrown;
     });
@@ -42,7 +44,7 @@ export class PublishedCard<Card extends object = AgentCard> {
     const signer = this.#signer;
     const tag = tagOf(content + (signer?.identity ?? ''));
     if (signer === undefined) return { card, json: content, etag: `"${tag}"` };
-    // What is served is signed: members that JSON leaves out are in neither.
+    // Signed in its JSON form, without members that JSON omits.
     const signed = { ...card, signatures: await signer.sign(JSON.parse(content) as JsonObject) };
     return { card: signed, json: JSON.stringify(signed), etag: `W/"${tag}"` };
   }

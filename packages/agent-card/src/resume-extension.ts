@@ -1,33 +1,36 @@
 import type { Metadata, StreamResponse, Task } from '@hopline/a2a';
 import type { AgentExtension } from './agent-card.ts';
 
-/** Resume by cursor: RESUME-EXTENSION.md. */
+/** Resume by cursor: see RESUME-EXTENSION.md. */
 export const RESUME_EXTENSION_URI = 'https://hopline.dev/extensions/resume/v1';
 
-/** Member of an event's metadata where the extension is active; the field that A2A's draft 1.1 gives to Task and to both update events. */
+/**
+ * Metadata key of an event when the extension is active; A2A's draft 1.1 has a field of this name on Task and on both update
+ * events.
+ */
 const GENERATION_KEY = 'generation';
 
-/** As the card declares it. `params` says where a cursor is read and how it is sent back. */
+/** The declaration on the card. `params` names where a cursor is found and how it is sent back. */
 export const resumeExtension: AgentExtension = {
   uri: RESUME_EXTENSION_URI,
-  description: 'Streams carry a cursor; a client that comes back with it gets exactly what follows, on any replica.',
+  description: 'Streams carry a cursor; a client that reconnects with it gets exactly what follows, from any replica.',
   required: false,
   params: { cursor: 'id', resume: ['Last-Event-ID', 'cursor', 'last-event-id'], generation: 'metadata.generation' },
 };
 
-/** The event as clients see it where the extension is active. An answer that is a message belongs to no task, and has no generation. */
+/** The event with its generation, for clients with the extension. A direct message belongs to no task and has none. */
 export function withGeneration(event: StreamResponse, generation: number): StreamResponse {
   if ('task' in event) return { task: taskWithGeneration(event.task, generation) };
-  if ('statusUpdate' in event) return { statusUpdate: counted(event.statusUpdate, generation) };
-  if ('artifactUpdate' in event) return { artifactUpdate: counted(event.artifactUpdate, generation) };
+  if ('statusUpdate' in event) return { statusUpdate: withGenerationMetadata(event.statusUpdate, generation) };
+  if ('artifactUpdate' in event) return { artifactUpdate: withGenerationMetadata(event.artifactUpdate, generation) };
   return event;
 }
 
-/** `generation`: of the newest event in it. */
+/** `generation`: of the newest event in the task. */
 export function taskWithGeneration(task: Task, generation: number): Task {
-  return counted(task, generation);
+  return withGenerationMetadata(task, generation);
 }
 
-function counted<T extends { metadata?: Metadata }>(shown: T, generation: number): T {
-  return { ...shown, metadata: { ...shown.metadata, [GENERATION_KEY]: generation } };
+function withGenerationMetadata<T extends { metadata?: Metadata }>(event: T, generation: number): T {
+  return { ...event, metadata: { ...event.metadata, [GENERATION_KEY]: generation } };
 }

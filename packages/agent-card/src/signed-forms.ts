@@ -4,14 +4,16 @@ import canonicalize from 'canonicalize';
 import { CARD_MESSAGE, messageOf } from './card-messages.ts';
 
 /**
- * What a signature of a card can cover, as text in the form of RFC 8785 (S4-5).
- * `whole`: the document as it is served, without its signatures; readers of plain JSON compute this one.
- * `message`: what [A2A 1.0] 8.4.1 asks for: the fields of the protobuf message, those with default values only where they are required or set.
- * `filled`: the same without anything empty, which is what the SDKs for Python and JavaScript compute: they also leave out a security requirement without scopes.
+ * The texts that a signature of a card can cover, canonical by RFC 8785.
+ * `whole`: the served document without its signatures; for readers of plain JSON.
+ * `message`: the form of [A2A 1.0] 8.4.1: the fields of the protobuf message, those with default values only where required or
+ * set.
+ * `filled`: the same without empty values, as the SDKs for Python and JavaScript compute it: they also omit a security
+ * requirement without scopes.
  */
 export type SignedForm = 'whole' | 'message' | 'filled';
 
-/** Throws Error for what JSON cannot be, e.g. half of a surrogate pair. */
+/** Throws Error for values that JSON cannot hold, e.g. a lone surrogate. */
 export function signedForms(card: JsonObject): Record<SignedForm, string> {
   const { signatures: _, ...whole } = card;
   const message = messageOf(whole, CARD_MESSAGE, ({ presence }, value) => presence !== undefined || !isDefault(value));
@@ -28,7 +30,7 @@ function isDefault(value: unknown): boolean {
   return value === '' || value === false || value === 0;
 }
 
-/** Without empty texts, lists and objects, at any depth; undefined when nothing is left. */
+/** Removes empty texts, lists and objects, at any depth; undefined when nothing is left. */
 function filled(value: unknown): unknown {
   if (value === '' || value === null) return undefined;
   if (Array.isArray(value)) {

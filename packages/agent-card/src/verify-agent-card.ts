@@ -3,22 +3,22 @@ import { isDeeperThan, isObject, list, text } from '@hopline/a2a/json-value';
 import { base64url, type CryptoKey, decodeProtectedHeader, flattenedVerify, type JWK } from 'jose';
 import { type SignedForm, signedForms } from './signed-forms.ts';
 
-/** Signatures of one card that are looked at. */
+/** Signatures of one card that are checked. */
 export const SIGNATURES_MAX = 8;
 
-/** Signatures by somebody who has a key that others do not have: a shared secret would let every reader sign. */
+/** Asymmetric algorithms only: with a shared secret every reader could sign. */
 const ALGORITHMS = ['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
 
 /**
- * Finds the public key of a signature; undefined: not one of ours. `jku` is where the card says that its keys are: whoever made the card chose it, so it is
- * no reason to trust them.
+ * Finds the public key of a signature; undefined for an unknown key. `jku` is the address of the keys according to the card:
+ * its author chose it, so it is no reason to trust them.
  */
 export type CardKeyOf = (kid: string, jku: string | undefined) => Promise<CryptoKey | JWK | undefined>;
 
 export type VerifiedCard = {
-  /** What the signature covers, and nothing else: use this instead of the card. */
+  /** Exactly what the signature covers: use it instead of the card. */
   signed: JsonObject;
-  /** Every member of the card is covered. Otherwise only the fields of A2A 1.0 are: those that 0.3 alone reads can be anybody's. */
+  /** Every member of the card is covered. Otherwise only the fields of A2A 1.0 are, and the members of 0.3 may be forged. */
   whole: boolean;
   kid: string;
 };
@@ -26,7 +26,10 @@ export type VerifiedCard = {
 /** Widest first. */
 const FORMS: readonly SignedForm[] = ['whole', 'message', 'filled'];
 
-/** Verifies the signatures of a card, whoever signed it. Runs in browsers. Throws INVALID_AGENT_RESPONSE when none is valid under a key that `keyOf` knows. */
+/**
+ * Verifies the signatures of a card by any signer. Runs in browsers. Throws INVALID_AGENT_RESPONSE when no signature is valid
+ * under a key from `keyOf`.
+ */
 export async function verifyAgentCard(card: JsonObject, keyOf: CardKeyOf): Promise<VerifiedCard> {
   const signatures = list(card.signatures).filter(isObject).slice(0, SIGNATURES_MAX);
   if (signatures.length === 0) throw refusal('the agent card is not signed');
@@ -43,7 +46,7 @@ export async function verifyAgentCard(card: JsonObject, keyOf: CardKeyOf): Promi
 }
 
 function formsOf(card: JsonObject): Record<SignedForm, string> {
-  if (isDeeperThan(card, JSON_DEPTH_MAX)) throw refusal('the agent card nests too deep');
+  if (isDeeperThan(card, JSON_DEPTH_MAX)) throw refusal(`the agent card must not nest deeper than ${JSON_DEPTH_MAX} levels`);
   try {
     return signedForms(card);
   } catch (cause) {
@@ -51,7 +54,7 @@ function formsOf(card: JsonObject): Record<SignedForm, string> {
   }
 }
 
-/** The widest form that the signature covers; undefined when it covers none, or its key is not known. */
+/** The widest form that the signature covers; undefined when it covers none, or its key is unknown. */
 async function formUnder(
   signature: JsonObject,
   forms: Record<SignedForm, string>,

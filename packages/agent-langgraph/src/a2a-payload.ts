@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { decodeRemoteEvent, isObject, type Message, type Metadata, type StreamResponse } from '@hopline/a2a';
 import { type JsonObject, listOf } from './json.ts';
 
-/** A2A objects that a graph wrote, in 1.0 or 0.3 notation. Their ids of task and context are ours, whatever they say (S1-14, S1-29). */
+/** A2A objects written by a graph, in the notation of 1.0 or 0.3. Their task and context ids are replaced by ours. */
 
-/** An event in a `custom` payload; undefined when it is none. */
+/** Reads the A2A event in a `custom` payload; undefined when there is none. */
 export function readEvent(payload: unknown): StreamResponse | undefined {
   if (!isObject(payload)) return undefined;
   for (const member of ['statusUpdate', 'artifactUpdate'] as const) {
@@ -18,10 +18,12 @@ export function readEvent(payload: unknown): StreamResponse | undefined {
 
 export function readMessageObject(message: JsonObject): Message {
   const decoded = decode(is03(message) ? { ...message, kind: 'message' } : { message });
-  return own(decoded !== undefined && 'message' in decoded ? decoded.message : { messageId: '', role: 'ROLE_AGENT', parts: [] });
+  return agentMessage(
+    decoded !== undefined && 'message' in decoded ? decoded.message : { messageId: '', role: 'ROLE_AGENT', parts: [] },
+  );
 }
 
-/** A task is a patch: it may lack everything. */
+/** Reads a task, which is a patch: every member is optional. */
 export function readTask(task: JsonObject): StreamResponse | undefined {
   const holders = [isObject(task.status) ? task.status.message : undefined, ...listOf(task.artifacts), ...listOf(task.history)];
   const isOld = is03(task) || holders.some(is03);
@@ -32,29 +34,29 @@ export function readTask(task: JsonObject): StreamResponse | undefined {
   return decode(isOld ? { ...whole, kind: 'task' } : { task: whole });
 }
 
-/** 0.3 names the kind of everything; 1.0 names nothing. */
+/** Objects of 0.3 have a `kind`; those of 1.0 have none. */
 function is03(value: unknown): boolean {
   return isObject(value) && ('kind' in value || listOf(value.parts).some(part => isObject(part) && 'kind' in part));
 }
 
-/** A message as it may be shown: by the agent, without foreign ids, with an id. */
-export function own(message: Message): Message {
+/** A message as a client may see it: from the agent, with an id, without the ids of the graph's task. */
+export function agentMessage(message: Message): Message {
   const { taskId: _task, contextId: _context, referenceTaskIds: _references, metadata, ...rest } = message;
-  const kept = ownMetadata(metadata);
+  const kept = clientMetadata(metadata);
   return { ...rest, messageId: message.messageId || randomUUID(), role: 'ROLE_AGENT', ...(kept && { metadata: kept }) };
 }
 
-/** Routing and identity are the server's (S1-15): what a graph says about them is left out. */
+/** Routing and identity are the server's: a graph cannot set these members. */
 const SERVER_METADATA = ['hopline.', 'aion:'];
 
-export function ownMetadata(metadata: Metadata | undefined): Metadata | undefined {
+export function clientMetadata(metadata: Metadata | undefined): Metadata | undefined {
   const kept = Object.entries(metadata ?? {}).filter(
     ([key]) => !SERVER_METADATA.some(prefix => key.toLowerCase().startsWith(prefix)),
   );
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 
-/** Stands for our ids: decoding wants some, and they are replaced where facts are decided. */
+/** Placeholder: decoding requires ids, and the task decider replaces them. */
 const ID = 'turn';
 
 function withIds(event: JsonObject): JsonObject {

@@ -1,17 +1,17 @@
 import { isObject } from '@hopline/a2a';
 import { listOf, stringOf } from './json.ts';
 
-/** A LangChain message, whether an object of this process or the JSON of a server. */
+/** A LangChain message: an object of this process, or the JSON of a server. */
 export type GraphMessage = {
   id: string | undefined;
   type: 'ai' | 'human' | 'tool' | 'other';
-  /** A piece of a message that is still being said. */
+  /** A fragment of a message that is still being streamed. */
   isChunk: boolean;
-  /** Its last piece, where the source tells (Python does). */
+  /** The last fragment, where the source marks it (Python does). */
   isLast: boolean;
   text: string;
   toolCalls: readonly { id: string; name: string }[];
-  /** Of a tool's answer. */
+  /** Of a tool result. */
   toolCallId: string | undefined;
   toolFailed: boolean;
 };
@@ -27,14 +27,14 @@ const TYPES: Readonly<Record<string, GraphMessage['type']>> = {
   ToolMessageChunk: 'tool',
 };
 
-/** undefined for what is no message. */
+/** Returns undefined when the value is not a message. */
 export function readMessage(value: unknown): GraphMessage | undefined {
   if (!isObject(value) || !('content' in value)) return undefined;
   const type = stringOf(value.type) ?? typeName(value) ?? stringOf(value.role) ?? '';
   return {
     id: stringOf(value.id),
     type: TYPES[type] ?? 'other',
-    // Chunks of this process can be added up; those of a server say it in their type.
+    // Chunks of this process have `concat`; those of a server have the type.
     isChunk: type.endsWith('Chunk') || typeof value.concat === 'function',
     isLast: value.chunk_position === 'last',
     text: textOf(value.content),
@@ -44,7 +44,7 @@ export function readMessage(value: unknown): GraphMessage | undefined {
   };
 }
 
-/** Messages in a value of the state: one, a list, or none. */
+/** Reads a value of the state: one message, a list, or none. */
 export function readMessages(value: unknown): GraphMessage[] {
   return listOf(value).flatMap(entry => readMessage(entry) ?? []);
 }
@@ -61,7 +61,7 @@ function callOf(call: unknown): { id: string; name: string }[] {
   return id === undefined || name === undefined ? [] : [{ id, name }];
 }
 
-/** Text blocks in order, nothing between them; reasoning, tool input and pictures are no text of the answer. */
+/** Joins the text blocks in order. Reasoning, tool input and images are not text of the answer. */
 function textOf(content: unknown): string {
   if (typeof content === 'string') return content;
   let text = '';

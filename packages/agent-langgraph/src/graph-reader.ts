@@ -1,26 +1,26 @@
 import { randomUUID } from 'node:crypto';
-import { isInterrupted, isObject, isTerminal, type Message, type StreamResponse } from '@hopline/a2a';
+import { isInterrupted, isObject, isTerminal, type Message, type StreamResponse, textOf } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
-import { own, readEvent } from './a2a-payload.ts';
+import { agentMessage, readEvent } from './a2a-payload.ts';
 import { type GraphEvent, GraphFault, type Interrupt } from './graph.ts';
 import { type GraphMessage, readMessage, readMessages } from './graph-message.ts';
 import { Invocations } from './invocations.ts';
 import { listOf, stringOf } from './json.ts';
 import { messageEnding, readOutbox, taskEnding } from './outbox.ts';
-import { askedOf } from './turn-start.ts';
+import { toResume } from './turn-start.ts';
 
 export type GraphReaderOptions = {
-  /** The state before the run: what it holds is of earlier turns. */
-  before: Readonly<Record<string, unknown>>;
-  /** The run goes on from where an earlier attempt of this turn was cut: what the state holds after this message is of this turn, too. */
-  again?: { messageId: string };
-  /** Told of every custom payload that is no A2A event. */
+  /** The state before the run: its messages belong to earlier turns. */
+  stateBefore: Readonly<Record<string, unknown>>;
+  /** The run continues an earlier attempt of this turn: messages after this one belong to this turn, too. */
+  continuedFrom?: { messageId: string };
+  /** Receives every custom payload that is not an A2A event. */
   onSkipped?: (what: 'custom payload') => void;
 };
 
 const INTERRUPT = '__interrupt__';
 
-/** Turns what a graph streams in one turn into agent events. Knows the modes' meaning (S1-21 to S1-31), not where the graph runs. */
+/** Converts the stream of a graph in one turn to agent events. It is independent of where the graph runs. */
 export class GraphReader {
   readonly #options: GraphReaderOptions;
   readonly #invocations = new Invocations();
@@ -31,41 +31,41 @@ export class GraphReader {
   #interrupts: readonly Interrupt[] = [];
   #node: string | undefined;
   #outboxIsNew: boolean;
-  /** The end the graph itself has said in `custom`: it stands, and nothing is inferred (S1-29, S1-23). */
-  #said: AgentEvent | undefined;
+  /** The end that the graph wrote in `custom`. It takes precedence: nothing is inferred from the state. */
+  #explicitEnd: AgentEvent | undefined;
 
   constructor(options: GraphReaderOptions) {
     this.#options = options;
-    this.#outboxIsNew = options.again !== undefined;
-    this.#earlier = new EarlierMessages(options.before.messages, options.again?.messageId);
+    this.#outboxIsNew = options.continuedFrom !== undefined;
+    this.#earlier = new EarlierMessages(options.stateBefore.messages, options.continuedFrom?.messageId);
   }
 
-  /** What an earlier attempt had its models say and the checkpoint has kept: the new attempt says it again, for it replaces that one. */
+  /** Emits the model texts of an earlier attempt that the checkpoint kept: a new attempt replaces the text of the earlier one. */
   *begin(): Generator<AgentEvent> {
-    if (this.#options.again === undefined) return;
-    for (const message of this.#earlier.newIn(this.#options.before.messages))
-      if (message.type === 'ai') yield* this.#invocations.say({ ...message, isChunk: false }, { node: undefined, namespace: '' });
+    if (this.#options.continuedFrom === undefined) return;
+    for (const message of this.#earlier.newIn(this.#options.stateBefore.messages))
+      if (message.type === 'ai') yield* this.#invocations.add({ ...message, isChunk: false }, { node: undefined, namespace: '' });
   }
 
   *read({ mode, path, chunk }: GraphEvent): Generator<AgentEvent> {
-    if (this.#said !== undefined && mode !== 'updates') return;
+    if (this.#explicitEnd !== undefined && mode !== 'updates') return;
     if (mode === 'messages') yield* this.#message(chunk);
     else if (mode === 'updates') yield* this.#updates(chunk, path);
     else if (mode === 'custom') yield* this.#custom(chunk);
     else if (path.length === 0) this.values(chunk);
   }
 
-  /** The state as it is now; the last one is the state at the end (S1-23). */
+  /** Takes the current state. The last one taken is the state at the end. */
   values(chunk: unknown): void {
     if (!isObject(chunk)) return;
     this.#interrupts = readInterrupts(chunk[INTERRUPT]);
-    // JavaScript sends the interrupts alone, Python with the state.
+    // JavaScript sends the interrupts alone, Python sends them with the state.
     if (Object.keys(chunk).some(key => key !== INTERRUPT)) this.#values = chunk;
   }
 
-  /** How the turn ends (S1-12, S1-19, S1-23, S1-24). Throws GraphFault. */
+  /** Emits the end of the turn. Throws GraphFault. */
   *end(): Generator<AgentEvent> {
-    if (this.#said !== undefined) yield this.#said;
+    if (this.#explicitEnd !== undefined) yield this.#explicitEnd;
     else if (this.#interrupts.length > 0) yield interruptedBy(this.#interrupts);
     else if (this.#values === undefined) throw new GraphFault('the graph ended without a state', true);
     else yield* this.#answer(this.#values);
@@ -88,25 +88,25 @@ export class GraphReader {
     yield this.#standing({ type: 'done', message });
   }
 
-  /** S2-2: what a model has streamed is not said again by the message that ends the turn. */
+  /** The message that ends the turn must not repeat a text that a model has streamed (S2-2). */
   #standing(end: Extract<AgentEvent, { type: 'done' }>, otherwise?: 'replaces'): AgentEvent {
-    const text = end.message?.parts.map(part => part.text ?? '').join('') ?? '';
+    const text = textOf(end.message?.parts ?? []);
     if (text === '') return end;
     const standing = this.#invocations.has(text) ? 'repeats' : otherwise;
     return standing === undefined ? end : { ...end, standing };
   }
 
   *#message(chunk: unknown): Generator<AgentEvent> {
-    const [said, metadata] = listOf(chunk);
-    const message = readMessage(said);
+    const [value, metadata] = listOf(chunk);
+    const message = readMessage(value);
     if (message?.type !== 'ai') return;
     const { langgraph_node: node, langgraph_checkpoint_ns: namespace } = isObject(metadata) ? metadata : {};
     const origin = { node: stringOf(node), namespace: stringOf(namespace) ?? '' };
     yield* this.#step(origin.node);
-    yield* this.#invocations.say(message, origin);
+    yield* this.#invocations.add(message, origin);
   }
 
-  /** No frame for a client (S1-31): the node, its tool calls, and that its models are done. */
+  /** Reads the node, its tool calls, and the end of its models; the update itself is not shown to clients. */
   *#updates(chunk: unknown, path: readonly string[]): Generator<AgentEvent> {
     if (!isObject(chunk)) return;
     for (const [node, written] of Object.entries(chunk)) {
@@ -124,7 +124,7 @@ export class GraphReader {
     }
   }
 
-  /** The state of a sub-graph comes again as the update of the node that holds it: a call begins and ends once. */
+  /** The update of a sub-graph is repeated as the update of its node, so calls are deduplicated by id. */
   *#tools({ toolCalls, toolCallId, toolFailed }: GraphMessage): Generator<AgentEvent> {
     for (const { id, name } of toolCalls) {
       if (this.#toolsBegun.has(id)) continue;
@@ -150,31 +150,32 @@ export class GraphReader {
     else yield* this.#explicit(event);
   }
 
-  /** S1-29, S1-30: what the graph says as A2A is taken as it is, with our ids. */
+  /** An A2A event from the graph is used as it is, with our ids (S1-29, S1-30). */
   *#explicit(event: StreamResponse): Generator<AgentEvent> {
     const source = { mode: 'custom', ...(this.#node !== undefined && { node: this.#node }) };
     if ('artifactUpdate' in event) {
       const { artifact, append = false, lastChunk = false } = event.artifactUpdate;
       yield { type: 'artifact', artifact, append, lastChunk, apart: true, source };
-    } else if ('message' in event) this.#said = this.#standing(messageEnding(event.message), 'replaces');
+    } else if ('message' in event) this.#explicitEnd = this.#standing(messageEnding(event.message), 'replaces');
     else if ('task' in event) {
       const { events, end } = taskEnding(event.task);
       yield* events;
-      if (isTerminal(event.task.status.state) || isInterrupted(event.task.status.state)) this.#said = end;
+      if (isTerminal(event.task.status.state) || isInterrupted(event.task.status.state)) this.#explicitEnd = end;
     } else {
       const { status } = event.statusUpdate;
-      if (isTerminal(status.state) || isInterrupted(status.state)) this.#said = taskEnding({ id: '', contextId: '', status }).end;
-      else if (status.message !== undefined) yield { type: 'progress', message: own(status.message), source };
+      if (isTerminal(status.state) || isInterrupted(status.state))
+        this.#explicitEnd = taskEnding({ id: '', contextId: '', status }).end;
+      else if (status.message !== undefined) yield { type: 'progress', message: agentMessage(status.message), source };
     }
   }
 }
 
-/** Tells the messages of a run from those the thread had before. */
+/** Separates the messages of a run from earlier messages of the thread. */
 class EarlierMessages {
   readonly #ids = new Set<string>();
   readonly #count: number;
 
-  /** `from`: the messages after the one of this id are of this turn. */
+  /** `from`: the messages after this id belong to this turn. */
   constructor(messages: unknown, from: string | undefined) {
     const all = readMessages(messages);
     const index = from === undefined ? -1 : all.findLastIndex(({ id }) => id === from);
@@ -192,16 +193,13 @@ export function readInterrupts(value: unknown): Interrupt[] {
   return listOf(value).flatMap(entry => (isObject(entry) ? [{ id: stringOf(entry.id) ?? '', value: entry.value }] : []));
 }
 
-/** The question: a text as it is; anything else as data, with its `question` or `message` as text where it has one. */
+/** The value of an interrupt as a message: text unchanged; other values as data, with their `question` or `message` as text. */
 export function interruptedBy(interrupts: readonly Interrupt[]): AgentEvent {
   const [first] = interrupts;
   const { value } = first ?? { value: undefined };
-  const said =
+  const text =
     typeof value === 'string' ? value : isObject(value) ? (stringOf(value.question) ?? stringOf(value.message)) : undefined;
-  const parts = [
-    ...(said === undefined ? [] : [{ text: said }]),
-    ...(typeof value === 'string' ? [] : [{ data: value ?? null }]),
-  ];
+  const parts = [...(text === undefined ? [] : [{ text }]), ...(typeof value === 'string' ? [] : [{ data: value ?? null }])];
   const message: Message = { messageId: randomUUID(), role: 'ROLE_AGENT', parts };
-  return { type: 'interrupted', state: 'TASK_STATE_INPUT_REQUIRED', message, resume: askedOf(interrupts) };
+  return { type: 'interrupted', state: 'TASK_STATE_INPUT_REQUIRED', message, resume: toResume(interrupts) };
 }

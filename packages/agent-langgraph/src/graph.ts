@@ -1,28 +1,28 @@
 import type { Message } from '@hopline/a2a';
 
-/** The seam: a LangGraph graph, in this process or behind a server. Both say the same things in the same four stream modes (S1-21). */
+/** The interface to a LangGraph graph, in this process or behind a server. Both stream the same four modes. */
 
-/** `messages` is `messages-tuple` of a server: [chunk, metadata]. */
+/** A server names `messages` `messages-tuple`: [chunk, metadata]. */
 export const MODES = ['values', 'messages', 'custom', 'updates'] as const;
 export type Mode = (typeof MODES)[number];
 
-/** One event of a run. `path`: the sub-graph it comes from, outermost first; empty for the graph itself. */
+/** One event of a run. `path` names the sub-graph of the event, outermost first; it is empty for the graph itself. */
 export type GraphEvent = { mode: Mode; path: readonly string[]; chunk: unknown };
 
 export type Interrupt = { id: string; value: unknown };
 
-/** A thread as its newest checkpoint has it. */
+/** The newest checkpoint of a thread. */
 export type ThreadState = {
   values: Readonly<Record<string, unknown>>;
-  /** Nodes are due: the run before was cut, or waits. */
+  /** Nodes are due: the previous run was cut off, or waits. */
   unfinished: boolean;
   interrupts: readonly Interrupt[];
-  /** What the run of the checkpoint was begun for, where the checkpointer keeps it (a server's does). */
+  /** The task and message that started the checkpoint's run, where the checkpointer keeps them (a server's does). */
   taskId?: string;
   messageId?: string;
 };
 
-/** What a run begins with: new state, the answer to interrupts, or nothing: it goes on from the checkpoint. */
+/** The input of a run: new state, the answer to interrupts, or nothing, which continues from the checkpoint. */
 export type RunInput =
   | { kind: 'state'; update: Record<string, unknown> }
   | { kind: 'resume'; answer: unknown; update: Record<string, unknown> }
@@ -34,16 +34,16 @@ export type GraphRun = {
   messageId: string;
   input: RunInput;
   trace: { traceparent?: string; tracestate?: string };
-  /** Aborts: the run must stop. */
+  /** The run must stop when it aborts. */
   signal: AbortSignal;
 };
 
 export interface Graph {
-  /** Keys of the graph's state: `messages` and `a2a_inbox` decide how the message goes in (S1-7, S1-8). */
+  /** Keys of the graph's state: `messages` and `a2a_inbox` determine the form of the input. */
   stateKeys(signal: AbortSignal): Promise<ReadonlySet<string>>;
-  /** undefined: the graph keeps nothing (no checkpointer), or knows nothing of the thread. */
+  /** Returns undefined when the graph has no checkpointer, or the thread does not exist. */
   threadState(thread: string, signal: AbortSignal): Promise<ThreadState | undefined>;
-  /** Throws GraphFault for what the graph or its server did. */
+  /** Throws GraphFault for failures of the graph or its server. */
   stream(run: GraphRun): AsyncIterable<GraphEvent>;
   /** The user's text as the graph's own type of message. */
   humanMessage(text: string, id: Message['messageId']): unknown;
@@ -51,7 +51,7 @@ export interface Graph {
   close(): Promise<void>;
 }
 
-/** Why a turn failed: a sentence that holds nothing of what the graph said. */
+/** Why a turn failed: one sentence without any output of the graph. */
 export class GraphFault extends Error {
   override readonly name = 'GraphFault';
   readonly retryable: boolean;
@@ -62,9 +62,9 @@ export class GraphFault extends Error {
   }
 }
 
-/** The class of an error, where it is a plain name: enough to find it in the graph's own log. */
+/** Names the class of the error, where it is a plain name: enough to find it in the graph's own log. */
 export function failureOf(errorName: unknown): GraphFault {
-  if (errorName === 'GraphRecursionError') return new GraphFault('the graph took more steps than its recursion limit');
+  if (errorName === 'GraphRecursionError') return new GraphFault('the graph exceeded its recursion limit');
   const isName = typeof errorName === 'string' && /^[A-Za-z_]\w{0,47}$/.test(errorName);
   return new GraphFault(isName ? `the graph failed: ${errorName}` : 'the graph failed');
 }

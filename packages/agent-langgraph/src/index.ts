@@ -1,4 +1,3 @@
-export type { Limits } from './deadlines.ts';
 export type { LangGraphOptions } from './langgraph-agent.ts';
 export { createLangGraphAgent } from './langgraph-agent.ts';
 export type { LocalGraphOptions } from './local-graph.ts';

@@ -8,12 +8,12 @@ const chunk = (id: string | undefined, content: unknown, more: object = {}) =>
   readMessage({ type: 'AIMessageChunk', id, content, ...more })!;
 const whole = (id: string | undefined, content: string) => readMessage({ type: 'ai', id, content })!;
 
-test('chunks belong to the invocation of their id, whatever comes between them [S1-25]', () => {
-  const said = new Invocations();
+test('chunks belong to the invocation with their id, also when interleaved [S1-25]', () => {
+  const invocations = new Invocations();
   const events = [
-    ...said.say(chunk('a', 'A'), origin),
-    ...said.say(chunk('b', 'B'), origin),
-    ...said.say(chunk('a', 'a'), origin),
+    ...invocations.add(chunk('a', 'A'), origin),
+    ...invocations.add(chunk('b', 'B'), origin),
+    ...invocations.add(chunk('a', 'a'), origin),
   ];
   assert.deepEqual(
     events.map(event => event.type === 'text' && [event.stream, event.text]),
@@ -23,44 +23,44 @@ test('chunks belong to the invocation of their id, whatever comes between them [
       ['a', 'a'],
     ],
   );
-  assert.ok(said.has('Aa') && said.has('B') && !said.has('A'));
+  assert.ok(invocations.has('Aa') && invocations.has('B') && !invocations.has('A'));
 });
 
-test('a model that changes its id before it says anything is one invocation; one without any id is told by its place', () => {
-  const said = new Invocations();
-  assert.deepEqual([...said.say(chunk('msg_1', ''), origin)], []);
-  const [first] = said.say(chunk('run-1', [{ type: 'text', text: 'x' }]), origin);
+test('a model that changes its id before its first text is one invocation; chunks without an id are grouped by namespace', () => {
+  const invocations = new Invocations();
+  assert.deepEqual([...invocations.add(chunk('msg_1', ''), origin)], []);
+  const [first] = invocations.add(chunk('run-1', [{ type: 'text', text: 'x' }]), origin);
   assert.equal(first?.type === 'text' && first.stream, 'run-1');
-  const [unnamed] = said.say(chunk(undefined, 'y'), origin);
+  const [unnamed] = invocations.add(chunk(undefined, 'y'), origin);
   assert.equal(unnamed?.type === 'text' && unnamed.stream, 'in n:1');
 });
 
-test('an invocation ends with its last chunk, or with its node, and once', () => {
-  const said = new Invocations();
+test('an invocation ends once, with its last chunk or with its node', () => {
+  const invocations = new Invocations();
   assert.deepEqual(
-    [...said.say(chunk('a', 'A', { chunk_position: 'last' }), origin)].map(event => event.type),
+    [...invocations.add(chunk('a', 'A', { chunk_position: 'last' }), origin)].map(event => event.type),
     ['text', 'text-end'],
   );
-  assert.deepEqual([...said.endOf('n', [])], []);
-  [...said.say(chunk('b', 'B'), { node: 'n', namespace: 'sub:7|n:1' })];
-  assert.deepEqual([...said.endOf('n', [])], [], 'the node of another graph');
-  assert.deepEqual([...said.endOf('n', ['sub:7'])], [{ type: 'text-end', stream: 'b' }]);
+  assert.deepEqual([...invocations.endOf('n', [])], []);
+  [...invocations.add(chunk('b', 'B'), { node: 'n', namespace: 'sub:7|n:1' })];
+  assert.deepEqual([...invocations.endOf('n', [])], [], 'the node of another graph');
+  assert.deepEqual([...invocations.endOf('n', ['sub:7'])], [{ type: 'text-end', stream: 'b' }]);
 });
 
-test('a whole message that was streamed is silent: the same one always, a copy of it once [S2-2]', () => {
-  const said = new Invocations();
-  [...said.say(chunk('a', 'yes'), origin)];
-  assert.deepEqual([...said.say(whole('a', 'yes'), origin)], []);
-  assert.deepEqual([...said.say(whole('copy', 'yes'), origin)], []);
-  assert.equal([...said.say(whole('another', 'yes'), origin)].length, 2, 'said by somebody else, who may say the same');
-  assert.equal([...said.say(whole('later', 'yes'), origin)].length, 2);
+test('a whole message that was streamed adds nothing: the same id always, a copy once [S2-2]', () => {
+  const invocations = new Invocations();
+  [...invocations.add(chunk('a', 'yes'), origin)];
+  assert.deepEqual([...invocations.add(whole('a', 'yes'), origin)], []);
+  assert.deepEqual([...invocations.add(whole('copy', 'yes'), origin)], []);
+  assert.equal([...invocations.add(whole('another', 'yes'), origin)].length, 2, 'another model may produce the same text');
+  assert.equal([...invocations.add(whole('later', 'yes'), origin)].length, 2);
 });
 
-test('so many invocations are remembered; of more, the oldest that has ended is forgotten', () => {
-  const said = new Invocations();
+test('the number of tracked invocations is bounded: the oldest ended one is dropped first', () => {
+  const invocations = new Invocations();
   for (let index = 0; index < INVOCATIONS_MAX; index++)
-    [...said.say(chunk(`i${index}`, `${index}`, index === 1 ? { chunk_position: 'last' } : {}), origin)];
-  assert.ok(said.has('1'));
-  [...said.say(chunk('more', 'more'), origin)];
-  assert.ok(said.has('0') && said.has('more') && !said.has('1'));
+    [...invocations.add(chunk(`i${index}`, `${index}`, index === 1 ? { chunk_position: 'last' } : {}), origin)];
+  assert.ok(invocations.has('1'));
+  [...invocations.add(chunk('more', 'more'), origin)];
+  assert.ok(invocations.has('0') && invocations.has('more') && !invocations.has('1'));
 });

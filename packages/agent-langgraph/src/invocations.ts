@@ -1,26 +1,26 @@
 import type { AgentEvent } from '@hopline/agent';
 import type { GraphMessage } from './graph-message.ts';
 
-/** What `messages` mode says about where a chunk comes from. */
+/** The origin of a chunk, from the metadata of `messages` mode. */
 export type Origin = { node: string | undefined; namespace: string };
 
 type Invocation = Origin & { stream: string; text: string; chunked: boolean; ended: boolean; repeated: boolean };
 
-/** Invocations of one turn that are remembered one by one; their texts are bounded by the turn's. */
+/** Invocations tracked in one turn. Their texts are bounded by the text of the turn. */
 export const INVOCATIONS_MAX = 10_000;
 
 /**
- * The texts that models say in a turn, one for each invocation (S1-25). A chunk is matched by its id; a model that changes its id before it has said anything is still the same invocation, since one without
- * text is not remembered.
+ * The texts of the models in a turn, one per invocation, so that parallel models do not mix (S1-25). A chunk belongs to the invocation with its id.
+ * Chunks without text start none: some models change their id before the first text.
  */
 export class Invocations {
   readonly #known = new Map<string, Invocation>();
   #unnamed = 0;
 
-  *say(message: GraphMessage, origin: Origin): Generator<AgentEvent> {
+  *add(message: GraphMessage, origin: Origin): Generator<AgentEvent> {
     const { id, text, isChunk, isLast } = message;
     if (text === '' && !isLast) return;
-    if (!isChunk && this.#isSaid(message)) return;
+    if (!isChunk && this.#isRepeated(message)) return;
     const key = id ?? (isChunk ? `in ${origin.namespace}` : `unnamed ${++this.#unnamed}`);
     const invocation = this.#known.get(key) ?? this.#begin(key, origin, isChunk);
     invocation.text += text;
@@ -29,21 +29,21 @@ export class Invocations {
     if (isLast || !isChunk) yield* this.#end(invocation);
   }
 
-  /** A node is done: its models are. `path`: the graph the node is in. */
+  /** Ends the models of a node that has ended. `path`: the graph of the node. */
   *endOf(node: string, path: readonly string[]): Generator<AgentEvent> {
     const parent = path.join('|');
     for (const invocation of this.#known.values())
       if (invocation.node === node && parentOf(invocation.namespace) === parent) yield* this.#end(invocation);
   }
 
-  /** A text that stands already, as the whole of one invocation. */
+  /** Whether the text is the whole text of an invocation. */
   has(text: string): boolean {
     for (const invocation of this.#known.values()) if (invocation.text === text) return true;
     return false;
   }
 
-  /** A message as a whole that a model has streamed before: itself, or a node's copy of it under another id, once (S2-2). */
-  #isSaid({ id, text }: GraphMessage): boolean {
+  /** Whether a whole message was streamed before: the same id, or once a copy by a node under another id (S2-2). */
+  #isRepeated({ id, text }: GraphMessage): boolean {
     if (id !== undefined && this.#known.has(id)) return true;
     for (const invocation of this.#known.values()) {
       if (!invocation.chunked || invocation.repeated || invocation.text !== text) continue;

@@ -1,5 +1,5 @@
 import { type Agent, type AgentEvent, abortableEvents, type Turn } from '@hopline/agent';
-import { Deadlines, LANGGRAPH_LIMITS, type Limits } from './deadlines.ts';
+import { Deadlines, type MissedDeadline } from '@hopline/outbound-http';
 import { type Graph, GraphFault } from './graph.ts';
 import { GraphReader, interruptedBy } from './graph-reader.ts';
 import { type LocalGraphOptions, openLocalGraph } from './local-graph.ts';
@@ -8,14 +8,24 @@ import { threadOf } from './thread.ts';
 import { ThreadLocks } from './thread-locks.ts';
 import { planTurn } from './turn-start.ts';
 
+type Limits = {
+  /** Between two events of a graph, milliseconds: a node may work in silence, and a model may think. */
+  silenceMsMax: number;
+  /** Of one turn, milliseconds. */
+  totalMsMax: number;
+};
+
+const LANGGRAPH_LIMITS: Limits = { silenceMsMax: 300_000, totalMsMax: 3_600_000 };
+const SKILLS_MS_MAX = 10_000;
+
 export type LangGraphOptions = (LocalGraphOptions | ServerGraphOptions) & {
   description?: string;
   limits?: Partial<Limits>;
-  /** Told of every custom payload that is no A2A event: counted, never silent. */
+  /** Receives every custom payload that is not an A2A event, so that it can be counted. */
   onSkipped?: (what: 'custom payload') => void;
 };
 
-/** An agent that is a LangGraph graph. Rejects when it can be known now that it is none; a server is not asked before it is needed. */
+/** An agent that is a LangGraph graph. Rejects when a local export is not a graph; a server is not contacted before its first use. */
 export async function createLangGraphAgent(options: LangGraphOptions): Promise<Agent> {
   const graph = 'url' in options ? new ServerGraph(options) : await openLocalGraph(options);
   const { description = 'A LangGraph graph', onSkipped } = options;
@@ -24,20 +34,16 @@ export async function createLangGraphAgent(options: LangGraphOptions): Promise<A
   return {
     description,
     skills: async () => {
-      const known = await graph.describe(AbortSignal.timeout(SKILLS_MS_MAX));
-      return [{ ...known, ...(options.description !== undefined && { description }), tags: ['langgraph'] }];
+      const skill = await graph.describe(AbortSignal.timeout(SKILLS_MS_MAX));
+      return [{ ...skill, ...(options.description !== undefined && { description }), tags: ['langgraph'] }];
     },
-    run: turn => inTurn(locks, turn, play(graph, turn, { limits, onSkipped })),
+    run: turn => withThreadLock(locks, turn, runWithLimits(graph, turn, { limits, onSkipped })),
     close: () => graph.close(),
   };
 }
 
-const SKILLS_MS_MAX = 10_000;
-
-type PlayOptions = { limits: Limits; onSkipped: LangGraphOptions['onSkipped'] };
-
-/** The limits of a turn begin when its thread is free: it may wait for another turn of the same context. */
-async function* inTurn(locks: ThreadLocks, turn: Turn, events: AsyncIterable<AgentEvent>): AsyncGenerator<AgentEvent> {
+/** The limits of a turn begin when its thread is free: a turn may wait for another turn of the same context. */
+async function* withThreadLock(locks: ThreadLocks, turn: Turn, events: AsyncIterable<AgentEvent>): AsyncGenerator<AgentEvent> {
   const release = await locks.lock(threadOf(turn), turn.signal);
   try {
     if (!turn.signal.aborted) yield* events;
@@ -46,16 +52,18 @@ async function* inTurn(locks: ThreadLocks, turn: Turn, events: AsyncIterable<Age
   }
 }
 
-async function* play(graph: Graph, turn: Turn, { limits, onSkipped }: PlayOptions): AsyncGenerator<AgentEvent> {
-  using deadlines = new Deadlines(limits, turn.signal);
+type RunOptions = { limits: Limits; onSkipped: LangGraphOptions['onSkipped'] };
+
+async function* runWithLimits(graph: Graph, turn: Turn, { limits, onSkipped }: RunOptions): AsyncGenerator<AgentEvent> {
+  using deadlines = new Deadlines({ ...limits, firstEventMsMax: limits.silenceMsMax }, faultOf, turn.signal);
   const { signal } = deadlines;
-  const heard = () => deadlines.touch();
+  const onGraphEvent = () => deadlines.touch();
   try {
-    // The graph may not listen to the signal: then it is left alone, and the turn ends.
-    for await (const event of abortableEvents(said(graph, { ...turn, signal }, { heard, onSkipped }), signal)) {
-      deadlines.reading(true);
+    // A graph may ignore the signal; the turn still ends.
+    for await (const event of abortableEvents(runGraph(graph, { ...turn, signal }, { onGraphEvent, onSkipped }), signal)) {
+      deadlines.pause();
       yield event;
-      deadlines.reading(false);
+      deadlines.resume();
     }
     if (deadlines.fault !== undefined) throw deadlines.fault;
   } catch (error) {
@@ -65,29 +73,35 @@ async function* play(graph: Graph, turn: Turn, { limits, onSkipped }: PlayOption
   }
 }
 
-type Around = { heard: () => void; onSkipped: LangGraphOptions['onSkipped'] };
+function faultOf({ limit, ms }: MissedDeadline): GraphFault {
+  return new GraphFault(
+    limit === 'total' ? `the turn took longer than ${ms / 1000} s` : `the graph sent no event for ${ms / 1000} s`,
+  );
+}
 
-async function* said(graph: Graph, turn: Turn, { heard, onSkipped }: Around): AsyncGenerator<AgentEvent> {
+type GraphListeners = { onGraphEvent: () => void; onSkipped: LangGraphOptions['onSkipped'] };
+
+async function* runGraph(graph: Graph, turn: Turn, { onGraphEvent, onSkipped }: GraphListeners): AsyncGenerator<AgentEvent> {
   const { taskId, message, signal, trace } = turn;
   const thread = threadOf(turn);
   const { messageId } = message;
   const [keys, state] = await Promise.all([graph.stateKeys(signal), graph.threadState(thread, signal)]);
   const start = planTurn({ graph, turn, state, keys });
-  if (start.kind === 'asked') {
+  if (start.kind === 'interrupted') {
     yield interruptedBy(start.interrupts);
     return;
   }
-  const again = start.kind === 'finished' || start.again;
+  const isContinued = start.kind === 'finished' || start.isContinued;
   const reader = new GraphReader({
-    before: state?.values ?? {},
-    ...(again && { again: { messageId } }),
+    stateBefore: state?.values ?? {},
+    ...(isContinued && { continuedFrom: { messageId } }),
     ...(onSkipped && { onSkipped }),
   });
   yield* reader.begin();
   if (start.kind === 'finished') reader.values(start.values);
   else {
     for await (const event of graph.stream({ thread, taskId, messageId, input: start.input, trace, signal })) {
-      heard();
+      onGraphEvent();
       yield* reader.read(event);
     }
   }

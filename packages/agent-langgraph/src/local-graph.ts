@@ -11,9 +11,9 @@ import {
   type ThreadState,
 } from './graph.ts';
 import { readInterrupts } from './graph-reader.ts';
-import { type JsonObject, listOf, stringOf } from './json.ts';
+import { listOf, stringOf } from './json.ts';
 
-/** What of a compiled graph of `@langchain/langgraph` is used. Nothing of LangGraph is imported: the graph brings its own. */
+/** The used members of a compiled graph of `@langchain/langgraph`. LangGraph is not a dependency: the graph's module has its own copy. */
 type CompiledGraph = {
   stream(input: unknown, config: object): Promise<AsyncIterable<unknown>>;
   getState(config: object): Promise<{ values?: unknown; next?: unknown; tasks?: unknown }>;
@@ -23,24 +23,28 @@ type CompiledGraph = {
 };
 
 export type LocalGraphOptions = {
-  /** A compiled graph, or a function that makes one. */
+  /** A compiled graph, or a function that returns one. */
   graph: unknown;
-  /** Keeps threads; for a graph that was compiled without one. */
+  /** Stores threads, for a graph that was compiled without one. */
   checkpointer?: unknown;
-  /** `HumanMessage` of the graph's own `@langchain/core`; without it messages are `{role, content, id}`, which its reducers understand. */
+  /** `HumanMessage` of the graph's own `@langchain/core`. Default: `{role, content, id}`, which the reducers of LangGraph convert. */
   HumanMessage?: new (fields: {
     content: string;
     id: string;
   }) => unknown;
+  /** `Command` of the graph's own `@langchain/langgraph`. Default: ResumeCommand. */
+  Command?: CommandClass;
 };
 
-/** A compiled graph in this process. Rejects with an Error of one sentence when it is none. */
-export async function openLocalGraph({ graph: given, checkpointer, HumanMessage }: LocalGraphOptions): Promise<Graph> {
-  const graph: unknown = typeof given === 'function' ? await given() : given;
+type CommandClass = new (fields: { resume: unknown; update?: Record<string, unknown> }) => unknown;
+
+/** Opens a compiled graph in this process. Rejects with one sentence when the export is something else. */
+export async function openLocalGraph({ graph: exported, checkpointer, ...classes }: LocalGraphOptions): Promise<Graph> {
+  const graph: unknown = typeof exported === 'function' ? await exported() : exported;
   if (!isCompiled(graph))
-    throw new Error('the export is no compiled graph: it has no stream and getState (is .compile() missing?)');
+    throw new Error('the export is not a compiled graph: it has no stream and getState (is .compile() missing?)');
   if (checkpointer !== undefined) graph.checkpointer = checkpointer;
-  return new LocalGraph(graph, HumanMessage);
+  return new LocalGraph(graph, classes);
 }
 
 function isCompiled(value: unknown): value is CompiledGraph {
@@ -51,10 +55,15 @@ function isCompiled(value: unknown): value is CompiledGraph {
 class LocalGraph implements Graph {
   readonly #graph: CompiledGraph;
   readonly #HumanMessage: LocalGraphOptions['HumanMessage'];
+  readonly #Command: CommandClass;
 
-  constructor(graph: CompiledGraph, HumanMessage: LocalGraphOptions['HumanMessage']) {
+  constructor(
+    graph: CompiledGraph,
+    { HumanMessage, Command = ResumeCommand }: Pick<LocalGraphOptions, 'HumanMessage' | 'Command'>,
+  ) {
     this.#graph = graph;
     this.#HumanMessage = HumanMessage;
+    this.#Command = Command;
   }
 
   async stateKeys(): Promise<ReadonlySet<string>> {
@@ -94,18 +103,34 @@ class LocalGraph implements Graph {
 
   async *#run({ thread, taskId, messageId, input, signal }: GraphRun): AsyncGenerator<GraphEvent> {
     const configurable = { thread_id: thread, a2a_task_id: taskId, a2a_message_id: messageId };
-    const events = await this.#graph.stream(inputOf(input), { configurable, streamMode: [...MODES], subgraphs: true, signal });
+    const events = await this.#graph.stream(this.#input(input), {
+      configurable,
+      streamMode: [...MODES],
+      subgraphs: true,
+      signal,
+    });
     for await (const event of events) {
       const [path, mode, chunk] = event as [string[], Mode, unknown];
       yield { mode, path, chunk };
     }
   }
+
+  #input(input: RunInput): unknown {
+    if (input.kind === 'state') return input.update;
+    if (input.kind === 'continue') return null;
+    const { answer: resume, update } = input;
+    return new this.#Command({ resume, ...(Object.keys(update).length > 0 && { update }) });
+  }
 }
 
-/** LangGraph knows a command by this name, not by its class: a copy of its own would not be the graph's. */
-function inputOf(input: RunInput): JsonObject | null {
-  if (input.kind === 'state') return input.update;
-  if (input.kind === 'continue') return null;
-  const { answer: resume, update } = input;
-  return { lg_name: 'Command', resume, ...(Object.keys(update).length > 0 && { update }) };
+/** LangGraph.js recognizes a command by `lg_name`, and since 1.5.0 only on an object that is not plain. */
+class ResumeCommand {
+  readonly lg_name = 'Command';
+  readonly resume: unknown;
+  readonly update?: Record<string, unknown>;
+
+  constructor({ resume, update }: { resume: unknown; update?: Record<string, unknown> }) {
+    this.resume = resume;
+    if (update !== undefined) this.update = update;
+  }
 }

@@ -1,16 +1,16 @@
 import { isInterrupted, isObject, isTerminal, type Message, type Task } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
-import { own, ownMetadata, readMessageObject, readTask } from './a2a-payload.ts';
+import { agentMessage, clientMetadata, readMessageObject, readTask } from './a2a-payload.ts';
 import { GraphFault } from './graph.ts';
 
 type Done = Extract<AgentEvent, { type: 'done' }>;
 
-/** What an outbox (or the like, said in `custom`) makes of the end of the turn: events before it, and the end. */
+/** The end of a turn, from an outbox or a `custom` event, with the events before it. */
 export type Ending = { events: AgentEvent[]; end: AgentEvent };
 
-/** S1-13: exactly one of a task and a message. Throws GraphFault. */
+/** Reads `a2a_outbox`, which must hold exactly one of `task` and `message`. Throws GraphFault. */
 export function readOutbox(outbox: unknown): Ending {
-  if (!isObject(outbox)) throw new GraphFault('the a2a_outbox of the graph is no object');
+  if (!isObject(outbox)) throw new GraphFault('the a2a_outbox of the graph is not an object');
   const { message = null, task = null } = outbox;
   if ((message === null) === (task === null))
     throw new GraphFault(
@@ -22,23 +22,23 @@ export function readOutbox(outbox: unknown): Ending {
     return { events: [], end: messageEnding(readMessageObject(message)) };
   }
   const read = isObject(task) ? readTask(task) : undefined;
-  if (read === undefined || !('task' in read)) throw new GraphFault('the task in the a2a_outbox of the graph is none');
+  if (read === undefined || !('task' in read)) throw new GraphFault('the task in the a2a_outbox of the graph is not an A2A task');
   return taskEnding(read.task);
 }
 
-/** S1-16: the message is the answer and joins the history. */
+/** The message is the answer and is added to the history. */
 export function messageEnding(message: Message): Done {
   return { type: 'done', message, history: [message] };
 }
 
-/** S1-17: the task is a patch: its artifacts and messages are added, its metadata merged, its state and message are how the turn ends. */
+/** The task is a patch: artifacts and messages are added, metadata is merged, state and status message end the turn. */
 export function taskEnding({ artifacts = [], history = [], metadata, status }: Task): Ending {
   const events = artifacts.map(
     (artifact): AgentEvent => ({ type: 'artifact', artifact, append: false, lastChunk: true, source: { mode: 'values' } }),
   );
-  const message = status.message && own(status.message);
-  const added = [...history.map(own), ...(message ? [message] : [])];
-  const kept = ownMetadata(metadata);
+  const message = status.message && agentMessage(status.message);
+  const added = [...history.map(agentMessage), ...(message ? [message] : [])];
+  const kept = clientMetadata(metadata);
   const more = { ...(message && { message }), ...(added.length > 0 && { history: added }), ...(kept && { metadata: kept }) };
   return { events, end: endOf(status.state, more) };
 }
@@ -46,8 +46,14 @@ export function taskEnding({ artifacts = [], history = [], metadata, status }: T
 function endOf(state: Task['status']['state'], more: Omit<Done, 'type'>): AgentEvent {
   const { message } = more;
   if (isInterrupted(state))
-    return { type: 'interrupted', state, message: message ?? own({ messageId: '', role: 'ROLE_AGENT', parts: [] }) };
+    return { type: 'interrupted', state, message: message ?? agentMessage({ messageId: '', role: 'ROLE_AGENT', parts: [] }) };
   if (isTerminal(state) && state !== 'TASK_STATE_COMPLETED')
-    return { type: 'failed', state, reason: 'the graph says so', retryable: false, ...(message && { message }) };
+    return {
+      type: 'failed',
+      state,
+      reason: 'the graph ended the turn in this state',
+      retryable: false,
+      ...(message && { message }),
+    };
   return { type: 'done', ...more };
 }

@@ -1,12 +1,19 @@
 import { A2AError, decodeSse, type SseEvent } from '@hopline/a2a';
+import { boundedFetch, ResponseTooLarge } from '@hopline/outbound-http';
 import { GraphFault } from './graph.ts';
 import type { JsonObject } from './json.ts';
 
-/** Bytes of an answer that is no stream. A thread's state comes whole. */
+/** Bytes of a response that is not a stream. The state of a thread comes as one body. */
 export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
-/** A request that is no stream must be answered within, milliseconds. */
+/** Time limit of a request that is not a stream, milliseconds. */
 const ANSWER_MS_MAX = 30_000;
 export const UNREACHABLE = 'the LangGraph server cannot be reached';
+
+/** No redirect is followed, and a run on a broken connection may have begun. */
+const FETCH = { redirectsMax: 0, freshConnections: true };
+const fetchJson = boundedFetch({ ...FETCH, bytesMax: ANSWER_BYTES_MAX });
+/** The events of a stream are bounded one by one, by `decodeSse`. */
+const fetchStream = boundedFetch({ ...FETCH, bytesMax: ANSWER_BYTES_MAX, boundedMethods: [] });
 
 export type ServerRequest = {
   signal: AbortSignal;
@@ -15,7 +22,7 @@ export type ServerRequest = {
   headers?: Readonly<Record<string, string>>;
 };
 
-/** The requests of a LangGraph server that a turn needs. Every fault is a GraphFault; none quotes the server. */
+/** Sends the requests of a turn to a LangGraph server. Every failure is a GraphFault; none quotes the server. */
 export class ServerClient {
   readonly #base: string;
   readonly #headers: Readonly<Record<string, string>>;
@@ -25,47 +32,50 @@ export class ServerClient {
     this.#headers = headers;
   }
 
-  /** The JSON of the answer; undefined for 404. */
+  /** Returns the JSON of the response; undefined for 404. */
   async json(path: string, request: ServerRequest): Promise<unknown> {
     const signal = AbortSignal.any([request.signal, AbortSignal.timeout(ANSWER_MS_MAX)]);
-    const response = await this.#fetch(path, { ...request, signal });
+    const response = await this.#request(fetchJson, path, { ...request, signal });
     if (response.status === 404) {
       await response.body?.cancel();
       return undefined;
     }
-    const text = await readText(response).catch(error => {
-      throw error instanceof GraphFault ? error : new GraphFault(UNREACHABLE, true, { cause: error });
+    const text = await response.text().catch(cause => {
+      if (cause instanceof ResponseTooLarge)
+        throw new GraphFault('a response of the LangGraph server is too large', false, { cause });
+      throw new GraphFault(UNREACHABLE, true, { cause });
     });
     try {
       return text === '' ? undefined : JSON.parse(text);
     } catch (cause) {
-      throw new GraphFault('the LangGraph server answered with no JSON', false, { cause });
+      throw new GraphFault('the LangGraph server answered with something other than JSON', false, { cause });
     }
   }
 
-  /** Where the run is, for cancelling it, and its events. */
+  /** Returns the events of a run, and its location, which is needed to cancel it. */
   async stream(path: string, request: ServerRequest): Promise<{ location: string | undefined; events: AsyncIterable<SseEvent> }> {
-    const response = await this.#fetch(path, request);
+    const response = await this.#request(fetchStream, path, request);
     if (response.body === null || !response.headers.get('content-type')?.startsWith('text/event-stream')) {
       await response.body?.cancel();
-      throw new GraphFault('the LangGraph server answered with no stream');
+      throw new GraphFault('the LangGraph server answered with something other than an event stream');
     }
     const location = response.headers.get('content-location') ?? undefined;
     return { location, events: eventsOf(response.body, request.signal) };
   }
 
-  async #fetch(path: string, { signal, body, method = 'POST', headers }: ServerRequest): Promise<Response> {
+  async #request(
+    send: typeof fetchJson,
+    path: string,
+    { signal, body, method = 'POST', headers }: ServerRequest,
+  ): Promise<Response> {
     const json = body && { 'content-type': 'application/json' };
     const init = {
       method,
       signal,
-      // A credential must not follow to where the server points: `fetch` leaves out Authorization there, and no other header.
-      redirect: 'manual' as const,
-      // A kept connection may be closed by the server as it is used again: then nobody knows whether the run has begun.
-      headers: { ...this.#headers, ...headers, ...json, connection: 'close' },
+      headers: { ...this.#headers, ...headers, ...json },
       ...(body && { body: JSON.stringify(body) }),
     };
-    const response = await fetch(`${this.#base}${path}`, init).catch(cause => {
+    const response = await send(`${this.#base}${path}`, init).catch(cause => {
       throw new GraphFault(UNREACHABLE, true, { cause });
     });
     if (response.ok || response.status === 404) return response;
@@ -86,14 +96,4 @@ async function* eventsOf(body: ReadableStream<Uint8Array>, signal: AbortSignal):
     if (cause instanceof A2AError) throw new GraphFault('an event of the LangGraph server is too large', false, { cause });
     throw new GraphFault('the stream of the LangGraph server broke', true, { cause });
   }
-}
-
-async function readText(response: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = '';
-  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
-    text += decoder.decode(chunk, { stream: true });
-    if (text.length > ANSWER_BYTES_MAX) throw new GraphFault('an answer of the LangGraph server is too large');
-  }
-  return text;
 }

@@ -19,17 +19,17 @@ const status =
     response.writeHead(code).end('a secret');
   };
 const events =
-  (...said: [event: string, data: unknown][]): Answer =>
+  (...frames: [event: string, data: unknown][]): Answer =>
   response => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
-    for (const [event, data] of said)
+    for (const [event, data] of frames)
       response.write(`event: ${event}\ndata: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`);
     response.end();
   };
 
-/** A server that does what a LangGraph server would not: `run` answers the run, the rest is in order unless it says otherwise. */
+/** A faulty LangGraph server: `run` answers the run, `others` replaces further answers. */
 async function serve(t: TestContext, run: Answer, others: Record<string, Answer> = {}) {
-  const asked: string[] = [];
+  const requested: string[] = [];
   const answers: Record<string, Answer> = {
     search: json([{ assistant_id: 'an-id', name: 'g' }]),
     schemas: json({ state_schema: { properties: { messages: {} } } }),
@@ -41,11 +41,11 @@ async function serve(t: TestContext, run: Answer, others: Record<string, Answer>
   };
   const used = new WeakSet<object>();
   const server = createServer((request, response) => {
-    // As a server does whose idle time is over in the moment a kept connection is used again.
+    // As a server whose idle timeout ends while a kept connection is being reused.
     if (used.has(request.socket)) return void request.socket.destroy();
     used.add(request.socket);
     const path = request.url ?? '';
-    asked.push(path);
+    requested.push(path);
     request.resume().on('end', () => (answers[path.split('/').at(-1)!] ?? status(404))(response, request));
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
@@ -53,7 +53,7 @@ async function serve(t: TestContext, run: Answer, others: Record<string, Answer>
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, asked };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, requested };
 }
 
 const turn = (more: Partial<Turn> = {}): Turn => ({
@@ -68,21 +68,21 @@ const turn = (more: Partial<Turn> = {}): Turn => ({
   ...more,
 });
 
-async function play(url: string, more: Partial<Turn> = {}): Promise<AgentEvent[]> {
+async function runTurn(url: string, more: Partial<Turn> = {}): Promise<AgentEvent[]> {
   const agent = await createLangGraphAgent({ url, assistant: 'g', headers: { 'x-api-key': 'a-secret-key' } });
-  const said: AgentEvent[] = [];
-  for await (const event of agent.run(turn(more))) said.push(event);
-  return said;
+  const events: AgentEvent[] = [];
+  for await (const event of agent.run(turn(more))) events.push(event);
+  return events;
 }
 
 async function failure(url: string): Promise<[string, boolean]> {
-  const last = (await play(url)).at(-1);
+  const last = (await runTurn(url)).at(-1);
   assert.ok(last?.type === 'failed', `the turn ended with ${last?.type}`);
   assert.doesNotMatch(last.reason, /secret/);
   return [last.reason, last.retryable];
 }
 
-test('a server that is not there, or refuses, is a failed turn that says whether it is worth another try', async t => {
+test('an unreachable or rejecting server fails the turn; the failure states whether it is retryable', async t => {
   assert.deepEqual(await failure('http://127.0.0.1:1/'), [UNREACHABLE, true]);
   const refusing = async (code: number) => failure((await serve(t, status(code))).url);
   assert.deepEqual(await refusing(500), ['the LangGraph server answered with status 500', true]);
@@ -91,18 +91,18 @@ test('a server that is not there, or refuses, is a failed turn that says whether
   const elsewhere = await serve(t, events());
   const away: Answer = response => response.writeHead(307, { location: elsewhere.url }).end();
   assert.deepEqual(await failure((await serve(t, away)).url), ['the LangGraph server answered with status 307', false]);
-  assert.deepEqual(elsewhere.asked, [], 'nothing, and no key, goes where the server points');
+  assert.deepEqual(elsewhere.requested, [], 'no request, and no key, follows the redirect');
   const unknown = await serve(t, events(), { search: json([]) });
-  assert.deepEqual(await failure(unknown.url), ['the LangGraph server has no such assistant', false]);
+  assert.deepEqual(await failure(unknown.url), ['the LangGraph server does not have this assistant', false]);
 });
 
-test('answers that are no answers of a LangGraph server fail the turn and quote nothing', async t => {
+test('responses of something other than a LangGraph server fail the turn without being quoted', async t => {
   const reason = async (run: Answer, others: Record<string, Answer> = {}) =>
     (await failure((await serve(t, run, others)).url))[0];
-  assert.equal(await reason(json({ a: 'secret' })), 'the LangGraph server answered with no stream');
+  assert.equal(await reason(json({ a: 'secret' })), 'the LangGraph server answered with something other than an event stream');
   const garbage: Answer = response => response.writeHead(200).end('<html>secret');
-  assert.equal(await reason(garbage, { search: garbage }), 'the LangGraph server answered with no JSON');
-  assert.equal(await reason(events(['values', '{secret'])), 'an event of the LangGraph server is no JSON');
+  assert.equal(await reason(garbage, { search: garbage }), 'the LangGraph server answered with something other than JSON');
+  assert.equal(await reason(events(['values', '{secret'])), 'an event of the LangGraph server is not JSON');
   assert.equal(await reason(events(['metadata', { run_id: 'r' }])), 'the graph ended without a state');
   assert.equal(await reason(events(['error', { error: 'a secret of the user', message: 'secret' }])), 'the graph failed');
   const flood: Answer = response => {
@@ -111,10 +111,10 @@ test('answers that are no answers of a LangGraph server fail the turn and quote 
     for (let bytes = 0; bytes <= ANSWER_BYTES_MAX; bytes += chunk.length) response.write(chunk);
     response.end();
   };
-  assert.equal(await reason(events(), { state: flood }), 'an answer of the LangGraph server is too large');
+  assert.equal(await reason(events(), { state: flood }), 'a response of the LangGraph server is too large');
 });
 
-test('a stream that is cut is a failure worth another try', async t => {
+test('a stream that is cut fails the turn as retryable', async t => {
   const { url } = await serve(t, response => {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'content-location': '/threads/x/runs/run-1' });
     response.write('event: values\ndata: {"messages":[]}\n\n');
@@ -123,7 +123,7 @@ test('a stream that is cut is a failure worth another try', async t => {
   assert.deepEqual(await failure(url), ['the stream of the LangGraph server broke', true]);
 });
 
-test('an event of more than its bound ends the turn with a reason', async t => {
+test('an event above its bound fails the turn with a reason', async t => {
   const { url } = await serve(t, response => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write('event: values\ndata: "');
@@ -133,18 +133,18 @@ test('an event of more than its bound ends the turn with a reason', async t => {
   assert.deepEqual(await failure(url), ['an event of the LangGraph server is too large', false]);
 });
 
-test('a turn that is over cancels its run, once, and says nothing more', async t => {
+test('an aborted turn cancels its run once and emits nothing more', async t => {
   const stop = new AbortController();
-  const { url, asked } = await serve(t, response => {
+  const { url, requested } = await serve(t, response => {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'content-location': '/threads/x/runs/run-1' });
     response.write('event: values\ndata: {"messages":[]}\n\n');
     setTimeout(() => stop.abort(), 20);
   });
-  assert.deepEqual(await play(url, { signal: stop.signal }), []);
-  assert.equal(asked.filter(path => path.endsWith('/runs/run-1/cancel')).length, 1);
+  assert.deepEqual(await runTurn(url, { signal: stop.signal }), []);
+  assert.equal(requested.filter(path => path.endsWith('/runs/run-1/cancel')).length, 1);
 });
 
-test('events that are not known yet are skipped', async t => {
+test('unknown events are skipped', async t => {
   const ai = {
     type: 'ai',
     id: 'a',
@@ -155,6 +155,6 @@ test('events that are not known yet are skipped', async t => {
     ],
   };
   const { url } = await serve(t, events(['heartbeat', ''], ['tasks', { a: 1 }], ['values', { messages: [ai] }]));
-  const last = (await play(url)).at(-1);
+  const last = (await runTurn(url)).at(-1);
   assert.deepEqual(last, { type: 'done', message: { messageId: 'a', role: 'ROLE_AGENT', parts: [{ text: 'an answer' }] } });
 });

@@ -15,21 +15,21 @@ import { ServerClient } from './server-client.ts';
 import { uuidOf } from './thread.ts';
 
 export type ServerGraphOptions = {
-  /** Of a LangGraph server: `langgraph dev`, `langgraph up`, or the platform. Serves graphs in Python and JavaScript. */
+  /** Of a LangGraph server for Python or JavaScript: `langgraph dev`, `langgraph up`, or the platform. */
   url: string;
-  /** A name of the server's `langgraph.json`, or the id of an assistant. */
+  /** A graph name from the server's `langgraph.json`, or the id of an assistant. */
   assistant: string;
   /** Sent with every request, e.g. `x-api-key`. */
   headers?: Readonly<Record<string, string>>;
 };
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** A turn is over; the server gets this long to hear of it, milliseconds. Less than an agent gets to stop (STOP_MS_MAX). */
+/** Time limit of a cancellation, milliseconds. Less than an agent has to stop (STOP_MS_MAX). */
 const CANCEL_MS_MAX = 2_000;
-/** Modes as a server names them. */
+/** The modes under their names on a server. */
 const SERVER_MODES = MODES.map(mode => (mode === 'messages' ? 'messages-tuple' : mode));
 
-/** A graph behind a LangGraph server. Its threads are the contexts; what is asked for twice is asked on. */
+/** A graph behind a LangGraph server. */
 export class ServerGraph implements Graph {
   readonly #client: ServerClient;
   readonly #assistant: string;
@@ -77,12 +77,12 @@ export class ServerGraph implements Graph {
     try {
       for await (const { event = '', data } of events) {
         if (event === 'error') throw failureIn(data);
-        const said = readServerEvent(event, data);
-        if (said !== undefined) yield said;
+        const graphEvent = readServerEvent(event, data);
+        if (graphEvent !== undefined) yield graphEvent;
       }
       ended = true;
     } finally {
-      // The server also stops a run whose stream is cut (`on_disconnect`), where nothing between us keeps the connection.
+      // `on_disconnect` also stops the run, but a proxy may keep its connection open.
       if (!ended && runId !== undefined) await this.#cancel(`${path}/runs/${encodeURIComponent(runId)}/cancel`);
     }
   }
@@ -93,8 +93,12 @@ export class ServerGraph implements Graph {
 
   async describe(signal: AbortSignal) {
     const { name, description } = await this.#assistantOf(signal);
-    const told = stringOf(name) ?? this.#assistant;
-    return { id: this.#assistant, name: told, description: stringOf(description) ?? `Graph ${told} of a LangGraph server` };
+    const displayName = stringOf(name) ?? this.#assistant;
+    return {
+      id: this.#assistant,
+      name: displayName,
+      description: stringOf(description) ?? `Graph ${displayName} of a LangGraph server`,
+    };
   }
 
   async close(): Promise<void> {}
@@ -103,7 +107,7 @@ export class ServerGraph implements Graph {
     const found = UUID.test(this.#assistant)
       ? await this.#client.json(`/assistants/${this.#assistant}`, { signal, method: 'GET' })
       : listOf(await this.#client.json('/assistants/search', { signal, body: { graph_id: this.#assistant, limit: 1 } }))[0];
-    if (!isObject(found)) throw new GraphFault('the LangGraph server has no such assistant');
+    if (!isObject(found)) throw new GraphFault('the LangGraph server does not have this assistant');
     return found;
   }
 
@@ -114,7 +118,7 @@ export class ServerGraph implements Graph {
       stream_mode: SERVER_MODES,
       stream_subgraphs: true,
       on_disconnect: 'cancel',
-      // Another task of the same context waits for its turn.
+      // A second task of the same context waits for the first.
       multitask_strategy: 'enqueue',
       config: { configurable: { a2a_task_id: taskId, a2a_message_id: messageId } },
     };
@@ -122,7 +126,7 @@ export class ServerGraph implements Graph {
 
   async #cancel(path: string): Promise<void> {
     const signal = AbortSignal.timeout(CANCEL_MS_MAX);
-    // A run that has ended cannot be cancelled, and a server that is gone has nothing to cancel.
+    // Best effort: the run may have ended, and the server may be gone.
     await this.#client.json(path, { signal, body: {} }).catch(() => undefined);
   }
 }
@@ -134,12 +138,12 @@ function inputOf(input: RunInput): JsonObject {
   return { command: { resume, ...(Object.keys(update).length > 0 && { update }) } };
 }
 
-/** Threads of a server have UUIDs; a context may be named as its client likes. */
+/** Thread ids of a server are UUIDs; a context id is any text chosen by a client. */
 function threadIdOf(context: string): string {
   return UUID.test(context) ? context.toLowerCase() : uuidOf(context);
 }
 
-/** `messages|inner:uuid` → mode and path. Other events (`metadata`, heartbeats, what is new) say nothing about the graph. */
+/** Reads mode and path from `messages|inner:uuid`. Other events (`metadata`, heartbeats, future ones) are not graph events. */
 function readServerEvent(event: string, data: string): GraphEvent | undefined {
   const [name = '', ...path] = event.split('|');
   const mode = MODES.find(known => known === name);
@@ -148,14 +152,14 @@ function readServerEvent(event: string, data: string): GraphEvent | undefined {
 }
 
 function failureIn(data: string): GraphFault {
-  const said = parse(data);
-  return failureOf(isObject(said) ? said.error : undefined);
+  const error = parse(data);
+  return failureOf(isObject(error) ? error.error : undefined);
 }
 
 function parse(data: string): unknown {
   try {
     return JSON.parse(data);
   } catch (cause) {
-    throw new GraphFault('an event of the LangGraph server is no JSON', false, { cause });
+    throw new GraphFault('an event of the LangGraph server is not JSON', false, { cause });
   }
 }

@@ -5,7 +5,7 @@ import { ThreadLocks } from './thread-locks.ts';
 
 const never = new AbortController().signal;
 
-test('a turn that is cancelled while it waits for its thread does not let the next one past the turn that runs', async () => {
+test('a turn canceled while it waits does not let the next turn overtake the running one', async () => {
   const locks = new ThreadLocks();
   const order: string[] = [];
   const release = await locks.lock('t', never);
@@ -25,7 +25,7 @@ test('a turn that is cancelled while it waits for its thread does not let the ne
   assert.deepEqual(order, ['first ends', 'next']);
 });
 
-test('turns of one thread follow each other, and leave no listener behind', async () => {
+test('turns of one thread run one after the other and leave no listener behind', async () => {
   const locks = new ThreadLocks();
   const { signal } = new AbortController();
   const order: number[] = [];

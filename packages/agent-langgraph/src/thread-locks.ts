@@ -1,16 +1,14 @@
-/**
- * A thread has one turn at a time in this process: two tasks of one context would read each other's state and write each other's checkpoints. A server also queues runs, whoever sends them.
- */
+/** Runs one turn per thread at a time: two tasks of one context would read and overwrite each other's checkpoints. A server queues runs itself. */
 export class ThreadLocks {
   readonly #last = new Map<string, Promise<void>>();
 
-  /** Resolves when it is the turn's turn, or when `signal` aborts; the function lets the next one go. */
+  /** Resolves with a release function when the thread is free, or when `signal` aborts. */
   async lock(thread: string, signal: AbortSignal): Promise<() => void> {
     const before = this.#last.get(thread) ?? Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
     const mine = before.then(() => promise);
     this.#last.set(thread, mine);
-    // Not when this turn lets go: one that was aborted while it waited must not let the next one past the turn it waited for.
+    // After `before`, not on release: a turn that is aborted while it waits must not let the next one overtake the running turn.
     void mine.then(() => {
       if (this.#last.get(thread) === mine) this.#last.delete(thread);
     });

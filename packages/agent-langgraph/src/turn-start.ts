@@ -5,54 +5,54 @@ import { type Graph, GraphFault, type Interrupt, type RunInput, type ThreadState
 import { readMessages } from './graph-message.ts';
 
 /**
- * How a turn begins. `run`: with this input. `asked`: the thread already waits for an answer. `finished`: the thread already has the answer. The last two are what is left to say after a process died between
- * the end of the run and the end of the turn. `again`: the run is one that was begun before: what it had written counts for this turn.
+ * How a turn begins. `run`: with this input; `isContinued` when an earlier attempt started the run, whose output counts for this turn.
+ * `interrupted` and `finished`: a process died after the end of the run and before the end of the turn, so only the end is missing.
  */
 export type TurnStart =
-  | { kind: 'run'; input: RunInput; again: boolean }
-  | { kind: 'asked'; interrupts: readonly Interrupt[] }
+  | { kind: 'run'; input: RunInput; isContinued: boolean }
+  | { kind: 'interrupted'; interrupts: readonly Interrupt[] }
   | { kind: 'finished'; values: ThreadState['values'] };
 
-/** What an interrupted turn leaves (`Turn.resume`): the questions it asked. */
-export type Asked = { interrupts: string[] };
+/** `Turn.resume` after an interrupted turn: the interrupts shown to the client. */
+type Resume = { interrupts: string[] };
 
-export function askedOf(interrupts: readonly Interrupt[]): Asked {
-  return { interrupts: interrupts.map(nameOf) };
+export function toResume(interrupts: readonly Interrupt[]): Resume {
+  return { interrupts: interrupts.map(keyOf) };
 }
 
 type Planning = { graph: Graph; turn: Turn; state: ThreadState | undefined; keys: ReadonlySet<string> };
 
 export function planTurn(planning: Planning): TurnStart {
   const { turn, state } = planning;
-  if (state === undefined) return { kind: 'run', input: newInput(planning), again: false };
-  const asked = turn.resume as Asked | undefined;
+  if (state === undefined) return { kind: 'run', input: newInput(planning), isContinued: false };
+  const resume = turn.resume as Resume | undefined;
   const pending = state.interrupts;
-  const answered = asked === undefined ? pending : pending.filter(interrupt => asked.interrupts.includes(nameOf(interrupt)));
-  // S1-9: what the thread has ingested goes on from its checkpoint and is not said to the graph again.
-  const isIngested = asked === undefined ? hasIngested(state, turn) : answered.length === 0;
+  const answered = resume === undefined ? pending : pending.filter(interrupt => resume.interrupts.includes(keyOf(interrupt)));
+  // A message that the thread has ingested continues from the checkpoint and is not sent to the graph again.
+  const isIngested = resume === undefined ? hasIngested(state, turn) : answered.length === 0;
   if (isIngested) {
-    if (pending.length > 0) return { kind: 'asked', interrupts: pending };
+    if (pending.length > 0) return { kind: 'interrupted', interrupts: pending };
     return state.unfinished
-      ? { kind: 'run', input: { kind: 'continue' }, again: true }
+      ? { kind: 'run', input: { kind: 'continue' }, isContinued: true }
       : { kind: 'finished', values: state.values };
   }
-  if (answered.length > 0 && (asked !== undefined || isOfTask(state, turn)))
-    return { kind: 'run', input: resumeInput(planning, answered), again: false };
-  return { kind: 'run', input: newInput(planning), again: false };
+  if (answered.length > 0 && (resume !== undefined || isOfTask(state, turn)))
+    return { kind: 'run', input: resumeInput(planning, answered), isContinued: false };
+  return { kind: 'run', input: newInput(planning), isContinued: false };
 }
 
-/** Two questions of one node have one id in JavaScript: what was asked is part of the name. */
-function nameOf({ id, value }: Interrupt): string {
+/** In JavaScript two interrupts of one node have the same id, so the key includes the value. */
+function keyOf({ id, value }: Interrupt): string {
   return `${id}:${hash('sha256', JSON.stringify(value) ?? '').slice(0, 16)}`;
 }
 
-/** Whether the thread's newest run is the one of this message. */
+/** Whether this message started the newest run of the thread. */
 function hasIngested({ values, messageId }: ThreadState, { message }: Turn): boolean {
   if (messageId === message.messageId || inboxOf(values).messageId === message.messageId) return true;
   return readMessages(values.messages).findLast(({ type }) => type === 'human')?.id === message.messageId;
 }
 
-/** An interrupt of a task that was left alone must not eat the first message of the next one. */
+/** The interrupt of an abandoned task must not consume the first message of the next one. */
 function isOfTask({ values, taskId }: ThreadState, turn: Turn): boolean {
   const known = taskId ?? inboxOf(values).taskId;
   return known === undefined ? turn.message.taskId === turn.taskId : known === turn.taskId;
@@ -64,11 +64,11 @@ function inboxOf({ a2a_inbox: inbox }: ThreadState['values']): { taskId?: unknow
   return { taskId: isObject(task) ? task.id : undefined, messageId: isObject(message) ? message.messageId : undefined };
 }
 
-/** S1-6 to S1-9: one message of the joined text where the state has messages and there is text; the whole message in the inbox. */
+/** One message of the joined text where the state has `messages`; the whole message where it has `a2a_inbox` (S1-6 to S1-9). */
 function newInput({ graph, turn, state, keys }: Planning): RunInput {
   const { message } = turn;
   if (!keys.has('messages') && !keys.has('a2a_inbox'))
-    throw new GraphFault('the state of the graph has neither messages nor a2a_inbox: nothing can be said to it');
+    throw new GraphFault('the state of the graph has neither messages nor a2a_inbox, so it cannot receive a message');
   const text = textIn(message);
   const isKnown = readMessages(state?.values.messages).some(({ id }) => id === message.messageId);
   const messages = text === undefined || isKnown ? [] : [graph.humanMessage(text, message.messageId)];
@@ -81,7 +81,7 @@ function resumeInput({ turn, state, keys }: Planning, answered: readonly Interru
   const answer =
     textIn(message) ?? (message.parts.length === 1 && part !== undefined && 'data' in part ? part.data : message.parts);
   const isAll = answered.length === 1 && state?.interrupts.length === 1;
-  // Of several questions that wait at once the first is answered; the others are asked again by the graph.
+  // With several pending interrupts the answer is for the first; the graph raises the others again.
   return { kind: 'resume', answer: isAll ? answer : { [answered[0]!.id]: answer }, update: inboxUpdate(turn, keys) };
 }
 
@@ -92,7 +92,7 @@ function inboxUpdate(turn: Turn, keys: ReadonlySet<string>): Record<string, unkn
   return { a2a_inbox: { task, message, metadata } };
 }
 
-/** undefined: there is no text part. An empty text is one. */
+/** Returns undefined when there is no text part; an empty text is a text. */
 function textIn({ parts }: Message): string | undefined {
   const texts = parts.flatMap(part => part.text ?? []);
   return texts.length === 0 ? undefined : texts.join('');

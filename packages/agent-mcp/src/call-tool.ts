@@ -4,9 +4,9 @@ import type { McpLimits } from './limits.ts';
 import type { McpSession } from './mcp-session.ts';
 import type { ToolCall } from './tool-calls.ts';
 
-/** A call that got no result. The message names the tool and the code, never what the server wrote: that may be content. */
-export class ToolUnanswered extends Error {
-  override readonly name = 'ToolUnanswered';
+/** A call without a result. The message names the tool and the error code, never text of the server, which may be content. */
+export class ToolCallFault extends Error {
+  override readonly name = 'ToolCallFault';
   readonly retryable: boolean;
 
   constructor(reason: string, retryable: boolean) {
@@ -19,20 +19,20 @@ export type CallToolOptions = {
   session: McpSession;
   limits: McpLimits;
   signal: AbortSignal;
-  /** Progress counts as a sign of life. */
+  /** Progress restarts the silence limit. */
   onprogress: (progress: Progress) => void;
 };
 
 /**
- * Runs a tool on the server as it is now: one that died in an earlier call of the turn is started again. Throws ToolUnanswered, or what the SDK throws when `signal` aborts. A server that may be
- * dead is checked, so that the next call gets a new one.
+ * Calls a tool. A server that died in an earlier call of the turn is started again; one that may be dead is pinged, so that the next call gets a new one.
+ * Throws ToolCallFault, or the SDK's error when `signal` aborts.
  */
 export async function callTool({ tool, args }: ToolCall, options: CallToolOptions): Promise<CallToolResult> {
   const { session, limits, signal, onprogress } = options;
   const connection = await session.connect().catch(() => undefined);
-  if (connection === undefined) throw new ToolUnanswered(UNREACHABLE, true);
+  if (connection === undefined) throw new ToolCallFault(UNREACHABLE, true);
   const { client } = connection;
-  // The SDK never lets go of a signal: every call of a turn would keep a listener on the turn's, and a turn that is cancelled would cancel calls that have ended.
+  // The SDK never removes its listener from a signal: with the signal of the turn, a cancellation would also cancel calls that have ended.
   const stop = new AbortController();
   const abort = () => stop.abort(signal.reason);
   signal.addEventListener('abort', abort, { once: true });
@@ -49,7 +49,7 @@ export async function callTool({ tool, args }: ToolCall, options: CallToolOption
   } catch (error) {
     if (signal.aborted) throw error;
     if (isTimeout(error) || isUnreachable(error)) void session.check(client);
-    throw unansweredBy(tool, error);
+    throw faultOf(tool, error);
   } finally {
     signal.removeEventListener('abort', abort);
   }
@@ -59,13 +59,14 @@ const isTimeout = (error: unknown) => error instanceof McpError && error.code ==
 /** `fetch` rejects with a TypeError when there is no connection. */
 const isUnreachable = (error: unknown) => error instanceof StreamableHTTPError || error instanceof TypeError;
 
-/** A call that timed out may have had its effect, so it is not repeated. */
-function unansweredBy(tool: string, error: unknown): ToolUnanswered {
-  if (isTimeout(error)) return new ToolUnanswered(`tool ${tool} timed out`, false);
-  if (isUnreachable(error)) return new ToolUnanswered(UNREACHABLE, true);
-  if (!(error instanceof McpError)) return new ToolUnanswered(`the MCP server's answer to ${tool} cannot be used`, false);
-  if (error.code === ErrorCode.ConnectionClosed) return new ToolUnanswered(`the MCP server went away during ${tool}`, true);
-  return new ToolUnanswered(`the MCP server answered ${tool} with error ${error.code}`, false);
+/** A call that timed out is not retryable: it may have had its effect. */
+function faultOf(tool: string, error: unknown): ToolCallFault {
+  if (isTimeout(error)) return new ToolCallFault(`tool ${tool} timed out`, false);
+  if (isUnreachable(error)) return new ToolCallFault(UNREACHABLE, true);
+  if (!(error instanceof McpError)) return new ToolCallFault(`the MCP server's response to ${tool} is malformed`, false);
+  if (error.code === ErrorCode.ConnectionClosed)
+    return new ToolCallFault(`the MCP server closed the connection during ${tool}`, true);
+  return new ToolCallFault(`the MCP server answered ${tool} with error ${error.code}`, false);
 }
 
 export const UNREACHABLE = 'the MCP server cannot be reached';

@@ -1,5 +1,5 @@
 export type { CallToolOptions } from './call-tool.ts';
-export { callTool, ToolUnanswered } from './call-tool.ts';
+export { callTool, ToolCallFault } from './call-tool.ts';
 export type { McpLimits } from './limits.ts';
 export { MCP_LIMITS } from './limits.ts';
 export type { McpOptions } from './mcp-agent.ts';

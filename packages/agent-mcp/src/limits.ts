@@ -1,18 +1,18 @@
-/** Tool calls one message may name. */
+/** Tool calls in one message. */
 export const CALLS_MAX = 32;
-/** Tools of one server; further ones are not offered. */
+/** Tools offered of one server. */
 export const TOOLS_MAX = 512;
-/** Progress lines that wait to be passed on; of more, the oldest is dropped. */
+/** Progress notifications that wait for the reader; above this, the oldest is dropped. */
 export const PROGRESS_PENDING_MAX = 64;
-/** One answer of a server, bytes; one that sends more is cut off (the same bound the SDK has for stdio). */
+/** Of one response, bytes. It is the SDK's bound for stdio. */
 export const RESPONSE_BYTES_MAX = 10 * 1024 * 1024;
 
 export type McpLimits = {
-  /** Starting the server and the handshake may take, milliseconds. */
+  /** Of starting the server and the handshake, milliseconds. */
   connectMsMax: number;
-  /** A call may say nothing for, milliseconds; progress counts. */
+  /** Without a result or progress of a call, milliseconds. */
   silenceMsMax: number;
-  /** A call may take in all, milliseconds. */
+  /** Of one call, milliseconds. */
   totalMsMax: number;
 };
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Message } from '@hopline/a2a';
 import type { Agent, AgentEvent, AgentSkill, Turn } from '@hopline/agent';
 import type { CallToolResult, Progress, Tool } from '@modelcontextprotocol/sdk/types.js';
-import { callTool, ToolUnanswered, UNREACHABLE } from './call-tool.ts';
+import { callTool, ToolCallFault, UNREACHABLE } from './call-tool.ts';
 import { MCP_LIMITS, type McpLimits } from './limits.ts';
 import { type McpServer, McpSession } from './mcp-session.ts';
 import { findCalls, type ToolCall } from './tool-calls.ts';
@@ -11,7 +11,7 @@ import { withProgress } from './with-progress.ts';
 
 export type McpOptions = McpServer & { description?: string; limits?: Partial<McpLimits> };
 
-/** An agent that runs the tools a message names on an MCP server. Connects on first need; nothing is checked here. */
+/** An agent that runs the tools named in a message on an MCP server. It connects on first use. */
 export function createMcpAgent(options: McpOptions): Agent {
   const limits = { ...MCP_LIMITS, ...options.limits };
   const session = new McpSession(options, limits);
@@ -37,8 +37,8 @@ async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): Asy
   const tools = connection.tools();
   const names = new Set(tools.map(tool => tool.name));
   const found = findCalls(turn.message.parts, name => names.has(name));
-  if (found.refused !== undefined) {
-    yield { type: 'failed', reason: found.refused, retryable: false };
+  if (found.rejection !== undefined) {
+    yield { type: 'failed', reason: found.rejection, retryable: false };
     return;
   }
   if (found.calls.length === 0) yield { type: 'text', text: listing(tools) };
@@ -49,7 +49,7 @@ async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): Asy
   yield { type: 'done' };
 }
 
-/** Returns whether the turn goes on. */
+/** Returns whether the turn continues. */
 async function* runCall(session: McpSession, call: ToolCall, limits: McpLimits, turn: Turn): AsyncGenerator<AgentEvent, boolean> {
   const callId = randomUUID();
   const { tool } = call;
@@ -66,7 +66,7 @@ async function* runCall(session: McpSession, call: ToolCall, limits: McpLimits, 
     result = step.value;
   } catch (error) {
     if (signal.aborted) return false;
-    if (!(error instanceof ToolUnanswered)) throw error;
+    if (!(error instanceof ToolCallFault)) throw error;
     yield { type: 'tool', phase: 'end', callId, tool, failed: true };
     yield { type: 'failed', reason: error.message, retryable: error.retryable };
     return false;
@@ -89,7 +89,7 @@ function agentMessage(text: string): Message {
   return { messageId: randomUUID(), role: 'ROLE_AGENT', parts: [{ text }] };
 }
 
-/** One line of a description is enough in a list. */
+/** Length of the first line of a description in the list of tools, UTF-16 units. */
 const DESCRIPTION_CHARS_MAX = 160;
 
 function listing(tools: readonly Tool[]): string {

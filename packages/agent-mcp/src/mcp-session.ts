@@ -1,24 +1,30 @@
+import { boundedFetch, REDIRECTS_MAX } from '@hopline/outbound-http';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
-import { boundedFetch } from './bounded-fetch.ts';
+import packageJson from '../package.json' with { type: 'json' };
 import { type McpLimits, RESPONSE_BYTES_MAX, TOOLS_MAX } from './limits.ts';
 
 export type McpServer =
-  /** Started as a child process, spoken to over stdio. It inherits HOME, LOGNAME, PATH, SHELL, TERM and USER, and gets `env` on top. */
+  /** A child process with stdio transport. It inherits HOME, LOGNAME, PATH, SHELL, TERM and USER only, plus `env`. */
   | { command: string; args?: readonly string[]; env?: Readonly<Record<string, string>>; cwd?: string }
-  /** Streamable HTTP. `headers` go with every request. */
+  /** Streamable HTTP. `headers` are sent with every request. */
   | { url: string; headers?: Readonly<Record<string, string>> };
 
 export type McpConnection = { client: Client; tools: () => readonly Tool[] };
 
-const CLIENT = { name: 'hopline', version: '0.1.0' };
-/** An alive server answers a ping within this; milliseconds. */
+const CLIENT = { name: 'hopline', version: packageJson.version };
+/**
+ * The SDK reads a whole JSON body, and each event of a stream, into memory. The GET stream of a session lives as long as the session and is read event by
+ * event, so it is unbounded. Fresh connections: a call on a broken one may have run its tool.
+ */
+const FETCH = { bytesMax: RESPONSE_BYTES_MAX, boundedMethods: ['POST'], redirectsMax: REDIRECTS_MAX, freshConnections: true };
+/** Time limit of a ping, milliseconds. */
 const PING_MS_MAX = 5_000;
 
-/** One connection to a server, shared by all turns, made on first need and again after it was lost. */
+/** A connection to a server, shared by all turns, opened on first use and reopened after a loss. */
 export class McpSession {
   readonly #server: McpServer;
   readonly #limits: McpLimits;
@@ -40,8 +46,8 @@ export class McpSession {
   }
 
   /**
-   * After a fault: a server that does not even answer a ping is given up, which ends the calls that wait for it, and the next turn gets a new one.
-   * One check at a time: a server that prints noise on its standard output is a fault per line.
+   * Pings the server after a fault and closes the connection when there is no answer: pending calls end, and the next turn reconnects.
+   * One check at a time: every line of noise on the standard output of a server is a fault.
    */
   async check(client: Client): Promise<void> {
     if (this.#checking.has(client)) return;
@@ -83,10 +89,10 @@ export class McpSession {
 function transportTo(server: McpServer): Transport {
   if ('url' in server) {
     const init = server.headers === undefined ? {} : { requestInit: { headers: { ...server.headers } } };
-    // The SDK types `sessionId` as optional in one place and as undefined in the other; they mean the same.
+    // The cast: the SDK types `sessionId` as optional in one place and as possibly undefined in the other.
     return new StreamableHTTPClientTransport(new URL(server.url), {
       ...init,
-      fetch: boundedFetch(RESPONSE_BYTES_MAX),
+      fetch: boundedFetch(FETCH),
     }) as Transport;
   }
   return new StdioClientTransport({
@@ -94,7 +100,7 @@ function transportTo(server: McpServer): Transport {
     args: [...(server.args ?? [])],
     ...(server.env && { env: { ...server.env } }),
     ...(server.cwd !== undefined && { cwd: server.cwd }),
-    // Whatever the child prints there may hold content: it never reaches our log.
+    // Standard error may contain content, so it is not logged.
     stderr: 'ignore',
     maxBufferSize: RESPONSE_BYTES_MAX,
   });

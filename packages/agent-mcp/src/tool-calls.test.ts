@@ -36,28 +36,28 @@ test('several calls keep their order, over text and data parts', () => {
   );
 });
 
-test('text parts that follow each other are one text [S1-6]', () => {
+test('adjacent text parts are one text [S1-6]', () => {
   assert.deepEqual(find('ec', 'ho {"mess', 'age":"hi"}'), { calls: [{ tool: 'echo', args: { message: 'hi' } }] });
 });
 
-test('a data part may leave the arguments out', () => {
+test('a data part may omit the arguments', () => {
   assert.deepEqual(find({ data: { tool: 'echo' } }), { calls: [{ tool: 'echo', args: {} }] });
-  assert.match(find({ data: { tool: 'echo', arguments: [1] } }).refused ?? '', /the arguments of echo are not an object/);
+  assert.match(find({ data: { tool: 'echo', arguments: [1] } }).rejection ?? '', /the arguments of echo are not an object/);
 });
 
-test('an unknown tool is refused without a word of the message', () => {
+test('an unknown tool is rejected without quoting the message', () => {
   for (const found of [find('secret-tool {"a":1}'), find({ data: { tool: 'secret-tool' } }), find('echo {} echoo {"a":1}')]) {
-    assert.equal(found.refused, 'the agent has no tool of that name');
+    assert.equal(found.rejection, 'the agent has no tool of that name');
   }
 });
 
-test('arguments that are not JSON are refused', () => {
+test('arguments that are not JSON are rejected', () => {
   for (const text of ['echo {message: hi}', 'echo {"message":"hi"', 'echo {"a":1,}']) {
-    assert.equal(find(text).refused, 'the arguments of echo are not a JSON object');
+    assert.equal(find(text).rejection, 'the arguments of echo are not a JSON object');
   }
 });
 
-test('prose and bare objects are no calls', () => {
+test('prose and bare objects are not calls', () => {
   for (const text of [
     '',
     'hello',
@@ -75,10 +75,10 @@ test('prose and bare objects are no calls', () => {
 test('the number of calls is bounded', () => {
   assert.equal(find('echo {}'.repeat(CALLS_MAX)).calls?.length, CALLS_MAX);
   assert.equal(find('echo {} '.repeat(CALLS_MAX)).calls?.length, CALLS_MAX);
-  assert.match(find('echo {} '.repeat(CALLS_MAX + 1)).refused ?? '', /more than 32 tool calls/);
+  assert.match(find('echo {} '.repeat(CALLS_MAX + 1)).rejection ?? '', /more than 32 tool calls/);
 });
 
-test('a megabyte of open braces costs no more than a few walks', () => {
+test('a megabyte of open braces costs a bounded number of scans', () => {
   const start = performance.now();
   assert.deepEqual(find('{'.repeat(1_000_000)), { calls: [] });
   assert.ok(performance.now() - start < 2_000);

@@ -4,31 +4,31 @@ import { CALLS_MAX } from './limits.ts';
 export type ToolCall = { tool: string; args: Record<string, unknown> };
 
 export type FoundCalls =
-  | { calls: ToolCall[]; refused?: undefined }
-  /** Nothing is run when one call of the message cannot be: a sentence without content of the message. */
-  | { calls?: undefined; refused: string };
+  | { calls: ToolCall[]; rejection?: undefined }
+  /** One invalid call rejects all calls of the message. The reason quotes nothing of the message. */
+  | { calls?: undefined; rejection: string };
 
-/** An MCP tool name as the specification recommends them, right before the arguments. */
+/** A tool name in the form recommended by the MCP specification, right before the arguments. */
 const TOOL_BEFORE = /([A-Za-z0-9_.\-/]{1,128})\s{0,8}$/;
-/** How far back from `{` the name may begin, UTF-16 units. */
+/** Largest distance from the start of the name to `{`, UTF-16 units. */
 const LOOK_BACK_CHARS = 136;
-/** Braces that never close are looked at this often in one text: each costs a walk to its end. */
+/** Unclosed braces examined in one text: each costs a scan to its end. */
 const UNCLOSED_MAX = 16;
 
 const UNKNOWN_TOOL = 'the agent has no tool of that name';
 
 /**
- * The tool calls a message names, in order: a data part `{"tool":…,"arguments":{…}}`, or `tool {…}` anywhere in the text, where a word stands
- * right before a JSON object. Text parts that follow each other are one text (S1-6).
+ * Finds the tool calls of a message, in order: a data part `{"tool":…,"arguments":{…}}`, or `tool {…}` in the text, a word right before a JSON object.
+ * Adjacent text parts are one text.
  */
 export function findCalls(parts: readonly Part[], isTool: (name: string) => boolean): FoundCalls {
   const calls: ToolCall[] = [];
   for (const item of joinTexts(parts)) {
     const found = typeof item === 'string' ? callsInText(item, isTool) : callInData(item, isTool);
-    if (found.refused !== undefined) return found;
+    if (found.rejection !== undefined) return found;
     calls.push(...found.calls);
   }
-  return calls.length > CALLS_MAX ? { refused: `the message names more than ${CALLS_MAX} tool calls` } : { calls };
+  return calls.length > CALLS_MAX ? { rejection: `the message names more than ${CALLS_MAX} tool calls` } : { calls };
 }
 
 function joinTexts(parts: readonly Part[]): (string | { data: unknown })[] {
@@ -44,9 +44,11 @@ function joinTexts(parts: readonly Part[]): (string | { data: unknown })[] {
 
 function callInData({ data }: { data: unknown }, isTool: (name: string) => boolean): FoundCalls {
   if (!isObject(data) || typeof data.tool !== 'string') return { calls: [] };
-  if (!isTool(data.tool)) return { refused: UNKNOWN_TOOL };
+  if (!isTool(data.tool)) return { rejection: UNKNOWN_TOOL };
   const args = data.arguments ?? {};
-  return isObject(args) ? { calls: [{ tool: data.tool, args }] } : { refused: `the arguments of ${data.tool} are not an object` };
+  return isObject(args)
+    ? { calls: [{ tool: data.tool, args }] }
+    : { rejection: `the arguments of ${data.tool} are not an object` };
 }
 
 function callsInText(text: string, isTool: (name: string) => boolean): FoundCalls {
@@ -57,11 +59,11 @@ function callsInText(text: string, isTool: (name: string) => boolean): FoundCall
     const end = endOfObject(text, at);
     const args = end === undefined ? undefined : parseObject(text.slice(at, end));
     if (tool !== undefined && args !== undefined) {
-      // A word before an object is meant as a call: a misspelt tool must not be passed over in silence.
-      if (!isTool(tool)) return { refused: UNKNOWN_TOOL };
+      // A word before an object is treated as a call, so that a misspelled tool is reported.
+      if (!isTool(tool)) return { rejection: UNKNOWN_TOOL };
       calls.push({ tool, args });
     } else if (tool !== undefined && isTool(tool)) {
-      return { refused: `the arguments of ${tool} are not a JSON object` };
+      return { rejection: `the arguments of ${tool} are not a JSON object` };
     }
     if (end === undefined) unclosed += 1;
     at = end !== undefined && args !== undefined ? end : at + 1;
@@ -69,7 +71,7 @@ function callsInText(text: string, isTool: (name: string) => boolean): FoundCall
   return { calls };
 }
 
-/** Index after the brace that closes the one at `start`; braces in JSON strings do not count. */
+/** Returns the index after the brace that closes the one at `start`, ignoring braces in JSON strings. */
 function endOfObject(text: string, start: number): number | undefined {
   let depth = 0;
   let quoted = false;

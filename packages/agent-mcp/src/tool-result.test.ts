@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { errorText, resultEvents } from './tool-result.ts';
 
-test('text stays whole and unchanged, one token per content item', () => {
+test('each text item is one unchanged text of the answer', () => {
   const content = ['  a\n', '', '✅ done'].map(text => ({ type: 'text' as const, text }));
   assert.deepEqual(
     [...resultEvents('x', { content })],
@@ -13,7 +13,7 @@ test('text stays whole and unchanged, one token per content item', () => {
   );
 });
 
-test('everything else is an artifact of its own', () => {
+test('every other item is an artifact', () => {
   const events = [
     ...resultEvents('shot', {
       content: [
@@ -38,7 +38,7 @@ test('everything else is an artifact of its own', () => {
   assert.equal(new Set(artifacts.map(event => event.artifact.artifactId)).size, 4);
 });
 
-test('the text of an error is its text parts', () => {
+test('the text of an error joins its text items', () => {
   const content = [
     { type: 'text' as const, text: 'no ' },
     { type: 'image' as const, data: '', mimeType: 'image/png' },
@@ -47,7 +47,7 @@ test('the text of an error is its text parts', () => {
   assert.equal(errorText({ content, isError: true }), 'no file');
 });
 
-test('structured content that repeats the content is not said twice', () => {
+test('structured content is used only without other content', () => {
   const structuredContent = { n: 1 };
   assert.deepEqual(
     [...resultEvents('x', { content: [{ type: 'text', text: '{"n":1}' }], structuredContent })],

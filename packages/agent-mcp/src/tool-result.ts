@@ -4,8 +4,8 @@ import type { AgentEvent } from '@hopline/agent';
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/sdk/types.js';
 
 /**
- * What a tool returned, in its order: text as tokens of the answer, one per content item and unchanged; everything else as an artifact each.
- * Structured content repeats the content (MCP 2025-06-18, server/tools): it counts only when there is nothing else.
+ * Converts the result of a tool, in order: text items to unchanged text of the answer, every other item to an artifact.
+ * Structured content repeats the content (MCP 2025-06-18, server/tools), so it is used only when there is no other content.
  */
 export function* resultEvents(tool: string, result: CallToolResult): Generator<AgentEvent> {
   for (const block of result.content) {
@@ -15,11 +15,11 @@ export function* resultEvents(tool: string, result: CallToolResult): Generator<A
     }
     yield artifact(tool, filePart(block));
   }
-  const alone = result.content.length === 0 && result.structuredContent !== undefined;
-  if (alone) yield artifact(tool, { data: result.structuredContent, mediaType: 'application/json' });
+  const isOnlyStructured = result.content.length === 0 && result.structuredContent !== undefined;
+  if (isOnlyStructured) yield artifact(tool, { data: result.structuredContent, mediaType: 'application/json' });
 }
 
-/** The text of an error a tool returned: for the user, never for the log. */
+/** Returns the text of a tool error, which is content: shown to the user, never logged. */
 export function errorText(result: CallToolResult): string {
   return result.content.map(block => (block.type === 'text' ? block.text : '')).join('');
 }
@@ -37,7 +37,7 @@ function filePart(block: Exclude<ContentBlock, { type: 'text' }>): Part {
       return { url: block.uri, filename: block.name, ...(block.mimeType !== undefined && { mediaType: block.mimeType }) };
     case 'resource': {
       const { resource } = block;
-      // Also a text resource is a file: as a text part it would be taken for the answer.
+      // A text resource is a file, too: as a text part it would read as part of the answer.
       const raw = 'blob' in resource ? resource.blob : Buffer.from(resource.text, 'utf8').toString('base64');
       return { raw, filename: resource.uri, ...(resource.mimeType !== undefined && { mediaType: resource.mimeType }) };
     }

@@ -5,16 +5,16 @@ import { PROGRESS_PENDING_MAX } from './limits.ts';
 import { withProgress } from './with-progress.ts';
 
 async function drain<T>(running: AsyncGenerator<Progress, T>): Promise<[number[], T]> {
-  const seen: number[] = [];
+  const progresses: number[] = [];
   let step = await running.next();
   while (step.done !== true) {
-    seen.push(step.value.progress);
+    progresses.push(step.value.progress);
     step = await running.next();
   }
-  return [seen, step.value];
+  return [progresses, step.value];
 }
 
-test('progress comes before the result, in order', async () => {
+test('progress precedes the result, in order', async () => {
   const running = withProgress(async onprogress => {
     for (const progress of [1, 2, 3]) {
       onprogress({ progress });
@@ -25,17 +25,17 @@ test('progress comes before the result, in order', async () => {
   assert.deepEqual(await drain(running), [[1, 2, 3], 'result']);
 });
 
-test('a flood of progress is bounded: the newest stay', async () => {
+test('pending progress is bounded and keeps the newest', async () => {
   const running = withProgress(async onprogress => {
     for (let progress = 1; progress <= PROGRESS_PENDING_MAX + 5; progress += 1) onprogress({ progress });
     return 0;
   });
-  const [seen] = await drain(running);
-  assert.equal(seen.length, PROGRESS_PENDING_MAX);
-  assert.equal(seen.at(-1), PROGRESS_PENDING_MAX + 5);
+  const [progresses] = await drain(running);
+  assert.equal(progresses.length, PROGRESS_PENDING_MAX);
+  assert.equal(progresses.at(-1), PROGRESS_PENDING_MAX + 5);
 });
 
-test('a failure comes after the progress before it', async () => {
+test('progress precedes a failure', async () => {
   const running = withProgress(async onprogress => {
     onprogress({ progress: 1 });
     throw new Error('gone');

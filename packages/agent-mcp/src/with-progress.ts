@@ -1,7 +1,7 @@
 import type { Progress } from '@modelcontextprotocol/sdk/types.js';
 import { PROGRESS_PENDING_MAX } from './limits.ts';
 
-/** Yields progress while a call runs and returns its result. A slow reader loses old progress (PROGRESS_PENDING_MAX), never the result. */
+/** Yields the progress of a call and returns its result. A slow reader loses old progress, never the result. */
 export async function* withProgress<T>(
   start: (onprogress: (progress: Progress) => void) => Promise<T>,
 ): AsyncGenerator<Progress, T> {

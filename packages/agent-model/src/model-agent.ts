@@ -10,8 +10,8 @@ import {
   type Step,
   type ToolCall,
 } from '@hopline/chat-model';
-import { conversation } from './conversation.ts';
 import { MODEL_AGENT_LIMITS } from './limits.ts';
+import { promptMessages } from './prompt-messages.ts';
 import { type OpenTools, Toolbox, type ToolResult } from './toolbox.ts';
 
 export type ModelAgentOptions = ChatModelOptions & {
@@ -21,13 +21,13 @@ export type ModelAgentOptions = ChatModelOptions & {
   /** MCP servers whose tools the model may call. */
   mcp?: readonly McpServer[];
   mcpLimits?: Partial<McpLimits>;
-  /** Shows what the model thinks as an artifact `reasoning` of its own; never part of the answer. */
+  /** Emits the model's reasoning as an artifact `reasoning`; it is never part of the answer. */
   reasoning?: boolean;
   stepsMax?: number;
   toolResultUnitsMax?: number;
 };
 
-/** An agent that is a language model with tools. Connects on first need; nothing is checked here. */
+/** An agent that is a language model with tools. It connects on first use. */
 export function createModelAgent(options: ModelAgentOptions): Agent {
   const model = createChatModel(options);
   const { mcp = [], mcpLimits = {}, toolResultUnitsMax = MODEL_AGENT_LIMITS.toolResultUnitsMax } = options;
@@ -37,25 +37,25 @@ export function createModelAgent(options: ModelAgentOptions): Agent {
   return {
     description,
     skills: async () => [chat, ...(await toolbox.skills())],
-    run: turn => new ModelTurn(model, options, turn).run(toolbox),
+    run: turn => new ToolLoop(model, options, turn).run(toolbox),
     close: () => toolbox.close(),
   };
 }
 
-/** One turn: the model is asked, its tools run, it is asked again, until it calls no more. */
-class ModelTurn {
+/** One turn: the model answers and its tools run, until it calls no more tools. */
+class ToolLoop {
   readonly #model: ChatModel;
   readonly #options: ModelAgentOptions;
   readonly #turn: Turn;
   readonly #messages: ChatMessage[];
-  /** The text of the steps that are over: a step that breaks off is taken back to here. */
-  #said = '';
+  /** The text of completed steps: a failed attempt of the next step is reset to it. */
+  #completedText = '';
 
   constructor(model: ChatModel, options: ModelAgentOptions, turn: Turn) {
     this.#model = model;
     this.#options = options;
     this.#turn = turn;
-    this.#messages = conversation(options.system, turn.history, turn.message);
+    this.#messages = promptMessages(options.system, turn.history, turn.message);
   }
 
   async *run(toolbox: Toolbox): AsyncGenerator<AgentEvent> {
@@ -65,7 +65,7 @@ class ModelTurn {
       return;
     }
     try {
-      yield* this.#converse(tools);
+      yield* this.#runSteps(tools);
     } catch (error) {
       if (this.#turn.signal.aborted) return;
       if (!(error instanceof ModelError)) throw error;
@@ -73,16 +73,16 @@ class ModelTurn {
     }
   }
 
-  async *#converse(tools: OpenTools): AsyncGenerator<AgentEvent> {
+  async *#runSteps(tools: OpenTools): AsyncGenerator<AgentEvent> {
     const { stepsMax = MODEL_AGENT_LIMITS.stepsMax } = this.#options;
     for (let number = 1; number <= stepsMax; number += 1) {
-      const { text, calls } = yield* this.#speak(tools, number);
-      this.#said += text;
+      const { text, calls } = yield* this.#runStep(tools, number);
+      this.#completedText += text;
       if (calls.length === 0) {
         yield { type: 'done' };
         return;
       }
-      // The calls of a last step would run for nobody.
+      // The model would not read the results of the last step.
       if (number === stepsMax) break;
       this.#messages.push({ role: 'assistant', text, calls });
       yield* this.#runCalls(tools, calls);
@@ -90,40 +90,40 @@ class ModelTurn {
     yield { type: 'failed', reason: `the model wanted more than ${stepsMax} steps`, retryable: false };
   }
 
-  async *#speak(tools: OpenTools, number: number): AsyncGenerator<AgentEvent, Step> {
+  async *#runStep(tools: OpenTools, number: number): AsyncGenerator<AgentEvent, Step> {
     const { trace, signal } = this.#turn;
     const thoughts = new Thoughts(`reasoning-${number}`);
-    const asked = this.#model.step({ messages: this.#messages, tools: tools.offered(), trace, signal });
+    const step = this.#model.step({ messages: this.#messages, tools: tools.offered(), trace, signal });
     try {
       for (;;) {
-        const { done, value } = await asked.next();
+        const { done, value } = await step.next();
         if (done) {
           if (thoughts.open) yield thoughts.end();
           return value;
         }
         if (value.type === 'text') yield value;
-        else if (value.type === 'restart') yield { type: 'snapshot', text: this.#said };
+        else if (value.type === 'restart') yield { type: 'snapshot', text: this.#completedText };
         if (this.#options.reasoning && value.type === 'reasoning') yield thoughts.more(value.text);
-        if (this.#options.reasoning && value.type === 'restart') thoughts.anew();
+        if (this.#options.reasoning && value.type === 'restart') thoughts.restart();
       }
     } finally {
-      await asked.return(undefined as never);
+      await step.return(undefined as never);
     }
   }
 
-  /** All calls of a step at once, as the model meant them; each ends when it ends, and the model reads them in its own order. */
+  /** Runs the calls of a step in parallel. Ends are emitted as they happen; the model reads the results in the order of its calls. */
   async *#runCalls(tools: OpenTools, calls: readonly ToolCall[]): AsyncGenerator<AgentEvent> {
     const { signal } = this.#turn;
     const running = new Map<number, Promise<{ index: number; result?: ToolResult; error?: unknown }>>();
     const results: ToolResult[] = [];
-    const shown = calls.map(({ name }) => ({ callId: randomUUID(), tool: tools.machineName(name) }));
+    const shownCalls = calls.map(({ name }) => ({ callId: randomUUID(), tool: tools.machineName(name) }));
     for (const [index, call] of calls.entries()) {
-      const { callId, tool } = shown[index]!;
-      // A tool that the model made up never ran: there is nothing to show.
+      const { callId, tool } = shownCalls[index]!;
+      // A tool invented by the model does not run, so nothing is shown.
       if (tool !== undefined) yield { type: 'tool', phase: 'start', callId, tool };
       running.set(
         index,
-        // Settled here: nobody waits any more for the calls of a turn that was left.
+        // Never rejects: the calls of an abandoned turn are not awaited.
         tools.run(call, signal).then(
           result => ({ index, result }),
           error => ({ index, error: error as unknown }),
@@ -135,7 +135,7 @@ class ModelTurn {
       running.delete(index);
       if (result === undefined) throw error;
       results[index] = result;
-      const { callId, tool } = shown[index]!;
+      const { callId, tool } = shownCalls[index]!;
       if (tool !== undefined) yield { type: 'tool', phase: 'end', callId, tool, failed: result.failed };
       yield* result.artifacts;
     }
@@ -143,7 +143,7 @@ class ModelTurn {
   }
 }
 
-/** What a model thinks in one step, as one artifact. */
+/** The reasoning of one step, as one artifact. */
 class Thoughts {
   readonly #artifactId: string;
   #begun = false;
@@ -160,8 +160,8 @@ class Thoughts {
     return { type: 'artifact', artifact: this.#artifact(text), append, lastChunk: false, apart: true };
   }
 
-  /** The next text replaces what was thought. */
-  anew(): void {
+  /** The next text replaces the artifact. */
+  restart(): void {
     this.#begun = false;
   }
 

@@ -1,7 +1,7 @@
-/** What providers take as a tool's name; MCP allows more. */
+/** Limit of providers for a tool name; MCP allows more. */
 const NAME_CHARS_MAX = 64;
 
-/** A name a model can call, unlike all in `taken`: MCP names may have dots and slashes, 128 characters, and two servers may have a tool of one name. */
+/** A tool name that providers accept and `taken` lacks. MCP names may have dots, slashes and 128 characters, and two servers may share one. */
 export function callableName(name: string, taken: { has(name: string): boolean }): string {
   const plain = name.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, NAME_CHARS_MAX) || 'tool';
   if (!taken.has(plain)) return plain;

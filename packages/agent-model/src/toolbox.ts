@@ -1,3 +1,4 @@
+import { cutIndex } from '@hopline/a2a';
 import type { AgentEvent, AgentSkill } from '@hopline/agent';
 import {
   callTool,
@@ -7,7 +8,7 @@ import {
   type McpServer,
   McpSession,
   resultEvents,
-  ToolUnanswered,
+  ToolCallFault,
 } from '@hopline/agent-mcp';
 import type { ChatTool, ToolCall } from '@hopline/chat-model';
 import { TOOLS_MAX } from './limits.ts';
@@ -15,10 +16,10 @@ import { callableName } from './tool-names.ts';
 
 type Offered = { session: McpSession; tool: ReturnType<McpConnection['tools']>[number] };
 
-/** What a tool call came to: text for the model, artifacts for the client. */
+/** The result of a tool call: text for the model, artifacts for the client. */
 export type ToolResult = { text: string; artifacts: AgentEvent[]; failed: boolean };
 
-/** The tools of an agent's MCP servers as a model sees them. */
+/** The tools of an agent's MCP servers. */
 export class Toolbox {
   readonly #sessions: readonly McpSession[];
   readonly #limits: McpLimits;
@@ -30,7 +31,7 @@ export class Toolbox {
     this.#resultUnitsMax = resultUnitsMax;
   }
 
-  /** The tools as they are now, by the name a model calls. Rejects when a server cannot be reached: an agent without its tools would make its answers up. */
+  /** Connects to all servers. Rejects when one is unreachable: an agent without its tools would invent its answers. */
   async open(): Promise<OpenTools> {
     const tools = new Map<string, Offered>();
     const connections = await Promise.all(this.#sessions.map(session => session.connect()));
@@ -47,8 +48,8 @@ export class Toolbox {
     const connections = await Promise.all(this.#sessions.map(session => session.connect()));
     return connections.flatMap(connection =>
       connection.tools().map(({ name, title, description }) => {
-        const shown = title ?? name;
-        return { id: name, name: shown, description: description ?? shown, tags: ['mcp', 'tool'] };
+        const displayName = title ?? name;
+        return { id: name, name: displayName, description: description ?? displayName, tags: ['mcp', 'tool'] };
       }),
     );
   }
@@ -58,7 +59,7 @@ export class Toolbox {
   }
 }
 
-/** The tools one turn was offered. */
+/** The tools offered in one turn. */
 export class OpenTools {
   readonly #tools: ReadonlyMap<string, Offered>;
   readonly #limits: McpLimits;
@@ -78,12 +79,12 @@ export class OpenTools {
     }));
   }
 
-  /** The server's own name of the tool; undefined for one that the model made up. */
+  /** Returns the server's name of the tool; undefined for one invented by the model. */
   machineName(name: string): string | undefined {
     return this.#tools.get(name)?.tool.name;
   }
 
-  /** Runs a call. A fault is a result too: the model reads it and goes on. Rejects only when `signal` aborts. */
+  /** Runs a call. A fault is a result, too, which the model reads. Rejects only when `signal` aborts. */
   async run({ name, args }: ToolCall, signal: AbortSignal): Promise<ToolResult> {
     const offered = this.#tools.get(name);
     if (offered === undefined) return { text: 'There is no tool of that name.', artifacts: [], failed: true };
@@ -93,12 +94,12 @@ export class OpenTools {
       const result = await callTool({ tool: tool.name, args }, options);
       return this.#read([...resultEvents(tool.name, result)], result.isError === true);
     } catch (error) {
-      if (!(error instanceof ToolUnanswered)) throw error;
+      if (!(error instanceof ToolCallFault)) throw error;
       return { text: `The call failed: ${error.message}.`, artifacts: [], failed: true };
     }
   }
 
-  /** What the model reads is text; the client gets images and files, the model a word that they are there. */
+  /** The model reads text. Images and files are artifacts for the client, and the model reads a note instead. */
   #read(events: AgentEvent[], failed: boolean): ToolResult {
     let text = '';
     const artifacts: AgentEvent[] = [];
@@ -115,7 +116,6 @@ export class OpenTools {
 
 function cut(text: string, unitsMax: number): string {
   if (text.length <= unitsMax) return text;
-  // A high surrogate at the cut would lose its other half.
-  const kept = text.slice(0, unitsMax).replace(/[\uD800-\uDBFF]$/, '');
+  const kept = text.slice(0, cutIndex(text, unitsMax));
   return `${kept}\n[cut: ${text.length - kept.length} more characters]`;
 }

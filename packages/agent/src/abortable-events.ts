@@ -1,8 +1,8 @@
 import { STOP_MS_MAX } from './limits.ts';
 
 /**
- * The events of an agent, until `signal` aborts: then the iteration ends at once, also when the agent does not listen to the signal, and the agent gets STOP_MS_MAX
- * to clean up. One listener for the whole turn: a `Promise.race` per event would keep a reaction per token alive until the end.
+ * The events of an agent until `signal` aborts. Then the iteration ends at once, even if the agent ignores the signal, and the agent gets
+ * STOP_MS_MAX to clean up. One listener serves the whole turn: a `Promise.race` per event would keep one reaction per token until the end.
  */
 export async function* abortableEvents<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
   const iterator = source[Symbol.asyncIterator]();
@@ -28,7 +28,7 @@ async function withinStopTime(stopping: Promise<unknown> | undefined): Promise<v
   if (stopping === undefined) return;
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, STOP_MS_MAX);
-  // How an agent cleans up after its turn is no result of the turn.
+  // An error while the agent cleans up does not change the result of the turn.
   await Promise.race([stopping.catch(() => {}), promise]);
   clearTimeout(timer);
 }

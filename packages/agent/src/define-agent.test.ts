@@ -23,7 +23,7 @@ test('strings are the answer byte for byte, and everything else has its own plac
   assert.equal(text, 'Hello you\n');
   assert.deepEqual(notices, ['looking']);
   assert.deepEqual(
-    artifacts.map(({ name, text: said, parts }) => [name, said, parts.find(part => part.data !== undefined)?.data]),
+    artifacts.map(({ name, text: content, parts }) => [name, content, parts.find(part => part.data !== undefined)?.data]),
     [
       ['report.md', '# One\ntwo', undefined],
       ['rows', '', { rows: 3 }],
@@ -73,7 +73,7 @@ test('an abort ends the turn, also of an agent that does not listen', async () =
   assert.equal(text, 'a');
 });
 
-test('what an agent throws is a failed turn without its words; what it says of its failure is shown', async () => {
+test('an error of the agent fails the turn without its message; the reason of `failed` is shown', async () => {
   const thrown = await playTurn(
     define(async function* () {
       yield 'a';
@@ -83,13 +83,13 @@ test('what an agent throws is a failed turn without its words; what it says of i
   );
   assert.deepEqual(thrown.end, { state: 'TASK_STATE_FAILED', reason: 'the agent failed', retryable: false });
   assert.match(String(thrown.cause), /the secret/);
-  const told = await playTurn(
+  const turn = await playTurn(
     define(async function* () {
       yield failed('the index is down', { retryable: true });
     }),
     'x',
   );
-  assert.deepEqual(told.end, { state: 'TASK_STATE_FAILED', reason: 'the index is down', retryable: true });
+  assert.deepEqual(turn.end, { state: 'TASK_STATE_FAILED', reason: 'the index is down', retryable: true });
 });
 
 test('the log takes numbers and the words of the source, and no text', async () => {
@@ -101,7 +101,7 @@ test('the log takes numbers and the words of the source, and no text', async () 
   });
   const { log, end } = await playTurn(agent, 'a secret');
   assert.deepEqual(log, ['looked up 3 rows, all true', 'it was [text]']);
-  assert.match(end.reason ?? '', /^turn\.log\.info is written as a template literal/);
+  assert.match(end.reason ?? '', /^turn\.log\.info must be called with a template literal/);
 });
 
 test('a definition that cannot work is refused with the member that is wrong', () => {
@@ -113,8 +113,8 @@ test('a definition that cannot work is refused with the member that is wrong', (
   refuses({ ...good, name: 'My Agent' }, /^name must be 1 to 32 of a-z/);
   refuses({ ...good, name: 'a'.repeat(33) }, /^name must be/);
   assert.equal(defineAgent({ ...good, name: 'a'.repeat(32) }).name.length, 32);
-  refuses({ ...good, description: '' }, /^description must say/);
-  refuses({ ...good, run: 'x' }, /^run is a string; write async \*run\(turn\)/);
+  refuses({ ...good, description: '' }, /^description must be a string/);
+  refuses({ ...good, run: 'x' }, /^run is a string; it must be a generator: async \*run\(turn\)/);
   refuses({ ...good, skills: 'x' }, /^skills is a string, not an array$/);
   refuses({ ...good, skills: ['x', {}] }, /^skills\[1\] needs a name$/);
   refuses({ ...good, skills: [{ name: 'x', tags: 'y' }] }, /^skills\[0\]\.tags must be a list of strings$/);
@@ -130,7 +130,7 @@ test('skills may be written short', async () => {
   ]);
 });
 
-test('a run that breaks the rules fails its turn with a sentence that says which, and quotes nothing', async () => {
+test('a run that breaks a rule fails its turn with the name of the rule, and quotes no value', async () => {
   const failsWith = async (run: unknown, sentence: RegExp) => {
     const { end } = await playTurn(define(run as AgentDefinition['run']), 'x');
     assert.equal(end.state, 'TASK_STATE_FAILED');
@@ -141,8 +141,8 @@ test('a run that breaks the rules fails its turn with a sentence that says which
     async function* () {
       yield value;
     };
-  await failsWith(async () => 'secret', /^run returned a promise \(is an await missing\?\); write it as a generator/);
-  await failsWith(() => 'secret', /^run returned a string; write it as a generator/);
+  await failsWith(async () => 'secret', /^run returned a promise \(is an await missing\?\); it must be a generator/);
+  await failsWith(() => 'secret', /^run returned a string; it must be a generator/);
   await failsWith(yields(undefined), /^run yielded undefined; yield a string/);
   await failsWith(yields(7), /^run yielded a number;/);
   await failsWith(yields({ text: 'secret' }), /^run yielded an object;/);

@@ -1,41 +1,42 @@
-import type { Message, Metadata } from '@hopline/a2a';
+import { isObject, type Message, type Metadata, textOf } from '@hopline/a2a';
 import { isAgentName } from '@hopline/events';
 import { type Tracer, trace } from '@opentelemetry/api';
 import type { Agent, AgentEvent, AgentSkill, Turn } from './agent.ts';
-import { checkEvent } from './check-event.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
 import { NO_LOG, type TurnLog } from './turn-log.ts';
 
-/** A turn as the author of an agent sees it. */
+/** A turn as an author's `run` receives it. */
 export type AgentTurn = {
   readonly message: Message;
-  /** All text parts of the message, in order, joined by nothing (S1-6). */
+  /** All text parts of the message, in order, without separator (S1-6). */
   readonly text: string;
   /** Request-level metadata of the client. */
   readonly metadata: Metadata;
-  /** Earlier messages of the conversation, oldest first. */
+  /** Earlier messages of the context, oldest first. */
   readonly history: readonly Message[];
-  /** What `needsInput` of the turn before left. */
+  /** The `resume` value of `needsInput` in the turn before. */
   readonly resume: unknown;
-  /** Aborts when the turn is over for whatever reason (cancelled, superseded, shutdown): hand it on to what you wait for. */
+  /** Aborts when the turn is over (cancelled, superseded, shutdown): pass it to every request. */
   readonly signal: AbortSignal;
-  /** 1-based; a later attempt replaces what an earlier one said. */
+  /** 1-based; a later attempt replaces the text of an earlier one. */
   readonly attempt: number;
-  /** The turn's span is active in `run`: spans that begin there are its children. */
+  /** The turn's span is active in `run`: spans that start there are its children. */
   readonly tracer: Tracer;
   readonly log: TurnLog;
 };
 
-/** Skills may be written short; `id` is made of the name, `description` is the name, where they are not given. */
+/** A skill; `id` defaults to the name in lower case with dashes, `description` to the name. */
 export type SkillDefinition = { name: string; id?: string; description?: string; tags?: string[]; examples?: string[] };
 
+/** What `defineAgent` needs. */
 export type AgentDefinition = {
-  /** a-z, 0-9 and -, at most 32: also the name by which it is asked (`metadata.agent`). */
+  /** 1 to 32 of a-z, 0-9 and -. Clients address the agent by it (`metadata.agent`). */
   name: string;
   description: string;
   skills?: readonly (string | SkillDefinition)[];
-  /** Yields strings (text of the answer, byte for byte) and what the constructors of the kit make. Running off its end is `done`; throwing is a failed turn. */
+  /** Yields strings (text of the answer, byte for byte) and events of the kit's constructors. Its end is `done`; an error is a failed turn. */
   run(turn: AgentTurn): AsyncIterable<string | AgentEvent>;
+  /** Releases what the agent holds. Called once, after the last turn. */
   close?(): Promise<void> | void;
 };
 
@@ -45,33 +46,48 @@ export interface DefinedAgent extends Agent {
 
 const SCOPE = 'hopline.agent';
 
-/** Makes an agent of a definition. Throws AgentMisuse that names the member that is wrong. */
+const EVENT_TYPES: ReadonlySet<unknown> = new Set<AgentEvent['type']>([
+  'text',
+  'text-end',
+  'step',
+  'snapshot',
+  'tool',
+  'progress',
+  'artifact',
+  'auth-required',
+  'interrupted',
+  'done',
+  'failed',
+]);
+
+/** Makes an agent of a definition. Throws AgentMisuse with the name of the wrong member. */
 export function defineAgent(definition: AgentDefinition): DefinedAgent {
   if (typeof definition !== 'object' || definition === null) throw new AgentMisuse(`the definition is ${kindOf(definition)}`);
   const { name, description, skills = [], run, close } = definition;
   if (typeof name !== 'string' || !isAgentName(name)) throw new AgentMisuse('name must be 1 to 32 of a-z, 0-9 and - (not first)');
-  if (typeof description !== 'string' || description === '') throw new AgentMisuse('description must say what the agent does');
-  if (typeof run !== 'function') throw new AgentMisuse(`run is ${kindOf(run)}; write async *run(turn) { … }`);
+  if (typeof description !== 'string' || description === '')
+    throw new AgentMisuse('description must be a string that is not empty');
+  if (typeof run !== 'function') throw new AgentMisuse(`run is ${kindOf(run)}; it must be a generator: async *run(turn) { … }`);
   if (!Array.isArray(skills)) throw new AgentMisuse(`skills is ${kindOf(skills)}, not an array`);
-  const known = skills.map((skill, index) => skillOf(skill, index));
+  const fullSkills = skills.map((skill, index) => skillOf(skill, index));
   return {
     name,
     description,
-    skills: async () => known,
-    run: turn => play(definition, turn),
+    skills: async () => fullSkills,
+    run: turn => checkedEvents(definition, turn),
     close: async () => close?.call(definition),
   };
 }
 
-async function* play(definition: AgentDefinition, turn: Turn): AsyncGenerator<AgentEvent> {
-  const said: unknown = definition.run(agentTurn(turn));
-  if (typeof said !== 'object' || said === null || !(Symbol.asyncIterator in said))
-    throw new AgentMisuse(`run returned ${kindOf(said)}; write it as a generator: async *run(turn) { … }`);
-  for await (const yielded of said as AsyncIterable<unknown>) yield checkEvent(yielded);
+async function* checkedEvents(definition: AgentDefinition, turn: Turn): AsyncGenerator<AgentEvent> {
+  const events: unknown = definition.run(agentTurn(turn));
+  if (typeof events !== 'object' || events === null || !(Symbol.asyncIterator in events))
+    throw new AgentMisuse(`run returned ${kindOf(events)}; it must be a generator: async *run(turn) { … }`);
+  for await (const yielded of events as AsyncIterable<unknown>) yield checkEvent(yielded);
 }
 
 function agentTurn({ message, metadata, history, resume, signal, attempt, log = NO_LOG }: Turn): AgentTurn {
-  const text = message.parts.map(part => part.text ?? '').join('');
+  const text = textOf(message.parts);
   return { message, text, metadata, history, resume, signal, attempt, tracer: trace.getTracer(SCOPE), log };
 }
 
@@ -92,4 +108,33 @@ function skillOf(skill: unknown, index: number): AgentSkill {
   if (typeof id !== 'string' || typeof description !== 'string')
     throw new AgentMisuse(`skills[${index}]: id and description are strings`);
   return { id, name, description, tags, ...(examples && { examples }) };
+}
+
+/** A yielded value as an event; a string is text. Throws AgentMisuse for any other value that is not an event. */
+function checkEvent(yielded: unknown): AgentEvent {
+  if (typeof yielded === 'string') return { type: 'text', text: yielded };
+  if (typeof yielded !== 'object' || yielded === null || !('type' in yielded) || !EVENT_TYPES.has(yielded.type)) {
+    throw new AgentMisuse(
+      `run yielded ${kindOf(yielded)}; yield a string, or an event made by notice, artifact, data, needsInput or done`,
+    );
+  }
+  const event = yielded as AgentEvent;
+  if ((event.type === 'text' || event.type === 'snapshot') && typeof event.text !== 'string')
+    throw new AgentMisuse(`run yielded text that is ${kindOf(event.text)}`);
+  if (event.type === 'tool') checkTool(event);
+  if (event.type === 'artifact' && !areParts(event.artifact?.parts))
+    throw new AgentMisuse('run yielded an artifact without parts; make it with artifact()');
+  const hasMessage = event.type === 'progress' || event.type === 'auth-required' || event.type === 'interrupted';
+  if (hasMessage && !areParts(event.message?.parts))
+    throw new AgentMisuse(`run yielded ${event.type} without a message; make it with notice() or needsInput()`);
+  return event;
+}
+
+function areParts(parts: unknown): boolean {
+  return Array.isArray(parts) && parts.every(isObject);
+}
+
+function checkTool({ phase, callId, tool }: Extract<AgentEvent, { type: 'tool' }>): void {
+  if ((phase !== 'start' && phase !== 'end') || typeof callId !== 'string' || typeof tool !== 'string')
+    throw new AgentMisuse('run yielded a tool event without phase ("start" or "end"), callId and tool');
 }

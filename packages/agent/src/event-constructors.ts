@@ -3,10 +3,10 @@ import type { Message, Metadata, Part } from '@hopline/a2a';
 import type { AgentEvent } from './agent.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
 
-/** What a defined agent may yield beside plain strings: small constructors, so that nobody writes message ids or states by hand. All throw AgentMisuse. */
+/** Events that a defined agent may yield beside strings; authors write no message ids or states. All constructors throw AgentMisuse. */
 
 export type ArtifactSpec = {
-  /** What clients see. Also pairs the chunks of one artifact within the turn, unless `id` does. */
+  /** Clients see it. It also pairs the chunks of one artifact within the turn, unless `id` is given. */
   name: string;
   id?: string;
   description?: string;
@@ -14,7 +14,7 @@ export type ArtifactSpec = {
   text?: string;
   parts?: Part[];
   metadata?: Metadata;
-  /** Adds to the artifact of this name. Default false: begins or replaces it. */
+  /** True appends to the artifact of this name; false, the default, begins or replaces it. */
   append?: boolean;
   /** No later chunk follows. Default true. */
   last?: boolean;
@@ -25,7 +25,7 @@ export function notice(line: string): AgentEvent {
   return { type: 'progress', message: messageOf(nonEmpty('notice', line)) };
 }
 
-/** A file, a report, data: a thing of its own beside the answer, whole or in chunks (`append`, `last`). */
+/** An artifact beside the answer, e.g. a file or a report, whole or in chunks (`append`, `last`). */
 export function artifact(spec: ArtifactSpec): AgentEvent {
   const { name, id = name, description, text, parts, metadata, append = false, last = true } = spec ?? {};
   nonEmpty('artifact: name', name);
@@ -55,12 +55,12 @@ export function needsInput(question: string, { resume }: { resume?: unknown } = 
   return { type: 'interrupted', state: 'TASK_STATE_INPUT_REQUIRED', message, ...(resume !== undefined && { resume }) };
 }
 
-/** The turn is over; running off the end of `run` says the same. */
+/** The turn is over; the end of `run` means the same. */
 export function done(): AgentEvent {
   return { type: 'done' };
 }
 
-/** The turn failed. `reason` is shown to clients: no secrets, nothing of what the user wrote. */
+/** The turn failed. Clients see `reason`: it must hold no secret and no text of the user. */
 export function failed(reason: string, { retryable = false }: { retryable?: boolean } = {}): AgentEvent {
   return { type: 'failed', reason: nonEmpty('failed', reason), retryable };
 }
@@ -69,9 +69,9 @@ function messageOf(text: string): Message {
   return { messageId: randomUUID(), role: 'ROLE_AGENT', parts: [{ text }] };
 }
 
-function nonEmpty(what: string, text: unknown): string {
-  if (typeof text !== 'string') throw new AgentMisuse(`${what} is ${kindOf(text)}, not a string`);
-  if (text === '') throw new AgentMisuse(`${what} is empty`);
+function nonEmpty(member: string, text: unknown): string {
+  if (typeof text !== 'string') throw new AgentMisuse(`${member} is ${kindOf(text)}, not a string`);
+  if (text === '') throw new AgentMisuse(`${member} is empty`);
   return text;
 }
 

@@ -34,7 +34,7 @@ test('text that is not forwarded goes to the supervisor with the end of the call
   );
 });
 
-test('texts that are said at once and are not forwarded are held in order of opening, each whole; what stands apart is shown [S2-9 C-5]', async () => {
+test('concurrent texts that are not forwarded are withheld in order of opening, each whole; artifacts apart are shown [S2-9 C-5]', async () => {
   const thought = { artifactId: 'r', name: 'reasoning', parts: [{ text: 'Hm.' }] };
   const { task, fold } = await run('caipe', [
     { type: 'text', text: 'on', stream: 'a' },
@@ -59,13 +59,13 @@ test('texts that are said at once and are not forwarded are held in order of ope
   assert.equal(replaced.fold.artifacts.size, 0);
 });
 
-test('text that is not forwarded is bounded by the one event that carries it', async () => {
+test('text that is not forwarded is bounded by the one event that contains it', async () => {
   const task = await TaskLog.create('caipe');
   const unitsMax = Math.floor(Math.floor(task.log.recordBytesMax * 0.5) / 6);
   const edge = await run('caipe', [{ type: 'text', text: 'x'.repeat(unitsMax) }, { type: 'done' }]);
   assert.equal(edge.task.ended()?.withheldText?.length, unitsMax);
   const over = await run('caipe', [{ type: 'text', text: 'x'.repeat(unitsMax + 1) }, { type: 'done' }]);
-  assert.equal(over.task.ended()?.reason, `the agent said more than ${unitsMax} characters that are not forwarded`);
+  assert.equal(over.task.ended()?.reason, `the agent sent more than ${unitsMax} characters that are not forwarded`);
   const two = (...texts: string[]): AgentEvent[] => texts.map((text, index) => ({ type: 'text', text, stream: String(index) }));
   const whole = await run('caipe', [...two('x'.repeat(unitsMax - 1), 'y'), { type: 'done' }]);
   assert.equal(whole.task.ended()?.withheldText?.length, unitsMax);

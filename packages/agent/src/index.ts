@@ -12,5 +12,5 @@ export type { RunTurnDeps, TurnOutcome } from './run-turn.ts';
 export { runTurn } from './run-turn.ts';
 export type { ServeAgentOptions } from './serve-agent.ts';
 export { serveAgent } from './serve-agent.ts';
-export type { TurnEnd } from './turn-inputs.ts';
+export type { TurnEnd } from './turn-end.ts';
 export type { Loggable, TurnLog } from './turn-log.ts';

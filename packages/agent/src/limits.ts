@@ -1,24 +1,25 @@
-/** Text one agent may say in one turn, UTF-8 bytes: it is kept to compare snapshots with. */
+/** Text of one turn, UTF-8 bytes: it is kept to compare snapshots with. */
 export const TURN_TEXT_BYTES_MAX = 16 * 1024 * 1024;
 /** Events of one turn. */
 export const TURN_EVENTS_MAX = 2_000_000;
-/** Texts of one turn that have an artifact each: half of the lanes a task may have (LANES_MAX of packages/task). */
+/** Concurrent streams of one turn: half of the lanes a task may have (LANES_MAX of packages/task). */
 export const TURN_TEXTS_MAX = 64;
-/** Artifacts and notices of one turn: each is one more thing in the task that every client reads. */
+/** Artifacts and notices of one turn: every client of the task reads each of them. */
 export const TURN_ARTIFACTS_MAX = 1_000;
 /**
- * Bytes that may wait for the log before the agent has to. One event can be as large as a whole turn (a tool's answer), and a writer stops a source at 16 times this:
- * above TURN_TEXT_BYTES_MAX.
+ * Bytes that may wait for the log before the agent has to wait. One event can be as large as a whole turn (a tool's answer), and a writer
+ * stops a source at 16 times this: above TURN_TEXT_BYTES_MAX.
  */
 export const WAITING_BYTES_MAX = TURN_TEXT_BYTES_MAX / 8;
-/** An agent that does not stop when its turn is over is left alone after this, milliseconds. Longer than a foreign agent gets to hear of a cancel. */
+/** An agent that does not stop after its turn is abandoned after this, milliseconds. Longer than a cancel of a remote agent may take. */
 export const STOP_MS_MAX = 3_000;
 
-/** How often a call that failed as retryable is made again. Below the attempts a work item has, so that the last failure is told with its own reason. */
+/** Retries of a call that failed as retryable. Fewer than the attempts of a work item, so that the last failure keeps its own reason. */
 export const RETRIES_MAX = 2;
+/** Default number of those retries. */
 export const RETRIES_DEFAULT = 1;
 
-/** A turn that exceeds a bound fails with this as its reason. */
+/** A turn that exceeds a bound fails with this message as its reason. */
 export class BoundExceeded extends Error {
   override readonly name = 'BoundExceeded';
 }

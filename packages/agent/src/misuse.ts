@@ -1,11 +1,12 @@
 /**
- * An agent breaks a rule of the kit. The message is for its author, names a member or a kind of value and never a value: it becomes the reason of the failed turn, which clients see.
+ * An agent breaks a rule of the kit. The message names a member and a type, never a value: it becomes the reason of the failed turn, which
+ * clients see.
  */
 export class AgentMisuse extends Error {
   override readonly name = 'AgentMisuse';
 }
 
-/** What a value is, in words that hold nothing of it. */
+/** The type of a value in words, without its content. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';

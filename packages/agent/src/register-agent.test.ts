@@ -5,14 +5,14 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger } from '@hopline/telemetry';
 import { registerAgent } from './register-agent.ts';
 
-test('an agent that is announced for days leaves one listener on its signal, not one for every beat', {
+test('a registered agent has one listener on its signal, not one for each heartbeat', {
   timeout: 30_000,
 }, async () => {
   const stop = new AbortController();
   const log = createMemoryLog();
-  const beats = Promise.withResolvers<void>();
-  let announced = 0;
-  const announcing = registerAgent({
+  const heartbeats = Promise.withResolvers<void>();
+  let count = 0;
+  const registered = registerAgent({
     log,
     name: 'mine',
     agent: { description: 'Mine.', skills: async () => [], run: async function* () {}, close: async () => {} },
@@ -20,17 +20,17 @@ test('an agent that is announced for days leaves one listener on its signal, not
     skills: [],
     logger: createLogger({ service: 'test', instance: 'test', level: 'silent' }),
     signal: stop.signal,
-    beatMs: 1,
-    announced: () => {
-      announced += 1;
-      if (announced === 20) beats.resolve();
+    heartbeatMs: 1,
+    onRegistered: () => {
+      count += 1;
+      if (count === 20) heartbeats.resolve();
     },
   });
-  await beats.promise;
+  await heartbeats.promise;
   const listeners = getEventListeners(stop.signal, 'abort').length;
   stop.abort();
-  await announcing;
-  // The first wait for skills may still have its own.
+  await registered;
+  // The first wait for skills may still have one of its own.
   assert.ok(listeners <= 2, `${listeners} listeners`);
   await log.close();
 });

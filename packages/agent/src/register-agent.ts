@@ -2,85 +2,85 @@ import type { AgentEntry, Log } from '@hopline/log';
 import type { Logger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
 
-/** An announced agent says that it lives this often, milliseconds. */
+/** Interval of an agent's heartbeats in the registry, milliseconds. */
 export const HEARTBEAT_INTERVAL_MS = 2_000;
-/** The agent is asked for its skills this often, milliseconds; at every beat until it has answered once. */
+/** The agent's skills are requested this often, milliseconds; with every heartbeat until they were received once. */
 const SKILLS_MS = 30_000;
-/** The first announcement waits this long for the agent's skills, milliseconds: a task that is planned before they are known goes to the wrong agent. */
+/** The first registration waits this long for the skills, milliseconds: a task that is planned without them goes to the wrong agent. */
 const FIRST_SKILLS_MS_MAX = 3_000;
-/** Skills of one announcement, and characters of a description: the entry is one small value that every supervisor keeps. */
+/** Skills of an entry, and characters of a description: every supervisor keeps all entries. */
 export const SKILLS_MAX = 128;
 export const DESCRIPTION_CHARS_MAX = 512;
 const EXAMPLES_MAX = 8;
 
-export type AnnounceOptions = {
+export type RegisterAgentOptions = {
   log: Log;
   name: string;
   agent: Agent;
-  /** Where the agent's own A2A endpoint is. */
+  /** Address of the agent's own A2A endpoint. */
   url: string;
-  /** From the agents file; one of the same id stands in front of the agent's own. */
+  /** From the agents file; one with the id of an agent's own skill replaces it. */
   skills: readonly AgentSkill[];
   logger: Logger;
   signal: AbortSignal;
-  beatMs?: number;
-  announced?: (entry: AgentEntry) => void;
+  heartbeatMs?: number;
+  onRegistered?: (entry: AgentEntry) => void;
 };
 
-/** Keeps the agent's entry in the registry alive until `signal` aborts, then removes it. An agent that cannot be asked is announced with what is known. */
-export async function registerAgent(options: AnnounceOptions): Promise<void> {
+/** Keeps the agent's entry in the registry until `signal` aborts, then removes it. Without skills the agent is registered with what is known. */
+export async function registerAgent(options: RegisterAgentOptions): Promise<void> {
   const { log, name, agent, url, logger, signal } = options;
-  const asked = new SkillsAsked(options);
-  await Promise.race([asked.refresh(), sleep(FIRST_SKILLS_MS_MAX, signal)]);
+  const skills = new SkillsCache(options);
+  await Promise.race([skills.refresh(), sleep(FIRST_SKILLS_MS_MAX, signal)]);
   while (!signal.aborted) {
     const description = agent.description.slice(0, DESCRIPTION_CHARS_MAX);
-    const entry: AgentEntry = { name, description, url, skills: asked.skills(), heartbeat: Date.now() };
+    const entry: AgentEntry = { name, description, url, skills: skills.current(), heartbeat: Date.now() };
     await log.agents.put(name, entry).then(
-      () => options.announced?.(entry),
-      error => logger.warn({ agent: name, err: error }, 'agent could not be announced'),
+      () => options.onRegistered?.(entry),
+      error => logger.warn({ agent: name, err: error }, 'agent could not be registered'),
     );
-    await sleep(options.beatMs ?? HEARTBEAT_INTERVAL_MS, signal);
-    void asked.refresh();
+    await sleep(options.heartbeatMs ?? HEARTBEAT_INTERVAL_MS, signal);
+    void skills.refresh();
   }
   await log.agents.delete(name).catch(error => logger.warn({ agent: name, err: error }, 'agent could not be removed'));
 }
 
-class SkillsAsked {
-  readonly #options: AnnounceOptions;
+class SkillsCache {
+  readonly #options: RegisterAgentOptions;
   #own: readonly AgentSkill[] | undefined;
-  #askedMs = Number.NEGATIVE_INFINITY;
-  #asking = false;
+  #requestedMs = Number.NEGATIVE_INFINITY;
+  #requesting = false;
   #failed = false;
 
-  constructor(options: AnnounceOptions) {
+  constructor(options: RegisterAgentOptions) {
     this.#options = options;
   }
 
-  skills(): AgentSkill[] {
+  current(): AgentSkill[] {
     const merged = new Map([...(this.#own ?? []), ...this.#options.skills].map(skill => [skill.id, skill]));
     return [...merged.values()].slice(0, SKILLS_MAX).map(bounded);
   }
 
-  /** Never rejects. Not waited for after the first time: an agent that is slow to answer must not look dead. */
+  /** Never rejects. Later heartbeats do not wait for it: an agent that is slow to answer must not look dead. */
   async refresh(): Promise<void> {
-    const due = this.#own === undefined || performance.now() - this.#askedMs >= SKILLS_MS;
-    if (this.#asking || !due) return;
-    this.#asking = true;
-    this.#askedMs = performance.now();
-    await this.#ask();
-    this.#asking = false;
+    const due = this.#own === undefined || performance.now() - this.#requestedMs >= SKILLS_MS;
+    if (this.#requesting || !due) return;
+    this.#requesting = true;
+    this.#requestedMs = performance.now();
+    await this.#request();
+    this.#requesting = false;
   }
 
-  async #ask(): Promise<void> {
+  async #request(): Promise<void> {
     const { agent, name, logger } = this.#options;
     try {
       this.#own = await agent.skills();
-      if (this.#failed) logger.info({ agent: name, count: this.#own.length }, 'agent answers');
+      if (this.#failed) logger.info({ agent: name, count: this.#own.length }, 'agent skills available');
       this.#failed = false;
     } catch (error) {
-      // Once, not at every beat.
+      // Logged once, not with every heartbeat.
       if (!this.#failed)
-        logger.warn({ agent: name, reason: error instanceof Error ? error.name : 'other' }, 'agent does not tell its skills');
+        logger.warn({ agent: name, reason: error instanceof Error ? error.name : 'other' }, 'agent skills unavailable');
       this.#failed = true;
     }
   }
@@ -88,8 +88,8 @@ class SkillsAsked {
 
 function bounded(skill: AgentSkill): AgentSkill {
   const { id, name, description, tags, examples } = skill;
-  const shown = { id, name, description: description.slice(0, DESCRIPTION_CHARS_MAX), tags };
-  return examples === undefined ? shown : { ...shown, examples: examples.slice(0, EXAMPLES_MAX) };
+  const entry = { id, name, description: description.slice(0, DESCRIPTION_CHARS_MAX), tags };
+  return examples === undefined ? entry : { ...entry, examples: examples.slice(0, EXAMPLES_MAX) };
 }
 
 function sleep(ms: number, signal: AbortSignal): Promise<void> {
@@ -99,7 +99,7 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
   signal.addEventListener('abort', stop, { once: true });
   return promise.finally(() => {
     clearTimeout(timer);
-    // One for every beat would stay until the process ends.
+    // Otherwise one listener per heartbeat would stay until the process ends.
     signal.removeEventListener('abort', stop);
   });
 }

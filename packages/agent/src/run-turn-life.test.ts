@@ -7,8 +7,8 @@ import { TURN_ARTIFACTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
 import { CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
 
-const text = (said: string, id?: string): AgentEvent => ({ type: 'text', text: said, ...(id !== undefined && { id }) });
-const message = (said: string): Message => ({ messageId: 'reply', role: 'ROLE_AGENT', parts: [{ text: said }] });
+const text = (content: string, id?: string): AgentEvent => ({ type: 'text', text: content, ...(id !== undefined && { id }) });
+const message = (content: string): Message => ({ messageId: 'reply', role: 'ROLE_AGENT', parts: [{ text: content }] });
 const done: AgentEvent = { type: 'done' };
 
 function run(task: TaskLog, agent: Agent, job = task.job(), signal = new AbortController().signal) {
@@ -30,11 +30,11 @@ test('an agent that throws fails its turn, without a word of what it threw', asy
     const fold = await task.fold();
     assert.equal(fold.task?.status.state, 'TASK_STATE_FAILED');
     assert.deepEqual(fold.task?.metadata, { reason: 'the agent failed', retryable: false });
-    assert.ok(!JSON.stringify(await task.said()).includes('secret'));
+    assert.ok(!JSON.stringify(await task.records()).includes('secret'));
   }
 });
 
-test('a second attempt replaces what the dead one had streamed [C-5]', async () => {
+test('a second attempt replaces the text of the first [C-5]', async () => {
   for (const mode of ['caipe', 'direct'] as const) {
     const task = await TaskLog.create(mode);
     const dead = scripted(async function* () {
@@ -81,7 +81,7 @@ test('a second attempt replaces what the dead one had streamed [C-5]', async () 
       done,
     ];
     await run(task, scripted(again), task.job(2));
-    const before = (await task.said()).findIndex(record => record.from.attempt === 2);
+    const before = (await task.records()).findIndex(record => record.from.attempt === 2);
     assert.ok(before > 0);
     const fold = await foldAll(task);
     assert.deepEqual(fold.violations, []);
@@ -98,12 +98,12 @@ test('a second attempt replaces what the dead one had streamed [C-5]', async () 
 
 /** The decider drops what it folded before, as the relay does by ordinals. */
 async function foldAll(task: TaskLog) {
-  const said = await task.said();
-  task.said = async () => said.filter(record => record.from.attempt === 2);
+  const records = await task.records();
+  task.records = async () => records.filter(record => record.from.attempt === 2);
   return await task.fold();
 }
 
-test('a second attempt that says nothing leaves nothing of the first', async () => {
+test('a second attempt without text leaves no text of the first', async () => {
   const task = await TaskLog.create('caipe');
   const stop = new AbortController();
   const first = run(
@@ -121,7 +121,7 @@ test('a second attempt that says nothing leaves nothing of the first', async () 
   assert.equal((await foldAll(task)).textOf('streaming_result'), '');
 });
 
-test('attempts exhausted: only that is said', async () => {
+test('attempts exhausted: the turn fails with that reason alone', async () => {
   const task = await TaskLog.create('caipe');
   await run(task, scripted([text('never')]), task.job(4, { exhausted: true }));
   assert.deepEqual(await task.inputs(), [
@@ -129,7 +129,7 @@ test('attempts exhausted: only that is said', async () => {
   ]);
 });
 
-test('a cancelled task stops its agent, and nothing more is said [S3-26]', async () => {
+test('a cancelled task stops its agent, and nothing more is written [S3-26]', async () => {
   for (const mode of ['caipe', 'direct'] as const) {
     const task = await TaskLog.create(mode);
     let stopped = false;
@@ -144,7 +144,7 @@ test('a cancelled task stops its agent, and nothing more is said [S3-26]', async
     await task.cancel();
     assert.equal(await running, undefined);
     assert.equal(stopped, true);
-    assert.ok(!JSON.stringify(await task.said()).includes('late'));
+    assert.ok(!JSON.stringify(await task.records()).includes('late'));
     assert.ok(!(await task.inputs()).some(input => input.kind === 'ended'));
   }
 });
@@ -185,8 +185,8 @@ test('a later message of the client ends the turn before it [S4-27]', async () =
   assert.equal(await running, undefined);
   const outcome = await run(task, scripted([text('second turn'), done]), task.job(1, { turn: 2 }));
   assert.equal(outcome?.state, 'TASK_STATE_COMPLETED');
-  const said = await task.said();
-  task.said = async () => said.filter(record => record.from.turn === 2);
+  const records = await task.records();
+  task.records = async () => records.filter(record => record.from.turn === 2);
   const fold = await task.fold();
   assert.deepEqual(fold.violations, []);
   assert.equal(fold.textOf('response'), 'second turn');
@@ -196,9 +196,9 @@ test('work that is over already does nothing', async () => {
   const task = await TaskLog.create('caipe');
   await run(task, scripted([text('a'), done]));
   await task.fold();
-  const before = (await task.said()).length;
+  const before = (await task.records()).length;
   assert.equal(await run(task, scripted([text('again'), done]), task.job(2)), undefined);
-  assert.equal((await task.said()).length, before);
+  assert.equal((await task.records()).length, before);
 });
 
 test('an attempt that was taken over lets go, before and while it runs', async () => {
@@ -251,12 +251,12 @@ test('a log that refuses hands the turn back', async () => {
   );
 });
 
-test('what an agent may say in one turn is bounded', async () => {
+test('text of one turn is bounded', async () => {
   const half = 'x'.repeat(TURN_TEXT_BYTES_MAX / 2);
   const task = await TaskLog.create('caipe');
   await run(task, scripted([text(half), text(half), text('y'), done]));
   const fold = await task.fold();
-  assert.equal(task.ended()?.reason, `the agent said more than ${TURN_TEXT_BYTES_MAX} bytes in one turn`);
+  assert.equal(task.ended()?.reason, `the agent sent more than ${TURN_TEXT_BYTES_MAX} bytes of text in one turn`);
   assert.equal(fold.textOf('streaming_result').length, TURN_TEXT_BYTES_MAX);
   const calls = await TaskLog.create('caipe');
   const tools = Array.from({ length: TURN_ARTIFACTS_MAX + 1 }, (_, index) => ({
@@ -320,7 +320,7 @@ test('a token costs the same at 100,000 in one turn as at 1,000', { timeout: 60_
   assert.ok(long < short * 3, `${long} ms against ${short} ms`);
 });
 
-test('what no record takes, and what is no JSON, is one failed turn with its reason: the agent is not run again for it', async () => {
+test('an event that fits into no record, or is not JSON, fails the turn once: the agent is not run again', async () => {
   const huge = 'x'.repeat(2 * 1024 * 1024);
   const circular: Record<string, unknown> = {};
   circular.self = circular;
@@ -355,14 +355,14 @@ test('what no record takes, and what is no JSON, is one failed turn with its rea
     ['reason', { type: 'failed', reason: huge, retryable: false }, tooLarge],
     ['metadata of the end', { type: 'done', metadata: { huge } }, tooLarge],
     ['many messages at the end', { type: 'done', history: [1, 2, 3].map(() => message(huge.slice(0, 400_000))) }, tooLarge],
-    ['a part that is none', part(null), unreadable],
+    ['a part that is not an object', part(null), unreadable],
     ['a number JSON has not', part({ data: 1n }), unreadable],
     ['a circle', { type: 'progress', message: { ...message('a'), metadata: circular } }, unreadable],
     ['a circle at the end', { type: 'done', metadata: circular }, unreadable],
   ];
   for (const [what, event, reason] of cases) {
     const task = await TaskLog.create('caipe', { recordBytesMax: 1024 * 1024 });
-    const outcome = await run(task, scripted([text('said before'), event]));
+    const outcome = await run(task, scripted([text('text before'), event]));
     assert.equal(outcome?.state, 'TASK_STATE_FAILED', what);
     await task.fold();
     assert.match(task.ended()?.reason ?? '', reason, what);

@@ -6,8 +6,8 @@ import type { Agent, AgentEvent } from './agent.ts';
 import { runTurn } from './run-turn.ts';
 import { ANSWER, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
 
-const text = (said: string, id?: string): AgentEvent => ({ type: 'text', text: said, ...(id !== undefined && { id }) });
-const message = (said: string): Message => ({ messageId: 'reply', role: 'ROLE_AGENT', parts: [{ text: said }] });
+const text = (content: string, id?: string): AgentEvent => ({ type: 'text', text: content, ...(id !== undefined && { id }) });
+const message = (content: string): Message => ({ messageId: 'reply', role: 'ROLE_AGENT', parts: [{ text: content }] });
 const done: AgentEvent = { type: 'done' };
 
 function run(task: TaskLog, agent: Agent, job = task.job(), signal = new AbortController().signal) {
@@ -98,7 +98,7 @@ test('snapshots: equal, going on, replacing [S2-2]', async () => {
   const task = await TaskLog.create('caipe');
   const events: AgentEvent[] = [
     text('one'),
-    ...['one', 'one two', 'three'].map(said => ({ type: 'snapshot' as const, text: said })),
+    ...['one', 'one two', 'three'].map(content => ({ type: 'snapshot' as const, text: content })),
     done,
   ];
   await run(task, scripted(events));
@@ -109,7 +109,7 @@ test('snapshots: equal, going on, replacing [S2-2]', async () => {
   assert.equal(fold.textOf('streaming_result'), 'three');
 });
 
-test('a result that repeats the stream is said once: artifact, message, both [S2-2]', async () => {
+test('a result that repeats the stream is shown once: artifact, message, both [S2-2]', async () => {
   const artifact: AgentEvent = {
     type: 'artifact',
     artifact: { artifactId: 'r', name: 'result', parts: [{ text: 'Hello' }] },
@@ -183,9 +183,9 @@ for (const mode of ['transparent', 'direct'] as const) {
       metadata: { k: 1 },
       extensions: ['https://x.test/e'],
     };
-    const chunk = (said: string, append: boolean, lastChunk: boolean): AgentEvent => ({
+    const chunk = (content: string, append: boolean, lastChunk: boolean): AgentEvent => ({
       type: 'artifact',
-      artifact: { ...header, parts: [{ text: said }] },
+      artifact: { ...header, parts: [{ text: content }] },
       append,
       lastChunk,
     });
@@ -234,13 +234,13 @@ for (const mode of ['transparent', 'direct'] as const) {
     const task = await TaskLog.create(mode);
     await run(task, scripted([text('a'), { type: 'done', message: message('Done.') }]));
     const fold = await task.fold();
-    const told = mode === 'direct' ? fold.task?.status.message : task.ended()?.message;
-    assert.equal(told?.parts[0]?.text, 'Done.');
+    const ending = mode === 'direct' ? fold.task?.status.message : task.ended()?.message;
+    assert.equal(ending?.parts[0]?.text, 'Done.');
     assert.equal(fold.textOf('response'), 'a');
   });
 }
 
-test('a directly addressed agent says the states of its task itself [S0-46]', async () => {
+test('a directly addressed agent sets the states of its task itself [S0-46]', async () => {
   const task = await TaskLog.create('direct');
   await run(task, scripted([text('a'), { type: 'progress', message: message('half way') }, done]));
   const states = (await task.inputs()).flatMap(input =>
@@ -258,7 +258,7 @@ test('a directly addressed agent says the states of its task itself [S0-46]', as
 
 test('progress of a called agent is seen and is no answer [S4-21]', async () => {
   const task = await TaskLog.create('caipe');
-  const progress = ['10 %', '90 %'].map(said => ({ type: 'progress' as const, message: message(said) }));
+  const progress = ['10 %', '90 %'].map(content => ({ type: 'progress' as const, message: message(content) }));
   await run(task, scripted([...progress, text('answer'), done]));
   const fold = await task.fold();
   assert.deepEqual(fold.violations, []);
@@ -299,10 +299,10 @@ test('a failure keeps its reason, its word on retries, and its message [S0-26]',
   await run(task, scripted([text('part'), { type: 'failed', reason: 'agent down', retryable: true, message: message('sorry') }]));
   const fold = await task.fold();
   assert.equal(fold.textOf('streaming_result'), 'part');
-  const { state, reason, retryable, message: told } = task.ended()!;
+  const { state, reason, retryable, message: ending } = task.ended()!;
   assert.deepEqual(
-    { state, reason, retryable, said: told?.parts[0]?.text },
-    { state: 'TASK_STATE_FAILED', reason: 'agent down', retryable: true, said: 'sorry' },
+    { state, reason, retryable, text: ending?.parts[0]?.text },
+    { state: 'TASK_STATE_FAILED', reason: 'agent down', retryable: true, text: 'sorry' },
   );
 });
 
@@ -339,4 +339,35 @@ test('a process that stops leaves the wait for credentials to the next turn [S3-
     const left = task.facts.findLast(fact => 'resume' in fact);
     assert.deepEqual(left?.kind, mode === 'caipe' ? 'call.ended' : 'status.changed');
   }
+});
+
+test('plans, progress and notices of servers below are not answer text, at any depth', async () => {
+  const task = await TaskLog.create('caipe');
+  const chunk = (artifactId: string, name: string, content: string): AgentEvent => ({
+    type: 'artifact',
+    artifact: { artifactId, name, parts: [{ text: content }] },
+    append: false,
+    lastChunk: true,
+  });
+  await run(
+    task,
+    scripted([
+      chunk('p', 'execution_plan_update', '⟦of the server below⟧'),
+      chunk('q', 'agent_execution_plan', '⟦of the one below that⟧'),
+      chunk('w', 'progress', 'half of it'),
+      text('answer'),
+      done,
+    ]),
+  );
+  const fold = await task.fold();
+  assert.equal(fold.textOf('streaming_result'), 'answer');
+  assert.deepEqual(
+    [...fold.artifacts.values()].map(({ name, text: shown }) => [name, shown]),
+    [
+      ['agent_execution_plan', '⟦of the server below⟧'],
+      ['agent_execution_plan', '⟦of the one below that⟧'],
+      ['progress', 'half of it'],
+      ['streaming_result', 'answer'],
+    ],
+  );
 });

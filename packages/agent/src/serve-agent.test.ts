@@ -46,7 +46,7 @@ const eventually = async (found: () => Promise<boolean> | boolean) => {
   assert.fail('it never came to this');
 };
 
-test('an agent is announced, says that it lives, and leaves', async () => {
+test('an agent is registered, sends heartbeats, and leaves', async () => {
   const task = await TaskLog.create('caipe');
   const { agents } = task.log;
   const agent = { ...scripted([]), skills: async () => [skill('own'), skill('both')] };
@@ -61,7 +61,7 @@ test('an agent is announced, says that it lives, and leaves', async () => {
   assert.equal(await agents.get('argocd'), undefined);
 });
 
-test('an agent that does not answer is announced with what is known, and asked again', async () => {
+test('an agent without an answer is registered with what is known, and its skills are requested again', async () => {
   const task = await TaskLog.create('caipe');
   let asked = 0;
   const agent = {
@@ -77,10 +77,10 @@ test('an agent that does not answer is announced with what is known, and asked a
   await eventually(async () => (await task.log.agents.get('argocd'))?.value.skills.length === 2);
   stop();
   await served;
-  assert.equal(asked, 3, 'once it has answered it is not asked at every beat');
+  assert.equal(asked, 3, 'after the first answer skills are not requested with every heartbeat');
 });
 
-test('the announcement is bounded', async () => {
+test('the registry entry is bounded', async () => {
   const task = await TaskLog.create('caipe');
   const skills = Array.from({ length: SKILLS_MAX + 1 }, (_, index) =>
     skill(`s${index}`, { description: 'x'.repeat(DESCRIPTION_CHARS_MAX + 1) }),
@@ -124,7 +124,7 @@ test('work of the role is run, as often as its attempts allow, then settled', as
   assert.equal(counted.filter(line => line === 'activeTasks 1').length, counted.filter(line => line === 'activeTasks -1').length);
 });
 
-test('a stop lets the turn in hand end, then hands back what does not', async () => {
+test('a stop lets the running turn end, then requeues one that does not', async () => {
   const task = await TaskLog.create('caipe');
   let began = () => {};
   const running = new Promise<void>(resolve => {
@@ -166,7 +166,7 @@ test('a stop lets the turn in hand end, then hands back what does not', async ()
   assert.equal((await other.fold()).textOf(ANSWER.name), 'by another');
 });
 
-test('a directly addressed agent that asked gets the answer where it asked, and what was said before, though its process is another one [S4-13]', async () => {
+test('a directly addressed agent gets the answer to its question, and the history, in another process [S4-13]', async () => {
   const task = await TaskLog.create('direct');
   const turns: Pick<Turn, 'resume' | 'history'>[] = [];
   const agent = scripted(async function* ({ resume, history }) {
@@ -214,7 +214,7 @@ test('a directly addressed agent that asked gets the answer where it asked, and 
   );
 });
 
-test('a call that failed as retryable is made again, a bounded number of times, and replaces what the first one said [S4-40 C-5]', async () => {
+test('a call that failed as retryable is retried a bounded number of times, and replaces the text of the first attempt [S4-40 C-5]', async () => {
   const failing = (times: number, retryable = true) => {
     let calls = 0;
     const agent = scripted(async function* () {
@@ -237,7 +237,7 @@ test('a call that failed as retryable is made again, a bounded number of times, 
     const { agent, calls: made } = failing(times, retryable);
     const { stop, served } = serve(task, agent, retries === undefined ? {} : { retries });
     await task.log.work.request('agent.argocd', task.job().work, { id: 'w' });
-    await eventually(async () => (await task.said()).some(({ inputs }) => inputs.some(({ kind }) => kind === 'ended')));
+    await eventually(async () => (await task.records()).some(({ inputs }) => inputs.some(({ kind }) => kind === 'ended')));
     stop();
     await served;
     const fold = await task.fold();
@@ -246,7 +246,7 @@ test('a call that failed as retryable is made again, a bounded number of times, 
   }
 });
 
-test('an agent that is told to stop again and again uses up neither its attempts nor its retries [S4-40 C-5]', async () => {
+test('an agent that is stopped several times uses up neither its attempts nor its retries [S4-40 C-5]', async () => {
   const task = await TaskLog.create('caipe');
   const attempts: number[] = [];
   let stopped: (() => void) | undefined;
@@ -274,7 +274,7 @@ test('an agent that is told to stop again and again uses up neither its attempts
     await served;
   }
   const last = serve(task, agent, { retries: 1 });
-  await eventually(async () => (await task.said()).some(({ inputs }) => inputs.some(({ kind }) => kind === 'ended')));
+  await eventually(async () => (await task.records()).some(({ inputs }) => inputs.some(({ kind }) => kind === 'ended')));
   last.stop();
   await last.served;
   const fold = await task.fold();

@@ -5,9 +5,10 @@ import { RETRIES_DEFAULT } from './limits.ts';
 import { registerAgent } from './register-agent.ts';
 import { isExpected, runTurn } from './run-turn.ts';
 
-/** Turns in hand get this long to end when the agent stops serving, milliseconds; then they are handed back. */
+/** Running turns get this long to end when the agent stops serving, milliseconds; then they are requeued. */
 const DRAIN_MS = 10_000;
 
+/** What `serveAgent` works with. */
 export type ServeAgentOptions = {
   log: Log;
   /** Name of the agent: its role is `agent.<name>`. */
@@ -16,9 +17,9 @@ export type ServeAgentOptions = {
   /** Where the agent's own A2A endpoint is, for the registry. */
   url: string;
   skills?: readonly AgentSkill[];
-  /** Turns at the same time. */
+  /** Concurrent turns. */
   slots: number;
-  /** Aborts: takes nothing new, lets turns in hand end within `drainMs`, leaves the registry. */
+  /** On abort: takes no new work, lets running turns end within `drainMs`, leaves the registry. */
   signal: AbortSignal;
   logger: Logger;
   metrics: HopMetrics;
@@ -28,28 +29,35 @@ export type ServeAgentOptions = {
   /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
   forwardText?: boolean;
   heartbeatMs?: number;
-  /** Told of every announcement: the agent's skills as they are known now. */
+  /** Called after each heartbeat with the current entry. */
   onRegistered?: (entry: AgentEntry) => void;
 };
 
-/** Serves an agent until `signal` aborts and its turns are settled: takes its work, announces it. Does not close the agent. */
+/** Takes the agent's work and registers it, until `signal` aborts and its turns are settled. Does not close the agent. */
 export async function serveAgent(options: ServeAgentOptions): Promise<void> {
-  const { log, name, agent, url, skills = [], slots, signal, logger, heartbeatMs: beatMs, onRegistered: announced } = options;
-  const letGo = new AbortController();
+  const { log, name, agent, url, skills = [], slots, signal, logger, heartbeatMs, onRegistered } = options;
+  const release = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const onStop = () => {
-    timer = setTimeout(() => letGo.abort(), options.drainMs ?? DRAIN_MS);
+    timer = setTimeout(() => release.abort(), options.drainMs ?? DRAIN_MS);
   };
   if (signal.aborted) onStop();
   else signal.addEventListener('abort', onStop, { once: true });
-  const entry = { name, agent, url, skills, ...(beatMs !== undefined && { beatMs }), ...(announced && { announced }) };
-  const announcing = registerAgent({ log, ...entry, logger, signal });
-  await log.work.take(`agent.${name}`, { slots, signal }, job => runJob(options, job, letGo.signal));
+  const entry = {
+    name,
+    agent,
+    url,
+    skills,
+    ...(heartbeatMs !== undefined && { heartbeatMs }),
+    ...(onRegistered && { onRegistered }),
+  };
+  const registered = registerAgent({ log, ...entry, logger, signal });
+  await log.work.take(`agent.${name}`, { slots, signal }, job => runJob(options, job, release.signal));
   clearTimeout(timer);
-  await announcing;
+  await registered;
 }
 
-async function runJob(options: ServeAgentOptions, job: Job, letGo: AbortSignal): Promise<void> {
+async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal): Promise<void> {
   const { log, name, agent, metrics, retries = RETRIES_DEFAULT, forwardText = true } = options;
   const { work, attempt, exhausted } = job;
   const logger = taskLogger(options.logger, work.taskId);
@@ -58,13 +66,13 @@ async function runJob(options: ServeAgentOptions, job: Job, letGo: AbortSignal):
   metrics.activeTasks.add(1, { agent: name });
   const startedMs = performance.now();
   try {
-    const outcome = await runTurn({ log, agent, name, logger, retries, forwardText, signal: letGo }, job);
-    const told = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
-    logger.info({ ...told, state: outcome?.state ?? 'over', reason: outcome?.reason }, 'turn ended');
+    const outcome = await runTurn({ log, agent, name, logger, retries, forwardText, signal: release }, job);
+    const fields = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
+    logger.info({ ...fields, state: outcome?.state ?? 'over', reason: outcome?.reason }, 'turn ended');
   } catch (error) {
-    const told = { agent: name, attempt, turn: work.turn };
-    if (isExpected(error)) logger.info({ ...told, reason: error.name }, 'turn handed back');
-    else logger.warn({ ...told, err: error }, 'turn handed back');
+    const fields = { agent: name, attempt, turn: work.turn };
+    if (isExpected(error)) logger.info({ ...fields, reason: error.name }, 'turn requeued');
+    else logger.warn({ ...fields, err: error }, 'turn requeued');
     throw error;
   } finally {
     metrics.activeTasks.add(-1, { agent: name });

@@ -13,20 +13,32 @@ import {
 } from '@hopline/events';
 import type { Job } from '@hopline/log';
 import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
+import { AION, agentPresentation, CAIPE, TRANSPARENT } from '@hopline/profiles';
 import { type Command, decide, evolve } from '@hopline/task';
 import { createLogger } from '@hopline/telemetry';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 
-export const ANSWER = { name: 'streaming_result', description: 'Streaming result from Platform Engineer' };
+export const ANSWER = {
+  name: 'streaming_result',
+  description: 'Streaming result from Platform Engineer',
+  separateClose: true as const,
+};
 export const CALL = 'call-1-1';
 
 export const quiet = createLogger({ service: 'test', instance: 'test', level: 'silent' });
 
 type Mode = 'caipe' | 'transparent' | 'aion' | 'direct';
 
+const PRESENTATIONS = {
+  caipe: agentPresentation(CAIPE, ANSWER),
+  transparent: agentPresentation(TRANSPARENT),
+  aion: agentPresentation(AION),
+  direct: agentPresentation(TRANSPARENT),
+};
+
 const profileOf = (mode: Mode) => (mode === 'direct' ? 'transparent' : mode);
 
-/** One task in the memory twin, with its relay in miniature: the decider folds what was said. */
+/** One task in the in-memory log, with a minimal relay: the decider folds the inputs. */
 export class TaskLog {
   readonly log: MemoryLog;
   readonly taskId = 'task-1';
@@ -53,14 +65,15 @@ export class TaskLog {
     if (mode !== 'direct') {
       const from: Producer = { id: 'supervisor', agent: 'supervisor', turn: 1, attempt: 1 };
       await task.decide({ kind: 'agent', from, input: { kind: 'status', state: 'TASK_STATE_WORKING' } });
-      await task.decide({ kind: 'agent', from, input: { kind: 'call', call: CALL, agent: 'argocd' } });
+      const statusPasses = mode !== 'caipe' && { statusPasses: true as const };
+      await task.decide({ kind: 'agent', from, input: { kind: 'call', call: CALL, agent: 'argocd', ...statusPasses } });
     }
     return task;
   }
 
   job(attempt = 1, more: Partial<Job & Work> = {}): Job {
     const { exhausted = false, requeues = 0, trace, ...work } = more;
-    const call = this.#mode === 'caipe' ? { id: CALL, answer: ANSWER } : { id: CALL };
+    const call = { id: CALL, presentation: PRESENTATIONS[this.#mode] };
     const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
     const { taskId } = this;
     const profile = profileOf(this.#mode);
@@ -74,7 +87,8 @@ export class TaskLog {
     if (facts.length === 0) return dropped;
     for (const fact of facts) this.aggregate = evolve(this.aggregate, fact);
     this.facts.push(...facts);
-    const record = { v: 1 as const, facts: [...facts], aggregate: this.aggregate, startSeq: this.#seq === 0 ? 0 : 1 };
+    const start = { startSeq: this.#seq === 0 ? 0 : 1, startStoredAt: 0 };
+    const record = { v: 1 as const, facts: [...facts], aggregate: this.aggregate, ...start };
     this.#seq = (await this.log.facts.append(record, { expected: this.#seq, id: `f${this.facts.length}` })).seq;
     return undefined;
   }
@@ -83,7 +97,7 @@ export class TaskLog {
     await this.decide({ kind: 'client', taskId: this.taskId, input: { kind: 'cancel' } });
   }
 
-  async said(): Promise<AgentRecord[]> {
+  async records(): Promise<AgentRecord[]> {
     const stop = new AbortController();
     const records: AgentRecord[] = [];
     const reading = (async () => {
@@ -98,12 +112,12 @@ export class TaskLog {
   }
 
   async inputs(): Promise<AgentInput[]> {
-    return (await this.said()).flatMap(record => record.inputs);
+    return (await this.records()).flatMap(record => record.inputs);
   }
 
-  /** Folds all that was said and not folded yet; every input must be accepted, and the client's view must be sound. */
+  /** Folds all inputs that are not folded yet; every input must be accepted, and the client's view must be sound. */
   async fold(): Promise<Fold> {
-    for (const { from, inputs, n } of await this.said()) {
+    for (const { from, inputs, n } of await this.records()) {
       for (const input of inputs) {
         const chunk = { firstSeq: 1, lastSeq: 1, count: 1, n, reason: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
         const item: Command =

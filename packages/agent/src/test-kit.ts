@@ -1,19 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { Fold, type FoldedArtifact, type Message } from '@hopline/a2a';
 import { type AgentInput, isVisible, type Producer, type TaskAggregate, type Work } from '@hopline/events';
+import { artifactKind } from '@hopline/profiles';
 import { type Command, decide, evolve, ROOT_AGENT } from '@hopline/task';
 import { abortableEvents } from './abortable-events.ts';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
-import { NOTHING_EARLIER } from './earlier-attempts.ts';
-import type { InputSink } from './lanes.ts';
+import type { InputSink } from './lane-writer.ts';
 import { BoundExceeded } from './limits.ts';
-import { DONE, endOf, failed, isEnd, thrownBy } from './turn-end.ts';
-import { type TurnEnd, TurnInputs } from './turn-inputs.ts';
+import { NO_PRIOR_ATTEMPTS } from './prior-attempts.ts';
+import { DONE, endOf, failed, failureOf, isEnd, type TurnEnd } from './turn-end.ts';
+import { TurnInputs } from './turn-inputs.ts';
 import { turnLog } from './turn-log.ts';
 
-/** What a turn is played with, beside its message. */
+/** A turn beside its message. */
 export type PlayOptions = Partial<Pick<Turn, 'attempt' | 'history' | 'metadata' | 'resume' | 'signal'>>;
 
+/** Result of `playTurn`. */
 export type PlayedTurn = {
   /** The answer as a client folds it. */
   readonly text: string;
@@ -22,7 +24,7 @@ export type PlayedTurn = {
   /** Progress lines, in order. */
   readonly notices: readonly string[];
   readonly end: TurnEnd;
-  /** Every event as the agent said it. */
+  /** Every event as the agent sent it. */
   readonly events: readonly AgentEvent[];
   /** What the turn logged, one line each. */
   readonly log: readonly string[];
@@ -34,16 +36,16 @@ const CONTEXT = 'context-1';
 const EVENT_BYTES_MAX = 512 * 1024;
 
 /**
- * Plays one turn without a cluster: the agent's events go through the rules that run them in one, and come back as a client folds them. What the agent throws is a failed turn
- * here as there; the error itself is `cause`.
+ * Plays one turn without a cluster: the agent's events go through the same rules as in one, and come back as a client folds them. An error
+ * of the agent is a failed turn; the error itself is `cause`.
  */
 export async function playTurn(
   agent: Agent,
-  said: string | Message,
+  input: string | Message,
   options: PlayOptions = {},
 ): Promise<PlayedTurn & { cause?: unknown }> {
   const message: Message =
-    typeof said === 'string' ? { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: said }] } : said;
+    typeof input === 'string' ? { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: input }] } : input;
   const { attempt = 1, history = [], metadata = {}, resume, signal = new AbortController().signal } = options;
   const log: string[] = [];
   const turn: Turn = {
@@ -59,12 +61,13 @@ export async function playTurn(
     attempt,
     sink,
     eventBytesMax: EVENT_BYTES_MAX,
-    earlier: NOTHING_EARLIER,
+    inputBytesMax: Number.POSITIVE_INFINITY,
+    prior: NO_PRIOR_ATTEMPTS,
     forwardText: true,
   });
   inputs.begin();
   const events: AgentEvent[] = [];
-  const { end, cause } = await play(agent, turn, event => {
+  const { end, cause } = await pumpEvents(agent, turn, event => {
     events.push(event);
     if (!isEnd(event)) inputs.take(event);
   });
@@ -73,7 +76,11 @@ export async function playTurn(
   return { ...readFold(fold), notices: noticesOf(events), end, events, log, ...(cause !== undefined && { cause }) };
 }
 
-async function play(agent: Agent, turn: Turn, take: (event: AgentEvent) => void): Promise<{ end: TurnEnd; cause?: unknown }> {
+async function pumpEvents(
+  agent: Agent,
+  turn: Turn,
+  take: (event: AgentEvent) => void,
+): Promise<{ end: TurnEnd; cause?: unknown }> {
   try {
     for await (const event of abortableEvents(agent.run(turn), turn.signal)) {
       take(event);
@@ -81,7 +88,7 @@ async function play(agent: Agent, turn: Turn, take: (event: AgentEvent) => void)
     }
     return { end: DONE };
   } catch (cause) {
-    return { end: cause instanceof BoundExceeded ? failed(cause.message, false) : thrownBy(cause), cause };
+    return { end: cause instanceof BoundExceeded ? failed(cause.message, false) : failureOf(cause), cause };
   }
 }
 
@@ -101,20 +108,20 @@ class Collected implements InputSink {
 function foldInputs(work: Work, attempt: number, inputs: readonly AgentInput[]): Fold {
   const from: Producer = { id: ROOT_AGENT, agent: 'agent', turn: work.turn, attempt };
   const { taskId, contextId, profile, message } = work;
-  const input = { kind: 'message', message, contextId, role: 'agent.agent', profile } as const;
-  const items: Command[] = [{ kind: 'client', taskId, input }];
-  for (const [index, said] of inputs.entries()) {
-    if (said.kind !== 'text') items.push({ kind: 'agent', from, input: said });
+  const begin = { kind: 'message', message, contextId, role: 'agent.agent', profile } as const;
+  const commands: Command[] = [{ kind: 'client', taskId, input: begin }];
+  for (const [index, input] of inputs.entries()) {
+    if (input.kind !== 'text') commands.push({ kind: 'agent', from, input });
     else {
       const n = index + 1;
       const chunk = { firstSeq: n, lastSeq: n, count: 1, n, reason: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
-      items.push({ kind: 'run', from, lane: said.lane, text: said.tokens.join(''), last: false, n, chunk });
+      commands.push({ kind: 'run', from, lane: input.lane, text: input.tokens.join(''), last: false, n, chunk });
     }
   }
   const fold = new Fold();
   let aggregate: TaskAggregate | undefined;
-  for (const item of items) {
-    for (const fact of decide(aggregate, item, 0).facts) {
+  for (const command of commands) {
+    for (const fact of decide(aggregate, command, 0).facts) {
       aggregate = evolve(aggregate, fact);
       if (isVisible(fact)) fold.add(fact.event);
     }
@@ -123,7 +130,7 @@ function foldInputs(work: Work, attempt: number, inputs: readonly AgentInput[]):
 }
 
 function readFold(fold: Fold): Pick<PlayedTurn, 'text' | 'artifacts'> {
-  const isNotice = ({ name }: FoldedArtifact) => name?.startsWith('tool_notification_');
+  const isNotice = ({ name }: FoldedArtifact) => artifactKind(name)?.startsWith('call-') === true;
   const shown = [...fold.artifacts.values()].filter(artifact => !isNotice(artifact));
   return { text: fold.textOf('response'), artifacts: shown.filter(({ name }) => name !== 'response') };
 }

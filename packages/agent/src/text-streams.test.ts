@@ -7,8 +7,8 @@ import { TURN_TEXTS_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
 import { quiet, scripted, TaskLog } from './task-log.test-kit.ts';
 
-const text = (stream: string, said: string): AgentEvent => ({ type: 'text', stream, text: said });
-const message = (said: string, messageId = 'ai-1') => ({ messageId, role: 'ROLE_AGENT' as const, parts: [{ text: said }] });
+const text = (stream: string, content: string): AgentEvent => ({ type: 'text', stream, text: content });
+const message = (content: string, messageId = 'ai-1') => ({ messageId, role: 'ROLE_AGENT' as const, parts: [{ text: content }] });
 type Mode = 'caipe' | 'transparent' | 'aion' | 'direct';
 
 async function play(mode: Mode, script: AgentEvent[]) {
@@ -68,13 +68,13 @@ test('a turn has so many texts at once and no more; those that have ended make r
   assert.equal(full.outcome?.state, 'TASK_STATE_COMPLETED');
   const over = await play('direct', [...many, text('more', 'x')]);
   assert.equal(over.outcome?.state, 'TASK_STATE_FAILED');
-  assert.equal(over.outcome?.reason, `the agent said more than ${TURN_TEXTS_MAX} texts at once`);
+  assert.equal(over.outcome?.reason, `the agent streamed more than ${TURN_TEXTS_MAX} texts at once`);
 });
 
-test('a last message that repeats a stream is not said again; what replaces the text replaces all of it [S2-2]', async () => {
-  const done = (said: string, standing?: 'repeats' | 'replaces'): AgentEvent => ({
+test('a last message that repeats a stream adds nothing; one that replaces the text replaces all of it [S2-2]', async () => {
+  const done = (content: string, standing?: 'repeats' | 'replaces'): AgentEvent => ({
     type: 'done',
-    message: message(said),
+    message: message(content),
     ...(standing && { standing }),
   });
   const script = [text('a', 'look '), text('b', 'found')];
@@ -106,7 +106,7 @@ test('aion: one transitory Stream Delta, closed once, gone from the task when it
   const ended = task.ended();
   assert.equal(ended?.message?.parts[0]?.text, 'Hello', 'S1-24: without a message of the agent, what was streamed');
   assert.ok(!JSON.stringify(task.facts.filter(isVisible).map(fact => fact.event)).includes('transitory'));
-  // What the supervisor says then.
+  // The supervisor's final state.
   const from = { id: 'supervisor', agent: 'supervisor', turn: 1, attempt: 1 };
   const input = { kind: 'status', state: 'TASK_STATE_COMPLETED', message: message('Hello') } as const;
   assert.ok(
@@ -133,7 +133,7 @@ test('messages join the history once by their id, and metadata the metadata of t
   assert.deepEqual(view?.task.metadata, { a: 1 });
 });
 
-test('the mode and the step an input comes from are kept in the log, and shown to nobody [S1-21]', async () => {
+test('the mode and the step an input comes from are kept in the log, and not shown to clients [S1-21]', async () => {
   const source = { mode: 'messages', node: 'left' };
   const { task, fold } = await play('transparent', [
     { type: 'text', stream: 'a', text: 'x', source },
@@ -156,7 +156,7 @@ test('the mode and the step an input comes from are kept in the log, and shown t
   assert.ok(!JSON.stringify([...fold.artifacts.values(), fold.task]).includes('messages'));
 });
 
-test('a second attempt replaces every text of the dead one, also those it does not say again [C-5]', async () => {
+test('a second attempt replaces every text of the first, also those it does not write again [C-5]', async () => {
   const task = await TaskLog.create('caipe');
   const dead = scripted(async function* () {
     yield* TWO_AT_ONCE;

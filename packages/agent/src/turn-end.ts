@@ -1,8 +1,21 @@
+import type { InterruptedState, Message, Metadata, TerminalState } from '@hopline/a2a';
 import type { AgentEvent } from './agent.ts';
+import type { Standing } from './agent-text.ts';
 import { AgentMisuse } from './misuse.ts';
-import type { TurnEnd } from './turn-inputs.ts';
 
-/** How what an agent says or throws ends its turn. */
+/** How a turn ended. */
+export type TurnEnd = {
+  state: TerminalState | InterruptedState;
+  message?: Message;
+  /** The message is the whole answer. */
+  direct?: true;
+  standing?: Standing;
+  history?: Message[];
+  metadata?: Metadata;
+  reason?: string;
+  retryable?: boolean;
+  resume?: unknown;
+};
 
 export const DONE: TurnEnd = { state: 'TASK_STATE_COMPLETED' };
 
@@ -15,27 +28,27 @@ export function isEnd(event: AgentEvent): event is EndEvent {
 }
 
 export function endOf(event: EndEvent): TurnEnd {
-  const said = event.message && { message: event.message };
+  const message = event.message && { message: event.message };
   if (event.type === 'done') {
     const { type: _type, message: _message, ...more } = event;
-    return { ...DONE, ...said, ...more };
+    return { ...DONE, ...message, ...more };
   }
   if (event.type === 'interrupted') {
-    return { state: event.state, ...said, ...(event.resume !== undefined && { resume: event.resume }) };
+    return { state: event.state, ...message, ...(event.resume !== undefined && { resume: event.resume }) };
   }
-  return { state: event.state ?? 'TASK_STATE_FAILED', reason: event.reason, retryable: event.retryable, ...said };
+  return { state: event.state ?? 'TASK_STATE_FAILED', reason: event.reason, retryable: event.retryable, ...message };
 }
 
-/** What an agent throws may hold content: only our own words about it become a reason. */
-export function thrownBy(error: unknown): TurnEnd {
+/** The end of a turn whose agent threw. The error may hold content: only the kit's own messages become a reason. */
+export function failureOf(error: unknown): TurnEnd {
   return failed(error instanceof AgentMisuse ? error.message : 'the agent failed', false);
 }
 
-/** Where in a source file it was thrown, for the agent's author: file name and line, without the words of the error. */
+/** Where it was thrown, for the agent's author: file name and line, without the message of the error. */
 export function placeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { stack = '', message } = error;
-  // The frames only: the lines before them repeat the message.
+  // The lines before the frames repeat the message.
   const frames = stack.slice(stack.indexOf(message) + message.length);
   return /([\w.-]+\.[cm]?[jt]sx?:\d+):\d+\)?$/m.exec(frames)?.[1];
 }

@@ -1,28 +1,16 @@
-import type { InterruptedState, Message, Metadata, TerminalState } from '@hopline/a2a';
+import type { Message } from '@hopline/a2a';
 import type { Work } from '@hopline/events';
+import { agentPresentation, callNotice, TRANSPARENT } from '@hopline/profiles';
 import { artifactIdOf, ROOT_AGENT } from '@hopline/task';
 import type { AgentEvent } from './agent.ts';
-import { AionMapping } from './aion-mapping.ts';
-import { ArtifactLanes } from './artifact-lanes.ts';
-import type { Earlier } from './earlier-attempts.ts';
-import { type InputSink, Lanes } from './lanes.ts';
+import type { AgentText } from './agent-text.ts';
+import { AnswerText } from './answer-text.ts';
+import { type InputSink, LaneWriter, UNIT_BYTES_MAX } from './lane-writer.ts';
 import { BoundExceeded, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX } from './limits.ts';
-import { AnswerMapping, type AnswerPlace, OwnMapping, type Standing, type TextMapping } from './text-mapping.ts';
-import { toolNotice } from './tool-notice.ts';
-
-/** How a turn ended. */
-export type TurnEnd = {
-  state: TerminalState | InterruptedState;
-  message?: Message;
-  /** The message is the whole answer. */
-  direct?: true;
-  standing?: Standing;
-  history?: Message[];
-  metadata?: Metadata;
-  reason?: string;
-  retryable?: boolean;
-  resume?: unknown;
-};
+import { OwnArtifacts } from './own-artifacts.ts';
+import { OwnText } from './own-text.ts';
+import type { PriorAttempts } from './prior-attempts.ts';
+import type { EndEvent, TurnEnd } from './turn-end.ts';
 
 export type TurnInputsOptions = {
   work: Work;
@@ -32,186 +20,192 @@ export type TurnInputsOptions = {
   sink: InputSink;
   /** JSON bytes of one event that is not text. */
   eventBytesMax: number;
-  earlier: Earlier;
+  /** JSON bytes of one input. */
+  inputBytesMax: number;
+  prior: PriorAttempts;
   /** The attempt before this one was waiting for credentials. */
   authorizing?: boolean;
   /** False: a supervisor's client does not see the agent's text; the supervisor reads it with the end of the call (C-5). */
   forwardText: boolean;
 };
 
+/** How an agent shows that no supervisor has called. */
+const DIRECT = agentPresentation(TRANSPARENT);
+
 /** `shownId`: the call id that clients see. */
 type OpenTool = { lane: string; tool: string; shownId: string };
 
-/** Turns what an agent says in one turn into inputs of the log. Pure: no I/O, no waiting. */
+/** Turns the events of an agent in one turn into inputs of the log. Pure: no I/O, no waiting. */
 export class TurnInputs {
   readonly #options: TurnInputsOptions;
   readonly #prefix: string;
-  readonly #lanes: Lanes;
-  readonly #where: AnswerPlace;
-  readonly #mapping: TextMapping;
+  readonly #lanes: LaneWriter;
+  readonly #text: AgentText;
   readonly #tools = new Map<string, OpenTool>();
   #events = 0;
   #artifacts = 0;
   #notices = 0;
-  #orphansEnded = false;
   /** The task shows that the agent waits for credentials. */
   #authorizing: boolean;
   #waitsFor: TurnEnd | undefined;
 
   constructor(options: TurnInputsOptions) {
-    const { work, agent, attempt, sink, eventBytesMax, earlier, forwardText } = options;
+    const { work, attempt, sink, inputBytesMax } = options;
     this.#options = options;
     this.#authorizing = options.authorizing === true;
-    // Call ids are new in every turn; the root agent's lanes are told apart by the turn.
+    // Call ids are new in every turn; the lanes of a directly addressed agent differ by the turn.
     this.#prefix = work.call?.id ?? `${ROOT_AGENT}/${work.turn}`;
-    this.#lanes = new Lanes(sink, attempt);
-    const answer = work.call?.answer;
-    const lane = `${this.#prefix}/answer`;
-    const artifacts = new ArtifactLanes({
-      lanes: this.#lanes,
-      prefix: `${this.#prefix}/artifact`,
-      closed: earlier.closed,
-      ...(answer && { metadata: { sourceAgent: agent } }),
-      bytesMax: eventBytesMax,
-      onNew: () => this.#countArtifact(),
-    });
-    this.#where = { lanes: this.#lanes, lane, header: answer ?? { name: 'response' }, artifacts };
-    // In JSON a unit of text takes 6 bytes at most, and the end of a call is one event.
-    this.#mapping = mappingOf(work, this.#where, forwardText ? undefined : Math.floor(eventBytesMax / 6));
+    this.#lanes = new LaneWriter(sink, attempt, inputBytesMax);
+    this.#text = this.#agentText();
   }
 
   begin(): void {
-    const { work, attempt, sink } = this.#options;
-    if (work.call === undefined) sink.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
-    // What a dead attempt had streamed must not stand, even if this one says nothing.
-    if (attempt > 1) this.#mapping.slots.replace(this.#options.earlier.shown);
-    this.#endOrphans();
+    const { work, attempt, prior, agent } = this.#options;
+    if (work.call === undefined) this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+    // Text of an earlier attempt must not stand, even if this one writes nothing.
+    if (attempt > 1) this.#text.streams.reopen(prior.openLanes);
+    for (const { lane, tool, callId } of prior.openTools)
+      this.#lanes.add(callNotice(this.#presentation.notices, 'failed', { lane: `${lane}/end`, agent, tool, callId }));
   }
 
-  /** How the turn ends if nobody can wait on for the credentials that its agent needs. */
+  /** How the turn ends if this process cannot wait for the credentials that the agent needs. */
   get waitsFor(): TurnEnd | undefined {
     return this.#waitsFor;
   }
 
   /** Takes an event that does not end the turn. Throws BoundExceeded. */
-  take(event: Exclude<AgentEvent, { type: 'interrupted' | 'done' | 'failed' }>): void {
+  take(event: Exclude<AgentEvent, EndEvent>): void {
     this.#events += 1;
     if (this.#events > TURN_EVENTS_MAX) throw new BoundExceeded(`the agent sent more than ${TURN_EVENTS_MAX} events in one turn`);
     if (event.type === 'auth-required') {
       this.#authorize(event);
       return;
     }
-    this.#goOn();
-    if (event.type === 'text') this.#mapping.text(event.text, event);
-    else if (event.type === 'text-end') this.#mapping.slots.end(event.stream);
-    else if (event.type === 'snapshot') this.#mapping.snapshot(event.text);
-    else if (event.type === 'artifact') this.#mapping.artifact(event);
+    this.#continueWork();
+    if (event.type === 'text') this.#text.token(event.text, event.stream, event);
+    else if (event.type === 'text-end') this.#text.streams.end(event.stream);
+    else if (event.type === 'snapshot') this.#text.snapshot(event.text);
+    else if (event.type === 'artifact') this.#text.artifact(event);
     else if (event.type === 'tool') this.#tool(event);
     else if (event.type === 'progress') this.#progress(event);
   }
 
-  /** Says how the turn ended: open tool calls end, lanes close, then the state. */
+  /** Ends the turn: open tool calls end, lanes close, then the state changes. Throws BoundExceeded. */
   end(end: TurnEnd): void {
-    const { work, sink } = this.#options;
+    const { work } = this.#options;
     const waitsOn = this.#authorizing && end.state === 'TASK_STATE_AUTH_REQUIRED';
-    if (!waitsOn) this.#goOn();
+    if (!waitsOn) this.#continueWork();
     const failed =
       end.state === 'TASK_STATE_FAILED' || end.state === 'TASK_STATE_CANCELED' || end.state === 'TASK_STATE_REJECTED';
-    for (const callId of this.#tools.keys()) this.#toolEnds(callId, failed);
+    for (const callId of this.#tools.keys()) this.#endTool(callId, failed);
     const message = this.#endMessage(end);
     this.#lanes.closeAll();
     const { state, history, reason, retryable = false, resume } = end;
     for (const added of history ?? []) this.#checkSize(added);
-    // Who began a task with us knows it by its id: only the first turn can be answered without one.
+    // A client that continues a task knows its id: only the first turn can be answered with a message alone.
     const direct = message !== undefined && end.direct && work.turn === 1 && { direct: end.direct };
-    const said = { state, ...(message && { message }), ...direct, ...(history && { history }) };
-    const left = resume !== undefined && { resume };
+    const ended = { state, ...(message && { message }), ...direct, ...(history && { history }) };
+    const kept = resume !== undefined && { resume };
     if (work.call === undefined) {
       // The task shows it already.
       if (waitsOn) return;
       const metadata = { ...end.metadata, ...(reason !== undefined && { reason, retryable }) };
-      sink.add({ kind: 'status', ...said, ...left, ...(Object.keys(metadata).length > 0 && { metadata }) });
+      this.#lanes.add({ kind: 'status', ...ended, ...kept, ...(Object.keys(metadata).length > 0 && { metadata }) });
       return;
     }
     const why = { ...(end.metadata && { metadata: end.metadata }), ...(reason !== undefined && { reason, retryable }) };
-    const { held } = this.#mapping;
-    sink.add({ kind: 'ended', call: work.call.id, ...said, ...(held !== undefined && { withheldText: held }), ...why, ...left });
+    const { withheld } = this.#text;
+    const withheldText = withheld !== undefined && { withheldText: withheld };
+    this.#lanes.add({ kind: 'ended', call: work.call.id, ...ended, ...withheldText, ...why, ...kept });
   }
 
-  #authorize(event: Extract<AgentEvent, { type: 'auth-required' }>): void {
-    const { message, resume } = event;
+  get #presentation() {
+    return this.#options.work.call?.presentation ?? DIRECT;
+  }
+
+  #agentText(): AgentText {
+    const { work, agent, eventBytesMax, prior, forwardText } = this.#options;
+    const { text, separateClose } = this.#presentation;
+    const lanes = this.#lanes;
+    const lane = `${this.#prefix}/answer`;
+    const artifacts = new OwnArtifacts({
+      lanes,
+      prefix: `${this.#prefix}/artifact`,
+      closedLanes: prior.closedLanes,
+      ...(text.as === 'answer' && { metadata: { sourceAgent: agent } }),
+      ...(separateClose && { separateClose }),
+      bytesMax: eventBytesMax,
+      onNew: () => this.#countArtifact(),
+    });
+    if (text.as === 'answer') {
+      // The end of a call is one event, and holds the withheld text.
+      const withheldUnitsMax = forwardText ? undefined : Math.floor(eventBytesMax / UNIT_BYTES_MAX);
+      return new AnswerText({ lanes, lane, presentation: text, artifacts, withheldUnitsMax });
+    }
+    const messageId = text.as === 'transitory' && { messageId: artifactIdOf(work.taskId, `${lane}/message`) };
+    return new OwnText({ lanes, lane, artifact: text.artifact, artifacts, ...messageId });
+  }
+
+  #authorize({ message, resume }: Extract<AgentEvent, { type: 'auth-required' }>): void {
     this.#checkSize(message);
     this.#authorizing = true;
     this.#waitsFor = { state: 'TASK_STATE_AUTH_REQUIRED', message, ...(resume !== undefined && { resume }) };
-    this.#options.sink.add({ kind: 'status', ...this.#waitsFor, state: 'TASK_STATE_AUTH_REQUIRED' });
+    this.#lanes.add({ kind: 'status', ...this.#waitsFor, state: 'TASK_STATE_AUTH_REQUIRED' });
   }
 
-  #goOn(): void {
+  /** The agent no longer waits for credentials. */
+  #continueWork(): void {
     this.#waitsFor = undefined;
     if (!this.#authorizing) return;
     this.#authorizing = false;
-    this.#options.sink.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+    this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
   }
 
+  /** The message that the end shows: what the text does not hold already. */
   #endMessage({ state, direct, standing, message }: TurnEnd): Message | undefined {
-    const ending = () => (direct && message ? this.#mapping.whole(message) : this.#mapping.ending(message, standing));
-    const left = state === 'TASK_STATE_COMPLETED' ? ending() : message;
+    const shown = () => (direct && message ? this.#text.wholeAnswer(message) : this.#text.ending(message, standing));
+    const left = state === 'TASK_STATE_COMPLETED' ? shown() : message;
     if (left !== undefined) this.#checkSize(left);
     return left;
   }
 
   #tool({ phase, callId, tool, failed }: Extract<AgentEvent, { type: 'tool' }>): void {
     // One start and one end for each call, whatever the agent sends (S0-15, S2-7).
-    if (!this.#tools.has(callId)) this.#toolStarts(callId, tool);
-    if (phase === 'end') this.#toolEnds(callId, failed === true);
+    if (!this.#tools.has(callId)) this.#startTool(callId, tool);
+    if (phase === 'end') this.#endTool(callId, failed === true);
   }
 
-  #toolStarts(callId: string, tool: string): void {
+  #startTool(callId: string, tool: string): void {
+    const { agent, attempt, work } = this.#options;
     this.#countArtifact();
     this.#notices += 1;
-    // By attempt and place, not by the agent's call id, which may be anything.
-    const lane = `${this.#prefix}/tool/${this.#options.attempt}.${this.#notices}`;
-    const shownId = this.#shownId(callId);
+    // Named by attempt and number: the agent's call id may be any text.
+    const lane = `${this.#prefix}/tool/${attempt}.${this.#notices}`;
+    // Two agents of a task may use one id, and a cluster below numbers its calls as this one does: the call's own id comes first (S2-7).
+    const shownId = work.call === undefined ? callId : `${work.call.id}/${callId}`;
     this.#tools.set(callId, { lane, tool, shownId });
-    this.#lanes.notice(toolNotice(`${lane}/start`, this.#options.agent, tool, shownId, 'start'));
+    this.#lanes.add(callNotice(this.#presentation.notices, 'start', { lane: `${lane}/start`, agent, tool, callId: shownId }));
   }
 
-  /** The calls of a dead attempt will never end by themselves. */
-  #endOrphans(): void {
-    const { earlier, agent } = this.#options;
-    if (this.#orphansEnded) return;
-    this.#orphansEnded = true;
-    for (const { lane, tool, callId } of earlier.orphans)
-      this.#lanes.notice(toolNotice(`${lane}/end`, agent, tool, callId, 'failed'));
-  }
-
-  #toolEnds(callId: string, failed: boolean): void {
+  #endTool(callId: string, failed: boolean): void {
     const open = this.#tools.get(callId);
     if (open === undefined) return;
     this.#tools.delete(callId);
     const { lane, tool, shownId } = open;
-    this.#lanes.notice(toolNotice(`${lane}/end`, this.#options.agent, tool, shownId, failed ? 'failed' : 'end'));
+    const notice = { lane: `${lane}/end`, agent: this.#options.agent, tool, callId: shownId };
+    this.#lanes.add(callNotice(this.#presentation.notices, failed ? 'failed' : 'end', notice));
   }
 
-  /** Two agents of one task may use one id, and a cluster below begins its calls as we do: an id below a call begins with the call's, so that starts and ends pair (S2-7). */
-  #shownId(callId: string): string {
-    const { call } = this.#options.work;
-    return call === undefined ? callId : `${call.id}/${callId}`;
-  }
-
-  /**
-   * Progress is a state with a message where the agent speaks for the task, or where its own states pass (profiles `transparent`, `aion`). Else its progress is one artifact that always holds the newest line,
-   * so that it is seen and stays out of the answer (S4-21, S2-33).
-   */
+  /** Progress is a state with a message, or one artifact with the newest line, so that it stays out of the answer (S4-21, S2-33). */
   #progress({ message, source }: Extract<AgentEvent, { type: 'progress' }>): void {
     this.#checkSize(message);
-    const { work, sink } = this.#options;
+    const { progress } = this.#presentation;
     const from = source && { source };
-    if (work.call === undefined || work.profile !== 'caipe') {
-      sink.add({ kind: 'status', state: 'TASK_STATE_WORKING', message, ...from });
+    if (progress === 'status') {
+      this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING', message, ...from });
       return;
     }
-    const artifact = { name: 'progress', metadata: { sourceAgent: this.#options.agent } };
+    const artifact = { ...progress, metadata: { sourceAgent: this.#options.agent } };
     const lane = `${this.#prefix}/progress`;
     this.#lanes.artifact({ kind: 'artifact', lane, artifact, parts: message.parts, append: false, last: false, ...from });
   }
@@ -229,9 +223,4 @@ export class TurnInputs {
       throw new BoundExceeded(`a message of the agent has more than ${eventBytesMax} bytes`);
     }
   }
-}
-
-function mappingOf({ taskId, profile, call }: Work, where: AnswerPlace, heldUnitsMax: number | undefined): TextMapping {
-  if (call?.answer) return new AnswerMapping(where, heldUnitsMax);
-  return profile === 'aion' ? new AionMapping(where, artifactIdOf(taskId, `${where.lane}/message`)) : new OwnMapping(where);
 }

@@ -1,12 +1,12 @@
 import type { Logger } from '@hopline/telemetry';
 import { AgentMisuse } from './misuse.ts';
 
-/** What may stand in a log line beside the words of the source: numbers and truths, which hold no text of anybody. */
+/** Values of a log line: numbers and booleans, which cannot leak content. */
 export type Loggable = number | boolean;
 
 /**
- * The log of a turn. Lines are written as template literals: turn.log.info`looked up ${rows} rows`. The words come from the source code and the values are numbers, so the text of a
- * message, a token or a credential cannot get in by accident; a string among the values shows as `[text]`.
+ * The log of a turn. Lines are template literals: turn.log.info`looked up ${rows} rows`. The words come from the source code and the values
+ * are numbers, so the text of a message, a token or a credential cannot be logged by accident; a string is logged as `[text]`.
  */
 export type TurnLog = {
   readonly [L in 'debug' | 'info' | 'warn' | 'error']: (words: TemplateStringsArray, ...values: Loggable[]) => void;
@@ -23,9 +23,11 @@ export function turnLog(logger: Logger, agent: string): TurnLog {
 export const NO_LOG: TurnLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
 function lineOf(level: string, words: unknown, values: readonly unknown[]): string {
-  // Only a template literal makes such an array: a plain string here may be anybody's text.
+  // Only a template literal makes such an array; a plain string could hold content.
   if (!Array.isArray(words) || !('raw' in words) || !Object.isFrozen(words)) {
-    throw new AgentMisuse(`turn.log.${level} is written as a template literal: turn.log.${level}\`looked up \${count} rows\``);
+    throw new AgentMisuse(
+      `turn.log.${level} must be called with a template literal: turn.log.${level}\`looked up \${count} rows\``,
+    );
   }
   return words.reduce((line: string, word: string, index) => line + shown(values[index - 1]) + word);
 }

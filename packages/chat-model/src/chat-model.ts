@@ -1,22 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV3 } from '@ai-sdk/provider';
+import { boundedFetch, Deadlines, type MissedDeadline } from '@hopline/outbound-http';
 import { ATTR, chatSpan, startHop } from '@hopline/telemetry';
-import { boundedFetch } from './bounded-fetch.ts';
 import type { ChatModel, ChatRequest, Step, StepEvent } from './chat.ts';
 import { type ChatModelOptions, MODEL_LIMITS, type ModelLimits, RESPONSE_BYTES_MAX, STEP_UNITS_MAX } from './limits.ts';
+import { ModelError } from './model-error.ts';
 import { promptOf, toolsOf } from './prompt.ts';
 import { modelErrorOf } from './provider-error.ts';
 import { retryDelayMs } from './retry-delay.ts';
-import { SilenceWatch } from './silence-timer.ts';
 import { StepText } from './step-text.ts';
 
-/** A model behind an OpenAI-compatible address. Nothing is asked here. */
+/** A model behind an OpenAI-compatible address. Creating it sends no request. */
 export function createChatModel(options: ChatModelOptions): ChatModel {
   return new OpenAICompatibleModel(options);
 }
 
-type Progress = { said: boolean };
+type Progress = { hasEvents: boolean };
 
 class OpenAICompatibleModel implements ChatModel {
   readonly #model: LanguageModelV3;
@@ -34,14 +34,15 @@ class OpenAICompatibleModel implements ChatModel {
       ...(apiKey !== undefined && { apiKey }),
       ...(headers && { headers: { ...headers } }),
       includeUsage: true,
-      fetch: boundedFetch(RESPONSE_BYTES_MAX),
+      // The library reads an error's body, and each event of a stream, into memory.
+      fetch: boundedFetch({ bytesMax: RESPONSE_BYTES_MAX }),
     });
     this.#model = provider.chatModel(model);
   }
 
   async *step(request: ChatRequest): AsyncGenerator<StepEvent, Step> {
     for (let tries = 1; ; tries += 1) {
-      const progress: Progress = { said: false };
+      const progress: Progress = { hasEvents: false };
       try {
         return yield* this.#try(request, progress);
       } catch (error) {
@@ -49,17 +50,18 @@ class OpenAICompatibleModel implements ChatModel {
         const failure = modelErrorOf(error);
         const waitMs = retryDelayMs(tries, failure.retryAfterMs, Math.random);
         if (!failure.retryable || tries >= this.#limits.triesMax || waitMs === undefined) throw failure;
-        if (progress.said) yield { type: 'restart' };
+        if (progress.hasEvents) yield { type: 'restart' };
         await sleep(waitMs, undefined, { signal: request.signal });
       }
     }
   }
 
-  /** One request, one span. The span has counts and the model's name, never what was asked or said. */
+  /** Sends one request in one span. The span has counts and the model's name, never prompts or answers. */
   async *#try({ messages, tools, unitsMax, trace, signal }: ChatRequest, progress: Progress): AsyncGenerator<StepEvent, Step> {
     const attributes = { [ATTR.genAiOperation]: 'chat', [ATTR.genAiProvider]: 'openai', [ATTR.genAiRequestModel]: this.#name };
     const hop = startHop(chatSpan(this.#name), { kind: 'client', parent: trace, attributes });
-    const watch = new SilenceWatch(this.#limits);
+    const { firstTokenMsMax: firstEventMsMax, ...limits } = this.#limits;
+    using deadlines = new Deadlines({ ...limits, firstEventMsMax }, modelErrorOfDeadline, signal);
     const folded = new StepText(unitsMax ?? STEP_UNITS_MAX);
     try {
       const { stream } = await this.#model.doStream({
@@ -67,29 +69,34 @@ class OpenAICompatibleModel implements ChatModel {
         ...(tools.length > 0 && { tools: toolsOf(tools) }),
         ...this.#temperature,
         headers: hop.carrier(),
-        abortSignal: AbortSignal.any([signal, watch.signal]),
+        abortSignal: deadlines.signal,
       });
       for await (const part of stream) {
-        // The library says this by itself, before the model has said anything.
-        if (part.type !== 'stream-start' && part.type !== 'response-metadata') watch.beat();
+        // The library emits these two before the first event of the model.
+        if (part.type !== 'stream-start' && part.type !== 'response-metadata') deadlines.touch();
         const event = folded.take(part);
         if (event === undefined) continue;
-        progress.said = true;
-        // A log that is away for longer than a model may be silent makes no silent model.
-        watch.pause();
+        progress.hasEvents = true;
+        // Silence does not count while the reader waits, e.g. for the log.
+        deadlines.pause();
         yield event;
-        watch.resume();
+        deadlines.resume();
       }
       return folded.step();
     } catch (error) {
-      const failure = watch.failure ?? modelErrorOf(error);
+      const failure = deadlines.fault ?? modelErrorOf(error);
       if (!signal.aborted) hop.fail(failure.code);
       throw failure;
     } finally {
-      watch.stop();
       const { input, output } = folded.usage;
       hop.set({ [ATTR.genAiInputTokens]: input, [ATTR.genAiOutputTokens]: output });
       hop.end();
     }
   }
+}
+
+const CODES = { 'first-event': 'no_first_token', silence: 'silent', total: 'too_slow' } as const;
+
+function modelErrorOfDeadline({ limit }: MissedDeadline): ModelError {
+  return new ModelError(CODES[limit]);
 }

@@ -1,6 +1,6 @@
 import type { TraceCarrier } from '@hopline/telemetry';
 
-/** A tool call a model chose: complete, and its arguments are a JSON object. */
+/** A complete tool call of a model; its arguments are a JSON object. */
 export type ToolCall = { id: string; name: string; args: Record<string, unknown> };
 
 export type ChatMessage =
@@ -14,22 +14,22 @@ export type ChatTool = { name: string; description: string; parameters: Record<s
 export type ChatRequest = {
   messages: readonly ChatMessage[];
   tools: readonly ChatTool[];
-  /** UTF-16 units this step may have, default STEP_UNITS_MAX. */
+  /** Length of the step, UTF-16 units; default STEP_UNITS_MAX. */
   unitsMax?: number;
   trace: TraceCarrier;
   signal: AbortSignal;
 };
 
-/** What a step streams. `restart`: the attempt broke off; all the step has said so far is void, and it is said anew. */
+/** Events of a step. `restart`: the attempt failed, all earlier events of the step are void, and a new attempt follows. */
 export type StepEvent = { type: 'text'; text: string } | { type: 'reasoning'; text: string } | { type: 'restart' };
 
-/** One answer of the model, complete. No calls: the model has said all it wants to say. */
+/** One complete answer of the model. Without calls it is the final one. */
 export type Step = { text: string; calls: ToolCall[] };
 
 export interface ChatModel {
   /**
-   * Asks the model once and streams what it says; returns the whole step. A retryable failure is asked again within the bounds of `ModelLimits`.
-   * Throws ModelError; when `signal` aborts, whatever reason it has.
+   * Streams one answer of the model and returns it whole. Retryable failures are retried within `ModelLimits`.
+   * Throws ModelError, or the reason of `signal` when it aborts.
    */
   step(request: ChatRequest): AsyncGenerator<StepEvent, Step>;
 }

@@ -22,7 +22,7 @@ const REASONS: Record<ModelErrorCode, { reason: string; retryable: boolean }> = 
   provider_failed: { reason: 'the model provider failed', retryable: true },
   unauthorized: { reason: 'the model provider does not accept the credentials', retryable: false },
   refused: { reason: 'the model provider refused the request', retryable: false },
-  no_first_token: { reason: 'the model did not begin to answer in time', retryable: true },
+  no_first_token: { reason: 'the model did not start its answer in time', retryable: true },
   silent: { reason: 'the model fell silent', retryable: true },
   too_slow: { reason: 'the model did not end its answer in time', retryable: false },
   cut_off: { reason: "the model's stream broke off", retryable: true },
@@ -33,24 +33,24 @@ const REASONS: Record<ModelErrorCode, { reason: string; retryable: boolean }> = 
   filtered: { reason: "the provider's content filter ended the answer", retryable: false },
 };
 
-/** Why a step failed. The message is a sentence without content: what a provider writes may quote the prompt. */
+/** Why a step failed. The message quotes nothing of the provider, whose errors may contain the prompt. */
 export class ModelError extends Error {
   override readonly name = 'ModelError';
   readonly code: ModelErrorCode;
   readonly retryable: boolean;
-  /** What the provider asked for, milliseconds. */
+  /** The provider's `Retry-After`, milliseconds. */
   readonly retryAfterMs: number | undefined;
 
-  constructor(code: ModelErrorCode, told: { status?: number; retryAfterMs?: number | undefined } = {}) {
+  constructor(code: ModelErrorCode, response: { status?: number; retryAfterMs?: number | undefined } = {}) {
     const { reason, retryable } = REASONS[code];
-    super(`${reason}${told.status === undefined ? '' : ` (HTTP ${told.status})`}${waitOf(told.retryAfterMs)}`);
+    super(`${reason}${response.status === undefined ? '' : ` (HTTP ${response.status})`}${waitOf(response.retryAfterMs)}`);
     this.code = code;
     this.retryable = retryable;
-    this.retryAfterMs = told.retryAfterMs;
+    this.retryAfterMs = response.retryAfterMs;
   }
 }
 
-/** Whoever may ask again is told when: the one who reads the reason of the failed turn. */
+/** The reason of a failed turn contains the delay, since the client may retry. */
 function waitOf(ms: number | undefined): string {
-  return ms === undefined || ms <= 0 ? '' : `, and wants to be left alone for ${Math.ceil(ms / 1_000)} s`;
+  return ms === undefined || ms <= 0 ? '' : `; retry after ${Math.ceil(ms / 1_000)} s`;
 }

@@ -1,7 +1,7 @@
 import type { LanguageModelV3FunctionTool, LanguageModelV3Message, LanguageModelV3Prompt } from '@ai-sdk/provider';
 import type { ChatMessage, ChatTool } from './chat.ts';
 
-/** Our messages as the library takes them. */
+/** Converts messages to the library's types. */
 export function promptOf(messages: readonly ChatMessage[]): LanguageModelV3Prompt {
   return messages.map(promptMessage);
 }

@@ -4,10 +4,10 @@ import { STEP_CALLS_MAX } from './limits.ts';
 import { ModelError } from './model-error.ts';
 import { modelErrorOf } from './provider-error.ts';
 
-/** Numbers of a step, as the provider counts them. */
+/** Token counts of a step, from the provider. */
 export type Usage = { input: number | undefined; output: number | undefined };
 
-/** Folds the parts of one response into a step. Pure. Throws ModelError as soon as the step cannot become a whole one. */
+/** Folds the parts of one response into a step. Throws ModelError as soon as the step cannot become complete. */
 export class StepText {
   readonly #unitsMax: number;
   #units = 0;
@@ -19,7 +19,7 @@ export class StepText {
     this.#unitsMax = unitsMax;
   }
 
-  /** Returns what the part adds for a reader, if anything. */
+  /** Returns the event of the part, if it has one. */
   take(part: LanguageModelV3StreamPart): StepEvent | undefined {
     switch (part.type) {
       case 'text-delta':
@@ -48,7 +48,7 @@ export class StepText {
     }
   }
 
-  /** The whole step, once its response has ended well: a call is judged last, because a stream that breaks off leaves half of one. */
+  /** Returns the step after its response has ended. Calls are parsed here, because a stream that breaks off leaves a partial one. */
   step(): Step {
     const calls = this.#calls.map(({ id, name, input }): ToolCall => ({ id, name, args: parseArgs(input) }));
     return { text: this.#text, calls };
@@ -71,7 +71,7 @@ export class StepText {
   }
 }
 
-/** Some providers send nothing for a call without arguments. */
+/** Some providers send an empty text for a call without arguments. */
 function parseArgs(input: string): Record<string, unknown> {
   if (input.trim() === '') return {};
   let args: unknown;

@@ -3,17 +3,17 @@ import { test } from 'node:test';
 import { showAgentLine } from './agent-line.ts';
 import { Output } from './output.ts';
 
-function shown(line: string): string[] {
+function printed(line: string): string[] {
   const written: string[] = [];
   const sink = (name: string) => ({ write: (text: string) => written.push(`${name}:${text}`) });
   showAgentLine(line, { output: new Output(sink('out'), sink('err'), true), urlOption: ' --url http://h/' });
   return written;
 }
 
-test('lines of the process log are told to a person', () => {
-  const log = (more: object) => shown(JSON.stringify({ level: 'info', msg: 'turn ended', ...more }));
+test('lines of the process log are summarized', () => {
+  const log = (more: object) => printed(JSON.stringify({ level: 'info', msg: 'turn ended', ...more }));
   assert.deepEqual(log({ msg: 'agent serves', agent: 'mine', url: 'http://a/' }), [
-    'out:mine serves (http://a/); ask it: hopline ask --agent mine --url http://h/ TEXT\n',
+    'out:mine is running (http://a/); try: hopline ask --agent mine --url http://h/ TEXT\n',
   ]);
   assert.deepEqual(log({ agent: 'mine', state: 'TASK_STATE_FAILED', reason: 'why' }), ['out:turn ended · failed · why\n']);
   assert.deepEqual(log({}), []);
@@ -21,9 +21,9 @@ test('lines of the process log are told to a person', () => {
   assert.deepEqual(log({ level: 'fatal', msg: 'start', err }), ['err:start: a.ts cannot be loaded: at a.ts:1\n']);
 });
 
-test('whatever an author prints is shown as it is, and never ends the command', () => {
+test('any other line is printed unchanged and never ends the command', () => {
   const own = ['hello', '{"rows":3}', '{"state":{"a":1}}', '[1]', 'null', '{"level":30,"msg":"mine"}', '{"msg":{}}'];
-  for (const line of own) assert.deepEqual(shown(line), [`err:${line}\n`], line);
+  for (const line of own) assert.deepEqual(printed(line), [`err:${line}\n`], line);
   const odd = JSON.stringify({
     level: 'error',
     msg: 'x',
@@ -32,5 +32,5 @@ test('whatever an author prints is shown as it is, and never ends the command', 
     reason: 7,
     err: { message: 'm', cause: null },
   });
-  assert.deepEqual(shown(odd), ['err:x: m\n']);
+  assert.deepEqual(printed(odd), ['err:x: m\n']);
 });

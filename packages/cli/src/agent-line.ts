@@ -1,22 +1,26 @@
 import { isObject } from '@hopline/a2a';
 import type { Output } from './output.ts';
 
-/** One line that a sub-agent process has written, for a person. Its author may print anything, also JSON: only lines of the process's own log are read, everything else is shown as it is. */
+/**
+ * Prints one output line of a sub-agent process for a person. Lines of the process log are summarized. The agent's author may
+ * print
+ * anything, including JSON, so every other line is printed unchanged.
+ */
 export function showAgentLine(text: string, { output, urlOption }: { output: Output; urlOption: string }): void {
-  const line = parse(text);
+  const line = parseLine(text);
   if (line === undefined || typeof line.level !== 'string' || typeof line.msg !== 'string') {
     output.warn(text);
     return;
   }
   const { level, msg, agent, err } = line;
   if (msg === 'agent serves') {
-    output.line(`${agent} serves (${line.url}); ask it: hopline ask --agent ${agent}${urlOption} TEXT`);
+    output.line(`${agent} is running (${line.url}); try: hopline ask --agent ${agent}${urlOption} TEXT`);
     return;
   }
   const state = stringIn(line, 'state')?.replace('TASK_STATE_', '').toLowerCase();
-  const told = [msg, state, stringIn(line, 'reason'), stringIn(line, 'path')].filter(Boolean).join(' · ');
-  if (level === 'warn' || level === 'error' || level === 'fatal') output.warn(`${told}${faultOf(err)}`);
-  else if (agent !== undefined) output.line(told);
+  const summary = [msg, state, stringIn(line, 'reason'), stringIn(line, 'path')].filter(Boolean).join(' · ');
+  if (level === 'warn' || level === 'error' || level === 'fatal') output.warn(`${summary}${describeError(err)}`);
+  else if (agent !== undefined) output.line(summary);
 }
 
 type Line = Readonly<Record<string, unknown>>;
@@ -26,15 +30,15 @@ function stringIn(line: Line, member: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** What went wrong and, where the fault lies in a file of the author, where. */
-function faultOf(fault: unknown): string {
-  const message = isObject(fault) ? stringIn(fault, 'message') : undefined;
-  if (!isObject(fault) || message === undefined) return '';
-  const { cause } = fault;
+/** The message of an error and, when its cause has one, the stack that leads to the author's file. */
+function describeError(error: unknown): string {
+  const message = isObject(error) ? stringIn(error, 'message') : undefined;
+  if (!isObject(error) || message === undefined) return '';
+  const { cause } = error;
   return isObject(cause) ? `: ${message}: ${stringIn(cause, 'stack') ?? stringIn(cause, 'message') ?? ''}` : `: ${message}`;
 }
 
-function parse(text: string): Line | undefined {
+function parseLine(text: string): Line | undefined {
   try {
     const line: unknown = JSON.parse(text);
     return isObject(line) ? line : undefined;

@@ -21,24 +21,24 @@ export type AgentRun = {
   urlOption: string;
   output: Output;
   environment: Readonly<Record<string, string | undefined>>;
-  /** Aborts when the person wants it to end: turns in hand are drained first. */
+  /** Aborts to end the agent: running turns are drained first. */
   signal: AbortSignal;
 };
 
-/** `hopline agent`: runs the agent of a file as a sub-agent process of the cluster, until it is told to leave. */
+/** `hopline agent`: runs the agent of a file as a sub-agent process of the cluster until it is interrupted. */
 export async function agent(run: AgentRun): Promise<ExitCode> {
   const { file, environment, output, signal } = run;
-  if (!existsSync(file)) throw new UsageError(`there is no file ${file}`);
+  if (!existsSync(file)) throw new UsageError(`file ${file} does not exist`);
   const child = startSubAgent(run, natsUrlOf(environment));
   const exited = once(child, 'exit') as Promise<[number | null]>;
-  // The end of its standard input tells it to drain; its own process group keeps the Ctrl-C of the terminal from it.
-  const leave = () => child.stdin?.end();
-  if (signal.aborted) leave();
-  else signal.addEventListener('abort', leave, { once: true });
-  for (const stream of [child.stdout, child.stderr]) void print(stream as Readable, run);
+  // The process drains when its standard input ends. Its own process group keeps the terminal's Ctrl-C away from it.
+  const drain = () => child.stdin?.end();
+  if (signal.aborted) drain();
+  else signal.addEventListener('abort', drain, { once: true });
+  for (const stream of [child.stdout, child.stderr]) void printLines(stream as Readable, run);
   const [code] = await exited;
   if (signal.aborted) return EXIT.interrupted;
-  output.warn(`the agent ended${code === null ? '' : ` with code ${code}`}`);
+  output.warn(`the agent process ended${code === null ? '' : ` with code ${code}`}`);
   return EXIT.failed;
 }
 
@@ -56,12 +56,12 @@ function startSubAgent({ file, name, export: exported, environment }: AgentRun, 
     HOPLINE_PORT: environment.HOPLINE_PORT || '0',
     HOPLINE_STDIN_LIFELINE: '1',
   };
-  // A single file has no package.json that says it is a module, and needs none.
+  // A single file needs no package.json that declares it a module.
   const args = ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', SUB_AGENT];
   return spawn(process.execPath, args, { detached: true, stdio: 'pipe', env: { ...environment, ...settings } });
 }
 
-async function print(stream: Readable, run: AgentRun): Promise<void> {
+async function printLines(stream: Readable, run: AgentRun): Promise<void> {
   for await (const line of createInterface({ input: stream })) {
     if (run.json) run.output.line(line);
     else showAgentLine(line, run);

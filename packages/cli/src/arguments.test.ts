@@ -19,7 +19,7 @@ const NOTHING = {
   url: URL_DEFAULT,
 };
 
-test('each command takes its subject and its options, in any order', () => {
+test('each command accepts its subject and options in any order', () => {
   assert.deepEqual(parseArguments(['ask', '--agent', 'a', 'hi', '--context=c', '--task', 't', '--json'], undefined), {
     ...NOTHING,
     ...{ command: 'ask', subject: 'hi', agent: 'a', context: 'c', task: 't', json: true },
@@ -41,7 +41,7 @@ test('each command takes its subject and its options, in any order', () => {
   });
 });
 
-test('the URL of the line goes before the one of the environment', () => {
+test('--url overrides HOPLINE_URL', () => {
   const urlOf = (argv: string[], environment?: string) => {
     const read = parseArguments(argv, environment);
     return 'url' in read ? read.url : '';
@@ -50,7 +50,7 @@ test('the URL of the line goes before the one of the environment', () => {
   assert.equal(urlOf(['card'], 'http://b/'), 'http://b/');
 });
 
-test('what cannot be understood is a usage error that says where to look', () => {
+test('an invalid command line is a usage error that refers to --help', () => {
   const lines = [
     ['what'],
     ['toString'],
@@ -77,7 +77,7 @@ test('what cannot be understood is a usage error that says where to look', () =>
     assert.throws(() => parseArguments(['card', '--url', url], undefined), UsageError);
 });
 
-test('help names every option a command takes, and every exit code', () => {
+test('the help lists every option of a command and every exit code', () => {
   const options: Record<CommandName, string[]> = {
     ask: ['agent', 'context', 'task'],
     follow: ['cursor'],

@@ -4,7 +4,6 @@ import type { CommandName, HELP } from './help.ts';
 import { UsageError } from './usage-error.ts';
 
 export const URL_DEFAULT = 'http://127.0.0.1:8000/';
-/** Tasks that `list` prints. */
 const LIST_LIMIT_DEFAULT = 20;
 const LIST_LIMIT_MAX = 10_000;
 
@@ -12,7 +11,7 @@ export type Invocation =
   | { help: keyof typeof HELP }
   | {
       command: CommandName;
-      /** The text of `ask`, the file of `agent`, the task of the others. */
+      /** The text of `ask`, the file of `agent`, the task id of other commands. */
       subject: string | undefined;
       url: string;
       json: boolean;
@@ -31,7 +30,7 @@ const text = { type: 'string' } as const;
 const flag = { type: 'boolean' } as const;
 const COMMON = { url: text, json: flag, help: { ...flag, short: 'h' } } as const;
 
-/** Options of each command, beside those of all, and how many subjects it takes. */
+/** The options of each command, in addition to COMMON, and the number of its subjects. */
 const COMMANDS = {
   ask: { options: { agent: text, context: text, task: text }, subjects: 'at most one' },
   follow: { options: { cursor: text }, subjects: 'one' },
@@ -43,19 +42,19 @@ const COMMANDS = {
   agent: { options: { name: text, export: text }, subjects: 'one' },
 } as const satisfies Record<CommandName, { options: ParseArgsConfig['options']; subjects: string }>;
 
-/** Reads the command line. Throws UsageError. `urlOfEnvironment` counts where the line names no URL. */
-export function parseArguments(argv: readonly string[], urlOfEnvironment: string | undefined): Invocation {
+/** Parses the command line. `defaultUrl` is HOPLINE_URL. Throws UsageError. */
+export function parseArguments(argv: readonly string[], defaultUrl: string | undefined): Invocation {
   const [first, ...args] = argv;
   if (first === undefined || first === '--help' || first === '-h' || first === 'help') return { help: '' };
-  if (!isCommand(first)) throw new UsageError(`there is no command ${first}; see hopline --help`);
+  if (!isCommand(first)) throw new UsageError(`unknown command ${first}; see hopline --help`);
   const { options, subjects } = COMMANDS[first];
-  const { values, positionals } = read(first, args, options);
+  const { values, positionals } = readOptions(first, args, options);
   if (values.help === true) return { help: first };
   const [subject, ...more] = positionals;
-  if (more.length > 0 || (subjects === 'none' && subject !== undefined)) throw new UsageError(tooMany(first));
+  if (more.length > 0 || (subjects === 'none' && subject !== undefined)) throw new UsageError(tooManyArguments(first));
   if (subjects === 'one' && !subject)
     throw new UsageError(
-      `${first} needs ${first === 'agent' ? 'the file of an agent' : 'the id of a task'}; see hopline ${first} --help`,
+      `${first} requires ${first === 'agent' ? 'the file of an agent' : 'a task id'}; see hopline ${first} --help`,
     );
   const {
     agent,
@@ -72,14 +71,14 @@ export function parseArguments(argv: readonly string[], urlOfEnvironment: string
   return {
     command: first,
     subject,
-    url: urlFrom(url ?? (urlOfEnvironment || URL_DEFAULT)),
+    url: parseUrl(url ?? (defaultUrl || URL_DEFAULT)),
     json: json !== undefined,
     agent,
     context,
     task,
     cursor,
-    state: stateFrom(state),
-    limit: limitFrom(limit),
+    state: parseState(state),
+    limit: parseLimit(limit),
     name,
     export: exported,
   };
@@ -89,44 +88,44 @@ function isCommand(name: string): name is CommandName {
   return Object.hasOwn(COMMANDS, name);
 }
 
-function read(command: CommandName, args: string[], options: NonNullable<ParseArgsConfig['options']>) {
+function readOptions(command: CommandName, args: string[], options: NonNullable<ParseArgsConfig['options']>) {
   try {
     return parseArgs({ args, options: { ...options, ...COMMON }, allowPositionals: true });
   } catch (thrown) {
-    // Node explains at length how to write a positional that begins with a dash.
+    // Removes Node's explanation of positionals that begin with a dash.
     const reason = thrown instanceof Error ? thrown.message.replace(/\. To specify.*$/s, '') : String(thrown);
     throw new UsageError(`${reason}; see hopline ${command} --help`);
   }
 }
 
-function tooMany(command: CommandName): string {
-  const wanted =
+function tooManyArguments(command: CommandName): string {
+  const expected =
     command === 'ask'
-      ? 'one text: put it in quotes'
+      ? 'one text (put it in quotes)'
       : command === 'agent'
         ? 'one file'
         : COMMANDS[command].subjects === 'none'
-          ? 'nothing'
-          : 'one task';
-  return `${command} takes ${wanted}; see hopline ${command} --help`;
+          ? 'no arguments'
+          : 'one task id';
+  return `${command} takes ${expected}; see hopline ${command} --help`;
 }
 
-function stateFrom(word: string | undefined): TaskState | undefined {
+function parseState(word: string | undefined): TaskState | undefined {
   if (word === undefined) return undefined;
   const state = TASK_STATES.find(one => stateWord(one) === word.toLowerCase());
   if (state === undefined)
-    throw new UsageError(`--state is one of ${TASK_STATES.map(stateWord).join(', ')}; see hopline list --help`);
+    throw new UsageError(`--state must be one of ${TASK_STATES.map(stateWord).join(', ')}; see hopline list --help`);
   return state;
 }
 
-function limitFrom(text: string | undefined): number {
+function parseLimit(text: string | undefined): number {
   if (text === undefined) return LIST_LIMIT_DEFAULT;
   const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;
   if (limit >= 1 && limit <= LIST_LIMIT_MAX) return limit;
-  throw new UsageError(`--limit is a number from 1 to ${LIST_LIMIT_MAX}; see hopline list --help`);
+  throw new UsageError(`--limit must be a number from 1 to ${LIST_LIMIT_MAX}; see hopline list --help`);
 }
 
-function urlFrom(text: string): string {
+function parseUrl(text: string): string {
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
   throw new UsageError('the URL of the server must begin with http:// or https://');
 }

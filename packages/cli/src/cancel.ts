@@ -1,11 +1,11 @@
 import type { CommandContext } from './command.ts';
+import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { showNotices } from './show-stream.ts';
 
-/** `hopline cancel`. The server answers after its patience with the agent is over, so the task may still go on. */
+/** `hopline cancel`. The server waits a bounded time for the agent to stop, so the returned task may still be working. */
 export async function cancel(context: CommandContext, taskId: string): Promise<ExitCode> {
   const { client, output, json, signal } = context;
-  const task = await client.cancel(taskId, { signal, onNotice: showNotices(context) });
+  const task = await client.cancel(taskId, { signal, onNotice: noticePrinter(output) });
   const canceled = task.status.state === 'TASK_STATE_CANCELED';
   if (json) output.line(JSON.stringify(task));
   else if (canceled) output.note(`task ${taskId} canceled`);

@@ -1,11 +1,11 @@
 import type { CommandContext } from './command.ts';
+import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { showNotices } from './show-stream.ts';
 
-/** `hopline card`: who the server is and what it can do. */
+/** `hopline card`: prints the name, address and skills of the server. */
 export async function card(context: CommandContext): Promise<ExitCode> {
   const { client, output, json, signal } = context;
-  const { json: whole, agent } = await client.card({ signal, onNotice: showNotices(context) });
+  const { json: whole, agent } = await client.card({ signal, onNotice: noticePrinter(output) });
   if (json) output.line(JSON.stringify(whole));
   else {
     output.line(agent.description === '' ? agent.name : `${agent.name}: ${agent.description}`);

@@ -1,16 +1,16 @@
 import { type A2AError, isTerminal, type TaskState } from '@hopline/a2a';
 
-/** What the shell is told. README and `--help` say the same. */
+/** Exit codes of the command. The README and `--help` list the same codes. */
 export const EXIT = {
-  /** The task has completed; for other commands: answered. */
+  /** The task completed; for other commands: the request succeeded. */
   ok: 0,
-  /** The task failed, was rejected or canceled, or the server refused what was asked. */
+  /** The task failed, was rejected or canceled, or the server rejected the request. */
   failed: 1,
   usage: 2,
   unreachable: 3,
-  /** The task waits for an answer (`ask --task`). */
+  /** The task waits for input (`ask --task`). */
   waiting: 4,
-  /** Ctrl-C, SIGTERM, or nobody reads the output any more. */
+  /** Ctrl-C, SIGTERM, or the reader of the output is gone. */
   interrupted: 130,
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];

@@ -1,55 +1,57 @@
 const COMMON = `
   --url URL       the server (HOPLINE_URL, default http://127.0.0.1:8000/)
-  --json          one JSON object a line
+  --json          one JSON object per line
   --help          this text
 `;
 
-const ENDS = `
-Exit codes: 0 completed, 1 the task failed or the server refused, 2 usage, 3 the server cannot be reached, 4 the task waits for an answer,
-130 interrupted. Ctrl-C leaves the task running and prints the command that follows it.
+const EXIT_CODES = `
+Exit codes: 0 completed, 1 the task failed or the server rejected the request, 2 usage, 3 the server cannot be reached, 4 the task waits
+for input, 130 interrupted. Ctrl-C leaves the task running and prints the command that follows it.
 `;
 
-const OVERVIEW = `hopline COMMAND [options]     asks agents over A2A, and comes back to what they say
+const OVERVIEW = `hopline COMMAND [options]     sends questions to agents over A2A and follows their answers
 
-  ask [TEXT]      asks, and prints the answer as it comes
-  follow TASK     prints what a task says, from its beginning or from a cursor
-  list            prints your tasks, the newest first
-  get TASK        prints a task as it is now
+  ask [TEXT]      sends a question and prints the answer as it arrives
+  follow TASK     prints the stream of a task, from the beginning or after a cursor
+  list            lists your tasks, newest first
+  get TASK        prints the current answer of a task
   cancel TASK     cancels a task
-  trace TASK      prints where the time of a task went, and whether anything was lost; asks NATS
-  card            prints who the server is and what it can do
-  agent FILE      runs an agent of your own in the cluster on this machine
+  trace TASK      prints where a task spent its time and whether anything was lost; reads NATS directly
+  card            prints the name, address and skills of the server
+  agent FILE      runs your own agent in the local cluster
 
-hopline COMMAND --help says more. The answer goes to standard output, everything else to standard error; states and notices only on a terminal.
+hopline COMMAND --help describes the options of a command. The answer goes to standard output, everything else to standard error; states
+and progress only on a terminal.
 
-Environment: HOPLINE_URL the server; HOPLINE_TOKEN sent as \`authorization: Bearer …\`, HOPLINE_API_KEY as \`x-api-key\`; NO_COLOR no colours.
+Environment: HOPLINE_URL the server; HOPLINE_TOKEN sent as \`authorization: Bearer …\`; HOPLINE_API_KEY sent as \`x-api-key\`; NO_COLOR disables colors.
 `;
 
 export const HELP = {
   '': OVERVIEW,
-  ask: `hopline ask [TEXT|-] [options]     asks, and prints the answer as it comes; without TEXT, or with -, reads it from standard input
+  ask: `hopline ask [TEXT|-] [options]     sends a question and prints the answer as it arrives; without TEXT, or with -, reads standard input
 
-  --agent NAME    the agent that shall answer; else the skills of the agents decide
-  --context ID    goes on in a conversation
-  --task ID       answers what a task asks for${COMMON}${ENDS}`,
-  follow: `hopline follow TASK [options]     prints what a task says until it ends, also when it has ended already
+  --agent NAME    the agent to ask; default: chosen by the skills of the agents
+  --context ID    continues a conversation
+  --task ID       replies to a task that waits for input${COMMON}${EXIT_CODES}`,
+  follow: `hopline follow TASK [options]     prints the stream of a task until it ends; also of a task that has already ended
 
-  --cursor C      begins after this place in the task; \`ask\` prints it when it is interrupted, and --json with every event${COMMON}${ENDS}`,
-  list: `hopline list [options]     prints your tasks: id, time and state, the newest state first; --json prints whole tasks without their history
+  --cursor C      starts after this cursor; an interrupted \`ask\` prints it, and --json prints it with every event${COMMON}${EXIT_CODES}`,
+  list: `hopline list [options]     prints the id, time and state of your tasks, newest state first; --json prints whole tasks without history
 
-  --context ID    those of a conversation
-  --state STATE   those in a state: submitted, working, completed, failed, canceled, rejected, input-required, auth-required
-  --limit N       at most so many, 20 by default${COMMON}`,
-  get: `hopline get TASK [options]     prints what a task has answered so far; --json prints the whole task\n${COMMON}`,
+  --context ID    tasks of one conversation
+  --state STATE   tasks in one state: submitted, working, completed, failed, canceled, rejected, input-required, auth-required
+  --limit N       maximum number of tasks, default 20${COMMON}`,
+  get: `hopline get TASK [options]     prints the current answer of a task; --json prints the whole task\n${COMMON}`,
   cancel: `hopline cancel TASK [options]     cancels a task\n${COMMON}`,
-  trace: `hopline trace TASK [options]     prints what each agent said and when, what clients were shown and when, how long text was held, and the books:
-what came in and what became of it. Numbers and names, never text. Asks NATS (NATS_URL, else the cluster that npm start runs); exit code 1 when something is unaccounted for\n${COMMON}`,
-  card: `hopline card [options]     prints who the server is and what it can do; --json prints the card itself\n${COMMON}`,
-  agent: `hopline agent FILE [options]     runs the agent that a module exports, as a process of the cluster on this machine, until Ctrl-C
+  trace: `hopline trace TASK [options]     prints the inputs of each agent, the events that clients received, how long text was held, and the audit:
+every input and its outcome. Prints numbers and names, never text. Reads NATS (NATS_URL, default: the local cluster of npm start); exit code 1
+when an input is unaccounted for\n${COMMON}`,
+  card: `hopline card [options]     prints the name, address and skills of the server; --json prints the agent card\n${COMMON}`,
+  agent: `hopline agent FILE [options]     runs the agent that a module exports, as a process of the local cluster, until Ctrl-C
 
-  --name NAME     its name in the cluster; else the one of its definition
+  --name NAME     name in the cluster; default: the name in the agent's definition
   --export NAME   the export that is the agent (default: default)${COMMON}
-The cluster is the one of NATS_URL, else the one that \`npm start\` runs (HOPLINE_HOME).
+The cluster is the one at NATS_URL, or the one that \`npm start\` runs (HOPLINE_HOME).
 `,
 };
 export type CommandName = Exclude<keyof typeof HELP, ''>;

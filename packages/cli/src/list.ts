@@ -1,26 +1,26 @@
 import { stateWord, type Task, type TaskState } from '@hopline/a2a';
 import type { CommandContext } from './command.ts';
+import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { showNotices } from './show-stream.ts';
 
 export type ListOptions = {
   contextId: string | undefined;
   state: TaskState | undefined;
-  /** Tasks at most. */
+  /** Maximum number of tasks. */
   limit: number;
 };
 
-/** What one page may have ([A2A 1.0] 3.1.4). */
+/** Largest page ([A2A 1.0] 3.1.4). */
 const PAGE_SIZE_MAX = 100;
 
-/** `hopline list`: the tasks of the caller, newest status first, over as many pages as it takes. */
+/** `hopline list`: prints the caller's tasks, newest status first, over as many pages as needed. */
 export async function list(context: CommandContext, { contextId, state, limit }: ListOptions): Promise<ExitCode> {
   const { client, output, json, signal } = context;
   let pageToken: string | undefined;
   for (let left = limit; left > 0; ) {
     const page = await client.list({
       signal,
-      onNotice: showNotices(context),
+      onNotice: noticePrinter(output),
       pageSize: Math.min(left, PAGE_SIZE_MAX),
       historyLength: 0,
       ...(contextId !== undefined && { contextId }),

@@ -4,22 +4,22 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { Message, StreamResponse } from '@hopline/a2a';
 
-type Asked = { method: string; params: { id?: string; message?: Message }; headers: IncomingHttpHeaders };
+type ReceivedRequest = { method: string; params: { id?: string; message?: Message }; headers: IncomingHttpHeaders };
 
-/** What a request is answered with: a result or an error of JSON-RPC, events of a stream that then ends or stays open, or text of a page. */
+/** The response to a request: a JSON-RPC result or error, events of a stream that then ends or stays open, or a page. */
 export type Reply =
   | { result: unknown }
   | { error: { code: number; message: string } }
   | { events: readonly StreamResponse[]; open?: boolean }
   | { page: string };
 
-/** A server that answers each method with the same. */
+/** A server with one fixed reply per method. */
 export async function startServer(replies: Record<string, Reply>) {
-  const asked: Asked[] = [];
+  const requests: ReceivedRequest[] = [];
   const server = createServer(async (request, response) => {
     const body = await text(request);
     const { method, params } = body === '' ? { method: `GET ${request.url}`, params: {} } : JSON.parse(body);
-    asked.push({ method, params, headers: request.headers });
+    requests.push({ method, params, headers: request.headers });
     const reply = replies[method];
     if (reply === undefined) return void response.writeHead(404).end();
     if (!('events' in reply)) {
@@ -36,7 +36,7 @@ export async function startServer(replies: Record<string, Reply>) {
   await once(server, 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
-    asked,
+    requests,
     [Symbol.asyncDispose]: async () => {
       server.close();
       server.closeAllConnections();

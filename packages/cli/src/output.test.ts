@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Output, type Sink } from './output.ts';
 
-function screen(outTTY: boolean, errTTY: boolean, noColour = false) {
+function screen(outTTY: boolean, errTTY: boolean, noColor = false) {
   const written: string[] = [];
   const sink = (name: string, isTTY: boolean): Sink => ({ isTTY, write: text => written.push(`${name}:${text}`) });
-  return { written, output: new Output(sink('out', outTTY), sink('err', errTTY), noColour) };
+  return { written, output: new Output(sink('out', outTTY), sink('err', errTTY), noColor) };
 }
 
 const HOSTILE = 'a\x1b[2Jb\x07\x9bc\td\n';
 
-test('a pipe gets the answer byte for byte, no notes, and no line end of ours', () => {
+test('a pipe receives the answer byte for byte, without notes or an added line end', () => {
   const { written, output } = screen(false, true);
   output.answer(HOSTILE);
   output.answer('');
@@ -20,7 +20,7 @@ test('a pipe gets the answer byte for byte, no notes, and no line end of ours', 
   assert.deepEqual(written, [`out:${HOSTILE}`, 'out:end']);
 });
 
-test('a terminal gets no control characters, notes on lines of their own, and a line end', () => {
+test('a terminal receives no control characters, notes on their own lines, and a final line end', () => {
   const { written, output } = screen(true, true);
   output.answer(HOSTILE);
   output.note('one');
@@ -40,13 +40,13 @@ test('a terminal gets no control characters, notes on lines of their own, and a 
   ]);
 });
 
-test('warnings are always written; colours only on a terminal, and not with NO_COLOR', () => {
-  for (const [tty, noColour, expected] of [
+test('warnings are always written; colors only on a terminal, and not with NO_COLOR', () => {
+  for (const [tty, noColor, expected] of [
     [true, false, 'err:\x1b[31mno\x1b[0m\n'],
     [true, true, 'err:no\n'],
     [false, false, 'err:no\n'],
   ] as const) {
-    const { written, output } = screen(false, tty, noColour);
+    const { written, output } = screen(false, tty, noColor);
     output.warn('no');
     assert.deepEqual(written, [expected]);
   }

@@ -47,17 +47,17 @@ async function hopline(replies: Record<string, Reply>, argv: string[], options: 
     stderr: { isTTY: tty, write: text => (written.err += text) },
     signal,
   });
-  return { code, ...written, asked: server.asked, url: server.url };
+  return { code, ...written, requests: server.requests, url: server.url };
 }
 
 const streaming = (...events: StreamResponse[]) => ({ SendStreamingMessage: { events } });
 
-test('ask pipes the answer alone, and shows a terminal what goes on as well', async () => {
+test('ask writes only the answer to a pipe, and also progress to a terminal', async () => {
   const replies = streaming(...ANSWER, status('TASK_STATE_COMPLETED'));
   const piped = await hopline(replies, ['ask', 'hi', '--agent', 'guide', '--context', 'c-1']);
   assert.deepEqual([piped.code, piped.out, piped.err], [0, 'Hello wörld', '']);
-  const said = piped.asked[0]!.params.message!;
-  assert.deepEqual([said.parts, said.metadata, said.contextId], [[{ text: 'hi' }], { agent: 'guide' }, 'c-1']);
+  const sent = piped.requests[0]!.params.message!;
+  assert.deepEqual([sent.parts, sent.metadata, sent.contextId], [[{ text: 'hi' }], { agent: 'guide' }, 'c-1']);
   const shown = await hopline(replies, ['ask', 'hi'], { tty: true });
   assert.deepEqual([shown.code, shown.out], [0, 'Hello wörld\n']);
   assert.deepEqual(shown.err.trimEnd().split('\n'), [
@@ -70,23 +70,23 @@ test('ask pipes the answer alone, and shows a terminal what goes on as well', as
   ]);
 });
 
-test('ask reads its text from standard input as it is, within a bound', async () => {
+test('ask reads its text unchanged from standard input, within a bound', async () => {
   const replies = streaming({ task: task('TASK_STATE_COMPLETED') });
   for (const argv of [['ask'], ['ask', '-']]) {
-    const { asked } = await hopline(replies, argv, { stdin: '\uFEFF two\nlines\n' });
-    assert.deepEqual(asked[0]!.params.message!.parts, [{ text: '\uFEFF two\nlines\n' }]);
+    const { requests } = await hopline(replies, argv, { stdin: '\uFEFF two\nlines\n' });
+    assert.deepEqual(requests[0]!.params.message!.parts, [{ text: '\uFEFF two\nlines\n' }]);
   }
   const largest = await hopline(replies, ['ask'], { stdin: 'x'.repeat(QUESTION_BYTES_MAX) });
   assert.equal(largest.code, 0);
   for (const stdin of ['', 'x'.repeat(QUESTION_BYTES_MAX + 1), new Uint8Array([0xff, 0xfe])]) {
-    const { code, asked } = await hopline(replies, ['ask'], { stdin });
-    assert.deepEqual([code, asked.length], [2, 0]);
+    const { code, requests } = await hopline(replies, ['ask'], { stdin });
+    assert.deepEqual([code, requests.length], [2, 0]);
   }
   assert.equal((await hopline(replies, ['ask'], { tty: true })).code, 2);
   assert.equal((await hopline(replies, ['ask', ''], { stdin: 'x' })).code, 2);
 });
 
-test('the exit code and standard error say how a task ended', async () => {
+test('the exit code and standard error report how a task ended', async () => {
   const head: StreamResponse = { task: task('TASK_STATE_SUBMITTED') };
   const ends: [StreamResponse, number, RegExp][] = [
     [status('TASK_STATE_FAILED', 'broken'), 1, /^task t-1 failed: broken\n$/],
@@ -95,28 +95,28 @@ test('the exit code and standard error say how a task ended', async () => {
     [
       status('TASK_STATE_INPUT_REQUIRED', 'Which one?'),
       4,
-      /^task t-1 input required: Which one\?\nanswer it: hopline ask --task t-1 --url http:\S+ TEXT\n$/,
+      /^task t-1 input required: Which one\?\nreply with: hopline ask --task t-1 --url http:\S+ TEXT\n$/,
     ],
   ];
-  for (const [end, expected, told] of ends) {
+  for (const [end, expected, message] of ends) {
     const { code, out, err } = await hopline(streaming(head, end), ['ask', 'hi']);
     assert.deepEqual([code, out], [expected, '']);
-    assert.match(err, told);
+    assert.match(err, message);
   }
 });
 
-test('an agent that answers with its last status, or with a message, has answered', async () => {
+test('an answer in the last status, or in a direct message, is printed', async () => {
   for (const events of [[status('TASK_STATE_COMPLETED', 'Done.')], [{ message: message('Done.') }]]) {
     const { code, out } = await hopline(streaming(...events), ['ask', 'hi']);
     assert.deepEqual([code, out], [0, 'Done.']);
   }
 });
 
-test('an answer to a question of a task shows what is new alone', async () => {
+test('a reply to a task prints only the new part of the answer', async () => {
   const before = [{ artifactId: 'old', name: 'streaming_result', parts: [{ text: 'old' }] }];
   const replies = streaming({ task: task('TASK_STATE_WORKING', before) }, part('new', 'new'), status('TASK_STATE_COMPLETED'));
-  const { code, out, asked } = await hopline(replies, ['ask', 'this one', '--task', 't-1']);
-  assert.deepEqual([code, out, asked[0]!.params.message!.taskId], [0, 'new', 't-1']);
+  const { code, out, requests } = await hopline(replies, ['ask', 'this one', '--task', 't-1']);
+  assert.deepEqual([code, out, requests[0]!.params.message!.taskId], [0, 'new', 't-1']);
 });
 
 test('--json prints each event with its cursor on a line of its own', async () => {
@@ -133,27 +133,27 @@ test('--json prints each event with its cursor on a line of its own', async () =
   assert.equal(code, 0);
 });
 
-test('follow begins at the beginning or after its cursor, and at the very end says how the task ended', async () => {
+test('follow starts at the beginning or after a cursor; after the last event the exit code is that of the task', async () => {
   const whole = await hopline({ SubscribeToTask: { events: [...ANSWER, status('TASK_STATE_COMPLETED')] } }, ['follow', 't-1']);
-  assert.deepEqual([whole.code, whole.out, whole.asked[0]!.headers['last-event-id']], [0, 'Hello wörld', '0.0']);
+  assert.deepEqual([whole.code, whole.out, whole.requests[0]!.headers['last-event-id']], [0, 'Hello wörld', '0.0']);
   const rest: Record<string, Reply> = { SubscribeToTask: { events: [] }, GetTask: { result: task('TASK_STATE_FAILED') } };
   const ended = await hopline(rest, ['follow', 't-1', '--cursor', '9.9']);
-  assert.deepEqual([ended.code, ended.out, ended.asked[0]!.headers['last-event-id']], [1, '', '9.9']);
+  assert.deepEqual([ended.code, ended.out, ended.requests[0]!.headers['last-event-id']], [1, '', '9.9']);
 });
 
-test('whoever is interrupted gets the command that goes on, and the server no cancel', async () => {
+test('an interrupted ask prints the command that continues and does not cancel the task', async () => {
   const leaving = new AbortController();
   setTimeout(() => leaving.abort(), 100);
-  const { code, out, err, asked, url } = await hopline(
+  const { code, out, err, requests, url } = await hopline(
     { SendStreamingMessage: { events: ANSWER.slice(0, 6), open: true } },
     ['ask', 'hi'],
     { signal: leaving.signal },
   );
-  assert.deepEqual([code, out, asked.length], [130, 'Hello ', 1]);
-  assert.equal(err, `the task goes on: hopline follow t-1 --cursor 6.16 --url ${url}\n`);
+  assert.deepEqual([code, out, requests.length], [130, 'Hello ', 1]);
+  assert.equal(err, `the task continues: hopline follow t-1 --cursor 6.16 --url ${url}\n`);
 });
 
-test('get, cancel and card answer a person and a program', async () => {
+test('get, cancel and card print text and JSON', async () => {
   const artifacts = [
     { artifactId: 'a', name: 'streaming_result', parts: [{ text: 'Hello' }] },
     { artifactId: 'b', name: 'partial_result', parts: [{ text: 'Hello' }] },
@@ -182,7 +182,7 @@ test('get, cancel and card answer a person and a program', async () => {
   assert.deepEqual(card.out.split('\n'), ['Hop: relays', 'http://hop/ (A2A 1.0, streaming)', '  guide: explains [a, b]', '']);
 });
 
-test('refusals are 1, a server that cannot be reached is 3, and neither has a stack', async () => {
+test('a rejected request is exit code 1, an unreachable server 3, both without a stack', async () => {
   const error = { code: -32001, message: 'Task not found' };
   for (const argv of [
     ['get', 'x'],
@@ -197,20 +197,20 @@ test('refusals are 1, a server that cannot be reached is 3, and neither has a st
   assert.deepEqual([code, err], [3, 'hopline: Temporarily unavailable: the server cannot be reached\n']);
 });
 
-test('HOPLINE_TOKEN goes as a bearer token and HOPLINE_API_KEY as a key; what cannot is a usage error that does not show it', async () => {
+test('HOPLINE_TOKEN is sent as a bearer token, HOPLINE_API_KEY as a key; an invalid one is a usage error that hides it', async () => {
   const replies = { GetTask: { result: task('TASK_STATE_COMPLETED') } };
-  const { asked } = await hopline(replies, ['get', 't-1'], { environment: { HOPLINE_TOKEN: 'abc' } });
-  assert.equal(asked[0]!.headers.authorization, 'Bearer abc');
+  const { requests } = await hopline(replies, ['get', 't-1'], { environment: { HOPLINE_TOKEN: 'abc' } });
+  assert.equal(requests[0]!.headers.authorization, 'Bearer abc');
   const both = await hopline(replies, ['get', 't-1'], { environment: { HOPLINE_API_KEY: 'key', HOPLINE_TOKEN: '' } });
-  const { authorization, 'x-api-key': key } = both.asked[0]!.headers;
+  const { authorization, 'x-api-key': key } = both.requests[0]!.headers;
   assert.deepEqual([authorization, key], [undefined, 'key']);
   for (const name of ['HOPLINE_TOKEN', 'HOPLINE_API_KEY']) {
     const { code, err } = await hopline(replies, ['get', 't-1'], { environment: { [name]: 'secret\n' } });
-    assert.deepEqual([code, err], [2, `hopline: ${name} has characters that cannot be sent\n`]);
+    assert.deepEqual([code, err], [2, `hopline: ${name} contains characters that are not allowed in a header\n`]);
   }
 });
 
-test('who is asked for credentials is told how to give them, and what was sent is not shown', async () => {
+test('a request without valid credentials prints how to set them, and never the ones that were sent', async () => {
   const error = {
     code: -32600,
     message: 'Authentication required: the credentials are not valid',
@@ -222,19 +222,19 @@ test('who is asked for credentials is told how to give them, and what was sent i
   assert.doesNotMatch(err, /SECRET/);
 });
 
-test('agent says what is missing before it starts anything', async () => {
+test('agent reports a missing file or cluster before it starts a process', async () => {
   const noFile = await hopline({}, ['agent', './nowhere.ts']);
-  assert.deepEqual([noFile.code, noFile.err], [2, 'hopline: there is no file ./nowhere.ts\n']);
+  assert.deepEqual([noFile.code, noFile.err], [2, 'hopline: file ./nowhere.ts does not exist\n']);
   const noCluster = await hopline({}, ['agent', import.meta.filename], { environment: { HOPLINE_HOME: '/nowhere' } });
   assert.equal(noCluster.code, 2);
-  assert.match(noCluster.err, /no cluster runs here/);
+  assert.match(noCluster.err, /no local cluster is running/);
 });
 
-test('agent that cannot start ends with the reason, and not with a stream of logs', { timeout: 30_000 }, async () => {
+test('agent that cannot start prints the reason instead of log lines', { timeout: 30_000 }, async () => {
   const { code, err, out } = await hopline({}, ['agent', `${import.meta.dirname}/exit-code.ts`, '--export', 'missing'], {
     environment: { NATS_URL: 'nats://127.0.0.1:1' },
   });
   assert.deepEqual([code, out], [1, '']);
   assert.match(err, /start failed: .*exit-code\.ts exports no missing/);
-  assert.match(err, /the agent ended with code 1/);
+  assert.match(err, /the agent process ended with code 1/);
 });

@@ -17,8 +17,8 @@ import { readQuestion } from './read-question.ts';
 import { trace } from './trace.ts';
 import { UsageError } from './usage-error.ts';
 
-/** The process around the command. */
-export type Surroundings = {
+/** The process in which a command runs. */
+export type ProcessContext = {
   environment: Readonly<Record<string, string | undefined>>;
   stdin: Readable & { readonly isTTY?: boolean };
   stdout: Sink;
@@ -26,11 +26,12 @@ export type Surroundings = {
   signal: AbortSignal;
 };
 
-const HOW_TO_AUTHENTICATE = 'The server asks who you are: set HOPLINE_TOKEN to a bearer token, or HOPLINE_API_KEY to a key.';
+const HOW_TO_AUTHENTICATE =
+  'The server requires authentication: set HOPLINE_TOKEN to a bearer token or HOPLINE_API_KEY to an API key.';
 
-/** Runs one command line to its end. Never throws for what a user, a server or a network did. */
-export async function run(argv: readonly string[], surroundings: Surroundings): Promise<ExitCode> {
-  const { environment, stdout, stderr, signal } = surroundings;
+/** Runs one command line to its end. Never throws for a fault of the user, the server or the network. */
+export async function run(argv: readonly string[], processContext: ProcessContext): Promise<ExitCode> {
+  const { environment, stdout, stderr, signal } = processContext;
   const output = new Output(stdout, stderr, Boolean(environment.NO_COLOR));
   try {
     const invocation = parseArguments(argv, environment.HOPLINE_URL);
@@ -38,7 +39,7 @@ export async function run(argv: readonly string[], surroundings: Surroundings): 
       stdout.write(HELP[invocation.help]);
       return EXIT.ok;
     }
-    return await runCommand(invocation, output, surroundings);
+    return await runCommand(invocation, output, processContext);
   } catch (thrown) {
     if (signal.aborted) return EXIT.interrupted;
     if (!(thrown instanceof UsageError) && !(thrown instanceof A2AError)) throw thrown;
@@ -48,48 +49,48 @@ export async function run(argv: readonly string[], surroundings: Surroundings): 
   }
 }
 
-type Asked = Exclude<Invocation, { help: unknown }>;
+type CommandInvocation = Exclude<Invocation, { help: unknown }>;
 
-async function runCommand(asked: Asked, output: Output, surroundings: Surroundings): Promise<ExitCode> {
-  const { environment, signal } = surroundings;
-  const { command, subject = '', url, json } = asked;
+async function runCommand(invocation: CommandInvocation, output: Output, processContext: ProcessContext): Promise<ExitCode> {
+  const { environment, signal } = processContext;
+  const { command, subject = '', url, json } = invocation;
   const urlOption = url === URL_DEFAULT ? '' : ` --url ${url}`;
-  if (command === 'agent') return agent({ ...asked, file: subject, output, environment, signal, urlOption });
+  if (command === 'agent') return agent({ ...invocation, file: subject, output, environment, signal, urlOption });
   if (command === 'trace') return trace({ taskId: subject, json, output, environment });
   const client = createClient({ url, headers: credentials(environment) });
   const context: CommandContext = { client, output, json, signal, urlOption };
   switch (command) {
     case 'ask':
-      return ask(context, { ...asked, text: await questionOf(asked, surroundings) });
+      return ask(context, { ...invocation, text: await questionOf(invocation, processContext) });
     case 'follow':
-      return follow(context, subject, asked.cursor);
+      return follow(context, subject, invocation.cursor);
     case 'get':
       return get(context, subject);
     case 'cancel':
       return cancel(context, subject);
     case 'list':
-      return list(context, { contextId: asked.context, state: asked.state, limit: asked.limit });
+      return list(context, { contextId: invocation.context, state: invocation.state, limit: invocation.limit });
     case 'card':
       return card(context);
   }
 }
 
-function credentials({ HOPLINE_TOKEN: token, HOPLINE_API_KEY: key }: Surroundings['environment']): Record<string, string> {
+function credentials({ HOPLINE_TOKEN: token, HOPLINE_API_KEY: key }: ProcessContext['environment']): Record<string, string> {
   return {
-    ...(token && { authorization: `Bearer ${sendable('HOPLINE_TOKEN', token)}` }),
-    ...(key && { 'x-api-key': sendable('HOPLINE_API_KEY', key) }),
+    ...(token && { authorization: `Bearer ${assertHeaderValue('HOPLINE_TOKEN', token)}` }),
+    ...(key && { 'x-api-key': assertHeaderValue('HOPLINE_API_KEY', key) }),
   };
 }
 
-/** Throws UsageError without a word of the value. */
-function sendable(name: string, value: string): string {
+/** Throws a UsageError that does not contain the value. */
+function assertHeaderValue(name: string, value: string): string {
   if (/^[\x21-\x7e]+$/.test(value)) return value;
-  throw new UsageError(`${name} has characters that cannot be sent`);
+  throw new UsageError(`${name} contains characters that are not allowed in a header`);
 }
 
-async function questionOf({ subject }: Asked, { stdin, signal }: Surroundings): Promise<string> {
+async function questionOf({ subject }: CommandInvocation, { stdin, signal }: ProcessContext): Promise<string> {
   if (subject !== undefined && subject !== '-' && subject !== '') return subject;
-  if (subject === undefined && stdin.isTTY) throw new UsageError('there is nothing to ask; see hopline ask --help');
-  if (subject === '') throw new UsageError('there is nothing to ask: the text is empty');
+  if (subject === undefined && stdin.isTTY) throw new UsageError('nothing to ask; see hopline ask --help');
+  if (subject === '') throw new UsageError('nothing to ask: the text is empty');
   return readQuestion(stdin, signal);
 }

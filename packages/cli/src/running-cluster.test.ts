@@ -5,15 +5,18 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { natsUrlOf } from './running-cluster.ts';
 
-test('the cluster is the one of NATS_URL, else the one noted in the home; else a sentence says what to do', async t => {
+test('the cluster is found by NATS_URL, then by run.json in the home; without either the error names both', async t => {
   const home = await mkdtemp(join(tmpdir(), 'hopline-home-'));
   t.after(() => rm(home, { recursive: true }));
-  const refuses = () =>
-    assert.throws(() => natsUrlOf({ HOPLINE_HOME: home }), { name: 'UsageError', message: /no cluster runs here .* npm start/ });
-  refuses();
+  const fails = () =>
+    assert.throws(() => natsUrlOf({ HOPLINE_HOME: home }), {
+      name: 'UsageError',
+      message: /no local cluster is running .* npm start/,
+    });
+  fails();
   for (const text of ['not json', '{}', '{"processes":[{"service":"relay","url":"x"}]}', '{"processes":[{"service":"nats"}]}']) {
     await writeFile(join(home, 'run.json'), text);
-    refuses();
+    fails();
   }
   const processes = [
     { service: 'relay', url: 'http://127.0.0.1:1' },

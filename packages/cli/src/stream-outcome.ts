@@ -2,23 +2,23 @@ import { isTerminal, type TaskState } from '@hopline/a2a';
 import type { StreamItem } from '@hopline/client';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-code.ts';
 
-/** What a stream has told of its task so far: where to go on, and what to tell the shell. */
+/** The task, cursor and state that a stream has reached so far, and the exit code that follows from them. */
 export class StreamOutcome {
   taskId: string | undefined;
   cursor: string | undefined;
   state: TaskState | undefined;
-  #answered = false;
+  #hasMessage = false;
 
   constructor(taskId?: string, cursor?: string) {
     this.taskId = taskId;
     this.cursor = cursor;
   }
 
-  take(item: StreamItem): void {
+  record(item: StreamItem): void {
     if ('gap' in item) return;
     const { cursor, event } = item;
     this.cursor = cursor ?? this.cursor;
-    if ('message' in event) this.#answered = true;
+    if ('message' in event) this.#hasMessage = true;
     else if ('task' in event) {
       this.taskId = event.task.id;
       this.state = event.task.status.state;
@@ -30,10 +30,10 @@ export class StreamOutcome {
   }
 
   get ended(): boolean {
-    return this.#answered || (this.state !== undefined && isTerminal(this.state));
+    return this.#hasMessage || (this.state !== undefined && isTerminal(this.state));
   }
 
   get exitCode(): ExitCode {
-    return this.#answered || this.state === undefined ? EXIT.ok : exitCodeOf(this.state);
+    return this.#hasMessage || this.state === undefined ? EXIT.ok : exitCodeOf(this.state);
   }
 }

@@ -1,76 +1,60 @@
 import type { Audit, Percentiles, ProducerActivity, TaskTrace, VisibleEvent } from '@hopline/task-audit';
 
-/** A trace for people: what each one said, what clients were shown and when, how long text was held. Numbers and names, never text. */
-export function traceLines({
-  taskId,
-  contextId,
-  state,
-  traces,
-  producers: said,
-  events: shown,
-  heldMs,
-  ageMs,
-}: TaskTrace): string[] {
-  const chunks = shown.filter(({ chunk }) => chunk !== undefined);
+/**
+ * A trace as text: the inputs of each producer, the events that clients received, how long text was held. Numbers and names,
+ * never text.
+ */
+export function traceLines({ taskId, contextId, state, traces, producers, events, heldMs, ageMs }: TaskTrace): string[] {
+  const chunks = events.filter(({ chunk }) => chunk !== undefined);
+  const last = events.at(-1);
   return [
-    `task ${taskId} ${state}, ${shown.at(-1)?.generation ?? 0} events in ${seconds(shown.at(-1)?.atMs ?? 0)}; context ${contextId}`,
+    `task ${taskId} ${state}, ${last?.generation ?? 0} events in ${seconds(last?.atMs ?? 0)}; context ${contextId}`,
     ...traces.map(id => `trace ${id}`),
     '',
-    'said',
-    ...said.map(saidLine),
+    'producers',
+    ...producers.map(producerLine),
     '',
-    'shown',
-    ...shown.map(shownLine),
+    'events',
+    ...events.map(eventLine),
     '',
     `relay: ${chunks.length} chunks; oldest token held ${spread(heldMs)}; ${spread(ageMs)} old when stored`,
   ];
 }
 
-function saidLine({
-  id,
-  agent,
-  turn,
-  attempt,
-  otherEvents: events,
-  tokens,
-  characters,
-  firstMs,
-  lastMs,
-  gapMsMax,
-  appendMs: sayMs,
-}: ProducerActivity): string {
-  const who = id === agent ? id : `${agent} (${id})`;
-  const what = `${tokens} tokens, ${characters} characters, ${events} other events`;
-  const when = `from ${seconds(firstMs)} to ${seconds(lastMs)}, longest gap ${gapMsMax} ms`;
-  return `  ${who}, turn ${turn}, attempt ${attempt}: ${what}; ${when}; acknowledged after ${spread(sayMs)}`;
+function producerLine(producer: ProducerActivity): string {
+  const { id, agent, turn, attempt, tokens, characters, otherEvents, firstMs, lastMs, gapMsMax, appendMs } = producer;
+  const name = id === agent ? id : `${agent} (${id})`;
+  const content = `${tokens} tokens, ${characters} characters, ${otherEvents} other events`;
+  const times = `from ${seconds(firstMs)} to ${seconds(lastMs)}, longest gap ${gapMsMax} ms`;
+  return `  ${name}, turn ${turn}, attempt ${attempt}: ${content}; ${times}; acknowledged after ${spread(appendMs)}`;
 }
 
-function shownLine({ generation, atMs, name: what, characters, append, last, agent, chunk }: VisibleEvent): string {
+function eventLine({ generation, atMs, name, characters, append, last, agent, chunk }: VisibleEvent): string {
   const marks = [append ? '+' : '', last ? '.' : ''].join('');
   const from = agent === undefined ? '' : ` of ${agent}`;
   const size = characters > 0 ? `, ${characters} characters` : '';
-  const why = chunk && `, ${chunk.tokens} tokens, ${chunk.reason}, held ${chunk.heldMs} ms, ${chunk.ageMs} ms old`;
-  return `  ${String(generation).padStart(5)} ${seconds(atMs).padStart(10)}  ${what}${marks}${from}${size}${why ?? ''}`;
+  const origin = chunk && `, ${chunk.tokens} tokens, ${chunk.reason}, held ${chunk.heldMs} ms, ${chunk.ageMs} ms old`;
+  return `  ${String(generation).padStart(5)} ${seconds(atMs).padStart(10)}  ${name}${marks}${from}${size}${origin ?? ''}`;
 }
 
-/** In minus out minus merged minus dropped, for each kind that was said. */
-export function booksLines({ tallies, chunks, mergedTokens: merged, unaccounted, differing, incomplete }: Audit): string[] {
+/** For each kind of input: received, accepted, rejected, merged and unaccounted. */
+export function auditLines({ tallies, chunks, mergedTokens, unaccounted, differing, incomplete }: Audit): string[] {
   const lines = Object.entries(tallies)
-    .filter(([, { received: said }]) => said > 0)
-    .map(([kind, { received: said, accepted, duplicates: repeated, pending: waiting, rejected: dropped }]) => {
-      const why = Object.entries(dropped).map(([reason, count]) => `${count} dropped (${reason})`);
-      const parts = [`${accepted} accepted`, ...why, ...(repeated > 0 ? [`${repeated} repeated`] : [])];
-      if (waiting > 0) parts.push(`${waiting} waiting`);
-      if (kind === 'text') parts.push(`${chunks} chunks out, ${merged} merged`);
+    .filter(([, { received }]) => received > 0)
+    .map(([kind, { received, accepted, duplicates, pending, rejected }]) => {
+      const reasons = Object.entries(rejected).map(([reason, count]) => `${count} rejected (${reason})`);
+      const parts = [`${accepted} accepted`, ...reasons, ...(duplicates > 0 ? [`${duplicates} duplicates`] : [])];
+      if (pending > 0) parts.push(`${pending} pending`);
+      if (kind === 'text') parts.push(`${chunks} chunks out, ${mergedTokens} merged`);
       const lost = unaccounted[kind as keyof typeof unaccounted] ?? 0;
-      return `  ${kind}: ${said} in, ${parts.join(', ')}${lost === 0 ? '' : `, ${lost} UNACCOUNTED`}`;
+      return `  ${kind}: ${received} in, ${parts.join(', ')}${lost === 0 ? '' : `, ${lost} UNACCOUNTED`}`;
     });
   const verdict = incomplete
-    ? 'inputs are gone by retention: nothing can be said about what is missing'
+    ? 'inputs have expired: missing inputs cannot be determined'
     : differing.length > 0
       ? `DIFFERENT TEXT in ${differing.join(', ')}`
-      : 'every text stands as it was said';
-  return ['', 'books', ...lines, `  ${verdict}`];
+      : 'all text is complete and unchanged';
+  return ['', 'audit', ...lines, `  ${verdict}`];
 }
 
 function seconds(ms: number): string {
@@ -78,5 +62,5 @@ function seconds(ms: number): string {
 }
 
 function spread({ count, p50, p99, max }: Percentiles): string {
-  return count === 0 ? 'nothing' : `p50 ${p50} ms, p99 ${p99} ms, max ${max} ms`;
+  return count === 0 ? 'none' : `p50 ${p50} ms, p99 ${p99} ms, max ${max} ms`;
 }

@@ -2,7 +2,7 @@ import { A2AError } from '@hopline/a2a';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import type { Output } from './output.ts';
 import { natsUrlOf } from './running-cluster.ts';
-import { booksLines, traceLines } from './trace-lines.ts';
+import { auditLines, traceLines } from './trace-lines.ts';
 import { UsageError } from './usage-error.ts';
 
 export type TraceRun = {
@@ -12,25 +12,29 @@ export type TraceRun = {
   environment: Readonly<Record<string, string | undefined>>;
 };
 
-/** `hopline trace`: where the time of a task went, and whether anything was lost, from the log itself. For who runs the cluster: it asks NATS, not the door. */
+/**
+ * `hopline trace`: prints where a task spent its time and whether anything was lost, from the log itself. For operators: it reads
+ * NATS
+ * directly instead of the server.
+ */
 export async function trace({ taskId, json, output, environment }: TraceRun): Promise<ExitCode> {
-  // Loaded here alone: the other commands need no broker.
+  // Loaded on demand: the other commands need no broker.
   const { auditTask, isBalanced, traceTask } = await import('@hopline/task-audit');
   const log = await openLog(environment);
   try {
-    const told = await traceTask(log, taskId).catch(noTask);
+    const taskTrace = await traceTask(log, taskId).catch(undefinedForInvalidId);
     const audit = await auditTask(log, taskId);
-    if (told === undefined || audit === undefined) throw new A2AError('TASK_NOT_FOUND');
-    if (json) output.line(JSON.stringify({ ...told, audit }));
-    else for (const line of [...traceLines(told), ...booksLines(audit)]) output.line(line);
+    if (taskTrace === undefined || audit === undefined) throw new A2AError('TASK_NOT_FOUND');
+    if (json) output.line(JSON.stringify({ ...taskTrace, audit }));
+    else for (const line of [...traceLines(taskTrace), ...auditLines(audit)]) output.line(line);
     return isBalanced(audit) || audit.incomplete ? EXIT.ok : EXIT.failed;
   } finally {
     await log.close();
   }
 }
 
-/** What cannot be the id of a task is none. */
-function noTask(thrown: unknown): undefined {
+/** traceTask throws a TypeError for a text that cannot be a task id. */
+function undefinedForInvalidId(thrown: unknown): undefined {
   if (!(thrown instanceof TypeError)) throw thrown;
   return undefined;
 }

@@ -1,4 +1,4 @@
-/** The command line cannot be understood. The message is for the person who wrote it. */
+/** The command line or its environment is invalid. The message is for the user. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }

@@ -4,30 +4,30 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { DIALECTS, type Message, type StreamResponse, type TaskState } from '@hopline/a2a';
 
-/** What one connection does to its client. `after`: frames that are sent before. Nothing said: it serves well. */
-export type Mischief =
+/** The fault of one connection. `after`: frames that are sent before it. Absent: no fault. */
+export type ConnectionFault =
   | { kind: 'none' }
-  /** No answer at all. */
+  /** No response. */
   | { kind: 'drop' }
   /** The connection breaks, maybe within a frame. */
   | { kind: 'cut'; after: number; halfFrame?: boolean }
-  /** The response ends as if all was said. */
+  /** The response ends without an error. */
   | { kind: 'end'; after: number }
   | { kind: 'drain'; after: number; retryMs?: number }
   | { kind: 'silence'; after: number }
   /** A frame that holds this instead of a response. */
   | { kind: 'frame'; after: number; data: string }
   | { kind: 'answer'; status: number; headers?: Record<string, string>; body?: string }
-  /** Sends everything again, whatever the cursor says, and each frame twice. */
+  /** Ignores the cursor: sends all frames again, each twice. */
   | { kind: 'repeat' }
   /** Retention has removed everything up to this generation. */
   | { kind: 'gap'; upTo: number; cut?: boolean };
 
-type Asked = { method: string; params: { message?: Message; id?: string }; headers: IncomingHttpHeaders };
+type ReceivedRequest = { method: string; params: { message?: Message; id?: string }; headers: IncomingHttpHeaders };
 
 export type BadServer = {
   readonly url: string;
-  readonly asked: readonly Asked[];
+  readonly requests: readonly ReceivedRequest[];
   /** Ids of messages that started a task, as idempotency in a context has it. */
   readonly started: ReadonlySet<string>;
   openResponses(): number;
@@ -37,7 +37,7 @@ export type BadServer = {
 export type BadServerOptions = {
   events: readonly StreamResponse[];
   /** What the n-th POST gets, from 0 on. */
-  mischief?: (n: number, asked: Asked) => Mischief | undefined;
+  fault?: (n: number, request: ReceivedRequest) => ConnectionFault | undefined;
   dialect?: '1.0' | '0.3';
   /** false: frames have no ids. */
   cursors?: boolean;
@@ -68,9 +68,9 @@ export function story(tokens: number, end: TaskState = 'TASK_STATE_COMPLETED'): 
 
 export const cursorOf = (generation: number): string => `${generation}.${generation + 100}`;
 
-/** A server of one task that does to each connection what the test says. */
+/** A server of one task whose connections have the faults that the test chooses. */
 export async function startBadServer(options: BadServerOptions): Promise<BadServer> {
-  const asked: Asked[] = [];
+  const requests: ReceivedRequest[] = [];
   const started = new Set<string>();
   const open = new Set<ServerResponse>();
   const server = createServer((request, response) => {
@@ -89,44 +89,44 @@ export async function startBadServer(options: BadServerOptions): Promise<BadServ
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method, params } = JSON.parse(await text(request));
-    const one: Asked = { method, params, headers: request.headers };
-    const mischief = options.mischief?.(asked.length, one) ?? { kind: 'none' };
-    asked.push(one);
-    if (mischief.kind === 'answer') {
-      const { status: code, headers = {}, body = '' } = mischief;
+    const one: ReceivedRequest = { method, params, headers: request.headers };
+    const fault = options.fault?.(requests.length, one) ?? { kind: 'none' };
+    requests.push(one);
+    if (fault.kind === 'answer') {
+      const { status: code, headers = {}, body = '' } = fault;
       return void response.writeHead(code, { 'content-type': 'application/json', ...headers }).end(body);
     }
     if (params.message !== undefined) started.add(`${params.message.contextId} ${params.message.messageId}`);
-    if (mischief.kind === 'drop') return void response.destroy();
-    await stream(response, one, mischief);
+    if (fault.kind === 'drop') return void response.destroy();
+    await stream(response, one, fault);
   }
 
-  async function stream(response: ServerResponse, { params, headers }: Asked, mischief: Mischief): Promise<void> {
+  async function stream(response: ServerResponse, { params, headers }: ReceivedRequest, fault: ConnectionFault): Promise<void> {
     const frame = framesOf(options);
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
     response.write(': ok\n\n');
     const cursor = params.message === undefined ? headers['last-event-id'] : undefined;
-    let next = cursor === undefined || mischief.kind === 'repeat' ? 0 : Number(String(cursor).split('.')[0]);
-    if (mischief.kind === 'gap' && next < mischief.upTo) {
-      response.write(`event: gap\ndata: ${JSON.stringify({ missing: { from: next + 1, to: mischief.upTo } })}\n\n`);
-      if (mischief.cut) return breakOff(response);
-      next = mischief.upTo;
+    let next = cursor === undefined || fault.kind === 'repeat' ? 0 : Number(String(cursor).split('.')[0]);
+    if (fault.kind === 'gap' && next < fault.upTo) {
+      response.write(`event: gap\ndata: ${JSON.stringify({ missing: { from: next + 1, to: fault.upTo } })}\n\n`);
+      if (fault.cut) return breakOff(response);
+      next = fault.upTo;
       response.write(frame(taskEvent('TASK_STATE_WORKING'), next));
     }
-    const after = 'after' in mischief ? mischief.after : Number.POSITIVE_INFINITY;
+    const after = 'after' in fault ? fault.after : Number.POSITIVE_INFINITY;
     for (let sent = 0; next < options.events.length && sent < after; sent += 1) {
       next += 1;
       const written = frame(options.events[next - 1]!, next);
-      response.write(mischief.kind === 'repeat' ? written + written : written);
+      response.write(fault.kind === 'repeat' ? written + written : written);
     }
     const half = next < options.events.length ? frame(options.events[next]!, next + 1) : ': over\n\n';
-    await finish(response, mischief, half.slice(0, half.length / 2));
+    await finish(response, fault, half.slice(0, half.length / 2));
   }
 
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   return {
     url,
-    asked,
+    requests,
     started,
     openResponses: () => open.size,
     close: async () => {
@@ -137,17 +137,17 @@ export async function startBadServer(options: BadServerOptions): Promise<BadServ
   };
 }
 
-async function finish(response: ServerResponse, mischief: Mischief, half: string): Promise<void> {
-  if (mischief.kind === 'silence') return;
-  if (mischief.kind === 'cut') {
-    if (mischief.halfFrame) response.write(half);
+async function finish(response: ServerResponse, fault: ConnectionFault, half: string): Promise<void> {
+  if (fault.kind === 'silence') return;
+  if (fault.kind === 'cut') {
+    if (fault.halfFrame) response.write(half);
     return breakOff(response);
   }
-  if (mischief.kind === 'frame') response.write(`data: ${mischief.data}\n\n`);
-  if (mischief.kind === 'drain') {
+  if (fault.kind === 'frame') response.write(`data: ${fault.data}\n\n`);
+  if (fault.kind === 'drain') {
     const error = { code: -32603, message: 'Temporarily unavailable', data: { reason: 'UNAVAILABLE', retryable: true } };
     const data = JSON.stringify({ jsonrpc: '2.0', id: 1, error });
-    response.write(`retry: ${mischief.retryMs ?? 1}\nevent: drain\ndata: ${data}\n\n`);
+    response.write(`retry: ${fault.retryMs ?? 1}\nevent: drain\ndata: ${data}\n\n`);
   }
   response.end();
 }

@@ -21,8 +21,8 @@ const inBrowser = (script: string) =>
     timeout: 20_000,
   });
 
-test('the client loads and resumes with nothing but what a browser has: no module and no global of Node', async () => {
-  const server = await startBadServer({ events: story(20), mischief: n => (n === 0 ? { kind: 'cut', after: 5 } : undefined) });
+test('the client loads and resumes without modules or globals of Node', async () => {
+  const server = await startBadServer({ events: story(20), fault: n => (n === 0 ? { kind: 'cut', after: 5 } : undefined) });
   try {
     const { stdout } = await inBrowser(`
       import { createClient } from '@hopline/client';
@@ -31,13 +31,13 @@ test('the client loads and resumes with nothing but what a browser has: no modul
       console.log(events, typeof process, typeof Buffer, typeof crypto.randomUUID, typeof ReadableStream.prototype[Symbol.asyncIterator]);
     `);
     assert.equal(stdout, `${story(20).length} undefined undefined undefined undefined\n`);
-    assert.equal(server.asked.length, 2);
+    assert.equal(server.requests.length, 2);
   } finally {
     await server.close();
   }
 });
 
-test('a signed card is verified with nothing but what a browser has [S4-5]', async () => {
+test('a signed card is verified without modules or globals of Node [S4-5]', async () => {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signer = await CardSigner.open({ key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string });
   const card = agentCard({ name: 'Hop', description: 'd', version: '1', url: 'http://hop/', skills: [], capabilities: {} });
@@ -56,7 +56,7 @@ test('a signed card is verified with nothing but what a browser has [S4-5]', asy
   }
 });
 
-test('the proof can fail: what only Node has is refused, imported, required or global', async () => {
+test('the test hook works: imports, requires and globals of Node fail', async () => {
   await assert.rejects(inBrowser(`import 'node:crypto';`), /imports node:crypto/);
   await assert.rejects(inBrowser(`import './src/bad-server.test-kit.ts';`), /bad-server.test-kit.ts imports node:events/);
   await assert.rejects(inBrowser(`Buffer.from('a');`), /TypeError/);

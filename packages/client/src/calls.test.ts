@@ -4,22 +4,22 @@ import { test } from 'node:test';
 import { A2AError, type A2AErrorCode, rpcFailure } from '@hopline/a2a';
 import { agentCard } from '@hopline/agent-card';
 import { CardSigner } from '@hopline/agent-card/signing';
-import { type BadServerOptions, IDS, type Mischief, startBadServer } from './bad-server.test-kit.ts';
+import { type BadServerOptions, type ConnectionFault, IDS, startBadServer } from './bad-server.test-kit.ts';
 import { type ClientOptions, createClient } from './client.ts';
-import { ANSWER_BYTES_MAX } from './read-body.ts';
+import { RESPONSE_BYTES_MAX } from './read-body.ts';
 
 const code = (expected: A2AErrorCode) => (thrown: unknown) => thrown instanceof A2AError && thrown.code === expected;
 const plan =
-  (...list: Mischief[]) =>
+  (...list: ConnectionFault[]) =>
   (n: number) =>
     list[n];
 const task = (state: string, more = {}) => ({ id: IDS.taskId, contextId: IDS.contextId, status: { state }, ...more });
-const result = (value: unknown): Mischief => ({
+const result = (value: unknown): ConnectionFault => ({
   kind: 'answer',
   status: 200,
   body: JSON.stringify({ jsonrpc: '2.0', id: 1, result: value }),
 });
-const refused = (name: A2AErrorCode, status = 200): Mischief => ({
+const refused = (name: A2AErrorCode, status = 200): ConnectionFault => ({
   kind: 'answer',
   status,
   body: JSON.stringify(rpcFailure(1, new A2AError(name), '1.0')),
@@ -37,28 +37,28 @@ async function withServer(
   }
 }
 
-test('a message is sent again with the same ids, and its answer is read in both dialects', async () => {
+test('a message is sent again with the same ids, in both dialects', async () => {
   const file = { raw: 'aGk=', mediaType: 'text/plain', filename: 'a.txt' };
   const done = task('TASK_STATE_COMPLETED', { artifacts: [{ artifactId: 'a', parts: [file] }] });
-  const mischief = plan({ kind: 'drop' }, { kind: 'answer', status: 503 }, refused('UNAVAILABLE', 503), result({ task: done }));
-  await withServer({ mischief }, async (server, client) => {
+  const fault = plan({ kind: 'drop' }, { kind: 'answer', status: 503 }, refused('UNAVAILABLE', 503), result({ task: done }));
+  await withServer({ fault }, async (server, client) => {
     const metadata = { agent: 'argocd' };
     assert.deepEqual(await client.send({ parts: [{ text: 'hi' }], messageId: 'm-1', metadata }), { task: done });
-    assert.equal(server.asked.length, 4);
-    for (const { params } of server.asked) assert.deepEqual(params, server.asked[0]!.params);
-    const { messageId, role, contextId } = server.asked[0]!.params.message!;
+    assert.equal(server.requests.length, 4);
+    for (const { params } of server.requests) assert.deepEqual(params, server.requests[0]!.params);
+    const { messageId, role, contextId } = server.requests[0]!.params.message!;
     assert.deepEqual([messageId, role, contextId!.length], ['m-1', 'ROLE_USER', 36]);
   });
   const answer = { kind: 'message', messageId: 'm', role: 'agent', parts: [{ kind: 'text', text: 'hi' }] };
-  await withServer({ mischief: plan(result(answer)), client: { dialect: '0.3' } }, async (server, client) => {
-    const said = await client.send('hi', { blocking: false });
-    assert.deepEqual(said, { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] } });
-    const [{ method, params }] = server.asked as unknown as [{ method: string; params: { configuration: object } }];
+  await withServer({ fault: plan(result(answer)), client: { dialect: '0.3' } }, async (server, client) => {
+    const result = await client.send('hi', { blocking: false });
+    assert.deepEqual(result, { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] } });
+    const [{ method, params }] = server.requests as unknown as [{ method: string; params: { configuration: object } }];
     assert.deepEqual([method, params.configuration], ['message/send', { blocking: false }]);
   });
 });
 
-test('a task is read whole in both dialects, files and media types too', async () => {
+test('a task is decoded completely in both dialects, including files and media types', async () => {
   const artifacts = [
     {
       artifactId: 'a',
@@ -69,29 +69,29 @@ test('a task is read whole in both dialects, files and media types too', async (
     },
   ];
   const whole = task('TASK_STATE_WORKING', { artifacts });
-  await withServer({ mischief: plan(result(whole)) }, async (server, client) => {
+  await withServer({ fault: plan(result(whole)) }, async (server, client) => {
     assert.deepEqual(await client.get(IDS.taskId, { historyLength: 2 }), whole);
-    assert.deepEqual(server.asked[0]!.params, { id: IDS.taskId, historyLength: 2 });
+    assert.deepEqual(server.requests[0]!.params, { id: IDS.taskId, historyLength: 2 });
   });
   const old = { kind: 'task', ...task('working') };
-  await withServer({ mischief: plan(result(old)), client: { dialect: '0.3' } }, async (_server, client) => {
+  await withServer({ fault: plan(result(old)), client: { dialect: '0.3' } }, async (_server, client) => {
     assert.deepEqual(await client.get(IDS.taskId), task('TASK_STATE_WORKING'));
   });
 });
 
-test('a cancel whose answer was lost is no error; one of a task that had ended is', async () => {
-  const lost: Mischief[] = [{ kind: 'drop' }, refused('TASK_NOT_CANCELABLE')];
-  await withServer({ mischief: plan(...lost, result(task('TASK_STATE_CANCELED'))) }, async (_server, client) => {
+test('a repeated cancel succeeds when the lost response had canceled the task; an ended task is an error', async () => {
+  const lost: ConnectionFault[] = [{ kind: 'drop' }, refused('TASK_NOT_CANCELABLE')];
+  await withServer({ fault: plan(...lost, result(task('TASK_STATE_CANCELED'))) }, async (_server, client) => {
     assert.equal((await client.cancel(IDS.taskId)).status.state, 'TASK_STATE_CANCELED');
   });
   for (const list of [[refused('TASK_NOT_CANCELABLE')], [...lost, result(task('TASK_STATE_COMPLETED'))]]) {
-    await withServer({ mischief: plan(...list) }, async (_server, client) => {
+    await withServer({ fault: plan(...list) }, async (_server, client) => {
       await assert.rejects(client.cancel(IDS.taskId), code('TASK_NOT_CANCELABLE'));
     });
   }
 });
 
-test('the card is found at either path; a server without one says so at once', async () => {
+test('the card is found at either path; a server without a card fails at once', async () => {
   const skills = [{ id: 's', name: 'S', description: 'd', tags: [] }];
   const card = agentCard({ name: 'Hop', description: 'd', version: '1', url: 'http://hop/', skills, capabilities: {} });
   for (const path of ['/.well-known/agent-card.json', '/.well-known/agent.json']) {
@@ -105,8 +105,8 @@ test('the card is found at either path; a server without one says so at once', a
   });
 });
 
-test('what is no answer is an error of its own, and only what may pass is asked again', async () => {
-  const cases: [Mischief, A2AErrorCode, number][] = [
+test('an invalid response is an error; only transient ones are retried', async () => {
+  const cases: [ConnectionFault, A2AErrorCode, number][] = [
     [{ kind: 'answer', status: 200, body: '<html>' }, 'INVALID_AGENT_RESPONSE', 1],
     [result({ id: 'x' }), 'INVALID_AGENT_RESPONSE', 1],
     [{ kind: 'answer', status: 400, body: 'no' }, 'INVALID_AGENT_RESPONSE', 1],
@@ -120,31 +120,31 @@ test('what is no answer is an error of its own, and only what may pass is asked 
     [{ kind: 'answer', status: 429 }, 'UNAVAILABLE', 3],
     [{ kind: 'answer', status: 500, body: '{"error":{"code":-32603,"message":"oops"}}' }, 'INTERNAL_ERROR', 3],
   ];
-  for (const [mischief, expected, tries] of cases) {
+  for (const [fault, expected, tries] of cases) {
     const client = { retry: { baseMs: 1, triesMax: 3, unreachedTriesMax: 2 } };
-    await withServer({ mischief: () => mischief, client }, async (server, hopline) => {
+    await withServer({ fault: () => fault, client }, async (server, hopline) => {
       await assert.rejects(hopline.get(IDS.taskId), code(expected));
-      assert.equal(server.asked.length, tries, `${expected} of ${JSON.stringify(mischief)}`);
+      assert.equal(server.requests.length, tries, `${expected} of ${JSON.stringify(fault)}`);
     });
   }
 });
 
-test('an answer as long as the limit is read, a longer one is refused', async () => {
+test('a response at the size limit is read, a larger one is an error', async () => {
   const around = JSON.stringify({ jsonrpc: '2.0', id: 1, result: task('TASK_STATE_WORKING', { metadata: { x: '' } }) });
   for (const [bytes, accepted] of [
-    [ANSWER_BYTES_MAX, true],
-    [ANSWER_BYTES_MAX + 1, false],
+    [RESPONSE_BYTES_MAX, true],
+    [RESPONSE_BYTES_MAX + 1, false],
   ] as const) {
     const body = around.replace('"x":""', `"x":"${'x'.repeat(bytes - around.length)}"`);
-    await withServer({ mischief: () => ({ kind: 'answer', status: 200, body }) }, async (_server, client) => {
-      const asked = client.get(IDS.taskId);
-      if (accepted) assert.equal((await asked).id, IDS.taskId);
-      else await assert.rejects(asked, code('INVALID_AGENT_RESPONSE'));
+    await withServer({ fault: () => ({ kind: 'answer', status: 200, body }) }, async (_server, client) => {
+      const requests = client.get(IDS.taskId);
+      if (accepted) assert.equal((await requests).id, IDS.taskId);
+      else await assert.rejects(requests, code('INVALID_AGENT_RESPONSE'));
     });
   }
 });
 
-test('a server that takes the request and says nothing is given up in time', async () => {
+test('a server that accepts a request without responding fails in time', async () => {
   const limits = { callMsMax: 40 };
   const fetch = (_input: unknown, init?: RequestInit) =>
     new Promise<Response>((_resolve, reject) => {
@@ -152,22 +152,22 @@ test('a server that takes the request and says nothing is given up in time', asy
     });
   const client = createClient({ url: 'http://127.0.0.1:1/', fetch, limits, retry: { baseMs: 1, unreachedTriesMax: 2 } });
   const begun = performance.now();
-  await assert.rejects(client.get('x'), /did not answer within 40 ms/);
+  await assert.rejects(client.get('x'), /did not respond within 40 ms/);
   assert.ok(performance.now() - begun >= 79);
 });
 
-test('headers go with every request; what no request can have is refused when the client is made', async () => {
+test('headers are sent with every request; createClient rejects invalid headers', async () => {
   const headers = { Authorization: 'Bearer t' };
-  await withServer({ mischief: plan(result(task('TASK_STATE_WORKING'))), client: { headers } }, async (server, client) => {
+  await withServer({ fault: plan(result(task('TASK_STATE_WORKING'))), client: { headers } }, async (server, client) => {
     await client.get('x');
-    assert.equal(server.asked[0]!.headers.authorization, 'Bearer t');
+    assert.equal(server.requests[0]!.headers.authorization, 'Bearer t');
   });
   assert.throws(() => createClient({ url: 'nowhere' }), TypeError);
   assert.throws(() => createClient({ url: 'ftp://x/' }), TypeError);
   assert.throws(() => createClient({ url: 'http://x/', headers: { 'a\nb': 'c' } }), TypeError);
 });
 
-test('a card is taken from the signer whose key is known, and from nobody else [S4-5]', async () => {
+test('a card is accepted only from a signer with a known key [S4-5]', async () => {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signer = await CardSigner.open({ key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, keyId: 'k1' });
   const card = agentCard({ name: 'Hop', description: 'd', version: '1', url: 'http://hop/', skills: [], capabilities: {} });

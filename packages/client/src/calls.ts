@@ -3,18 +3,19 @@ import { type Card, type CardOptions, readCard, verifiedCard } from './card.ts';
 import { FailedTry } from './failed-try.ts';
 import type { ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
-import { noA2A, resultOf, type Transport } from './transport.ts';
+import { notA2A, resultOf, type Transport } from './transport.ts';
 import { pause, type RetryLimits, Tries } from './tries.ts';
 
+/** One page of `list`, newest status first. */
 export type TaskPage = {
   tasks: Task[];
-  /** For the page after this one; absent: there is none. */
+  /** Absent on the last page. */
   nextPageToken?: string;
-  /** Of all pages, as far as the server knows. */
+  /** Number of tasks on all pages, if the server knows it. */
   totalSize?: number;
 };
 
-/** Operations with one answer, tried again until they have it. */
+/** Operations with a single response, with retries. */
 export class Calls {
   readonly #transport: Transport;
   readonly #limits: ClientLimits;
@@ -27,26 +28,26 @@ export class Calls {
   }
 
   async send(params: JsonObject, call: CallOptions): Promise<{ task: Task } | { message: Message }> {
-    const result = await this.#trying(call, () => this.#ask('send', params, call, this.#limits.sendMsMax));
+    const result = await this.#withRetries(call, () => this.#post('send', params, call, this.#limits.sendMsMax));
     const decoded = this.#transport.dialect.decodeEvent(result);
     if ('event' in decoded && ('task' in decoded.event || 'message' in decoded.event)) return decoded.event;
-    throw noA2A('the answer is neither a task nor a message').error;
+    throw notA2A('the response is neither a task nor a message').error;
   }
 
   async get(params: JsonObject, call: CallOptions): Promise<Task> {
-    return this.#trying(call, () => this.getOnce(params, call));
+    return this.#withRetries(call, () => this.getOnce(params, call));
   }
 
   /** Throws FailedTry. */
   async getOnce(params: JsonObject, call: CallOptions): Promise<Task> {
-    return this.#taskOf(await this.#ask('get', params, call, this.#limits.callMsMax));
+    return this.#taskOf(await this.#post('get', params, call, this.#limits.callMsMax));
   }
 
   async list(params: JsonObject, call: CallOptions): Promise<TaskPage> {
     if (this.#transport.dialect.methods.list === undefined)
-      throw new A2AError('UNSUPPORTED_OPERATION', { detail: 'this dialect has no lists of tasks' });
-    const page = await this.#trying(call, () => this.#ask('list', params, call, this.#limits.callMsMax));
-    if (!isObject(page) || !Array.isArray(page.tasks)) throw noA2A('the answer is no page of tasks').error;
+      throw new A2AError('UNSUPPORTED_OPERATION', { detail: 'dialect 0.3 cannot list tasks' });
+    const page = await this.#withRetries(call, () => this.#post('list', params, call, this.#limits.callMsMax));
+    if (!isObject(page) || !Array.isArray(page.tasks)) throw notA2A('the response is not a page of tasks').error;
     const { nextPageToken, totalSize } = page;
     return {
       tasks: page.tasks.map(task => this.#taskOf(task)),
@@ -56,14 +57,14 @@ export class Calls {
   }
 
   async cancel(taskId: string, call: CallOptions): Promise<Task> {
-    let asked = 0;
-    return this.#trying(call, async () => {
-      asked += 1;
+    let tries = 0;
+    return this.#withRetries(call, async () => {
+      tries += 1;
       try {
-        return this.#taskOf(await this.#ask('cancel', { id: taskId }, call, this.#limits.callMsMax));
+        return this.#taskOf(await this.#post('cancel', { id: taskId }, call, this.#limits.callMsMax));
       } catch (thrown) {
-        if (asked === 1 || !(thrown instanceof FailedTry) || thrown.error.code !== 'TASK_NOT_CANCELABLE') throw thrown;
-        // The answer to an earlier try was lost, and that one may well have canceled it.
+        if (tries === 1 || !(thrown instanceof FailedTry) || thrown.error.code !== 'TASK_NOT_CANCELABLE') throw thrown;
+        // An earlier try, whose response was lost, may have canceled the task.
         const task = await this.getOnce({ id: taskId }, call);
         if (task.status.state !== 'TASK_STATE_CANCELED') throw thrown;
         return task;
@@ -73,11 +74,11 @@ export class Calls {
 
   async card(call: CardOptions): Promise<Card> {
     const request = { signal: call.signal, headMsMax: this.#limits.callMsMax };
-    const card = await this.#trying(call, () => readCard(this.#transport, request));
+    const card = await this.#withRetries(call, () => readCard(this.#transport, request));
     return call.keyOf === undefined ? card : verifiedCard(card, call.keyOf);
   }
 
-  async #trying<T>(call: CallOptions, once: () => Promise<T>): Promise<T> {
+  async #withRetries<T>(call: CallOptions, once: () => Promise<T>): Promise<T> {
     const tries = new Tries(this.#retry);
     for (;;) {
       try {
@@ -88,16 +89,16 @@ export class Calls {
     }
   }
 
-  async #ask(operation: Operation, params: JsonObject, { signal }: CallOptions, headMsMax: number): Promise<unknown> {
+  async #post(operation: Operation, params: JsonObject, { signal }: CallOptions, headMsMax: number): Promise<unknown> {
     const response = await this.#transport.post(operation, params, { signal, headMsMax });
     return resultOf(response, this.#limits.silenceMsMax);
   }
 
-  /** 1.0 answers with a bare task, though its events are wrapped. */
+  /** The result of 1.0 is a bare task; its events are wrapped. */
   #taskOf(result: unknown): Task {
     const { dialect } = this.#transport;
     const decoded = dialect.decodeEvent(dialect.name === '1.0' ? { task: result } : result);
     if ('event' in decoded && 'task' in decoded.event) return decoded.event.task;
-    throw noA2A('the answer is no task');
+    throw notA2A('the response is not a task');
   }
 }

@@ -5,25 +5,28 @@ import { FailedTry } from './failed-try.ts';
 import type { CallOptions } from './notice.ts';
 import { parseJson } from './parse-json.ts';
 import { textOf } from './read-body.ts';
-import { noA2A, type RequestOptions, type Transport } from './transport.ts';
+import { notA2A, type RequestOptions, type Transport } from './transport.ts';
 
-/** An agent card, and what of it can be relied on whoever wrote it. */
+/** An agent card, and whether its signature was verified. */
 export type Card = {
-  /** As the server sent it; of a verified card what the signature covers, and nothing else. */
+  /** The card as received; of a verified card only what the signature covers. */
   json: JsonObject;
   agent: RemoteAgent;
-  /** Where it was found. */
+  /** URL of the card. */
   url: string;
-  /** Only of a verified card. `whole`: the signature covers all that the server sent, not only the fields of A2A 1.0. */
+  /** Present on a verified card. `whole`: the signature covers every received field, not only those of A2A 1.0. */
   signature?: { kid: string; whole: boolean };
 };
 
+/** Options of `card`. */
 export type CardOptions = CallOptions & {
-  /** Public keys by their ids: the card must be signed by one of them. `jku` is where the card says its keys are, which anybody can write. */
+  /**
+   * Returns the public key for a key id; the card must be signed by one of these keys. `jku` is the card's own, untrusted claim.
+   */
   keyOf?: CardKeyOf;
 };
 
-/** Reads the card at the root of the server's origin, at the path of today, else at the older one (C-13). */
+/** Reads the card at the root of the server's origin, at the path of A2A 0.3 and later, then at the older one. */
 export async function readCard(transport: Transport, options: RequestOptions): Promise<Card> {
   const [path, older] = AGENT_CARD_PATHS.map(one => new URL(one, transport.url)) as [URL, URL];
   const response = await transport.get(path, options).catch(thrown => {
@@ -31,11 +34,11 @@ export async function readCard(transport: Transport, options: RequestOptions): P
     throw thrown;
   });
   const json = parseJson(await textOf(response, options.headMsMax));
-  if (!isObject(json)) throw noA2A('the agent card is no JSON object');
+  if (!isObject(json)) throw notA2A('the agent card is not a JSON object');
   return cardOf(json, response.url || path.href);
 }
 
-/** Throws INVALID_AGENT_RESPONSE when no signature of the card is valid under a key that `keyOf` knows. */
+/** Throws INVALID_AGENT_RESPONSE when no signature of the card is valid under a key of `keyOf`. */
 export async function verifiedCard({ json, url }: Card, keyOf: CardKeyOf): Promise<Card> {
   const { signed, kid, whole } = await verifyAgentCard(json, keyOf);
   return { ...cardOf(signed, url), signature: { kid, whole } };

@@ -4,78 +4,88 @@ import type { Card, CardOptions } from './card.ts';
 import { CLIENT_LIMITS, type ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
 import { messageOf, type OutgoingMessage } from './outgoing.ts';
-import type { StreamItem } from './place.ts';
 import { type Begin, resumingStream } from './resuming-stream.ts';
+import type { StreamItem } from './stream-position.ts';
 import { Transport } from './transport.ts';
 import { RETRY_LIMITS, type RetryLimits } from './tries.ts';
 
+/** Where the server is and how to reach it. */
 export type ClientOptions = {
-  /** Where the server takes JSON-RPC. */
+  /** JSON-RPC endpoint of the server. */
   url: string;
-  /** What is spoken on the wire, 1.0 by default; what comes out here has the form of 1.0 either way. */
+  /** Dialect on the wire, 1.0 by default. Results have the form of 1.0 in both. */
   dialect?: '1.0' | '0.3';
   /** Sent with every request, e.g. `authorization`. */
   headers?: Readonly<Record<string, string>>;
-  /** Instead of the global one. */
+  /** Replaces the global `fetch`. */
   fetch?: typeof fetch;
-  /** Instead of RETRY_LIMITS. */
+  /** Overrides RETRY_LIMITS. */
   retry?: Partial<RetryLimits>;
-  /** Instead of CLIENT_LIMITS. */
+  /** Overrides CLIENT_LIMITS. */
   limits?: Partial<ClientLimits>;
 };
 
+/** Options of a call that sends a message. */
 export type StreamOptions = CallOptions & {
-  /** Of the request, beside the message's own. */
+  /** Metadata of the request, in addition to the message's own. */
   metadata?: Metadata;
   acceptedOutputModes?: string[];
-  /** Newest messages of the history in the answer. */
+  /** Number of newest messages of the history in the response. */
   historyLength?: number;
 };
 
+/** Options of `send`. */
 export type SendOptions = StreamOptions & {
-  /** false: answers at once, and the task goes on. */
+  /** false: resolves at once; the task continues. */
   blocking?: boolean;
 };
 
+/** Options of `get`. `historyLength`: number of newest messages in the response; all by default. */
 export type GetOptions = CallOptions & { historyLength?: number };
 
+/** Filters and paging of `list`. */
 export type ListOptions = GetOptions & {
   contextId?: string;
   state?: TaskState;
   /** 1 to 100. */
   pageSize?: number;
-  /** What the page before gave as `nextPageToken`. */
+  /** `nextPageToken` of the previous page. */
   pageToken?: string;
-  /** Only tasks whose status is of this time or later. */
+  /** Only tasks whose status has this time or a later one. */
   statusSince?: Date;
   includeArtifacts?: boolean;
 };
 
+/** Options of `subscribe`. */
 export type SubscribeOptions = CallOptions & {
-  /** Of the last event that was seen, or BEGINNING. Without one the task as it is comes first, and 1.0 refuses a task that has ended. */
+  /**
+   * Cursor of the last received event, or BEGINNING. Without a cursor the stream starts with the current task, and 1.0 rejects an
+   * ended task.
+   */
   cursor?: string;
 };
 
-/** Everything here throws A2AError, or the reason of an aborted signal, after it was tried as often as RetryLimits allow. */
+/** Every call throws an A2AError, after the retries that RetryLimits allow, or the reason of an aborted signal. */
 export type Client = {
-  /** Says a message and waits until its turn is over. */
+  /** Sends a message and waits for the end of its turn. */
   send(message: OutgoingMessage, options?: SendOptions): Promise<{ task: Task } | { message: Message }>;
-  /** Says a message, with the first `next()`, and shows what follows until the task ends or asks. */
+  /** Sends a message with the first `next()` and yields events until the task ends or waits for input. */
   stream(message: OutgoingMessage, options?: StreamOptions): AsyncGenerator<StreamItem, void, undefined>;
+  /** Resolves with the current task. Throws TASK_NOT_FOUND for an unknown task and for another caller's. */
   get(taskId: string, options?: GetOptions): Promise<Task>;
   /** One page of the caller's tasks, newest status first. Throws UNSUPPORTED_OPERATION in dialect 0.3, which has no lists. */
   list(options?: ListOptions): Promise<TaskPage>;
-  /** The task as it is then: canceled, unless its agent takes more than the server's patience. */
+  /** Resolves with the task: canceled, unless its agent takes longer to stop than the server waits. */
   cancel(taskId: string, options?: CallOptions): Promise<Task>;
-  /** What follows in a task until it ends. */
+  /** Yields the events of a task until it ends. */
   subscribe(taskId: string, options?: SubscribeOptions): AsyncGenerator<StreamItem, void, undefined>;
-  /** With `keyOf` the card must be signed, and only what is signed comes out. */
+  /** With `keyOf` the card must be signed; the result contains only signed fields. */
   card(options?: CardOptions): Promise<Card>;
 };
 
-/** Throws TypeError for a URL or headers that cannot be used. Opens nothing, so there is nothing to close. */
+/** Throws TypeError for an invalid URL or header. Holds no connection, so there is nothing to close. */
 export function createClient(options: ClientOptions): Client {
-  // Browsers refuse a fetch that was taken off its window.
+  // Browsers reject a fetch that is detached from its window.
   const { url, dialect = '1.0', headers = {}, fetch = (input, init) => globalThis.fetch(input, init) } = options;
   const transport = new Transport({ url, dialect, headers, fetch });
   const retry = { ...RETRY_LIMITS, ...options.retry };

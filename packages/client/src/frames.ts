@@ -4,17 +4,18 @@ import { parseJson } from './parse-json.ts';
 import { chunksOf } from './read-body.ts';
 import { RetryLine } from './retry-line.ts';
 import { errorOf } from './rpc-error.ts';
-import { noA2A, resultOf } from './transport.ts';
+import { notA2A, resultOf } from './transport.ts';
 
-/** Generations that retention has removed, both ends included. */
+/** Expired generations, both ends included. */
 export type Missing = { from: number; to: number };
 
-/** One frame of one connection. Without `event`: an event that is none of the dialect. */
+/** One frame of one connection. `event` is undefined for an event of an unknown kind. */
 export type Frame = { cursor: string | undefined; event: StreamResponse | undefined } | { gap: Missing | 'unknown' };
 
 /**
- * The frames of one answer until it ends. Throws FailedTry when the connection breaks, when the server drains, for an error in place of an event, and for a frame that is not JSON: what
- * it held cannot be guessed, but asked for again.
+ * Yields the frames of one response until it ends. Throws FailedTry when the connection breaks, when the server drains, for an
+ * error in
+ * place of an event, and for a frame that is not JSON: a retry requests its content again.
  */
 export async function* framesOf(response: Response, dialect: Dialect, silenceMsMax: number): AsyncGenerator<Frame> {
   const type = response.headers.get('content-type') ?? '';
@@ -24,16 +25,16 @@ export async function* framesOf(response: Response, dialect: Dialect, silenceMsM
   }
   if (!type.toLowerCase().startsWith(SSE_CONTENT_TYPE) || response.body === null) {
     response.body?.cancel().catch(() => {});
-    throw noA2A('the answer is no event stream');
+    throw notA2A('the response is not an event stream');
   }
   const retry = new RetryLine();
   for await (const { id, event = 'message', data } of decodeSse(retry.watch(chunksOf(response.body, silenceMsMax)))) {
     if (event === 'gap') yield { gap: missingOf(parseJson(data)) };
     if (event !== 'message' && event !== 'drain') continue;
-    const answer = parseJson(data);
-    if (!isObject(answer)) throw new FailedTry(new A2AError('INVALID_AGENT_RESPONSE', { detail: 'a frame is not JSON' }));
-    if (isObject(answer.error)) throw new FailedTry(errorOf(answer.error), { askedMs: retry.ms });
-    yield frameOf(answer.result, id, dialect);
+    const content = parseJson(data);
+    if (!isObject(content)) throw new FailedTry(new A2AError('INVALID_AGENT_RESPONSE', { detail: 'a frame is not JSON' }));
+    if (isObject(content.error)) throw new FailedTry(errorOf(content.error), { delayMs: retry.ms });
+    yield frameOf(content.result, id, dialect);
   }
 }
 

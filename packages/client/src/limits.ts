@@ -1,11 +1,14 @@
-/** Bounds of single requests. Every one has a default and can be set with the client. */
+/** Bounds of single requests. */
 export type ClientLimits = {
-  /** A stream on which nothing at all comes, not even a comment, is taken for broken; milliseconds. Hopline sends a comment every 15 s. */
+  /** A stream without bytes for this long counts as broken; milliseconds. Hopline sends a comment every 15 s. */
   silenceMsMax: number;
-  /** `get`, `cancel` and `card` are answered within; milliseconds. Cancel waits up to 10 s for the agent. */
+  /** Bound of `get`, `list`, `cancel` and `card`; milliseconds. Cancel waits up to 10 s for the agent. */
   callMsMax: number;
-  /** `send` waits for the end of the task; milliseconds. The server answers with the task as it is after 600 s. */
+  /**
+   * Bound of `send`, which waits for the end of the turn; milliseconds. The server responds with the current task after 600 s.
+   */
   sendMsMax: number;
 };
 
+/** Defaults. A send may take as long as the longest turn of a server, ten minutes, and a minute more. */
 export const CLIENT_LIMITS: ClientLimits = { silenceMsMax: 60_000, callMsMax: 30_000, sendMsMax: 660_000 };

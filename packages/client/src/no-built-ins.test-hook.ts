@@ -1,6 +1,6 @@
 import { isBuiltin, registerHooks } from 'node:module';
 
-/** Preloaded into a child process: modules of Node cannot be had there, whoever asks, and what only Node has is not there. */
+/** Preloaded into a child process: imports of Node modules fail there, and globals that only Node has are hidden. */
 registerHooks({
   resolve(specifier, context, nextResolve) {
     if (isBuiltin(specifier)) throw new Error(`${context.parentURL} imports ${specifier}`);
@@ -8,7 +8,7 @@ registerHooks({
   },
 });
 
-/** Node's own fetch is made of these and looks them up when it is used: it alone still finds them. */
+/** Node's own fetch uses these globals at run time, so they stay visible to it. */
 function hide(place: object, name: string | symbol): void {
   const value: unknown = Reflect.get(place, name);
   const get = () => (new Error().stack?.split('\n')[2]?.includes('node:internal') ? value : undefined);
@@ -16,7 +16,7 @@ function hide(place: object, name: string | symbol): void {
 }
 
 for (const name of ['process', 'Buffer', 'global', 'setImmediate', 'clearImmediate']) hide(globalThis, name);
-// Not every browser can iterate a stream.
+// Some browsers cannot iterate a stream.
 hide(ReadableStream.prototype, Symbol.asyncIterator);
-// A page without TLS has none.
+// Absent on pages without TLS.
 hide(Object.getPrototypeOf(crypto), 'randomUUID');

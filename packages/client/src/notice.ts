@@ -1,12 +1,14 @@
 import type { A2AError } from '@hopline/a2a';
 
-/** What a call does by itself, for those who want to show or count it. */
+/** Reports what a call does on its own, for display or metrics. */
 export type Notice =
-  | /** A try failed; the next one follows after `waitMs`. */ { kind: 'retry'; error: A2AError; tries: number; waitMs: number }
-  | /** The server sent an event that is none of the dialect; it was left out. */ { kind: 'skipped' };
+  | /** A try failed; the next one starts after `waitMs`. */ { kind: 'retry'; error: A2AError; tries: number; waitMs: number }
+  | /** An event of an unknown kind was skipped. */ { kind: 'skipped' };
 
+/** Options of every call. */
 export type CallOptions = {
-  /** Ends the call and its waits with the signal's reason. The task goes on. */
+  /** Ends the call with the signal's reason. The task continues. */
   signal?: AbortSignal;
+  /** Receives retries and skipped events while the call runs. */
   onNotice?: (notice: Notice) => void;
 };

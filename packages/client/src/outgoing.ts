@@ -1,24 +1,25 @@
 import type { Message } from '@hopline/a2a';
 
-/** What to say: a text, or the parts and whatever else a message has. */
+/** A text, or the parts and other members of a message. */
 export type OutgoingMessage = string | (Omit<Message, 'messageId' | 'role'> & { messageId?: string });
 
 /**
- * The message as it is sent, and sent again: the server knows a repeated one by messageId and context, so both are made here when they are missing. A message of a
- * known task has the task's context, whatever it is.
+ * The message as it is sent, also on a retry. The server recognizes a duplicate by messageId and context, so missing ones are
+ * created
+ * here. A message of an existing task has the task's context.
  */
 export function messageOf(outgoing: OutgoingMessage): Message {
-  const said = typeof outgoing === 'string' ? { parts: [{ text: outgoing }] } : outgoing;
-  const contextId = said.contextId ?? (said.taskId === undefined ? randomId() : undefined);
+  const message = typeof outgoing === 'string' ? { parts: [{ text: outgoing }] } : outgoing;
+  const contextId = message.contextId ?? (message.taskId === undefined ? randomId() : undefined);
   return {
-    ...said,
-    messageId: said.messageId ?? randomId(),
+    ...message,
+    messageId: message.messageId ?? randomId(),
     role: 'ROLE_USER',
     ...(contextId !== undefined && { contextId }),
   };
 }
 
-/** 128 random bits in the form of a UUID of version 4. `crypto.randomUUID` exists only on pages served over TLS; this exists everywhere. */
+/** A UUID of version 4. `crypto.randomUUID` exists only on pages served over TLS. */
 function randomId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = (bytes[6]! & 0x0f) | 0x40;

@@ -1,12 +1,13 @@
 import { A2AError } from '@hopline/a2a';
 import { FailedTry } from './failed-try.ts';
 
-/** Bytes of one whole answer: a task with all it said. */
-export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
+/** Largest response body, a task with all its content; bytes. */
+export const RESPONSE_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
- * Chunks of a body as they come. Throws FailedTry when the connection breaks, and when nothing comes for `silenceMsMax` while somebody waits. Leaving the loop closes the connection.
- * A reader, because browsers exist in which streams cannot be iterated.
+ * Yields the chunks of a body. Throws FailedTry when the connection breaks, or when a pending read takes longer than
+ * `silenceMsMax`.
+ * Leaving the loop closes the connection. Uses a reader because some browsers cannot iterate streams.
  */
 export async function* chunksOf(body: ReadableStream<Uint8Array>, silenceMsMax: number): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
@@ -21,8 +22,8 @@ export async function* chunksOf(body: ReadableStream<Uint8Array>, silenceMsMax: 
   }
 }
 
-/** A whole body as text. Throws FailedTry as above, and INVALID_AGENT_RESPONSE for one of more than `bytesMax`. */
-export async function textOf(response: Response, silenceMsMax: number, bytesMax = ANSWER_BYTES_MAX): Promise<string> {
+/** A body as text. Throws FailedTry like chunksOf, and INVALID_AGENT_RESPONSE for a body of more than `bytesMax`. */
+export async function textOf(response: Response, silenceMsMax: number, bytesMax = RESPONSE_BYTES_MAX): Promise<string> {
   if (response.body === null) return '';
   const decoder = new TextDecoder();
   let text = '';
@@ -30,7 +31,7 @@ export async function textOf(response: Response, silenceMsMax: number, bytesMax 
   for await (const chunk of chunksOf(response.body, silenceMsMax)) {
     bytes += chunk.length;
     if (bytes > bytesMax)
-      throw new A2AError('INVALID_AGENT_RESPONSE', { detail: `the answer is longer than ${bytesMax} bytes`, retryable: false });
+      throw new A2AError('INVALID_AGENT_RESPONSE', { detail: `the response is larger than ${bytesMax} bytes`, retryable: false });
     text += decoder.decode(chunk, { stream: true });
   }
   return text + decoder.decode();

@@ -4,10 +4,10 @@ import { A2AError, type A2AErrorCode, type StreamResponse } from '@hopline/a2a';
 import fc from 'fast-check';
 import {
   type BadServerOptions,
+  type ConnectionFault,
   chunk,
   cursorOf,
   IDS,
-  type Mischief,
   startBadServer,
   status,
   story,
@@ -15,12 +15,12 @@ import {
 } from './bad-server.test-kit.ts';
 import { type ClientOptions, createClient } from './client.ts';
 import type { Notice } from './notice.ts';
-import { BEGINNING, type StreamItem } from './place.ts';
+import { BEGINNING, type StreamItem } from './stream-position.ts';
 
 const QUICK = { baseMs: 1, waitMsMax: 2 };
 const code = (expected: A2AErrorCode) => (thrown: unknown) => thrown instanceof A2AError && thrown.code === expected;
 const plan =
-  (...list: Mischief[]) =>
+  (...list: ConnectionFault[]) =>
   (n: number) =>
     list[n];
 
@@ -45,26 +45,29 @@ async function withServer(
 const expected = (events: readonly StreamResponse[], from = 0) =>
   events.map((event, index) => ({ cursor: cursorOf(index + 1), event })).slice(from);
 
-test('whatever a server does to a connection, each event comes once, in order, of one task', async () => {
+test('each event arrives once, in order and of one task, whatever happens to connections', async () => {
   const after = fc.integer({ min: 0, max: 6 });
-  const mischief: fc.Arbitrary<Mischief> = fc.oneof(
-    fc.constant<Mischief>({ kind: 'drop' }),
-    fc.constant<Mischief>({ kind: 'repeat' }),
+  const fault: fc.Arbitrary<ConnectionFault> = fc.oneof(
+    fc.constant<ConnectionFault>({ kind: 'drop' }),
+    fc.constant<ConnectionFault>({ kind: 'repeat' }),
     fc.record({ kind: fc.constant('cut' as const), after, halfFrame: fc.boolean() }),
     fc.record({ kind: fc.constant('end' as const), after: fc.integer({ min: 1, max: 6 }) }),
     fc.record({ kind: fc.constant('drain' as const), after }),
     fc.record({ kind: fc.constant('frame' as const), after, data: fc.constantFrom('<html>', '{"jsonrpc":"2.0","id":1,"res') }),
-    fc.constantFrom<Mischief>({ kind: 'answer', status: 503, headers: { 'retry-after': '0' } }, { kind: 'answer', status: 502 }),
+    fc.constantFrom<ConnectionFault>(
+      { kind: 'answer', status: 503, headers: { 'retry-after': '0' } },
+      { kind: 'answer', status: 502 },
+    ),
   );
   await fc.assert(
-    fc.asyncProperty(fc.array(mischief, { maxLength: 8 }), fc.constantFrom('1.0' as const, '0.3' as const), (list, dialect) => {
+    fc.asyncProperty(fc.array(fault, { maxLength: 8 }), fc.constantFrom('1.0' as const, '0.3' as const), (list, dialect) => {
       const events = story(10);
       const retry = { ...QUICK, unreachedTriesMax: 20 };
-      return withServer({ events, mischief: plan(...list), dialect, client: { dialect, retry } }, async (server, client) => {
+      return withServer({ events, fault: plan(...list), dialect, client: { dialect, retry } }, async (server, client) => {
         assert.deepEqual(await collect(client.stream('count')), expected(events));
         assert.equal(server.started.size, 1);
-        const [first] = server.asked;
-        for (const { params, headers } of server.asked) {
+        const [first] = server.requests;
+        for (const { params, headers } of server.requests) {
           // Until something has come the same message is sent, and after that where it was.
           if (params.message !== undefined) assert.deepEqual(params.message, first!.params.message);
           else assert.match(String(headers['last-event-id']), /^\d+\.\d+$/);
@@ -76,26 +79,26 @@ test('whatever a server does to a connection, each event comes once, in order, o
   );
 });
 
-test('a subscription continues after its cursor over any cuts, and from the beginning with the first cursor there is', async () => {
+test('a subscription continues after its cursor over any interruptions, and BEGINNING starts at the first event', async () => {
   const events = story(10);
   const cuts = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 5 });
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 0, max: events.length - 1 }), cuts, (from, list) => {
-      const mischief = plan(...list.map<Mischief>(after => ({ kind: 'cut', after })));
-      return withServer({ events, mischief }, async (server, client) => {
+      const fault = plan(...list.map<ConnectionFault>(after => ({ kind: 'cut', after })));
+      return withServer({ events, fault }, async (server, client) => {
         const cursor = from === 0 ? BEGINNING : cursorOf(from);
         assert.deepEqual(await collect(client.subscribe(IDS.taskId, { cursor })), expected(events, from));
-        assert.equal(server.asked[0]!.headers['last-event-id'], cursor);
+        assert.equal(server.requests[0]!.headers['last-event-id'], cursor);
       });
     }),
     { numRuns: 20 },
   );
 });
 
-test('a server that drains is left alone for as long as it asked', async () => {
+test('the delay that a draining server requests is obeyed', async () => {
   const events = story(3);
   const notices: Notice[] = [];
-  await withServer({ events, mischief: plan({ kind: 'drain', after: 2, retryMs: 60 }) }, async (_server, client) => {
+  await withServer({ events, fault: plan({ kind: 'drain', after: 2, retryMs: 60 }) }, async (_server, client) => {
     const begun = performance.now();
     assert.deepEqual(await collect(client.stream('x', { onNotice: notice => notices.push(notice) })), expected(events));
     assert.ok(performance.now() - begun >= 59);
@@ -106,25 +109,25 @@ test('a server that drains is left alone for as long as it asked', async () => {
   });
 });
 
-test('Retry-After is obeyed, and one beyond the time there is ends the call at once', async () => {
+test('Retry-After is obeyed; one beyond the time limit ends the call at once', async () => {
   const events = story(1);
-  const busy = (seconds: string): Mischief => ({ kind: 'answer', status: 503, headers: { 'retry-after': seconds } });
-  await withServer({ events, mischief: plan(busy('1')) }, async (_server, client) => {
+  const busy = (seconds: string): ConnectionFault => ({ kind: 'answer', status: 503, headers: { 'retry-after': seconds } });
+  await withServer({ events, fault: plan(busy('1')) }, async (_server, client) => {
     const begun = performance.now();
     assert.deepEqual(await collect(client.stream('x')), expected(events));
     assert.ok(performance.now() - begun >= 999);
   });
-  await withServer({ events, mischief: plan(busy('3600')) }, async (server, client) => {
+  await withServer({ events, fault: plan(busy('3600')) }, async (server, client) => {
     await assert.rejects(collect(client.stream('x')), code('UNAVAILABLE'));
-    assert.equal(server.asked.length, 1);
+    assert.equal(server.requests.length, 1);
   });
 });
 
-test('a gap is an item of its own, once, right before the task as it is', async () => {
+test('a gap is an item of its own, once, directly before the current task', async () => {
   const events = story(5);
-  const gap: Mischief = { kind: 'gap', upTo: 4 };
-  const mischief = plan({ kind: 'cut', after: 2 }, { ...gap, cut: true }, gap);
-  await withServer({ events, mischief }, async (_server, client) => {
+  const gap: ConnectionFault = { kind: 'gap', upTo: 4 };
+  const fault = plan({ kind: 'cut', after: 2 }, { ...gap, cut: true }, gap);
+  await withServer({ events, fault }, async (_server, client) => {
     const snapshot = { cursor: cursorOf(4), event: taskEvent('TASK_STATE_WORKING') };
     assert.deepEqual(await collect(client.stream('x')), [
       ...expected(events).slice(0, 2),
@@ -135,31 +138,31 @@ test('a gap is an item of its own, once, right before the task as it is', async 
   });
 });
 
-test('without cursors a broken stream continues with an unknown gap and the task as it is; over and over is no progress', async () => {
+test('without cursors a broken stream continues with an unknown gap and the current task, which is not progress', async () => {
   const events = story(3);
   const server = { events, cursors: false };
-  await withServer({ ...server, mischief: plan({ kind: 'cut', after: 2 }) }, async (_server, client) => {
+  await withServer({ ...server, fault: plan({ kind: 'cut', after: 2 }) }, async (_server, client) => {
     const items = await collect(client.stream('x'));
     const again = events.map(event => ({ cursor: undefined, event }));
     assert.deepEqual(items, [...again.slice(0, 2), { gap: 'unknown' }, ...again]);
   });
-  const mischief = (): Mischief => ({ kind: 'cut', after: 1 });
-  await withServer({ ...server, mischief, client: { retry: { ...QUICK, triesMax: 4 } } }, async (bad, client) => {
+  const fault = (): ConnectionFault => ({ kind: 'cut', after: 1 });
+  await withServer({ ...server, fault, client: { retry: { ...QUICK, triesMax: 4 } } }, async (bad, client) => {
     await assert.rejects(collect(client.stream('x')), code('UNAVAILABLE'));
     // The first one brought something, so it is not counted with the others.
-    assert.equal(bad.asked.length, 4);
+    assert.equal(bad.requests.length, 4);
   });
 });
 
-test('without cursors a task that ended while its stream was broken is shown as it ended', async () => {
+test('without cursors, a task that ended during an interruption is yielded in its final state', async () => {
   const events = story(3);
   const refusal = { jsonrpc: '2.0', id: 1, error: { code: -32004, message: 'This operation is not supported' } };
   const task = (state: string) => ({ id: IDS.taskId, contextId: IDS.contextId, status: { state } });
-  const json = (value: object): Mischief => ({ kind: 'answer', status: 200, body: JSON.stringify(value) });
+  const json = (value: object): ConnectionFault => ({ kind: 'answer', status: 200, body: JSON.stringify(value) });
   const server = (state: string) => ({
     events,
     cursors: false,
-    mischief: plan({ kind: 'cut', after: 3 }, json(refusal), json({ jsonrpc: '2.0', id: 1, result: task(state) })),
+    fault: plan({ kind: 'cut', after: 3 }, json(refusal), json({ jsonrpc: '2.0', id: 1, result: task(state) })),
   });
   await withServer(server('TASK_STATE_COMPLETED'), async (_server, client) => {
     const shown = events.slice(0, 3).map(event => ({ cursor: undefined, event }));
@@ -172,16 +175,16 @@ test('without cursors a task that ended while its stream was broken is shown as 
   });
 });
 
-test('a message stream ends where the client has to answer; a subscription goes on', async () => {
+test('a message stream ends when the task waits for input; a subscription continues', async () => {
   const events = [...story(1, 'TASK_STATE_INPUT_REQUIRED'), status('TASK_STATE_WORKING'), status('TASK_STATE_COMPLETED')];
-  await withServer({ events, mischief: plan({ kind: 'cut', after: 2 }) }, async (server, client) => {
+  await withServer({ events, fault: plan({ kind: 'cut', after: 2 }) }, async (server, client) => {
     assert.deepEqual(await collect(client.stream('x')), expected(events).slice(0, 4));
     assert.deepEqual(await collect(client.subscribe(IDS.taskId)), expected(events));
-    assert.equal(server.asked.length, 3);
+    assert.equal(server.requests.length, 3);
   });
 });
 
-test('a direct message ends a stream, and the wait for authorisation does not', async () => {
+test('a direct message ends a stream; auth-required does not', async () => {
   const message: StreamResponse = { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] } };
   await withServer({ events: [message] }, async (_server, client) => {
     assert.deepEqual(await collect(client.stream('x')), expected([message]));
@@ -192,27 +195,24 @@ test('a direct message ends a stream, and the wait for authorisation does not', 
   });
 });
 
-test('after the last event of a task that has ended there is nothing, and no error', async () => {
+test('a subscription after the last event of an ended task yields nothing and does not fail', async () => {
   const events = story(1);
   const task = { id: IDS.taskId, contextId: IDS.contextId, status: { state: 'TASK_STATE_COMPLETED' } };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, result: task });
-  await withServer(
-    { events, mischief: plan({ kind: 'none' }, { kind: 'answer', status: 200, body }) },
-    async (server, client) => {
-      assert.deepEqual(await collect(client.subscribe(IDS.taskId, { cursor: cursorOf(events.length) })), []);
-      assert.deepEqual(
-        server.asked.map(({ method }) => method),
-        ['SubscribeToTask', 'GetTask'],
-      );
-    },
-  );
+  await withServer({ events, fault: plan({ kind: 'none' }, { kind: 'answer', status: 200, body }) }, async (server, client) => {
+    assert.deepEqual(await collect(client.subscribe(IDS.taskId, { cursor: cursorOf(events.length) })), []);
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['SubscribeToTask', 'GetTask'],
+    );
+  });
 });
 
-test('an event nobody knows is left out and told', async () => {
+test('an event of an unknown kind is skipped with a notice', async () => {
   const events = story(2);
   const unknown = JSON.stringify({ jsonrpc: '2.0', id: 1, result: { telepathy: {} } });
   const notices: Notice[] = [];
-  await withServer({ events, mischief: plan({ kind: 'frame', after: 3, data: unknown }) }, async (_server, client) => {
+  await withServer({ events, fault: plan({ kind: 'frame', after: 3, data: unknown }) }, async (_server, client) => {
     assert.deepEqual(await collect(client.stream('x', { onNotice: notice => notices.push(notice) })), expected(events));
     assert.deepEqual(
       notices.map(({ kind }) => kind),
@@ -221,53 +221,53 @@ test('an event nobody knows is left out and told', async () => {
   });
 });
 
-test('a silent connection is taken for broken', async () => {
+test('a silent connection counts as broken', async () => {
   const events = story(2);
   const client = { limits: { silenceMsMax: 50 } };
-  await withServer({ events, mischief: plan({ kind: 'silence', after: 3 }), client }, async (server, hopline) => {
+  await withServer({ events, fault: plan({ kind: 'silence', after: 3 }), client }, async (server, hopline) => {
     assert.deepEqual(await collect(hopline.stream('x')), expected(events));
-    assert.equal(server.asked.length, 2);
+    assert.equal(server.requests.length, 2);
   });
 });
 
-test('a refusal is thrown as it is and never repeated, before the stream and in it', async () => {
+test('an error that is not retryable is thrown at once, before and within a stream', async () => {
   const events = story(2);
   const error = { code: -32004, message: 'This operation is not supported: the task has ended' };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, error });
-  const places: Mischief[] = [
+  const places: ConnectionFault[] = [
     { kind: 'answer', status: 200, body },
     { kind: 'frame', after: 1, data: body },
   ];
   for (const place of places) {
-    await withServer({ events, mischief: plan(place) }, async (server, client) => {
+    await withServer({ events, fault: plan(place) }, async (server, client) => {
       await assert.rejects(collect(client.stream('x')), code('UNSUPPORTED_OPERATION'));
-      assert.equal(server.asked.length, 1);
+      assert.equal(server.requests.length, 1);
     });
   }
-  const page: Mischief = { kind: 'answer', status: 200, headers: { 'content-type': 'text/html' }, body: '<html>' };
-  await withServer({ events, mischief: plan(page) }, async (server, client) => {
+  const page: ConnectionFault = { kind: 'answer', status: 200, headers: { 'content-type': 'text/html' }, body: '<html>' };
+  await withServer({ events, fault: plan(page) }, async (server, client) => {
     await assert.rejects(collect(client.stream('x')), code('INVALID_AGENT_RESPONSE'));
-    assert.equal(server.asked.length, 1);
+    assert.equal(server.requests.length, 1);
   });
 });
 
-test('tries that bring nothing are bounded, and fewer where nothing has ever answered', async () => {
+test('tries without progress are bounded, more tightly while no server has responded', async () => {
   const events = story(2);
-  const busy: Mischief = { kind: 'answer', status: 503 };
+  const busy: ConnectionFault = { kind: 'answer', status: 503 };
   const retry = { ...QUICK, triesMax: 6, unreachedTriesMax: 3 };
-  await withServer({ events, mischief: () => busy, client: { retry } }, async (server, client) => {
+  await withServer({ events, fault: () => busy, client: { retry } }, async (server, client) => {
     await assert.rejects(collect(client.stream('x')), code('UNAVAILABLE'));
-    assert.equal(server.asked.length, 6);
+    assert.equal(server.requests.length, 6);
   });
-  await withServer({ events, mischief: () => ({ kind: 'drop' }), client: { retry } }, async (server, client) => {
+  await withServer({ events, fault: () => ({ kind: 'drop' }), client: { retry } }, async (server, client) => {
     await assert.rejects(collect(client.stream('x')), code('UNAVAILABLE'));
-    assert.equal(server.asked.length, 3);
+    assert.equal(server.requests.length, 3);
   });
 });
 
-test('a server that goes away and comes back on the same port is found again', async () => {
+test('a server that restarts on the same port is found again', async () => {
   const events = story(4);
-  const first = await startBadServer({ events, mischief: plan({ kind: 'cut', after: 3 }) });
+  const first = await startBadServer({ events, fault: plan({ kind: 'cut', after: 3 }) });
   const client = createClient({ url: first.url, retry: { baseMs: 20, waitMsMax: 20 } });
   const items: StreamItem[] = [];
   let second: Awaited<ReturnType<typeof startBadServer>> | undefined;
@@ -279,34 +279,34 @@ test('a server that goes away and comes back on the same port is found again', a
   };
   for await (const item of client.stream('x', { onNotice })) items.push(item);
   assert.deepEqual(items, expected(events));
-  assert.equal(second?.asked[0]?.headers['last-event-id'], cursorOf(3));
+  assert.equal(second?.requests[0]?.headers['last-event-id'], cursorOf(3));
   await second?.close();
 });
 
-test('an aborted signal ends a stream in any place with its reason, and leaving the loop closes the connection', async () => {
+test('an aborted signal ends a stream at any point with its reason; leaving the loop closes the connection', async () => {
   const events = story(2);
   const reason = new Error('enough');
-  const quiet: Mischief = { kind: 'silence', after: 1 };
-  for (const mischief of [quiet, { kind: 'answer', status: 503, headers: { 'retry-after': '30' } } satisfies Mischief]) {
-    await withServer({ events, mischief: plan(mischief) }, async (_server, client) => {
+  const quiet: ConnectionFault = { kind: 'silence', after: 1 };
+  for (const fault of [quiet, { kind: 'answer', status: 503, headers: { 'retry-after': '30' } } satisfies ConnectionFault]) {
+    await withServer({ events, fault: plan(fault) }, async (_server, client) => {
       const stop = new AbortController();
       setTimeout(() => stop.abort(reason), 30);
       await assert.rejects(collect(client.stream('x', { signal: stop.signal })), thrown => thrown === reason);
       await assert.rejects(collect(client.stream('x', { signal: stop.signal })), thrown => thrown === reason);
     });
   }
-  await withServer({ events: story(2), mischief: plan(quiet) }, async (server, client) => {
+  await withServer({ events: story(2), fault: plan(quiet) }, async (server, client) => {
     for await (const _item of client.stream('x')) break;
     while (server.openResponses() > 0) await new Promise(resolve => setTimeout(resolve, 1));
-    assert.equal(server.asked.length, 1);
+    assert.equal(server.requests.length, 1);
   });
 });
 
-test('a message of a known task is sent with its task and without a context of our own', async () => {
+test('a message of an existing task is sent without a generated context', async () => {
   const events = [taskEvent('TASK_STATE_WORKING'), chunk('a', false), status('TASK_STATE_COMPLETED')];
   await withServer({ events }, async (server, client) => {
     await collect(client.stream({ parts: [{ text: 'yes' }], taskId: IDS.taskId }));
-    const { message } = server.asked[0]!.params;
+    const { message } = server.requests[0]!.params;
     assert.deepEqual(Object.keys(message!).sort(), ['messageId', 'parts', 'role', 'taskId']);
   });
 });

@@ -16,7 +16,7 @@ async function newestOf(text: string, cut: number): Promise<number | undefined> 
   return line.ms;
 }
 
-test('the newest retry line counts, wherever chunks are cut', async () => {
+test('the newest retry line counts, however chunks are split', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 0, max: 999_999_999 }),
@@ -30,7 +30,7 @@ test('the newest retry line counts, wherever chunks are cut', async () => {
   );
 });
 
-test('what is no number, too long, or no line of its own is none', async () => {
+test('invalid, overlong and partial retry lines are ignored', async () => {
   for (const line of [
     'retry: soon',
     'retry: 1e3',

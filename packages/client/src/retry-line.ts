@@ -1,10 +1,11 @@
 const LF = 0x0a;
-/** Characters of a line that are looked at; a `retry:` line has no more. */
+/** Length of the longest `retry:` line. */
 const LINE_CHARS_MAX = 24;
 
 /**
- * The newest `retry:` of an event stream: how long the server wants a client to wait before it comes back (WHATWG HTML 9.2.6). Chunks may be cut anywhere. Lines that end with CR alone are not
- * looked at: it is a hint, and looking at every byte takes twice as long.
+ * The newest `retry:` of an event stream: the delay that the server requests before a reconnection (WHATWG HTML 9.2.6). Lines may
+ * be
+ * split over chunks. Lines that end with CR alone are ignored: the value is a hint, and reading every byte takes twice as long.
  */
 export class RetryLine {
   ms: number | undefined;

@@ -5,7 +5,7 @@ import { errorOf } from './rpc-error.ts';
 
 const CODES = Object.keys(A2A_ERRORS) as A2AErrorCode[];
 
-test('every error of the catalogue comes out as the typed error it went in as, in both dialects [S3-32]', () => {
+test('every error of the catalogue survives a round trip in both dialects [S3-32]', () => {
   for (const code of CODES) {
     for (const dialect of ['1.0', '0.3'] as const) {
       for (const options of [{}, { detail: 'because: of that', taskId: 't-1' }, { retryable: !A2A_ERRORS[code].retryable }]) {
@@ -21,7 +21,7 @@ test('every error of the catalogue comes out as the typed error it went in as, i
   }
 });
 
-test('a bare number is enough where it stands for one code, and a number nobody knows is an internal error that is not repeated [S3-32]', () => {
+test('a number alone identifies an unambiguous code; an unknown number is an internal error without retries [S3-32]', () => {
   for (const code of CODES) {
     const { rpc } = A2A_ERRORS[code];
     const first = CODES.find(one => A2A_ERRORS[one].rpc === rpc);
@@ -34,7 +34,7 @@ test('a bare number is enough where it stands for one code, and a number nobody 
   );
 });
 
-test('a reason that contradicts the number, and data of any other form, change nothing', () => {
+test('a reason that contradicts the number, and malformed data, are ignored', () => {
   const data = [undefined, null, 7, 'x', [], [1], {}, { reason: 'TASK_NOT_FOUND', retryable: 'maybe' }, [{ reason: 'UNKNOWN' }]];
   for (const one of data) {
     const { code, retryable, taskId } = errorOf({ code: -32602, message: 5, data: one });

@@ -1,17 +1,18 @@
 import { A2A_ERRORS, A2AError, type A2AErrorCode, isObject, type JsonObject } from '@hopline/a2a';
 
 /**
- * The `error` of a JSON-RPC response as a typed error. A number stands for several codes where `data` names one of them (-32600, -32603); a number nobody knows is INTERNAL_ERROR.
- * `retryable` is what the server says in `data`; where it says nothing, `unlessSaid`.
+ * The `error` of a JSON-RPC response as a typed error. Some numbers (-32600, -32603) stand for several codes, of which `data`
+ * names one;
+ * an unknown number is INTERNAL_ERROR. `retryable` comes from `data`, or is `retryableDefault` if absent there.
  */
-export function errorOf(error: JsonObject, unlessSaid = false): A2AError {
+export function errorOf(error: JsonObject, retryableDefault = false): A2AError {
   const { reason, retryable, taskId } = dataOf(error.data);
   const code = codeOf(error.code, reason);
   const { text } = A2A_ERRORS[code];
-  const said = typeof error.message === 'string' ? error.message : '';
-  const detail = said.startsWith(`${text}: `) ? said.slice(text.length + 2) : said === text ? '' : said;
+  const message = typeof error.message === 'string' ? error.message : '';
+  const detail = message.startsWith(`${text}: `) ? message.slice(text.length + 2) : message === text ? '' : message;
   return new A2AError(code, {
-    retryable: retryable ?? unlessSaid,
+    retryable: retryable ?? retryableDefault,
     ...(detail !== '' && { detail }),
     ...(taskId !== undefined && { taskId }),
   });
@@ -26,7 +27,7 @@ function codeOf(number: unknown, reason: unknown): A2AErrorCode {
 
 type ErrorData = { reason?: unknown; retryable?: boolean | undefined; taskId?: string | undefined };
 
-/** `data` is an array of typed details in 1.0, of which the one with a reason counts, and a plain object before (C-12). */
+/** In 1.0 `data` is an array of typed details, of which the one with a reason counts; in 0.3 it is a plain object. */
 function dataOf(data: unknown): ErrorData {
   const details = Array.isArray(data) ? data.filter(isObject) : isObject(data) ? [data] : [];
   const detail = details.find(one => typeof one.reason === 'string') ?? details[0] ?? {};

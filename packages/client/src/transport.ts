@@ -23,27 +23,27 @@ export type TransportOptions = {
 
 export type RequestOptions = {
   signal: AbortSignal | undefined;
-  /** The head of the answer comes within; milliseconds. */
+  /** Bound until the response headers arrive; milliseconds. */
   headMsMax: number;
 };
 
-/** Single requests to one server. What fails is a FailedTry; nothing is tried twice here. */
+/** Single requests to one server, without retries. Failures are FailedTry. */
 export class Transport {
   readonly url: URL;
   readonly dialect: Dialect;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #fetch: typeof fetch;
 
-  /** Throws TypeError for a URL that is none of HTTP and for headers that no request can have. */
+  /** Throws TypeError for a URL that is not HTTP and for invalid headers. */
   constructor({ url, dialect, headers, fetch }: TransportOptions) {
     this.url = new URL(url);
-    if (!/^https?:$/.test(this.url.protocol)) throw new TypeError('the URL of a server begins with http: or https:');
+    if (!/^https?:$/.test(this.url.protocol)) throw new TypeError('the URL of a server must begin with http: or https:');
     this.dialect = DIALECTS[dialect];
     this.#headers = Object.fromEntries(new Headers(headers));
     this.#fetch = fetch;
   }
 
-  /** Asks for an operation. Resolves with the head of an answer with a status of success. */
+  /** Requests an operation. Resolves with a successful response whose body is not read yet. */
   async post(
     operation: Operation,
     params: JsonObject,
@@ -61,23 +61,24 @@ export class Transport {
     return this.#request(this.url, { method: 'POST', headers, body }, options);
   }
 
-  /** Reads a document. */
   async get(url: URL, options: RequestOptions): Promise<Response> {
     return this.#request(url, { headers: { ...this.#headers, accept: 'application/json' } }, options);
   }
 
   async #request(url: URL, init: RequestInit, { signal, headMsMax }: RequestOptions): Promise<Response> {
-    const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), headMsMax);
-    const either = signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]);
+    const timeout = new AbortController();
+    const timer = setTimeout(() => timeout.abort(), headMsMax);
+    const either = signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]);
     try {
-      // A redirect would carry the caller's headers, and the message, to wherever the server says.
+      // A redirect would send the caller's headers and message to an address of the server's choice.
       const response = await this.#fetch(url, { ...init, redirect: 'error', cache: 'no-store', signal: either });
       if (response.ok) return response;
-      throw await refusalOf(response, headMsMax);
+      throw await failureOf(response, headMsMax);
     } catch (thrown) {
       if (thrown instanceof FailedTry) throw thrown;
-      const detail = late.signal.aborted ? `the server did not answer within ${headMsMax} ms` : 'the server cannot be reached';
+      const detail = timeout.signal.aborted
+        ? `the server did not respond within ${headMsMax} ms`
+        : 'the server cannot be reached';
       throw new FailedTry(new A2AError('UNAVAILABLE', { detail, cause: thrown }), { reached: false });
     } finally {
       clearTimeout(timer);
@@ -85,38 +86,38 @@ export class Transport {
   }
 }
 
-/** The `result` of a whole answer. Throws FailedTry with the error that stands in its place. */
+/** The `result` of a JSON-RPC response. Throws FailedTry with the response's error. */
 export async function resultOf(response: Response, silenceMsMax: number): Promise<unknown> {
-  const answer = parseJson(await textOf(response, silenceMsMax));
-  if (isObject(answer) && isObject(answer.error)) throw new FailedTry(errorOf(answer.error));
-  if (isObject(answer) && 'result' in answer) return answer.result;
-  throw noA2A('the answer is no JSON-RPC response');
+  const body = parseJson(await textOf(response, silenceMsMax));
+  if (isObject(body) && isObject(body.error)) throw new FailedTry(errorOf(body.error));
+  if (isObject(body) && 'result' in body) return body.result;
+  throw notA2A('the body is not a JSON-RPC response');
 }
 
-export function noA2A(detail: string): FailedTry {
+export function notA2A(detail: string): FailedTry {
   return new FailedTry(new A2AError('INVALID_AGENT_RESPONSE', { detail, retryable: false }));
 }
 
-/** Bytes of a refusal that are read: an error, not a page. */
-const REFUSAL_BYTES_MAX = 64 * 1024;
-/** Too early, too many, too slow: to be asked again, as all that is the server's fault. */
+/** Largest error body that is read; bytes. */
+const ERROR_BYTES_MAX = 64 * 1024;
+/** Request timeout, too early, too many requests; in addition to all 5xx. */
 const RETRYABLE_STATUSES = [408, 425, 429];
 
-/** What a proxy in front of the server refuses has its status alone. */
+/** Errors of a proxy in front of the server have no JSON-RPC code. */
 const CODES_OF_STATUSES: Readonly<Record<number, A2AErrorCode>> = {
   401: 'UNAUTHENTICATED',
   403: 'PERMISSION_DENIED',
   413: 'REQUEST_TOO_LARGE',
 };
 
-async function refusalOf(response: Response, silenceMsMax: number): Promise<FailedTry> {
+async function failureOf(response: Response, silenceMsMax: number): Promise<FailedTry> {
   const { status } = response;
   const retryable = status >= 500 || RETRYABLE_STATUSES.includes(status);
-  const askedMs = retryAfterMs(response.headers.get('retry-after'));
-  const answer = parseJson(await textOf(response, silenceMsMax, REFUSAL_BYTES_MAX).catch(() => ''));
-  if (isObject(answer) && isObject(answer.error)) return new FailedTry(errorOf(answer.error, retryable), { askedMs });
+  const delayMs = retryAfterMs(response.headers.get('retry-after'));
+  const body = parseJson(await textOf(response, silenceMsMax, ERROR_BYTES_MAX).catch(() => ''));
+  if (isObject(body) && isObject(body.error)) return new FailedTry(errorOf(body.error, retryable), { delayMs });
   const code = retryable ? 'UNAVAILABLE' : (CODES_OF_STATUSES[status] ?? 'INVALID_AGENT_RESPONSE');
-  return new FailedTry(new A2AError(code, { detail: `the server answered with HTTP ${status}`, retryable }), { askedMs });
+  return new FailedTry(new A2AError(code, { detail: `the server responded with HTTP ${status}`, retryable }), { delayMs });
 }
 
 /** Seconds, or a date (RFC 9110 10.2.3). */

@@ -23,14 +23,14 @@ function waits(tries: Tries, failed: FailedTry, nowMs = 0): number[] {
   }
 }
 
-test('waits double up to their ceiling, with full jitter', () => {
+test('delays double up to their bound, with full jitter', () => {
   const limits = { ...RETRY_LIMITS, totalMsMax: Number.POSITIVE_INFINITY };
   const longest = waits(new Tries(limits, () => 1), broken);
   assert.deepEqual(longest.slice(0, 8), [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000]);
   assert.ok(waits(new Tries(limits, () => 0), broken).every(ms => ms === 0));
 });
 
-test('tries in a row are bounded by number and by time, at the edge', () => {
+test('consecutive tries are bounded by number and by time', () => {
   const quick = { ...RETRY_LIMITS, baseMs: 0 };
   assert.equal(waits(new Tries(quick), broken).length, quick.triesMax - 1);
   assert.equal(waits(new Tries(quick), unreached).length, quick.unreachedTriesMax - 1);
@@ -40,14 +40,14 @@ test('tries in a row are bounded by number and by time, at the edge', () => {
   assert.throws(() => tries.waitMs(broken, quick.totalMsMax + 1), unavailable);
 });
 
-test('a server that has answered once is waited for as long as one that answered last', () => {
+test('one response is enough for the larger number of tries', () => {
   const quick = { ...RETRY_LIMITS, baseMs: 0 };
   const tries = new Tries(quick);
   tries.waitMs(broken, 0);
   assert.equal(waits(tries, unreached).length, quick.triesMax - 2);
 });
 
-test('what brought something, or held for long, begins the count anew; a short silent stream does not', () => {
+test('progress or a long-lived stream resets the count; a short silent stream does not', () => {
   const fails = (prepare: (tries: Tries) => void) => {
     const tries = new Tries({ ...RETRY_LIMITS, baseMs: 0 });
     tries.waitMs(broken, 0);
@@ -73,16 +73,16 @@ test('what brought something, or held for long, begins the count anew; a short s
   );
 });
 
-test('what a server asks for is waited for, and the jitter comes on top', () => {
+test('a delay requested by the server is obeyed, with jitter on top', () => {
   fc.assert(
-    fc.property(fc.integer({ min: 0, max: 60_000 }), fc.double({ min: 0, max: 1, noNaN: true }), (askedMs, random) => {
-      const waitMs = new Tries(RETRY_LIMITS, () => random).waitMs(new FailedTry(unavailable, { askedMs }), 5);
-      assert.ok(waitMs >= askedMs && waitMs <= askedMs + RETRY_LIMITS.baseMs);
+    fc.property(fc.integer({ min: 0, max: 60_000 }), fc.double({ min: 0, max: 1, noNaN: true }), (delayMs, random) => {
+      const waitMs = new Tries(RETRY_LIMITS, () => random).waitMs(new FailedTry(unavailable, { delayMs }), 5);
+      assert.ok(waitMs >= delayMs && waitMs <= delayMs + RETRY_LIMITS.baseMs);
     }),
   );
 });
 
-test('what is not retryable is thrown at once', () => {
+test('an error that is not retryable is thrown at once', () => {
   const refused = new FailedTry(new A2AError('TASK_NOT_FOUND'));
   assert.deepEqual(waits(new Tries(RETRY_LIMITS), refused), []);
 });

@@ -1,20 +1,21 @@
 import { FailedTry } from './failed-try.ts';
 import type { CallOptions } from './notice.ts';
 
+/** Bounds of the retries of one call. */
 export type RetryLimits = {
-  /** Tries in a row that brought nothing; then the last error is thrown. */
+  /** Consecutive tries without progress before the last error is thrown. */
   triesMax: number;
-  /** The same as long as nothing has ever answered: a wrong address should not take minutes. */
+  /** The same while no server has ever responded: a wrong address must fail soon. */
   unreachedTriesMax: number;
-  /** Time from the first failure in a row to the beginning of the last try; milliseconds. */
+  /** Time from the first consecutive failure to the start of the last try; milliseconds. */
   totalMsMax: number;
-  /** The wait after the first failure is anything up to this, and up to twice as long after each further one; milliseconds. */
+  /** Upper bound of the delay after the first failure, doubled after each further one; milliseconds. */
   baseMs: number;
-  /** No wait is longer, but for what a server asks for; milliseconds. */
+  /** Upper bound of every delay, before the delay that a server requests; milliseconds. */
   waitMsMax: number;
 };
 
-/** Twenty tries take about two minutes: a restart, or a new version behind a load balancer. */
+/** Twenty tries take about two minutes: enough for a restart or a rollout behind a load balancer. */
 export const RETRY_LIMITS: RetryLimits = {
   triesMax: 20,
   unreachedTriesMax: 5,
@@ -23,12 +24,14 @@ export const RETRY_LIMITS: RetryLimits = {
   waitMsMax: 15_000,
 };
 
-/** A stream that held for so long was a good one, though it brought no event: a task may wait for days; milliseconds. */
+/** A stream that stayed open this long counts as progress without an event, because a task may wait for days; milliseconds. */
 export const STEADY_MS = 10_000;
 
 /**
- * The tries of one call. Only those in a row count that brought nothing. Full jitter, because clients that lost one server together must not come back together
- * (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). Times are arguments, milliseconds of any clock.
+ * Counts the consecutive tries of one call without progress and computes delays. Full jitter, so that clients which lost a server
+ * together do not return together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). Times are
+ * arguments,
+ * milliseconds of any clock.
  */
 export class Tries {
   readonly #limits: RetryLimits;
@@ -44,23 +47,21 @@ export class Tries {
     this.#random = random;
   }
 
-  /** Tries since the last one that brought something. */
+  /** Failed tries since the last progress. */
   get failed(): number {
     return this.#failed;
   }
 
-  /** A stream is open. */
   opened(nowMs: number): void {
     this.#openedMs = nowMs;
   }
 
-  /** The try brought something. */
   progress(): void {
     this.#progressed = true;
   }
 
-  /** Milliseconds to wait before the next try. Throws the error when there is none. */
-  waitMs({ error, askedMs = 0, reached }: FailedTry, nowMs: number): number {
+  /** Delay before the next try; milliseconds. Throws the error when there is no next try. */
+  waitMs({ error, delayMs = 0, reached }: FailedTry, nowMs: number): number {
     this.#reached ||= reached;
     if (this.#progressed || nowMs - this.#openedMs >= STEADY_MS) this.#failed = 0;
     this.#progressed = false;
@@ -68,7 +69,7 @@ export class Tries {
     if (this.#failed === 0) this.#failingSinceMs = nowMs;
     this.#failed += 1;
     const { triesMax, unreachedTriesMax, totalMsMax, baseMs, waitMsMax } = this.#limits;
-    const waitMs = askedMs + this.#random() * Math.min(waitMsMax, baseMs * 2 ** (this.#failed - 1));
+    const waitMs = delayMs + this.#random() * Math.min(waitMsMax, baseMs * 2 ** (this.#failed - 1));
     const last =
       this.#failed >= (this.#reached ? triesMax : unreachedTriesMax) || nowMs + waitMs - this.#failingSinceMs > totalMsMax;
     if (!error.retryable || last) throw error;
@@ -76,7 +77,7 @@ export class Tries {
   }
 }
 
-/** Waits until the next try may begin. Throws what was thrown when it cannot be tried again, and the signal's reason when that aborts. */
+/** Waits until the next try may start. Rethrows an error that must not be retried, and throws the reason of an aborted signal. */
 export async function pause(tries: Tries, thrown: unknown, { signal, onNotice }: CallOptions): Promise<void> {
   signal?.throwIfAborted();
   if (!(thrown instanceof FailedTry)) throw thrown;

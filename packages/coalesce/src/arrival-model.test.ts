@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ArrivalModel } from './arrival-model.ts';
 
-/** Tokens a chunk has when each arrival brings `tokens` and the rule waits as long as its patience covers `gapMs`. */
+/** Tokens in a chunk when each arrival brings `tokens` and the rule waits while its patience covers `gapMs`. */
 function chunkSize(model: ArrivalModel, gapMs: number, tokens = 1): number {
   let held = tokens;
   while ((model.patienceMs(held) ?? 0) >= gapMs) held += tokens;
   return held;
 }
 
-test('knows nothing before the first gap', () => {
+test('patience is undefined before the first gap', () => {
   assert.equal(new ArrivalModel(120, 250).patienceMs(1), undefined);
 });
 
@@ -31,7 +31,7 @@ test('a steady gap p gives the optimum of sqrt(2 K / p) tokens a chunk after thr
   }
 });
 
-test('waits inside a packet, not between packets', () => {
+test('the model waits inside a packet, not between packets', () => {
   const model = new ArrivalModel(120, 250);
   for (let index = 0; index < 200; index++) model.observe(index % 6 === 0 ? 130 : 0.4, 1);
   for (const held of [1, 6, 12]) {
@@ -40,26 +40,26 @@ test('waits inside a packet, not between packets', () => {
   }
 });
 
-test('packets that come at once are sent at once when the next is too far', () => {
+test('a packet that arrives at one instant is sent at once if the next is far away', () => {
   const model = new ArrivalModel(120, 250);
   for (let index = 0; index < 50; index++) model.observe(130, 6);
   assert.equal(model.patienceMs(6), 0);
 });
 
-test('a new pace is known within two half-lives', () => {
+test('a new pace is learned within two half-lives', () => {
   const model = new ArrivalModel(120, 250);
   for (let index = 0; index < 1000; index++) model.observe(67, 1);
   for (let index = 0; index < 128; index++) model.observe(2, 1);
   assert.ok(chunkSize(model, 2) >= 8 && chunkSize(model, 2) <= 14, `${chunkSize(model, 2)}`);
 });
 
-test('never waits for a gap that holdMsMax cuts off', () => {
+test('the model never waits for a gap beyond holdMsMax', () => {
   const model = new ArrivalModel(400, 30);
   for (let index = 0; index < 500; index++) model.observe(67, 1);
   assert.equal(model.patienceMs(1), 0);
 });
 
-test('more tokens held than the table knows is left to the delay bound', () => {
+test('patience is undefined for more tokens than the table covers', () => {
   const model = new ArrivalModel(120, 250);
   model.observe(1, 1);
   assert.notEqual(model.patienceMs(64), undefined);

@@ -1,14 +1,17 @@
 /**
- * What a lane has learned of its source, and the wait that follows from it.
+ * A model of a lane's source, and the wait that follows from it.
  *
- * Learned: a histogram of the gaps between arrivals (tokens that came at one instant are one arrival) and their mean size, both forgetting with a
- * half-life of `HALF_LIFE_ARRIVALS`. It sees one gap of 20 ms, or 0.3 ms inside packets and 100 ms between them, alike: no shape is assumed.
+ * State: a histogram of the gaps between arrivals (tokens offered at one instant are one arrival) and their mean size, both
+ * decaying with a half-life of `HALF_LIFE_ARRIVALS`. No shape is assumed: a steady gap of 20 ms, and 0.3 ms inside packets with
+ * 100 ms between them, are both learned.
  *
- * Decided: with m tokens held, how long to wait for the next arrival before giving up ("patience"). Holding costs m per ms. What an arrival is worth
- * comes from the average-cost optimal stopping problem: let g be the least possible cost per token. A chunk pays K once and earns g for each token, so
+ * Decision: with m tokens held, how long to wait for the next arrival before sending ("patience"). Holding costs m per ms. The
+ * value of an arrival comes from the average-cost optimal stopping problem: let g be the least possible cost per token. A chunk
+ * pays K once and earns g per token, so
  *   W(m) = min over t of E[ m * min(gap, t) + [gap <= t] * (W(m + arrival) - g * arrival) ],   W = 0 for "send now",
- * and g is the root of K + W(first) - g * first = 0, found by Dinkelbach's iteration (a few steps; later ones start from the last root).
- * For a steady gap p this gives the known optimum of sqrt(2 K / p) tokens a chunk, sent at the last token and not on a timer.
+ * and g is the root of K + W(first) - g * first = 0, found by Dinkelbach's iteration (a few steps; later ones start from the last
+ * root). For a steady gap p this gives the known optimum of sqrt(2 K / p) tokens a chunk, sent at the last token and not on a
+ * timer.
  */
 
 /** Upper edges in ms, a factor of sqrt(2) apart: a wait ends at the edge, so it overshoots a gap by at most 41 %. */
@@ -16,25 +19,31 @@ const GAP_EDGES_MS = [
   0.125, 0.177, 0.25, 0.354, 0.5, 0.71, 1, 1.41, 2, 2.83, 4, 5.66, 8, 11.3, 16, 22.6, 32, 45.3, 64, 90.5, 128, 181, 256,
 ];
 const BUCKETS = GAP_EDGES_MS.length + 1;
-/** Stands in for the end of the last bucket, which has none. */
+/** Upper edge assumed for the last bucket, which is unbounded. */
 const LAST_EDGE_MS = 362;
 /**
- * What is believed before the first gap: any length is as likely as any other, with the weight of one gap in all. Without it the rule takes the first few
- * gaps for the whole truth (lanes of 60 tokens cost up to 1.63 of the optimum, with it 1.51).
+ * Uniform prior over the buckets with the weight of one gap in all. Without it the rule overfits the first few gaps: lanes of 60
+ * tokens cost up to 1.63 of the optimum, with it 1.51.
  */
 const PRIOR_WEIGHT = 1 / BUCKETS;
-/** Mean of a bucket nobody has hit, as a part of its upper edge. */
+/** Assumed mean gap of a bucket without arrivals, as a fraction of its upper edge. */
 const PRIOR_GAP = 0.85;
 const HALF_LIFE_ARRIVALS = 64;
 const FORGET = 0.5 ** (1 / HALF_LIFE_ARRIVALS);
-/** Held amounts the table knows, in steps of a quarter arrival: 64 single tokens, or 16 arrivals of any size. Beyond it the delay bound decides. */
+/**
+ * Held amounts in the table, in steps of a quarter arrival: 64 single tokens, or 16 arrivals of any size. Beyond it the delay
+ * bound decides.
+ */
 const LEVELS = 64;
 const LEVELS_PER_ARRIVAL_MAX = 4;
-/** Every gap counts while there are few; later the table is renewed once in this many arrivals, which keeps the cost per token flat and small. */
+/**
+ * The table is solved again at each of the first EAGER_ARRIVALS, then once in RENEW_ARRIVALS: this keeps the cost per token flat
+ * and small.
+ */
 const RENEW_ARRIVALS = 8;
 const EAGER_ARRIVALS = 16;
 const DINKELBACH_STEPS = 2;
-/** A bucket this light has not been hit for ten half-lives. */
+/** A bucket of this weight has had no arrival for ten half-lives. */
 const FORGOTTEN_WEIGHT = 2 ** -10;
 const REACHED_MIN = 1e-3;
 
@@ -43,7 +52,7 @@ export class ArrivalModel {
   readonly #holdMsMax: number;
   readonly #weight = new Float64Array(BUCKETS);
   readonly #gapSum = new Float64Array(BUCKETS);
-  /** The histogram without its empty buckets, as the last renewal saw it. */
+  /** The histogram without its empty buckets, as of the last renewal. */
   readonly #share = new Float64Array(BUCKETS);
   readonly #gap = new Float64Array(BUCKETS);
   readonly #edge = new Float64Array(BUCKETS);
@@ -80,7 +89,10 @@ export class ArrivalModel {
     if (this.#arrivals <= EAGER_ARRIVALS || this.#arrivals % RENEW_ARRIVALS === 0) this.#renew();
   }
 
-  /** Milliseconds worth waiting for the next arrival with `tokens` held; 0 for "send now"; undefined where the model knows nothing. */
+  /**
+   * Milliseconds to wait for the next arrival with `tokens` held; 0: send now; undefined: beyond the table, or before the first
+   * gap.
+   */
   patienceMs(tokens: number): number | undefined {
     const level = Math.max(1, Math.round(tokens / this.#levelTokens));
     return this.#arrivals === 0 || level > LEVELS ? undefined : this.#patience[level];
@@ -111,7 +123,7 @@ export class ArrivalModel {
     }
   }
 
-  /** The best wait of one level, given the values of the levels above it: the end of some bucket, or none. */
+  /** The best wait of one level, given the values of the levels above it: the upper edge of a bucket, or 0. */
   #solveLevel(level: number, step: number): void {
     const tokens = level * this.#levelTokens;
     const onArrival = this.#value[level + step]! - this.#costPerToken * step * this.#levelTokens;
@@ -134,7 +146,7 @@ export class ArrivalModel {
     this.#patience[level] = patience;
   }
 
-  /** Tokens a chunk is expected to hold under the table as it stands. */
+  /** Expected tokens per chunk under the current table. */
   #tokensPerChunk(step: number): number {
     let reached = 1;
     let tokens = 0;

@@ -8,7 +8,7 @@ type Call =
   | { act: 'offer'; lane: string; text: string; dt: number }
   | { act: 'tick' | 'flush'; dt: number }
   | { act: 'close'; lane: string; dt: number };
-type Said = { lane: string; text: string };
+type Offered = { lane: string; text: string };
 /** `ended`: the lane was closed by this chunk's call. */
 type Sent = Chunk<number> & { ended: boolean };
 
@@ -17,7 +17,7 @@ const HALVES = ['\ud83d', '\ude00', '\ud83c', '\uddeb', 'x\ud83d', '\ude00y', '\
 const EMOJI = ['😀', '👩‍', '👧', '🇫', '🇷', '👩‍👩‍👧‍👦', '👍🏽', 'x'.repeat(40), '👩‍👩‍👧‍👦'.repeat(3), 'é'.repeat(33)];
 const laneName = fc.constantFrom('plan', 'argocd', 'github');
 const dt = fc.oneof(fc.constant(0), fc.double({ min: 0, max: 3, noNaN: true }), fc.integer({ min: 0, max: 400 }));
-const say: fc.Arbitrary<Call> = fc.record({
+const offerCall: fc.Arbitrary<Call> = fc.record({
   act: fc.constant('offer' as const),
   lane: laneName,
   text: fc.constantFrom(...FRAGMENTS, ...HALVES, ...EMOJI),
@@ -25,7 +25,7 @@ const say: fc.Arbitrary<Call> = fc.record({
 });
 const calls = fc.array(
   fc.oneof(
-    { weight: 12, arbitrary: say },
+    { weight: 12, arbitrary: offerCall },
     { weight: 4, arbitrary: fc.record({ act: fc.constant('tick' as const), dt }) },
     { weight: 1, arbitrary: fc.record({ act: fc.constant('flush' as const), dt }) },
     { weight: 1, arbitrary: fc.record({ act: fc.constant('close' as const), lane: laneName, dt }) },
@@ -38,14 +38,14 @@ const settings = fc.record({
   chunkBytesMax: fc.constantFrom(4, 7, 16, 64, 32_768),
 });
 
-/** Plays calls; a token's ref is its rank. `after` runs after every call. */
-function play(
+/** Runs the calls. The ref of a token is its rank; `after` runs after every call. */
+function run(
   coalescer: Coalescer<number>,
   list: readonly Call[],
-  after: (sent: readonly Sent[], said: readonly Said[]) => void = () => {},
-): { sent: Sent[]; said: Said[] } {
+  after: (sent: readonly Sent[], offered: readonly Offered[]) => void = () => {},
+): { sent: Sent[]; offered: Offered[] } {
   const sent: Sent[] = [];
-  const said: Said[] = [];
+  const offered: Offered[] = [];
   let nowMs = 1_700_000_000_000;
   const keep = (chunks: Chunk<number>[], ended: boolean) => {
     for (const chunk of chunks) sent.push({ ...chunk, ended });
@@ -53,41 +53,41 @@ function play(
   for (const call of list) {
     nowMs += call.dt;
     if (call.act === 'offer') {
-      const ref = said.push(call) - 1;
+      const ref = offered.push(call) - 1;
       keep(offer(coalescer, call.lane, { text: call.text, atMs: nowMs, ref }, nowMs), false);
     } else if (call.act === 'close') keep(close(coalescer, call.lane, nowMs), true);
     else keep(call.act === 'tick' ? tick(coalescer, nowMs) : flush(coalescer, nowMs), false);
-    after(sent, said);
+    after(sent, offered);
   }
   keep(closeAll(coalescer, nowMs), true);
-  return { sent, said };
+  return { sent, offered };
 }
 
 const of = <T extends { lane: string }>(list: readonly T[], lane: string) => list.filter(item => item.lane === lane);
 const joined = (list: readonly { text: string }[]) => list.map(item => item.text).join('');
 
-function eachPlay(check: (sent: Sent[], said: Said[], lane: string, chunkBytesMax: number) => void): void {
+function eachRun(check: (sent: Sent[], offered: Offered[], lane: string, chunkBytesMax: number) => void): void {
   fc.assert(
     fc.property(settings, calls, (chosen, list) => {
-      const { sent, said } = play(createCoalescer(chosen), list);
-      for (const lane of ['plan', 'argocd', 'github']) check(of(sent, lane), of(said, lane), lane, chosen.chunkBytesMax);
+      const { sent, offered } = run(createCoalescer(chosen), list);
+      for (const lane of ['plan', 'argocd', 'github']) check(of(sent, lane), of(offered, lane), lane, chosen.chunkBytesMax);
     }),
     { numRuns: 600 },
   );
 }
 
-test('the chunks of a lane join to its tokens, unit by unit, and every token is counted once [S0-36 S0-22 C-20]', () => {
-  eachPlay((sent, said) => {
-    assert.equal(joined(sent), joined(said));
+test('the chunks of a lane join to its tokens, unit by unit, and count every token once [S0-36 S0-22 C-20]', () => {
+  eachRun((sent, offered) => {
+    assert.equal(joined(sent), joined(offered));
     assert.equal(
       sent.reduce((sum, chunk) => sum + chunk.count, 0),
-      said.length,
+      offered.length,
     );
   });
 });
 
 test('no chunk ends between the halves of a pair unless its lane ends there', () => {
-  eachPlay(sent => {
+  eachRun(sent => {
     for (const [index, chunk] of sent.entries()) {
       const next = sent[index + 1];
       if (next === undefined || chunk.ended) continue;
@@ -99,8 +99,8 @@ test('no chunk ends between the halves of a pair unless its lane ends there', ()
   });
 });
 
-test('no chunk is over chunkBytesMax in UTF-8', () => {
-  eachPlay((sent, _said, _lane, chunkBytesMax) => {
+test('no chunk exceeds chunkBytesMax in UTF-8', () => {
+  eachRun((sent, _offered, _lane, chunkBytesMax) => {
     for (const chunk of sent) assert.ok(Buffer.byteLength(chunk.text) <= chunkBytesMax);
   });
 });
@@ -108,10 +108,10 @@ test('no chunk is over chunkBytesMax in UTF-8', () => {
 test('a reader that restarts after any chunk finds the rest by `last` and `lastOffset`', () => {
   fc.assert(
     fc.property(settings, calls, (chosen, list) => {
-      const { sent, said } = play(createCoalescer(chosen), list);
+      const { sent, offered } = run(createCoalescer(chosen), list);
       for (const [index, chunk] of sent.entries()) {
-        const inside = chunk.lastOffset === undefined ? '' : said[chunk.last]!.text.slice(chunk.lastOffset);
-        const later = said.filter((token, rank) => rank > chunk.last && token.lane === chunk.lane);
+        const inside = chunk.lastOffset === undefined ? '' : offered[chunk.last]!.text.slice(chunk.lastOffset);
+        const later = offered.filter((token, rank) => rank > chunk.last && token.lane === chunk.lane);
         assert.equal(joined(of(sent.slice(index + 1), chunk.lane)), inside + joined(later));
         assert.ok(chunk.lastOffset === undefined || (chunk.lastOffset > 0 && inside !== ''));
         assert.ok(chunk.first <= chunk.last && chunk.firstAtMs <= chunk.lastAtMs && chunk.heldMs >= 0);
@@ -121,19 +121,21 @@ test('a reader that restarts after any chunk finds the rest by `last` and `lastO
   );
 });
 
-test('everything before the oldest held token is out, after every call', () => {
+test('after every call, all text before the oldest held token has left', () => {
   fc.assert(
     fc.property(settings, calls, (chosen, list) => {
       const coalescer = createCoalescer<number>(chosen);
-      play(coalescer, list, (sent, said) => {
-        const { oldest = said.length, tokens, bytes } = held(coalescer);
-        const done = said.filter((_, rank) => rank < oldest);
+      run(coalescer, list, (sent, offered) => {
+        const { oldest = offered.length, tokens, bytes } = held(coalescer);
+        const done = offered.filter((_, rank) => rank < oldest);
         for (const lane of ['plan', 'argocd', 'github']) assert.ok(joined(of(sent, lane)).startsWith(joined(of(done, lane))));
         assert.equal(
           sent.reduce((sum, chunk) => sum + chunk.count, tokens),
-          said.length,
+          offered.length,
         );
-        assert.ok(bytes >= Buffer.byteLength(joined(said)) - Buffer.byteLength(joined(sent)) || !joined(said).isWellFormed());
+        assert.ok(
+          bytes >= Buffer.byteLength(joined(offered)) - Buffer.byteLength(joined(sent)) || !joined(offered).isWellFormed(),
+        );
       });
     }),
     { numRuns: 300 },
@@ -143,7 +145,7 @@ test('everything before the oldest held token is out, after every call', () => {
 test('the same calls at the same times give the same chunks', () => {
   fc.assert(
     fc.property(settings, calls, (chosen, list) =>
-      assert.deepEqual(play(createCoalescer(chosen), list), play(createCoalescer(chosen), list)),
+      assert.deepEqual(run(createCoalescer(chosen), list), run(createCoalescer(chosen), list)),
     ),
   );
 });
@@ -151,7 +153,7 @@ test('the same calls at the same times give the same chunks', () => {
 const token = (text: string, ref = 0) => ({ text, atMs: 0, ref });
 const texts = (chunks: readonly Chunk<number>[]) => chunks.map(chunk => chunk.text);
 
-test('half a pair waits for its other half, across a flush, and comes out alone when the lane ends', () => {
+test('half a pair waits for its other half, across a flush, and leaves alone when the lane ends', () => {
   const coalescer = createCoalescer<number>();
   offer(coalescer, 'a', token('ok \ud83d', 1), 0);
   const [before] = flush(coalescer, 1);
@@ -170,7 +172,7 @@ test('half a pair waits for its other half, across a flush, and comes out alone 
   assert.deepEqual(texts(close(coalescer, 'a', 6)), ['\ud83d']);
 });
 
-test('an open end waits for the token that continues it, up to holdMsMax and not longer', () => {
+test('an open end waits for the next token, at most holdMsMax', () => {
   for (const [open, rest] of [
     ['👩‍', '👧'],
     ['🇫', '🇷'],
@@ -192,7 +194,7 @@ test('an open end waits for the token that continues it, up to holdMsMax and not
   );
 });
 
-test('a token that begins with a mark, a variation selector or a joiner joins what is held', () => {
+test('a token that begins with a mark, a variation selector or a joiner joins the held text', () => {
   for (const mark of ['\u0301', '\ufe0f', '\u200d👧', '🏽']) {
     const coalescer = createCoalescer<number>();
     offer(coalescer, 'a', token('e'), 0);
@@ -201,7 +203,7 @@ test('a token that begins with a mark, a variation selector or a joiner joins wh
   }
 });
 
-test('empty and white-space tokens keep their place', () => {
+test('empty and white-space tokens keep their position', () => {
   const coalescer = createCoalescer<number>();
   for (const [ref, text] of ['', ' ', '\n\n', ''].entries()) offer(coalescer, 'a', token(text, ref), 0);
   const [chunk] = flush(coalescer, 0);
@@ -216,7 +218,7 @@ test('empty and white-space tokens keep their place', () => {
   );
 });
 
-test('a token at chunkBytesMax is held like any; one byte more and it leaves at once, in pieces [C-4]', () => {
+test('a token of chunkBytesMax is held; one byte more leaves at once, in pieces [C-4]', () => {
   const coalescer = createCoalescer<number>({ chunkBytesMax: 8 });
   assert.deepEqual(offer(coalescer, 'a', token('12345678'), 0), []);
   assert.deepEqual(

@@ -8,7 +8,7 @@ import { DEFAULT_SETTINGS, FIRST_HOLD_MS, LANES_MAX } from './settings.ts';
 const token = (text: string, ref = 0, atMs = 0) => ({ text, atMs, ref });
 const brief = (chunks: readonly Chunk<number>[]) => chunks.map(({ lane, text, reason }) => `${lane} ${text} ${reason}`);
 
-/** Feeds one lane a token at each time, with timers that fire exactly when asked. */
+/** Offers one token at each time, with timers that fire exactly on time. */
 function run(times: readonly number[], settings = {}): Chunk<number>[] {
   const coalescer = createCoalescer<number>(settings);
   const chunks: Chunk<number>[] = [];
@@ -41,7 +41,7 @@ test('the tokens of a first packet leave together', () => {
   assert.equal(run([0, 0.3, 0.5, 1.1, 1.9, 90, 180])[0]!.count, 5);
 });
 
-test('event cost 0 is pass-through: one chunk per token, at once, empty ones too [S1-27]', () => {
+test('event cost 0 is pass-through: one chunk per token, at once, empty tokens included [S1-27]', () => {
   const coalescer = createCoalescer<number>({ eventCostMs: 0 });
   for (const [ref, text] of ['a', '', ' ', 'a', '👩‍', '\r', '\u0301'].entries()) {
     const chunks = offer(coalescer, 'a', token(text, ref), 0);
@@ -64,7 +64,7 @@ test('pass-through holds half a pair for the other half, with a timer for the te
   assert.equal(held(coalescer).tokens, 1);
 });
 
-test('a timer always runs while text is held, and nothing is held longer than holdMsMax', () => {
+test('wakeAtMs is defined while text is held, and no text is held longer than holdMsMax', () => {
   const gaps = fc.array(
     fc.oneof(fc.constant(0), fc.double({ min: 0, max: 30, noNaN: true }), fc.integer({ min: 0, max: 3000 })),
     { maxLength: 200 },
@@ -78,7 +78,7 @@ test('a timer always runs while text is held, and nothing is held longer than ho
       texts,
       fc.constantFrom(1, 20, 250),
       fc.constantFrom(0, 10, 120, 60_000),
-      (list, names, said, holdMsMax, eventCostMs) => {
+      (list, names, offered, holdMsMax, eventCostMs) => {
         const coalescer = createCoalescer<number>({ holdMsMax, eventCostMs });
         let nowMs = 0;
         const check = (chunks: Chunk<number>[]) => {
@@ -90,7 +90,7 @@ test('a timer always runs while text is held, and nothing is held longer than ho
           for (let wakeMs = wakeAtMs(coalescer); wakeMs !== undefined && wakeMs < nextMs; wakeMs = wakeAtMs(coalescer))
             check(tick(coalescer, wakeMs));
           nowMs = nextMs;
-          check(offer(coalescer, names[index % names.length]!, token(said[index % said.length]!), nowMs));
+          check(offer(coalescer, names[index % names.length]!, token(offered[index % offered.length]!), nowMs));
           if (gap > 1) check(tick(coalescer, nowMs));
         }
       },
@@ -107,7 +107,7 @@ test('flush and tick send lanes in the order of their oldest token', () => {
   offer(coalescer, 'b', token('4'), 1);
   assert.deepEqual(brief(flush(coalescer, 1)), ['b 14 boundary', 'c 2 boundary', 'a 3 boundary']);
   assert.deepEqual(flush(coalescer, 1), []);
-  // What stays after a flush is as old as its own token, not as the chunk that left.
+  // The rest after a flush is as old as its own token, not as the chunk that left.
   offer(coalescer, 'a', token('5\ud83d'), 2);
   offer(coalescer, 'b', token('6'), 2);
   assert.deepEqual(brief(flush(coalescer, 2)), ['a 5 boundary', 'b 6 boundary']);
@@ -115,7 +115,7 @@ test('flush and tick send lanes in the order of their oldest token', () => {
   assert.deepEqual(brief(closeAll(coalescer, 3)), ['a \ud83d close', 'c 7 close']);
 });
 
-test('lanes do not mix and close alone', () => {
+test('lanes do not mix, and close separately', () => {
   const coalescer = createCoalescer<number>();
   for (const [ref, text] of ['H', 'ello', ', wor', 'ld'].entries()) {
     offer(coalescer, 'one', token(text, ref), 0);
@@ -127,7 +127,7 @@ test('lanes do not mix and close alone', () => {
   assert.deepEqual(brief(flush(coalescer, 0)), ['one Hello, world boundary']);
 });
 
-test('a steady source is cut at its last token, a stalled one by the quiet after it', () => {
+test('chunks of a steady source end at a token, those of a stalled source after a quiet time', () => {
   const steady = run(every(20, 600), { eventCostMs: 100 }).slice(100, -1);
   assert.ok(steady.every(chunk => chunk.reason === 'ready' && chunk.count === 3 && chunk.heldMs === 40));
   const stalled = run([...every(2, 100), 3000]).at(-2)!;
@@ -135,7 +135,7 @@ test('a steady source is cut at its last token, a stalled one by the quiet after
   assert.ok(stalled.heldMs < 40, `${stalled.heldMs} ms: not for the length of the stall`);
 });
 
-test('a caller that ticks late gets one larger chunk, and the lane goes on as before', () => {
+test('a late tick returns one larger chunk, and the lane continues as before', () => {
   const coalescer = createCoalescer<number>({ eventCostMs: 100 });
   for (let nowMs = 0; nowMs < 1000; nowMs += 20) {
     offer(coalescer, 'a', token('x'), nowMs);
@@ -153,7 +153,7 @@ test('a caller that ticks late gets one larger chunk, and the lane goes on as be
   assert.deepEqual(new Set(counts), new Set([3]));
 });
 
-test('a clock that steps back is held: no negative time, no chunk lost or repeated', () => {
+test('time that steps back is ignored: no negative hold time, no chunk lost or repeated', () => {
   const coalescer = createCoalescer<number>();
   offer(coalescer, 'a', token('x', 0), 5000);
   offer(coalescer, 'a', token('y', 1), 1000);
@@ -164,7 +164,7 @@ test('a clock that steps back is held: no negative time, no chunk lost or repeat
   );
 });
 
-test('one lane over LANES_MAX: an idle lane is forgotten; if none is idle the oldest text leaves', () => {
+test('one lane above LANES_MAX evicts an idle lane, or the lane with the oldest text', () => {
   const coalescer = createCoalescer<number>();
   for (let index = 0; index < LANES_MAX; index++) assert.deepEqual(offer(coalescer, `lane ${index}`, token('x'), index), []);
   assert.deepEqual(brief(offer(coalescer, 'one more', token('y'), 999)), ['lane 0 x size']);

@@ -4,25 +4,27 @@ import { type CoalesceSettings, checkSettings, DEFAULT_SETTINGS, LANES_MAX } fro
 import { endsInHalf, endsOpen, pieceEnd, utf8Bytes } from './text-cut.ts';
 
 /**
- * The coalescer of one task: trades a bounded, chosen delay for fewer events. It has no clock and no timer: every call is told the time, and the same
- * calls with the same times give the same chunks. It is changed in place, so that a token costs no garbage but its own place.
+ * The coalescer of one task: trades a bounded, chosen delay for fewer events. It has no clock and no timer: time is an argument
+ * of every call, and the same calls with the same times give the same chunks. It is changed in place, so that a token allocates
+ * its position only.
  *
- * How to drive it: `offer` every token that is there, then `tick` once; append what both return; set one timer to `wakeAtMs` and `tick` again when it
- * fires. Tokens offered at one `nowMs` are one arrival. Ticking late (an append is in flight) is fine: chunks grow by what came meanwhile.
+ * Usage: `offer` every available token, then `tick` once; append what both return; set one timer to `wakeAtMs` and `tick` again
+ * when it fires. Tokens offered at one `nowMs` are one arrival. A late `tick` (an append is in flight) is safe: chunks grow by
+ * the tokens offered meanwhile.
  */
 export type Coalescer<R> = {
   readonly settings: Readonly<CoalesceSettings>;
-  /** Every lane known, in the order they were opened. At most LANES_MAX. */
+  /** All lanes, in the order they were opened. At most LANES_MAX. */
   readonly lanes: Map<string, Lane<R>>;
-  /** The lanes that hold something. */
+  /** The lanes that hold text. */
   readonly holding: Set<Lane<R>>;
-  /** Tokens offered so far: the rank of the next. */
+  /** Tokens offered so far, which is the rank of the next one. */
   offered: number;
-  /** The latest time seen: a clock that steps back is held at it. */
+  /** The latest time passed in. Time that steps back is replaced by it. */
   nowMs: number;
 };
 
-/** Throws RangeError for settings out of bounds. */
+/** Throws RangeError for settings that are out of bounds. */
 export function createCoalescer<R>(settings: Partial<CoalesceSettings> = {}): Coalescer<R> {
   const complete = Object.freeze({ ...DEFAULT_SETTINGS, ...settings });
   checkSettings(complete);
@@ -30,8 +32,8 @@ export function createCoalescer<R>(settings: Partial<CoalesceSettings> = {}): Co
 }
 
 /**
- * Takes one token of a lane. Returns what cannot wait for `tick`: every token in pass-through, and chunks cut by size. A token over `chunkBytesMax`
- * leaves at once, in pieces.
+ * Takes one token of a lane. Returns the chunks that cannot wait for `tick`: every token in pass-through, and chunks that reached
+ * their size. A token over `chunkBytesMax` leaves at once, in pieces.
  */
 export function offer<R>(coalescer: Coalescer<R>, key: string, token: Token<R>, nowMs: number): Chunk<R>[] {
   const { eventCostMs, chunkBytesMax, holdMsMax } = coalescer.settings;
@@ -64,8 +66,8 @@ export function tick<R>(coalescer: Coalescer<R>, nowMs: number): Chunk<R>[] {
 }
 
 /**
- * Sends what all lanes hold, in the order of each lane's oldest token: call it before a non-text event. Half a surrogate pair at the end of a lane
- * stays held, because its other half may follow the event and half a pair does not survive UTF-8.
+ * Sends the held text of all lanes, in the order of each lane's oldest token. Call it before a non-text event. Half a surrogate
+ * pair at the end of a lane stays held: its other half may follow the event, and half a pair does not survive UTF-8.
  */
 export function flush<R>(coalescer: Coalescer<R>, nowMs: number, reason: FlushReason = 'boundary'): Chunk<R>[] {
   const now = advance(coalescer, nowMs);
@@ -74,7 +76,10 @@ export function flush<R>(coalescer: Coalescer<R>, nowMs: number, reason: FlushRe
   return chunks;
 }
 
-/** Ends one lane: everything it holds, an unpaired half too, unchanged. What it has learned is forgotten. Returns no chunk if it holds nothing. */
+/**
+ * Ends one lane and returns all its held text, unpaired halves included. Its model is forgotten. Returns no chunk if nothing is
+ * held.
+ */
 export function close<R>(coalescer: Coalescer<R>, key: string, nowMs: number): Chunk<R>[] {
   const now = advance(coalescer, nowMs);
   const chunks: Chunk<R>[] = [];
@@ -83,7 +88,7 @@ export function close<R>(coalescer: Coalescer<R>, key: string, nowMs: number): C
   return chunks;
 }
 
-/** Ends all lanes, in the order of each lane's oldest token: the task is over. */
+/** Ends all lanes at the end of the task, in the order of each lane's oldest token. */
 export function closeAll<R>(coalescer: Coalescer<R>, nowMs: number): Chunk<R>[] {
   const now = advance(coalescer, nowMs);
   const chunks: Chunk<R>[] = [];
@@ -93,8 +98,8 @@ export function closeAll<R>(coalescer: Coalescer<R>, nowMs: number): Chunk<R>[] 
 }
 
 /**
- * When `tick` must be called at the latest, on the clock of `nowMs`; may lie in the past ("as soon as all waiting tokens are offered"). Undefined when
- * nothing is held, or nothing but unpaired halves, which no time releases.
+ * The latest time for the next `tick`, on the clock of `nowMs`. May lie in the past: tick as soon as all waiting tokens are
+ * offered. Undefined when nothing is held but unpaired halves, which no time releases.
  */
 export function wakeAtMs<R>(coalescer: Coalescer<R>): number | undefined {
   let wakeMs = Number.POSITIVE_INFINITY;
@@ -102,7 +107,7 @@ export function wakeAtMs<R>(coalescer: Coalescer<R>): number | undefined {
   return wakeMs === Number.POSITIVE_INFINITY ? undefined : wakeMs;
 }
 
-/** How much is held now, and the oldest token that is not fully out: everything offered before it is. */
+/** The amount of held text, and the oldest token that has not left completely: all tokens offered before it have. */
 export function held<R>(coalescer: Coalescer<R>): { tokens: number; bytes: number; lanes: number; oldest: R | undefined } {
   let tokens = 0;
   let bytes = 0;
@@ -113,7 +118,7 @@ export function held<R>(coalescer: Coalescer<R>): { tokens: number; bytes: numbe
   return { tokens, bytes, lanes: coalescer.holding.size, oldest: byOldest(coalescer)[0]?.held?.first.ref };
 }
 
-/** Reasons that bind every rule alike, the greedy one too. */
+/** Reasons that end a chunk under every policy, the greedy one included. */
 const FORCED: ReadonlySet<FlushReason> = new Set(['size', 'boundary', 'close']);
 
 function advance<R>(coalescer: Coalescer<R>, nowMs: number): number {
@@ -162,8 +167,8 @@ function closeLane<R>(coalescer: Coalescer<R>, lane: Lane<R>, reason: FlushReaso
 
 function openLane<R>(coalescer: Coalescer<R>, key: string, now: number, chunks: Chunk<R>[]): Lane<R> {
   if (coalescer.lanes.size >= LANES_MAX) {
-    const given = idleLane(coalescer) ?? byOldest(coalescer)[0];
-    if (given !== undefined) closeLane(coalescer, given, 'size', now, chunks);
+    const evicted = idleLane(coalescer) ?? byOldest(coalescer)[0];
+    if (evicted !== undefined) closeLane(coalescer, evicted, 'size', now, chunks);
   }
   const lane = createLane<R>(key, coalescer.settings);
   coalescer.lanes.set(key, lane);

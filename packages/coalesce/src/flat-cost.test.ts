@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { createCoalescer, offer, tick, wakeAtMs } from './coalescer.ts';
 
 /**
- * Operations, not time: V8 counts how often each block of this package runs ("precise coverage"), so the result is the same on any machine.
- * Blocks of native string work do not show; texts are a few units long and joined once.
+ * Counts operations, not time: V8's precise coverage counts how often each block of this package runs, so the result is the same
+ * on any machine. Native string operations are not counted; texts are a few units long and joined once.
  */
 async function blocksRun(tokens: number, gapMs: number): Promise<number> {
   const session = new Session();
@@ -22,21 +22,23 @@ async function blocksRun(tokens: number, gapMs: number): Promise<number> {
       if (index % 3 === 2) tick(coalescer, nowMs);
     }
     const { result } = await session.post('Profiler.takePreciseCoverage');
-    const ours = result.filter(
+    const scripts = result.filter(
       script => script.url.startsWith(new URL('.', import.meta.url).href) && !script.url.endsWith('.test.ts'),
     );
-    assert.ok(ours.length >= 4, 'the package is in the coverage');
-    return ours.flatMap(script => script.functions.flatMap(entry => entry.ranges)).reduce((sum, range) => sum + range.count, 0);
+    assert.ok(scripts.length >= 4, 'the package is in the coverage');
+    return scripts
+      .flatMap(script => script.functions.flatMap(entry => entry.ranges))
+      .reduce((sum, range) => sum + range.count, 0);
   } finally {
     session.disconnect();
   }
 }
 
-test('a token costs the same in a task of 100 000 as in one of 1000', async () => {
+test('the cost per token is the same in tasks of 1000 and of 100 000 tokens', async () => {
   for (const gapMs of [0, 2]) {
     const short = (await blocksRun(1000, gapMs)) / 1000;
     const long = (await blocksRun(100_000, gapMs)) / 100_000;
-    assert.ok(short > 10, 'something was counted');
+    assert.ok(short > 10, 'blocks were counted');
     assert.ok(long <= 1.1 * short, `${long.toFixed(1)} blocks a token against ${short.toFixed(1)}`);
   }
 });

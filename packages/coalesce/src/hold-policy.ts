@@ -3,24 +3,32 @@ import type { FlushReason } from './chunk.ts';
 import { FIRST_HOLD_MS } from './settings.ts';
 
 /**
- * Decides when the text of one lane leaves: trades delay for events, and cannot lose much by being wrong.
+ * Decides when the text of one lane leaves. It trades delay for events, and a wrong prediction has a bounded cost.
  *
- * The rule that is always safe is the greedy one: send when the summed delay of what is held reaches K. Its cost is at most twice the optimum
- * (Dooly, Goldman, Scott, JACM 2001), and no deterministic rule can promise less. The learned rule (arrival-model.ts) does better on every source that
- * repeats itself. Both run: a shadow of the greedy rule sees the same arrivals, and a balance says how far the learned rule may fall behind it. When
- * the balance does not cover another chunk, chunks leave with the shadow's. So, on every arrival sequence, against an optimum that obeys holdMsMax too,
+ * The greedy rule is always safe: send when the summed delay of the held tokens reaches K. Its cost is at most twice the optimum
+ * (Dooly, Goldman, Scott, JACM 2001), and no deterministic rule guarantees less. The learned rule (arrival-model.ts) does
+ * better on every source with a pattern. Both run: a shadow of the greedy rule sees the same arrivals, and a balance limits how
+ * far the learned rule may fall behind it. When the balance does not cover another chunk, chunks leave with the shadow's. So on
+ * every arrival sequence, against an optimum that obeys holdMsMax too,
  *   cost <= (1 + REFILL_SHARE) * 2 * optimum + CREDIT_EVENTS * K.
- * Why the balance never goes below zero: a chunk of ours leaves by the learned rule only if the balance covers it at that moment. Otherwise it began
- * when the balance was too low, so all its tokens are held by the shadow too; it leaves with them, and costs no more than the shadow's.
+ * Why the balance never goes below zero: a chunk leaves by the learned rule only if the balance covers it at that moment.
+ * Otherwise it began when the balance was too low, so the shadow holds all its tokens too; it leaves with the shadow's chunk, and
+ * costs no more.
  */
 
-/** In units of K. With 8, sources without any pattern (exponential gaps) ran it down by chance and lost the 10 % that learning gains there. */
+/**
+ * In units of K. With 8, sources without a pattern (exponential gaps) used it up by chance and lost the 10 % that learning gains
+ * there.
+ */
 export const CREDIT_EVENTS = 16;
-/** Part of the shadow's cost that refills the balance, so that one bad stretch does not bind a lane to the greedy rule for good. */
+/**
+ * Fraction of the shadow's cost that refills the balance, so that one bad stretch does not bind a lane to the greedy rule
+ * forever.
+ */
 export const REFILL_SHARE = 1 / 32;
 
-/** Tokens waiting to leave together, as the sums from which their delay at any later moment follows. */
-type Pile = {
+/** Tokens that wait to leave together, as the sums from which their delay at any later time follows. */
+type HeldDelay = {
   tokens: number;
   startMs: number;
   /** Sum of arrival - startMs over the tokens. */
@@ -33,10 +41,10 @@ export class HoldPolicy {
   why: FlushReason = 'quiet';
   readonly #eventCostMs: number;
   readonly #holdMsMax: number;
-  /** Made with the second arrival: a lane of one text needs none. */
+  /** Created at the second arrival: a lane of one token needs none. */
   #model: ArrivalModel | undefined;
-  readonly #own: Pile = { tokens: 0, startMs: 0, offsetMs: 0 };
-  readonly #shadow: Pile = { tokens: 0, startMs: 0, offsetMs: 0 };
+  readonly #own: HeldDelay = { tokens: 0, startMs: 0, offsetMs: 0 };
+  readonly #shadow: HeldDelay = { tokens: 0, startMs: 0, offsetMs: 0 };
   #creditMs: number;
   #fresh = true;
   #arrivedMs = Number.NEGATIVE_INFINITY;
@@ -60,11 +68,12 @@ export class HoldPolicy {
     const shadowDueMs = this.#shadowDueMs();
     if (shadowDueMs < nowMs) this.#settleShadow(shadowDueMs);
     put(this.#shadow, nowMs);
-    // A token that comes while the lane is overdue joins a chunk that is decided and paid for: the caller was late, not the rule.
+    // A token that arrives while the lane is overdue joins a chunk that is already decided and paid for: the caller is late, not
+    // the rule.
     if (this.dueMs >= nowMs || this.#own.tokens === 0) put(this.#own, nowMs);
   }
 
-  /** Brings `dueMs` and `why` up to date. Tokens of one instant are one arrival, so this waits until the caller has offered them all. */
+  /** Updates `dueMs` and `why`. Tokens of one instant are one arrival, so the caller offers all of them before this runs. */
   decide(): void {
     if (this.#arrivedTokens === 0) return;
     const nowMs = this.#arrivedMs;
@@ -77,8 +86,8 @@ export class HoldPolicy {
   }
 
   /**
-   * The held text left at `nowMs`. `forced`: everybody had to send, the shadow too. The later pieces of one token are not counted: no rule could save
-   * them.
+   * The held text left at `nowMs`. `forced`: every policy had to send, the shadow included. Further pieces of one token are not
+   * counted: no rule could avoid them.
    */
   left(nowMs: number, forced: boolean): void {
     this.decide();
@@ -102,9 +111,9 @@ export class HoldPolicy {
     if (ageMs < this.dueMs) this.#set(ageMs, 'age');
   }
 
-  /** As if the balance covered anything. */
-  #chooseFreely(nowMs: number, own: Pile): void {
-    // One packet of a source nobody knows yet: its few gaps say nothing, so it has the same time whatever they were.
+  /** The learned rule, without the bound of the balance. */
+  #chooseFreely(nowMs: number, own: HeldDelay): void {
+    // The first packet of an unknown source gets a fixed time: its few gaps predict nothing.
     const patienceMs = this.#model?.patienceMs(own.tokens);
     if (this.#fresh) this.#set(Math.max(nowMs, own.startMs + FIRST_HOLD_MS), 'first');
     else if (patienceMs === undefined) this.#set(Math.max(nowMs, dueAt(own, this.#eventCostMs)), 'delay');
@@ -129,21 +138,21 @@ export class HoldPolicy {
   }
 }
 
-function put(pile: Pile, nowMs: number): void {
-  if (pile.tokens === 0) {
-    pile.startMs = nowMs;
-    pile.offsetMs = 0;
+function put(held: HeldDelay, nowMs: number): void {
+  if (held.tokens === 0) {
+    held.startMs = nowMs;
+    held.offsetMs = 0;
   }
-  pile.tokens++;
-  pile.offsetMs += nowMs - pile.startMs;
+  held.tokens++;
+  held.offsetMs += nowMs - held.startMs;
 }
 
-/** Summed delay of the pile if it leaves at `atMs`. */
-function delayMs(pile: Pile, atMs: number): number {
-  return pile.tokens === 0 ? 0 : pile.tokens * (atMs - pile.startMs) - pile.offsetMs;
+/** Summed delay of the held if it leaves at `atMs`. */
+function delayMs(held: HeldDelay, atMs: number): number {
+  return held.tokens === 0 ? 0 : held.tokens * (atMs - held.startMs) - held.offsetMs;
 }
 
-/** When the summed delay of the pile reaches `sumMs`. */
-function dueAt(pile: Pile, sumMs: number): number {
-  return pile.startMs + (sumMs + pile.offsetMs) / pile.tokens;
+/** When the summed delay of the held reaches `sumMs`. */
+function dueAt(held: HeldDelay, sumMs: number): number {
+  return held.startMs + (sumMs + held.offsetMs) / held.tokens;
 }

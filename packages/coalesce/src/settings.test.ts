@@ -12,7 +12,7 @@ import {
 
 const check = (change: Partial<CoalesceSettings>) => checkSettings({ ...DEFAULT_SETTINGS, ...change });
 
-test('every setting is taken at its bounds and refused beyond them, by name [C-20]', () => {
+test('every setting is accepted at its bounds and rejected by name beyond them [C-20]', () => {
   checkSettings(DEFAULT_SETTINGS);
   for (const eventCostMs of [0, EVENT_COST_MS_MAX]) check({ eventCostMs });
   for (const holdMsMax of [1, HOLD_MS_MAX]) check({ holdMsMax });

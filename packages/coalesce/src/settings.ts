@@ -1,35 +1,38 @@
 /** How one task's text is coalesced. Checked by `checkSettings`; every number is finite. */
 export type CoalesceSettings = {
   /**
-   * K, in token-milliseconds: sending one event is worth as much as delaying one token by K ms, or ten tokens by K/10 ms each.
-   * 0 is pass-through: one chunk per token (S1-27). At most `EVENT_COST_MS_MAX`.
+   * K, in token-milliseconds: one event costs as much as delaying one token by K ms, or ten tokens by K/10 ms each.
+   * 0 is pass-through: one chunk per token. At most `EVENT_COST_MS_MAX`.
    */
   eventCostMs: number;
-  /** No token is held longer than this, whatever the event cost. 1 to `HOLD_MS_MAX`. */
+  /** No token is held longer than this, milliseconds. 1 to `HOLD_MS_MAX`. */
   holdMsMax: number;
-  /** No chunk is longer than this, in UTF-8 bytes of its text before JSON escaping. `CHUNK_BYTES_MIN` or more, an integer. */
+  /** No chunk is longer than this, in UTF-8 bytes of its text before JSON escaping. An integer, `CHUNK_BYTES_MIN` or more. */
   chunkBytesMax: number;
 };
 
-/** More than a minute of token delay for one event is a mistake in the unit. */
+/** More than a minute of token delay per event is a mistake in the unit. */
 export const EVENT_COST_MS_MAX = 60_000;
 export const HOLD_MS_MAX = 60_000;
-/** Room for any single code point, so that a cut is always possible. */
+/** Large enough for any single code point, so that a cut is always possible. */
 export const CHUNK_BYTES_MIN = 4;
 
 /**
- * The first text of a lane waits no longer than this (S0-38). Not zero: the tokens of one provider packet come within about 2 ms, and a
- * leading edge that ships the first token alone then holds the rest of its own packet (68 % more events on packetised input).
+ * The first text of a lane waits no longer than this. Not zero: the tokens of one provider packet arrive within about 2 ms, and
+ * sending the first token alone would hold the rest of its own packet (68 % more events on packetised input).
  */
 export const FIRST_HOLD_MS = 2;
 
-/** Lanes known to one coalescer. One more forgets what an idle lane has learned; if none is idle, the lane with the oldest text sends it first. */
+/**
+ * Lanes of one coalescer. One more evicts an idle lane with its model; if none is idle, the lane with the oldest text, which is
+ * sent.
+ */
 export const LANES_MAX = 256;
 
 /**
- * 110: 10 tokens a chunk at 500 tokens/s (10 ms mean delay), 3 at 50 tokens/s (20 ms), 2 at 15 tokens/s, a provider packet at its end.
- * 250 ms is the longest window that products in this field ship, and the point where a reader sees a stall.
- * 32 KiB stays below NATS' default payload of 1 MiB even if every byte needs a six-byte JSON escape.
+ * 110: 10 tokens a chunk at 500 tokens/s (10 ms mean delay), 3 at 50 tokens/s (20 ms), 2 at 15 tokens/s, a provider packet at its
+ * end. 250 ms is the longest window that products in this field use, and the point where a reader sees a stall. 32 KiB stays
+ * below NATS' default payload of 1 MiB even if every byte needs a six-byte JSON escape.
  */
 export const DEFAULT_SETTINGS: Readonly<CoalesceSettings> = Object.freeze({
   eventCostMs: 110,
@@ -37,7 +40,7 @@ export const DEFAULT_SETTINGS: Readonly<CoalesceSettings> = Object.freeze({
   chunkBytesMax: 32_768,
 });
 
-/** Throws RangeError naming the setting that is out of its bounds. */
+/** Throws RangeError with the name of the setting that is out of bounds. */
 export function checkSettings(settings: CoalesceSettings): void {
   within('eventCostMs', settings.eventCostMs, 0, EVENT_COST_MS_MAX);
   within('holdMsMax', settings.holdMsMax, 1, HOLD_MS_MAX);

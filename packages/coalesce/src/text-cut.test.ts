@@ -5,7 +5,7 @@ import { CLUSTER_LOOKBACK_UNITS, endsOpen, pieceEnd, utf8Bytes } from './text-cu
 
 const FAMILY = '👩‍👩‍👧‍👦';
 
-/** Cuts a text into pieces the way an oversized token is. */
+/** Cuts a text into pieces as an oversized token is cut. */
 function pieces(text: string, bytesMax: number): string[] {
   const list: string[] = [];
   for (let start = 0; start < text.length; ) {
@@ -16,13 +16,13 @@ function pieces(text: string, bytesMax: number): string[] {
   return list;
 }
 
-test('counts the bytes that UTF-8 takes, half a pair as its replacement', () => {
+test('utf8Bytes equals the encoded length, with half a pair as its replacement character', () => {
   fc.assert(fc.property(fc.string({ unit: 'binary' }), text => assert.equal(utf8Bytes(text), Buffer.byteLength(text))));
   for (const text of ['\ud83d', '\ude00', '\ud83dx', 'x\ude00', '\ude00\ud83d'])
     assert.equal(utf8Bytes(text), Buffer.byteLength(text), JSON.stringify(text));
 });
 
-test('an end is open where the next token is likely to continue it, and nowhere else', () => {
+test('an end is open only where the next token likely continues it', () => {
   for (const text of ['\ud83d', 'a\ud83c', '👩‍', 'line\r', '🇫', '🇫🇷🇩']) assert.equal(endsOpen(text), true, JSON.stringify(text));
   for (const text of ['', 'a', 'e', '😀', FAMILY, 'line\r\n', '🇫🇷', '🇫🇷🇩🇪', '\ude00', ' ', '\0']) {
     assert.equal(endsOpen(text), false, JSON.stringify(text));
@@ -43,7 +43,7 @@ test('pieces are whole code points, within the limit, and join to the text', () 
   );
 });
 
-test('pieces keep grapheme clusters that fit whole', () => {
+test('pieces never split a grapheme cluster that fits', () => {
   const clusters = fc.array(
     fc.constantFrom('a', 'é', 'e\u0301', '😀', FAMILY, '👍🏽', '🇫🇷', '\r\n', '❤️', '한', '\u1112\u1161\u11ab', '✅'),
     { maxLength: 60 },

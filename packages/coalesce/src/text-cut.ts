@@ -1,16 +1,17 @@
 /**
- * Where text may be cut. Two strengths:
- * - never inside a surrogate pair: half a pair does not survive UTF-8;
- * - not inside a grapheme cluster where that can be told from the text at hand.
- * A hand-written subset of UAX #29 (marks, joiners, variation selectors, skin tones, tags, Hangul jamo, flags, CRLF), not Intl.Segmenter: the same
- * text must be cut alike on every ICU version, and a chunk's end is looked at on every flush.
+ * Where text may be cut:
+ * - never inside a surrogate pair, because half a pair does not survive UTF-8;
+ * - not inside a grapheme cluster, as far as the text at hand shows it.
+ *
+ * A hand-written subset of UAX #29 (marks, joiners, variation selectors, skin tones, tags, Hangul jamo, flags, CRLF) instead of
+ * Intl.Segmenter: the same text must be cut in the same places on every ICU version, and every flush checks the end of a chunk.
  */
 
 const ZERO_WIDTH_JOINER = 0x200d;
 const CARRIAGE_RETURN = 0x0d;
 const LINE_FEED = 0x0a;
 const CONTINUES = /^(?:\p{M}|\u200c|\u200d|[\u1160-\u11ff]|[\u{1f3fb}-\u{1f3ff}]|[\u{e0020}-\u{e007f}])/u;
-/** How far back from a size limit a cluster boundary is looked for, in UTF-16 units; the longest emoji sequences in use have 15 to 28. */
+/** UTF-16 units searched back from a size limit for a cluster boundary; the longest emoji sequences in use have 15 to 28. */
 export const CLUSTER_LOOKBACK_UNITS = 64;
 
 function isHighSurrogate(unit: number): boolean {
@@ -25,14 +26,14 @@ function isRegionalIndicator(codePoint: number): boolean {
   return codePoint >= 0x1f1e6 && codePoint <= 0x1f1ff;
 }
 
-/** Half a pair stands at the end: its other half may be in the next token. */
+/** The text ends with half a pair, whose other half may be in the next token. */
 export function endsInHalf(text: string): boolean {
   return text.length > 0 && isHighSurrogate(text.charCodeAt(text.length - 1));
 }
 
 /**
- * The end is certain or likely to be continued by the next token: half a pair, a joiner, an unpaired regional indicator, CR.
- * Not a plain base character, although a mark may follow any of them: that would be a reason to hold everything.
+ * The next token certainly or likely continues the end of the text: half a pair, a joiner, an unpaired regional indicator, CR.
+ * A plain base character is not open, although a mark may follow it: otherwise all text would be held.
  */
 export function endsOpen(text: string): boolean {
   if (text.length === 0) return false;
@@ -53,7 +54,7 @@ function isCodePointBoundary(text: string, index: number): boolean {
   return !(isLowSurrogate(text.charCodeAt(index)) && isHighSurrogate(text.charCodeAt(index - 1)));
 }
 
-/** A cut at `index` leaves whole grapheme clusters on both sides, as far as the subset above knows. */
+/** A cut at `index` leaves whole grapheme clusters on both sides, within the subset of UAX #29 above. */
 function isClusterBoundary(text: string, index: number): boolean {
   if (!isCodePointBoundary(text, index)) return false;
   const before = text.charCodeAt(index - 1);
@@ -74,7 +75,7 @@ function bytesAt(text: string, index: number): number {
   return paired ? 2 : 3;
 }
 
-/** UTF-8 bytes of a token. For a pair split over two tokens the sum is 2 too high: an upper bound. */
+/** UTF-8 bytes of a token. For a pair that is split over two tokens the sum is 2 too high, so it is an upper bound. */
 export function utf8Bytes(text: string): number {
   let bytes = 0;
   for (let index = 0; index < text.length; index++) bytes += bytesAt(text, index);

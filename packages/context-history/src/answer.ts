@@ -1,37 +1,31 @@
-import type { Artifact, Message, Part } from '@hopline/a2a';
+import { type Artifact, type Message, type Part, textOf } from '@hopline/a2a';
+import { artifactKind } from '@hopline/profiles';
 
-/** Artifacts that hold the whole answer once more (S0-20, C-25). */
-const WHOLE: ReadonlySet<string | undefined> = new Set(['partial_result', 'final_result']);
-/** The streamed answer, in one artifact per segment, nothing inserted between them (C-28). */
-const STREAMED = 'streaming_result';
-/** What is told beside the answer: notices of tools, the plan, progress (S2-34). */
-const BESIDE = /^(tool_notification|execution_plan|progress$)/;
-
-/** What a turn left in front of its client. */
-export type Left = {
+/** What a client has received at the end of a turn. */
+export type TurnOutput = {
   /** In order of opening. */
   artifacts: readonly Artifact[];
-  /** Of the turn's last status that had one. */
+  /** Message of the turn's last status. */
   message: Message | undefined;
 };
 
-/** The answer of a turn as text parts; none when nothing was said. */
-export function answerOf({ artifacts, message }: Left): Part[] {
-  const texts = saidIn(artifacts);
-  const told = message === undefined ? '' : textOf(message.parts);
-  // Agents in the field end with the text they have streamed.
-  if (told !== '' && !texts.join('').endsWith(told)) texts.push(told);
+/** The answer of a turn as text parts; empty when the turn has no text. */
+export function answerOf({ artifacts, message }: TurnOutput): Part[] {
+  const texts = answerTexts(artifacts);
+  const lastText = message === undefined ? '' : textOf(message.parts);
+  // Many agents repeat the streamed text in their last message.
+  if (lastText !== '' && !texts.join('').endsWith(lastText)) texts.push(lastText);
   return texts.map(text => ({ text }));
 }
 
-function saidIn(artifacts: readonly Artifact[]): string[] {
-  const whole = artifacts.findLast(({ name, parts }) => WHOLE.has(name) && textOf(parts) !== '');
-  if (whole !== undefined) return [textOf(whole.parts)];
-  const streamed = artifacts.filter(({ name }) => name === STREAMED).map(({ parts }) => textOf(parts));
-  const others = artifacts.filter(({ name }) => name !== STREAMED && !BESIDE.test(name ?? '')).map(({ parts }) => textOf(parts));
+function answerTexts(artifacts: readonly Artifact[]): string[] {
+  const texts = artifacts.map(({ name, parts }) => ({ kind: artifactKind(name), text: textOf(parts) }));
+  // The whole answer once more (S0-20, C-25).
+  const result = texts.findLast(({ kind, text }) => kind === 'result' && text !== '');
+  if (result !== undefined) return [result.text];
+  // One artifact per segment; segments join without separators (C-28).
+  const streamed = texts.filter(({ kind }) => kind === 'answer').map(({ text }) => text);
+  // Plans, notices and progress are not part of the answer (S2-34).
+  const others = texts.filter(({ kind }) => kind === undefined).map(({ text }) => text);
   return [streamed.join(''), ...others].filter(text => text !== '');
-}
-
-function textOf(parts: readonly Part[]): string {
-  return parts.map(part => part.text ?? '').join('');
 }

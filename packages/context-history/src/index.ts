@@ -1,5 +1,3 @@
 export { contextKey, joinContext } from './join-context.ts';
-export type { ContextHistoryLimits } from './limits.ts';
-export { CONTEXT_HISTORY_LIMITS } from './limits.ts';
-export type { ContextHistory } from './read-context-history.ts';
-export { readContextHistory } from './read-context-history.ts';
+export type { ContextHistory, ContextHistoryLimits } from './read-context-history.ts';
+export { CONTEXT_HISTORY_LIMITS, readContextHistory } from './read-context-history.ts';

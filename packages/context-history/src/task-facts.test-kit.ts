@@ -1,22 +1,22 @@
 import type { Message } from '@hopline/a2a';
-import type { AgentInput, Owner, Producer, Profile, Role } from '@hopline/events';
+import type { AgentInput, Owner, Producer, ProfileName, Role } from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
 import { type Command, decide, evolve, ROOT_AGENT, SUPERVISOR } from '@hopline/task';
 
-export type Begin = {
+export type TaskOptions = {
   text: string;
   contextId?: string;
   role?: Role;
-  profile?: Profile;
+  profile?: ProfileName;
   owner?: Owner;
   earlierTasks?: string[];
 };
 
 export const user = (text: string, messageId: string): Message => ({ messageId, role: 'ROLE_USER', parts: [{ text }] });
 
-/** A task told into a log: the rules are the real ones, each item is a record of its own. */
-export class ToldTask {
+/** A task written to a log with the real rules, one record per command. */
+export class LoggedTask {
   readonly taskId: string;
   readonly #log: MemoryLog;
   readonly #root: string;
@@ -29,9 +29,9 @@ export class ToldTask {
     this.#root = root;
   }
 
-  static async begin(log: MemoryLog, taskId: string, begin: Begin): Promise<ToldTask> {
-    const { text, contextId = 'c1', role = 'supervisor', profile = 'caipe', ...more } = begin;
-    const task = new ToldTask(log, taskId, role === 'supervisor' ? SUPERVISOR : ROOT_AGENT);
+  static async begin(log: MemoryLog, taskId: string, options: TaskOptions): Promise<LoggedTask> {
+    const { text, contextId = 'c1', role = 'supervisor', profile = 'caipe', ...more } = options;
+    const task = new LoggedTask(log, taskId, role === 'supervisor' ? SUPERVISOR : ROOT_AGENT);
     const message = user(text, `${taskId}-m1`);
     await task.#store({ kind: 'client', taskId, input: { kind: 'message', message, contextId, role, profile, ...more } });
     return task;
@@ -41,13 +41,13 @@ export class ToldTask {
     return this.#newest!;
   }
 
-  /** What the root producer says, or the producer of a call. */
-  async says(input: Exclude<AgentInput, { kind: 'text' }>, producer = this.#root): Promise<this> {
+  /** An input of the root producer, or of the producer of a call. */
+  async input(input: Exclude<AgentInput, { kind: 'text' }>, producer = this.#root): Promise<this> {
     return this.#store({ kind: 'agent', from: this.#from(producer), input });
   }
 
   /** A whole artifact, as one run of text in a lane of its own. */
-  async shows(name: string, text: string, lane = name): Promise<this> {
+  async artifact(name: string, text: string, lane = name): Promise<this> {
     const from = this.#from(this.#root);
     const chunk = { firstSeq: 1, lastSeq: 1, count: 1, n: 1, reason: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
     const open = { kind: 'open', lane: `${this.#turn}/${lane}`, artifact: { name } } as const;
@@ -55,10 +55,10 @@ export class ToldTask {
     return this.#store({ kind: 'run', from, lane: open.lane, text, last: true, n: 1, chunk });
   }
 
-  async ends(state: 'COMPLETED' | 'FAILED' | 'CANCELED' | 'INPUT_REQUIRED', text?: string, resume?: unknown): Promise<this> {
+  async end(state: 'COMPLETED' | 'FAILED' | 'CANCELED' | 'INPUT_REQUIRED', text?: string, resume?: unknown): Promise<this> {
     const message: Message = { messageId: `${this.taskId}-end-${this.#turn}`, role: 'ROLE_AGENT', parts: [{ text: text ?? '' }] };
-    const said = { ...(text !== undefined && { message }), ...(resume !== undefined && { resume }) };
-    return this.says({ kind: 'status', state: `TASK_STATE_${state}`, ...said });
+    const details = { ...(text !== undefined && { message }), ...(resume !== undefined && { resume }) };
+    return this.input({ kind: 'status', state: `TASK_STATE_${state}`, ...details });
   }
 
   async message(text: string): Promise<this> {
@@ -73,12 +73,13 @@ export class ToldTask {
     return { id, agent: 'echo', turn: this.#turn, attempt: 1 };
   }
 
-  async #store(item: Command): Promise<this> {
-    const known = this.#newest?.record.aggregate;
-    const { facts, rejected: dropped } = decide(known, item, Date.now());
-    if (dropped !== undefined) throw new Error(`dropped: ${dropped}`);
-    const aggregate = facts.reduce(evolve, known)!;
-    const record = { v: 1 as const, facts, aggregate, startSeq: this.#newest?.record.startSeq || (this.#newest?.seq ?? 0) };
+  async #store(command: Command): Promise<this> {
+    const before = this.#newest?.record.aggregate;
+    const { facts, rejected } = decide(before, command, Date.now());
+    if (rejected !== undefined) throw new Error(`rejected: ${rejected}`);
+    const aggregate = facts.reduce(evolve, before)!;
+    const startSeq = this.#newest?.record.startSeq || (this.#newest?.seq ?? 0);
+    const record = { v: 1 as const, facts, aggregate, startSeq, startStoredAt: 0 };
     const id = `${this.taskId}:${aggregate.generation}:${Math.random()}`;
     const { seq } = await this.#log.facts.append(record, { expected: this.#newest?.seq ?? 0, id });
     this.#newest = { seq, record };

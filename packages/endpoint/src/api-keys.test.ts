@@ -7,7 +7,7 @@ const entry = (key: string, more: object = {}) => ({ key_sha256: hash('sha256', 
 const keysOf = (...entries: unknown[]) => parseApiKeys(JSON.stringify(entries));
 const key = (chars: number) => 'k'.repeat(chars);
 
-test('a key names its caller; another, or the hash itself, does not', () => {
+test('a key identifies its caller; another key, or the hash itself, does not', () => {
   const keys = keysOf(entry(key(32)), entry(key(33), { subject: 'ops', tenant: 'acme' }));
   assert.deepEqual(verdictOnKey(keys, key(32)), { caller: { subject: 'ci' } });
   assert.deepEqual(verdictOnKey(keys, key(33)), { caller: { subject: 'ops', tenant: 'acme' } });
@@ -24,16 +24,16 @@ test('the length of a key and the number of keys hold at their edges', () => {
   assert.throws(() => many(API_KEYS_MAX + 1), /more than 1000 keys/);
 });
 
-test('a file that does not fit is refused with the place and never with what stands there', () => {
+test('an invalid file is refused by position, without quoting it', () => {
   const cases: [text: string, expected: RegExp][] = [
-    ['SECRET', /^the file is not JSON$/],
-    ['{"SECRET":1}', /^the file is not an array of keys$/],
-    ['[7]', /^key 1 is not an object$/],
+    ['SECRET', /^the file must be JSON$/],
+    ['{"SECRET":1}', /^the file must be an array of keys$/],
+    ['[7]', /^key 1 must be an object$/],
     [JSON.stringify([entry('a'), { ...entry('b'), key: 'SECRET' }]), /^key 2 has an unknown field/],
     ['[{"key_sha256":"SECRET","subject":"x"}]', /^key 1: key_sha256 must be/],
     [JSON.stringify([entry('a', { subject: '' })]), /^key 1: subject must be/],
     [JSON.stringify([entry('a', { tenant: 7 })]), /^key 1: tenant must be/],
-    [JSON.stringify([entry('a'), entry('a', { subject: 'other' })]), /^the same key stands there twice$/],
+    [JSON.stringify([entry('a'), entry('a', { subject: 'other' })]), /^the file contains the same key twice$/],
   ];
   for (const [text, expected] of cases) {
     assert.throws(

@@ -1,10 +1,9 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import { type Caller, isSubject, isTenant, SUBJECT_CHARS_MAX, TENANT_CHARS_MAX } from './caller.ts';
-import { NOT_VALID, type Verdict } from './refusal.ts';
+import { type Caller, isSubject, isTenant, NOT_VALID, SUBJECT_CHARS_MAX, TENANT_CHARS_MAX, type Verdict } from './caller.ts';
 
 /** Keys in one file: each request is compared with all of them (a thousand take 0.05 ms). */
 export const API_KEYS_MAX = 1_000;
-/** Characters of a key. A shorter one can be guessed from its hash. */
+/** Characters of a key. A shorter one could be guessed from its hash. */
 export const API_KEY_CHARS_MIN = 16;
 export const API_KEY_CHARS_MAX = 512;
 
@@ -13,13 +12,16 @@ export type ApiKey = { sha256: Buffer; caller: Caller };
 const FIELDS = ['key_sha256', 'subject', 'tenant'];
 const SHA256_HEX = /^[0-9a-f]{64}$/;
 
-/** Reads `[{"key_sha256": "<hex>", "subject": "…", "tenant": "…"}]`. Throws an Error of one sentence that quotes nothing. */
+/**
+ * Parses `[{"key_sha256": "<hex>", "subject": "…", "tenant": "…"}]`. Throws an Error of one sentence that quotes no content.
+ */
 export function parseApiKeys(text: string): ApiKey[] {
   const entries = parseArray(text);
   if (entries.length > API_KEYS_MAX) throw new Error(`the file has more than ${API_KEYS_MAX} keys`);
   const keys = entries.map((entry, index) => parseEntry(entry, `key ${index + 1}`));
-  // Two callers for one key: nobody could say whose tasks it opens.
-  if (new Set(keys.map(key => key.sha256.toString('hex'))).size < keys.length) throw new Error('the same key stands there twice');
+  // Two callers for one key would make the owner of its tasks ambiguous.
+  if (new Set(keys.map(key => key.sha256.toString('hex'))).size < keys.length)
+    throw new Error('the file contains the same key twice');
   return keys;
 }
 
@@ -28,17 +30,17 @@ function parseArray(text: string): unknown[] {
   try {
     value = JSON.parse(text);
   } catch {
-    throw new Error('the file is not JSON');
+    throw new Error('the file must be JSON');
   }
-  if (!Array.isArray(value)) throw new Error('the file is not an array of keys');
+  if (!Array.isArray(value)) throw new Error('the file must be an array of keys');
   return value;
 }
 
 function parseEntry(entry: unknown, which: string): ApiKey {
-  if (typeof entry !== 'object' || entry === null) throw new Error(`${which} is not an object`);
+  if (typeof entry !== 'object' || entry === null) throw new Error(`${which} must be an object`);
   const { key_sha256: sha256, subject, tenant } = entry as Record<string, unknown>;
   if (Object.keys(entry).some(name => !FIELDS.includes(name)))
-    throw new Error(`${which} has an unknown field; there are ${FIELDS.join(', ')}`);
+    throw new Error(`${which} has an unknown field; allowed are ${FIELDS.join(', ')}`);
   if (typeof sha256 !== 'string' || !SHA256_HEX.test(sha256))
     throw new Error(`${which}: key_sha256 must be 64 lower-case hexadecimal digits`);
   if (!isSubject(subject)) throw new Error(`${which}: subject must be 1 to ${SUBJECT_CHARS_MAX} characters`);
@@ -46,10 +48,10 @@ function parseEntry(entry: unknown, which: string): ApiKey {
   return { sha256: Buffer.from(sha256, 'hex'), caller: { subject, ...(tenant !== undefined && { tenant }) } };
 }
 
-/** Whose key it is. Takes as long for every key, known or not. */
-export function verdictOnKey(keys: readonly ApiKey[], given: string): Verdict {
-  if (given.length < API_KEY_CHARS_MIN || given.length > API_KEY_CHARS_MAX) return NOT_VALID;
-  const sha256 = hash('sha256', given, 'buffer');
+/** Identifies the caller of a key, in the same time for every key. */
+export function verdictOnKey(keys: readonly ApiKey[], presented: string): Verdict {
+  if (presented.length < API_KEY_CHARS_MIN || presented.length > API_KEY_CHARS_MAX) return NOT_VALID;
+  const sha256 = hash('sha256', presented, 'buffer');
   let verdict = NOT_VALID;
   for (const key of keys) if (timingSafeEqual(key.sha256, sha256)) verdict = { caller: key.caller };
   return verdict;

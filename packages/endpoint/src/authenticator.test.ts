@@ -28,7 +28,7 @@ async function open(t: TestContext, { bearer = true, apiKeys = true, tenants = [
     headers: Record<string, string | string[]>,
   ): Promise<[message: string, challenge: string | undefined]> => {
     const error = await authenticate(headers).then(
-      () => assert.fail('it was taken'),
+      () => assert.fail('it was accepted'),
       (thrown: unknown) => thrown as A2AError,
     );
     assert.equal(error.code, 'UNAUTHENTICATED');
@@ -37,7 +37,7 @@ async function open(t: TestContext, { bearer = true, apiKeys = true, tenants = [
   return { authenticate, card: authenticator.card, refused, lines, at };
 }
 
-test('a token or a key names the caller; without either the caller is told what is missing and how to send it [S4-4]', async t => {
+test('a token or a key identifies the caller; without either, the challenge names what to send [S4-4]', async t => {
   const { authenticate, refused } = await open(t);
   const token = await issuer.token({ tenant: 'acme' });
   for (const authorization of [`Bearer ${token}`, `bearer   ${token} `]) {
@@ -54,7 +54,7 @@ test('a token or a key names the caller; without either the caller is told what 
   }
 });
 
-test('of refused credentials nothing is told but that they have expired or are not valid, and nothing is logged', async t => {
+test('refused credentials are reported as expired or not valid, and never logged', async t => {
   const { refused, lines } = await open(t);
   const [expired] = await refused({ authorization: `Bearer ${await issuer.token({ exp: inSeconds(-120) })}` });
   assert.equal(expired, 'Authentication required: the token has expired');
@@ -75,7 +75,7 @@ test('of refused credentials nothing is told but that they have expired or are n
   assert.deepEqual(lines, []);
 });
 
-test('each mode alone takes nothing of the other', async t => {
+test('each mode ignores the credentials of the other', async t => {
   const tokens = await open(t, { apiKeys: false });
   assert.deepEqual(await tokens.refused({ 'x-api-key': KEY }), [
     'Authentication required: credentials are missing',
@@ -89,7 +89,7 @@ test('each mode alone takes nothing of the other', async t => {
   );
 });
 
-test('the card says what is asked for, in the form of 1.0 and of 0.3 [S4-4]', async t => {
+test('the card has the required credentials in the forms of 1.0 and of 0.3 [S4-4]', async t => {
   assert.deepEqual((await open(t)).card, {
     securitySchemes: {
       bearer: {
@@ -111,13 +111,13 @@ test('the card says what is asked for, in the form of 1.0 and of 0.3 [S4-4]', as
   assert.deepEqual((await open(t, { apiKeys: false })).card?.security, [{ bearer: [] }]);
 });
 
-test('a door that asks nobody takes everybody, without a name, and says nothing on the card', async t => {
+test('without authentication every caller is anonymous and the card has no security', async t => {
   const { authenticate, card } = await open(t, { bearer: false, apiKeys: false });
   assert.deepEqual(await authenticate({ authorization: 'Bearer whatever' }), {});
   assert.equal(card, undefined);
 });
 
-test('a tenant comes from credentials alone; another one looks as if nothing were there', async t => {
+test('tenants come from credentials only; another one is not found', async t => {
   const { authenticate } = await open(t);
   const bearer = async (claims: object) => ({ authorization: `Bearer ${await issuer.token({ ...claims })}` });
   const ann = await bearer({ tenant: 'acme' });
@@ -128,23 +128,27 @@ test('a tenant comes from credentials alone; another one looks as if nothing wer
   for (const headers of [ann, bob, { 'x-api-key': KEY }])
     await assert.rejects(authenticate(headers, 'umbrella'), { code: 'TASK_NOT_FOUND' });
   await assert.rejects(authenticate(bob, 'acme'), { code: 'TASK_NOT_FOUND' });
-  await assert.rejects(authenticate({}, 'umbrella'), { code: 'UNAUTHENTICATED' }, 'who is not known learns nothing of tenants');
+  await assert.rejects(
+    authenticate({}, 'umbrella'),
+    { code: 'UNAUTHENTICATED' },
+    'an unauthenticated caller learns nothing of tenants',
+  );
 });
 
-test('where nobody is asked, a tenant of the list may be named, and no other', async t => {
+test('without authentication only listed tenants can be named', async t => {
   const { authenticate } = await open(t, { bearer: false, apiKeys: false, tenants: ['acme'] });
   assert.deepEqual([await authenticate({}), await authenticate({}, 'acme')], [{}, { tenant: 'acme' }]);
   await assert.rejects(authenticate({}, 'umbrella'), { code: 'TASK_NOT_FOUND' });
 });
 
-test('keys that are taken out of the file are refused from then on; a broken file changes nothing and is logged', async t => {
+test('keys removed from the file are refused from then on; a broken file changes nothing and is logged', async t => {
   const { authenticate, at, lines } = await open(t);
   await writeFile(at('keys.json'), 'SECRET');
   while (lines.length === 0) {
     assert.deepEqual(await authenticate({ 'x-api-key': KEY }), { subject: 'ci', tenant: 'acme' });
     await sleep(20);
   }
-  assert.match(lines.join(''), /HOPLINE_AUTH_API_KEYS_FILE has changed and cannot be used/);
+  assert.match(lines.join(''), /HOPLINE_AUTH_API_KEYS_FILE changed and cannot be used/);
   assert.doesNotMatch(lines.join(''), /SECRET/);
   await writeFile(at('keys.json'), '[]');
   const taken = () =>
@@ -155,7 +159,7 @@ test('keys that are taken out of the file are refused from then on; a broken fil
   while (await taken()) await sleep(20);
 });
 
-test('a file that cannot be used at the beginning is named by its setting', async t => {
+test('an unusable file at start is reported with its setting', async t => {
   const at = await folder(t);
   const { logger } = recordingLogger();
   const apiKeys = { file: at('none.json'), header: 'x-api-key' };

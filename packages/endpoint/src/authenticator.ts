@@ -4,19 +4,18 @@ import { WatchedFile } from '@hopline/lifecycle';
 import type { Logger } from '@hopline/telemetry';
 import { parseApiKeys, verdictOnKey } from './api-keys.ts';
 import { type BearerRules, verdictOnToken } from './bearer-token.ts';
-import type { Caller } from './caller.ts';
-import { type AskedFor, cardSecurity, challengeOf } from './card-security.ts';
+import type { Caller, Refusal, Verdict } from './caller.ts';
+import { cardSecurity, challengeOf, type RequiredCredentials } from './card-security.ts';
 import { type FindKey, parseKeySet } from './key-set.ts';
-import type { Refusal, Verdict } from './refusal.ts';
 import { RemoteKeySet } from './remote-key-set.ts';
-import { admitByCredentials, admitByList } from './tenant.ts';
+import { tenantByCredentials, tenantByList } from './tenant.ts';
 
 export type AuthOptions = {
   /** Tokens of an issuer (RFC 6750). */
   bearer?: BearerRules & { keys: { url: string; staleMsMax: number } | { file: string } };
-  /** Keys that were given out, in a header of lower-case name. */
+  /** API keys in a request header of lower-case name. */
   apiKeys?: { file: string; header: string };
-  /** Tenants that may be named where nobody is asked who they are. */
+  /** Tenants that requests may name while authentication is off. */
   tenants: readonly string[];
   logger: Logger;
 };
@@ -26,11 +25,12 @@ export type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 export type Authenticator = {
   /**
-   * Who asks, from the headers of a request and the tenant it names, and in which tenant. Rejects with UNAUTHENTICATED and its challenge, with UNAVAILABLE while credentials
-   * cannot be checked, and with TASK_NOT_FOUND for a tenant that is not the caller's. At a door that asks nobody: a caller without a name.
+   * Identifies the caller and its tenant from the request's headers and the tenant it names. Rejects with UNAUTHENTICATED and
+   * its challenge, with UNAVAILABLE while credentials cannot be checked, and with TASK_NOT_FOUND for a tenant that is not the
+   * caller's. While authentication is off the caller has no subject.
    */
   authenticate(request: { headers: Headers; tenant: string | undefined }): Promise<Caller>;
-  /** For the agent card; undefined at a door that asks nobody. */
+  /** For the agent card; undefined while authentication is off. */
   readonly card: CardSecurity | undefined;
   close(): void;
 };
@@ -38,11 +38,11 @@ export type Authenticator = {
 /** Rejects with an Error of one sentence when a file cannot be used. */
 export async function createAuthenticator(options: AuthOptions): Promise<Authenticator> {
   const { bearer, apiKeys, tenants, logger } = options;
-  const asked: AskedFor = { bearer: bearer !== undefined, apiKeyHeader: apiKeys?.header };
-  const card = cardSecurity(asked);
+  const required: RequiredCredentials = { bearer: bearer !== undefined, apiKeyHeader: apiKeys?.header };
+  const card = cardSecurity(required);
   if (card === undefined) {
-    const admit = admitByList(tenants);
-    return { authenticate: async ({ tenant }) => admit({}, tenant), card, close: () => {} };
+    const resolveTenant = tenantByList(tenants);
+    return { authenticate: async ({ tenant }) => resolveTenant({}, tenant), card, close: () => {} };
   }
   const tokens = bearer && (await tokenCheck(bearer, logger));
   const keys = apiKeys && (await keyCheck(apiKeys.file, logger));
@@ -50,10 +50,11 @@ export async function createAuthenticator(options: AuthOptions): Promise<Authent
     authenticate: async ({ headers, tenant }) => {
       const token = bearerTokenOf(headers.authorization);
       if (tokens !== undefined && token !== undefined)
-        return admitByCredentials(callerOf(await tokens.check(token), asked), tenant);
+        return tenantByCredentials(callerOf(await tokens.check(token), required), tenant);
       const key = apiKeys && headers[apiKeys.header];
-      if (keys !== undefined && key !== undefined) return admitByCredentials(callerOf(await keys(String(key)), asked), tenant);
-      throw unauthenticated('credentials are missing', asked, false);
+      if (keys !== undefined && key !== undefined)
+        return tenantByCredentials(callerOf(await keys(String(key)), required), tenant);
+      throw unauthenticated('credentials are missing', required, false);
     },
     card,
     close: () => tokens?.close(),
@@ -65,16 +66,16 @@ const REASONS: Readonly<Record<Refusal, string>> = {
   'not valid': 'the credentials are not valid',
 };
 
-function callerOf(verdict: Verdict, asked: AskedFor): Caller {
+function callerOf(verdict: Verdict, required: RequiredCredentials): Caller {
   if ('caller' in verdict) return verdict.caller;
-  throw unauthenticated(REASONS[verdict.refusal], asked, true);
+  throw unauthenticated(REASONS[verdict.refusal], required, true);
 }
 
-function unauthenticated(detail: string, asked: AskedFor, refused: boolean): A2AError {
-  return new A2AError('UNAUTHENTICATED', { detail, challenge: challengeOf(asked, refused) });
+function unauthenticated(detail: string, required: RequiredCredentials, refused: boolean): A2AError {
+  return new A2AError('UNAUTHENTICATED', { detail, challenge: challengeOf(required, refused) });
 }
 
-/** The scheme's name is not case-sensitive (RFC 9110 11.1). Several headers are no token. */
+/** The scheme's name is case-insensitive (RFC 9110 11.1). Several headers are no token. */
 function bearerTokenOf(header: string | string[] | undefined): string | undefined {
   return header === undefined ? undefined : /^bearer +(.*)$/i.exec(String(header))?.[1]?.trim();
 }
@@ -86,7 +87,7 @@ async function tokenCheck({ keys, ...rules }: NonNullable<AuthOptions['bearer']>
 
 function remoteKeys(keys: { url: string; staleMsMax: number }, logger: Logger) {
   const remote = new RemoteKeySet({ ...keys, logger });
-  // The first caller need not wait for it; a door whose issuer is down opens all the same.
+  // Prefetched for the first caller; the server starts even when the issuer is down.
   void remote.refresh();
   return { find: remote.find, close: () => remote.close() };
 }
@@ -103,8 +104,8 @@ async function keyCheck(path: string, logger: Logger) {
 
 function openFile<T>(path: string, setting: string, parse: (text: string) => T, logger: Logger): Promise<WatchedFile<T>> {
   const onFault = (reason: string) =>
-    logger.error({ reason }, `${setting} has changed and cannot be used; what it said before stays in force`);
+    logger.error({ reason }, `${setting} changed and cannot be used; the previous content stays in use`);
   return WatchedFile.open({ path, parse, onFault }).catch(error => {
-    throw new Error(`${setting}: ${error instanceof Error ? error.message : 'it cannot be used'}`);
+    throw new Error(`${setting}: ${error instanceof Error ? error.message : 'cannot be used'}`);
   });
 }

@@ -14,7 +14,7 @@ const refusal = async (token: string, rules = RULES) => {
   return 'refusal' in found ? found.refusal : 'taken';
 };
 
-test('a good token names its caller, with a tenant where it has one', async () => {
+test('a valid token identifies its caller, with its tenant', async () => {
   assert.deepEqual(await verdict(await issuer.token()), { caller: { subject: 'ann' } });
   assert.deepEqual(await verdict(await issuer.token({ tenant: 'acme' })), { caller: { subject: 'ann', tenant: 'acme' } });
   const rules = { ...RULES, tenantClaim: 'https://example/org' };
@@ -22,7 +22,7 @@ test('a good token names its caller, with a tenant where it has one', async () =
   assert.deepEqual(await verdict(await issuer.token(claims), rules), { caller: { subject: 'ann', tenant: 'umbrella' } });
 });
 
-test('another issuer, another audience, no end, no subject, not yet valid: not valid', async () => {
+test('another issuer or audience, no expiry, no subject, not yet valid: refused', async () => {
   const claims: Claims[] = [
     { iss: 'https://other.example' },
     { iss: undefined },
@@ -37,15 +37,15 @@ test('another issuer, another audience, no end, no subject, not yet valid: not v
   assert.equal(await refusal(await issuer.token({ aud: ['another', AUDIENCE] })), 'taken');
 });
 
-test('a token ends, with the tolerance for clocks that was set', async () => {
+test('a token expires, with the configured clock tolerance', async () => {
   assert.equal(await refusal(await issuer.token({ exp: inSeconds(-20) })), 'taken');
   assert.equal(await refusal(await issuer.token({ exp: inSeconds(-40) })), 'expired');
   assert.equal(await refusal(await issuer.token({ exp: inSeconds(-20) }), { ...RULES, clockToleranceMs: 10_000 }), 'expired');
   const stranger = await createIssuer();
-  assert.equal(await refusal(await stranger.token({ exp: inSeconds(-40) })), 'not valid', 'a forged one is not told why');
+  assert.equal(await refusal(await stranger.token({ exp: inSeconds(-40) })), 'not valid', 'a forged token gets no reason');
 });
 
-test('only named signatures by a private key count', async () => {
+test('only the configured asymmetric algorithms are accepted', async () => {
   const claims = { iss: ISSUER, aud: AUDIENCE, sub: 'ann', exp: inSeconds(60) };
   assert.equal(await refusal(new UnsecuredJWT(claims).encode()), 'not valid');
   const shared = new TextEncoder().encode(issuer.keySet);
@@ -84,7 +84,7 @@ test('names hold at their edges: subject, tenant, the whole token', async () => 
   assert.equal(await refusal(long), 'not valid');
 });
 
-test('a key set with private or secret keys, none, or no form is refused without a word of it', () => {
+test('a key set with private or secret keys, none, or no valid form is refused without quoting it', () => {
   const cases = [
     '',
     '{}',

@@ -1,13 +1,12 @@
 import { A2AError } from '@hopline/a2a';
 import { errors, jwtVerify } from 'jose';
-import { isSubject, isTenant } from './caller.ts';
+import { isSubject, isTenant, NOT_VALID, type Verdict } from './caller.ts';
 import type { FindKey } from './key-set.ts';
-import { NOT_VALID, type Verdict } from './refusal.ts';
 
-/** Longest token that is looked at; characters. */
+/** Longest token that is parsed; characters. */
 export const TOKEN_CHARS_MAX = 8_192;
 
-/** Signatures by a private key alone: with a shared secret whoever checks a token could also make one. */
+/** Asymmetric signatures only: with a shared secret every verifier could also issue tokens. */
 export const ALGORITHMS = [
   'RS256',
   'RS384',
@@ -27,13 +26,16 @@ export type BearerRules = {
   issuer: string;
   audience: string;
   algorithms: readonly Algorithm[];
-  /** How far the issuer's clock may be off; milliseconds. */
+  /** Tolerated clock difference to the issuer; milliseconds. */
   clockToleranceMs: number;
-  /** Claim with the caller's tenant. A token without it has none. */
+  /** Claim with the caller's tenant. Absent: no tenant. */
   tenantClaim: string;
 };
 
-/** Whose token it is (RFC 7519): signed by a known key, of this issuer for this audience, not expired, with a subject. Throws UNAVAILABLE while no keys can be had. */
+/**
+ * Identifies the caller of a token (RFC 7519): signed by a known key of this issuer for this audience, not expired, with a
+ * subject. Throws UNAVAILABLE while no keys are available.
+ */
 export async function verdictOnToken(token: string, rules: BearerRules, findKey: FindKey): Promise<Verdict> {
   if (token.length > TOKEN_CHARS_MAX) return NOT_VALID;
   try {
@@ -49,7 +51,7 @@ export async function verdictOnToken(token: string, rules: BearerRules, findKey:
     return { caller: { subject, ...(tenant !== undefined && { tenant }) } };
   } catch (error) {
     if (error instanceof A2AError) throw error;
-    // The signature is checked before the time: only who had a good token is told that it is over.
+    // The signature is checked before the time, so only the holder of a genuine token learns that it has expired.
     return error instanceof errors.JWTExpired ? { refusal: 'expired' } : NOT_VALID;
   }
 }

@@ -1,7 +1,9 @@
-/** Who asks. Both absent: nobody was asked who they are, at a door without authentication. */
+/**
+ * An authenticated caller. Without authentication the subject is absent, and a tenant is only the name that the request gave.
+ */
 export type Caller = { tenant?: string; subject?: string };
 
-/** Longest subject, as OpenID Connect bounds `sub`; characters. */
+/** Longest subject, the limit of `sub` in OpenID Connect; characters. */
 export const SUBJECT_CHARS_MAX = 255;
 /** Longest tenant; characters. */
 export const TENANT_CHARS_MAX = 128;
@@ -12,3 +14,11 @@ export const isTenant = (value: unknown): value is string => isName(value, TENAN
 function isName(value: unknown, charsMax: number): value is string {
   return typeof value === 'string' && value.length <= charsMax && value.isWellFormed() && /^[^\p{Cc}]+$/u.test(value);
 }
+
+/** Why credentials were refused. Clients learn no more than this. */
+export type Refusal = 'expired' | 'not valid';
+
+/** The result of checking one credential. */
+export type Verdict = { caller: Caller } | { refusal: Refusal };
+
+export const NOT_VALID: Verdict = { refusal: 'not valid' };

@@ -4,11 +4,11 @@ import type { CardSecurity } from '@hopline/agent-card';
 const BEARER = 'bearer';
 const API_KEY = 'apiKey';
 
-/** What a door asks of its callers. */
-export type AskedFor = { bearer: boolean; apiKeyHeader: string | undefined };
+/** The credentials that a server requires. */
+export type RequiredCredentials = { bearer: boolean; apiKeyHeader: string | undefined };
 
-/** Undefined for a door that asks nobody. */
-export function cardSecurity({ bearer, apiKeyHeader }: AskedFor): CardSecurity | undefined {
+/** Undefined while authentication is off. */
+export function cardSecurity({ bearer, apiKeyHeader }: RequiredCredentials): CardSecurity | undefined {
   const schemes: CardSecurity['securitySchemes'] = {};
   if (bearer) {
     const scheme = { scheme: BEARER, bearerFormat: 'JWT' };
@@ -27,8 +27,11 @@ export function cardSecurity({ bearer, apiKeyHeader }: AskedFor): CardSecurity |
   };
 }
 
-/** Value of `WWW-Authenticate`: what a caller may send (RFC 9110 11.6.1, RFC 6750 3). There is no registered scheme for keys in headers. */
-export function challengeOf({ bearer, apiKeyHeader }: AskedFor, refused: boolean): string {
+/**
+ * Value of `WWW-Authenticate`: accepted credentials (RFC 9110 11.6.1, RFC 6750 3). No scheme is registered for API keys in
+ * headers.
+ */
+export function challengeOf({ bearer, apiKeyHeader }: RequiredCredentials, refused: boolean): string {
   const error = refused ? ', error="invalid_token"' : '';
   const challenges = [
     ...(bearer ? [`Bearer realm="hopline"${error}`] : []),

@@ -8,7 +8,7 @@ const { load } = withEndpointChecked(defineServiceConfig(ENDPOINT_SETTINGS));
 const rulesOf = (env: Record<string, string>) => corsFromSettings(load(env));
 const origins = (count: number) => Array.from({ length: count }, (_, index) => `https://a${index}.example`).join();
 
-test('without origins no page may use a door; with them those alone, and the header of API keys with them', () => {
+test('without origins no page has access; otherwise only the listed ones, with the API key header', () => {
   assert.equal(rulesOf({}), undefined);
   assert.deepEqual(rulesOf({ HOPLINE_CORS_ORIGINS: 'https://a.example, http://127.0.0.1:8080 ,http://[::1]:1' }), {
     origins: ['https://a.example', 'http://127.0.0.1:8080', 'http://[::1]:1'],
@@ -20,7 +20,7 @@ test('without origins no page may use a door; with them those alone, and the hea
   });
 });
 
-test('what no browser says is refused when the door starts, instead of never matching', () => {
+test('an origin that no browser sends is refused at start', () => {
   const wrong = [
     'https://a.example/',
     'https://a.example/app',
@@ -40,7 +40,7 @@ test('what no browser says is refused when the door starts, instead of never mat
   for (const value of wrong) {
     assert.throws(
       () => load({ HOPLINE_CORS_ORIGINS: value }),
-      (error: unknown) => error instanceof ConfigError && /^HOPLINE_CORS_ORIGINS must be origins/.test(error.faults[0]!),
+      (error: unknown) => error instanceof ConfigError && /^HOPLINE_CORS_ORIGINS must contain origins/.test(error.faults[0]!),
       value,
     );
   }

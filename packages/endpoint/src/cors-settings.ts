@@ -3,18 +3,18 @@ import type { Setting, Settings } from '@hopline/lifecycle';
 /** Origins in HOPLINE_CORS_ORIGINS. */
 export const CORS_ORIGINS_MAX = 64;
 
-/** Which web pages may use a door. */
+/** Web pages with access from a browser. */
 export const CORS_SETTINGS = {
   HOPLINE_CORS_ORIGINS: {
     type: 'string',
     optional: true,
     min: 1,
     max: 8_192,
-    doc: 'Origins of web pages that may use the door from a browser (CORS), like `https://app.example`, joined by commas; `*`: every page, never with cookies. Without it: none.',
+    doc: 'Origins of web pages with access from a browser (CORS), e.g. `https://app.example`, separated by commas; `*`: every page, without cookies. Default: none.',
   },
 } as const satisfies Readonly<Record<string, Setting>>;
 
-/** What the HTTP binding of a door is told. */
+/** Options of `Cors` in a2a-http. */
 export type CorsRules = { origins: readonly string[] | '*'; requestHeaders: readonly string[] };
 
 type CorsSettings = Settings<typeof CORS_SETTINGS>;
@@ -24,10 +24,10 @@ export function corsFaults({ HOPLINE_CORS_ORIGINS: joined }: CorsSettings): stri
   const origins = originsOf(joined);
   if (origins.length > CORS_ORIGINS_MAX) return [`HOPLINE_CORS_ORIGINS has more than ${CORS_ORIGINS_MAX} origins`];
   if (origins.length > 0 && origins.every(isOrigin)) return [];
-  return ['HOPLINE_CORS_ORIGINS must be origins like https://app.example, lower-case and without a path, or * alone'];
+  return ['HOPLINE_CORS_ORIGINS must contain origins such as https://app.example, in lower case and without a path, or only *'];
 }
 
-/** Undefined: no page of another origin may. */
+/** Undefined: pages of other origins have no access. */
 export function corsFromSettings(
   settings: CorsSettings & { readonly HOPLINE_AUTH_API_KEY_HEADER: string },
 ): CorsRules | undefined {
@@ -36,7 +36,10 @@ export function corsFromSettings(
   return { origins: joined === '*' ? '*' : originsOf(joined), requestHeaders: [header] };
 }
 
-/** Compared letter by letter with what a browser says, so it must be written as one says it: no pattern, and not `null`, which every sandboxed frame is. */
+/**
+ * Compared literally with the Origin header, so it must be written as browsers write it: no pattern, and not `null`, which
+ * every sandboxed frame sends.
+ */
 function isOrigin(text: string): boolean {
   const url = URL.parse(text);
   return url !== null && /^https?:$/.test(url.protocol) && url.origin === text && !text.includes('*');

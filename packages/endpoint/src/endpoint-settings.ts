@@ -3,19 +3,24 @@ import { AUTH_SETTINGS, authFaults } from './auth-settings.ts';
 import { CORS_SETTINGS, corsFaults } from './cors-settings.ts';
 import { TLS_SETTINGS, tlsFaults } from './tls-settings.ts';
 
-/** Settings of a door, for `defineServiceConfig`; `withDoorChecked` around the config checks them together. */
+/**
+ * Settings of a server endpoint, for `defineServiceConfig`. Wrap the config in `withEndpointChecked` to check them together.
+ */
 export const ENDPOINT_SETTINGS = { ...AUTH_SETTINGS, ...TLS_SETTINGS, ...CORS_SETTINGS };
 
-type DoorSettings = Pick<ServiceSettings, 'HOPLINE_HOST'> & typeof ENDPOINT_SETTINGS;
+type EndpointSettings = Pick<ServiceSettings, 'HOPLINE_HOST'> & typeof ENDPOINT_SETTINGS;
 
-/** The same config, whose `load` also throws ConfigError for settings that contradict each other, and for a public door that asks nobody. */
-export function withEndpointChecked<T extends DoorSettings>(config: Config<T>): Config<T> {
+/**
+ * The same config, whose `load` also throws ConfigError for contradictory settings and for public access without
+ * authentication.
+ */
+export function withEndpointChecked<T extends EndpointSettings>(config: Config<T>): Config<T> {
   return {
     ...config,
     load: env => {
       const settings = config.load(env);
-      const door = settings as unknown as Settings<DoorSettings>;
-      const faults = [...authFaults(door, door.HOPLINE_HOST), ...tlsFaults(door), ...corsFaults(door)];
+      const endpoint = settings as unknown as Settings<EndpointSettings>;
+      const faults = [...authFaults(endpoint, endpoint.HOPLINE_HOST), ...tlsFaults(endpoint), ...corsFaults(endpoint)];
       if (faults.length > 0) throw new ConfigError(faults);
       return settings;
     },

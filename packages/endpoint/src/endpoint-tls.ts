@@ -2,36 +2,36 @@ import { createSecureContext, type SecureVersion, type TlsOptions } from 'node:t
 import { WatchedFile } from '@hopline/lifecycle';
 import type { Logger } from '@hopline/telemetry';
 
-/** How often certificates are looked at; milliseconds. */
+/** Interval at which certificates are reloaded; milliseconds. */
 const CERTIFICATES_RECHECK_MS = 1_000;
-/** A client that has not shaken hands by then is cut: Node would hold its connection for two minutes; milliseconds. */
+/** Time limit of a TLS handshake; Node would hold the connection for two minutes; milliseconds. */
 export const TLS_HANDSHAKE_MS_MAX = 5_000;
 
-export type DoorTlsOptions = {
+export type EndpointTlsOptions = {
   /** Paths of PEM files. */
   cert: string;
   key: string;
   clientCa?: string;
   versionMin: SecureVersion;
   logger: Logger;
-  /** Instead of CERTIFICATES_RECHECK_MS. */
+  /** Overrides CERTIFICATES_RECHECK_MS. */
   recheckMs?: number;
 };
 
-/** What of an HTTPS (or HTTP/2, gRPC) server `keepFresh` needs. */
+/** The part of an HTTPS (or HTTP/2, gRPC) server that `keepFresh` needs. */
 type SecureServer = { setSecureContext(options: TlsOptions): void; once(event: 'close', listener: () => void): unknown };
 
 export type EndpointTls = {
   /** For `https.createServer`, `http2.createSecureServer`. */
   readonly options: TlsOptions;
-  /** Gives the server what the files say when they have changed, until it closes. Connections that are open stay as they are. */
+  /** Applies changed files to the server until it closes. Open connections stay as they are. */
   keepFresh(server: SecureServer): void;
 };
 
 type Pem = { cert: string; key: string; ca?: string };
 
-/** Rejects with an Error of one sentence when the files cannot be used, or do not belong together. */
-export async function openDoorTls(options: DoorTlsOptions): Promise<EndpointTls> {
+/** Rejects with an Error of one sentence when the files cannot be used, or do not match. */
+export async function openEndpointTls(options: EndpointTlsOptions): Promise<EndpointTls> {
   const { versionMin, logger, recheckMs = CERTIFICATES_RECHECK_MS } = options;
   const read = await openFiles(options);
   let inForce = await read();
@@ -48,12 +48,12 @@ export async function openDoorTls(options: DoorTlsOptions): Promise<EndpointTls>
         if (isSame(fresh, seen)) return;
         seen = fresh;
         const fault = faultOf(fresh);
-        // Certificate and key are two files: between the two writes they do not belong together.
+        // Certificate and key are two files: between the two writes they do not match.
         if (fault !== undefined)
-          return logger.warn({ reason: fault }, 'certificate and key cannot be used together; those of before stay');
+          return logger.warn({ reason: fault }, 'certificate and key do not match; the previous ones stay in use');
         inForce = fresh;
         server.setSecureContext(contextOf(fresh));
-        logger.info('certificate read again');
+        logger.info('certificate reloaded');
       };
       const timer = setInterval(() => void check(), recheckMs).unref();
       server.once('close', () => clearInterval(timer));
@@ -61,13 +61,13 @@ export async function openDoorTls(options: DoorTlsOptions): Promise<EndpointTls>
   };
 }
 
-async function openFiles({ cert, key, clientCa, logger, recheckMs }: DoorTlsOptions): Promise<() => Promise<Pem>> {
+async function openFiles({ cert, key, clientCa, logger, recheckMs }: EndpointTlsOptions): Promise<() => Promise<Pem>> {
   const open = (path: string, setting: string) => {
     const onFault = (reason: string) =>
-      logger.error({ reason }, `${setting} has changed and cannot be used; what it said before stays in force`);
+      logger.error({ reason }, `${setting} changed and cannot be used; the previous content stays in use`);
     return WatchedFile.open({ path, parse: text => text, onFault, ...(recheckMs !== undefined && { recheckMs }) }).catch(
       error => {
-        throw new Error(`${setting}: ${error instanceof Error ? error.message : 'it cannot be used'}`);
+        throw new Error(`${setting}: ${error instanceof Error ? error.message : 'cannot be used'}`);
       },
     );
   };
@@ -81,7 +81,7 @@ async function openFiles({ cert, key, clientCa, logger, recheckMs }: DoorTlsOpti
   });
 }
 
-/** OpenSSL's word for what is wrong, never what stands in a file. */
+/** OpenSSL's error code, never file content. */
 function faultOf(pem: Pem): string | undefined {
   try {
     createSecureContext(pem);

@@ -19,7 +19,7 @@ export const RULES: BearerRules = {
 export type Claims = Readonly<Record<string, unknown>>;
 
 export type Issuer = {
-  /** A token that is good for a minute, with other claims where they are given; undefined takes one away. */
+  /** A token valid for a minute. `claims` override its claims; undefined removes one. */
   token(claims?: Claims, header?: { kid?: string }): Promise<string>;
   /** The public keys. */
   keySet: string;
@@ -37,7 +37,7 @@ export async function createIssuer(kid = 'k1', alg: 'ES256' | 'RS256' | 'ES384' 
   };
 }
 
-/** Seconds since the epoch, so many from now. */
+/** Seconds since the epoch, `seconds` from now. */
 export const inSeconds = (seconds: number): number => Math.floor(Date.now() / 1000) + seconds;
 
 export async function folder(t: TestContext): Promise<(name: string) => string> {

@@ -4,7 +4,10 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** Whether nobody outside of this machine can reach an address to listen on. A name is public, but for `localhost`: what it stands for is decided elsewhere. */
+/**
+ * Whether an address to listen on is reachable from this machine only. Names count as public, except `localhost`: their
+ * resolution is not controlled here.
+ */
 export function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[(.*)\]$/, '$1').toLowerCase();
   const version = isIP(bare);

@@ -15,11 +15,11 @@ import {
 
 const STALE_MS = 5_000;
 
-/** An issuer's address that can be broken, and a clock that is moved by hand. */
+/** A key server that can be broken, and a clock moved by hand. */
 async function open(t: TestContext, keySet: string) {
-  const state = { body: keySet, status: 200, asked: 0, nowMs: 0, location: '', endless: false };
+  const state = { body: keySet, status: 200, required: 0, nowMs: 0, location: '', endless: false };
   const server = createServer((_request, response) => {
-    state.asked += 1;
+    state.required += 1;
     response.writeHead(state.status, state.location === '' ? {} : { location: state.location });
     if (state.endless) response.write(state.body);
     else response.end(state.body);
@@ -40,29 +40,29 @@ async function open(t: TestContext, keySet: string) {
   return { state, lines, ask, keys };
 }
 
-test('keys are fetched once and kept', async t => {
+test('keys are fetched once and cached', async t => {
   const issuer = await createIssuer();
   const { state, ask } = await open(t, issuer.keySet);
   assert.deepEqual(await Promise.all(Array.from({ length: 20 }, async () => ask(await issuer.token()))), Array(20).fill('taken'));
   state.nowMs = KEY_SET_FRESH_MS - 1;
   assert.equal(await ask(await issuer.token()), 'taken');
-  assert.equal(state.asked, 1);
+  assert.equal(state.required, 1);
 });
 
-test('a new key is found at once, but made-up key ids cannot make more requests than one a cooldown', async t => {
+test('a new key is found at once, but made-up key ids cause at most one request per cooldown', async t => {
   const [old, fresh] = [await createIssuer('k1'), await createIssuer('k2')];
   const { state, ask } = await open(t, old.keySet);
   assert.equal(await ask(await old.token()), 'taken');
   state.body = fresh.keySet;
   for (let n = 0; n < 50; n += 1) assert.equal(await ask(await fresh.token({}, { kid: `made-up-${n}` })), 'not valid');
-  assert.equal(state.asked, 1);
+  assert.equal(state.required, 1);
   state.nowMs = KEY_SET_COOLDOWN_MS;
   assert.equal(await ask(await fresh.token()), 'taken');
   assert.equal(await ask(await old.token()), 'not valid', 'a key that was withdrawn');
-  assert.equal(state.asked, 2);
+  assert.equal(state.required, 2);
 });
 
-test('while the address is down, keys that were fetched count until they are too old; then callers are told to come back', async t => {
+test('while the URL is unreachable, cached keys count until they are too old; then callers get UNAVAILABLE', async t => {
   const issuer = await createIssuer();
   const { state, ask, keys, lines } = await open(t, issuer.keySet);
   assert.equal(await ask(await issuer.token()), 'taken');
@@ -79,7 +79,7 @@ test('while the address is down, keys that were fetched count until they are too
   assert.equal(await ask(await issuer.token()), 'taken');
 });
 
-test('an answer that is too large, no key set, or elsewhere is none', async t => {
+test('a response that is too large, no key set, or redirected is refused', async t => {
   const issuer = await createIssuer();
   const padded = (bytes: number) => issuer.keySet + ' '.repeat(bytes - issuer.keySet.length);
   const { state, ask, lines } = await open(t, padded(KEY_SET_BYTES_MAX + 1));
@@ -89,14 +89,14 @@ test('an answer that is too large, no key set, or elsewhere is none', async t =>
     return ask(await issuer.token());
   };
   assert.equal(await next({}), 'UNAVAILABLE');
-  assert.match(lines.at(-1)!, /larger than 262144 bytes/);
+  assert.match(lines.at(-1)!, /exceeds 262144 bytes/);
   assert.equal(await next({ body: '<html>SECRET' }), 'UNAVAILABLE');
   assert.equal(await next({ body: issuer.keySet, status: 302, location: '/elsewhere' }), 'UNAVAILABLE');
   assert.equal(await next({ body: padded(KEY_SET_BYTES_MAX) }), 'taken');
   assert.doesNotMatch(lines.join(''), /SECRET/);
 });
 
-test('an answer that does not end is given up in time', async t => {
+test('a response that does not end is abandoned in time', async t => {
   const issuer = await createIssuer();
   const { state, ask, lines } = await open(t, issuer.keySet);
   state.endless = true;
@@ -104,5 +104,5 @@ test('an answer that does not end is given up in time', async t => {
   assert.equal(await ask(await issuer.token()), 'UNAVAILABLE');
   const tookMs = performance.now() - startedMs;
   assert.ok(tookMs >= KEY_SET_FETCH_MS_MAX - 50 && tookMs < KEY_SET_FETCH_MS_MAX + 10_000, `${tookMs} ms`);
-  assert.match(lines.join(''), /could not be fetched/);
+  assert.match(lines.join(''), /not fetched/);
 });

@@ -3,28 +3,29 @@ import type { Logger } from '@hopline/telemetry';
 import { errors } from 'jose';
 import { type FindKey, parseKeySet } from './key-set.ts';
 
-/** The answer must be there, whole, within; milliseconds. */
+/** Time limit of a complete response; milliseconds. */
 export const KEY_SET_FETCH_MS_MAX = 5_000;
 export const KEY_SET_BYTES_MAX = 256 * 1024;
-/** Keys of this age are fetched again, while they go on being used; milliseconds. */
+/** Keys of this age are refetched while they stay in use; milliseconds. */
 export const KEY_SET_FRESH_MS = 600_000;
-/** A token with an unknown key has the keys fetched again, but not more often than this: anybody can make up key ids; milliseconds. */
+/** A token with an unknown key id causes a refetch, at most this often: anyone can make up key ids; milliseconds. */
 export const KEY_SET_COOLDOWN_MS = 30_000;
-/** After a fetch that failed; milliseconds. */
+/** Delay after a failed fetch; milliseconds. */
 export const KEY_SET_RETRY_MS = 2_000;
 
 export type RemoteKeySetOptions = {
   url: string;
-  /** Keys may be used for so long after the address last answered; milliseconds. */
+  /** How long keys stay in use after they were due for a refetch; milliseconds. */
   staleMsMax: number;
   logger: Logger;
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   now?: () => number;
 };
 
 /**
- * The keys of an issuer, by URL. jose's own remote set refuses every token once the address has been down for its cache's age; this one goes on with the keys it has, for a time
- * that the operator names: it is also how long a withdrawn key is believed when nobody can say so.
+ * The keys of an issuer, by URL. jose's remote set refuses every token once the URL has been unreachable for its cache age.
+ * This one keeps using its keys for a time set by the operator, which is also how long a revoked key stays trusted while the
+ * URL is unreachable.
  */
 export class RemoteKeySet {
   readonly #options: RemoteKeySetOptions;
@@ -39,7 +40,7 @@ export class RemoteKeySet {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** Throws UNAVAILABLE while there are no keys that may be used, and jose's errors. */
+  /** Throws UNAVAILABLE while there are no usable keys, and jose's errors. */
   readonly find: FindKey = async (header, token) => {
     if (this.#usable() === undefined) await this.refresh();
     else if (this.#age() >= KEY_SET_FRESH_MS) void this.refresh();
@@ -52,7 +53,7 @@ export class RemoteKeySet {
     }
   };
 
-  /** Fetches the keys, unless that was tried just now. Never rejects. */
+  /** Fetches the keys, unless a recent attempt has not cooled down. Never rejects. */
   async refresh(): Promise<void> {
     if (this.#loading === undefined && this.#now() >= this.#nextTryMs) {
       this.#loading = this.#load().finally(() => {
@@ -76,7 +77,7 @@ export class RemoteKeySet {
 
   #required(): FindKey {
     const find = this.#usable();
-    if (find === undefined) throw new A2AError('UNAVAILABLE', { detail: 'tokens cannot be checked at the moment' });
+    if (find === undefined) throw new A2AError('UNAVAILABLE', { detail: 'tokens cannot be verified at the moment; retry later' });
     return find;
   }
 
@@ -88,7 +89,7 @@ export class RemoteKeySet {
     } catch (error) {
       this.#nextTryMs = this.#now() + KEY_SET_RETRY_MS;
       if (this.#closing.signal.aborted) return;
-      this.#options.logger.warn({ reason: reasonOf(error) }, 'the key set of the issuer could not be fetched');
+      this.#options.logger.warn({ reason: reasonOf(error) }, 'key set of the issuer not fetched');
     }
   }
 
@@ -101,15 +102,15 @@ export class RemoteKeySet {
     for await (const chunk of response.body ?? []) {
       bytes += chunk.length;
       // Leaving the loop cancels the rest.
-      if (bytes > KEY_SET_BYTES_MAX) throw new Error(`the key set is larger than ${KEY_SET_BYTES_MAX} bytes`);
+      if (bytes > KEY_SET_BYTES_MAX) throw new Error(`the key set exceeds ${KEY_SET_BYTES_MAX} bytes`);
       chunks.push(chunk);
     }
-    if (!response.ok) throw new Error(`the address answered with HTTP ${response.status}`);
+    if (!response.ok) throw new Error(`the server responded with HTTP ${response.status}`);
     return Buffer.concat(chunks).toString('utf8');
   }
 }
 
-/** fetch says what went wrong in its cause. */
+/** fetch puts the reason in its cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   const { code } = (error.cause ?? {}) as { code?: unknown };

@@ -1,17 +1,17 @@
 import { A2AError } from '@hopline/a2a';
 import { type Caller, isTenant } from './caller.ts';
 
-/** Who a caller is in a request that names a tenant, or none (path, `params.tenant`, gRPC field; an empty one is none). */
-type Admit = (caller: Caller, tenant: string | undefined) => Caller;
+/** The caller of a request that names a tenant, or none (path, `params.tenant`, gRPC field; an empty one is none). */
+type ResolveTenant = (caller: Caller, tenant: string | undefined) => Caller;
 
-/** Tenants come from credentials alone. A request may repeat its caller's; any other looks as if nothing were there. */
-export const admitByCredentials: Admit = (caller, tenant) => {
+/** Tenants come from credentials only. A request may repeat the caller's; any other is not found. */
+export const tenantByCredentials: ResolveTenant = (caller, tenant) => {
   if (tenant !== undefined && tenant !== '' && tenant !== caller.tenant) throw notFound();
   return caller;
 };
 
-/** Where nobody is asked who they are, a tenant is a name for a set of tasks and no protection: only those of the list exist. */
-export function admitByList(tenants: readonly string[]): Admit {
+/** Without authentication a tenant names a set of tasks and protects nothing: only listed tenants exist. */
+export function tenantByList(tenants: readonly string[]): ResolveTenant {
   const known = new Set(tenants.filter(isTenant));
   return (caller, tenant) => {
     if (tenant === undefined || tenant === '') return caller;
@@ -21,5 +21,5 @@ export function admitByList(tenants: readonly string[]): Admit {
 }
 
 function notFound(): A2AError {
-  return new A2AError('TASK_NOT_FOUND', { detail: 'there is no such tenant here' });
+  return new A2AError('TASK_NOT_FOUND', { detail: 'there is no such tenant' });
 }

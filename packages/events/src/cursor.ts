@@ -1,6 +1,6 @@
 /**
- * A cursor names a place in a task's stream: everything up to and including `generation` has been seen.
- * `seq` is the log sequence of the record that held it: a hint where to start reading, never trusted. PROTOCOL.md section 5.
+ * A position in a task's stream: every event up to and including `generation` was received. `seq` is the log sequence of the
+ * record that held it, a hint where to start reading that is never trusted. PROTOCOL.md section 5.
  */
 export type Cursor = { generation: number; seq: number };
 
@@ -10,7 +10,7 @@ export function formatCursor(cursor: Cursor): string {
   return `${cursor.generation}.${cursor.seq}`;
 }
 
-/** Returns undefined for anything that is not a cursor. */
+/** Undefined when `text` is not a cursor. */
 export function parseCursor(text: string): Cursor | undefined {
   const match = CURSOR.exec(text);
   return match ? { generation: Number(match[1]), seq: Number(match[2]) } : undefined;

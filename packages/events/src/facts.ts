@@ -9,33 +9,37 @@ import type {
   TaskStatusUpdateEvent,
   TerminalState,
 } from '@hopline/a2a';
-import type { InputSource, LaneArtifact, Profile } from './inputs.ts';
-import type { Owner } from './owner.ts';
+import type { InputSource, LaneArtifact, Owner, ProfileName } from './inputs.ts';
 import type { Role } from './subjects.ts';
 
 /**
- * Facts: what happened to a task, in the one order that counts, as stored on `a2a.log.<shard>.<taskId>`.
- * A fact with an `event` is what every client sees; it carries a generation: 1..n, contiguous. A fact without one is for services
- * (and keeps the generation of the event before it). PROTOCOL.md section 4.
+ * Facts: what happened to a task, in the only order that counts, as stored on `a2a.log.<shard>.<taskId>`. A fact with an `event`
+ * is visible: every client sees it, and its generation is 1..n, contiguous. Facts without an event are for services. PROTOCOL.md
+ * section 4.
  */
 
-/** Why a chunk left the coalescer; free text of a closed list kept in packages/coalesce. */
+/** Provenance of a chunk that the coalescer made. */
 export type ChunkProvenance = {
-  /** Raw sequences of the first and last record the chunk came from, and how many tokens. */
+  /** Raw sequences of the first and last record the chunk came from. */
   firstSeq: number;
   lastSeq: number;
+  /** Tokens that end in the chunk. */
   count: number;
-  /** Ordinal of the last token that ends in the chunk, counted by the source per attempt. */
+  /** Ordinal of the last token that ends in the chunk; the source counts ordinals per attempt. */
   n: number;
-  /** UTF-16 units of token n+1 that are out with this chunk too: it was too large for one chunk, or a surrogate pair was kept whole. */
+  /**
+   * UTF-16 units of token n+1 that left with this chunk: the token was too large for one chunk, or a surrogate pair was kept
+   * whole.
+   */
   splitOffset?: number;
+  /** Why the chunk left the coalescer: `FlushReason` of packages/coalesce. */
   reason: string;
-  /** Milliseconds the oldest token of the chunk was held by the relay. */
+  /** Milliseconds the relay held the oldest token of the chunk. */
   heldMs: number;
-  /** Epoch milliseconds at which the source said the first and last token. */
+  /** Epoch milliseconds of the first and last token, as the source stamped them. */
   firstAt: number;
   lastAt: number;
-  /** Creation contexts of the first and last input (W3C traceparent), where they had one. */
+  /** Creation contexts (W3C traceparent) of the first and last input, if they had one. */
   firstTrace?: string;
   lastTrace?: string;
 };
@@ -46,43 +50,43 @@ type FactBase = {
 };
 
 type Visible = FactBase & {
-  /** 1..n per task, +1 per event, contiguous: the semantics of A2A's draft 1.1 `generation`. */
+  /** 1..n per task, +1 per event, contiguous: the semantics of `generation` in A2A's draft 1.1. */
   generation: number;
 };
 
-/** The task exists. The event is the task as submitted, with the caller's message in its history (S0-4). */
+/** The task exists. The event is the task as submitted, with the caller's message in its history. */
 export type TaskCreated = Visible & {
   kind: 'task.created';
   event: { task: Task };
   role: Role;
-  profile: Profile;
-  /** Request-level metadata as it came (S1-8). */
+  profile: ProfileName;
+  /** Request-level metadata, as in the input. */
   request?: Metadata;
   owner?: Owner;
-  /** The conversation so far: earlier tasks of the context and owner, oldest first, at most CONTEXT_TASKS_MAX. */
+  /** Earlier tasks of the same owner and context, oldest first, at most CONTEXT_TASKS_MAX. */
   earlierTasks?: string[];
 };
 
-/** A later message of the client was accepted: it is the newest of the history, and begins turn `turn` (2, 3, …). */
+/** A later message of the client was accepted. It is the newest of the history and begins turn `turn` (2, 3, …). */
 export type MessageReceived = FactBase & { kind: 'message.received'; message: Message; turn: number; request?: Metadata };
 
 export type StatusChanged = Visible & {
   kind: 'status.changed';
   event: { statusUpdate: TaskStatusUpdateEvent };
-  /** The task was made for one message of the agent, that of this status: who waits for the answer gets that message. */
+  /** The agent created no task: the message of this status is its whole answer, and what a blocking send returns. */
   direct?: true;
-  /** The call whose agent says it, where it is not the root producer. */
+  /** The call whose agent reported the status; absent when the root producer did. */
   call?: string;
-  /** What the directly addressed agent wants back in its next turn, as `CallEnded.resume`, or the agent of `call`. Never shown to clients. */
+  /** As `CallEnded.resume`, for the agent of `call` or the agent that was addressed directly. */
   resume?: unknown;
   /** Messages of the agent that join the history with this status. */
   history?: Message[];
-  /** Credentials are asked for again while the task waits for them: since when it does, epoch milliseconds. */
+  /** Set when credentials are requested again while the task still waits for them: epoch milliseconds since when it waits. */
   waitingSince?: number;
   source?: InputSource;
 };
 
-/** A lane was opened, or opened again by a later attempt or a snapshot: its next chunk has `append:false`. */
+/** A lane was opened, or opened again by a later attempt or a snapshot. Its next chunk has `append:false`. */
 export type LaneOpened = FactBase & {
   kind: 'lane.opened';
   lane: string;
@@ -98,14 +102,20 @@ export type ArtifactUpdated = Visible & {
   lane: string;
   producer: string;
   attempt: number;
-  /** Present on chunks that the coalescer made. */
+  /** Only on chunks that the coalescer made. */
   chunk?: ChunkProvenance;
-  /** The artifact leaves the task when the task has ended. */
+  /** The artifact leaves the task when the task ends. */
   transitory?: true;
   source?: InputSource;
 };
 
-export type CallStarted = FactBase & { kind: 'call.started'; call: string; agent: string };
+export type CallStarted = FactBase & {
+  kind: 'call.started';
+  call: string;
+  agent: string;
+  /** As of the input. */
+  statusPasses?: true;
+};
 
 export type CallEnded = FactBase & {
   kind: 'call.ended';
@@ -122,7 +132,7 @@ export type CallEnded = FactBase & {
   resume?: unknown;
 };
 
-/** The root producer's own record, for whoever conducts the task after it. */
+/** State of the root producer, for the process that continues the task after a crash. */
 export type StepRecorded = FactBase & { kind: 'step.recorded'; step: string; payload: unknown };
 
 export type Fact =
@@ -144,31 +154,37 @@ export function eventOf(fact: VisibleFact): StreamResponse {
   return fact.event;
 }
 
-/** What the decider must remember of a lane. A closed lane keeps only its owner, so that late text is dropped (S4-19). */
+/** The decider's state of a lane. A closed lane keeps its producer, so that late text is rejected, but not its artifact. */
 export type LaneState = {
   producer: string;
   attempt: number;
-  /** `declared`: no chunk yet. `replacing`: the next chunk replaces what an earlier opening showed. `open`: the next one appends. `closed`: no later chunk. */
+  /**
+   * `declared`: no chunk yet. `replacing`: the next chunk replaces what an earlier opening showed. `open`: the next chunk
+   * appends. `closed`: no chunk follows.
+   */
   phase: 'declared' | 'replacing' | 'open' | 'closed';
   /** Absent once the lane is closed. */
   artifact?: LaneArtifact;
-  /** Last ordinal of the attempt whose text is folded into this lane; 0 before the first. */
+  /** Newest ordinal of the attempt whose text is folded into this lane; 0 before the first. */
   n: number;
-  /** UTF-16 units of token n+1 that are folded in too. */
+  /** UTF-16 units of token n+1 that are folded in as well. */
   splitOffset?: number;
 };
 
-export type CallState = { agent: string; state?: TerminalState | InterruptedState };
+export type CallState = { agent: string; state?: TerminalState | InterruptedState; statusPasses?: true };
 
-/** Which question of its kind it is in the task, 1-based, and when the task began to wait, epoch milliseconds. */
+/**
+ * A request for input or credentials: its number among the requests of its kind in the task, 1-based, and since when the task
+ * waits, epoch milliseconds.
+ */
 export type PendingRequest = { n: number; at: number };
 
-/** Newest attempt of a producer, and its last ordinal before which everything is folded, whatever the lane: non-text inputs move it. */
+/** Newest attempt of a producer, and the ordinal up to which all of its inputs are folded. Inputs other than text advance it. */
 export type ProducerState = { attempt: number; n: number };
 
 /**
- * All the decider knows of a task, and all a new owner of the shard needs: it stands in every record, so takeover reads one message.
- * Bounded: at most LANES_MAX lanes and CALLS_MAX calls (packages/task).
+ * The decider's whole state of a task. Every record holds it, so a new owner of the shard reads one message per task.
+ * Bounded by LANES_MAX lanes and CALLS_MAX calls (packages/task).
  */
 export type TaskAggregate = {
   taskId: string;
@@ -178,42 +194,48 @@ export type TaskAggregate = {
   /** `at` of the newest fact. */
   at: number;
   role: Role;
-  profile: Profile;
+  profile: ProfileName;
   owner?: Owner;
-  /** `task.created` names earlier tasks of the conversation. */
+  /** `task.created` names earlier tasks of the context. */
   hasHistory?: true;
-  /** The newest question: it waits for an answer while the state is input-required. */
+  /** The newest request for input; it waits while the state is input-required. */
   inputRequest?: PendingRequest;
-  /** The newest need of credentials: it waits while the state is auth-required. Counted apart: logs from before it was counted keep the numbers of their questions. */
+  /** The newest request for credentials; it waits while the state is auth-required. */
   authRequest?: PendingRequest;
-  /** 1-based; +1 for each message the client adds. */
+  /** 1-based, +1 for each later message of the client. */
   turn: number;
-  /** Message ids of the client already taken into the history (S1-9). Bounded by TURNS_MAX. */
+  /** Ids of the client messages in the history, to reject duplicates. Bounded by TURNS_MAX. */
   messageIds: string[];
   lanes: Record<string, LaneState>;
   calls: Record<string, CallState>;
-  /** Steps recorded in this turn; absent: none. */
+  /** Steps recorded in this turn. Absent: none. */
   steps?: number;
   producers: Record<string, ProducerState>;
-  /** Every raw record of the task up to and including this raw sequence is folded in, or was dropped for good. */
+  /** Every raw record of the task up to and including this raw sequence is folded in or rejected for good. */
   foldedSeq: number;
 };
 
-/** One message on the log subject: the facts of one decision, stored together or not at all, and the aggregate after them. */
+/**
+ * One message on the log subject: the facts of one or more decisions, stored together or not at all, and the aggregate after
+ * them.
+ */
 export type FactRecord = {
   v: 1;
   facts: Fact[];
   aggregate: TaskAggregate;
   /**
-   * Log sequence of the record with which the task begins, so that a reader starts there (12 ms instead of 150 ms in a million messages): its first one, or the first in which its facts were carried
-   * forward. 0 in that record itself.
+   * Log sequence of the record with which the task begins: its first record, or the first part of its newest copy. 0 in the first
+   * record itself. A reader that starts there takes 12 ms instead of 150 ms in a million messages.
    */
   startSeq: number;
-  /** When the record at `first` was stored, epoch milliseconds. Absent in logs of before 2026-11-22. */
-  startStoredAt?: number;
-  /** Facts of earlier records, stored again before retention removes those; `facts` is empty then. */
+  /** When the record at `startSeq` was stored, epoch milliseconds. */
+  startStoredAt: number;
+  /** Facts of earlier records, stored again before retention removes them; `facts` is empty then. */
   copied?: CopiedFacts;
 };
 
-/** Part 1, 2, … of all facts of a task up to here, as they were. For readers that begin here: who has them passes them over. */
+/**
+ * Part 1, 2, … of all facts of a task so far, unchanged, for readers that begin here. Readers that have them already skip the
+ * part.
+ */
 export type CopiedFacts = { part: number; last: boolean; facts: Fact[] };

@@ -1,4 +1,3 @@
-export { codePoints } from './code-points.ts';
 export type { Cursor } from './cursor.ts';
 export { formatCursor, parseCursor } from './cursor.ts';
 export type {
@@ -38,8 +37,9 @@ export type {
   LaneArtifact,
   MessageInput,
   OpenInput,
+  Owner,
   Producer,
-  Profile,
+  ProfileName,
   RelayInput,
   RelayRecord,
   StatusInput,
@@ -47,10 +47,9 @@ export type {
   TextInput,
   TimeoutInput,
 } from './inputs.ts';
-export { ordinalsOf, PROFILES } from './inputs.ts';
-export type { Owner } from './owner.ts';
-export { isSameOwner } from './owner.ts';
-export type { Role } from './subjects.ts';
+export { isSameOwner, ordinalsOf } from './inputs.ts';
+export type { AgentPresentation, ArtifactKind, NoticeTemplates } from './presentation.ts';
+export type { Role, TraceCarrier } from './subjects.ts';
 export {
   fnv1a32,
   isAgentName,
@@ -74,5 +73,4 @@ export {
   workSubject,
 } from './subjects.ts';
 export { titleCase } from './title-case.ts';
-export type { TraceCarrier } from './trace-carrier.ts';
 export type { Work, WorkCall } from './work.ts';

@@ -1,33 +1,42 @@
 import type { InterruptedState, Message, Metadata, Part, TaskState, TerminalState } from '@hopline/a2a';
-import type { Owner } from './owner.ts';
 import type { Role } from './subjects.ts';
 
 /**
- * Inputs: what clients ask and what agents say, as stored on `a2a.raw.<shard>.<taskId>`.
- * They are never the order of truth for clients; the relay folds them into facts. PROTOCOL.md section 3.
+ * Inputs: requests of clients and output of agents, as stored on `a2a.raw.<shard>.<taskId>`. The relay decides on them and stores
+ * facts; clients only ever see facts. PROTOCOL.md section 3.
  */
 
 /**
- * How the supervisor shows its agents' work. `transparent`: the agent's own events pass; only ids, coalescing and hops are ours. `aion`: they pass too, and text that streams is the transitory
- * artifact `aion:stream-delta`; what lasts is the message at the end (S1-26, S1-28).
+ * Name of a profile (packages/profiles): 1 to 32 of a-z, 0-9 and -. Only the supervisor looks its value up; records keep what
+ * follows from it.
  */
-export const PROFILES = ['caipe', 'transparent', 'aion'] as const;
-export type Profile = (typeof PROFILES)[number];
+export type ProfileName = string;
+
+/**
+ * The owner of a task: tenant and subject that authentication found in the request that created it. Both are absent where
+ * authentication is off.
+ */
+export type Owner = { tenant?: string; subject?: string };
+
+/** Without authentication there is no owner; tasks created so belong to all unauthenticated callers. */
+export function isSameOwner(one: Owner | undefined, other: Owner | undefined): boolean {
+  return one?.tenant === other?.tenant && one?.subject === other?.subject;
+}
 
 /** A client sends a message: the first one creates the task, a later one continues it. */
 export type MessageInput = {
   kind: 'message';
   message: Message;
   contextId: string;
-  /** Who works on the task; only read when the task is created. */
+  /** The role that works on the task. Only read when the task is created. */
   role: Role;
   /** Only read when the task is created. */
-  profile: Profile;
-  /** Request-level metadata, kept as it came (S1-8), without the reserved keys. */
+  profile: ProfileName;
+  /** Request-level metadata, unchanged but for the reserved keys, which are removed. */
   metadata?: Metadata;
-  /** Only read when the task is created. Absent: nobody is asked at that door. */
+  /** Only read when the task is created. Absent where authentication is off. */
   owner?: Owner;
-  /** Tasks that the same owner began in this context before, oldest first. Only read when the task is created. */
+  /** Earlier tasks of the same owner in this context, oldest first. Only read when the task is created. */
   earlierTasks?: string[];
 };
 
@@ -36,67 +45,73 @@ export type CancelInput = { kind: 'cancel'; metadata?: Metadata };
 export type ClientInput = MessageInput | CancelInput;
 
 /**
- * A question of the task (`timeout`), or its need of credentials (`auth-timeout`), has waited too long. Only the relay says it, and only to the inputs: their order decides, so an answer that was stored before it wins, also where
- * nobody has folded the answer yet.
+ * The task has waited too long for an answer (`timeout`) or for credentials (`auth-timeout`). The relay appends it to the inputs,
+ * because their order decides: an answer that was stored earlier wins, even if no relay has folded it yet.
  */
 export type TimeoutInput = {
   kind: 'timeout' | 'auth-timeout';
-  /** Which of its kind, `Question.n`. */
+  /** `PendingRequest.n` of the request that timed out. */
   request: number;
 };
 
 /**
- * The beginning of an open task comes near the end of its retention: its facts are to be stored again. Only the relay says it. `since` names the beginning that is meant
- * (`FactRecord.since`): once it was carried forward there is nothing to do.
+ * The first facts of an open task are about to expire: the relay has to store them again. `startStoredAt` names the start that
+ * expires (`FactRecord.startStoredAt`); once that start was copied forward there is nothing to do.
  */
 export type CopyForwardInput = { kind: 'copy-forward'; startStoredAt: number };
 
-/** What relays say to themselves, through the inputs so that it has its place in their order. */
+/** Inputs that relays append for themselves: the log gives them their place in the order. */
 export type RelayInput = TimeoutInput | CopyForwardInput;
 
-/** What the client sees of a lane: repeated on every chunk (S0-8). */
+/** The artifact a lane becomes. Clients expect these members on every chunk (S0-8). */
 export type LaneArtifact = {
-  /** Id of the artifact where a profile fixes it; else it is made of the lane. Never an agent's. */
+  /** Set where a profile fixes the id; otherwise the id is derived from the lane. Never the agent's own id. */
   id?: string;
-  /** Leaves the task when the task has ended: for those who follow the stream, not for those who read the task later (S1-28, C-19). */
+  /** The artifact leaves the task when the task ends: followers of the stream see it, later reads of the task do not. */
   transitory?: true;
+  /**
+   * The first chunk never closes the artifact: clients know a stream by a first chunk that is not its last (S0-17). An answer of one chunk is
+   * closed by an empty one (C-2).
+   */
+  separateClose?: true;
   name?: string;
   description?: string;
   metadata?: Metadata;
   extensions?: string[];
 };
 
-/** Where in the agent an input comes from: for the log, never shown to clients (S1-21, S1-31). */
+/** The place within the agent that an input comes from. Kept in the log, never shown to clients. */
 export type InputSource = {
   /** The agent's own name of the stream, e.g. `messages` or `custom` of a LangGraph graph. */
   mode: string;
-  /** The step of its own plan, e.g. a node of a graph. */
+  /** A step of the agent's own plan, e.g. a node of a graph. */
   node?: string;
 };
 
 /**
- * Opens a lane: a run of text that becomes one artifact. Lane names are unique in a task; only the producer that opened a lane writes to it.
- * Opening it again (a new attempt, or a snapshot that replaces) makes the next chunk replace what was streamed (`append:false`, C-5).
+ * Opens a lane: a run of text that becomes one artifact. Lane names are unique in a task; only the producer that opened a lane
+ * writes to it. Opening it again (a new attempt, or a snapshot that replaces) makes the next chunk replace what was streamed
+ * (`append:false`, C-5).
  */
 export type OpenInput = { kind: 'open'; lane: string; artifact: LaneArtifact; source?: InputSource };
 
-/** Tokens of one lane, as the source said them: boundaries, times and message ids are kept. Each token is one ordinal. */
+/** Tokens of one lane as the source produced them, with their boundaries, times and message ids. Each token takes one ordinal. */
 export type TextInput = {
   kind: 'text';
   lane: string;
   tokens: string[];
-  /** Milliseconds of each token after the record's `at`; absent: all zero. */
+  /** Milliseconds of each token after the record's `at`. Absent: all zero. */
   dt?: number[];
-  /** The source's message id of each token, where it had one (S0-22, S0-40). */
+  /** The source's message id of each token; `''` for a token without one. */
   ids?: string[];
 };
 
-/** Closes a lane: its last chunk carries `lastChunk:true`, exactly once (C-2). */
+/** Closes a lane: exactly one chunk of its artifact, the last, has `lastChunk:true`. */
 export type CloseInput = { kind: 'close'; lane: string };
 
 /**
- * A whole artifact in one event (a notice, a file, data), or non-text parts for an open lane. Never held: flushes the task's held text first.
- * `append:false` with a lane that is already open replaces its content; `last:true` closes the lane.
+ * A whole artifact in one event (a notice, a file, data), or non-text parts for an open lane. The relay never holds it, and
+ * flushes the held text of the task first. `append:false` on an open lane replaces its content; `last:true` closes the lane.
  */
 export type ArtifactInput = {
   kind: 'artifact';
@@ -108,85 +123,97 @@ export type ArtifactInput = {
   source?: InputSource;
 };
 
-/** The task's state as its root producer (the supervisor, or the agent that is called directly) says it. */
+/** The task's state, from its root producer: the supervisor, or the agent that was addressed directly. */
 export type StatusInput = {
   kind: 'status';
   state: Exclude<TaskState, 'TASK_STATE_SUBMITTED'>;
   message?: Message;
-  /** The message is all there is: the agent answered with it and made no task ([A2A 1.0] 3.1.1). */
+  /** The agent answered with this message alone and created no task ([A2A 1.0] 3.1.1). */
   direct?: true;
   metadata?: Metadata;
-  /** As of an ended call, of the agent that was addressed directly. */
+  /** As `EndedInput.resume`, for the agent that was addressed directly. */
   resume?: unknown;
-  /** Messages of the agent that join the history of the task, each once by its id (S1-16, S1-17). */
+  /** Messages of the agent that join the task's history, each id once. */
   history?: Message[];
   source?: InputSource;
 };
 
-/** The supervisor hands a part of the task to an agent. Recorded before the work is sent. */
-export type CallInput = { kind: 'call'; call: string; agent: string };
+/** The supervisor delegates a part of the task to an agent. Stored before the work is queued. */
+export type CallInput = {
+  kind: 'call';
+  call: string;
+  agent: string;
+  /** Statuses of the agent that have a message become statuses of the task. */
+  statusPasses?: true;
+};
 
-/** An agent's call is over, or waits for input. Only the producer of that call says it, or the root producer that has given the agent up. */
+/** A call has ended or waits for input. From the producer of that call, or from the root producer when it abandons the agent. */
 export type EndedInput = {
   kind: 'ended';
   call: string;
   state: TerminalState | InterruptedState;
   message?: Message;
-  /** As of a status. */
+  /** As `StatusInput.direct`. */
   direct?: true;
-  /** As of a status. */
+  /** As `StatusInput.metadata`. */
   metadata?: Metadata;
-  /** As of a status. */
+  /** As `StatusInput.history`. */
   history?: Message[];
-  /** The agent's text where policy keeps it from the client (C-5): for the supervisor alone. */
+  /** Text of the agent that policy withholds from the client; only the supervisor reads it. */
   withheldText?: string;
-  /** Why it failed, for people; never contains message content. */
+  /** Why the call failed, for people. Never contains message content. */
   reason?: string;
   retryable?: boolean;
-  /** What the adapter needs to go on in its next turn (the foreign task's or context's ids). Opaque to everybody else, never shown to clients. */
+  /**
+   * State the adapter needs in its next turn (ids of the remote task or context). Opaque to all other readers, never shown to
+   * clients.
+   */
   resume?: unknown;
 };
 
 /**
- * What the root producer must find again should it die: a step of its model, for one. Invisible, opaque to everybody else. Recorded before anything follows from it, so that
- * nothing is decided twice.
+ * State the root producer must find again after a crash, such as a step of its model. Opaque to all other readers, never shown to
+ * clients. Stored before any action that follows from it, so that nothing is decided twice.
  */
 export type StepInput = { kind: 'step'; step: string; payload: unknown };
 
 export type AgentInput = OpenInput | TextInput | CloseInput | ArtifactInput | StatusInput | CallInput | EndedInput | StepInput;
 
-/** Who speaks on a task. Ordinals are contiguous per producer, turn and attempt: what belongs to an earlier turn or attempt, or was seen before, is dropped. */
+/**
+ * A source of inputs on a task. Ordinals are contiguous per producer, turn and attempt; inputs of an earlier turn or attempt, and
+ * ordinals that were seen before, are rejected.
+ */
 export type Producer = {
   /** `supervisor`, or the call id. Unique in the task. */
   id: string;
   /** Display name of the agent, e.g. `argocd`; `supervisor` for the supervisor. */
   agent: string;
-  /** Turn of the task it works on (`Work.turn`): a later message of the client supersedes it. */
+  /** The turn it works on (`Work.turn`). A later message of the client supersedes it. */
   turn: number;
-  /** Delivery count of the work item, 1-based: a redelivered job is a new attempt. */
+  /** Delivery count of the work item, 1-based: a redelivered item is a new attempt. */
   attempt: number;
 };
 
-/** One message on the raw subject, said by a client. */
+/** One message on the raw subject, appended on behalf of a client. */
 export type ClientRecord = { v: 1; at: number; from: 'client'; input: ClientInput };
 
-/** One message on the raw subject, said by an agent or the supervisor: a micro-batch with the order and times of the source. */
+/** One message on the raw subject, from an agent or the supervisor: a micro-batch with the order and times of the source. */
 export type AgentRecord = {
   v: 1;
   /** Epoch milliseconds of the first input in the record. */
   at: number;
   from: Producer;
-  /** Ordinal of the first input of the record, 1-based; each token of a text input takes one, every other input takes one. */
+  /** Ordinal of the first input, 1-based. Each token of a text input takes one ordinal, every other input takes one. */
   n: number;
   inputs: AgentInput[];
 };
 
-/** One message on the raw subject, said by a relay. */
+/** One message on the raw subject, from a relay. */
 export type RelayRecord = { v: 1; at: number; from: 'relay'; input: RelayInput };
 
 export type InputRecord = ClientRecord | AgentRecord | RelayRecord;
 
-/** How many ordinals an input takes. */
+/** Number of ordinals the input takes. */
 export function ordinalsOf(input: AgentInput): number {
   return input.kind === 'text' ? input.tokens.length : 1;
 }

@@ -1,6 +1,6 @@
 /**
- * Subjects of the log. One subject per task, never per event; `<shard>` lets the streams be split over Raft groups later
- * without renaming a subject. PROTOCOL.md section 2.
+ * Subjects and headers of the log. One subject per task, never per event; `<shard>` lets the streams be split over Raft groups
+ * later without renaming a subject. PROTOCOL.md section 2.
  */
 export const RAW_PREFIX = 'a2a.raw';
 export const LOG_PREFIX = 'a2a.log';
@@ -8,18 +8,18 @@ export const LIVE_PREFIX = 'a2a.live';
 export const WORK_PREFIX = 'a2a.work';
 const WAKE_PREFIX = 'a2a.wake';
 
-/** Shards of a new log. Fixed when the streams are created and checked at every boot. */
+/** Shards of a new log. Fixed when the streams are created, and checked at every start. */
 export const SHARDS_DEFAULT = 16;
 export const SHARDS_MAX = 256;
 
-/** A task id is one subject token: characters, at most. */
+/** A task id is one subject token of at most this many characters. */
 export const TASK_ID_CHARS_MAX = 128;
 const TASK_ID = /^[A-Za-z0-9_-]+$/;
 
 const FNV_OFFSET = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;
 
-/** FNV-1a, 32 bit, over the UTF-8 bytes: the same hash as the server's `partition(n)`, so a server-side mapping would agree. */
+/** FNV-1a, 32 bit, over the UTF-8 bytes: the hash of the server's `partition(n)`, so that a server-side mapping would agree. */
 export function fnv1a32(text: string): number {
   let hash = FNV_OFFSET;
   for (const byte of Buffer.from(text, 'utf8')) {
@@ -28,7 +28,7 @@ export function fnv1a32(text: string): number {
   return hash >>> 0;
 }
 
-/** True when `taskId` can be a subject token: 1 to 128 of letters, digits, `_`, `-` (no `.`, `*`, `>`, white space). */
+/** True for 1 to 128 letters, digits, `_` and `-`: a subject token without `.`, `*`, `>` and white space. */
 export function isTaskId(taskId: string): boolean {
   return taskId.length <= TASK_ID_CHARS_MAX && TASK_ID.test(taskId);
 }
@@ -37,7 +37,7 @@ export function shardOf(taskId: string, shards: number): number {
   return fnv1a32(taskId) % shards;
 }
 
-/** Shards are written with a fixed width so that subjects sort: `00` to `ff`. */
+/** `00` to `ff`: of fixed width, so that subjects sort. */
 export function shardToken(shard: number): string {
   return shard.toString(16).padStart(2, '0');
 }
@@ -55,14 +55,14 @@ export const rawShardFilter = (shard: number): string => `${RAW_PREFIX}.${shardT
 export const workSubject = (role: Role, taskId: string): string => `${WORK_PREFIX}.${role}.${taskId}`;
 export const workFilter = (role: Role): string => `${WORK_PREFIX}.${role}.*`;
 
-/** Where processes of one agent call each other; no stream keeps it. */
+/** Processes of one agent wake each other up here. No stream stores it. */
 export const wakeSubject = (agent: string): string => `${WAKE_PREFIX}.${agent}`;
 
 export type Role = 'supervisor' | `agent.${string}`;
 
 const AGENT_NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
 
-/** An agent's name is a subject token and a label: 1 to 32 of a-z, 0-9, `-`. */
+/** An agent name is a subject token and a DNS label: 1 to 32 of a-z, 0-9 and `-`, not beginning with `-`. */
 export function isAgentName(name: string): boolean {
   return AGENT_NAME.test(name);
 }
@@ -70,3 +70,8 @@ export function isAgentName(name: string): boolean {
 export function isRole(role: string): role is Role {
   return role === 'supervisor' || (role.startsWith('agent.') && isAgentName(role.slice('agent.'.length)));
 }
+
+/**
+ * W3C trace context of the span that created a message. It travels in the message's headers and is never rewritten on the way.
+ */
+export type TraceCarrier = { traceparent?: string; tracestate?: string };

@@ -1,29 +1,29 @@
 import type { Message, Metadata } from '@hopline/a2a';
-import type { LaneArtifact, Profile } from './inputs.ts';
-import type { Owner } from './owner.ts';
+import type { Owner, ProfileName } from './inputs.ts';
+import type { AgentPresentation } from './presentation.ts';
 
-/** A part of a task for one worker, as stored on `a2a.work.<role>.<taskId>`. PROTOCOL.md section 6. */
+/** An item of work for one worker, as stored on `a2a.work.<role>.<taskId>`. PROTOCOL.md section 6. */
 export type Work = {
   v: 1;
   taskId: string;
   contextId: string;
-  /** Turn of the task this work belongs to: a worker that finds the task at a later turn, or ended, drops it. */
+  /** The turn this work belongs to. A worker that finds the task ended or at a later turn drops the item. */
   turn: number;
-  profile: Profile;
-  /** Set when a supervisor delegates; absent when the task itself was addressed to this role. */
+  profile: ProfileName;
+  /** Set when a supervisor delegates. Absent when the task was addressed to this role directly. */
   call?: WorkCall;
   message: Message;
-  /** Of the task: a context has its name from a client, and two owners may have chosen the same one. */
+  /** Owner of the task. Clients name contexts, so two owners may have chosen the same context id. */
   owner?: Owner;
-  /** Request-level metadata of the client, without reserved keys. */
+  /** Request-level metadata of the client, without the reserved keys. */
   metadata?: Metadata;
 };
 
 export type WorkCall = {
-  /** Call id: the producer id of what the agent says, and the name that pairs a start with its end. */
+  /** Call id: producer id of the agent's inputs, and the key that pairs the start of a call with its end. */
   id: string;
-  /** How the agent's answer text shows to the client. Absent in profile `transparent`: the agent's own artifacts pass. */
-  answer?: LaneArtifact;
-  /** What an interrupted call of an earlier turn left for its adapter. */
+  /** How the agent's work is presented to clients. */
+  presentation: AgentPresentation;
+  /** `resume` of the interrupted call that this one continues. */
   resume?: unknown;
 };

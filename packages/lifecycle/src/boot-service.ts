@@ -6,17 +6,18 @@ import { createHealth, type Health } from './health.ts';
 import type { ServiceSettings } from './service-settings.ts';
 import type { Setting } from './setting.ts';
 
-/** Exit code of a process whose environment is wrong (EX_CONFIG of sysexits.h): a restart cannot help. */
+/** Exit code for an invalid environment (EX_CONFIG of sysexits.h): a restart cannot help. */
 export const EXIT_CONFIG = 78;
 
 export type SettingsShape = Readonly<Record<string, Setting>> & { readonly [K in keyof ServiceSettings]: Setting };
 
-/** What a service is before anything of it runs. */
+/** A service before its own code starts. */
 export interface Boot<T extends SettingsShape> {
   readonly settings: Settings<T>;
-  /** The part of `settings` that every service has. */
+  /** The settings that every service has. */
   readonly base: Settings<ServiceSettings>;
   readonly instance: string;
+  readonly version: string;
   readonly log: Logger;
   readonly telemetry: Telemetry;
   readonly health: Health;
@@ -29,20 +30,22 @@ export interface BootOptions<T extends SettingsShape> {
   readonly config: Config<T>;
 }
 
-/** Loads settings, creates log and telemetry. A wrong environment is written to standard error as it is, and ends the process. */
+/**
+ * Loads settings and creates the logger and telemetry. An invalid environment is reported on standard error and ends the process.
+ */
 export async function bootService<T extends SettingsShape>(options: BootOptions<T>): Promise<Boot<T>> {
   try {
     const { name, env } = options;
-    // The workspace is released as a whole: one version for every service.
+    // The workspace is released as a whole: all of its packages have one version.
     const { version } = packageJson;
     const settings = options.config.load(env);
     const base = settings as unknown as Settings<ServiceSettings>;
-    // A pod's processes all have low process ids, a machine's processes all have one host name: both together are unique.
+    // Pods reuse low process ids and processes of one machine share a host name; together they are unique.
     const instance = base.HOPLINE_INSTANCE ?? `${hostname()}-${process.pid}`;
     const log = createLogger({ service: name, instance, level: base.HOPLINE_LOG_LEVEL });
     const telemetry = await startTelemetry({ service: name, version, instance, env, log });
     log.info({ pid: process.pid, version, settings: options.config.effective(settings) }, 'starting');
-    return { settings, base, instance, log, telemetry, health: createHealth() };
+    return { settings, base, instance, version, log, telemetry, health: createHealth() };
   } catch (error) {
     process.stderr.write(`${options.name}: ${error instanceof Error ? error.message : 'cannot start'}\n`);
     process.exit(EXIT_CONFIG);

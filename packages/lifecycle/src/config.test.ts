@@ -43,7 +43,7 @@ test('defaults, conversions and types come from one literal', () => {
   assert.equal(all.load({ HOME: 'x', NAME: '' }).NAME, 'demo');
 });
 
-test('every fault is reported at once, with the name, the value and what is allowed, and no secret', () => {
+test('all faults are reported at once with name, value and allowed values, but without secrets', () => {
   const env = { NAME: 'x', COUNT: '11', RATIO: 'half', ON: 'yes', MODE: 'warp', NATS: 'nats://u:PLANTED@', KEY: 'PLANTED' };
   assert.throws(
     () => all.load(env),
@@ -59,13 +59,13 @@ test('every fault is reported at once, with the name, the value and what is allo
         'KEY must be text, at least 8 characters',
         'HOME is required: text',
       ]);
-      assert.match(error.message, /^8 settings are wrong:\n {2}NAME is/);
+      assert.match(error.message, /^8 settings are invalid:\n {2}NAME is/);
       return true;
     },
   );
 });
 
-test('numeric bounds hold at their edges', () => {
+test('numeric bounds are inclusive', () => {
   const integer: Setting = { type: 'integer', min: 1, max: 10, doc: '' };
   for (const raw of ['1', '10', '+5', ' 7 ']) assert.deepEqual(faults(integer, raw), [], raw);
   for (const raw of ['0', '11', '-1', '1.5', '1e1', '0x5', '٣', '9007199254740993', 'NaN'])
@@ -78,7 +78,7 @@ test('numeric bounds hold at their edges', () => {
   assert.equal(faults(unbounded, String(2 ** 53)).length, 1);
 });
 
-test('an integer is allowed exactly when it is inside its bounds', () => {
+test('an integer is allowed exactly within its bounds', () => {
   const bounds = fc.tuple(fc.integer(), fc.integer()).map(pair => pair.toSorted((a, b) => a - b) as [number, number]);
   fc.assert(
     fc.property(bounds, fc.integer(), ([min, max], value) => {
@@ -88,7 +88,7 @@ test('an integer is allowed exactly when it is inside its bounds', () => {
   );
 });
 
-test('text bounds hold at their edges', () => {
+test('text bounds are inclusive', () => {
   const text: Setting = { type: 'string', min: 2, max: 4, doc: '' };
   assert.deepEqual(
     ['a', 'ab', 'abcd', 'abcde'].map(raw => faults(text, raw).length),
@@ -114,12 +114,12 @@ test('URLs are absolute, of an allowed scheme, and at most URLS_MAX in a list', 
   assert.equal(faults(list, 'nats://a,,nats://b').length, 1);
 });
 
-test('a wrong value in an error is cut, a wrong URL is not shown at all', () => {
+test('an invalid value is truncated in an error, an invalid URL is hidden', () => {
   assert.ok(faults({ type: 'integer', doc: '' }, 'x'.repeat(5000))[0]!.length < 200);
   assert.doesNotMatch(faults({ type: 'url', doc: '' }, 'PLANTED')[0]!, /PLANTED/);
 });
 
-test('effective settings mask secrets and credentials in URLs, and leave out what is not set', () => {
+test('effective settings mask secrets and credentials in URLs and omit settings without a value', () => {
   const load = (env: Record<string, string>) => all.effective(all.load({ HOME: '/srv', ...env }));
   const shown = load({ KEY: 'PLANTED-KEY', NATS: 'nats://u:PLANTED@a:1,nats://b:2' });
   assert.equal(shown.KEY, MASK);
@@ -147,7 +147,7 @@ test('the settings table is aligned markdown with default, allowed values and me
   );
 });
 
-test('a declaration that contradicts itself throws where it is made', () => {
+test('an inconsistent declaration throws', () => {
   assert.throws(
     () => defineConfig({ X: { type: 'integer', default: 11, max: 10, doc: '' } }),
     /X: the default 11 is not allowed/,

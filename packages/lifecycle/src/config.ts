@@ -3,17 +3,17 @@ import { describeAllowed, type Setting, type SettingValue, type ValueOf } from '
 
 export type Env = Readonly<Record<string, string | undefined>>;
 export type Settings<T extends Readonly<Record<string, Setting>>> = { readonly [K in keyof T]: ValueOf<T[K]> };
-/** What a setting shows instead of a secret. */
+/** Replaces a secret in output. */
 export const MASK = '***';
 
-/** Every fault of an environment at once; `message` is for people and has no value of a secret in it. */
+/** All faults of an environment. `message` is for the operator and contains no secrets. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly faults: readonly string[];
 
   constructor(faults: readonly string[]) {
     super(
-      `${faults.length === 1 ? 'A setting is' : `${faults.length} settings are`} wrong:\n${faults.map(fault => `  ${fault}`).join('\n')}`,
+      `${faults.length === 1 ? 'A setting is' : `${faults.length} settings are`} invalid:\n${faults.map(fault => `  ${fault}`).join('\n')}`,
     );
     this.faults = faults;
   }
@@ -21,17 +21,20 @@ export class ConfigError extends Error {
 
 export interface Config<T extends Readonly<Record<string, Setting>>> {
   readonly settings: T;
-  /** Reads and checks every setting. An empty value counts as not set. Throws ConfigError with all faults. */
+  /** Parses and checks every setting. An empty value counts as not set. Throws ConfigError with all faults. */
   load(env: Env): Settings<T>;
   /** The settings as a markdown table, for READMEs. */
   table(): string;
-  /** What is in force, for one log line at start: secrets and credentials in URLs masked, settings without a value left out. */
+  /**
+   * The effective values for a log line at start: secrets and credentials in URLs are masked, settings without a value omitted.
+   */
   effective(settings: Settings<T>): Record<string, SettingValue>;
 }
 
 /**
- * Declares settings: one literal gives the type, the check, the documentation. Throws when the declaration contradicts itself
- * (a default outside of its own bounds), so that this shows in the first test and not in an incident.
+ * Declares settings: one literal provides the type, the check and the documentation. Throws when a default is outside its own
+ * bounds,
+ * so that the first test finds it.
  */
 export function defineConfig<const T extends Readonly<Record<string, Setting>>>(settings: T): Config<T> {
   const entries = Object.entries<Setting>(settings);
@@ -60,36 +63,36 @@ function load(entries: [string, Setting][], env: Env): Record<string, SettingVal
     }
     const parsed = parseSetting(setting, raw);
     if ('value' in parsed) values[name] = parsed.value;
-    else faults.push(`${name}${shownRaw(setting, raw)} must be ${parsed.expected}`);
+    else faults.push(`${name}${rawForError(setting, raw)} must be ${parsed.expected}`);
   }
   if (faults.length > 0) throw new ConfigError(faults);
   return Object.freeze(values);
 }
 
-/** A wrong value is shown up to here; characters. */
+/** Longer invalid values are truncated in errors; characters. */
 const RAW_CHARS_MAX = 80;
 
-// A URL can hold a password, and a wrong one cannot be taken apart to find it: neither is shown.
-function shownRaw(setting: Setting, raw: string): string {
+// A URL can contain a password, and an invalid one cannot be parsed to find it, so its value is not shown.
+function rawForError(setting: Setting, raw: string): string {
   if (setting.secret === true || setting.type === 'url') return '';
   return ` is ${JSON.stringify(raw.length > RAW_CHARS_MAX ? `${raw.slice(0, RAW_CHARS_MAX)}…` : raw)},`;
 }
 
 function effective(entries: [string, Setting][], loaded: Readonly<Record<string, unknown>>): Record<string, SettingValue> {
-  const shown: Record<string, SettingValue> = {};
+  const values: Record<string, SettingValue> = {};
   for (const [name, setting] of entries) {
     const value = loaded[name] as SettingValue | undefined;
     if (value === undefined) continue;
-    shown[name] = setting.secret === true ? MASK : maskUserinfo(setting, value);
+    values[name] = setting.secret === true ? MASK : maskUserinfo(setting, value);
   }
-  return shown;
+  return values;
 }
 
 function maskUserinfo(setting: Setting, value: SettingValue): SettingValue {
   return setting.type === 'url' ? String(value).replaceAll(/:\/\/[^/,@]+@/g, `://${MASK}@`) : value;
 }
 
-// Padded the way formatters write markdown tables, so that a formatted README still equals the generated text.
+// Padded as formatters write markdown tables, so that a formatted README equals the generated text.
 function table(entries: [string, Setting][]): string {
   const inCell = (text: string) => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
   const rows = entries.map(([name, setting]) =>

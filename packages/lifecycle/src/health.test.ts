@@ -6,7 +6,7 @@ class LogUnavailable extends Error {
   override readonly name = 'LogUnavailable';
 }
 
-test('not ready before start, ready when every check passes, never again after drain', async () => {
+test('a process is ready after its start while every check passes, and never after a drain', async () => {
   const health = createHealth();
   assert.deepEqual(await health.readiness(), {
     ready: false,
@@ -19,7 +19,7 @@ test('not ready before start, ready when every check passes, never again after d
   assert.deepEqual(await health.readiness(), { ready: false, draining: true, notReady: [] });
 });
 
-test('each failing check is named with the name of its error and nothing of its text', async () => {
+test('a failing check is reported with the name of its error, without the message', async () => {
   const health = createHealth();
   health.started([
     { name: 'log', check: () => Promise.reject(new LogUnavailable('nats://u:PLANTED@h')) },
@@ -39,7 +39,7 @@ test('each failing check is named with the name of its error and nothing of its 
   assert.equal(readiness.ready, false);
 });
 
-test('a drain that begins while checks run wins', async () => {
+test('a drain that begins during the checks makes the result not ready', async () => {
   const health = createHealth();
   const { promise, resolve } = Promise.withResolvers<void>();
   health.started([{ name: 'log', check: () => promise }]);
@@ -49,7 +49,7 @@ test('a drain that begins while checks run wins', async () => {
   assert.equal((await asked).ready, false);
 });
 
-test('a check that hangs is a timeout after READY_CHECK_MS_MAX, gets an aborted signal, and runs once for any number of probes', async () => {
+test('a hanging check times out after READY_CHECK_MS_MAX, is aborted, and runs once for all probes', async () => {
   const health = createHealth();
   let running = 0;
   let aborted = false;
@@ -74,7 +74,7 @@ test('a check that hangs is a timeout after READY_CHECK_MS_MAX, gets an aborted 
   assert.equal(aborted, true);
 });
 
-test('a check that has failed is asked again by the next probe', async () => {
+test('a failed check runs again for the next probe', async () => {
   const health = createHealth();
   let up = false;
   health.started([{ name: 'log', check: async () => (up ? undefined : Promise.reject(new LogUnavailable())) }]);

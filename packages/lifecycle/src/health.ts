@@ -1,22 +1,24 @@
 import { closedWord } from '@hopline/telemetry';
 
-/** One check of readiness may take this long; milliseconds. */
+/** Bound of one readiness check; milliseconds. */
 export const READY_CHECK_MS_MAX = 1_000;
 
 export interface ReadyCheck {
   readonly name: string;
-  /** Resolves when the dependency can be used; rejects when not. Aborted after READY_CHECK_MS_MAX. */
+  /** Resolves if the dependency is usable, else rejects. Aborted after READY_CHECK_MS_MAX. */
   check(signal: AbortSignal): Promise<unknown>;
 }
 
 export interface Readiness {
   readonly ready: boolean;
   readonly draining: boolean;
-  /** `reason`: `starting`, `timeout`, or the name of the error. Never an error's text: it can hold an address with a password. */
+  /**
+   * `reason`: `starting`, `timeout`, or the name of the error. Never its message, which can contain an address with a password.
+   */
   readonly notReady: readonly { readonly check: string; readonly reason: string }[];
 }
 
-/** Whether this process should get traffic. Not ready until `started`, never again after `drain`. */
+/** Readiness for traffic: false until `started`, false again after `drain`. */
 export interface Health {
   started(checks: readonly ReadyCheck[]): void;
   drain(): void;
@@ -45,7 +47,7 @@ export function createHealth(): Health {
   };
 }
 
-/** Runs a check at most once at a time: probes that come faster than a hanging check ends share it instead of piling up. */
+/** Runs a check once at a time: probes that arrive during a hanging check share it. */
 function bounded({ check }: ReadyCheck): () => Promise<string | undefined> {
   let running: Promise<string | undefined> | undefined;
   return () => {

@@ -1,5 +1,3 @@
-export type { RetryOptions } from './backoff.ts';
-export { backoffMs, retry } from './backoff.ts';
 export { EXIT_CONFIG } from './boot-service.ts';
 export type { Config, Env, Settings } from './config.ts';
 export { ConfigError, defineConfig, MASK } from './config.ts';

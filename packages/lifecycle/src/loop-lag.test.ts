@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { LOOP_SAMPLE_MS, LOOP_WINDOW_MS, watchLoopLag } from './loop-lag.ts';
 
-test('a block is seen while it lasts, after it, and forgotten after two windows', () => {
+test('a block is measured while it lasts and after it, and forgotten after two windows', () => {
   mock.timers.enable({ apis: ['setInterval'] });
   let now = 0;
   const pass = (ms: number) => {
@@ -29,7 +29,7 @@ test('a block is seen while it lasts, after it, and forgotten after two windows'
   }
 });
 
-test('a real block of the event loop shows up', async () => {
+test('a real block of the event loop is measured', async () => {
   const lag = watchLoopLag();
   const until = performance.now() + 400;
   while (performance.now() < until);

@@ -1,6 +1,6 @@
-/** How often the event loop is asked; milliseconds. */
+/** Sampling interval; milliseconds. */
 export const LOOP_SAMPLE_MS = 100;
-/** A lag is remembered for one to two of these, so that a probe after a block still sees it; milliseconds. */
+/** A lag is kept for one to two windows, so that a probe after a block still observes it; milliseconds. */
 export const LOOP_WINDOW_MS = 5_000;
 
 export interface LoopLag {
@@ -9,7 +9,9 @@ export interface LoopLag {
   stop(): void;
 }
 
-/** Watches how late timers are. `monitorEventLoopDelay` would keep its maximum for ever: one old block would fail every later probe. */
+/**
+ * Measures the delay of timers. `monitorEventLoopDelay` never forgets its maximum: one old block would fail every later probe.
+ */
 export function watchLoopLag(nowMs: () => number = () => performance.now()): LoopLag {
   let expectedMs = nowMs() + LOOP_SAMPLE_MS;
   let windowEndMs = nowMs() + LOOP_WINDOW_MS;
@@ -27,7 +29,7 @@ export function watchLoopLag(nowMs: () => number = () => performance.now()): Loo
   };
   const timer = setInterval(sample, LOOP_SAMPLE_MS).unref();
   return {
-    // The timer itself is late while the loop is blocked: count what is overdue right now.
+    // The timer itself is late while the loop is blocked, so the current delay counts too.
     maxMs: () => Math.max(0, current, previous, nowMs() - expectedMs),
     stop: () => clearInterval(timer),
   };

@@ -2,21 +2,21 @@ import { describeAllowed, type Setting, type SettingValue } from './setting.ts';
 
 export type Parsed = { readonly value: SettingValue } | { readonly expected: string };
 
-/** URLs in one list setting. */
+/** Largest number of URLs in one setting. */
 export const URLS_MAX = 32;
 
 const INTEGER = /^[+-]?\d+$/;
 const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 const BOOLEANS: Readonly<Record<string, boolean>> = { true: true, '1': true, false: false, '0': false };
 
-/** Turns the text of an environment variable into a value inside its bounds, or says what was expected. `raw` is not empty. */
+/** Parses the text of an environment variable. Returns the value, or a description of the allowed values. `raw` is not empty. */
 export function parseSetting(setting: Setting, raw: string): Parsed {
   const value = convert(setting, raw.trim());
   const expected = value === undefined ? describeAllowed(setting) : checkSetting(setting, value);
   return expected === undefined ? { value: value as SettingValue } : { expected };
 }
 
-/** What was expected instead of `value`, or undefined when it is allowed. */
+/** undefined for an allowed value, else a description of the allowed values. */
 export function checkSetting(setting: Setting, value: SettingValue): string | undefined {
   return allowed(setting, value) ? undefined : describeAllowed(setting);
 }
@@ -25,7 +25,7 @@ function convert(setting: Setting, text: string): SettingValue | undefined {
   switch (setting.type) {
     case 'boolean':
       return BOOLEANS[text.toLowerCase()];
-    // `Number('')`, `Number('0x10')` and `Number('1_0')` have surprising answers; only plain decimals are meant.
+    // Only plain decimals are accepted: `Number('')` is 0 and `Number('0x10')` is 16.
     case 'integer':
       return INTEGER.test(text) ? Number(text) : undefined;
     case 'number':

@@ -52,12 +52,12 @@ test('livez is 503 when the event loop was blocked for longer than the limit', a
   assert.ok(answer.loop_lag_ms > 100);
 });
 
-test('metrics has the type scrapers ask for', async t => {
+test('metrics has the content type of the Prometheus text format', async t => {
   const { get } = await probes(t, { metricsText: async () => 'a_total 1\n' });
   assert.deepEqual(await get('/metrics'), { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', text: 'a_total 1\n' });
 });
 
-test('everything else is a JSON 404, and a fault shows no text of its error', async t => {
+test('other paths are a JSON 404, and a fault contains no error message', async t => {
   const { get } = await probes(t, { metricsText: () => Promise.reject(new Error('PLANTED')) });
   for (const path of ['/', '/nope', '/readyz/x', '/%zz']) {
     const { status, type, text } = await get(path);
@@ -70,7 +70,7 @@ test('everything else is a JSON 404, and a fault shows no text of its error', as
   assert.deepEqual([fault.status, fault.text], [500, '{"error":"internal"}']);
 });
 
-test('PROBE_CONNECTIONS_MAX connections are open at once, one more is refused, idle ones end after PROBE_IDLE_MS_MAX', async t => {
+test('PROBE_CONNECTIONS_MAX connections are accepted, one more is rejected, idle ones close after PROBE_IDLE_MS_MAX', async t => {
   const { server, get } = await probes(t);
   const port = Number(new URL(server.url).port);
   const open = async () => {
@@ -89,7 +89,7 @@ test('PROBE_CONNECTIONS_MAX connections are open at once, one more is refused, i
   assert.equal((await get('/livez')).status, 200);
 });
 
-test('closing does not wait for a scraper that keeps its connection', async t => {
+test('close does not wait for a scraper that keeps its connection open', async t => {
   const { server, get } = await probes(t);
   await get('/livez');
   const idle = connect(Number(new URL(server.url).port), '127.0.0.1');
@@ -100,7 +100,7 @@ test('closing does not wait for a scraper that keeps its connection', async t =>
   idle.destroy();
 });
 
-test('the same routes mount on a server that exists, and stop watching the loop with it', async t => {
+test('the routes can be mounted on an existing server and stop measuring with it', async t => {
   const app = fastify({ logger: false });
   t.after(() => app.close());
   const health = createHealth();

@@ -1,18 +1,22 @@
 import fastify, { type FastifyReply } from 'fastify';
 import { type ProbeOptions, registerProbes } from './probes.ts';
 
-/** Probes and scrapers need a handful of connections; more are refused. */
+/** Probes and scrapers need few connections; further ones are rejected. */
 export const PROBE_CONNECTIONS_MAX = 64;
-/** A connection without a byte for this long is cut, so that idle ones cannot take all places; milliseconds. Above READY_CHECK_MS_MAX. */
+/**
+ * An idle connection is closed after this time, so that idle ones cannot use all slots; milliseconds. Above READY_CHECK_MS_MAX.
+ */
 export const PROBE_IDLE_MS_MAX = 2_000;
 
 export interface ProbeServer {
-  /** `http://host:port`, with the real port when 0 was asked for. */
+  /** `http://host:port`, with the actual port for port 0. */
   readonly url: string;
   close(): Promise<void>;
 }
 
-/** The only HTTP server of a service that has no public one. Everything else than the probes is a 404; no answer holds an error's text. */
+/**
+ * The HTTP server of a service without a public one. Any path except the probes is a 404; no response contains an error message.
+ */
 export async function startProbeServer(
   options: ProbeOptions & { readonly host: string; readonly port: number },
 ): Promise<ProbeServer> {
@@ -22,7 +26,7 @@ export async function startProbeServer(
     forceCloseConnections: true,
     connectionTimeout: PROBE_IDLE_MS_MAX,
     bodyLimit: 1,
-    // Without this the answer to a malformed URL quotes it.
+    // The default response to a malformed URL quotes it.
     frameworkErrors: (_error, _request, reply: FastifyReply) => reply.code(400).send({ error: 'bad request' }),
   });
   app.server.maxConnections = PROBE_CONNECTIONS_MAX;

@@ -4,19 +4,20 @@ import { watchLoopLag } from './loop-lag.ts';
 
 export interface ProbeOptions {
   readonly health: Health;
-  /** Text of `/metrics`, from telemetry. */
+  /** Body of `/metrics`. */
   readonly metricsText: () => Promise<string>;
   /** `/livez` fails when the event loop was blocked for longer than this; milliseconds. */
   readonly loopLagMsMax: number;
 }
 
-/** Version 0.0.4 of the Prometheus text format; scrapers refuse other types. */
+/** Prometheus text format 0.0.4; scrapers reject other content types. */
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 /**
  * Mounts `GET /livez`, `/readyz` and `/metrics`.
- * Liveness only looks at this process (a restart cannot mend a broker that is away); readiness asks the service's checks, and is off while
- * the process starts and drains.
+ * Liveness depends only on this process, because a restart cannot repair an unreachable broker. Readiness runs the service's
+ * checks and
+ * is false while the process starts and drains.
  */
 export function registerProbes(app: FastifyInstance, options: ProbeOptions): void {
   const lag = watchLoopLag();

@@ -17,7 +17,7 @@ await runService({
   start: async ({ log, signal, telemetry }) => {
     telemetry.metrics.tokensIn.add(7);
     signal.addEventListener('abort', () => log.info('signal aborted'));
-    if (mode === 'start-fails') throw new Error('nobody there');
+    if (mode === 'start-fails') throw new Error('connection refused');
     if (mode === 'slow-start') await sleep(700);
     if (mode === 'start-follows-signal') await sleep(60_000, undefined, { signal });
     if (mode === 'throws') setTimeout(() => raise(), 50);

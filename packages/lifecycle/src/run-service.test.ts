@@ -58,7 +58,7 @@ const DRAIN = ['draining', 'signal aborted', 'close begins', 'close ends', 'stop
 
 // Each test is a process that takes half a second to start.
 suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
-  test('SIGTERM: readiness off first, then close in order, exit code 0; probes answer all the while', {
+  test('SIGTERM: readiness off first, then close in order, exit code 0; probes respond throughout', {
     timeout: 20_000,
   }, async () => {
     const service = run('well', { TEST_KEY: 'PLANTED-KEY' });
@@ -86,7 +86,7 @@ suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
     assert.deepEqual(messages(service).slice(-5), DRAIN);
   });
 
-  test('the end of the lifeline drains; without the setting standard input means nothing', async () => {
+  test('the end of the lifeline drains; without the setting standard input is ignored', async () => {
     const held = run('well', { HOPLINE_STDIN_LIFELINE: '1' });
     const free = run('well');
     await Promise.all([held.line('ready'), free.line('ready')]);
@@ -100,7 +100,7 @@ suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
     await free.ended;
   });
 
-  test('a launcher that is killed takes all pipes with it: the service still drains and ends', async () => {
+  test('a service drains and exits when its launcher is killed and all pipes close', async () => {
     const service = run('well', { HOPLINE_STDIN_LIFELINE: '1' });
     await service.line('ready');
     for (const pipe of service.child.stdio) pipe?.destroy();
@@ -121,10 +121,10 @@ suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
   test('a failed start is logged and ends with code 1', async () => {
     const service = run('start-fails');
     assert.equal((await service.ended).code, 1);
-    assert.equal((await service.line('start failed')).err?.message, 'nobody there');
+    assert.equal((await service.line('start failed')).err?.message, 'connection refused');
   });
 
-  test('a wrong environment is told whole, on standard error, without secrets, with a code of its own', {
+  test('an invalid environment is reported completely on standard error, without secrets, with its own exit code', {
     timeout: 20_000,
   }, async () => {
     const service = run('well', { HOPLINE_PORT: 'eighty', HOPLINE_LOG_LEVEL: 'loud', TEST_KEY: 'PLANTED' });
@@ -132,7 +132,7 @@ suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
     assert.equal(code, EXIT_CONFIG);
     assert.match(
       stderr,
-      /^test-service: 3 settings are wrong:\n {2}HOPLINE_PORT is "eighty", .*\n {2}HOPLINE_LOG_LEVEL is "loud", .*\n {2}TEST_KEY /,
+      /^test-service: 3 settings are invalid:\n {2}HOPLINE_PORT is "eighty", .*\n {2}HOPLINE_LOG_LEVEL is "loud", .*\n {2}TEST_KEY /,
     );
     assert.doesNotMatch(stderr, /PLANTED| {4}at /);
     const telemetry = run('well', { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' });
@@ -149,7 +149,7 @@ suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
     assert.deepEqual(messages(service).slice(-3), ['close begins', 'drain failed', 'stopped']);
   });
 
-  test('a close that fails still flushes and ends with code 1', async () => {
+  test('a failed close still flushes telemetry and exits with code 1', async () => {
     const service = run('close-fails');
     await service.line('ready');
     service.child.kill('SIGTERM');
@@ -157,17 +157,17 @@ suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
     assert.equal((await service.line('drain failed')).err?.message, 'not closed');
   });
 
-  test('a second signal ends at once', async () => {
+  test('a second signal exits at once', async () => {
     const service = run('close-hangs');
     await service.line('ready');
     service.child.kill('SIGTERM');
     await service.line('close begins');
     service.child.kill('SIGTERM');
     assert.equal((await service.ended).code, 1);
-    assert.equal(messages(service).at(-1), 'second signal: ending at once');
+    assert.equal(messages(service).at(-1), 'second signal: exiting at once');
   });
 
-  test('a signal during the start: what was started is closed, what follows the signal ends; code 0', {
+  test('a signal during the start closes the started service and exits with code 0', {
     timeout: 20_000,
   }, async () => {
     const slow = run('slow-start');

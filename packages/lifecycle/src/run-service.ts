@@ -7,35 +7,39 @@ import { type ProbeServer, startProbeServer } from './probe-server.ts';
 import type { ProbeOptions } from './probes.ts';
 import { withinMs } from './within-ms.ts';
 
-/** After the drain and the last flush, a process that is still there is cut; milliseconds. */
+/** A process that still runs this long after the drain and the last flush is ended; milliseconds. */
 const EXIT_GRACE_MS = 500;
 
 export interface ServiceContext<T extends SettingsShape> {
   readonly settings: Settings<T>;
   readonly instance: string;
+  /** Version of the release. */
+  readonly version: string;
   readonly log: Logger;
   readonly telemetry: Telemetry;
-  /** Aborts when the drain begins: take no new work. Work in hand is ended in `close`. */
+  /** Aborts when the drain begins: accept no new work. `close` ends running work. */
   readonly signal: AbortSignal;
   /** For `registerProbes`, when the service has its own HTTP server. */
   readonly probes: ProbeOptions;
 }
 
 export interface RunningService {
-  /** What must work for this process to get traffic. */
+  /** Conditions for readiness. */
   readonly checks: readonly ReadyCheck[];
   /** Ends everything in order. Called once; bounded by HOPLINE_DRAIN_MS_MAX. */
   close(): Promise<void>;
 }
 
 export interface ServiceOptions<T extends SettingsShape> extends BootOptions<T> {
-  /** `own`: a probe server listens on HOPLINE_HOST:HOPLINE_PORT before `start` is called. `mounted`: `start` calls `registerProbes`. */
+  /**
+   * `own`: a probe server listens on HOPLINE_HOST:HOPLINE_PORT before `start` is called. `mounted`: `start` calls
+   * `registerProbes`.
+   */
   readonly probes: 'own' | 'mounted';
   start(context: ServiceContext<T>): Promise<RunningService>;
 }
 
-/** One process from its first line to its exit code. */
-interface Life<T extends SettingsShape> {
+interface ProcessState<T extends SettingsShape> {
   readonly boot: Boot<T>;
   readonly drainBegins: AbortController;
   probeServer?: ProbeServer;
@@ -43,83 +47,85 @@ interface Life<T extends SettingsShape> {
 }
 
 /**
- * The life of one process: settings, log, telemetry, probes, `start`; then, on SIGTERM, SIGINT or the end of the lifeline: readiness off,
- * `signal` aborted, `close`, probes closed, spans flushed, exit code 0. An uncaught error, a failed start or a drain that takes too long
- * ends with code 1, a wrong environment with EXIT_CONFIG. A second signal ends at once.
- * After an uncaught error nothing is drained: what the process believes is not trusted any more, and the truth is in the log.
+ * Runs one service: settings, log, telemetry, probes, `start`; then, on SIGTERM, SIGINT or the end of the lifeline: readiness
+ * off,
+ * `signal` aborted, `close`, probes closed, spans flushed, exit code 0. An uncaught error, a failed start or an overlong drain
+ * ends
+ * with code 1, an invalid environment with EXIT_CONFIG. A second signal ends the process at once.
+ * An uncaught error skips the drain: the state of the process is unreliable, and another process continues from the log.
  */
 export async function runService<T extends SettingsShape>(options: ServiceOptions<T>): Promise<void> {
-  const life: Life<T> = { boot: await bootService(options), drainBegins: new AbortController() };
-  const { base, log } = life.boot;
+  const state: ProcessState<T> = { boot: await bootService(options), drainBegins: new AbortController() };
+  const { base, log } = state.boot;
   let ending: Promise<void> | undefined;
   const grace = closeWithGrace(
     {
       delay: base.HOPLINE_DRAIN_MS_MAX + TELEMETRY_SHUTDOWN_MS_MAX + EXIT_GRACE_MS,
       logger: false,
-      onSecondSignal: signal => log.warn({ signal }, 'second signal: ending at once'),
-      onSecondError: err => log.fatal({ err }, 'error while ending'),
-      onTimeout: timeout_ms => log.error({ timeout_ms }, 'could not end in time'),
+      onSecondSignal: signal => log.warn({ signal }, 'second signal: exiting at once'),
+      onSecondError: err => log.fatal({ err }, 'error during shutdown'),
+      onTimeout: timeout_ms => log.error({ timeout_ms }, 'shutdown timed out'),
     },
     async cause => {
-      ending ??= end(life, cause);
+      ending ??= end(state, cause);
       await ending;
     },
   );
-  if (base.HOPLINE_STDIN_LIFELINE) holdLifeline(grace.close);
+  if (base.HOPLINE_STDIN_LIFELINE) watchLifeline(grace.close);
   try {
-    await start(life, options);
+    await start(state, options);
   } catch (error) {
-    // A start that is cut short by the drain may reject; the drain decides the exit code.
-    if (life.drainBegins.signal.aborted) return;
-    await crash(life.boot, error, 'start failed');
+    // A start that the drain interrupts may reject; the drain determines the exit code.
+    if (state.drainBegins.signal.aborted) return;
+    await crash(state.boot, error, 'start failed');
     process.exit(1);
   }
 }
 
-async function start<T extends SettingsShape>(life: Life<T>, options: ServiceOptions<T>): Promise<void> {
-  const { settings, base, instance, log, telemetry, health } = life.boot;
+async function start<T extends SettingsShape>(state: ProcessState<T>, options: ServiceOptions<T>): Promise<void> {
+  const { settings, base, instance, version, log, telemetry, health } = state.boot;
   const startedMs = performance.now();
   const probes = { health, metricsText: telemetry.metricsText, loopLagMsMax: base.HOPLINE_LOOP_LAG_MS_MAX };
   if (options.probes === 'own') {
-    life.probeServer = await startProbeServer({ ...probes, host: base.HOPLINE_HOST, port: base.HOPLINE_PORT });
-    log.info({ url: life.probeServer.url }, 'probes listening');
+    state.probeServer = await startProbeServer({ ...probes, host: base.HOPLINE_HOST, port: base.HOPLINE_PORT });
+    log.info({ url: state.probeServer.url }, 'probes listening');
   }
-  const signal = life.drainBegins.signal;
+  const signal = state.drainBegins.signal;
   if (signal.aborted) return;
-  // Kept before it is awaited: a drain during a long start waits for it and closes what it started.
-  life.running = options.start({ settings, instance, log, telemetry, signal, probes });
-  const { checks } = await life.running;
+  // Stored before it is awaited, so that a drain during a long start waits for it and closes the service.
+  state.running = options.start({ settings, instance, version, log, telemetry, signal, probes });
+  const { checks } = await state.running;
   health.started(checks);
   log.info({ duration_ms: Math.round(performance.now() - startedMs) }, 'ready');
 }
 
-async function end<T extends SettingsShape>(life: Life<T>, cause: { err?: unknown; signal?: string }): Promise<void> {
-  if (!('err' in cause)) return drain(life, cause.signal ?? 'lifeline');
-  await crash(life.boot, cause.err, 'uncaught error');
-  // Thrown because a promise rejected without a reason gives no error, and would end with code 0.
+async function end<T extends SettingsShape>(state: ProcessState<T>, cause: { err?: unknown; signal?: string }): Promise<void> {
+  if (!('err' in cause)) return drain(state, cause.signal ?? 'lifeline');
+  await crash(state.boot, cause.err, 'uncaught error');
+  // A promise rejected without a reason has no error and would otherwise end with code 0.
   throw new Error('uncaught error');
 }
 
-async function drain<T extends SettingsShape>(life: Life<T>, cause: string): Promise<void> {
-  const { base, log, telemetry, health } = life.boot;
+async function drain<T extends SettingsShape>(state: ProcessState<T>, cause: string): Promise<void> {
+  const { base, log, telemetry, health } = state.boot;
   const startedMs = performance.now();
   log.info({ reason: cause }, 'draining');
   health.drain();
-  life.drainBegins.abort();
-  const closed = withinMs(closeRunning(life), base.HOPLINE_DRAIN_MS_MAX);
+  state.drainBegins.abort();
+  const closed = withinMs(closeRunning(state), base.HOPLINE_DRAIN_MS_MAX);
   const fault = await closed.then(
     () => undefined,
     error => ({ error }),
   );
   if (fault !== undefined) log.error({ err: fault.error }, 'drain failed');
-  await life.probeServer?.close();
+  await state.probeServer?.close();
   await telemetry.shutdown();
   log.info({ duration_ms: Math.round(performance.now() - startedMs) }, 'stopped');
   if (fault !== undefined) throw fault.error;
 }
 
-async function closeRunning<T extends SettingsShape>(life: Life<T>): Promise<void> {
-  const running = await life.running?.catch(() => undefined);
+async function closeRunning<T extends SettingsShape>(state: ProcessState<T>): Promise<void> {
+  const running = await state.running?.catch(() => undefined);
   await running?.close();
 }
 
@@ -129,12 +135,12 @@ async function crash<T extends SettingsShape>(boot: Boot<T>, err: unknown, messa
   await boot.telemetry.shutdown();
 }
 
-/** The other end of standard input is held by the launcher: when it is gone, even by SIGKILL, this process must not outlive it. */
-function holdLifeline(close: () => void): void {
-  let gone = false;
+/** The launcher holds the other end of standard input. When the launcher ends, even by SIGKILL, this process drains. */
+function watchLifeline(close: () => void): void {
+  let ended = false;
   const once = () => {
-    if (!gone) close();
-    gone = true;
+    if (!ended) close();
+    ended = true;
   };
   process.stdin.on('end', once).on('close', once).on('error', once).resume();
 }

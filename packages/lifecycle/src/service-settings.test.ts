@@ -4,7 +4,7 @@ import test from 'node:test';
 import { defineConfig } from './config.ts';
 import { defineServiceConfig, SERVICE_SETTINGS } from './service-settings.ts';
 
-test('a service has the common settings and its own, and can change a default', () => {
+test('a service has common and own settings and can override a default', () => {
   const config = defineServiceConfig({
     HOPLINE_PORT: { ...SERVICE_SETTINGS.HOPLINE_PORT, default: 8001 },
     HOPLINE_SHARDS: { type: 'integer', default: 16, min: 1, doc: 'Shards.' },
@@ -17,14 +17,14 @@ test('a service has the common settings and its own, and can change a default', 
   );
 });
 
-test('HOPLINE_PORT and HOPLINE_DRAIN_MS_MAX hold at their edges', () => {
+test('HOPLINE_PORT and HOPLINE_DRAIN_MS_MAX are checked at their bounds', () => {
   const { load } = defineServiceConfig({});
   for (const env of [{ HOPLINE_PORT: '0' }, { HOPLINE_PORT: '65535' }, { HOPLINE_DRAIN_MS_MAX: '600000' }]) assert.ok(load(env));
   for (const env of [{ HOPLINE_PORT: '-1' }, { HOPLINE_PORT: '65536' }, { HOPLINE_DRAIN_MS_MAX: '600001' }])
     assert.throws(() => load(env));
 });
 
-test('the table in the README is the one the code generates', async () => {
+test('the README contains the generated table', async () => {
   const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
   assert.ok(readme.includes(defineConfig(SERVICE_SETTINGS).table()));
 });

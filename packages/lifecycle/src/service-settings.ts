@@ -16,23 +16,23 @@ export const SERVICE_SETTINGS = {
     default: 8000,
     min: 0,
     max: 65_535,
-    doc: 'Port to listen on: the public one of ingress and sub-agents, the probes of the others. 0 takes a free one.',
+    doc: 'Port to listen on: the public port of ingress and sub-agents, the probes of other services. 0 chooses a free port.',
   },
   HOPLINE_INSTANCE: {
     type: 'string',
     optional: true,
     min: 1,
     max: 128,
-    doc: 'Name of this process in logs, traces and leases, unique in the cluster. Without it: host name and process id.',
+    doc: 'Name of this process in logs, traces and leases, unique in the cluster. Default: host name and process id.',
   },
-  HOPLINE_LOG_LEVEL: { type: 'enum', values: LOG_LEVELS, default: 'info', doc: 'Least level that is logged.' },
+  HOPLINE_LOG_LEVEL: { type: 'enum', values: LOG_LEVELS, default: 'info', doc: 'Lowest level that is logged.' },
   HOPLINE_DRAIN_MS_MAX: {
     type: 'integer',
     default: 20_000,
     min: 0,
     max: 600_000,
     unit: 'ms',
-    doc: 'Time for work and streams to end after SIGTERM; then the process ends with code 1.',
+    doc: 'Time for work and streams to end after SIGTERM; after it the process exits with code 1.',
   },
   HOPLINE_LOOP_LAG_MS_MAX: {
     type: 'integer',
@@ -40,18 +40,18 @@ export const SERVICE_SETTINGS = {
     min: 100,
     max: 60_000,
     unit: 'ms',
-    doc: 'A longer block of the event loop makes /livez fail.',
+    doc: '/livez fails after a longer block of the event loop.',
   },
   HOPLINE_STDIN_LIFELINE: {
     type: 'boolean',
     default: false,
-    doc: 'Drain when standard input ends: the launcher that held its other end is gone.',
+    doc: 'Drain when standard input ends, because the launcher at its other end is gone.',
   },
 } as const satisfies Readonly<Record<string, Setting>>;
 
 export type ServiceSettings = typeof SERVICE_SETTINGS;
 
-/** `defineConfig` with SERVICE_SETTINGS in front. A setting of the same name replaces the one here (another default port). */
+/** `defineConfig` with SERVICE_SETTINGS first. A setting with the same name replaces the one here (e.g. another default port). */
 export function defineServiceConfig<const T extends Readonly<Record<string, Setting>>>(
   settings: T,
 ): Config<Omit<ServiceSettings, keyof T> & T> {

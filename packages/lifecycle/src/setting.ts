@@ -3,9 +3,9 @@ interface Base {
   readonly doc: string;
   /** Unit of the value, e.g. `ms`, `bytes`; shown in the table and in errors. */
   readonly unit?: string;
-  /** Never shown: not in errors, not in `effective`. */
+  /** Never printed, neither in errors nor in `effective`. */
   readonly secret?: boolean;
-  /** Without a default: may be left out, and is `undefined` then. */
+  /** May be absent without a default; the value is then `undefined`. */
   readonly optional?: boolean;
 }
 
@@ -26,7 +26,9 @@ type NumberSetting = Base & {
 /** `true`, `false`, `1` or `0`. */
 type BooleanSetting = Base & { readonly type: 'boolean'; readonly default?: boolean };
 type EnumSetting = Base & { readonly type: 'enum'; readonly values: readonly string[]; readonly default?: string };
-/** One absolute URL, or several joined by commas when `list` is true (`nats://a:4222,nats://b:4222`). The value stays a string. */
+/**
+ * One absolute URL, or several joined by commas when `list` is true (`nats://a:4222,nats://b:4222`). The value stays a string.
+ */
 type UrlSetting = Base & {
   readonly type: 'url';
   readonly default?: string;
@@ -53,7 +55,7 @@ export type ValueOf<S extends Setting> = S extends { readonly default: SettingVa
     ? Kind<S> | undefined
     : Kind<S>;
 
-/** What is allowed, in words: for the table and for errors. */
+/** The allowed values in words, for the table and for errors. */
 export function describeAllowed(setting: Setting): string {
   switch (setting.type) {
     case 'boolean':

@@ -16,7 +16,7 @@ function parse(text: string): string {
   return text.slice(3);
 }
 
-test('a file that was written, replaced or removed: the newest that fitted counts, and each fault is told once', async t => {
+test('after a write, replacement or removal the last valid content counts, and each fault is reported once', async t => {
   const path = join(await folder(t), 'keys');
   await writeFile(path, 'ok 1');
   const faults: string[] = [];
@@ -37,7 +37,7 @@ test('a file that was written, replaced or removed: the newest that fitted count
   assert.equal(await file.current(), '4');
 });
 
-test('a file is not looked at more often than it was said', async t => {
+test('a file is not checked more often than its interval', async t => {
   const path = join(await folder(t), 'keys');
   await writeFile(path, 'ok 1');
   const file = await WatchedFile.open({ path, parse, recheckMs: 600_000, onFault: assert.fail });
@@ -45,7 +45,7 @@ test('a file is not looked at more often than it was said', async t => {
   assert.equal(await file.current(), '1');
 });
 
-test('a file that cannot be used at the beginning is an error: absent, unfit, larger than WATCHED_FILE_BYTES_MAX', async t => {
+test('open rejects a file that is absent, invalid or larger than WATCHED_FILE_BYTES_MAX', async t => {
   const path = join(await folder(t), 'keys');
   const open = () => WatchedFile.open({ path, parse, onFault: assert.fail });
   await assert.rejects(open(), /cannot be read \(ENOENT\)/);

@@ -1,23 +1,24 @@
 import { readFile, stat } from 'node:fs/promises';
 
-/** A larger file is none of keys, certificates or settings; bytes. */
+/** Larger than any file of keys, certificates or settings; bytes. */
 export const WATCHED_FILE_BYTES_MAX = 1024 * 1024;
-/** How often a file is looked at, at most; milliseconds. */
+/** Shortest interval between two checks of a file; milliseconds. */
 const FILE_RECHECK_MS = 1_000;
 
 export interface WatchedFileOptions<T> {
   readonly path: string;
-  /** Throws an Error of one sentence without a word of the file when it does not fit. */
+  /** Throws an Error whose message contains nothing of an invalid file. */
   readonly parse: (text: string) => T;
-  /** The file has changed and cannot be used: what it said before stays in force. Called once for each change. */
+  /** The file changed and is invalid; its previous content stays in force. Called once per change. */
   readonly onFault: (reason: string) => void;
-  /** How often the file is looked at, at most; milliseconds. A second by default. */
+  /** Shortest interval between two checks; milliseconds, default 1000. */
   readonly recheckMs?: number;
 }
 
 /**
- * A file that a setting names, read anew when it has changed. It is looked at by its path and not by the system's file events: a mounted Kubernetes
- * secret is swapped by a link, which events of the file itself do not show.
+ * A file named by a setting, read again after a change. Checked by its path instead of file events: Kubernetes replaces a mounted
+ * secret
+ * through a symbolic link, for which the file has no event.
  */
 export class WatchedFile<T> {
   readonly #options: WatchedFileOptions<T>;
@@ -32,12 +33,12 @@ export class WatchedFile<T> {
     this.#value = read.value;
   }
 
-  /** Rejects with an Error of one sentence when the file cannot be used now. */
+  /** Rejects when the file is unreadable or invalid. */
   static async open<T>(options: WatchedFileOptions<T>): Promise<WatchedFile<T>> {
     return new WatchedFile(options, await read(options));
   }
 
-  /** What the file said when it last fitted. */
+  /** The last valid content. */
   async current(): Promise<T> {
     const { recheckMs = FILE_RECHECK_MS } = this.#options;
     if (this.#checking === undefined && performance.now() - this.#checkedMs >= recheckMs) {
@@ -59,7 +60,7 @@ export class WatchedFile<T> {
       this.#version = fresh.version;
       this.#value = fresh.value;
     } catch (error) {
-      this.#options.onFault(error instanceof Error ? error.message : 'it cannot be used');
+      this.#options.onFault(error instanceof Error ? error.message : 'the file is invalid');
     }
   }
 }
@@ -67,7 +68,7 @@ export class WatchedFile<T> {
 type Read<T> = { version: string; value: T };
 
 async function read<T>({ path, parse }: WatchedFileOptions<T>): Promise<Read<T>> {
-  // The version is that of before the reading: what is written meanwhile is seen as a change.
+  // The version from before the read, so that a concurrent write counts as a change.
   const version = await versionOf(path);
   const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
     throw new Error(`the file cannot be read (${error.code ?? 'unknown'})`);
@@ -77,6 +78,6 @@ async function read<T>({ path, parse }: WatchedFileOptions<T>): Promise<Read<T>>
 }
 
 async function versionOf(path: string): Promise<string> {
-  const seen = await stat(path, { bigint: true }).catch(() => undefined);
-  return seen === undefined ? 'none' : `${seen.ino}.${seen.size}.${seen.mtimeNs}`;
+  const found = await stat(path, { bigint: true }).catch(() => undefined);
+  return found === undefined ? 'none' : `${found.ino}.${found.size}.${found.mtimeNs}`;
 }

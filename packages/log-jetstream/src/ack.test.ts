@@ -9,13 +9,13 @@ function answer(payload: unknown, code = 0): Msg {
   return { data, headers: code ? headers(code, 'status') : undefined, json: () => JSON.parse(text) } as unknown as Msg;
 }
 
-const error = (err_code: number, code = 400, description = 'said') => ({
+const error = (err_code: number, code = 400, description = 'reason') => ({
   error: { code, err_code, description },
   stream: 'S',
   seq: 0,
 });
 
-test('an ack is stored, also one that was stored before', () => {
+test('an ack means stored, duplicates included', () => {
   assert.deepEqual(parseAck(answer({ stream: 'S', seq: 5 })), { verdict: 'stored', seq: 5, duplicate: false });
   assert.deepEqual(parseAck(answer({ stream: 'S', seq: 5, duplicate: true, domain: 'hub' })), {
     verdict: 'stored',
@@ -24,8 +24,8 @@ test('an ack is stored, also one that was stored before', () => {
   });
 });
 
-test('what passes is retried: no leader, in process, too many, full, unavailable, not understood', () => {
-  const passing = [
+test('transient errors are retried: no leader, in process, too many requests, full, unavailable, unreadable', () => {
+  const transient = [
     answer(undefined, 503),
     answer(undefined),
     answer('nonsense'),
@@ -33,18 +33,18 @@ test('what passes is retried: no leader, in process, too many, full, unavailable
     answer(error(10158, 409)),
     answer(error(10164)),
   ];
-  passing.push(
+  transient.push(
     answer(error(10167, 429)),
     answer(error(10077, 503)),
     answer(error(10077)),
     answer(error(10008, 503)),
     answer(error(1, 500)),
   );
-  for (const msg of passing) assert.equal(parseAck(msg).verdict, 'retry');
+  for (const msg of transient) assert.equal(parseAck(msg).verdict, 'retry');
 });
 
-test('what does not pass is told apart', () => {
-  assert.deepEqual(parseAck(answer(error(10071))), { verdict: 'conflict', reason: 'said' });
-  assert.deepEqual(parseAck(answer(error(10054))), { verdict: 'too-large', reason: 'said' });
-  assert.deepEqual(parseAck(answer(error(10060))), { verdict: 'refused', reason: 'said' });
+test('lasting errors are classified', () => {
+  assert.deepEqual(parseAck(answer(error(10071))), { verdict: 'conflict', reason: 'reason' });
+  assert.deepEqual(parseAck(answer(error(10054))), { verdict: 'too-large', reason: 'reason' });
+  assert.deepEqual(parseAck(answer(error(10060))), { verdict: 'refused', reason: 'reason' });
 });

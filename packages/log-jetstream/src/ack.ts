@@ -1,29 +1,29 @@
 import type { Msg } from '@nats-io/nats-core';
 
-/** What an answer to a publish means. */
+/** The meaning of a publish acknowledgement. */
 export type Ack =
   | { verdict: 'stored'; seq: number; duplicate: boolean }
-  /** `retry`: it will pass. `conflict`: somebody else wrote in between. `refused`: the same again would be refused again. */
+  /** `retry`: a transient error. `conflict`: another writer was first. `refused`: a retry would be refused again. */
   | { verdict: 'retry' | 'conflict' | 'too-large' | 'refused'; reason: string };
 
 /** Error codes of nats-server/server/errors.json. */
 const WRONG_LAST_SEQUENCE = 10071;
 const MESSAGE_TOO_LARGE = 10054;
 const RETRIED = new Set([
-  // Another write with that id is being stored (2.11+).
+  // Another write with this id is in process (2.11+).
   10158,
-  // The newest sequence is not known yet: a write to that subject is being stored (2.11+).
+  // The last sequence is unknown while a write to the subject is in process (2.11+).
   10164,
   // Too many requests (2.11+).
   10167,
-  // Not stored: the stream is full. Work is refused then; consumers make room again.
+  // The stream is full. Only the work stream rejects then, and consumers make room again.
   10077,
 ]);
 const NO_RESPONDERS = 503;
 
 export function parseAck(msg: Msg): Ack {
   if (msg.data.length === 0) {
-    // No stream takes the subject, or the stream has no leader right now: an election takes 4-9 s.
+    // No stream listens on the subject, or the stream has no leader: an election takes 4-9 s.
     return { verdict: 'retry', reason: msg.headers?.code === NO_RESPONDERS ? 'no leader' : 'empty answer' };
   }
   let answer: {
@@ -39,7 +39,7 @@ export function parseAck(msg: Msg): Ack {
   }
   const { error } = answer;
   if (!error) {
-    if (!answer.stream || !answer.seq) return { verdict: 'retry', reason: 'answer is no ack' };
+    if (!answer.stream || !answer.seq) return { verdict: 'retry', reason: 'answer is not an ack' };
     return { verdict: 'stored', seq: answer.seq, duplicate: answer.duplicate === true };
   }
   const reason = error.description ?? `error ${error.err_code}`;

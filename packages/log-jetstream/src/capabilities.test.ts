@@ -3,7 +3,7 @@ import test from 'node:test';
 import { LogMismatch } from '@hopline/log';
 import { requireServer } from './capabilities.ts';
 
-test('one copy works from 2.9.0 on, several from 2.11.0 on; what is older is refused with what to do', () => {
+test('one replica needs 2.9.0, several need 2.11.0; older servers are rejected with advice', () => {
   for (const version of ['2.9.0', '2.9.10', '2.10.29', '2.15.2', '2.16.0-dev', 'v3.0.0']) requireServer(version, 1);
   for (const version of ['2.11.0', '2.15.2', '2.11.0-RC.1']) requireServer(version, 3);
   for (const version of ['2.8.4', '1.4.1', 'unknown', '']) assert.throws(() => requireServer(version, 1), LogMismatch);

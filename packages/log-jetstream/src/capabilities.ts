@@ -1,23 +1,23 @@
 import { LogMismatch } from '@hopline/log';
 
 /**
- * What a server can do, by our own table: older servers drop unknown fields silently, so asking them is no use. The features below need nothing newer;
- * what is newer (atomic batches 2.12, fast ingest 2.14) did not pay for itself when measured.
+ * Server capabilities by version, because older servers drop unknown fields silently. Newer features (atomic batches 2.12, fast
+ * ingest 2.14) gained nothing when measured.
  */
 const VERSION_MIN: Version = [2, 9, 0];
 /**
- * Expected-last-subject-sequence on a replicated stream: up to 2.9.20 two writers were let through in 347 of 1000 rounds (nats-server #4320), up to 2.10
- * replicas could come apart (#5644, #6194). Exact on a single copy in every version.
+ * Expected-last-subject-sequence on a replicated stream: up to 2.9.20 two writers both succeeded in 347 of 1000 rounds
+ * (nats-server #4320), up to 2.10 replicas could diverge (#5644, #6194). It is exact on a single replica in every version.
  */
 const REPLICATED_VERSION_MIN: Version = [2, 11, 0];
 
 type Version = [major: number, minor: number, patch: number];
 
-/** Throws LogMismatch when the server is too old for what is asked of it. */
+/** Throws LogMismatch when the server is too old for this number of replicas. */
 export function requireServer(version: string, replicas: number): void {
   const found = parseVersion(version);
   if (!found || compare(found, VERSION_MIN) < 0) {
-    throw new LogMismatch(`NATS server ${version} is too old: ${VERSION_MIN.join('.')} or newer is needed`);
+    throw new LogMismatch(`NATS server ${version} is too old: use ${VERSION_MIN.join('.')} or newer`);
   }
   if (replicas > 1 && compare(found, REPLICATED_VERSION_MIN) < 0) {
     throw new LogMismatch(

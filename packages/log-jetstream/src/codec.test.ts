@@ -14,10 +14,11 @@ const agentRecord = {
   inputs: [{ kind: 'text', lane: 'l', tokens: ['x'] }],
 };
 const clientRecord = { v: 1, at: 1, from: 'client', input: { kind: 'cancel' } };
-const factRecord = { v: 1, facts: [{ kind: 'call.started' }], aggregate: { taskId: 't', generation: 1 }, startSeq: 0 };
+const aggregate = { taskId: 't', generation: 1 };
+const factRecord = { v: 1, facts: [{ kind: 'call.started' }], aggregate, startSeq: 0, startStoredAt: 1 };
 const work = { v: 1, taskId: 't', contextId: 'c', turn: 1, profile: 'caipe', message: {} };
 
-test('records come back as they were encoded', () => {
+test('records are decoded as they were encoded', () => {
   assert.deepEqual(decodeInput(encodePayload(agentRecord)), agentRecord);
   assert.deepEqual(decodeInput(encodePayload(clientRecord)), clientRecord);
   assert.deepEqual(decodeFacts(encodePayload(factRecord), 't'), factRecord);
@@ -25,7 +26,7 @@ test('records come back as they were encoded', () => {
   assert.deepEqual(decodeValue(encodePayload({ a: 1 })), { a: 1 });
 });
 
-test('what a reader leans on is there, or the payload is no record', () => {
+test('a payload without a member that readers rely on is not a record', () => {
   const broken = (record: object, patch: object) => encodePayload({ ...record, ...patch });
   const patches = [
     { v: 2 },
@@ -45,11 +46,11 @@ test('what a reader leans on is there, or the payload is no record', () => {
   for (const one of [timeout, authTimeout]) assert.deepEqual(decodeInput(encodePayload(one)), one);
   for (const input of [undefined, { kind: 'cancel' }, { kind: 'timeout' }, { kind: 'auth-timeout', request: '1' }])
     assert.equal(decodeInput(encodePayload({ ...timeout, input })), undefined);
-  const carry = { v: 1, at: 1, from: 'relay', input: { kind: 'copy-forward', startStoredAt: 1 } } as const;
-  assert.deepEqual(decodeInput(encodePayload(carry)), carry);
-  assert.equal(decodeInput(encodePayload({ ...carry, input: { kind: 'copy-forward' } })), undefined);
-  const carrying = { ...factRecord, facts: [], copied: { part: 1, last: true, facts: factRecord.facts } };
-  assert.deepEqual(decodeFacts(encodePayload(carrying), 't'), carrying);
+  const copyForward = { v: 1, at: 1, from: 'relay', input: { kind: 'copy-forward', startStoredAt: 1 } } as const;
+  assert.deepEqual(decodeInput(encodePayload(copyForward)), copyForward);
+  assert.equal(decodeInput(encodePayload({ ...copyForward, input: { kind: 'copy-forward' } })), undefined);
+  const copy = { ...factRecord, facts: [], copied: { part: 1, last: true, facts: factRecord.facts } };
+  assert.deepEqual(decodeFacts(encodePayload(copy), 't'), copy);
   for (const patch of [
     { copied: null },
     { copied: { part: 1, last: true, facts: [1] } },
@@ -60,6 +61,7 @@ test('what a reader leans on is there, or the payload is no record', () => {
     { aggregate: null },
     { aggregate: { taskId: 'other' } },
     { startSeq: null },
+    { startStoredAt: undefined },
   ]) {
     assert.equal(decodeFacts(broken(factRecord, patch), 't'), undefined, JSON.stringify(patch));
   }
@@ -85,7 +87,7 @@ test('no bytes make a decoder throw', () => {
   );
 });
 
-test('trace context is carried twice, and our own copy is believed when the server has rewritten the other', () => {
+test('trace context is sent twice, and the Hopline copy wins when the server has rewritten the other', () => {
   const encoded = encodeHeaders({ id: 'i', expected: 0, trace: { traceparent, tracestate: 'a=1' } });
   assert.equal(encoded.get('Nats-Msg-Id'), 'i');
   assert.equal(encoded.get('Nats-Expected-Last-Subject-Sequence'), '0');
@@ -93,12 +95,12 @@ test('trace context is carried twice, and our own copy is believed when the serv
   assert.deepEqual(decodeTrace(encoded), { trace: { traceparent, tracestate: 'a=1' } });
   encoded.set('traceparent', other);
   assert.equal(decodeTrace(encoded).trace?.traceparent, traceparent);
-  const foreign = headers();
-  foreign.set('traceparent', other);
-  assert.deepEqual(decodeTrace(foreign), { trace: { traceparent: other } });
+  const remote = headers();
+  remote.set('traceparent', other);
+  assert.deepEqual(decodeTrace(remote), { trace: { traceparent: other } });
 });
 
-test('a trace context that is none is neither sent nor read', () => {
+test('an invalid trace context is neither sent nor read', () => {
   for (const bad of ['', 'x', `${traceparent}\r\nNats-Msg-Id: y`, traceparent.toUpperCase()]) {
     assert.deepEqual(decodeTrace(encodeHeaders({ id: 'i', trace: { traceparent: bad } })), {});
   }

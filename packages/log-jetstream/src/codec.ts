@@ -2,18 +2,21 @@ import { type FactRecord, type InputRecord, isTaskId, type TraceCarrier, type Wo
 import { headers, type MsgHdrs } from '@nats-io/nats-core';
 
 /**
- * The one place where records become payloads and headers, and back. A payload may come from anywhere: what is checked here is what the readers' code leans on,
- * so that no garbage on a subject can stop one. PROTOCOL.md section 2.
+ * Encodes records as payloads and headers, and decodes them. Any client may publish on a subject: decoders check every member
+ * that readers rely on, so that no payload stops a reader. PROTOCOL.md section 2.
  */
 const TRACEPARENT = 'traceparent';
 const TRACESTATE = 'tracestate';
-/** Servers 2.11 and 2.12 may rewrite `traceparent` when message tracing is on (nats-architecture-and-design #392); this copy they do not know. */
+/**
+ * A copy that servers do not touch: 2.11 and 2.12 may rewrite `traceparent` when message tracing is on
+ * (nats-architecture-and-design #392).
+ */
 const HOPLINE_TRACEPARENT = 'Hopline-Traceparent';
 export const MESSAGE_ID = 'Nats-Msg-Id';
 const EXPECTED_SEQUENCE = 'Nats-Expected-Last-Subject-Sequence';
 
 const TRACEPARENT_FORM = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
-/** W3C Trace Context, 3.3.1.5: at least 512 characters are to be propagated. More are dropped. */
+/** W3C Trace Context 3.3.1.5 requires at least 512 characters to be propagated. Longer values are dropped. */
 const TRACESTATE_FORM = /^[\x20-\x7e]{1,512}$/;
 
 export type RecordHeaders = { id: string; expected?: number | undefined; trace?: TraceCarrier | undefined };
@@ -22,7 +25,7 @@ export function encodePayload(record: unknown): Uint8Array {
   return Buffer.from(JSON.stringify(record));
 }
 
-/** Always a new object: nats.js changes the one it is given. */
+/** Always a new object, because nats.js changes its argument. */
 export function encodeHeaders({ id, expected, trace }: RecordHeaders): MsgHdrs {
   const encoded = headers();
   encoded.append(MESSAGE_ID, id);
@@ -35,23 +38,23 @@ export function encodeHeaders({ id, expected, trace }: RecordHeaders): MsgHdrs {
   return encoded;
 }
 
-/** `{ trace }` to spread, or nothing. */
-export function decodeTrace(found: MsgHdrs | undefined): { trace?: TraceCarrier } {
-  if (!found) return {};
-  const traceparent = found.get(HOPLINE_TRACEPARENT) || found.get(TRACEPARENT);
+/** `{ trace }` or `{}`, to spread. */
+export function decodeTrace(received: MsgHdrs | undefined): { trace?: TraceCarrier } {
+  if (!received) return {};
+  const traceparent = received.get(HOPLINE_TRACEPARENT) || received.get(TRACEPARENT);
   if (!TRACEPARENT_FORM.test(traceparent)) return {};
-  const tracestate = found.get(TRACESTATE);
+  const tracestate = received.get(TRACESTATE);
   return { trace: { traceparent, ...(tracestate && { tracestate }) } };
 }
 
-/** Undefined when the payload is no such record. */
+/** Undefined when the payload is not an input record. */
 export function decodeInput(payload: Uint8Array): InputRecord | undefined {
   const record = parse(payload);
   if (record?.v !== 1 || !Number.isFinite(record.at)) return undefined;
   if (record.from === 'relay') return isRelayInput(record.input) ? (record as InputRecord) : undefined;
-  if (record.from === 'client') return isKinded(record.input) ? (record as InputRecord) : undefined;
+  if (record.from === 'client') return hasKind(record.input) ? (record as InputRecord) : undefined;
   const from = record.from;
-  const fits =
+  const isValid =
     isObject(from) &&
     typeof from.id === 'string' &&
     typeof from.agent === 'string' &&
@@ -59,23 +62,23 @@ export function decodeInput(payload: Uint8Array): InputRecord | undefined {
     Number.isInteger(from.attempt) &&
     Number.isInteger(record.n) &&
     Array.isArray(record.inputs) &&
-    record.inputs.every(input => isKinded(input) && (input.kind !== 'text' || Array.isArray(input.tokens)));
-  return fits ? (record as InputRecord) : undefined;
+    record.inputs.every(input => hasKind(input) && (input.kind !== 'text' || Array.isArray(input.tokens)));
+  return isValid ? (record as InputRecord) : undefined;
 }
 
 export function decodeFacts(payload: Uint8Array, taskId: string): FactRecord | undefined {
   const record = parse(payload);
-  if (record?.v !== 1 || !Number.isInteger(record.startSeq)) return undefined;
+  if (record?.v !== 1 || !Number.isInteger(record.startSeq) || !Number.isFinite(record.startStoredAt)) return undefined;
   const { facts, aggregate, copied } = record;
-  const fits =
+  const isValid =
     areFacts(facts) && isObject(aggregate) && aggregate.taskId === taskId && (copied === undefined || areCopied(copied));
-  return fits && Number.isInteger(aggregate.generation) ? (record as FactRecord) : undefined;
+  return isValid && Number.isInteger(aggregate.generation) ? (record as FactRecord) : undefined;
 }
 
 export function decodeWork(payload: Uint8Array): Work | undefined {
   const work = parse(payload);
-  const fits = work?.v === 1 && typeof work.taskId === 'string' && isTaskId(work.taskId) && isObject(work.message);
-  return fits && typeof work.contextId === 'string' && Number.isInteger(work.turn) ? (work as Work) : undefined;
+  const isValid = work?.v === 1 && typeof work.taskId === 'string' && isTaskId(work.taskId) && isObject(work.message);
+  return isValid && typeof work.contextId === 'string' && Number.isInteger(work.turn) ? (work as Work) : undefined;
 }
 
 export function decodeValue<V>(payload: Uint8Array): V | undefined {
@@ -97,12 +100,12 @@ function isObject(value: unknown): value is Parsed {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function isKinded(value: unknown): value is Parsed {
+function hasKind(value: unknown): value is Parsed {
   return isObject(value) && typeof value.kind === 'string';
 }
 
 function areFacts(value: unknown): boolean {
-  return Array.isArray(value) && value.every(isKinded);
+  return Array.isArray(value) && value.every(hasKind);
 }
 
 function areCopied(value: unknown): boolean {
@@ -110,7 +113,7 @@ function areCopied(value: unknown): boolean {
 }
 
 function isRelayInput(value: unknown): boolean {
-  if (!isKinded(value)) return false;
+  if (!hasKind(value)) return false;
   if (value.kind === 'copy-forward') return Number.isFinite(value.startStoredAt);
   return (value.kind === 'timeout' || value.kind === 'auth-timeout') && Number.isInteger(value.request);
 }

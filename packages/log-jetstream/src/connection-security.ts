@@ -3,14 +3,14 @@ import type { ConnectionOptions } from '@nats-io/nats-core';
 import { credsAuthenticator } from '@nats-io/nats-core';
 import type { Credentials, NatsTls } from './options.ts';
 
-/** nats.js does not take a user from the URL; and what is in a URL ends up in logs. */
+/** nats.js ignores a user in the URL, and URLs end up in logs. */
 export function withoutUser(url: string): string {
   return url.replace(/^((?:\w+:\/\/)?)[^@/]*@/, '$1');
 }
 
 export function authentication(url: string, credentials: Credentials | undefined): Partial<ConnectionOptions> {
   if (credentials && 'creds' in credentials) return { authenticator: credsAuthenticator(credsOf(credentials.creds)) };
-  // Asked for at each connection, so that credentials can be rotated under a running service.
+  // Read at each connection, so that credentials can be rotated while the service runs.
   if (credentials && 'credsFile' in credentials)
     return { authenticator: credsAuthenticator(() => credsOf(readFileSync(credentials.credsFile, 'utf8'))) };
   if (credentials) return credentials;
@@ -20,17 +20,18 @@ export function authentication(url: string, credentials: Credentials | undefined
   return pass === undefined ? { token: user } : { user, pass };
 }
 
-/** nats.js wants a line's end after the last line, which a setting, and many an editor, takes away. */
+/** nats.js requires a newline after the last line, which settings and many editors remove. */
 const credsOf = (text: string) => Buffer.from(`${text}\n`);
 
-/** Why a connection failed that no further try can mend. */
-export function isHopeless(reason: string): boolean {
+/** True for a connection error that no retry can fix. */
+export function isPermanent(reason: string): boolean {
   return /authorization|unable to parse credentials|^ENOENT/i.test(reason);
 }
 
 /**
- * nats.js looks at no scheme: it speaks TLS when the server says so in its greeting, which whoever stands in between can change, credentials would follow in the clear. Given
- * any `tls` it refuses a server without. It reads the files anew at each connection.
+ * nats.js ignores the URL scheme and uses TLS only if the server's INFO message asks for it. A man in the middle could remove
+ * that request, and credentials would follow in clear text. With a `tls` option nats.js rejects a server without TLS. It reads
+ * the files at each connection.
  */
 export function encryption(urls: readonly string[], tls: NatsTls | undefined): Partial<ConnectionOptions> {
   if (tls === undefined && !urls.some(url => /^tls:/i.test(url))) return {};

@@ -4,19 +4,19 @@ import type { Msg } from '@nats-io/nats-core';
 import { parseDelivery } from './delivery.ts';
 
 const of = (reply: string | undefined) => {
-  const delivery = parseDelivery({ reply } as Msg);
-  if (!delivery) return undefined;
-  const { msg: _, ...rest } = delivery;
-  return rest;
+  const parsed = parseDelivery({ reply } as Msg);
+  if (!parsed) return undefined;
+  const { msg: _, ...delivery } = parsed;
+  return delivery;
 };
 
-test('both forms of the reply subject say the same', () => {
-  const said = { deliveries: 2, seq: 41, consumerSeq: 7, storedAt: 1_795_232_553_579, pending: 3 };
-  assert.deepEqual(of('$JS.ACK.S.c1.2.41.7.1795232553579981086.3'), said);
-  assert.deepEqual(of('$JS.ACK._.acc.S.c1.2.41.7.1795232553579981086.3'), said);
-  assert.deepEqual(of('$JS.ACK.hub.acc.S.c1.2.41.7.1795232553579981086.3.r4nd0m'), said);
+test('both forms of the reply subject give the same delivery', () => {
+  const delivery = { deliveries: 2, seq: 41, consumerSeq: 7, storedAt: 1_795_232_553_579, pending: 3 };
+  assert.deepEqual(of('$JS.ACK.S.c1.2.41.7.1795232553579981086.3'), delivery);
+  assert.deepEqual(of('$JS.ACK._.acc.S.c1.2.41.7.1795232553579981086.3'), delivery);
+  assert.deepEqual(of('$JS.ACK.hub.acc.S.c1.2.41.7.1795232553579981086.3.r4nd0m'), delivery);
 });
 
-test('a message that no consumer delivered is none', () => {
+test('a message that no consumer delivered is not a delivery', () => {
   for (const reply of [undefined, '', '_INBOX.x', '$JS.ACK.S.c1', '$JS.API.S.c1.2.41.7.1.3']) assert.equal(of(reply), undefined);
 });

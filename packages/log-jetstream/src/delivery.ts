@@ -1,25 +1,25 @@
 import type { Msg } from '@nats-io/nats-core';
 
-/** What a consumer says of a message that it delivers, in its reply subject. */
+/** A message from a consumer, with the delivery metadata of its reply subject. */
 export type Delivery = {
   msg: Msg;
   /** Stream sequence. */
   seq: number;
-  /** 1, 2, 3, … per consumer: a jump is a lost message. */
+  /** 1, 2, 3, … per consumer: a gap is a lost message. */
   consumerSeq: number;
   /** Delivery count of this message, 1-based. */
   deliveries: number;
-  /** Epoch milliseconds at which the stream stored it. */
+  /** Epoch milliseconds at which the stream stored the message. */
   storedAt: number;
-  /** Messages that wait after this one. */
+  /** Messages pending after this one. */
   pending: number;
 };
 
 const NANO_DIGITS_OF_MS = 6;
 
 /**
- * `$JS.ACK.<stream>.<consumer>.<deliveries>.<seq>.<consumerSeq>.<nanoseconds>.<pending>`, or with `<domain>.<account>` after ACK and a random token at the end
- * (written by newer servers, 2.15 by default). Undefined for anything else.
+ * `$JS.ACK.<stream>.<consumer>.<deliveries>.<seq>.<consumerSeq>.<nanoseconds>.<pending>`, or with `<domain>.<account>` after ACK
+ * and a random token at the end (written by newer servers, 2.15 by default). Undefined for anything else.
  */
 export function parseDelivery(msg: Msg): Delivery | undefined {
   const tokens = msg.reply?.split('.') ?? [];

@@ -45,7 +45,8 @@ export class JetStreamFacts implements FactLog {
       return { seq };
     } catch (error) {
       if (!(error instanceof LogConflict)) throw error;
-      // Servers check the sequence before the id (2.15.2; R3 before 2.11), so a retry after a lost ack meets itself: it can only be what follows `expected`.
+      // Servers check the sequence before the id (2.15.2; R3 before 2.11), so a retry after a lost ack conflicts with its own
+      // record, which follows `expected`.
       const next = await this.#next(subject, options.expected + 1);
       if (next?.header.get(MESSAGE_ID) === options.id) return { seq: next.seq };
       throw error;
@@ -84,14 +85,14 @@ export class JetStreamFacts implements FactLog {
     return tail;
   }
 
-  /** From the leader: a direct get may be answered by a replica that is behind. */
+  /** From the leader: a lagging replica may answer a direct get. */
   #newest(subject: string): Promise<StoredMsg | null> {
     const get = () => this.#connection.jsm.streams.getMessage(FACTS_STREAM, { last_by_subj: subject });
     return retry(this.#connection, 'the newest record of a task', get);
   }
 
   #next(subject: string, from: number): Promise<StoredMsg | null> {
-    // Known to servers since 2.9, not to the type.
+    // Servers support this since 2.9; the type lacks it.
     const query = { next_by_subj: subject, seq: from } as SeqMsgRequest;
     const get = () => this.#connection.jsm.streams.getMessage(FACTS_STREAM, query);
     return retry(this.#connection, 'a record of a task', get);
@@ -103,16 +104,16 @@ export class JetStreamFacts implements FactLog {
       read: from => this.#read(taskId, from),
       tail: async () => {
         const tail = await jsm.direct.getMessage(FACTS_STREAM, { last_by_subj: logSubject(taskId, this.#shards) });
-        return tail ? { seq: tail.seq, first: decodeFacts(tail.data, taskId)?.startSeq ?? 0 } : undefined;
+        return tail ? { seq: tail.seq, startSeq: decodeFacts(tail.data, taskId)?.startSeq ?? 0 } : undefined;
       },
       subscribe: async (onLive, onReconnect) => {
         const subscription = this.#connection.subscribe(liveSubject(taskId, this.#shards), msg => {
           const live = msg && this.#toLive(msg, taskId);
           if (live) onLive(live);
         });
-        const forget = this.#connection.onReconnect(onReconnect);
+        const removeListener = this.#connection.onReconnect(onReconnect);
         const unsubscribe = () => {
-          forget();
+          removeListener();
           subscription.unsubscribe();
         };
         try {
@@ -126,7 +127,7 @@ export class JetStreamFacts implements FactLog {
     };
   }
 
-  /** Headers of a republished message, set by the server. */
+  /** The server sets `Nats-Sequence` and `Nats-Last-Sequence` on a republished message. */
   #toLive(msg: Msg, taskId: string): LiveRecord | undefined {
     const seq = Number(msg.headers?.get('Nats-Sequence'));
     const last = Number(msg.headers?.get('Nats-Last-Sequence'));

@@ -9,7 +9,7 @@ import type { Publisher } from './publisher.ts';
 import { retry } from './retry.ts';
 import { INPUTS_STREAM } from './streams.ts';
 
-/** `a2a.raw.<shard>.` */
+/** Length of `a2a.raw.<shard>.` */
 const SUBJECT_PREFIX_CHARS = RAW_PREFIX.length + '.00.'.length;
 
 export class JetStreamInputs implements InputLog {

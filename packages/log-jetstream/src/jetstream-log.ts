@@ -7,26 +7,27 @@ import { JetStreamInputs } from './inputs.ts';
 import { JetStreamKeyValue } from './key-value.ts';
 import { ACK_WAIT_MS, type JetStreamLogOptions, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT, OPEN_TIMEOUT_MS } from './options.ts';
 import { Publisher } from './publisher.ts';
-import { HandBacks } from './requeues.ts';
+import { RequeueCounts } from './requeues.ts';
 import { BUCKETS, checkStreams, ensureStreams } from './streams.ts';
 import { NatsWakeUps } from './wake-ups.ts';
 import { JetStreamWork } from './work.ts';
 
-/** Room for headers in the server's max_payload, bytes. */
+/** Part of the server's max_payload reserved for headers, bytes. */
 const HEADER_BYTES_MAX = 16 * 1024;
-/** On their way to one reader at a time, bytes; never less than one largest record. */
+/** Bytes in flight to one reader; at least one record of maximum size. */
 const READ_BYTES_MAX = 4 * 1024 * 1024;
 const CHECK_TIMEOUT_MS = 3_000;
 
 /**
- * Opens the log: connects, creates the streams that are missing, and checks those that are there.
- * Rejects with LogUnavailable (no server, no JetStream in time) or LogMismatch (server too old, streams made for another setting).
+ * Opens the log: connects, creates missing streams, and checks existing ones. Rejects with LogUnavailable (no server or no
+ * JetStream in time) or LogMismatch (server too old, streams created with other settings).
  */
 export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Log> {
   const { servers, name, credentials, tls, openTimeoutMs = OPEN_TIMEOUT_MS, onEvent = () => {} } = options;
   const shards = options.shards ?? SHARDS_DEFAULT;
   const replicas = options.replicas ?? 1;
-  if (!Number.isInteger(shards) || shards < 1 || shards > SHARDS_MAX) throw new LogMismatch(`shards must be 1 to ${SHARDS_MAX}`);
+  if (!Number.isInteger(shards) || shards < 1 || shards > SHARDS_MAX)
+    throw new LogMismatch(`shards must be an integer from 1 to ${SHARDS_MAX}`);
   const connection = await openConnection({ servers, name, credentials, tls, timeoutMs: openTimeoutMs, onEvent });
   try {
     requireServer(connection.nc.info?.version ?? 'unknown', replicas);
@@ -53,7 +54,7 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
     inputs: new JetStreamInputs(connection, publisher, { shards, readBytesMax }),
     facts: new JetStreamFacts(connection, publisher, { shards, readBytesMax, follow }),
     work: new JetStreamWork(connection, publisher, {
-      handBacks: new HandBacks(bucket(BUCKETS.handBacks)),
+      requeueCounts: new RequeueCounts(bucket(BUCKETS.requeues)),
       attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT,
       requeuesMax: options.requeuesMax ?? REQUEUES_MAX_DEFAULT,
       ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,

@@ -9,8 +9,9 @@ import type { Publisher } from './publisher.ts';
 import { retry } from './retry.ts';
 
 /**
- * A NATS key-value bucket (ADR-8: the `nats kv` command reads it), written by the log's own publisher: so a write without a leader is retried, a lost ack is no conflict,
- * and a watch goes on as soon as the connection is back. `@nats-io/kv` has none of the three.
+ * A NATS key-value bucket (ADR-8, so `nats kv` reads it), written by the log's own publisher: a write without a leader is
+ * retried, a lost ack is not a conflict, and a watch continues as soon as the connection is back. `@nats-io/kv` has none of the
+ * three.
  */
 const OPERATION = 'KV-Operation';
 const DELETED = 'DEL';
@@ -45,7 +46,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     const { jsm } = this.#connection;
     const filter = `${this.#prefix}${prefix}.*`;
     const info = await retry(this.#connection, this.#stream, () => jsm.streams.info(this.#stream, { subjects_filter: filter }));
-    // Of a deleted key the mark is still there: reading it tells.
+    // Deleted keys are listed too, until `get` finds their delete marker.
     const keys = Object.keys(info?.state.subjects ?? {}).map(subject => subject.slice(this.#prefix.length));
     const entries = await Promise.all(keys.sort().map(key => this.get(key)));
     return entries.filter(entry => entry !== undefined);
@@ -77,7 +78,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
   async revision(): Promise<number> {
     const { jsm } = this.#connection;
     const { state } = await retry(this.#connection, this.#stream, () => jsm.streams.info(this.#stream));
-    // Of a stream that age has emptied the sequence stays, and no watch would ever come to it.
+    // A stream emptied by age keeps its last sequence, which no watch would ever reach.
     return state.messages === 0 ? 0 : state.last_seq;
   }
 
@@ -90,19 +91,19 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
       signal,
     } as const;
     let ready = false;
-    /** Keys given out before `ready`: the removal of another is no news. */
-    const given = new Set<string>();
+    /** Keys yielded before `ready`: only their removal is a change. */
+    const yielded = new Set<string>();
     for await (const { deliveries, caughtUp } of readOrdered(this.#connection, reading)) {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
         const change = this.#toChange(delivery);
-        if (!ready && change.value === undefined && !given.has(change.key)) continue;
-        if (!ready) given.add(change.key);
+        if (!ready && change.value === undefined && !yielded.has(change.key)) continue;
+        if (!ready) yielded.add(change.key);
         yield change;
       }
       if (caughtUp && !ready && !signal.aborted) {
         ready = true;
-        given.clear();
+        yielded.clear();
         yield { type: 'ready' };
       }
     }
@@ -122,7 +123,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     }
   }
 
-  /** From the leader: whoever lost a race to create a key must see what the winner wrote. */
+  /** From the leader: the loser of a race to create a key must read what the winner wrote. */
   async #newest(key: string): Promise<StoredMsg | null> {
     requireKey(key);
     const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: this.#prefix + key });
@@ -133,7 +134,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     const key = msg.subject.slice(this.#prefix.length);
     if (isRemoval(msg.headers?.get(OPERATION))) return { type: 'entry', key, value: undefined, revision: seq };
     const value = decodeValue<V>(msg.data);
-    // As `get` has it, a key with no value that can be read has none.
+    // As in `get`, an undecodable value counts as absent.
     if (value === undefined) this.#connection.onEvent({ type: 'undecodable', where: 'key-value' });
     return { type: 'entry', key, value, revision: seq };
   }

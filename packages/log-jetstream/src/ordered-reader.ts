@@ -7,8 +7,8 @@ import { PullInbox } from './pull-inbox.ts';
 import { pause, retry } from './retry.ts';
 
 /**
- * Reads a stream in its order through throw-away consumers: in memory, without acks, on one server. A consumer that is lost (restart, gap, slow reader) is replaced by
- * one that begins after the last message that came, so nothing is lost, doubled or out of order.
+ * Reads a stream in order through disposable consumers: in memory, without acks, on one server. A lost consumer (restart, gap,
+ * slow reader) is replaced by one that begins after the last received message, so no message is lost, duplicated or out of order.
  */
 export type Reading = {
   stream: string;
@@ -16,27 +16,27 @@ export type Reading = {
   filter: string;
   /** First stream sequence, or `last-per-subject`: the newest message of each subject now, then all. */
   from: number | 'last-per-subject';
-  /** Bytes on their way at a time; at least the largest message. */
+  /** Bytes in flight; at least the largest message. */
   bytesMax: number;
   signal: AbortSignal;
 };
 
 export type Batch = {
   deliveries: Delivery[];
-  /** Nothing more waits on the server. */
+  /** No more messages are pending on the server. */
   caughtUp: boolean;
 };
 
 const READ_BATCH = 512;
 const PULL_EXPIRES_MS = 5_000;
-/** A consumer whose reader is gone without deleting it. A reader that pauses longer gets a new one. */
+/** The server removes a consumer that is idle for this long. A reader that pauses longer gets a new one. */
 const INACTIVE_MS = 30_000;
 const REOPEN_MS_BASE = 50;
 const REOPEN_MS_MAX = 2_000;
-/** A consumer is replaced for that long before the reader fails. */
+/** Time to open a consumer before the reader fails. */
 const READ_UNAVAILABLE_MS = 60_000;
 
-/** Opens a consumer; resolves with what waits there. */
+/** Creates a consumer; resolves with its name and the number of pending messages. */
 export async function openConsumer(connection: Connection, reading: Omit<Reading, 'bytesMax'>, timeoutMs?: number) {
   const { stream, filter, from, signal } = reading;
   const config: Partial<ConsumerConfig> = {
@@ -56,20 +56,22 @@ export async function openConsumer(connection: Connection, reading: Omit<Reading
   return { name, pending: info.num_pending };
 }
 
-/** Not worth a retry: the server removes it by itself. */
+/** Not retried: the server removes an idle consumer by itself. */
 export async function deleteConsumer(connection: Connection, stream: string, name: string): Promise<void> {
   if (connection.connected) await connection.jsm.consumers.delete(stream, name).catch(() => {});
 }
 
-/** Ends when `signal` aborts or the log is closed. Throws LogUnavailable when the stream cannot be read for READ_UNAVAILABLE_MS. */
+/**
+ * Ends when `signal` aborts or the log is closed. Throws LogUnavailable when the stream cannot be read for READ_UNAVAILABLE_MS.
+ */
 export async function* readOrdered(connection: Connection, reading: Reading): AsyncGenerator<Batch, void> {
   let from = reading.from;
   const ended = AbortSignal.any([reading.signal, connection.closed]);
   for (let failures = 0; !ended.aborted; ) {
-    const one = new OneConsumer(connection, { ...reading, from, signal: ended });
+    const consumer = new DisposableConsumer(connection, { ...reading, from, signal: ended });
     try {
-      await one.open();
-      for await (const batch of one.batches()) {
+      await consumer.open();
+      for await (const batch of consumer.batches()) {
         const last = batch.deliveries.at(-1);
         if (last) {
           from = last.seq + 1;
@@ -81,7 +83,7 @@ export async function* readOrdered(connection: Connection, reading: Reading): As
       if (ended.aborted && error instanceof LogUnavailable) break;
       throw error;
     } finally {
-      await one.close();
+      await consumer.close();
     }
     if (ended.aborted) break;
     connection.onEvent({ type: 'reader-restarted', what: reading.filter });
@@ -91,7 +93,7 @@ export async function* readOrdered(connection: Connection, reading: Reading): As
   if (connection.closed.aborted && !reading.signal.aborted) throw new LogUnavailable('the log is closed');
 }
 
-class OneConsumer {
+class DisposableConsumer {
   readonly #connection: Connection;
   readonly #reading: Reading;
   #name: string | undefined;
@@ -124,7 +126,7 @@ class OneConsumer {
     this.#reading.signal.addEventListener('abort', this.#onAbort);
   }
 
-  /** Until the consumer is lost or the reading ends. At most two pulls of messages are held: one given out, one arriving. */
+  /** Ends when the consumer is lost or the signal aborts. Holds at most two pulls of messages: one yielded, one arriving. */
   async *batches(): AsyncGenerator<Batch, void> {
     while (!this.#reading.signal.aborted) {
       if (!this.#pulling && !this.#lost) this.#pull();

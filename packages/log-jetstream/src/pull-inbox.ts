@@ -2,15 +2,22 @@ import { createInbox, type Msg, nanos, type Subscription } from '@nats-io/nats-c
 import type { Connection } from './connection.ts';
 
 /**
- * Pulls from a consumer, one request at a time, so that what is on its way is never more than was asked for. nats.js's own `consume` refills at three quarters
- * and keeps consumers it has recreated for 5 minutes; here the reader says when, and knows how each request ended.
+ * Pulls from a consumer, one request at a time, so that no more messages are in flight than requested. nats.js's own `consume`
+ * refills at three quarters and keeps recreated consumers for 5 minutes; here the reader decides when to pull, and learns how
+ * each request ended.
  */
 export type Pull = { batch: number; bytesMax?: number; expiresMs: number };
 
-/** `full`: as many as asked for. `expired`: there was no more in time. `bytes`: the next message did not fit. `lost`: the consumer may be gone. */
+/**
+ * `full`: the batch is complete. `expired`: no more messages in time. `bytes`: the next message exceeds max_bytes. `lost`: the
+ * consumer may be gone.
+ */
 export type PullEnd = 'full' | 'expired' | 'bytes' | 'lost';
 
-/** The server ends a request in time; beyond this it is not there. A consumer that is gone answers nothing at all on 2.9 (503 on newer ones). */
+/**
+ * The server ends a request in time; after this grace it counts as lost. On 2.9 a missing consumer never answers (503 on newer
+ * servers).
+ */
 const GRACE_MS = 1_000;
 
 export class PullInbox {
@@ -19,7 +26,7 @@ export class PullInbox {
   readonly #inbox: string;
   readonly #subscription: Subscription;
   readonly #onMessage: (msg: Msg) => void;
-  readonly #forgetDisconnect: () => void;
+  readonly #removeDisconnectListener: () => void;
   #left = 0;
   #end: ((end: PullEnd) => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -35,7 +42,7 @@ export class PullInbox {
       else if (msg.subject === this.#inbox) this.#onStatus(msg);
       else this.#onDelivery(msg);
     });
-    this.#forgetDisconnect = connection.onDisconnect(() => this.#finish('lost'));
+    this.#removeDisconnectListener = connection.onDisconnect(() => this.#finish('lost'));
   }
 
   async pull({ batch, bytesMax, expiresMs }: Pull): Promise<PullEnd> {
@@ -49,14 +56,14 @@ export class PullInbox {
     return promise;
   }
 
-  /** Ends the request; what the server has sent until then is still delivered. */
+  /** Ends the request; messages that the server has sent already are still delivered. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
   }
 
   async #close(): Promise<void> {
-    this.#forgetDisconnect();
+    this.#removeDisconnectListener();
     this.#finish('lost');
     if (this.#subscription.isClosed()) return;
     if (this.#connection.connected) await this.#subscription.drain().catch(() => {});
@@ -74,11 +81,11 @@ export class PullInbox {
     const description = msg.headers?.description ?? '';
     if (code === 100) return;
     const left = msg.headers?.get('Nats-Pending-Messages');
-    // What the server counts as delivered and did not come was lost between us.
-    const allCame = !left || Number(left) === this.#left;
-    if (code === 404 || code === 408) this.#finish(allCame ? 'expired' : 'lost');
-    else if (code === 409 && description.includes('Exceeds MaxBytes')) this.#finish(allCame ? 'bytes' : 'lost');
-    else if (code === 409 && description.includes('Batch Completed')) this.#finish(allCame ? 'full' : 'lost');
+    // Messages that the server counts as delivered but that did not arrive were lost on the way.
+    const isComplete = !left || Number(left) === this.#left;
+    if (code === 404 || code === 408) this.#finish(isComplete ? 'expired' : 'lost');
+    else if (code === 409 && description.includes('Exceeds MaxBytes')) this.#finish(isComplete ? 'bytes' : 'lost');
+    else if (code === 409 && description.includes('Batch Completed')) this.#finish(isComplete ? 'full' : 'lost');
     else this.#finish('lost');
   }
 

@@ -2,7 +2,7 @@ import { backoffMs, LogUnavailable } from '@hopline/log';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
 
-/** How long a request to JetStream is repeated: longer than an election (4-9 s) and a restart. */
+/** Time limit of a JetStream request with its retries: longer than an election (4-9 s) and a restart. */
 const REQUEST_TIMEOUT_MS = 20_000;
 const RETRY_MS_BASE = 50;
 const RETRY_MS_MAX = 1_000;
@@ -10,8 +10,8 @@ const RETRY_MS_MAX = 1_000;
 export type RetryOptions = { timeoutMs?: number; signal?: AbortSignal };
 
 /**
- * Repeats a request that can be repeated until it is answered. Rejects with LogUnavailable when it was not in time, when the log is closed, or when `signal`
- * aborts; with the server's error when that would be the same again.
+ * Repeats an idempotent request until it is answered. Rejects with LogUnavailable on timeout, when the log is closed, or when
+ * `signal` aborts; with the server's error if a retry would fail the same way.
  */
 export async function retry<T>(
   connection: Connection,
@@ -39,29 +39,29 @@ export async function retry<T>(
   }
 }
 
-/** An answer to what was asked before a disconnect never comes: do not sit out its timeout. */
+/** Rejects at a disconnect: requests sent before it are never answered, so waiting for their timeout is useless. */
 async function whileConnected<T>(connection: Connection, request: () => Promise<T>): Promise<T> {
   const lost = Promise.withResolvers<never>();
-  const forget = connection.onDisconnect(() => lost.reject(new Disconnected('disconnected')));
+  const removeListener = connection.onDisconnect(() => lost.reject(new Disconnected('disconnected')));
   const answer = request();
   answer.catch(() => {});
-  return Promise.race([answer, lost.promise]).finally(forget);
+  return Promise.race([answer, lost.promise]).finally(removeListener);
 }
 
 class Disconnected extends Error {
   override readonly name = 'Disconnected';
 }
 
-/** Sleeps, until the connection is back at the earliest; less when aborted. */
+/** Sleeps for `ms`; ends early at a reconnect or when the signal aborts. */
 export async function pause(connection: Connection, ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);
-  const forget = connection.onReconnect(resolve);
+  const removeListener = connection.onReconnect(resolve);
   signal.addEventListener('abort', resolve as () => void, { once: true });
   await promise;
   clearTimeout(timer);
-  forget();
+  removeListener();
   signal.removeEventListener('abort', resolve as () => void);
 }
 
@@ -71,7 +71,7 @@ const TRANSIENT_NAMES = new Set([
   'NoRespondersError',
   'ConnectionError',
   'Disconnected',
-  // "jetstream is not enabled": said when nobody answers, so also when there is no leader right now.
+  // "jetstream is not enabled": nats.js reports this when no server answers, also when there is no leader.
   'JetStreamNotEnabled',
 ]);
 
@@ -79,7 +79,7 @@ function isClosed(error: unknown): boolean {
   return error instanceof Error && (error.name === 'ClosedConnectionError' || error.name === 'DrainingConnectionError');
 }
 
-/** "no suitable peers for placement": said while the servers of a cluster are still coming up. */
+/** "no suitable peers for placement": reported while the servers of a cluster are starting. */
 const NO_SUITABLE_PEERS = 10005;
 
 export function isTransient(error: unknown): boolean {

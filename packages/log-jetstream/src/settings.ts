@@ -8,30 +8,30 @@ import { ACK_WAIT_MS, type Credentials, type LogEvent, MAX_AGES_DEFAULT, type Na
 const MINUTE_MS = 60_000;
 const file = { type: 'string', optional: true, min: 1, max: 4_096 } as const;
 
-/** Settings of the log, the same in every service. */
+/** Settings of the log, common to all services. */
 export const LOG_SETTINGS = {
   NATS_URL: {
     type: 'url',
     default: 'nats://127.0.0.1:4222',
     schemes: ['nats', 'tls'],
     list: true,
-    doc: 'NATS servers, joined by commas. One `tls://` demands TLS of all.',
+    doc: 'NATS servers, separated by commas. One `tls://` URL requires TLS for all.',
   },
   NATS_TLS_CA_FILE: {
     ...file,
-    doc: "Authorities that NATS's certificate may be of (PEM); demands TLS. Without it: those that Node trusts.",
+    doc: 'Certificate authorities for the NATS server certificate (PEM); requires TLS. Default: those that Node trusts.',
   },
   NATS_TLS_CERT_FILE: {
     ...file,
-    doc: 'Certificate to show to NATS (PEM); demands TLS. Read at each connection, as are the other files.',
+    doc: 'Client certificate for NATS (PEM); requires TLS. Read at each connection, as are the other files.',
   },
   NATS_TLS_KEY_FILE: { ...file, doc: 'Private key of NATS_TLS_CERT_FILE (PEM).' },
   NATS_CREDS_FILE: {
     ...file,
-    doc: 'NATS credentials file. One way to say who one is: this, NATS_CREDS, NATS_TOKEN or NATS_USER.',
+    doc: 'NATS credentials file. Set at most one of NATS_CREDS_FILE, NATS_CREDS, NATS_TOKEN and NATS_USER.',
   },
   NATS_CREDS: { type: 'string', optional: true, min: 1, max: 16_384, secret: true, doc: 'Content of a NATS credentials file.' },
-  NATS_TOKEN: { type: 'string', optional: true, min: 1, max: 1_024, secret: true, doc: 'Token of NATS.' },
+  NATS_TOKEN: { type: 'string', optional: true, min: 1, max: 1_024, secret: true, doc: 'NATS token.' },
   NATS_USER: { type: 'string', optional: true, min: 1, max: 256, doc: 'User name, with NATS_PASSWORD.' },
   NATS_PASSWORD: { type: 'string', optional: true, min: 1, max: 1_024, secret: true, doc: 'Password of NATS_USER.' },
   HOPLINE_SHARDS: {
@@ -46,7 +46,7 @@ export const LOG_SETTINGS = {
     default: 1,
     min: 1,
     max: 5,
-    doc: 'Copies of each stream. More than one needs nats-server 2.11.',
+    doc: 'Replicas of each stream. More than one requires nats-server 2.11.',
   },
   HOPLINE_INPUTS_AGE_MS: {
     type: 'integer',
@@ -54,7 +54,7 @@ export const LOG_SETTINGS = {
     min: 10 * MINUTE_MS,
     max: 30 * 24 * 60 * MINUTE_MS,
     unit: 'ms',
-    doc: 'How long inputs are kept: longer than the longest time without any relay. Read when the streams are created.',
+    doc: 'Retention of inputs: longer than the longest time without a running relay. Applied when the streams are created.',
   },
   HOPLINE_TASKS_AGE_MS: {
     type: 'integer',
@@ -62,7 +62,7 @@ export const LOG_SETTINGS = {
     min: 10 * MINUTE_MS,
     max: 3_650 * 24 * 60 * MINUTE_MS,
     unit: 'ms',
-    doc: 'How long tasks are kept: older events are gone, and a client is told of the gap. Read when the streams are created.',
+    doc: 'Retention of tasks: older events are removed, and clients that resume receive a gap event. Applied when the streams are created.',
   },
   HOPLINE_ACK_WAIT_MS: {
     type: 'integer',
@@ -70,13 +70,13 @@ export const LOG_SETTINGS = {
     min: 500,
     max: 10 * MINUTE_MS,
     unit: 'ms',
-    doc: 'How long the work of a dead supervisor or agent waits for the next one.',
+    doc: 'Time before the work of a dead supervisor or agent is delivered to another one.',
   },
 } as const satisfies Readonly<Record<string, Setting>>;
 
 export type LogSettings = Settings<typeof LOG_SETTINGS>;
 
-/** Opens the log as a service does, and writes what happens to the connection into its log. Rejects with ConfigError when settings contradict each other. */
+/** Opens the log of a service and logs its connection events. Rejects with ConfigError when settings contradict each other. */
 export async function openFromSettings(settings: LogSettings, { name, logger }: { name: string; logger: Logger }): Promise<Log> {
   const credentials = credentialsOf(settings);
   const tls = tlsOf(settings);
@@ -95,20 +95,20 @@ export async function openFromSettings(settings: LogSettings, { name, logger }: 
 
 function credentialsOf(settings: LogSettings): Credentials | undefined {
   const { NATS_CREDS: creds, NATS_CREDS_FILE: credsFile, NATS_TOKEN: token, NATS_USER: user, NATS_PASSWORD: pass } = settings;
-  const ways = [
+  const configured = [
     creds === undefined ? undefined : { creds },
     credsFile === undefined ? undefined : { credsFile },
     token === undefined ? undefined : { token },
     user === undefined ? undefined : { user, pass: pass ?? '' },
-  ].filter(way => way !== undefined);
-  if (ways.length > 1) throw new ConfigError(['NATS_CREDS, NATS_CREDS_FILE, NATS_TOKEN and NATS_USER exclude each other']);
-  return ways[0];
+  ].filter(credentials => credentials !== undefined);
+  if (configured.length > 1) throw new ConfigError(['set at most one of NATS_CREDS, NATS_CREDS_FILE, NATS_TOKEN and NATS_USER']);
+  return configured[0];
 }
 
 function tlsOf(settings: LogSettings): NatsTls | undefined {
   const { NATS_TLS_CA_FILE: ca, NATS_TLS_CERT_FILE: cert, NATS_TLS_KEY_FILE: key } = settings;
   if ((cert === undefined) !== (key === undefined))
-    throw new ConfigError(['NATS_TLS_CERT_FILE and NATS_TLS_KEY_FILE belong together']);
+    throw new ConfigError(['set NATS_TLS_CERT_FILE and NATS_TLS_KEY_FILE together, or neither']);
   return ca === undefined && cert === undefined ? undefined : { ca, cert, key };
 }
 

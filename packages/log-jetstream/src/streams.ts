@@ -6,7 +6,10 @@ import type { Connection } from './connection.ts';
 import { DUPLICATE_WINDOW_MS, type MaxAges, type MaxBytes } from './options.ts';
 import { isTransient, retry } from './retry.ts';
 
-/** The streams of the log and the buckets beside it: what is created, and what must be so when somebody else has created it. PROTOCOL.md section 7. */
+/**
+ * The streams and buckets of the log: how they are created, and which of their settings must match if they exist. PROTOCOL.md
+ * section 7.
+ */
 export const INPUTS_STREAM = 'A2A_RAW';
 export const FACTS_STREAM = 'A2A_LOG';
 export const WORK_STREAM = 'A2A_WORK';
@@ -18,22 +21,25 @@ export const BUCKETS = {
   contexts: 'hopline_contexts',
   pushConfigs: 'hopline_push_configs',
   pushProgress: 'hopline_push_progress',
-  handBacks: 'hopline_requeues',
+  requeues: 'hopline_requeues',
 } as const;
 
-/** Layout of subjects and payloads. Another number is another, incompatible one. */
+/** Version of subjects and payloads. Different numbers are incompatible. */
 const FORMAT = 1;
 
 export type StreamsOptions = { shards: number; replicas: number; maxAges: MaxAges; maxBytes: MaxBytes };
 
 type Spec = Partial<StreamConfig> & { name: string; subjects: string[] };
 
-/** Creates what is missing; several services may do so at the same time. Throws LogMismatch when what is there does not fit. */
+/**
+ * Creates missing streams; several services may do so at the same time. Throws LogMismatch when an existing stream does not
+ * match.
+ */
 export async function ensureStreams(connection: Connection, options: StreamsOptions, timeoutMs: number): Promise<void> {
   for (const spec of streamSpecs(options)) await ensureStream(connection, spec, timeoutMs);
 }
 
-/** Resolves when the log's streams answer and have a leader. */
+/** Resolves when the streams answer and have a leader. */
 export async function checkStreams(connection: Connection, timeoutMs: number): Promise<void> {
   const check = async (name: string) => {
     const info = await connection.jsm.streams.info(name);
@@ -44,14 +50,14 @@ export async function checkStreams(connection: Connection, timeoutMs: number): P
 
 function streamSpecs({ shards, replicas, maxAges, maxBytes }: StreamsOptions): Spec[] {
   const common = {
-    // Metadata would be the place for it, but servers before 2.10 do not have it.
+    // Stream metadata would fit better, but needs 2.10.
     description: `hopline format=${FORMAT} shards=${shards}`,
     storage: StorageType.File,
     num_replicas: replicas,
     allow_direct: true,
     deny_delete: true,
   };
-  const ours = { ...common, duplicate_window: nanos(DUPLICATE_WINDOW_MS) };
+  const logged = { ...common, duplicate_window: nanos(DUPLICATE_WINDOW_MS) };
   const bucket = (name: string, discard: DiscardPolicy, maxAgeMs?: number): Spec => ({
     ...common,
     name: `KV_${name}`,
@@ -65,7 +71,7 @@ function streamSpecs({ shards, replicas, maxAges, maxBytes }: StreamsOptions): S
   });
   return [
     {
-      ...ours,
+      ...logged,
       name: INPUTS_STREAM,
       subjects: [`${RAW_PREFIX}.>`],
       retention: RetentionPolicy.Limits,
@@ -74,22 +80,22 @@ function streamSpecs({ shards, replicas, maxAges, maxBytes }: StreamsOptions): S
       max_bytes: maxBytes.inputs,
     },
     {
-      ...ours,
+      ...logged,
       name: FACTS_STREAM,
       subjects: [`${LOG_PREFIX}.>`],
       retention: RetentionPolicy.Limits,
       discard: DiscardPolicy.Old,
       max_age: nanos(maxAges.factsMs),
       max_bytes: maxBytes.facts,
-      // At creation: a server of 2.9 cannot add it later.
+      // Must be set at creation: 2.9 cannot add it later.
       republish: { src: `${LOG_PREFIX}.>`, dest: `${LIVE_PREFIX}.>` },
     },
     {
-      ...ours,
+      ...logged,
       name: WORK_STREAM,
       subjects: [`${WORK_PREFIX}.>`],
       retention: RetentionPolicy.Workqueue,
-      // Full means refused and said so to whoever asks, never an item that vanishes.
+      // A full stream rejects new work instead of dropping old items.
       discard: DiscardPolicy.New,
       max_age: nanos(maxAges.factsMs),
       max_bytes: maxBytes.work,
@@ -101,12 +107,12 @@ function streamSpecs({ shards, replicas, maxAges, maxBytes }: StreamsOptions): S
     bucket(BUCKETS.contexts, DiscardPolicy.Old, maxAges.factsMs),
     bucket(BUCKETS.pushConfigs, DiscardPolicy.New, maxAges.factsMs),
     bucket(BUCKETS.pushProgress, DiscardPolicy.New, maxAges.factsMs),
-    bucket(BUCKETS.handBacks, DiscardPolicy.Old, maxAges.factsMs),
+    bucket(BUCKETS.requeues, DiscardPolicy.Old, maxAges.factsMs),
   ];
 }
 
 const STREAM_NOT_FOUND = 10059;
-/** Somebody created it in between, with other settings. */
+/** Another service created it in between, with other settings. */
 const STREAM_NAME_IN_USE = 10058;
 
 async function ensureStream(connection: Connection, spec: Spec, timeoutMs: number): Promise<void> {
@@ -120,49 +126,51 @@ async function ensureStream(connection: Connection, spec: Spec, timeoutMs: numbe
     }
   };
   const found = await retry(connection, spec.name, find, { timeoutMs });
-  if (found) return requireFitting(spec, found);
-  // nats.js writes into the object it is given.
+  if (found) return requireMatch(spec, found);
+  // nats.js changes its argument.
   const create = async () => (await streams.add({ ...spec }).catch(asMismatch(spec))).config;
   try {
     requireEcho(spec, await retry(connection, spec.name, create, { timeoutMs }));
   } catch (error) {
-    const taken = error instanceof JetStreamApiError && error.code === STREAM_NAME_IN_USE;
-    const other = taken ? await retry(connection, spec.name, find, { timeoutMs }) : undefined;
+    const isTaken = error instanceof JetStreamApiError && error.code === STREAM_NAME_IN_USE;
+    const other = isTaken ? await retry(connection, spec.name, find, { timeoutMs }) : undefined;
     if (!other) throw error;
-    requireFitting(spec, other);
+    requireMatch(spec, other);
   }
 }
 
-/** Refusals that come back with the status of a server's fault, but stay: no cluster to replicate in, no room. */
-const LASTING = new Set([10074, 10047]);
+/** Errors with the status of a transient one that a retry cannot fix: no cluster for the replicas, insufficient storage. */
+const PERMANENT = new Set([10074, 10047]);
 
 function asMismatch(spec: Spec): (error: unknown) => never {
   return error => {
-    const refused =
-      error instanceof JetStreamApiError && error.code !== STREAM_NAME_IN_USE && (LASTING.has(error.code) || !isTransient(error));
-    if (!refused) throw error;
+    const isRefused =
+      error instanceof JetStreamApiError &&
+      error.code !== STREAM_NAME_IN_USE &&
+      (PERMANENT.has(error.code) || !isTransient(error));
+    if (!isRefused) throw error;
     const what = `stream ${spec.name} (${spec.num_replicas} replicas, ${spec.max_bytes} bytes) cannot be created`;
     throw new LogMismatch(`${what}: ${error.message}`, { cause: error });
   };
 }
 
-/** What operators may tune on a stream that is there (ages, bytes, windows) is left alone; what the promises lean on is not. */
+/** Settings that the guarantees depend on. Operators may tune all others (ages, bytes, windows) on an existing stream. */
 const FIXED = ['subjects', 'retention', 'republish', 'num_replicas', 'max_msgs_per_subject', 'storage', 'description'] as const;
 
-function requireFitting(spec: Spec, found: StreamConfig): void {
+function requireMatch(spec: Spec, found: StreamConfig): void {
   for (const field of FIXED) {
     if (field in spec && !same(spec[field], found[field])) throw mismatch(spec, field, found[field]);
   }
 }
 
-/** A server that does not know a field drops it without a word. */
+/** A server drops fields it does not know without an error. */
 function requireEcho(spec: Spec, found: StreamConfig): void {
   for (const field of Object.keys(spec) as (keyof Spec)[]) {
     if (!same(spec[field], found[field])) throw mismatch(spec, field, found[field]);
   }
 }
 
-/** Every setting of `wanted` is so in `found`; the server may say more. */
+/** True when `found` has every member of `wanted` with an equal value. */
 function same(wanted: unknown, found: unknown): boolean {
   if (typeof wanted !== 'object' || wanted === null) return wanted === found;
   if (typeof found !== 'object' || found === null) return false;
@@ -170,15 +178,15 @@ function same(wanted: unknown, found: unknown): boolean {
   return Object.entries(wanted).every(([name, value]) => same(value, (found as Record<string, unknown>)[name]));
 }
 
-const WHAT_TO_DO: Partial<Record<keyof Spec, string>> = {
+const ADVICE: Partial<Record<keyof Spec, string>> = {
   description:
-    'start every service with the shards the streams were created with, or use another NATS account for another cluster',
+    'start every service with the number of shards the streams were created with, or use another NATS account for another cluster',
   num_replicas: 'start every service with that number of replicas, or change the stream with `nats stream edit --replicas`',
 };
 
 function mismatch(spec: Spec, field: keyof Spec, found: unknown): LogMismatch {
   const what = `stream ${spec.name} has ${field} ${JSON.stringify(found ?? null)}, expected ${JSON.stringify(spec[field])}`;
   return new LogMismatch(
-    `${what}: ${WHAT_TO_DO[field] ?? 'it was not created by this Hopline; use another NATS account, or remove it'}`,
+    `${what}: ${ADVICE[field] ?? 'the stream was not created by this Hopline: use another NATS account, or remove the stream'}`,
   );
 }

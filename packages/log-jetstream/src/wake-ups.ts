@@ -2,7 +2,10 @@ import { wakeSubject } from '@hopline/events';
 import { isWakeKey, requireAgent, requireWakeKey, type WakeUps } from '@hopline/log';
 import type { Connection } from './connection.ts';
 
-/** Core NATS: what nobody hears is gone, and a stream would only keep what is of no use a moment later. nats.js subscribes again after a reconnect. */
+/**
+ * Core NATS without a stream: a wake-up is useless a moment later, so an unreceived one may be lost. nats.js resubscribes after a
+ * reconnect.
+ */
 export class NatsWakeUps implements WakeUps {
   readonly #connection: Connection;
 

@@ -3,7 +3,7 @@ import test from 'node:test';
 import fc from 'fast-check';
 import { backoffMs } from './backoff.ts';
 
-test('a wait is within its bounds, also after very many failures', () => {
+test('a wait stays within its bounds after any number of failures', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 10_000 }), failures => {
       const wait = backoffMs(failures, 50, 1_000, 10);

@@ -1,21 +1,27 @@
-/** Somebody else wrote in between: nothing of this write was stored. */
+/** Another writer was first. Nothing of this write was stored. */
 export class LogConflict extends Error {
   override readonly name = 'LogConflict';
 }
 
-/** The log could not be reached, or had no leader, for longer than the caller was willing to wait. The write may or may not be stored: retry with the same id. */
+/**
+ * The log was unreachable or had no leader for longer than the caller's timeout. The write may or may not be stored: retry with
+ * the same id.
+ */
 export class LogUnavailable extends Error {
   override readonly name = 'LogUnavailable';
 }
 
-/** A handler's word that a later delivery of its item is being worked on: it settles nothing, neither done nor given back. */
+/** Thrown by a handler when a later delivery of its item is being processed. The item is neither acknowledged nor requeued. */
 export class Superseded extends Error {
   override readonly name = 'Superseded';
 }
 
-/** A handler's word that its process is about to go, and the item is as good as before: it is given back at once, and the delivery counts as no attempt at it. */
+/**
+ * Thrown by a handler when its process is stopping and the item is unharmed. The item is requeued at once, and the delivery does
+ * not count as an attempt.
+ */
 export class Requeued extends Error {
-  override readonly name = 'HandedBack';
+  override readonly name = 'Requeued';
 }
 
 /** The record is larger than `recordBytesMax`; nothing was stored. */
@@ -23,7 +29,7 @@ export class RecordTooLarge extends Error {
   override readonly name = 'RecordTooLarge';
 }
 
-/** What was found on the server does not fit this Hopline (shard count, replicas, server version): refuse to serve. */
+/** The server or its streams do not match this Hopline: shard count, replicas, server version. The service must not start. */
 export class LogMismatch extends Error {
   override readonly name = 'LogMismatch';
 }

@@ -1,32 +1,37 @@
 import type { FactRecord, TraceCarrier } from '@hopline/events';
 
-/** The facts of all tasks: the only truth a client is shown. Written by the owner of the shard alone. PROTOCOL.md section 4. */
+/** The facts of all tasks: the only source of what clients see. Only the owner of a shard writes them. PROTOCOL.md section 4. */
 export interface FactLog {
   /**
-   * Stores a record of `record.aggregate.taskId` if the newest record of that task has log sequence `expected` (0: there is none) and resolves with its sequence.
-   * A retry with the same id is idempotent. Rejects with LogConflict when somebody else wrote in between (nothing was stored), with LogUnavailable after `timeoutMs` (default 20 s).
-   * One append in flight per task: the check is exact only then.
+   * Stores a record of `record.aggregate.taskId` if the newest record of that task has log sequence `expected` (0: there is none)
+   * and resolves with its sequence. A retry with the same id is idempotent. Rejects with LogConflict when another writer was
+   * first (nothing was stored), with LogUnavailable after `timeoutMs` (default 20 s). Keep one append per task in flight: only
+   * then is the check exact.
    */
   append(record: FactRecord, options: AppendOptions): Promise<{ seq: number }>;
 
   /**
-   * The newest record of a task, read from the leader; undefined when there is none. `seq` is what the next append expects: that of the newest message of the
-   * task's subject, also where somebody wrote a message there that is no record (then `record` is the one before it).
+   * The newest record of a task, read from the leader; undefined when there is none. `seq` is what the next append expects: the
+   * sequence of the newest message on the task's subject. If that message is not a record, `record` is the one before it.
    */
   last(taskId: string): Promise<StoredFacts | undefined>;
 
-  /** Records of a task from log sequence `from` (inclusive) up to the newest one at the time of the call, in order. Leaves no consumer behind. */
+  /**
+   * Records of a task from log sequence `from` (inclusive) up to the newest one at the time of the call, in order. Leaves no
+   * consumer behind.
+   */
   read(taskId: string, from: number): AsyncIterable<StoredFacts>;
 
   /**
-   * Records of a task after log sequence `after`, first those stored, then live ones as they come, each exactly once and in order: missed live messages are noticed and read again.
-   * What retention has removed, or is no record, is passed over. Throws LogUnavailable when it cannot go on.
-   * `after: 'new'` says that the task cannot have records yet, so nothing is read first. The subscription is live when the returned promise resolves. Ends when `signal` aborts.
+   * Records of a task after log sequence `after`: stored ones first, then live ones as they arrive, each exactly once and in
+   * order. Missed live messages are detected and read from the log. Skips what retention has removed and payloads that are not
+   * records. Throws LogUnavailable when it cannot continue. Pass `after: 'new'` if the task cannot have records yet: then nothing
+   * is read first. The subscription is live when the returned promise resolves. Ends when `signal` aborts.
    */
   follow(taskId: string, after: number | 'new', signal: AbortSignal): Promise<AsyncIterable<StoredFacts>>;
 }
 
-/** `id`: unique over all tasks, and per content: a retry says the same again. */
+/** `id`: unique over all tasks, and the same only for the same content: a retry sends the same id. */
 export type AppendOptions = { expected: number; id: string; trace?: TraceCarrier; timeoutMs?: number };
 
 export type StoredFacts = {

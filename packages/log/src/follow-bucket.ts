@@ -2,22 +2,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { backoffMs } from './backoff.ts';
 import type { Change, KeyValue } from './key-value.ts';
 
-/** A bucket that was lost is followed again after this, milliseconds, with full jitter. */
+/** Wait before a lost watch is opened again, milliseconds, with full jitter. */
 const REFOLLOW_MS_BASE = 200;
 const REFOLLOW_MS_MAX = 5_000;
 
 export type BucketView<V> = {
-  /** What is in the bucket comes anew: forget what was known once `ready` comes. */
+  /** The entries of the bucket follow again from the beginning: at `ready`, entries that did not appear are gone. */
   begin(): void;
   change(change: Extract<Change<V>, { type: 'entry' }>): void;
-  /** Everything that is in the bucket has come. */
+  /** All entries of the bucket have been passed to `change`. */
   ready(): void;
   lost(error: unknown): void;
 };
 
 /**
- * Keeps a view of a bucket until `signal` aborts, also after the watch was lost. Resolves when what stands in the bucket has been read once;
- * rejects when not even that can be done.
+ * Keeps a view of a bucket up to date until `signal` aborts; a lost watch is opened again. Resolves when the bucket has been read
+ * once, rejects when that fails.
  */
 export async function followBucket<V>(bucket: KeyValue<V>, signal: AbortSignal, view: BucketView<V>): Promise<void> {
   const ready = Promise.withResolvers<void>();

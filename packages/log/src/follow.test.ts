@@ -9,7 +9,7 @@ import { type FollowSource, follow, type LiveRecord, type RereadReason } from '.
 const TAIL_CHECK_MS = 4;
 const tick = () => new Promise<void>(resolve => setImmediate(resolve));
 
-/** A task's records, and live messages that come, come twice, or do not come. */
+/** The records of a task, and live messages that arrive once, twice or never. */
 function taskLog() {
   const records: StoredFacts[] = [];
   const listeners = new Set<{ onLive: (live: LiveRecord) => void; onReconnect: () => void }>();
@@ -33,7 +33,7 @@ function taskLog() {
     },
     async tail() {
       const last = records.at(-1);
-      return last && { seq: last.seq, first: last.record.startSeq };
+      return last && { seq: last.seq, startSeq: last.record.startSeq };
     },
   };
   return {
@@ -41,7 +41,7 @@ function taskLog() {
     records,
     reads,
     listeners,
-    /** `times`: how often the live message arrives. */
+    /** `times`: how many times the live message arrives. */
     append(times: number, gap = 1) {
       const last = records.at(-1)?.seq ?? 0;
       seq += gap;
@@ -52,9 +52,9 @@ function taskLog() {
       const live: LiveRecord = { seq, last, bytes: 100, decode: () => stored };
       for (let i = 0; i < times; i += 1) for (const { onLive } of listeners) onLive(live);
     },
-    /** A record whose task begins at `first`; not told to anybody. */
-    next(at: number, first: number): LiveRecord {
-      const stored = { seq: at, record: factRecord('task-1', at, first) };
+    /** Stores a record whose task begins at `startSeq`, without a live message. */
+    next(at: number, startSeq: number): LiveRecord {
+      const stored = { seq: at, record: factRecord('task-1', at, startSeq) };
       const last = records.at(-1)!.seq;
       records.push(stored);
       return { seq: at, last, bytes: 100, decode: () => stored };
@@ -77,7 +77,7 @@ async function collect(
   }
 }
 
-test('whatever is lost, doubled or cut, and however slow the reader: each stored record once, in order', async () => {
+test('each stored record is yielded once and in order, whatever is lost, duplicated or cut, and at any speed of the reader', async () => {
   const step = fc.oneof(
     {
       weight: 6,
@@ -114,12 +114,12 @@ test('whatever is lost, doubled or cut, and however slow the reader: each stored
   );
 });
 
-test('a gap is read from where it begins, or from the first record of a new task, never from the beginning of the log', async () => {
+test('a gap is read from its beginning, or from the first record of a new task, never from the beginning of the log', async () => {
   const log = taskLog();
-  const why: RereadReason[] = [];
+  const reasons: RereadReason[] = [];
   const abort = new AbortController();
   const got: number[] = [];
-  const options = { tailCheckMs: 60_000, onReread: (reason: RereadReason) => void why.push(reason) };
+  const options = { tailCheckMs: 60_000, onReread: (reason: RereadReason) => void reasons.push(reason) };
   const ended = collect(await follow(log.source, 'new', abort.signal, options), got);
   log.append(0, 1_000);
   log.append(1);
@@ -132,10 +132,10 @@ test('a gap is read from where it begins, or from the first record of a new task
   await ended;
   assert.deepEqual(got, [1_000, 1_001, 1_002, 1_003, 1_004]);
   assert.deepEqual(log.reads, [1_000, 1_003]);
-  assert.deepEqual(why, ['gap', 'gap']);
+  assert.deepEqual(reasons, ['gap', 'gap']);
 });
 
-test('who has seen something misses nothing, though the task begins later than that by now', async () => {
+test('a follower that has seen records misses none when the start of the task moves past them', async () => {
   const log = taskLog();
   for (let i = 0; i < 3; i += 1) log.append(1);
   const abort = new AbortController();
@@ -152,17 +152,17 @@ test('who has seen something misses nothing, though the task begins later than t
   assert.deepEqual(got, [2, 3, 4, 5, 6]);
 });
 
-test('what waits for a reader is bounded in records and bytes; beyond it the log is read again', async () => {
+test('the buffer of a follower is bounded in records and bytes; on overflow the log is read again', async () => {
   for (const bound of [{ bufferRecordsMax: 4 }, { bufferBytesMax: 499 }]) {
     const log = taskLog();
-    const why: RereadReason[] = [];
+    const reasons: RereadReason[] = [];
     const abort = new AbortController();
-    const onReread = (reason: RereadReason) => void why.push(reason);
+    const onReread = (reason: RereadReason) => void reasons.push(reason);
     const live = await follow(log.source, 'new', abort.signal, { ...bound, tailCheckMs: 60_000, onReread });
     for (let i = 0; i < 4; i += 1) log.append(1);
-    assert.deepEqual(why, []);
+    assert.deepEqual(reasons, []);
     log.append(1);
-    assert.deepEqual(why, ['overflow']);
+    assert.deepEqual(reasons, ['overflow']);
     const got: number[] = [];
     const ended = collect(live, got);
     while (got.length < 5) await tick();
@@ -172,7 +172,7 @@ test('what waits for a reader is bounded in records and bytes; beyond it the log
   }
 });
 
-test('a predecessor that retention removed is no gap', async () => {
+test('a predecessor that retention removed is not a gap', async () => {
   const log = taskLog();
   for (let i = 0; i < 3; i += 1) log.append(1);
   const abort = new AbortController();
@@ -188,11 +188,11 @@ test('a predecessor that retention removed is no gap', async () => {
   assert.deepEqual(log.reads, [4]);
 });
 
-test('a follower that cannot read fails, and lets go of its subscription', async () => {
+test('a follower that cannot read fails and unsubscribes', async () => {
   const log = taskLog();
   const source: FollowSource = {
     ...log.source,
-    // biome-ignore lint/correctness/useYield: it fails before there is anything to give
+    // biome-ignore lint/correctness/useYield: it fails before the first record
     async *read() {
       throw new Error('no log');
     },
@@ -202,7 +202,7 @@ test('a follower that cannot read fails, and lets go of its subscription', async
   assert.equal(log.listeners.size, 0);
 });
 
-test('a subscription that cannot be made rejects', async () => {
+test('follow rejects when the subscription fails', async () => {
   const subscribe = () => Promise.reject(new Error('no log'));
   await assert.rejects(follow({ ...taskLog().source, subscribe }, 0, new AbortController().signal), /no log/);
 });

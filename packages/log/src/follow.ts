@@ -1,18 +1,20 @@
-import type { FactRecord } from '@hopline/events';
 import type { StoredFacts } from './fact-log.ts';
 
 /**
- * Splices stored and live records of one task: live first, then history, then live, each record once and in order. The same for every broker.
- * A live message names its predecessor on the task's subject, which reveals a missed one; nothing reveals a missed last one, so the tail is looked up
- * when it has been quiet and after a reconnect.
+ * Splices stored and live records of one task: subscribe, read the history, then yield live records, each once and in order.
+ * Independent of the broker. A live message names its predecessor on the task's subject, which reveals a missed one. Nothing
+ * reveals a missed last message, so the tail is checked after a quiet time and after a reconnect.
  */
 export interface FollowSource {
-  /** Resolves when live messages arrive. `onReconnect` is called when some may have been missed. */
+  /** Resolves when the subscription is live. Calls `onReconnect` when messages may have been missed. */
   subscribe(onLive: (live: LiveRecord) => void, onReconnect: () => void): Promise<() => void>;
-  /** Stored records from log sequence `from` up to the newest at the time of the call; returns the sequence up to which all was read. */
+  /**
+   * Stored records from log sequence `from` up to the newest at the time of the call; returns the sequence up to which all were
+   * read.
+   */
   read(from: number): AsyncGenerator<StoredFacts, number>;
-  /** The newest record, or undefined when there is none. May be a little behind. */
-  tail(): Promise<{ seq: number; first: number } | undefined>;
+  /** The newest record, or undefined when there is none. May lag behind the leader. */
+  tail(): Promise<{ seq: number; startSeq: number } | undefined>;
 }
 
 export type LiveRecord = {
@@ -26,24 +28,24 @@ export type LiveRecord = {
 };
 
 export type FollowOptions = {
-  /** Quiet time after which the tail is looked up, milliseconds. */
+  /** Quiet time before the tail is checked, milliseconds. */
   tailCheckMs?: number;
   bufferRecordsMax?: number;
   bufferBytesMax?: number;
-  /** Called for each gap that was noticed and each buffer that ran over. */
+  /** Called for each detected gap and each buffer overflow. */
   onReread?: (why: RereadReason) => void;
 };
 
 export type RereadReason = 'gap' | 'tail' | 'overflow';
 
 export const TAIL_CHECK_MS = 2_000;
-/** Live records that wait for a slow reader, of one follower. What is beyond is read from the log again: nothing grows. */
+/** Live records that wait for the slow reader of one follower. On overflow they are dropped and read from the log. */
 export const FOLLOW_BUFFER_RECORDS_MAX = 256;
 export const FOLLOW_BUFFER_BYTES_MAX = 1024 * 1024;
-/** Share of the quiet time that is drawn at random, so that thousands of followers do not ask in the same instant. */
+/** Random fraction of the quiet time, so that thousands of followers do not check in the same instant. */
 const TAIL_CHECK_JITTER = 0.25;
 
-/** `after: 'new'`: the task cannot have records yet, nothing is read first. Ends when `signal` aborts. */
+/** As `FactLog.follow`. */
 export async function follow(
   source: FollowSource,
   after: number | 'new',
@@ -62,12 +64,12 @@ class Follower {
   readonly #recordsMax: number;
   readonly #bytesMax: number;
   readonly #onReread: (why: RereadReason) => void;
-  /** Everything up to this log sequence was yielded, or skipped for good. */
+  /** Everything up to this log sequence was yielded or skipped for good. */
   #seen: number;
-  /** Records after `#seen` may be in the log that are not in the buffer. */
-  #behind: boolean;
-  /** Where the task begins, where that is known and nothing was seen yet: a start sequence makes the read 12 ms instead of 150 ms in a million messages. */
-  #first = 0;
+  /** The log may hold records after `#seen` that are not in the buffer. */
+  #isBehind: boolean;
+  /** Start of the task, if known and nothing was seen yet: with it a read takes 12 ms instead of 150 ms in a million messages. */
+  #startSeq = 0;
   #buffer: LiveRecord[] = [];
   #bufferBytes = 0;
   #checkTail = false;
@@ -82,7 +84,7 @@ class Follower {
     this.#bytesMax = options.bufferBytesMax ?? FOLLOW_BUFFER_BYTES_MAX;
     this.#onReread = options.onReread ?? (() => {});
     this.#seen = after === 'new' ? 0 : after;
-    this.#behind = after !== 'new';
+    this.#isBehind = after !== 'new';
   }
 
   async open(): Promise<void> {
@@ -90,7 +92,7 @@ class Follower {
     this.#signal.addEventListener('abort', this.#close, { once: true });
     const unsubscribe = await this.#source
       .subscribe(
-        live => this.#take(live),
+        live => this.#receive(live),
         () => this.#reconnected(),
       )
       .catch(error => {
@@ -104,14 +106,14 @@ class Follower {
   async *records(): AsyncGenerator<StoredFacts, void> {
     try {
       while (!this.#signal.aborted) {
-        const live = this.#behind ? undefined : this.#shift();
-        if (this.#behind) {
+        const live = this.#isBehind ? undefined : this.#shift();
+        if (this.#isBehind) {
           yield* this.#catchUp();
         } else if (live) {
           const record = this.#accept(live);
           if (record) yield record;
         } else if (this.#checkTail) {
-          await this.#lookAtTail();
+          await this.#lookUpTail();
         } else {
           await this.#wait();
         }
@@ -124,7 +126,8 @@ class Follower {
   #accept(live: LiveRecord): StoredFacts | undefined {
     if (live.seq <= this.#seen) return undefined;
     if (live.last > this.#seen) {
-      this.#first ||= firstOf(live.decode()?.record);
+      // The first record itself names 0: it begins the task.
+      this.#startSeq ||= live.decode()?.record.startSeq ?? 0;
       this.#reread('gap');
       return undefined;
     }
@@ -133,14 +136,14 @@ class Follower {
   }
 
   async *#catchUp(): AsyncGenerator<StoredFacts, void> {
-    this.#behind = false;
-    const reader = this.#source.read(this.#seen > 0 ? this.#seen + 1 : Math.max(1, this.#first));
+    this.#isBehind = false;
+    const reader = this.#source.read(this.#seen > 0 ? this.#seen + 1 : Math.max(1, this.#startSeq));
     try {
       for (;;) {
         const { done, value } = await reader.next();
         if (this.#signal.aborted) return;
         if (done) {
-          // Records that could not be decoded are behind us too; else they would be looked for again at every tail check.
+          // Payloads that are not records count as seen, otherwise every tail check would read them again.
           this.#seen = Math.max(this.#seen, value);
           return;
         }
@@ -152,12 +155,12 @@ class Follower {
     }
   }
 
-  /** The log may not answer just now; the next quiet time asks again. */
-  async #lookAtTail(): Promise<void> {
+  /** If the log does not answer, the tail is checked again after the next quiet time. */
+  async #lookUpTail(): Promise<void> {
     this.#checkTail = false;
     const tail = await this.#source.tail().catch(() => undefined);
     if (tail && tail.seq > this.#seen && this.#buffer.length === 0) {
-      this.#first ||= tail.first;
+      this.#startSeq ||= tail.startSeq;
       this.#reread('tail');
     }
   }
@@ -177,7 +180,7 @@ class Follower {
     this.#wake = undefined;
   }
 
-  #take(live: LiveRecord): void {
+  #receive(live: LiveRecord): void {
     if (this.#buffer.length >= this.#recordsMax || this.#bufferBytes + live.bytes > this.#bytesMax) {
       this.#buffer = [];
       this.#bufferBytes = 0;
@@ -195,14 +198,14 @@ class Follower {
     return live;
   }
 
-  /** A message of the last moments before the cut may never come. */
+  /** Messages sent just before the connection was lost may never arrive. */
   #reconnected(): void {
     this.#checkTail = true;
     this.#wake?.();
   }
 
   #reread(why: RereadReason): void {
-    this.#behind = true;
+    this.#isBehind = true;
     this.#onReread(why);
   }
 
@@ -214,9 +217,4 @@ class Follower {
     this.#bufferBytes = 0;
     this.#wake?.();
   };
-}
-
-/** 0 stands in the first record itself, which begins there. */
-function firstOf(record: FactRecord | undefined): number {
-  return record?.startSeq ?? 0;
 }

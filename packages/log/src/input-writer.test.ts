@@ -9,15 +9,15 @@ import { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WAITING_O
 const PRODUCER = { id: 'call-1', agent: 'argocd', turn: 2, attempt: 3 };
 const OPTIONS = { taskId: 'task-1', producer: PRODUCER };
 
-/** An input log whose acknowledgements the test gives. */
-function heldLog() {
-  const said: { record: AgentRecord; options: InputAppendOptions }[] = [];
+/** An input log that acknowledges when the test does. */
+function pendingLog() {
+  const appended: { record: AgentRecord; options: InputAppendOptions }[] = [];
   let open = 0;
   let openMax = 0;
   let answer: { resolve: () => void; reject: (error: Error) => void } | undefined;
   const log: InputLog = {
     append: (_taskId: string, record: InputRecord, options: InputAppendOptions) => {
-      said.push({ record: structuredClone(record) as AgentRecord, options });
+      appended.push({ record: structuredClone(record) as AgentRecord, options });
       open += 1;
       openMax = Math.max(openMax, open);
       return new Promise((resolve, reject) => {
@@ -27,7 +27,7 @@ function heldLog() {
         answer = {
           resolve: () => {
             settle();
-            resolve({ seq: said.length, duplicate: false });
+            resolve({ seq: appended.length, duplicate: false });
           },
           reject: error => {
             settle();
@@ -36,13 +36,13 @@ function heldLog() {
         };
       });
     },
-    read: () => assert.fail('an input writer reads nothing'),
-    readShard: () => assert.fail('not read here'),
+    read: () => assert.fail('an input writer does not read'),
+    readShard: () => assert.fail('an input writer does not read'),
   };
   const settled = () => new Promise<void>(resolve => setImmediate(resolve));
   return {
     log,
-    said,
+    appended,
     get openMax() {
       return openMax;
     },
@@ -58,8 +58,8 @@ function heldLog() {
   };
 }
 
-/** What the records say, token by token, with absolute times. */
-function spoken(records: AgentRecord[]): unknown[] {
+/** The content of records, token by token, with absolute times. */
+function tokensOf(records: AgentRecord[]): unknown[] {
   return records.flatMap(({ at, inputs }) =>
     inputs.flatMap((input): unknown[] =>
       input.kind === 'text'
@@ -76,16 +76,16 @@ function spoken(records: AgentRecord[]): unknown[] {
 
 const closeOf = (lane: string): AgentInput => ({ kind: 'close', lane });
 
-test('the first token is said at once, what arrives meanwhile is the next record', async () => {
-  const held = heldLog();
-  const writer = createInputWriter(held.log, { ...OPTIONS, trace: { traceparent: 'x' }, timeoutMs: 7 });
+test('the first token is appended at once; tokens that arrive meanwhile are the next record', async () => {
+  const pending = pendingLog();
+  const writer = createInputWriter(pending.log, { ...OPTIONS, trace: { traceparent: 'x' }, timeoutMs: 7 });
   writer.token('a', 'one', 1_000, 'm1');
-  await held.settled();
+  await pending.settled();
   for (const [i, text] of ['two', 'three', 'four'].entries()) writer.token('a', text, 1_001 + i);
-  await held.settled();
-  assert.equal(held.said.length, 1);
-  await held.ack();
-  assert.deepEqual(held.said, [
+  await pending.settled();
+  assert.equal(pending.appended.length, 1);
+  await pending.ack();
+  assert.deepEqual(pending.appended, [
     {
       record: { v: 1, at: 1_000, from: PRODUCER, n: 1, inputs: [{ kind: 'text', lane: 'a', tokens: ['one'], ids: ['m1'] }] },
       options: { id: 'task-1:call-1:2:3:1', trace: { traceparent: 'x' }, timeoutMs: 7 },
@@ -104,19 +104,19 @@ test('the first token is said at once, what arrives meanwhile is the next record
   assert.equal(writer.nextN, 5);
 });
 
-test('what one step says together is one record; lanes and kinds keep their order', async () => {
-  const held = heldLog();
-  const writer = createInputWriter(held.log, { ...OPTIONS, startN: 10 });
+test('inputs of one synchronous step are one record; lanes and kinds keep their order', async () => {
+  const pending = pendingLog();
+  const writer = createInputWriter(pending.log, { ...OPTIONS, startN: 10 });
   writer.add({ kind: 'open', lane: 'a', artifact: { name: 'answer' } }, 5);
   writer.token('a', 'x', 5);
   writer.token('b', 'y', 5);
   writer.token('a', 'z', 5);
   writer.add(closeOf('a'), 6);
   writer.add({ kind: 'text', lane: 'b', tokens: ['p', 'q'], ids: ['i1', 'i2'] }, 7);
-  await held.settled();
-  assert.equal(held.said.length, 1);
-  assert.equal(held.said[0]?.record.n, 10);
-  assert.deepEqual(held.said[0]?.record.inputs, [
+  await pending.settled();
+  assert.equal(pending.appended.length, 1);
+  assert.equal(pending.appended[0]?.record.n, 10);
+  assert.deepEqual(pending.appended[0]?.record.inputs, [
     { kind: 'open', lane: 'a', artifact: { name: 'answer' } },
     { kind: 'text', lane: 'a', tokens: ['x'] },
     { kind: 'text', lane: 'b', tokens: ['y'] },
@@ -127,100 +127,100 @@ test('what one step says together is one record; lanes and kinds keep their orde
   assert.equal(writer.nextN, 17);
 });
 
-test('a record holds RECORD_TOKENS_MAX tokens and RECORD_INPUT_BYTES_MAX bytes, no more', async () => {
-  const held = heldLog();
-  const writer = createInputWriter(held.log, OPTIONS);
+test('a record holds at most RECORD_TOKENS_MAX tokens and RECORD_INPUT_BYTES_MAX bytes', async () => {
+  const pending = pendingLog();
+  const writer = createInputWriter(pending.log, OPTIONS);
   for (let i = 0; i <= RECORD_TOKENS_MAX; i += 1) writer.token('a', 't', 0);
   writer.token('a', 'x'.repeat(RECORD_INPUT_BYTES_MAX - 12), 0);
-  await held.settled();
-  await held.ack();
-  await held.ack();
-  await held.ack();
+  await pending.settled();
+  await pending.ack();
+  await pending.ack();
+  await pending.ack();
   assert.deepEqual(
-    held.said.map(({ record }) => record.inputs.map(input => input.kind === 'text' && input.tokens.length)),
+    pending.appended.map(({ record }) => record.inputs.map(input => input.kind === 'text' && input.tokens.length)),
     [[RECORD_TOKENS_MAX], [1], [1]],
   );
 });
 
 test('a token larger than a record is split on code points, and only its first piece has the id', async () => {
-  const held = heldLog();
-  const writer = createInputWriter(held.log, OPTIONS);
+  const pending = pendingLog();
+  const writer = createInputWriter(pending.log, OPTIONS);
   const text = `x${'👍'.repeat(RECORD_INPUT_BYTES_MAX / 2)}`;
   writer.token('a', text, 0, 'm1');
-  for (let i = 0; i < 20; i += 1) await held.ack();
+  for (let i = 0; i < 20; i += 1) await pending.ack();
   await writer.flush();
-  const tokens = spoken(held.said.map(({ record }) => record)) as { text: string; id?: string }[];
+  const tokens = tokensOf(pending.appended.map(({ record }) => record)) as { text: string; id?: string }[];
   assert.equal(tokens.map(token => token.text).join(''), text);
   assert.ok(tokens.every(token => token.text.isWellFormed()));
   assert.deepEqual(
     tokens.map(token => token.id),
     ['m1', ...tokens.slice(1).map(() => undefined)],
   );
-  for (const { record } of held.said)
+  for (const { record } of pending.appended)
     assert.ok(Buffer.byteLength(JSON.stringify(record.inputs)) <= RECORD_INPUT_BYTES_MAX + 1_024);
 });
 
-test('ready makes the source wait at waitingBytesMax, and go on below it', async () => {
-  const held = heldLog();
-  const writer = createInputWriter(held.log, { ...OPTIONS, waitingBytesMax: 100 });
+test('ready resolves only below waitingBytesMax', async () => {
+  const pending = pendingLog();
+  const writer = createInputWriter(pending.log, { ...OPTIONS, waitingBytesMax: 100 });
   await writer.ready();
   writer.token('a', 'x'.repeat(60), 0);
   await writer.ready();
-  await held.settled();
+  await pending.settled();
   writer.token('a', 'x'.repeat(60), 0);
   let ready = false;
   void writer.ready().then(() => {
     ready = true;
   });
-  await held.settled();
+  await pending.settled();
   assert.equal(ready, false);
-  await held.ack();
+  await pending.ack();
   assert.equal(ready, true);
 });
 
-test('a source that does not wait is stopped, so the memory is bounded', () => {
-  const held = heldLog();
-  const writer = createInputWriter(held.log, { ...OPTIONS, waitingBytesMax: 100 });
+test('a source that ignores ready fails, so memory is bounded', () => {
+  const pending = pendingLog();
+  const writer = createInputWriter(pending.log, { ...OPTIONS, waitingBytesMax: 100 });
   const most = 100 * WAITING_OVERRUN_FACTOR;
   assert.throws(() => {
     for (let i = 0; i <= most; i += 1) writer.token('a', 'x', 0);
   }, RangeError);
 });
 
-test('flush waits for everything said before it, not for what comes after', async () => {
-  const held = heldLog();
-  const writer = createInputWriter(held.log, OPTIONS);
+test('flush waits for the inputs taken before it, not for later ones', async () => {
+  const pending = pendingLog();
+  const writer = createInputWriter(pending.log, OPTIONS);
   await writer.flush();
   writer.token('a', 'one', 0);
   let flushed = false;
   const flushing = writer.flush().then(() => {
     flushed = true;
   });
-  await held.settled();
+  await pending.settled();
   writer.token('a', 'two', 0);
   assert.equal(flushed, false);
-  await held.ack();
+  await pending.ack();
   assert.equal(flushed, true);
   await flushing;
 });
 
-test('after a failed say nothing more is said, and everything rejects with its error', async () => {
-  const held = heldLog();
-  const writer = createInputWriter(held.log, { ...OPTIONS, waitingBytesMax: 1 });
+test('after a failed append the writer appends nothing more and rejects with the same error', async () => {
+  const pending = pendingLog();
+  const writer = createInputWriter(pending.log, { ...OPTIONS, waitingBytesMax: 1 });
   writer.token('a', 'one', 0);
-  await held.settled();
+  await pending.settled();
   writer.token('a', 'two', 0);
   const waiting = [writer.flush(), writer.ready()].map(promise => assert.rejects(promise, LogUnavailable));
-  await held.fail(new LogUnavailable('gone'));
+  await pending.fail(new LogUnavailable('gone'));
   await Promise.all(waiting);
-  assert.equal(held.said.length, 1);
+  assert.equal(pending.appended.length, 1);
   assert.throws(() => writer.token('a', 'three', 0), LogUnavailable);
   assert.throws(() => writer.add(closeOf('a')), LogUnavailable);
   await assert.rejects(writer.flush(), LogUnavailable);
   await assert.rejects(writer.ready(), LogUnavailable);
 });
 
-test('whatever is said, however slowly it is stored: same tokens, order, times, ids, contiguous ordinals, one record in flight', async () => {
+test('tokens, order, times and ids are kept at any speed of the log, with contiguous ordinals and one record in flight', async () => {
   const token = fc.record({
     kind: fc.constant('token' as const),
     lane: fc.constantFrom('a', 'b'),
@@ -232,12 +232,12 @@ test('whatever is said, however slowly it is stored: same tokens, order, times, 
   const ack = fc.constant({ kind: 'ack' as const });
   await fc.assert(
     fc.asyncProperty(fc.array(fc.oneof({ weight: 5, arbitrary: token }, close, ack), { maxLength: 60 }), async steps => {
-      const held = heldLog();
-      const writer = createInputWriter(held.log, OPTIONS);
+      const pending = pendingLog();
+      const writer = createInputWriter(pending.log, OPTIONS);
       const expected: unknown[] = [];
       let now = 1_000;
       for (const step of steps) {
-        if (step.kind === 'ack') await held.ack();
+        if (step.kind === 'ack') await pending.ack();
         else if (step.kind === 'close') {
           writer.add(closeOf(step.lane), now);
           expected.push(closeOf(step.lane));
@@ -251,17 +251,17 @@ test('whatever is said, however slowly it is stored: same tokens, order, times, 
       const flushing = writer.flush().then(() => {
         flushed = true;
       });
-      for (await held.settled(); !flushed; await held.ack());
+      for (await pending.settled(); !flushed; await pending.ack());
       await flushing;
-      const records = held.said.map(({ record }) => record);
-      assert.deepEqual(spoken(records), expected);
+      const records = pending.appended.map(({ record }) => record);
+      assert.deepEqual(tokensOf(records), expected);
       let n = 1;
       for (const record of records) {
         assert.equal(record.n, n);
         n += record.inputs.reduce((sum, input) => sum + (input.kind === 'text' ? input.tokens.length : 1), 0);
       }
       assert.equal(writer.nextN, n);
-      assert.ok(held.openMax <= 1);
+      assert.ok(pending.openMax <= 1);
     }),
     { numRuns: 200 },
   );

@@ -1,46 +1,54 @@
+import { cutIndex } from '@hopline/a2a';
 import { type AgentInput, type AgentRecord, ordinalsOf, type Producer, type TextInput, type TraceCarrier } from '@hopline/events';
 import type { InputLog } from './input-log.ts';
 import { requireTaskId } from './names.ts';
 
 /**
- * The ordered publisher of one producer on one task (PROTOCOL.md section 3). Exactly one `say` is in flight; what arrives meanwhile becomes the next record.
- * So an idle log gets a token at once, and a busy one gets larger records by itself: 4 tokens a record carry 3.5 times what one a record does (measured).
- * Order across lanes and kinds is kept. After a failed `say` nothing more is said: it could only be stored out of order.
+ * The ordered publisher of one producer on one task (PROTOCOL.md section 3). Exactly one append is in flight; inputs that arrive
+ * meanwhile become the next record. So an idle log receives a token at once, and a busy one receives larger records: 4 tokens a
+ * record have 3.5 times the throughput of one (measured). Order across lanes and kinds is kept. After a failed append the writer
+ * appends nothing more, because it would be stored out of order.
  */
 export interface InputWriter {
-  /** Takes an input. Throws what the writer failed with, if it has. `atMs`: epoch milliseconds at which the source said it, now by default. */
+  /** Takes an input. Throws the writer's error if it has failed. `atMs`: source time in epoch milliseconds, now by default. */
   add(input: AgentInput, atMs?: number): void;
-  /** Takes one token of a lane; without an allocation where it joins a waiting record. `id`: the source's message id. */
+  /** Takes one token of a lane; allocates nothing when it joins a waiting record. `id`: the source's message id. */
   token(lane: string, text: string, atMs?: number, id?: string): void;
-  /** Resolves when less than `waitingBytesMax` is waiting: await it before the source is read on. Rejects when the writer has failed. */
+  /**
+   * Resolves when less than `waitingBytesMax` is waiting: await it before the next read of the source. Rejects when the writer
+   * has failed.
+   */
   ready(): Promise<void>;
-  /** Resolves when everything taken so far is stored. Rejects when the writer has failed. */
+  /** Resolves when all inputs taken so far are stored. Rejects when the writer has failed. */
   flush(): Promise<void>;
-  /** Ordinal that the next input gets. */
+  /** Ordinal of the next input. */
   readonly nextN: number;
 }
 
 export type InputWriterOptions = {
   taskId: string;
   producer: Producer;
-  /** Creation context of what is said. */
+  /** Creation context of the inputs. */
   trace?: TraceCarrier;
   /** Ordinal of the first input, default 1. */
   startN?: number;
   /** Bytes that may wait before `ready` makes the source wait, default WAITING_BYTES_MAX. */
   waitingBytesMax?: number;
-  /** How long one `say` is retried, milliseconds; default that of the log. */
+  /** How long one append is retried, milliseconds; default that of the log. */
   timeoutMs?: number;
 };
 
 /** Ordinals in one record. */
 export const RECORD_TOKENS_MAX = 512;
-/** UTF-8 bytes of inputs in one record. JSON escapes take at most 6 bytes a byte, so a record of text stays under NATS's default max_payload of 1 MiB. */
+/**
+ * UTF-8 bytes of inputs in one record. JSON escapes take at most 6 bytes a byte, so a record of text stays under NATS's default
+ * max_payload of 1 MiB.
+ */
 export const RECORD_INPUT_BYTES_MAX = 96 * 1024;
 export const WAITING_BYTES_MAX = 512 * 1024;
-/** A source that does not await `ready` is stopped here, multiples of waitingBytesMax. */
+/** A source that ignores `ready` fails at this multiple of waitingBytesMax. */
 export const WAITING_OVERRUN_FACTOR = 16;
-/** What a token costs beside its text: quotes, commas, its time. */
+/** Bytes of a token beside its text: quotes, commas, its time. */
 const TOKEN_OVERHEAD_BYTES = 12;
 
 type Draft = { at: number; n: number; inputs: AgentInput[]; ordinals: number; bytes: number };
@@ -84,15 +92,15 @@ class Writer implements InputWriter {
       return;
     }
     const bytes = Buffer.byteLength(JSON.stringify(input));
-    this.#room(bytes, atMs).inputs.push(input);
-    this.#took(ordinalsOf(input), bytes);
+    this.#draftFor(bytes, atMs).inputs.push(input);
+    this.#count(ordinalsOf(input), bytes);
   }
 
   token(lane: string, text: string, atMs = Date.now(), id?: string): void {
     const idBytes = id === undefined ? 0 : Buffer.byteLength(id);
     const textBytes = Buffer.byteLength(text);
     if (textBytes + idBytes + TOKEN_OVERHEAD_BYTES > RECORD_INPUT_BYTES_MAX) {
-      // Only the first piece has the id: a second token of the same id would be dropped as delivered twice (S0-22).
+      // Only the first piece has the id: clients drop a second token of the same id as a duplicate (S0-22).
       let pieceId = id;
       for (const piece of splitOnCodePoints(text, PIECE_CHARS_MAX)) {
         this.#token(lane, piece, atMs, pieceId, Buffer.byteLength(piece) + (pieceId === undefined ? 0 : idBytes));
@@ -118,7 +126,7 @@ class Writer implements InputWriter {
 
   #token(lane: string, text: string, atMs: number, id: string | undefined, ownBytes: number): void {
     const bytes = ownBytes + TOKEN_OVERHEAD_BYTES;
-    const draft = this.#room(bytes, atMs);
+    const draft = this.#draftFor(bytes, atMs);
     const last = draft.inputs.at(-1);
     if (last?.kind === 'text' && last.lane === lane) {
       join(last, text, Math.max(0, atMs - draft.at), id);
@@ -127,14 +135,14 @@ class Writer implements InputWriter {
       draft.inputs.push(input);
       join(input, text, Math.max(0, atMs - draft.at), id);
     }
-    this.#took(1, bytes);
+    this.#count(1, bytes);
   }
 
-  /** The draft that takes the next input; a new one when the open one is full. */
-  #room(bytes: number, atMs: number): Draft {
+  /** The draft for the next input; a new one when the open one is full. */
+  #draftFor(bytes: number, atMs: number): Draft {
     if (this.#failure) throw this.#failure.error;
     if (this.#waitingBytes > this.#waitingBytesMax * WAITING_OVERRUN_FACTOR) {
-      throw new RangeError('the source of an input writer does not wait for ready()');
+      throw new RangeError('the input writer is full: the source must await ready() before it adds more');
     }
     const open = this.#open;
     if (open && open.ordinals < RECORD_TOKENS_MAX && open.bytes + bytes <= RECORD_INPUT_BYTES_MAX) return open;
@@ -143,7 +151,7 @@ class Writer implements InputWriter {
     return this.#open;
   }
 
-  #took(ordinals: number, bytes: number): void {
+  #count(ordinals: number, bytes: number): void {
     const draft = this.#open;
     if (!draft) return;
     draft.ordinals += ordinals;
@@ -151,7 +159,7 @@ class Writer implements InputWriter {
     this.#nextN += ordinals;
     this.#waitingBytes += bytes;
     if (this.#inFlight || this.#pumpQueued) return;
-    // The end of the running step, not a timer: what one step says together (open a lane, its first token) is one record.
+    // A microtask, not a timer: inputs of one synchronous step (open a lane, its first token) share a record.
     this.#pumpQueued = true;
     queueMicrotask(() => {
       this.#pumpQueued = false;
@@ -165,16 +173,16 @@ class Writer implements InputWriter {
     if (!draft) return;
     if (draft === this.#open) this.#open = undefined;
     this.#inFlight = true;
-    this.#say(draft).then(
+    this.#append(draft).then(
       () => this.#stored(draft),
       error => this.#failed(error),
     );
   }
 
-  async #say(draft: Draft): Promise<void> {
+  async #append(draft: Draft): Promise<void> {
     const { taskId, producer, trace, timeoutMs } = this.#options;
     const record: AgentRecord = { v: 1, at: draft.at, from: producer, n: draft.n, inputs: draft.inputs };
-    // The turn is part of it: the supervisor of a later turn begins again with attempt 1 and n 1, within the duplicate window of the first.
+    // The id contains the turn: the supervisor of a later turn begins again with attempt 1 and n 1, within the duplicate window.
     const id = `${taskId}:${producer.id}:${producer.turn}:${producer.attempt}:${draft.n}`;
     await this.#inputs.append(taskId, record, { id, ...(trace && { trace }), ...(timeoutMs !== undefined && { timeoutMs }) });
   }
@@ -199,7 +207,7 @@ class Writer implements InputWriter {
   }
 }
 
-/** Appends a token. `dt` and `ids` are only there when one of the tokens has a time or an id. */
+/** Adds a token. `dt` and `ids` exist only if one of the tokens has a time or an id. */
 function join(input: TextInput, text: string, dt: number, id: string | undefined): void {
   const before = input.tokens.length;
   input.tokens.push(text);
@@ -218,9 +226,7 @@ const PIECE_CHARS_MAX = Math.floor(RECORD_INPUT_BYTES_MAX / 4);
 
 function* splitOnCodePoints(text: string, charsMax: number): Generator<string> {
   for (let from = 0; from < text.length; ) {
-    let to = Math.min(text.length, from + charsMax);
-    const last = text.charCodeAt(to - 1);
-    if (to < text.length && last >= 0xd800 && last <= 0xdbff) to -= 1;
+    const to = cutIndex(text, from + charsMax);
     yield text.slice(from, to);
     from = to;
   }

@@ -1,7 +1,7 @@
 /** A small bucket of named JSON values with revisions: shard leases, task index, agent registry, message ids. */
 export interface KeyValue<V> {
   get(key: string): Promise<Entry<V> | undefined>;
-  /** The entries whose keys are `<prefix>.` and one more part, as they are now, by key. Reads each of them: for prefixes of few. */
+  /** The current entries with keys `<prefix>.<one token>`, sorted by key. Reads each of them: use it for small groups. */
   under(prefix: string): Promise<Entry<V>[]>;
   /** Writes unconditionally. */
   put(key: string, value: V): Promise<number>;
@@ -10,9 +10,15 @@ export interface KeyValue<V> {
   /** Writes if the key still has `revision`; rejects with LogConflict otherwise. */
   update(key: string, value: V, revision: number): Promise<number>;
   delete(key: string): Promise<void>;
-  /** Of the newest write that is kept, whatever its key; 0 when there is none. A watch that has given it out has given out everything before this call. */
+  /**
+   * Revision of the newest stored write of any key; 0 when there is none. A watch that has yielded it has yielded every write
+   * before this call.
+   */
   revision(): Promise<number>;
-  /** All entries now, then every change (value undefined: deleted), in order. `ready` marks the end of what was there at the call. */
+  /**
+   * All current entries, then every change in order (value undefined: deleted). `ready` follows the entries that existed at the
+   * call.
+   */
   watch(signal: AbortSignal): AsyncIterable<Change<V>>;
 }
 

@@ -2,24 +2,27 @@ import { followBucket } from './follow-bucket.ts';
 import type { KeyValue } from './key-value.ts';
 import type { AgentEntry } from './log.ts';
 
-/** An agent whose heartbeat stood still for this long is gone, milliseconds. */
+/** An agent whose heartbeat has not changed for longer than this is not live, milliseconds. */
 export const AGENT_SILENCE_MS_MAX = 10_000;
 
-type Seen = { entry: AgentEntry; seenAtMs: number };
+type SeenAgent = { entry: AgentEntry; seenAtMs: number };
 
-/** The agents that live now, from their announcements. Judged by this process's own clock, like the relays' leases. */
+/** The registered agents and whether they are live. Measured with this process's own clock, like the relays' leases. */
 export class LiveAgents {
   readonly #now: () => number;
-  #agents = new Map<string, Seen>();
+  #agents = new Map<string, SeenAgent>();
 
   /** `now`: monotonic milliseconds. */
   constructor(now: () => number) {
     this.#now = now;
   }
 
-  /** Follows the registry until `signal` aborts, also after it was lost; resolves when it has been read once, rejects when that fails. */
-  async follow(agents: KeyValue<AgentEntry>, signal: AbortSignal, lost: (error: unknown) => void): Promise<void> {
-    let found = new Map<string, Seen>();
+  /**
+   * Follows the registry until `signal` aborts; a lost watch is opened again. Resolves when it has been read once, rejects when
+   * that fails.
+   */
+  async follow(agents: KeyValue<AgentEntry>, signal: AbortSignal, onLost: (error: unknown) => void): Promise<void> {
+    let found = new Map<string, SeenAgent>();
     await followBucket(agents, signal, {
       begin: () => {
         found = new Map();
@@ -29,10 +32,10 @@ export class LiveAgents {
         else found.set(key, { entry: value, seenAtMs: this.#now() });
       },
       ready: () => {
-        // What was removed while nobody looked is not in the new list.
+        // Agents that were removed while the watch was lost are not in the new map.
         this.#agents = found;
       },
-      lost,
+      lost: onLost,
     });
   }
 
@@ -41,10 +44,10 @@ export class LiveAgents {
     return this.all().filter(({ isLive }) => isLive);
   }
 
-  /** Agents by name, also those that are silent: one that left says so, and is in no list. */
+  /** All registered agents by name, silent ones included. An agent that stopped in order has deleted its entry. */
   all(): (AgentEntry & { isLive: boolean })[] {
-    const after = this.#now() - AGENT_SILENCE_MS_MAX;
-    const known = [...this.#agents.values()].map(({ entry, seenAtMs }) => ({ ...entry, isLive: seenAtMs >= after }));
-    return known.sort((a, b) => a.name.localeCompare(b.name, 'en'));
+    const liveSinceMs = this.#now() - AGENT_SILENCE_MS_MAX;
+    const agents = [...this.#agents.values()].map(({ entry, seenAtMs }) => ({ ...entry, isLive: seenAtMs >= liveSinceMs }));
+    return agents.sort((a, b) => a.name.localeCompare(b.name, 'en'));
   }
 }

@@ -6,11 +6,14 @@ import type { KeyValue } from './key-value.ts';
 import type { WakeUps } from './wake-ups.ts';
 import type { WorkQueue } from './work-queue.ts';
 
-/** The seam between Hopline and its broker. `log-jetstream` is the real one, `@hopline/log/memory` its twin in tests; one contract suite runs on both. */
+/**
+ * The interface between Hopline and its broker. `log-jetstream` implements it, `@hopline/log/memory` is the twin for tests; one
+ * contract suite runs on both.
+ */
 export interface Log {
   /** Fixed when the log was created. */
   readonly shards: number;
-  /** Largest record the log takes, bytes. */
+  /** Largest record the log accepts, bytes. */
   readonly recordBytesMax: number;
   readonly inputs: InputLog;
   readonly facts: FactLog;
@@ -21,43 +24,50 @@ export interface Log {
   readonly agents: KeyValue<AgentEntry>;
   readonly messageIds: KeyValue<MessageIdEntry>;
   readonly contexts: KeyValue<ContextEntry>;
-  /** Holds credentials of webhooks: kept apart from everything that is shown (C-21). */
+  /** Holds credentials of webhooks, which must never appear in output: stored apart from everything else. */
   readonly pushConfigs: KeyValue<PushConfigEntry>;
   readonly pushProgress: KeyValue<PushProgressEntry>;
-  /** Resolves when the log can be reached and its streams have a leader; rejects with LogUnavailable. For readiness. */
+  /** Resolves when the log is reachable and its streams have a leader; rejects with LogUnavailable. For readiness probes. */
   check(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Keys: `relay.<instance>` (heartbeat) and `shard.<n>` (ownership), `notifier.…` and `notifier-shard.…`. A hint only: the fence is what a write expects. */
+/**
+ * Keys: `relay.<instance>` (heartbeat) and `shard.<n>` (ownership), `notifier.…` and `notifier-shard.…`. A hint only: the
+ * expected sequence of a write is the fence.
+ */
 export type LeaseValue = {
   owner: string;
   /** Changes with every heartbeat of a process. */
   heartbeat?: number;
-  /** Of a shard: every raw record up to this sequence is folded in. */
+  /** Only of a shard: every raw record up to this sequence is folded in. */
   checkpoint?: number;
 };
 
-/** Key: the task id. Written by the relay on state changes, never per chunk; before the first by the door that says the message, with generation and `first` 0. */
+/**
+ * Key: the task id. The relay writes it on state changes, never per chunk. The server writes it with generation and `startSeq` 0
+ * before it appends the first message.
+ */
 export type TaskIndexEntry = {
   contextId: string;
-  /** Whose door lists it. */
+  /** The server of this role lists the task. */
   role: Role;
   owner?: Owner;
   state: TaskState;
-  /** As in the task's newest record (`FactRecord`), as is `since`. */
+  /** As in the task's newest record (`FactRecord`); 0 before the first one. */
   startSeq: number;
+  /** As in the task's newest record; absent before the first one. */
   startStoredAt?: number;
   generation: number;
   /** Epoch milliseconds of the state's change. */
   at: number;
-  /** The question that waits for an answer. */
+  /** The request for input that waits for an answer. */
   inputRequest?: PendingRequest;
-  /** The need of credentials that waits. */
+  /** The request for credentials that waits. */
   authRequest?: PendingRequest;
 };
 
-/** Key: the agent's name. Renewed by heartbeats; an entry whose `beat` stands still is a dead agent. */
+/** Key: the agent's name. An agent whose `heartbeat` no longer changes is not live. */
 export type AgentEntry = {
   name: string;
   description: string;
@@ -68,15 +78,15 @@ export type AgentEntry = {
 
 export type AgentSkill = { id: string; name: string; description: string; tags: string[]; examples?: string[] };
 
-/** Key: hash of owner, context and message id (S1-10), or of a task id that a client chose. The first one to be created decides the task. */
+/** Key: hash of owner, context and message id, or of a task id that a client chose. The first writer decides the task id. */
 export type MessageIdEntry = { taskId: string; fingerprint: string };
 
-/** Key: hash of owner and context. The tasks of a conversation, oldest first; a task is entered before its first message is said. */
+/** Key: hash of owner and context. The tasks of a context, oldest first; a task joins before its first message is appended. */
 export type ContextEntry = { tasks: string[] };
-/** The newest of them are kept: a conversation's older tasks are no context any more. */
+/** Only the newest tasks of a context are kept. */
 export const CONTEXT_TASKS_MAX = 20;
 
-/** Key: `<taskId>.<base64url of the configuration's id>`. What a client asked to be told, and where. */
+/** Key: `<taskId>.<base64url of the configuration id>`. A webhook that a client registered for the events of a task. */
 export type PushConfigEntry = {
   taskId: string;
   id: string;
@@ -85,34 +95,40 @@ export type PushConfigEntry = {
   token?: string;
   /** `credentials` are secret. */
   authentication?: { scheme: string; credentials?: string };
-  /** The form of the bodies: that of the client who asked. */
+  /** Dialect of the bodies: that of the client that created the configuration. */
   dialect: DialectName;
-  /** Only the task of the same owner is told about: an entry may have been there before the task. */
+  /** Only events of a task of the same owner are delivered: the entry may be older than the task. */
   owner?: Owner;
-  /** Events after this generation are told; 0: all of them. */
+  /** Events after this generation are delivered; 0: all. */
   after: number;
   /**
-   * Set while no task had the id: a client of the legacy form owns it, and may name the webhook first (S3-23). If no task of the same `owner` has begun by then, the entry
-   * counts as absent; epoch milliseconds.
+   * Set if the task did not exist yet: clients of the legacy dialect choose the task id and may register the webhook first. If no
+   * task of the same `owner` has started by this time, the configuration has expired; epoch milliseconds.
    */
   waitsUntil?: number;
 };
 
-/** Key: that of the configuration. Written by the notifier alone, each time on the revision it knows: who lost the shard without noticing is refused, and stops. */
+/**
+ * Key: that of the configuration. Only the notifier writes it, and each write names the revision before it: a notifier that lost
+ * its shard unnoticed fails and stops.
+ */
 export type PushProgressEntry = {
-  /** Revision of the configuration that was followed: one that is written again is another one, and begins at its own `after`. */
+  /** Revision of the configuration. A configuration that is written again has another revision and begins at its own `after`. */
   config: number;
   /** Every event up to this generation was delivered. */
   generation: number;
   /** Log sequence of the record that held it, 0 before the first: where to read on. */
   seq: number;
-  /** The next delivery, begun or about to be, holds all events up to this generation as one: whoever repeats it says the same again. Absent: none was begun. */
+  /**
+   * Last generation of the delivery that has begun or is about to; a repetition sends the same events. Absent: no delivery has
+   * begun.
+   */
   sending?: number;
-  /** Deliveries of the next one that failed, and epoch milliseconds of the first of them. */
+  /** Failed tries of the next delivery, and epoch milliseconds of the first one. */
   failures: number;
   failingSince?: number;
-  /** Not before this, epoch milliseconds. */
+  /** Time of the next try, epoch milliseconds. */
   retryAt?: number;
-  /** Nothing more will be delivered: the task's end was, or the webhook was given up. */
+  /** Nothing more is delivered: the end of the task was delivered, or the webhook was abandoned. */
   over?: 'delivered' | 'abandoned';
 };

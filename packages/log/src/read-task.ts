@@ -1,43 +1,54 @@
-import { isVisible } from '@hopline/events';
+import { type CopiedFacts, isVisible } from '@hopline/events';
 import type { FactLog, StoredFacts } from './fact-log.ts';
 
-/** Log sequence of the record with which a task begins; `stored`: any of its records, the newest knows best. */
+/** Log sequence of the record with which the task begins, as `stored` names it; the newest record names the newest start. */
 export function startSeqOf({ seq, record }: StoredFacts): number {
   return record.startSeq || seq;
 }
 
-/** Everything that is stored of the task whose newest record is given, each fact once. */
+/** Reads everything stored of the task whose newest record is given, each fact once. */
 export function readTask(facts: FactLog, newest: StoredFacts): AsyncIterable<StoredFacts> {
   return fromStart(facts.read(newest.record.aggregate.taskId, startSeqOf(newest)));
 }
 
-/** As `readTask`, and what comes after it. */
+/** Reads as `readTask` does, then follows the task until `signal` aborts. */
 export async function followTask(facts: FactLog, newest: StoredFacts, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>> {
   const { taskId } = newest.record.aggregate;
   return fromStart(await facts.follow(taskId, startSeqOf(newest) - 1, signal));
 }
 
 /**
- * Records of a task that are read from its beginning, or from a later place by a reader that knows what it has seen. Where that is a place at which its facts were copied forward (PROTOCOL.md 4.3), the
- * copied ones are told as if they stood there for the first time, those of the part it is and of the parts after it; further on they are known, and passed over. The aggregate of all copied parts is that of the newest fact: it is told with the last part alone, so that who waits for it has the facts too.
+ * Makes facts that were copied forward (PROTOCOL.md 4.3) look as if they were stored for the first time. The records of a task
+ * are read in two phases:
+ * - the copied run: parts that the read begins with, up to the last part. Each one yields its copied facts as its own facts.
+ * - plain records: everything after it. Later copies repeat facts that were yielded before, so they pass unchanged, with `facts`
+ *   empty.
+ *
+ * A read that begins with a plain record has no copied run. A plain record within the run ends it: the relay died before the last
+ * part, and no `startSeq` names the parts it left.
  */
 export async function* fromStart(records: AsyncIterable<StoredFacts>): AsyncGenerator<StoredFacts, void> {
-  let isFirst = true;
-  let isCopying = false;
+  let phase: 'copied run' | 'plain records' = 'copied run';
   let generation = 0;
   for await (const stored of records) {
-    const { copied, ...record } = stored.record;
-    // A record between two parts, or in place of the last: their relay died, and nothing names them.
-    isCopying = copied !== undefined && (isFirst || isCopying);
-    isFirst = false;
-    if (copied === undefined || !isCopying) {
+    const { copied } = stored.record;
+    if (phase === 'plain records' || copied === undefined) {
+      phase = 'plain records';
       yield stored;
       continue;
     }
-    const { facts, last } = copied;
-    generation = facts.findLast(isVisible)?.generation ?? generation;
-    const aggregate = last ? record.aggregate : { ...record.aggregate, generation, foldedSeq: 0 };
-    yield { ...stored, record: { ...record, facts, aggregate } };
-    isCopying = !last;
+    generation = copied.facts.findLast(isVisible)?.generation ?? generation;
+    yield expand(stored, copied, generation);
+    if (copied.last) phase = 'plain records';
   }
+}
+
+/**
+ * Every copied part stores the aggregate after the newest fact. Only the last part keeps it: a reader that waits for a generation
+ * or a raw sequence must have received the facts up to there.
+ */
+function expand(stored: StoredFacts, { facts, last }: CopiedFacts, generation: number): StoredFacts {
+  const { copied: _copied, ...record } = stored.record;
+  const aggregate = last ? record.aggregate : { ...record.aggregate, generation, foldedSeq: 0 };
+  return { ...stored, record: { ...record, facts, aggregate } };
 }

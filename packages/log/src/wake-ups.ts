@@ -1,9 +1,10 @@
 /**
- * Calls from one process of an agent to the others: at most once, and kept nowhere. Good only for what whoever waits finds out by itself a little later.
- * A key is 1 to WAKE_KEY_CHARS_MAX of letters, digits, `_` and `-`; it says who is meant and must tell nothing to anybody else who hears it.
+ * Signals between the processes of one agent: delivered at most once and not stored. Use them only to shorten a wait that also
+ * ends by polling. A key is 1 to WAKE_KEY_CHARS_MAX letters, digits, `_` or `-`. It names the waiter and must reveal nothing to
+ * other receivers.
  */
 export interface WakeUps {
-  /** Tells every process of the agent that listens, this one included. Without a connection nobody is told. */
+  /** Signals every listening process of the agent, this one included. Without a connection the signal is lost. */
   wake(agent: string, key: string): void;
   /** Calls `onKey` for each wake-up of the agent until `signal` aborts. */
   listen(agent: string, onKey: (key: string) => void, signal: AbortSignal): void;

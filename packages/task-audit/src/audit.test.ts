@@ -41,7 +41,8 @@ class Scenario {
       }
     }
     this.#aggregate = { ...aggregate!, foldedSeq: this.#inputSeq };
-    const record = { v: 1, facts, aggregate: this.#aggregate, startSeq: this.#seq === 0 ? 0 : 1 } as const;
+    const start = { startSeq: this.#seq === 0 ? 0 : 1, startStoredAt: 0 };
+    const record = { v: 1, facts, aggregate: this.#aggregate, ...start } as const;
     this.#seq = (await this.log.facts.append(record, { expected: this.#seq, id: `${Math.random()}` })).seq;
     return this;
   }

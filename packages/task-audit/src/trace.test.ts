@@ -40,7 +40,7 @@ test('a trace counts the output of each producer in code points, and holds the t
       aggregate = evolve(aggregate, fact);
     }
   }
-  await log.facts.append({ v: 1, facts, aggregate: aggregate!, startSeq: 0 }, { expected: 0, id: 'x' });
+  await log.facts.append({ v: 1, facts, aggregate: aggregate!, startSeq: 0, startStoredAt: 0 }, { expected: 0, id: 'x' });
 
   const result = (await traceTask(log, 't'))!;
   assert.deepEqual([result.traces, result.state, result.contextId], [['a'.repeat(32)], 'submitted', 'c']);

@@ -1,5 +1,5 @@
-import { stateWord } from '@hopline/a2a';
-import { type AgentRecord, codePoints, type Fact, type Producer } from '@hopline/events';
+import { codePoints, stateWord } from '@hopline/a2a';
+import type { AgentRecord, Fact, Producer } from '@hopline/events';
 import { type Log, readTask, type StoredInput } from '@hopline/log';
 
 /** All zero when there are no values. */

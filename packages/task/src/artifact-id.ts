@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto';
 
 /**
- * The artifact id of a lane: the same for every attempt and owner, unique over all tasks (front ends key their elements by it, S0-47), and
- * not made of chance, so that the decider stays pure. The first 128 bits of SHA-256 in the form of a UUID (version 8, RFC 9562).
+ * The artifact id of a lane: the same for every attempt and relay, and unique over all tasks, because front ends key elements by
+ * it (S0-47). A hash instead of a random id keeps the decider pure. The first 128 bits of SHA-256 in the form of a UUID (version
+ * 8, RFC 9562).
  */
 export function artifactIdOf(taskId: string, lane: string): string {
   const hex = hash('sha256', `${taskId}\n${lane}`);

@@ -1,6 +1,6 @@
 import type { AgentInput, ChunkProvenance, ClientInput, Producer, RelayInput, TextInput } from '@hopline/events';
 
-/** What the relay hands the decider: an input, or a run of tokens that the coalescer made of several text inputs. */
+/** A command to the decider: an input of the log, or a run of tokens that the coalescer made of several text inputs. */
 export type Command = ClientCommand | AgentCommand | TextRun | LostInputs | RelayInput;
 
 export type ClientCommand = { kind: 'client'; taskId: string; input: ClientInput };
@@ -12,17 +12,17 @@ export type TextRun = {
   from: Producer;
   lane: string;
   text: string;
-  /** The lane closes with this run: its chunk carries lastChunk. */
+  /** The lane closes with this run: its chunk has lastChunk. */
   last: boolean;
   /** Ordinal of the last token in the run. */
   n: number;
   chunk: ChunkProvenance;
 };
 
-/** Inputs of a producer were removed from the log before they were folded: what follows them would be a text with a hole. */
+/** Retention removed inputs of a producer before they were folded: the text that follows them would have a hole. */
 export type LostInputs = { kind: 'lost'; from: Producer };
 
-/** Why an item made no fact. Counted by the relay, never silent (S2-32). */
+/** Why a command made no fact. The relay counts rejections by reason. */
 export const REJECTION_REASONS = [
   'unknown task',
   'terminal',
@@ -30,7 +30,7 @@ export const REJECTION_REASONS = [
   'too many turns',
   'unknown lane',
   'closed lane',
-  'foreign lane',
+  'other producer',
   'stale turn',
   'stale attempt',
   'not root',

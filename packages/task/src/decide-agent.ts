@@ -15,19 +15,19 @@ import { artifactFact, changeState, closeLanes, type Decision, Facts, failTask, 
 import { CALLS_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX } from './limits.ts';
 import { pathTo } from './transitions.ts';
 
-/** Producer id of an agent that was addressed directly; one that a supervisor called has its call id. */
+/** Producer id of an agent that was addressed directly; an agent that a supervisor called has the call id. */
 export const ROOT_AGENT = 'agent';
 export const SUPERVISOR = 'supervisor';
 
-/** What the supervisor or an agent says, tokens excepted. */
-export function decideAgent(aggregate: TaskAggregate | undefined, item: AgentCommand, at: number): Decision {
+/** Every input of the supervisor or an agent except text. */
+export function decideAgent(aggregate: TaskAggregate | undefined, command: AgentCommand, at: number): Decision {
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');
-  const { from, input } = item;
+  const { from, input } = command;
   if (from.turn !== aggregate.turn) return reject('stale turn');
-  const known = aggregate.producers[from.id];
-  if (known !== undefined && from.attempt < known.attempt) return reject('stale attempt');
-  if (isOver(aggregate, from)) return reject('ended call');
+  const producer = aggregate.producers[from.id];
+  if (producer !== undefined && from.attempt < producer.attempt) return reject('stale attempt');
+  if (hasEnded(aggregate, from)) return reject('ended call');
   switch (input.kind) {
     case 'open':
       return open(aggregate, from, input, at);
@@ -46,20 +46,20 @@ export function decideAgent(aggregate: TaskAggregate | undefined, item: AgentCom
   }
 }
 
-/** The supervisor may have given up an agent that still speaks. */
-function isOver(aggregate: TaskAggregate, { id }: Producer): boolean {
+/** The supervisor may have abandoned the call of an agent that still sends inputs. */
+function hasEnded(aggregate: TaskAggregate, { id }: Producer): boolean {
   const state = aggregate.calls[id]?.state;
   return state !== undefined && isTerminal(state);
 }
 
-/** The producer that speaks for the task as a whole. */
+/** The producer that reports the state of the whole task. */
 export function rootProducer(aggregate: Pick<TaskAggregate, 'role'>): string {
   return aggregate.role === 'supervisor' ? SUPERVISOR : ROOT_AGENT;
 }
 
 function open(aggregate: TaskAggregate, from: Producer, input: OpenInput, at: number): Decision {
   const lane = aggregate.lanes[input.lane];
-  if (lane !== undefined && lane.producer !== from.id) return reject('foreign lane');
+  if (lane !== undefined && lane.producer !== from.id) return reject('other producer');
   if (lane?.phase === 'closed') return reject('closed lane');
   if (lane !== undefined && lane.attempt > from.attempt) return reject('stale attempt');
   if (lane === undefined && Object.keys(aggregate.lanes).length >= LANES_MAX) {
@@ -85,17 +85,17 @@ function artifact(aggregate: TaskAggregate, from: Producer, input: ArtifactInput
   if (lane === undefined && !input.last && Object.keys(aggregate.lanes).length >= LANES_MAX) {
     return failTask(aggregate, `more than ${LANES_MAX} streamed artifacts`, at);
   }
-  // An append to an artifact that is not open would be lost by some clients and doubled by others: it opens or replaces instead (S0-13).
+  // Some clients lose an append to an artifact that is not open, others show it twice (S0-13): it opens or replaces instead.
   const append = input.append && lane?.phase === 'open';
-  const owner = { producer: from.id, attempt: from.attempt, artifact: input.artifact };
-  const fact = artifactFact(aggregate, input.lane, owner, { parts: input.parts, append, lastChunk: input.last }, at);
+  const state = { producer: from.id, attempt: from.attempt, artifact: input.artifact };
+  const fact = artifactFact(aggregate, input.lane, state, { parts: input.parts, append, lastChunk: input.last }, at);
   return { facts: [input.source === undefined ? fact : { ...fact, source: input.source }] };
 }
 
 function status(aggregate: TaskAggregate, from: Producer, input: StatusInput, at: number): Decision {
   const isRoot = from.id === rootProducer(aggregate);
   if (!isRoot && !passesThrough(aggregate, from, input)) return reject('not root');
-  // working -> working is legal and says nothing new unless it brings a message (S0-23).
+  // working -> working is legal, but an event only if it brings a message.
   if (input.state === aggregate.state && input.message === undefined) return reject('no change');
   if (pathTo(aggregate.state, input.state).length === 0) return reject('illegal transition');
   const facts = new Facts(aggregate);
@@ -105,39 +105,42 @@ function status(aggregate: TaskAggregate, from: Producer, input: StatusInput, at
 }
 
 /**
- * What a called agent may say for the task: its progress in profiles where its states and messages pass, and in every profile that it needs credentials, and that it
- * goes on: they may reach it another way than by us, so its call does not end ([A2A 1.0] 7.6.1).
+ * The statuses a called agent may set on the task: that it needs credentials, and that it continues; the credentials may arrive
+ * out of band, so its call does not end ([A2A 1.0] 7.6.1). Its progress becomes a status only where the call was recorded with
+ * `statusPasses`.
  */
 function passesThrough(aggregate: TaskAggregate, from: Producer, { state, message }: StatusInput): boolean {
-  const called = aggregate.calls[from.id];
-  if (called === undefined || called.state !== undefined) return false;
+  const call = aggregate.calls[from.id];
+  if (call === undefined || call.state !== undefined) return false;
   if (state === 'TASK_STATE_AUTH_REQUIRED') return message !== undefined;
   if (state !== 'TASK_STATE_WORKING') return false;
-  return aggregate.state === 'TASK_STATE_AUTH_REQUIRED' || (aggregate.profile !== 'caipe' && message !== undefined);
+  return aggregate.state === 'TASK_STATE_AUTH_REQUIRED' || (call.statusPasses === true && message !== undefined);
 }
 
 function call(aggregate: TaskAggregate, from: Producer, input: CallInput, at: number): Decision {
   if (from.id !== rootProducer(aggregate)) return reject('not root');
   if (aggregate.calls[input.call] !== undefined) return reject('duplicate call');
   if (Object.keys(aggregate.calls).length >= CALLS_MAX) return failTask(aggregate, `more than ${CALLS_MAX} agent calls`, at);
-  return { facts: [{ kind: 'call.started', at, call: input.call, agent: input.agent }] };
+  const { call, agent, statusPasses } = input;
+  return { facts: [{ kind: 'call.started', at, call, agent, ...(statusPasses && { statusPasses }) }] };
 }
 
 function ended(aggregate: TaskAggregate, from: Producer, input: EndedInput, at: number): Decision {
-  const known = aggregate.calls[input.call];
-  if (known === undefined) return reject('unknown call');
-  if (from.id !== input.call && from.id !== rootProducer(aggregate)) return reject('foreign lane');
-  if (known.state !== undefined && isTerminal(known.state)) return reject('ended call');
+  const call = aggregate.calls[input.call];
+  if (call === undefined) return reject('unknown call');
+  if (from.id !== input.call && from.id !== rootProducer(aggregate)) return reject('other producer');
+  if (call.state !== undefined && isTerminal(call.state)) return reject('ended call');
   const facts = new Facts(aggregate);
   closeLanes(facts, at, lane => lane.producer === input.call);
-  const { kind: _kind, ...said } = input;
-  facts.add({ kind: 'call.ended', at, agent: known.agent, ...said });
+  const { kind: _kind, ...outcome } = input;
+  facts.add({ kind: 'call.ended', at, agent: call.agent, ...outcome });
   return facts.decision();
 }
 
-function step(aggregate: TaskAggregate, from: Producer, { step: name, payload: said }: StepInput, at: number): Decision {
+function step(aggregate: TaskAggregate, from: Producer, { step: name, payload }: StepInput, at: number): Decision {
   if (from.id !== rootProducer(aggregate)) return reject('not root');
   if ((aggregate.steps ?? 0) >= STEPS_MAX) return failTask(aggregate, `more than ${STEPS_MAX} steps`, at);
-  if (JSON.stringify(said).length > STEP_UNITS_MAX) return failTask(aggregate, 'a step is larger than the log takes', at);
-  return { facts: [{ kind: 'step.recorded', at, step: name, payload: said }] };
+  if (JSON.stringify(payload).length > STEP_UNITS_MAX)
+    return failTask(aggregate, `a step is larger than ${STEP_UNITS_MAX} UTF-16 units`, at);
+  return { facts: [{ kind: 'step.recorded', at, step: name, payload }] };
 }

@@ -5,9 +5,9 @@ import { changeState, closeLanes, type Decision, Facts, reject, timestamp } from
 import { TURNS_MAX } from './limits.ts';
 
 /** A client's message or cancel. */
-export function decideClient(aggregate: TaskAggregate | undefined, item: ClientCommand, at: number): Decision {
-  if (item.input.kind === 'message') {
-    return aggregate === undefined ? createTask(item.taskId, item.input, at) : continueTask(aggregate, item.input, at);
+export function decideClient(aggregate: TaskAggregate | undefined, command: ClientCommand, at: number): Decision {
+  if (command.input.kind === 'message') {
+    return aggregate === undefined ? createTask(command.taskId, command.input, at) : continueTask(aggregate, command.input, at);
   }
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');
@@ -21,15 +21,13 @@ function createTask(taskId: string, input: MessageInput, at: number): Decision {
   const { message, contextId, role, profile, metadata, owner, earlierTasks } = input;
   const status = { state: 'TASK_STATE_SUBMITTED', timestamp: timestamp(at) } as const;
   const task = { id: taskId, contextId, status, history: [message], ...(metadata && { metadata }) };
-  const belongs = { role, profile, ...(owner && { owner }), ...(earlierTasks && { earlierTasks }) };
+  const origin = { role, profile, ...(owner && { owner }), ...(earlierTasks && { earlierTasks }) };
   return {
-    facts: [{ kind: 'task.created', at, generation: 1, event: { task }, ...belongs, ...(metadata && { request: metadata }) }],
+    facts: [{ kind: 'task.created', at, generation: 1, event: { task }, ...origin, ...(metadata && { request: metadata }) }],
   };
 }
 
-/**
- * A later message begins a new turn. What the turn before left open is closed first: its workers stop when they see the turn change.
- */
+/** A later message begins a new turn. Lanes of the turn before are closed first; its workers stop when they see the new turn. */
 function continueTask(aggregate: TaskAggregate, input: MessageInput, at: number): Decision {
   if (isTerminal(aggregate.state)) return reject('terminal');
   if (aggregate.messageIds.includes(input.message.messageId)) return reject('duplicate message');

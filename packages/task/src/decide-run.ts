@@ -3,28 +3,27 @@ import type { LaneState, TaskAggregate } from '@hopline/events';
 import type { RejectionReason, TextRun } from './commands.ts';
 import { artifactFact, closeLanes, type Decision, Facts, reject } from './decision.ts';
 
-/** Text of a lane becomes one chunk of its artifact: the first opens or replaces, later ones append (C-18, S0-13). */
+/** A run of text becomes one chunk of the lane's artifact: the first chunk opens or replaces, later ones append. */
 export function decideRun(aggregate: TaskAggregate | undefined, run: TextRun, at: number): Decision {
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');
   if (run.from.turn !== aggregate.turn) return reject('stale turn');
   const lane = aggregate.lanes[run.lane];
-  const refused = refusal(lane, run.from);
-  if (lane === undefined || refused !== undefined) return reject(refused ?? 'unknown lane');
+  const rejected = refusal(lane, run.from);
+  if (lane === undefined || rejected !== undefined) return reject(rejected ?? 'unknown lane');
   const append = lane.phase === 'open';
-  // S0's clients know a stream by a first chunk that is not its last: an answer that fits into one chunk is closed by an empty one (S0-17, C-2).
-  const closesApart = run.last && !append && aggregate.profile === 'caipe';
-  const update = { parts: [{ text: run.text }], append, lastChunk: run.last && !closesApart };
+  const closesSeparately = run.last && !append && lane.artifact?.separateClose === true;
+  const update = { parts: [{ text: run.text }], append, lastChunk: run.last && !closesSeparately };
   const facts = new Facts(aggregate);
   facts.add({ ...artifactFact(aggregate, run.lane, lane, update, at), chunk: run.chunk });
-  if (closesApart) closeLanes(facts, at, (_lane, name) => name === run.lane);
+  if (closesSeparately) closeLanes(facts, at, (_lane, name) => name === run.lane);
   return facts.decision();
 }
 
-/** Why this producer may not write to the lane now; undefined when it may. */
+/** Why the producer may not write to the lane; undefined when it may. */
 export function refusal(lane: LaneState | undefined, from: { id: string; attempt: number }): RejectionReason | undefined {
   if (lane === undefined) return 'unknown lane';
-  if (lane.producer !== from.id) return 'foreign lane';
+  if (lane.producer !== from.id) return 'other producer';
   if (lane.phase === 'closed') return 'closed lane';
   if (lane.attempt !== from.attempt) return 'stale attempt';
   return undefined;

@@ -5,12 +5,12 @@ import type { RejectionReason } from './commands.ts';
 import { evolve } from './evolve.ts';
 import { pathTo } from './transitions.ts';
 
-/** Facts to store, or the reason why there is none. */
+/** Facts to store, or the reason why there are none. */
 export type Decision = { facts: Fact[]; rejected?: undefined } | { facts: []; rejected: RejectionReason };
 
-export const reject = (dropped: RejectionReason): Decision => ({ facts: [], rejected: dropped });
+export const reject = (rejected: RejectionReason): Decision => ({ facts: [], rejected });
 
-/** Collects the facts of one decision; each one sees what those before it made of the task. */
+/** Collects the facts of one decision; each is made from the aggregate after the facts before it. */
 export class Facts {
   readonly facts: Fact[] = [];
   aggregate: TaskAggregate;
@@ -34,7 +34,7 @@ export function timestamp(at: number): string {
   return new Date(at).toISOString();
 }
 
-/** One event of an artifact, with the lane's name and description on every chunk (S0-8). */
+/** One event of an artifact. Name and description of the lane stand on every chunk: clients expect them there (S0-8). */
 export function artifactFact(
   aggregate: TaskAggregate,
   lane: string,
@@ -43,7 +43,7 @@ export function artifactFact(
     Pick<ArtifactUpdated['event']['artifactUpdate']['artifact'], 'parts'>,
   at: number,
 ): ArtifactUpdated {
-  const { id = artifactIdOf(aggregate.taskId, lane), transitory, ...shown } = state.artifact ?? {};
+  const { id = artifactIdOf(aggregate.taskId, lane), transitory, separateClose: _separateClose, ...shown } = state.artifact ?? {};
   return {
     kind: 'artifact.updated',
     at,
@@ -65,8 +65,8 @@ export function artifactFact(
 }
 
 /**
- * Closes lanes that a client has seen and that are still open: one empty chunk with lastChunk, because a streamed artifact closes exactly once (C-2).
- * A lane that was opened again and got no text is emptied: its dead attempt's text must not stand.
+ * Closes lanes that clients have seen and that are still open, each with one empty chunk that has lastChunk: a streamed artifact
+ * closes exactly once. A lane that was opened again and received no text is emptied, so that no text of the dead attempt stays.
  */
 export function closeLanes(facts: Facts, at: number, only: (lane: LaneState, name: string) => boolean = () => true): void {
   for (const [name, lane] of Object.entries(facts.aggregate.lanes)) {
@@ -77,28 +77,29 @@ export function closeLanes(facts: Facts, at: number, only: (lane: LaneState, nam
   }
 }
 
-type Said = Pick<StatusInput, 'message' | 'direct' | 'metadata' | 'resume' | 'history' | 'source'> &
+type StatusDetails = Pick<StatusInput, 'message' | 'direct' | 'metadata' | 'resume' | 'history' | 'source'> &
   Pick<StatusChanged, 'call' | 'waitingSince'>;
 
 /**
- * Moves the task to a state over every state between (`transitions.ts`); adds nothing where no legal life leads there. The only place where a change of state becomes a fact.
- * Only the last step carries what was said.
+ * Moves the task to a state through every state between (`transitions.ts`); adds nothing if no legal path leads there. Every
+ * status fact is made here. Only the last step has the details.
  */
-export function changeState(facts: Facts, to: TaskState, at: number, said: Said = {}): void {
+export function changeState(facts: Facts, to: TaskState, at: number, details: StatusDetails = {}): void {
   const { state: from, authRequest } = facts.aggregate;
   const path = pathTo(from, to);
-  // A supervisor asks anew when the agent's turn ends, and an agent may do so every minute: neither gives the task more time.
+  // The supervisor requests credentials again when the agent's turn ends, and an agent may do so every minute: neither extends
+  // the deadline.
   const waitingSince = from === 'TASK_STATE_AUTH_REQUIRED' && to === from ? authRequest?.at : undefined;
-  const last = waitingSince === undefined ? said : { ...said, waitingSince };
+  const last = waitingSince === undefined ? details : { ...details, waitingSince };
   for (const [index, state] of path.entries()) {
     facts.add(statusFact(facts.aggregate, state, at, index === path.length - 1 ? last : {}));
   }
 }
 
-function statusFact(aggregate: TaskAggregate, state: TaskState, at: number, said: Said): StatusChanged {
+function statusFact(aggregate: TaskAggregate, state: TaskState, at: number, details: StatusDetails): StatusChanged {
   const { taskId, contextId } = aggregate;
-  const message = said.message && { ...said.message, taskId, contextId };
-  const history = said.history?.map(added => ({ ...added, taskId, contextId }));
+  const message = details.message && { ...details.message, taskId, contextId };
+  const history = details.history?.map(message => ({ ...message, taskId, contextId }));
   return {
     kind: 'status.changed',
     at,
@@ -108,19 +109,19 @@ function statusFact(aggregate: TaskAggregate, state: TaskState, at: number, said
         taskId: aggregate.taskId,
         contextId: aggregate.contextId,
         status: { state, ...(message && { message }), timestamp: timestamp(at) },
-        ...(said.metadata && { metadata: said.metadata }),
+        ...(details.metadata && { metadata: details.metadata }),
       },
     },
-    ...(message && said.direct && { direct: true }),
-    ...(said.call !== undefined && { call: said.call }),
-    ...(said.resume !== undefined && { resume: said.resume }),
+    ...(message && details.direct && { direct: true }),
+    ...(details.call !== undefined && { call: details.call }),
+    ...(details.resume !== undefined && { resume: details.resume }),
     ...(history && { history }),
-    ...(said.waitingSince !== undefined && { waitingSince: said.waitingSince }),
-    ...(said.source && { source: said.source }),
+    ...(details.waitingSince !== undefined && { waitingSince: details.waitingSince }),
+    ...(details.source && { source: details.source }),
   };
 }
 
-/** Ends the task because a bound was exceeded: visible, with a reason, never a silent loss. `retryable`: the same request may well succeed. */
+/** Fails the task with a reason the client sees. `retryable`: the same request may succeed later. */
 export function failTask(aggregate: TaskAggregate, reason: string, at: number, retryable = false): Decision {
   const facts = new Facts(aggregate);
   closeLanes(facts, at);

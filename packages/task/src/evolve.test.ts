@@ -4,7 +4,7 @@ import { isTerminal } from '@hopline/a2a';
 import { isVisible } from '@hopline/events';
 import fc from 'fast-check';
 import { evolve } from './evolve.ts';
-import { agent, Scenario, supervisor } from './scenario.ts';
+import { agent, Scenario, supervisor } from './scenario.test-kit.ts';
 
 const lane = fc.constantFrom('a', 'b', 'plan');
 const producer = fc.oneof(
@@ -17,7 +17,7 @@ const step = fc.oneof(
   fc.tuple(producer, lane).map(
     ([from, name]) =>
       (story: Scenario) =>
-        story.opens(from, name),
+        story.open(from, name),
   ),
   fc.tuple(producer, lane, fc.string(), fc.boolean()).map(
     ([from, name, text, last]) =>
@@ -27,12 +27,12 @@ const step = fc.oneof(
   fc.tuple(producer, lane).map(
     ([from, name]) =>
       (story: Scenario) =>
-        story.says(from, { kind: 'close', lane: name }),
+        story.input(from, { kind: 'close', lane: name }),
   ),
   fc.tuple(producer, lane, fc.boolean(), fc.boolean()).map(
     ([from, name, append, last]) =>
       (story: Scenario) =>
-        story.says(from, { kind: 'artifact', lane: name, artifact: {}, parts: [{ text: 'x' }], append, last }),
+        story.input(from, { kind: 'artifact', lane: name, artifact: {}, parts: [{ text: 'x' }], append, last }),
   ),
   fc
     .tuple(
@@ -42,23 +42,23 @@ const step = fc.oneof(
     .map(
       ([from, state]) =>
         (story: Scenario) =>
-          story.says(from, { kind: 'status', state: state as 'TASK_STATE_WORKING' }),
+          story.input(from, { kind: 'status', state: state as 'TASK_STATE_WORKING' }),
     ),
-  fc.constant((story: Scenario) => story.says(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' })),
+  fc.constant((story: Scenario) => story.input(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' })),
   fc.integer({ min: 1, max: 4 }).map(id => (story: Scenario) => story.message('more', `m${id}`)),
   fc.constant((story: Scenario) => story.cancel()),
 );
 
-function tell(steps: ((story: Scenario) => Scenario)[]): Scenario {
-  const story = new Scenario().message('hello').says(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
+function run(steps: ((story: Scenario) => Scenario)[]): Scenario {
+  const story = new Scenario().message('hello').input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
   for (const next of steps) next(story);
   return story;
 }
 
-test('whatever is said: generations are 1..n, one terminal event at most and last, no append to what is not open, each artifact closes once', () => {
+test('for any inputs: generations are 1..n, the terminal event is last, appends follow an open chunk, each artifact closes once', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), steps => {
-      const story = tell(steps);
+      const story = run(steps);
       const events = story.facts.filter(isVisible);
       assert.deepEqual(
         events.map(fact => fact.generation),
@@ -84,16 +84,16 @@ test('whatever is said: generations are 1..n, one terminal event at most and las
   );
 });
 
-test('the aggregate is the fold of the facts and of nothing else', () => {
+test('the aggregate is the fold of the facts alone', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), steps => {
-      const story = tell(steps);
+      const story = run(steps);
       const [first, ...rest] = story.facts;
       assert.deepEqual(rest.reduce(evolve, evolve(undefined, first!)), story.aggregate);
     }),
   );
 });
 
-test('a log that does not begin with the task is refused', () => {
+test('a log that does not begin with task.created throws', () => {
   assert.throws(() => evolve(undefined, { kind: 'call.started', at: 1, call: 'c', agent: 'a' }), /begins with call.started/);
 });

@@ -1,5 +1,7 @@
 import type {
   ArtifactUpdated,
+  CallStarted,
+  CallState,
   Fact,
   LaneOpened,
   LaneState,
@@ -9,10 +11,10 @@ import type {
   TaskCreated,
 } from '@hopline/events';
 
-/** What a fact makes of the aggregate. Pure and total: every fact in the log was decided, so none is refused here. */
+/** Applies a fact to the aggregate. Pure, and rejects nothing: every stored fact was decided. */
 export function evolve(aggregate: TaskAggregate | undefined, fact: Fact): TaskAggregate {
   if (fact.kind === 'task.created') return created(fact);
-  if (aggregate === undefined) throw new Error(`log of a task begins with ${fact.kind}, not task.created`);
+  if (aggregate === undefined) throw new Error(`the log of a task begins with ${fact.kind}, expected task.created`);
   const base = { ...aggregate, at: fact.at };
   switch (fact.kind) {
     case 'message.received':
@@ -24,7 +26,7 @@ export function evolve(aggregate: TaskAggregate | undefined, fact: Fact): TaskAg
     case 'artifact.updated':
       return { ...base, generation: fact.generation, lanes: withChunk(aggregate.lanes, fact) };
     case 'call.started':
-      return { ...base, calls: { ...aggregate.calls, [fact.call]: { agent: fact.agent } } };
+      return { ...base, calls: { ...aggregate.calls, [fact.call]: startedCall(fact) } };
     case 'call.ended':
       return { ...base, calls: { ...aggregate.calls, [fact.call]: { agent: fact.agent, state: fact.state } } };
     case 'step.recorded':
@@ -53,6 +55,10 @@ function created(fact: TaskCreated): TaskAggregate {
   };
 }
 
+function startedCall({ agent, statusPasses }: CallStarted): CallState {
+  return { agent, ...(statusPasses && { statusPasses }) };
+}
+
 function statusChanged(aggregate: TaskAggregate, { event, generation, at, waitingSince = at }: StatusChanged): TaskAggregate {
   const { state } = event.statusUpdate.status;
   const inputRequest = state === 'TASK_STATE_INPUT_REQUIRED' && { inputRequest: { n: (aggregate.inputRequest?.n ?? 0) + 1, at } };
@@ -62,30 +68,30 @@ function statusChanged(aggregate: TaskAggregate, { event, generation, at, waitin
   return { ...aggregate, generation, state, ...inputRequest, ...authRequest };
 }
 
-/** Nobody has spoken in a new turn. What belongs to an earlier one is dropped by its turn, so nothing of it need be remembered. */
+/** Inputs of earlier turns are rejected by their turn, so the aggregate forgets their producers, lanes and calls. */
 function nextTurn({ steps: _steps, ...aggregate }: TaskAggregate, { turn, message }: MessageReceived): TaskAggregate {
   return { ...aggregate, turn, messageIds: [...aggregate.messageIds, message.messageId], producers: {}, lanes: {}, calls: {} };
 }
 
 function opened(lane: LaneState | undefined, fact: LaneOpened): LaneState {
   const shown = lane !== undefined && lane.phase !== 'declared';
-  // Opened again within an attempt (a snapshot replaces): the ordinals go on, only the text begins anew.
+  // Opened again within one attempt (a snapshot replaces): the ordinals continue, only the text begins again.
   const n = lane?.attempt === fact.attempt ? lane.n : 0;
   return { producer: fact.producer, attempt: fact.attempt, phase: shown ? 'replacing' : 'declared', artifact: fact.artifact, n };
 }
 
 function withChunk(lanes: Record<string, LaneState>, fact: ArtifactUpdated): Record<string, LaneState> {
   const lane = lanes[fact.lane];
-  // A whole artifact in one event is no lane: it is not remembered.
+  // A whole artifact in one event is not a lane.
   if (lane === undefined && fact.event.artifactUpdate.lastChunk === true) return lanes;
-  const { artifact, n, splitOffset, ...owner } = lane ?? laneOf(fact);
+  const { artifact, n, splitOffset, ...state } = lane ?? laneOf(fact);
   const folded = fact.chunk ?? { n, splitOffset };
-  const next = { ...owner, n: folded.n, ...(folded.splitOffset !== undefined && { splitOffset: folded.splitOffset }) };
+  const next = { ...state, n: folded.n, ...(folded.splitOffset !== undefined && { splitOffset: folded.splitOffset }) };
   if (fact.event.artifactUpdate.lastChunk === true) return { ...lanes, [fact.lane]: { ...next, phase: 'closed' } };
   return { ...lanes, [fact.lane]: { ...next, ...(artifact && { artifact }), phase: 'open' } };
 }
 
-/** A lane that begins with an artifact event instead of being opened. */
+/** State of a lane that begins with an artifact event instead of `lane.opened`. */
 function laneOf(fact: ArtifactUpdated): LaneState {
   const { artifactId: _id, parts: _parts, ...artifact } = fact.event.artifactUpdate.artifact;
   return { producer: fact.producer, attempt: fact.attempt, phase: 'declared', artifact, n: 0 };

@@ -1,10 +1,12 @@
-/** Lanes (streamed artifacts) of one task; one more fails the task. They stand in every record, so this bounds the record's overhead. */
+/**
+ * Lanes (streamed artifacts) of one turn; one more fails the task. Every record holds them, so this bounds a record's overhead.
+ */
 export const LANES_MAX = 128;
-/** Calls to agents of one task; one more fails the task. */
+/** Calls to agents in one turn; one more fails the task. */
 export const CALLS_MAX = 64;
-/** Steps the root producer may record in one turn; one more fails the task. */
+/** Steps of the root producer in one turn; one more fails the task. */
 export const STEPS_MAX = 128;
-/** JSON of one step, UTF-16 units: with six bytes an escaped unit it stays under the log's record of 1 MiB. */
+/** JSON of one step, UTF-16 units. At six bytes an escaped unit it stays below a record of 1 MiB. */
 export const STEP_UNITS_MAX = 160 * 1024;
-/** Messages a client may add to one task; later ones are dropped, and ingress refuses them. */
+/** Messages of a client in one task. Ingress refuses later ones, the decider rejects them. */
 export const TURNS_MAX = 256;

@@ -1,24 +1,24 @@
 import { type Artifact, isTerminal, type Message, type Part, type Task, type TaskArtifactUpdateEvent } from '@hopline/a2a';
-import type { Fact, StatusChanged } from '@hopline/events';
+import { type Fact, type FactRecord, isVisible, type StatusChanged, type TaskAggregate } from '@hopline/events';
 
-/** The task as a client knows it after some fact: what `tasks/get` answers and what a snapshot frame holds. */
+/** The task as clients see it: the result of `tasks/get` and the content of a snapshot frame. */
 export type TaskView = {
   task: Task;
   /** Generation of the newest event in the view. */
   generation: number;
-  /** The message of the status is the whole answer: the agent made no task. */
+  /** The agent created no task: the message of the status is the whole answer. */
   direct?: true;
-  /** Ids of artifacts that leave the task when it has ended. */
+  /** Ids of artifacts that leave the task when it ends. */
   transitory?: readonly string[];
 };
 
 /**
- * What a fact makes of the client's view. Pure; shares what did not change. Text of an artifact is kept merged in one part: a task of 4,000 tokens
- * has one part, not 4,000. Token text never enters the history.
+ * Applies a fact to the client's view. Pure; unchanged members are shared. Adjacent text of an artifact is merged, so that a task
+ * of 4,000 tokens has one part, not 4,000. Token text never enters the history.
  */
 export function project(view: TaskView | undefined, fact: Fact): TaskView {
   if (fact.kind === 'task.created') return { task: fact.event.task, generation: fact.generation };
-  if (view === undefined) throw new Error(`log of a task begins with ${fact.kind}, not task.created`);
+  if (view === undefined) throw new Error(`the log of a task begins with ${fact.kind}, expected task.created`);
   switch (fact.kind) {
     case 'message.received':
       return { ...view, task: { ...view.task, history: [...withStatusMessage(view.task), fact.message] } };
@@ -35,6 +35,30 @@ export function project(view: TaskView | undefined, fact: Fact): TaskView {
     default:
       return view;
   }
+}
+
+/**
+ * Applies the facts of one record. If retention removed the beginning of the log, the view begins with the aggregate of the
+ * oldest record.
+ */
+export function projectRecord(
+  view: TaskView | undefined,
+  { facts, aggregate }: FactRecord,
+  onFact: (view: TaskView, fact: Fact) => void = () => {},
+): TaskView {
+  let folded = view ?? (facts[0]?.kind === 'task.created' ? undefined : seedView(aggregate, facts));
+  for (const fact of facts) {
+    folded = project(folded, fact);
+    onFact(folded, fact);
+  }
+  return folded ?? seedView(aggregate, facts);
+}
+
+function seedView(aggregate: TaskAggregate, facts: Fact[]): TaskView {
+  const { taskId, contextId, state, at, generation } = aggregate;
+  const visible = facts.filter(isVisible).length;
+  const task = { id: taskId, contextId, status: { state, timestamp: new Date(at).toISOString() } };
+  return { task, generation: generation - visible };
 }
 
 function kept({ transitory }: TaskView): Pick<TaskView, 'transitory'> {
@@ -58,11 +82,11 @@ function withId(ids: readonly string[] = [], id: string): readonly string[] {
   return ids.includes(id) ? ids : [...ids, id];
 }
 
-/** What an agent asked stands in the history before what the user answered. */
+/** The agent's question precedes the user's answer in the history. */
 function withStatusMessage(task: Task): Message[] {
   const history = task.history ?? [];
-  const said = task.status.message;
-  return said === undefined ? history : withMessage(history, said);
+  const { message } = task.status;
+  return message === undefined ? history : withMessage(history, message);
 }
 
 function withUpdate(artifacts: Artifact[], update: TaskArtifactUpdateEvent): Artifact[] {

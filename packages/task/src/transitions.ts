@@ -3,8 +3,7 @@ import { isInterrupted, isTerminal, type TaskState } from '@hopline/a2a';
 const ENDS_EARLY = ['TASK_STATE_FAILED', 'TASK_STATE_CANCELED', 'TASK_STATE_REJECTED'] as const;
 
 /**
- * The life of a task (S3-5, C-15): what may follow each state. `rejected` is one more way to end early, `auth-required` one more way to wait ([A2A 1.0] 4.1.3).
- * Working may follow itself: it brings a message (S0-23).
+ * The life of a task: the states that may follow each state ([A2A 1.0] 4.1.3). Working may follow itself: it brings a message.
  */
 const NEXT: Readonly<Record<TaskState, readonly TaskState[]>> = {
   TASK_STATE_SUBMITTED: ['TASK_STATE_WORKING', ...ENDS_EARLY],
@@ -28,8 +27,9 @@ export function allows(from: TaskState, to: TaskState): boolean {
 }
 
 /**
- * The states to pass through, `to` last; none when no legal life leads there. Only `working` leads to `completed` and to the interrupted states: a source that skips it is
- * bridged, because agents in the field complete a task they never called working, and ask again without having gone on.
+ * The states to pass through, `to` last; empty if no legal path leads there. Only `working` leads to `completed` and to the
+ * interrupted states. A source that skips it is bridged: agents in the field complete tasks they never reported as working, and
+ * ask twice without working in between.
  */
 export function pathTo(from: TaskState, to: TaskState): TaskState[] {
   if (allows(from, to)) return [to];

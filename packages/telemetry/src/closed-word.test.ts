@@ -20,13 +20,13 @@ test('sentences, ids and long words become other', () => {
   for (const word of bad) assert.equal(closedWord(word), 'other', word);
 });
 
-test('CLOSED_WORD_CHARS_MAX holds at its edge', () => {
+test('CLOSED_WORD_CHARS_MAX is inclusive', () => {
   assert.equal(closedWord('w'.repeat(CLOSED_WORD_CHARS_MAX)), 'w'.repeat(CLOSED_WORD_CHARS_MAX));
   assert.equal(closedWord('w'.repeat(CLOSED_WORD_CHARS_MAX + 1)), 'other');
   assert.equal(agentLabel('a'.repeat(CLOSED_WORD_CHARS_MAX + 1)), 'other');
 });
 
-test('an agent name passes, text in its place does not', () => {
+test('an agent name passes, other text does not', () => {
   assert.equal(agentLabel('argocd'), 'argocd');
   assert.equal(agentLabel('Weather Agent 2'), 'Weather Agent 2');
   assert.equal(agentLabel('hello\nworld'), 'other');

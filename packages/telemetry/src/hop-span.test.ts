@@ -3,9 +3,10 @@ import { afterEach, beforeEach, mock, test } from 'node:test';
 import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import { currentTrace } from './active-trace.test-kit.ts';
 import { HOP_COUNTS_MAX, HOP_LINKS_MAX, HOP_STEPS_MAX, SEGMENT_MS_MAX, startHop } from './hop-span.ts';
-import { ATTR, COUNT, flushCount, invokeAgentSpan, SPAN } from './names.ts';
-import { currentTrace, spanContextFrom } from './propagation.ts';
+import { ATTR, COUNT, type CountKey, invokeAgentSpan, SPAN } from './names.ts';
+import { spanContextFrom } from './propagation.ts';
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const cause = (n: number) => ({ traceparent: `00-${TRACE_ID}-${n.toString(16).padStart(16, '0')}-01` });
@@ -30,12 +31,12 @@ function only() {
   return spans[0]!;
 }
 
-test('a hop is one span with numbers, not one per token [S2-30]', () => {
+test('a hop is one span with counters, not one per token [S2-30]', () => {
   record();
   const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(1), attributes: { [ATTR.a2aTask]: 't-1' } });
   for (let n = 0; n < 661; n++) hop.count(COUNT.tokens);
   hop.count(COUNT.bytesIn, 3200);
-  hop.count(flushCount('window'));
+  hop.count(COUNT.chunks);
   hop.max(COUNT.gapMsMax, 5);
   hop.max(COUNT.gapMsMax, 17);
   hop.max(COUNT.gapMsMax, 9);
@@ -48,7 +49,7 @@ test('a hop is one span with numbers, not one per token [S2-30]', () => {
     'a2a.task.state': 'completed',
     'hopline.tokens': 661,
     'hopline.bytes_in': 3200,
-    'hopline.flushes.window': 1,
+    'hopline.chunks': 1,
     'hopline.gap_ms_max': 17,
   });
   assert.equal(span.kind, SpanKind.CONSUMER);
@@ -56,7 +57,7 @@ test('a hop is one span with numbers, not one per token [S2-30]', () => {
   assert.equal(span.status.code, SpanStatusCode.UNSET);
 });
 
-test('the steps of a hop are events of its span, bounded, and the last one is its attribute [S1-31]', () => {
+test('the steps of a hop are bounded span events, and the last one sets the attributes [S1-31]', () => {
   record();
   const hop = startHop(invokeAgentSpan('graph'), { kind: 'client' });
   for (let n = 0; n <= HOP_STEPS_MAX; n++) hop.step({ [ATTR.graphNode]: `node-${n}` });
@@ -94,7 +95,7 @@ test('without a parent the active span is the parent; with an empty carrier a ne
   assert.notEqual(rootSpan?.spanContext().traceId, TRACE_ID);
 });
 
-test('a segment rolls over at SEGMENT_MS_MAX: same trace, linked, numbers start again, attributes stay', () => {
+test('a segment rolls over at SEGMENT_MS_MAX: same trace, linked, counters restart, attributes stay', () => {
   record();
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
@@ -134,7 +135,7 @@ test('every segment of a hop has the same parent', () => {
   assert.deepEqual(parents, Array(3).fill(spanContextFrom(cause(1))?.spanId));
 });
 
-test('links: at most HOP_LINKS_MAX at the start, and of any number later the first and the last', () => {
+test('a hop keeps at most HOP_LINKS_MAX initial links, and of later ones the first and the last', () => {
   record();
   const many = Array.from({ length: HOP_LINKS_MAX + 1 }, (_, n) => cause(n + 1));
   startHop(SPAN.processInput, { kind: 'consumer', links: many }).end();
@@ -148,10 +149,10 @@ test('links: at most HOP_LINKS_MAX at the start, and of any number later the fir
   assert.deepEqual(linked, [1, 600]);
 });
 
-test('a hop keeps at most HOP_COUNTS_MAX different numbers', () => {
+test('a hop keeps at most HOP_COUNTS_MAX counters', () => {
   record();
   const hop = startHop(SPAN.processInput, { kind: 'consumer' });
-  for (let n = 0; n <= HOP_COUNTS_MAX; n++) hop.count(flushCount(`r${n}`));
+  for (let n = 0; n <= HOP_COUNTS_MAX; n++) hop.count(`hopline.n${n}` as CountKey);
   hop.max(COUNT.gapMsMax, 1);
   hop.end();
   assert.equal(Object.keys(only().attributes).length, HOP_COUNTS_MAX + 1);
@@ -189,6 +190,6 @@ test('without an SDK the parent passes through unchanged, no timer runs, and a h
     each.end();
   }
   const microsecondsEach = Number(process.hrtime.bigint() - started) / 1000 / 20_000;
-  // Measured 2 µs; the bound only has to tell "a no-op" from "a recorded span with a timer" on a busy machine.
+  // Measured 2 µs; the bound only separates a no-op from a recorded span with a timer on a busy machine.
   assert.ok(microsecondsEach < 50, `${microsecondsEach} µs per hop`);
 });

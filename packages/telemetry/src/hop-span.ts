@@ -13,15 +13,16 @@ import { ATTR, type AttributeKey, type CountKey, EVENT_STEP, SCOPE, type SpanNam
 import { carrierOf, contextFrom, linkFrom, type TraceCarrier } from './propagation.ts';
 
 /**
- * A segment ends and a linked one begins after this; milliseconds. A long task shows up while it runs, and tail sampling, whose
- * decision window counts from the first span of a trace, can judge what it has.
+ * After this time a segment ends and a linked one begins; milliseconds. A long task is visible while it runs, and tail sampling,
+ * whose
+ * decision window starts with the first span of a trace, has spans to decide on.
  */
 export const SEGMENT_MS_MAX = 60_000;
-/** Links a hop starts with; more are left out. Measured: 32 links cost 24 µs per span, none 4 µs. */
+/** Links at the start of a hop; further ones are dropped. Measured: 32 links cost 24 µs per span, none 4 µs. */
 export const HOP_LINKS_MAX = 8;
-/** Steps of one segment that become span events; further ones are only the current attributes. */
+/** Steps of one segment that become span events; further ones only change the attributes. */
 export const HOP_STEPS_MAX = 64;
-/** Different counters of one hop; further names are ignored. */
+/** Counters of one hop; further names are ignored. */
 export const HOP_COUNTS_MAX = 48;
 
 const KINDS = {
@@ -36,37 +37,43 @@ export type HopAttributes = { readonly [K in AttributeKey]?: string | number | b
 
 export interface HopOptions {
   readonly kind: keyof typeof KINDS;
-  /** Creation context of the message or request that caused this hop. Absent: the active span is the parent. */
+  /** Trace context of the message or request that caused this hop. Absent: the active span is the parent. */
   readonly parent?: TraceCarrier | undefined;
   /** Other causes, at most HOP_LINKS_MAX of them. */
   readonly links?: readonly TraceCarrier[];
   readonly attributes?: HopAttributes;
 }
 
-/** What one service did for one task, as one span per segment, never one per token. */
+/** The work of one service for one task: one span per segment, never one per token. */
 export interface Hop {
-  /** Trace context for the messages and requests this hop makes: the current segment's span. Empty when there is no trace at all. */
+  /** Trace context for the messages and requests of this hop: the span of the current segment. Empty without a trace. */
   carrier(): TraceCarrier;
   /** Attributes of this and every later segment. */
   set(attributes: HopAttributes): void;
-  /** Adds `n` to a number that is set on the span when the segment ends, and starts at 0 in the next one. */
+  /** Adds `n` to a counter that is set on the span when the segment ends and starts at 0 in the next one. */
   count(key: CountKey, n?: number): void;
   /** Keeps the largest value seen in the segment. */
   max(key: CountKey, value: number): void;
-  /** Links the segment to a cause. Of any number of calls the first and the last are kept: a chunk of 600 tokens gets two links. */
+  /** Links the segment to a cause. Only the first and the last call count: a chunk of 600 tokens has two links. */
   link(carrier: TraceCarrier): void;
-  /** What the hop does now, of several things one after the other (a node of a graph): attributes of the segment, and an event of the span. */
+  /** Starts the next of several steps (a node of a graph): sets attributes of the segment and adds a span event. */
   step(attributes: HopAttributes): void;
-  /** Runs `fn` with this hop as the active span, so that log lines have its trace id. */
+  /** Runs `fn` with this hop as the active span, so that its log lines have the trace id. */
   run<T>(fn: () => T): T;
-  /** Ends the segment and starts a linked one, e.g. for `reconnect` or `input_required`. Happens by itself after SEGMENT_MS_MAX. */
+  /**
+   * Ends the segment and starts a linked one, e.g. for `reconnect` or `input_required`. Called automatically after
+   * SEGMENT_MS_MAX.
+   */
   nextSegment(reason: string): void;
   end(): void;
-  /** Ends the hop with status ERROR. `reason` is a word of a closed list; a sentence becomes `other`. A client that leaves is no failure. */
+  /**
+   * Ends the hop with status ERROR. `reason` is a word of a closed list; a sentence becomes `other`. Not for a client that
+   * disconnects.
+   */
   fail(reason: string): void;
 }
 
-/** Starts a hop. Without an exporter this is one call of a no-op tracer, and the parent's context passes through unchanged. */
+/** Starts a hop. Without an exporter this is one call of a no-op tracer, and the parent's context passes through. */
 export function startHop(name: SpanName, options: HopOptions): Hop {
   const parent = options.parent === undefined ? context.active() : contextFrom(options.parent);
   const links = (options.links ?? []).slice(0, HOP_LINKS_MAX).flatMap(carrier => linkFrom(carrier) ?? []);
@@ -75,12 +82,12 @@ export function startHop(name: SpanName, options: HopOptions): Hop {
 }
 
 function startSpan(name: SpanName, kind: HopOptions['kind'], parent: Context, attributes: HopAttributes, links: Link[]): Span {
-  // `undefined` values are part of HopAttributes so that callers need no conditions; the SDK ignores them.
-  const known = attributes as Attributes;
-  return trace.getTracer(SCOPE).startSpan(name, { kind: KINDS[kind], attributes: known, links }, parent);
+  // The SDK ignores `undefined` values; HopAttributes allows them so that callers need no conditions.
+  const options = { kind: KINDS[kind], attributes: attributes as Attributes, links };
+  return trace.getTracer(SCOPE).startSpan(name, options, parent);
 }
 
-/** Not sampled, or no SDK. */
+/** A hop that is not sampled, or has no SDK. */
 class PassingHop implements Hop {
   readonly #carrier: TraceCarrier;
   readonly #context: Context;
@@ -111,7 +118,7 @@ class PassingHop implements Hop {
 class RecordingHop implements Hop {
   readonly #name: SpanName;
   readonly #kind: HopOptions['kind'];
-  /** Of every segment: the caller's span, or the first segment when this hop is the root, so that the trace id stays. */
+  /** Parent of every segment: the caller's span. For a root hop the first segment, so that the trace id stays the same. */
   readonly #parent: Context;
   #attributes: HopAttributes;
   #span: Span;

@@ -13,14 +13,12 @@ export {
   chatSpan,
   DESTINATION,
   executeToolSpan,
-  flushCount,
   invokeAgentSpan,
   LABEL,
-  MESSAGING_SYSTEM,
   METRIC,
   SPAN,
 } from './names.ts';
 export type { TraceCarrier } from './propagation.ts';
-export { carrierOf, contextFrom, currentTrace, linkFrom, withTrace } from './propagation.ts';
+export { carrierOf, contextFrom, linkFrom } from './propagation.ts';
 export type { Env, Telemetry, TelemetryOptions } from './start-telemetry.ts';
 export { startTelemetry, TELEMETRY_SHUTDOWN_MS_MAX } from './start-telemetry.ts';

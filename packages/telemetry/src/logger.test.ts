@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { context, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { withTrace } from './active-trace.test-kit.ts';
 import { createLogger, type LogFields, taskLogger } from './logger.ts';
-import { withTrace } from './propagation.ts';
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const SPAN_ID = 'b7ad6b7169203331';
@@ -39,7 +39,7 @@ test('lines below the level are not written', () => {
   assert.deepEqual([...lines, ...silent.lines], []);
 });
 
-test('a task logger puts task_id on every line, also on those of its children', () => {
+test('a task logger adds task_id to every line, also to those of its children', () => {
   const { log, parsed } = capture();
   taskLogger(log, 't-1').child({ agent: 'argocd' }).info('taken');
   assert.equal(parsed()[0].task_id, 't-1');
@@ -65,7 +65,7 @@ test('an error under err has its type, message, stack and code once', () => {
   assert.match(err.stack, /logger\.test/);
 });
 
-test('inside a trace every line has its trace id and span id, across awaits; outside none', async () => {
+test('every line within a trace has its trace id and span id, also after an await; other lines have none', async () => {
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   const { log, parsed } = capture();
   try {

@@ -26,7 +26,7 @@ export interface LogMethod {
   (fields: LogFields, message: string): void;
 }
 
-/** Log transitions and faults; metrics count, traces time. Never once per token. */
+/** For transitions and faults; metrics count and traces time. Never called per token. */
 export interface Logger {
   readonly trace: LogMethod;
   readonly debug: LogMethod;
@@ -34,7 +34,7 @@ export interface Logger {
   readonly warn: LogMethod;
   readonly error: LogMethod;
   readonly fatal: LogMethod;
-  /** A logger whose every line carries `fields`. */
+  /** A logger that adds `fields` to every line. */
   child(fields: LogFields): Logger;
 }
 
@@ -42,24 +42,26 @@ export interface LoggerOptions {
   readonly service: string;
   readonly instance: string;
   readonly level: LogLevel;
-  /** Where lines go; standard output by default. */
+  /** Receives the lines; standard output by default. */
   readonly destination?: { write(line: string): void };
 }
 
 const STDOUT = 1;
 
 /**
- * JSON lines with `service`, `instance` and, inside a hop's `run`, `trace_id` and `span_id`, written synchronously from this thread.
- * pino's default is asynchronous: it swapped the last lines before an exit in one run of five. Its worker transports do not survive
- * bundling. The price: who holds standard output and stops reading it stops the service, so never give it a pipe that nobody reads.
+ * Writes JSON lines with `service`, `instance` and, inside a hop's `run`, `trace_id` and `span_id`, synchronously from this
+ * thread.
+ * pino's default is asynchronous and reordered the last lines before an exit in one run of five; its worker transports do not
+ * survive
+ * bundling. The price: a pipe on standard output that is not read blocks the service.
  */
 export function createLogger(options: LoggerOptions): Logger {
   const settings = {
     level: options.level,
     base: { service: options.service, instance: options.instance },
     timestamp: pino.stdTimeFunctions.isoTime,
-    // pino's own serializer would add every property of an error; `formatters.log` has already made what may be shown.
-    serializers: { err: (shown: unknown) => shown },
+    // pino's own serializer would add every property of an error; `formatters.log` has already redacted it.
+    serializers: { err: (redacted: unknown) => redacted },
     formatters: { level: (label: string) => ({ level: label }), log: redactEntries },
     hooks: { streamWrite: scrubLine },
     mixin: activeTrace,
@@ -69,7 +71,7 @@ export function createLogger(options: LoggerOptions): Logger {
   return logger as unknown as Logger;
 }
 
-/** A child for one task: every line has its `task_id`. */
+/** A child logger that adds `task_id` to every line. */
 export function taskLogger(log: Logger, taskId: string): Logger {
   return log.child({ task_id: taskId });
 }
@@ -79,7 +81,7 @@ function activeTrace(): Record<string, string> {
   return span !== undefined && isSpanContextValid(span) ? { trace_id: span.traceId, span_id: span.spanId } : {};
 }
 
-// pino formats a child's bindings once, without `formatters.log`; children inherit this method from their root.
+// pino formats a child's bindings without `formatters.log`; children inherit this method from the root logger.
 function redactChildFields(root: Pino): void {
   const child = root.child;
   root.child = function redactedChild(this: Pino, fields: object) {

@@ -28,10 +28,7 @@ test('counters, gauges and histograms appear as Prometheus text under the names 
   assert.equal(line(text, 'hopline_tokens_in_total'), 'hopline_tokens_in_total{service="relay",agent="argocd"} 661');
   assert.equal(line(text, 'hopline_flushes_total'), 'hopline_flushes_total{service="relay",agent="argocd",reason="window"} 2');
   assert.equal(line(text, 'hopline_open_streams'), 'hopline_open_streams{service="relay"} 1');
-  assert.equal(
-    line(text, 'hopline_hop_relay_hold_seconds_sum'),
-    'hopline_hop_relay_hold_seconds_sum{service="relay",agent="argocd"} 0.003',
-  );
+  assert.equal(line(text, 'hopline_hop_relay_hold_sum'), 'hopline_hop_relay_hold_sum{service="relay",agent="argocd"} 0.003');
   await reader.provider.shutdown();
 });
 
@@ -43,7 +40,7 @@ test('latency buckets are 0.25 ms times 2^n', async () => {
   metrics.endToEnd.recordMs(-40);
   metrics.endToEnd.recordMs(100_000);
   const text = await reader.text();
-  const name = 'hopline_hop_end_to_end_seconds';
+  const name = 'hopline_hop_end_to_end';
   assert.equal(line(text, `${name}_bucket{service="relay",le="0.00025"`), `${name}_bucket{service="relay",le="0.00025"} 2`);
   assert.equal(line(text, `${name}_bucket{service="relay",le="65.536"`), `${name}_bucket{service="relay",le="65.536"} 2`);
   assert.equal(line(text, `${name}_bucket{service="relay",le="+Inf"`), `${name}_bucket{service="relay",le="+Inf"} 3`);
@@ -51,7 +48,7 @@ test('latency buckets are 0.25 ms times 2^n', async () => {
   await reader.provider.shutdown();
 });
 
-test('no id reaches a metric: other keys are dropped, ids as values become other', async () => {
+test('metrics contain no ids: unknown labels are dropped, ids as values become other', async () => {
   const { reader, metrics } = await start();
   const planted = { agent: 'demo', task_id: 'PLANTED', 'a2a.task.id': 'PLANTED' };
   metrics.tokensIn.add(1, planted);
@@ -74,7 +71,7 @@ test('SERIES_PER_METRIC_MAX bounds the series of one metric', async () => {
   await reader.provider.shutdown();
 });
 
-test('every metric name is a legal Prometheus name and unique after translation', () => {
+test('every metric name is a valid Prometheus name and unique after translation', () => {
   const names = Object.values(METRIC).map(name => name.replaceAll('.', '_'));
   assert.equal(new Set(names).size, names.length);
   for (const name of names) assert.match(name, /^[a-z][a-z0-9_]*$/);

@@ -2,10 +2,10 @@ import { type Meter, metrics } from '@opentelemetry/api';
 import { agentLabel, closedWord } from './closed-word.ts';
 import { LABEL, METRIC, SCOPE } from './names.ts';
 
-/** Upper edges of the latency buckets, seconds: 0.25 ms times 2^n, up to 65.5 s. */
+/** Upper bounds of the latency buckets: 0.25 ms times 2^n, up to 65.5 s; seconds. */
 export const LATENCY_BUCKETS_S: readonly number[] = Array.from({ length: 19 }, (_, n) => 0.00025 * 2 ** n);
 
-/** Labels a caller may give. `agent`: a configured agent's name. `reason`, `kind`: a word of a closed list; anything else becomes `other`. */
+/** `agent`: the name of a configured agent. `reason`, `kind`: a word of a closed list. Any other value becomes `other`. */
 export interface Labels {
   readonly agent?: string | undefined;
   readonly reason?: string | undefined;
@@ -21,76 +21,77 @@ export interface CounterOf<L> {
 }
 
 export interface GaugeOf<L> {
-  /** +1 when one begins, -1 when it is over. */
+  /** +1 at the start, -1 at the end. */
   add(change: number, labels?: L): void;
 }
 
 export interface LatencyOf<L> {
-  /** Milliseconds; exported as seconds. Negative values, the clocks of two machines, count as 0. */
+  /** Milliseconds; exported as seconds. Negative values (two machines with different clocks) count as 0. */
   recordMs(ms: number, labels?: L): void;
 }
 
-/** Every instrument of every service; those a service does not use export nothing. */
+/** The instruments of all services. An instrument without a value exports nothing. */
 export interface HopMetrics {
-  /** Tokens the relay took in. */
+  /** Tokens that the relay read. */
   readonly tokensIn: CounterOf<Agent>;
-  /** Chunks the relay appended as facts. */
+  /** Chunks that the relay appended as facts. */
   readonly chunksOut: CounterOf<Agent>;
-  /** Bytes read: raw records at the relay, requests at ingress. */
+  /** Bytes read: input records at the relay, requests at ingress. */
   readonly bytesIn: CounterOf<Agent>;
   /** Bytes written: facts at the relay, frames at ingress. */
   readonly bytesOut: CounterOf<Agent>;
-  /** Chunks by why the coalescer let them go. */
+  /** Chunks by the reason for which the coalescer flushed them. */
   readonly flushes: CounterOf<Agent & Reason>;
   /**
-   * What became of the inputs of a relay, by kind, each token counted; `reason` is the outcome. `received` minus all others is what it holds now, and 0 when it is at rest (S2-32).
+   * Inputs of a relay by kind and outcome (`reason`); each token counts as one. `received` minus all other reasons is what the relay
+   * holds now: 0 at rest.
    */
   readonly inputs: CounterOf<Kind & Reason>;
-  /** Inputs that became no fact: duplicate, late attempt, after the end, malformed. */
+  /** Rejected inputs: duplicate, late attempt, after the end, malformed. */
   readonly inputsRejected: CounterOf<Agent & Reason>;
-  /** Work items and inputs that the broker delivered again. */
+  /** Work items and inputs that the broker redelivered. */
   readonly redeliveries: CounterOf<Agent>;
-  /** Appends refused because another owner had written first. */
+  /** Appends rejected because another owner had written first. */
   readonly appendConflicts: CounterOf<Reason>;
-  /** Work given up after the last allowed delivery. */
+  /** Work items without success after the last allowed delivery. */
   readonly deadLetters: CounterOf<Agent & Reason>;
-  /** Streams cut by us: slow viewer, too many, drain. */
+  /** Streams closed by the server: slow viewer, too many streams, drain. */
   readonly viewersCut: CounterOf<Reason>;
   /** Tasks that reached a terminal state; `reason` is the state. */
   readonly tasksEnded: CounterOf<Agent & Reason>;
   /** Push notifications; `reason` is the outcome. */
   readonly webhookDeliveries: CounterOf<Reason>;
-  /** Push notifications that had failed before and were sent again. */
+  /** Push notifications that were sent again after a failure. */
   readonly webhookRetries: CounterOf<Reason>;
-  /** Abandoned webhooks; `reason` is the last failure. */
+  /** Webhooks that receive no further notifications: `reason` is the last failure. */
   readonly webhooksAbandoned: CounterOf<Reason>;
-  /** SSE streams open now. */
+  /** Open SSE streams. */
   readonly openStreams: GaugeOf<Reason>;
-  /** Tasks worked on now. */
+  /** Tasks in progress. */
   readonly activeTasks: GaugeOf<Agent>;
-  /** Shards this process owns now. */
+  /** Shards that this process owns. */
   readonly ownedShards: GaugeOf<Reason>;
-  /** Request received at ingress → supervisor takes the work. */
+  /** Request received at ingress → work item received by the supervisor. */
   readonly ingressToSupervisor: LatencyOf<Agent>;
-  /** Supervisor sends the work → agent takes it. */
+  /** Work item published by the supervisor → received by the agent. */
   readonly supervisorToAgent: LatencyOf<Agent>;
-  /** Agent said the token → relay reads it from the log. */
+  /** Token created by the agent → read from the log by the relay. */
   readonly agentToLog: LatencyOf<Agent>;
-  /** Relay reads the oldest token of a chunk → the chunk is appended. */
+  /** Oldest token of a chunk read by the relay → chunk appended. */
   readonly relayHold: LatencyOf<Agent>;
   /** Fact appended → written to a client's socket. */
   readonly logToSocket: LatencyOf<Agent>;
-  /** Fact appended → a webhook has taken it. */
+  /** Fact appended → accepted by a webhook. */
   readonly logToWebhook: LatencyOf<Agent>;
-  /** Agent said the first token of a chunk → written to a client's socket. */
+  /** First token of a chunk created by the agent → written to a client's socket. */
   readonly endToEnd: LatencyOf<Agent>;
   /** Request received → first text on a client's socket. */
   readonly timeToFirstToken: LatencyOf<Agent>;
 }
 
 /**
- * Creates the instruments. `service` is added to every point; no key but service, agent, reason and kind is ever passed on.
- * Without telemetry started (unit tests) the default meter records nothing.
+ * Creates the instruments. Every point has the label `service`; only `agent`, `reason` and `kind` are passed on from a caller.
+ * Before startTelemetry (in unit tests) the default meter records nothing.
  */
 export function createHopMetrics(service: string, meter: Meter = metrics.getMeter(SCOPE)): HopMetrics {
   const point = (labels: Labels = {}) => ({
@@ -113,31 +114,31 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     return { recordMs: (ms, labels) => instrument.record(Math.max(0, ms) / 1000, point(labels)) };
   };
   return {
-    tokensIn: counter(METRIC.tokensIn, '{token}', 'Tokens taken in'),
+    tokensIn: counter(METRIC.tokensIn, '{token}', 'Tokens read'),
     chunksOut: counter(METRIC.chunksOut, '{chunk}', 'Chunks appended as facts'),
     bytesIn: counter(METRIC.bytesIn, 'By', 'Bytes read'),
     bytesOut: counter(METRIC.bytesOut, 'By', 'Bytes written'),
-    flushes: counter(METRIC.flushes, '{chunk}', 'Chunks by the reason they were emitted'),
-    inputs: counter(METRIC.inputs, '{input}', 'Inputs by kind and what became of them'),
-    inputsRejected: counter(METRIC.inputsRejected, '{input}', 'Inputs that became no fact'),
-    redeliveries: counter(METRIC.redeliveries, '{message}', 'Messages delivered again'),
-    appendConflicts: counter(METRIC.appendConflicts, '{append}', 'Appends refused by the expected sequence'),
-    deadLetters: counter(METRIC.deadLetters, '{message}', 'Work given up after the last delivery'),
-    viewersCut: counter(METRIC.viewersCut, '{stream}', 'Streams cut by the server'),
+    flushes: counter(METRIC.flushes, '{chunk}', 'Chunks by reason of the flush'),
+    inputs: counter(METRIC.inputs, '{input}', 'Inputs by kind and outcome'),
+    inputsRejected: counter(METRIC.inputsRejected, '{input}', 'Rejected inputs'),
+    redeliveries: counter(METRIC.redeliveries, '{message}', 'Messages redelivered'),
+    appendConflicts: counter(METRIC.appendConflicts, '{append}', 'Appends rejected by the expected sequence'),
+    deadLetters: counter(METRIC.deadLetters, '{message}', 'Work items without success after the last delivery'),
+    viewersCut: counter(METRIC.viewersCut, '{stream}', 'Streams closed by the server'),
     tasksEnded: counter(METRIC.tasksEnded, '{task}', 'Tasks by terminal state'),
     webhookDeliveries: counter(METRIC.webhookDeliveries, '{notification}', 'Push notifications by outcome'),
-    webhookRetries: counter(METRIC.webhookRetries, '{notification}', 'Push notifications tried again'),
+    webhookRetries: counter(METRIC.webhookRetries, '{notification}', 'Push notifications sent again'),
     webhooksAbandoned: counter(METRIC.webhooksAbandoned, '{webhook}', 'Webhooks abandoned'),
-    openStreams: gauge(METRIC.openStreams, '{stream}', 'SSE streams open now'),
-    activeTasks: gauge(METRIC.activeTasks, '{task}', 'Tasks worked on now'),
-    ownedShards: gauge(METRIC.ownedShards, '{shard}', 'Shards owned now'),
-    ingressToSupervisor: latency(METRIC.ingressToSupervisor, 'Request received to work taken by the supervisor'),
-    supervisorToAgent: latency(METRIC.supervisorToAgent, 'Work sent to work taken by the agent'),
-    agentToLog: latency(METRIC.agentToLog, 'Token said to token read by the relay'),
+    openStreams: gauge(METRIC.openStreams, '{stream}', 'Open SSE streams'),
+    activeTasks: gauge(METRIC.activeTasks, '{task}', 'Tasks in progress'),
+    ownedShards: gauge(METRIC.ownedShards, '{shard}', 'Shards owned'),
+    ingressToSupervisor: latency(METRIC.ingressToSupervisor, 'Request received to work item received by the supervisor'),
+    supervisorToAgent: latency(METRIC.supervisorToAgent, 'Work item published to received by the agent'),
+    agentToLog: latency(METRIC.agentToLog, 'Token created to read by the relay'),
     relayHold: latency(METRIC.relayHold, 'Oldest token of a chunk read to chunk appended'),
     logToSocket: latency(METRIC.logToSocket, 'Fact appended to written to a socket'),
     logToWebhook: latency(METRIC.logToWebhook, 'Fact appended to accepted by a webhook'),
-    endToEnd: latency(METRIC.endToEnd, 'First token of a chunk said to written to a socket'),
+    endToEnd: latency(METRIC.endToEnd, 'First token of a chunk created to written to a socket'),
     timeToFirstToken: latency(METRIC.timeToFirstToken, 'Request received to first text on a socket'),
   };
 }

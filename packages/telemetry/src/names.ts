@@ -1,15 +1,15 @@
 /**
- * Every name that leaves a process in a span, a metric or a log line. A name that is not here is a type error.
- * Sources: OTel messaging conventions 1.45 (`messaging.system.name`), the GenAI conventions (copied: the npm constants are deprecated
+ * Every name that leaves a process in a span, a metric or a log line. Any other name is a type error.
+ * Sources: OTel messaging conventions 1.45 (`messaging.system.name`), the GenAI conventions (copied: the npm constants are
+ * deprecated
  * as "moved"), the draft A2A conventions (open-telemetry/semantic-conventions-genai#195); `hopline.*` is ours.
  */
 
 export const SERVICE_NAMESPACE = 'hopline';
-/** Instrumentation scope of our tracer and meter. */
+/** Instrumentation scope of Hopline's tracer and meter. */
 export const SCOPE = 'hopline';
-export const MESSAGING_SYSTEM = 'nats';
 
-/** Subjects as templates: a real subject holds a task id, which must not become a span name. */
+/** Subjects as templates: a span name must not contain a task id. */
 export const DESTINATION = {
   raw: 'a2a.raw.{shard}.{taskId}',
   log: 'a2a.log.{shard}.{taskId}',
@@ -57,7 +57,7 @@ export type SpanName =
   | ReturnType<typeof executeToolSpan>
   | ReturnType<typeof chatSpan>;
 
-/** Span attributes. Values are ids, names, numbers and closed words; never text, parts, tokens of a model or credentials. */
+/** Span attributes. Values are ids, names, numbers and words of closed lists; never message text, model tokens or credentials. */
 export const ATTR = {
   errorType: 'error.type',
   serverAddress: 'server.address',
@@ -109,10 +109,10 @@ export const ATTR = {
 } as const;
 export type AttributeKey = (typeof ATTR)[keyof typeof ATTR];
 
-/** Name of the span event of a hop's step. */
+/** Span event of a hop's step. */
 export const EVENT_STEP = 'hopline.step';
 
-/** Numbers a hop adds up and sets on its span when a segment ends: instead of a span per token. */
+/** Counters that a hop sets on its span when a segment ends, in place of a span per token. */
 export const COUNT = {
   tokens: 'hopline.tokens',
   chunks: 'hopline.chunks',
@@ -124,21 +124,22 @@ export const COUNT = {
   rejected: 'hopline.rejected',
   conflicts: 'hopline.append_conflicts',
   retries: 'hopline.retries',
-  /** Only through `max`: milliseconds. */
+  /** Set through `max`; milliseconds. */
   firstTokenMs: 'hopline.first_token_ms',
   gapMsMax: 'hopline.gap_ms_max',
   heldMsMax: 'hopline.held_ms_max',
 } as const;
-/** `hopline.flushes.<reason>` counts the chunks that were emitted for one reason. */
-export type CountKey = (typeof COUNT)[keyof typeof COUNT] | `hopline.flushes.${string}`;
-export const flushCount = (reason: string) => `hopline.flushes.${reason}` as const;
+export type CountKey = (typeof COUNT)[keyof typeof COUNT];
 
-/** Metric names. The unit is the end of the name because Prometheus reads `/metrics` of every service without translation. */
+/**
+ * Metric names. The unit is metadata of the instrument; the Prometheus exporter writes it as a `# UNIT` line and adds only
+ * `_total`.
+ */
 export const METRIC = {
   tokensIn: 'hopline.tokens_in',
   chunksOut: 'hopline.chunks_out',
-  bytesIn: 'hopline.in_bytes',
-  bytesOut: 'hopline.out_bytes',
+  bytesIn: 'hopline.bytes_in',
+  bytesOut: 'hopline.bytes_out',
   flushes: 'hopline.flushes',
   inputs: 'hopline.inputs',
   inputsRejected: 'hopline.inputs_rejected',
@@ -153,23 +154,23 @@ export const METRIC = {
   openStreams: 'hopline.open_streams',
   activeTasks: 'hopline.active_tasks',
   ownedShards: 'hopline.owned_shards',
-  ingressToSupervisor: 'hopline.hop.ingress_to_supervisor.seconds',
-  supervisorToAgent: 'hopline.hop.supervisor_to_agent.seconds',
-  agentToLog: 'hopline.hop.agent_to_log.seconds',
-  relayHold: 'hopline.hop.relay_hold.seconds',
-  logToSocket: 'hopline.hop.log_to_socket.seconds',
-  logToWebhook: 'hopline.hop.log_to_webhook.seconds',
-  endToEnd: 'hopline.hop.end_to_end.seconds',
-  timeToFirstToken: 'hopline.time_to_first_token.seconds',
-  processMemory: 'process.resident_memory.bytes',
-  heapUsed: 'nodejs.heap_size_used.bytes',
+  ingressToSupervisor: 'hopline.hop.ingress_to_supervisor',
+  supervisorToAgent: 'hopline.hop.supervisor_to_agent',
+  agentToLog: 'hopline.hop.agent_to_log',
+  relayHold: 'hopline.hop.relay_hold',
+  logToSocket: 'hopline.hop.log_to_socket',
+  logToWebhook: 'hopline.hop.log_to_webhook',
+  endToEnd: 'hopline.hop.end_to_end',
+  timeToFirstToken: 'hopline.time_to_first_token',
+  processMemory: 'process.memory.usage',
+  heapUsed: 'v8js.memory.heap.used',
   loopUtilization: 'nodejs.eventloop.utilization',
 } as const;
 
-/** The whole set of metric labels. Ids are not in it and cannot be added by a caller: the view drops every other key. */
+/** All metric labels. The view drops every other key, so that no id becomes a label. */
 export const LABEL = { service: 'service', agent: 'agent', reason: 'reason', kind: 'kind' } as const;
 
-/** Keys of log lines. `err` takes an error; everything else a scalar. */
+/** Keys of log lines. `err` takes an error, every other key a scalar. */
 const LOG_KEYS = [
   'task_id',
   'context_id',

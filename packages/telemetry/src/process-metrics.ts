@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { Meter } from '@opentelemetry/api';
 import { LABEL, METRIC } from './names.ts';
 
-/** Memory and event loop of this process, read when `/metrics` is read: "memory stays bounded" is a promise that needs a curve. */
+/** Memory and event loop of this process, observed whenever `/metrics` is read. */
 export function observeProcess(meter: Meter, service: string): void {
   const labels = { [LABEL.service]: service };
   const memory = meter.createObservableGauge(METRIC.processMemory, { unit: 'By', description: 'Resident memory' });

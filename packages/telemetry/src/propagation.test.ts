@@ -3,15 +3,8 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { context, ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import fc from 'fast-check';
-import {
-  carrierOf,
-  contextFrom,
-  currentTrace,
-  linkFrom,
-  spanContextFrom,
-  TRACESTATE_CHARS_MAX,
-  withTrace,
-} from './propagation.ts';
+import { currentTrace, withTrace } from './active-trace.test-kit.ts';
+import { carrierOf, contextFrom, linkFrom, spanContextFrom, TRACESTATE_CHARS_MAX } from './propagation.ts';
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const SPAN_ID = 'b7ad6b7169203331';
@@ -20,7 +13,7 @@ const PARENT = `00-${TRACE_ID}-${SPAN_ID}-01`;
 beforeEach(() => void context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable()));
 afterEach(() => context.disable());
 
-test('a carrier comes back as it went in, with no SDK started', async () => {
+test('a carrier survives a round trip without an SDK', async () => {
   const carrier = { traceparent: PARENT, tracestate: 'vendor=1,other=2' };
   const seen = await withTrace(carrier, async () => {
     await new Promise(resolve => setImmediate(resolve));
@@ -30,12 +23,12 @@ test('a carrier comes back as it went in, with no SDK started', async () => {
   assert.deepEqual(currentTrace(), {});
 });
 
-test('the sampled flag is kept and unknown flags are not passed on', () => {
+test('the sampled flag is kept; unknown flags are removed', () => {
   assert.equal(carrierOf(spanContextFrom({ traceparent: `00-${TRACE_ID}-${SPAN_ID}-00` })).traceparent?.slice(-2), '00');
   assert.equal(carrierOf(spanContextFrom({ traceparent: `00-${TRACE_ID}-${SPAN_ID}-ff` })).traceparent?.slice(-2), '01');
 });
 
-test('a malformed traceparent counts as none', () => {
+test('a malformed traceparent counts as absent', () => {
   const malformed = [
     '',
     'x',
@@ -56,7 +49,7 @@ test('a malformed traceparent counts as none', () => {
   assert.deepEqual(carrierOf(undefined), {});
 });
 
-test('a later version of the header with more fields is understood', () => {
+test('a later version of the header with more fields is accepted', () => {
   assert.equal(spanContextFrom({ traceparent: `01-${TRACE_ID}-${SPAN_ID}-01-more` })?.traceId, TRACE_ID);
 });
 
@@ -76,7 +69,7 @@ test('an empty carrier inside a trace does not inherit that trace', () => {
   });
 });
 
-test('a link points to the span that made the message', () => {
+test('a link points to the span that created the message', () => {
   assert.equal(linkFrom({ traceparent: PARENT })?.context.spanId, SPAN_ID);
   assert.equal(trace.getSpanContext(contextFrom({ traceparent: PARENT }))?.isRemote, true);
 });

@@ -1,6 +1,5 @@
 import {
   type Context,
-  context,
   createTraceState,
   isSpanContextValid,
   type Link,
@@ -9,7 +8,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 
-/** W3C trace context as message headers. The names are lower case: NATS compares header names byte by byte. */
+/** W3C trace context as message headers. The names are lower case because NATS compares header names byte by byte. */
 export type TraceCarrier = { traceparent?: string; tracestate?: string };
 
 /** W3C Trace Context level 1, section 3.3.1.1: longer lists may be dropped; characters. */
@@ -21,8 +20,8 @@ const VERSION_KNOWN = '00';
 const SAMPLED_BIT = 0x01;
 
 /**
- * Reads a carrier by the rules of W3C Trace Context: a malformed traceparent counts as none, an unknown version may have more fields.
- * Independent of the propagator that the SDK may or may not have registered, so that a context passes through services without an exporter.
+ * Reads a carrier by the rules of W3C Trace Context: a malformed traceparent counts as absent, an unknown version may have more
+ * fields. Independent of the SDK's propagator, so that a context also passes through services without an exporter.
  */
 export function spanContextFrom(carrier: TraceCarrier): SpanContext | undefined {
   const fields = carrier.traceparent === undefined ? null : TRACEPARENT.exec(carrier.traceparent);
@@ -36,7 +35,7 @@ export function spanContextFrom(carrier: TraceCarrier): SpanContext | undefined 
   return found;
 }
 
-/** The carrier of a span context; empty when the context is not valid (no trace, no exporter). */
+/** The carrier of a span context; empty when the context is invalid (no trace, no exporter). */
 export function carrierOf(spanContext: SpanContext | undefined): TraceCarrier {
   if (spanContext === undefined || !isSpanContextValid(spanContext)) return {};
   const flags = (spanContext.traceFlags & SAMPLED_BIT).toString(16).padStart(2, '0');
@@ -46,23 +45,15 @@ export function carrierOf(spanContext: SpanContext | undefined): TraceCarrier {
   return carrier;
 }
 
-/** Carrier of the active span; empty outside of one. */
-export function currentTrace(): TraceCarrier {
-  return carrierOf(trace.getSpanContext(context.active()));
-}
-
-/** A context whose active span is the carrier's. An empty or malformed carrier gives the root context: never somebody else's parent. */
+/**
+ * A context whose active span is the carrier's. An empty or malformed carrier gives the root context, never the active parent.
+ */
 export function contextFrom(carrier: TraceCarrier): Context {
   const found = spanContextFrom(carrier);
   return found === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, found);
 }
 
-/** Runs `fn`, and what it awaits, as part of the carrier's trace. */
-export function withTrace<T>(carrier: TraceCarrier, fn: () => T): T {
-  return context.with(contextFrom(carrier), fn);
-}
-
-/** A link to the span that made a message; undefined when it had no trace. */
+/** A link to the span that created a message; undefined when the message has no trace. */
 export function linkFrom(carrier: TraceCarrier): Link | undefined {
   const found = spanContextFrom(carrier);
   return found === undefined ? undefined : { context: found };

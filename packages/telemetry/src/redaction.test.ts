@@ -26,7 +26,7 @@ test('credentials and content are removed at any depth, whatever the spelling of
   assert.deepEqual(redactEntries({ token: '', tokens: 7, text: undefined }), { token: REDACTED, tokens: 7, text: undefined });
 });
 
-test('an error keeps type, message, code, stack and cause, and loses what a client library hung on it', () => {
+test('an error keeps type, message, code, stack and cause, and loses members added by a client library', () => {
   const error = Object.assign(new TypeError('refused', { cause: new Error('inner') }), {
     code: 'ECONNREFUSED',
     config: { headers: { authorization: 'PLANTED' } },
@@ -37,7 +37,7 @@ test('an error keeps type, message, code, stack and cause, and loses what a clie
   assert.doesNotMatch(JSON.stringify(shown), /PLANTED/);
 });
 
-test('every bound holds at its edge', () => {
+test('every bound is inclusive', () => {
   assert.equal(redact('x'.repeat(LOG_STRING_CHARS_MAX)), 'x'.repeat(LOG_STRING_CHARS_MAX));
   assert.equal((redact('x'.repeat(LOG_STRING_CHARS_MAX + 1)) as string).length, LOG_STRING_CHARS_MAX + 1);
   assert.equal((redact(new Array(LOG_ENTRIES_MAX + 1).fill(0)) as unknown[]).length, LOG_ENTRIES_MAX);
@@ -51,13 +51,13 @@ test('every bound holds at its edge', () => {
   assert.equal((redact(error) as { stack: string }).stack.length, LOG_STACK_CHARS_MAX + 1);
 });
 
-test('an object that contains itself ends at the depth bound', () => {
+test('a cyclic object ends at the depth bound', () => {
   const ring: Record<string, unknown> = {};
   ring.self = ring;
   assert.match(JSON.stringify(redact(ring)), /\[deep\]/);
 });
 
-test('credentials that only show by their form are removed from the finished line', () => {
+test('credentials recognized by their form are removed from the finished line', () => {
   const line = scrubLine('{"msg":"connect nats://bob:hunter2@nats:4222 failed","x":"bearer eyJ.abc-_","u":"https://h/p@q"}');
   assert.equal(line, `{"msg":"connect nats://${REDACTED}@nats:4222 failed","x":"bearer ${REDACTED}","u":"https://h/p@q"}`);
 });

@@ -1,18 +1,19 @@
 /**
- * The second barrier in front of the log. The first one is the type `LogFields`, which has no key for content or credentials; this one
- * is for errors and objects of other people's libraries.
+ * The second barrier in front of the log. The type `LogFields` is the first: it has no key for content or credentials. This one
+ * covers
+ * errors and objects of third-party libraries.
  */
 export const REDACTED = '[redacted]';
-/** Deeper objects become `[deep]`; levels. */
+/** Objects below this depth become `[deep]`; levels. */
 export const LOG_DEPTH_MAX = 5;
-/** Entries of one object or array; the rest is left out. */
+/** Entries of one object or array; further ones are dropped. */
 export const LOG_ENTRIES_MAX = 64;
-/** Longer strings are cut; UTF-16 units. */
+/** Longer strings are truncated; UTF-16 units. */
 export const LOG_STRING_CHARS_MAX = 2048;
-/** Stack traces are longer than any other string and end up in incident reports; UTF-16 units. */
+/** Stack traces need more room than other strings; UTF-16 units. */
 export const LOG_STACK_CHARS_MAX = 8192;
 
-/** Compared after lower-casing and removing `-` and `_`, so that `access_token`, `accessToken` and `Access-Token` are one. */
+/** Compared in lower case without `-` and `_`: `access_token`, `accessToken` and `Access-Token` are equal. */
 const SECRET_KEYS: ReadonlySet<string> = new Set([
   'authorization',
   'proxyauthorization',
@@ -44,13 +45,16 @@ function isSecretKey(key: string): boolean {
   return SECRET_KEYS.has(key.toLowerCase().replaceAll(/[-_]/g, ''));
 }
 
-function cut(text: string, charsMax: number): string {
+function truncate(text: string, charsMax: number): string {
   return text.length <= charsMax ? text : `${text.slice(0, charsMax)}…`;
 }
 
-/** A copy without values under secret keys, bounded in depth, entries and string length. Errors keep type, message, code, stack, cause. */
+/**
+ * Copies without the values of secret keys, bounded in depth, entries and string length. Errors keep type, message, code, stack,
+ * cause.
+ */
 export function redact(value: unknown, depth = 0): unknown {
-  if (typeof value === 'string') return cut(value, LOG_STRING_CHARS_MAX);
+  if (typeof value === 'string') return truncate(value, LOG_STRING_CHARS_MAX);
   if (typeof value !== 'object' || value === null) return typeof value === 'bigint' ? String(value) : value;
   if (depth >= LOG_DEPTH_MAX) return '[deep]';
   if (value instanceof Error) return redactError(value, depth);
@@ -58,7 +62,7 @@ export function redact(value: unknown, depth = 0): unknown {
   return redactEntries(value, depth);
 }
 
-/** `redact` for the one object whose keys are kept: a log line's fields. */
+/** `redact` for the fields of a log line. */
 export function redactEntries(value: object, depth = 0): Record<string, unknown> {
   const copy: Record<string, unknown> = {};
   for (const [key, entry] of Object.entries(value).slice(0, LOG_ENTRIES_MAX)) {
@@ -67,14 +71,14 @@ export function redactEntries(value: object, depth = 0): Record<string, unknown>
   return copy;
 }
 
-// Other properties of an error are left out: HTTP clients hang whole requests, headers included, on what they throw.
+// Other properties of an error are dropped: HTTP clients attach whole requests, headers included, to the errors they throw.
 function redactError(error: Error, depth: number): Record<string, unknown> {
   const code = (error as { code?: unknown }).code;
   return {
     type: error.name,
-    message: cut(error.message, LOG_STRING_CHARS_MAX),
+    message: truncate(error.message, LOG_STRING_CHARS_MAX),
     ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
-    ...(error.stack === undefined ? {} : { stack: cut(error.stack, LOG_STACK_CHARS_MAX) }),
+    ...(error.stack === undefined ? {} : { stack: truncate(error.stack, LOG_STACK_CHARS_MAX) }),
     ...(error.cause === undefined ? {} : { cause: redact(error.cause, depth + 1) }),
   };
 }
@@ -82,7 +86,10 @@ function redactError(error: Error, depth: number): Record<string, unknown> {
 const URL_USERINFO = /:\/\/[^/\s"\\@]+@/g;
 const BEARER = /\b(Bearer|Basic)\s+[\w.~+/=-]+/gi;
 
-/** Removes what only shows by its form: `nats://user:pass@host`, `Bearer eyJ…`. Runs over the finished line, the message included. */
+/**
+ * Removes credentials that are recognized by their form (`nats://user:pass@host`, `Bearer eyJ…`) from a finished line, message
+ * included.
+ */
 export function scrubLine(line: string): string {
   return line.replace(URL_USERINFO, `://${REDACTED}@`).replace(BEARER, `$1 ${REDACTED}`);
 }

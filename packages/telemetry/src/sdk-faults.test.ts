@@ -4,7 +4,7 @@ import { diag } from '@opentelemetry/api';
 import { createLogger } from './logger.ts';
 import { reportSdkFaults, SDK_FAULT_INTERVAL_MS } from './sdk-faults.ts';
 
-test('faults of the SDK become one line per interval, with a code and without their text', () => {
+test('faults of the SDK are one line per interval, with a code and without their message', () => {
   const lines: string[] = [];
   let nowMs = 0;
   reportSdkFaults(

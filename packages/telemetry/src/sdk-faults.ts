@@ -1,12 +1,12 @@
 import { type DiagLogFunction, DiagLogLevel, diag } from '@opentelemetry/api';
 import type { Logger } from './logger.ts';
 
-/** One line per this time, however long a collector is away; milliseconds. */
+/** At most one line in this time while a collector is unreachable; milliseconds. */
 export const SDK_FAULT_INTERVAL_MS = 60_000;
 
 /**
- * Sends the SDK's own warnings to the log. Without this a failing export is silent; unlimited, it would be a line every 5 s per process.
- * Only the fact and the number of faults is logged: the SDK's texts can quote what it failed to send.
+ * Logs the SDK's own warnings. Without this a failing export is silent; without the interval it would log every 5 s per process.
+ * Only a code and the number of faults are logged: the SDK's messages can quote the data that it failed to send.
  */
 export function reportSdkFaults(log: Logger, nowMs: () => number = Date.now): void {
   let lastMs = Number.NEGATIVE_INFINITY;
@@ -16,7 +16,7 @@ export function reportSdkFaults(log: Logger, nowMs: () => number = Date.now): vo
       suppressed += 1;
       return;
     }
-    log.warn({ reason: faultCode(message), suppressed }, 'telemetry could not be exported');
+    log.warn({ reason: faultCode(message), suppressed }, 'telemetry export failed');
     lastMs = nowMs();
     suppressed = 0;
   };
@@ -27,7 +27,7 @@ export function reportSdkFaults(log: Logger, nowMs: () => number = Date.now): vo
   );
 }
 
-// The SDK reports an export error as JSON text; its `code` is a word such as ECONNREFUSED or an HTTP status.
+// The SDK reports an export error as JSON text whose `code` is a word such as ECONNREFUSED or an HTTP status.
 function faultCode(message: unknown): string {
   return /"code":"?([A-Z0-9_]{3,24})"?/.exec(String(message))?.[1] ?? 'unknown';
 }

@@ -2,7 +2,7 @@ import type { Attributes, MeterProvider as MeterProviderApi } from '@opentelemet
 import type { Resource } from '@opentelemetry/resources';
 import { LABEL } from './names.ts';
 
-/** Different label sets of one metric; further ones are added up under `otel_metric_overflow`. */
+/** Label sets of one metric; further ones are summed under `otel_metric_overflow`. */
 export const SERIES_PER_METRIC_MAX = 500;
 
 export interface MetricsReader {
@@ -11,14 +11,14 @@ export interface MetricsReader {
   text(): Promise<string>;
 }
 
-/** A meter provider whose points are read as Prometheus text by our own route; the exporter's own server is never started. */
+/** A meter provider whose metrics a service serves on its own `/metrics` route; the exporter's server is never started. */
 export async function startMetrics(attributes: Attributes): Promise<MetricsReader> {
   const [sdk, { PrometheusExporter, PrometheusSerializer }, resources] = await Promise.all([
     import('@opentelemetry/sdk-metrics'),
     import('@opentelemetry/exporter-prometheus'),
     import('@opentelemetry/resources'),
   ]);
-  // OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME win over what the code says, as the specification has it.
+  // OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME override attributes set in code, as the specification requires.
   const resource = resources
     .defaultResource()
     .merge(resources.resourceFromAttributes(attributes))

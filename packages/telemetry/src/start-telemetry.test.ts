@@ -46,7 +46,7 @@ async function run(script: string, args: string[], env: Record<string, string>):
 
 const identity = { service: 'relay', version: '1.2.3', instance: 'relay-1' };
 
-test('spans reach an OTLP receiver as protobuf, with the resource, and with no content', async () => {
+test('spans reach an OTLP receiver as protobuf, with the resource and without content', async () => {
   const receiver = await otlpReceiver();
   const telemetry = await startTelemetry({ ...identity, env: { OTEL_EXPORTER_OTLP_ENDPOINT: `${receiver.url}/` } });
   try {
@@ -95,7 +95,7 @@ test('spans reach an OTLP receiver as protobuf, with the resource, and with no c
   }
 });
 
-test('without an endpoint nothing is recorded and nothing but /metrics exists', async () => {
+test('without an endpoint only /metrics exists and no span is recorded', async () => {
   const before = process.getActiveResourcesInfo().sort();
   const telemetry = await startTelemetry({ ...identity, env: {} });
   assert.equal(telemetry.tracesUrl, undefined);
@@ -106,12 +106,12 @@ test('without an endpoint nothing is recorded and nothing but /metrics exists', 
   assert.match(text, /^target_info\{.*service_name="relay".*\} 1$/m);
   assert.match(text, /^target_info\{.*service_instance_id="relay-1".*\} 1$/m);
   assert.match(text, /^hopline_tokens_in_total\{service="relay",agent="demo"\} 5$/m);
-  assert.match(text, /^process_resident_memory_bytes\{service="relay"\} \d{7,}$/m);
+  assert.match(text, /^process_memory_usage\{service="relay"\} \d{7,}$/m);
   assert.match(text, /^nodejs_eventloop_utilization\{service="relay"\} [\d.e-]+$/m);
   await telemetry.shutdown();
 });
 
-test('without an endpoint the tracing SDK and gRPC are not even imported', async () => {
+test('without an endpoint the tracing SDK and gRPC are not imported', async () => {
   const script = `
     import { registerHooks } from 'node:module';
     const urls = [];
@@ -124,7 +124,7 @@ test('without an endpoint the tracing SDK and gRPC are not even imported', async
   assert.deepEqual(loaded?.tracing, []);
 });
 
-test('a collector that is away is one line in the log, without content, while running and one at the end', async () => {
+test('an unreachable collector is one log line at run time and one at shutdown, without content', async () => {
   const receiver = await otlpReceiver();
   await receiver.close();
   const script = `
@@ -140,20 +140,20 @@ test('a collector that is away is one line in the log, without content, while ru
     hop();
     await telemetry.shutdown();
     process.exit(0);`;
-  // The SDK reads its own settings from the process environment: send after 20 ms, give up after 300 ms.
+  // The SDK reads its own settings from the process environment: send after 20 ms, time out after 300 ms.
   const env = { OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_BSP_SCHEDULE_DELAY: '20' };
   const lines = await run(script, [`${receiver.url}/v1/traces`], env);
   assert.deepEqual(
     lines.map(({ level, reason, msg }) => [level, reason, msg]),
     [
-      ['warn', 'ECONNREFUSED', 'telemetry could not be exported'],
-      ['warn', undefined, 'the last spans were not exported'],
+      ['warn', 'ECONNREFUSED', 'telemetry export failed'],
+      ['warn', undefined, 'last spans not exported'],
     ],
   );
   assert.doesNotMatch(JSON.stringify(lines), /PLANTED/);
 });
 
-test('a collector that never answers does not delay the end of a process', async () => {
+test('an unresponsive collector does not delay the shutdown', async () => {
   const silent = createServer(() => {});
   await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve));
   const script = `
@@ -172,7 +172,7 @@ test('a collector that never answers does not delay the end of a process', async
   assert.ok(elapsedMs > TELEMETRY_SHUTDOWN_MS_MAX - 100 && elapsedMs < TELEMETRY_SHUTDOWN_MS_MAX + 5000, `${elapsedMs} ms`);
 });
 
-test('the endpoint is chosen by the rules of the OpenTelemetry environment', () => {
+test('the endpoint follows the rules of the OpenTelemetry environment', () => {
   assert.equal(tracesUrlFrom({}), undefined);
   assert.equal(tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: '' }), undefined);
   assert.equal(tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318' }), 'http://c:4318/v1/traces');
@@ -183,7 +183,7 @@ test('the endpoint is chosen by the rules of the OpenTelemetry environment', () 
   assert.equal(tracesUrlFrom({ ...both, OTEL_TRACES_EXPORTER: 'none' }), undefined);
 });
 
-test('an endpoint that cannot be used is an error at start, without the endpoint in it', () => {
+test('an invalid endpoint is an error at start that does not quote it', () => {
   assert.throws(
     () => tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4317', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }),
     /http\/protobuf/,
@@ -191,7 +191,7 @@ test('an endpoint that cannot be used is an error at start, without the endpoint
   for (const endpoint of ['collector:4318', 'no url', 'ftp://u:PLANTED@h']) {
     assert.throws(
       () => tracesUrlFrom({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint }),
-      (error: Error) => /must be a URL/.test(error.message) && !/PLANTED/.test(error.message),
+      (error: Error) => /must be an http:\/\/ or https:\/\/ URL/.test(error.message) && !/PLANTED/.test(error.message),
     );
   }
 });

@@ -9,38 +9,39 @@ import { startMetrics } from './start-metrics.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** Flushing the last spans may take this long when the process ends; milliseconds. A dead collector must not delay a drain. */
+/** Bound on flushing the last spans at shutdown; milliseconds. An unreachable collector must not delay a drain. */
 export const TELEMETRY_SHUTDOWN_MS_MAX = 2_000;
-/** A span attribute is cut here; UTF-16 units. Megabytes in attributes have killed processes. */
+/** Longer span attributes are truncated; UTF-16 units. Attributes of megabytes have exhausted the memory of processes. */
 export const ATTRIBUTE_CHARS_MAX = 512;
 export const SPAN_ATTRIBUTES_MAX = 96;
 export const SPAN_LINKS_MAX = 16;
 
 export interface TelemetryOptions {
-  /** `relay`, `ingress`, …: `service.name` unless OTEL_SERVICE_NAME says otherwise, and the label `service`. */
+  /** `relay`, `ingress`, …: the label `service`, and `service.name` unless OTEL_SERVICE_NAME is set. */
   readonly service: string;
   readonly version: string;
   readonly instance: string;
-  /** The process environment, as main.ts got it. The endpoint is read from here; the SDK itself reads the other OTEL_* names. */
+  /** The process environment. The endpoint is read from here; the SDK itself reads the other OTEL_* names. */
   readonly env: Env;
-  /** Where faults of the SDK go (a collector that does not answer), at most one line a minute. */
+  /** Receives faults of the SDK (an unreachable collector), at most one line a minute. */
   readonly log?: Logger;
 }
 
 export interface Telemetry {
   readonly metrics: HopMetrics;
-  /** URL that spans are sent to; absent: spans are not even made. */
+  /** The URL to which spans are exported. Absent: no spans are created. */
   readonly tracesUrl?: string;
-  /** Prometheus text format 0.0.4 of every metric of the process. */
+  /** All metrics of the process in the Prometheus text format 0.0.4. */
   metricsText(): Promise<string>;
-  /** Sends what is left, for at most TELEMETRY_SHUTDOWN_MS_MAX, and unregisters everything. Never rejects. */
+  /** Exports the remaining spans within TELEMETRY_SHUTDOWN_MS_MAX and unregisters everything. Never rejects. */
   shutdown(): Promise<void>;
 }
 
 /**
- * Starts metrics (always: they are only text until somebody reads `/metrics`) and tracing (only with an OTLP endpoint).
- * No server, no timer and no connection is made without an endpoint; the exporters are imported here, on first need.
- * Throws when the endpoint or the OTLP protocol cannot be used.
+ * Starts metrics (always: they cost nothing until `/metrics` is read) and tracing (only with an OTLP endpoint). Without an
+ * endpoint it
+ * creates no server, timer or connection; the exporters are imported on first need. Throws for an unsupported endpoint or
+ * protocol.
  */
 export async function startTelemetry(options: TelemetryOptions): Promise<Telemetry> {
   const tracesUrl = tracesUrlFrom(options.env);
@@ -64,14 +65,16 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
     ...(tracesUrl === undefined ? {} : { tracesUrl }),
     metricsText: prometheus.text,
     shutdown: async () => {
-      const unsent = () => options.log?.warn('the last spans were not exported');
+      const unsent = () => options.log?.warn('last spans not exported');
       await withinMs(Promise.all([stopTracing(), prometheus.provider.shutdown()]), TELEMETRY_SHUTDOWN_MS_MAX).catch(unsent);
       for (const api of [trace, metrics, propagation, context, diag]) api.disable();
     },
   };
 }
 
-/** Where spans go by the OpenTelemetry environment, or undefined for nowhere. Throws on a protocol or URL that is not supported. */
+/**
+ * The traces endpoint of the OpenTelemetry environment; undefined when tracing is off. Throws for an unsupported protocol or URL.
+ */
 export function tracesUrlFrom(env: Env): string | undefined {
   if (env.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || env.OTEL_TRACES_EXPORTER === 'none') return undefined;
   const own = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
@@ -80,19 +83,17 @@ export function tracesUrlFrom(env: Env): string | undefined {
   if (endpoint === undefined) return undefined;
   const protocol = env.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL || env.OTEL_EXPORTER_OTLP_PROTOCOL || 'http/protobuf';
   if (protocol !== 'http/protobuf') {
-    throw new Error(
-      `OTEL_EXPORTER_OTLP_PROTOCOL is "${protocol}": only http/protobuf is supported (collectors listen for it on port 4318)`,
-    );
+    throw new Error(`OTEL_EXPORTER_OTLP_PROTOCOL is "${protocol}": only http/protobuf is supported (port 4318 of a collector)`);
   }
   if (!URL.canParse(endpoint) || !/^https?:/.test(endpoint)) {
-    throw new Error('OTEL_EXPORTER_OTLP_ENDPOINT must be a URL that begins with http:// or https://');
+    throw new Error('OTEL_EXPORTER_OTLP_ENDPOINT must be an http:// or https:// URL');
   }
   return endpoint;
 }
 
 type Resource = Awaited<ReturnType<typeof startMetrics>>['resource'];
 
-// sdk-node takes 250 ms and 20 MB to import (it brings gRPC, Zipkin and YAML along): only who exports pays for it.
+// Importing sdk-node takes 250 ms and 20 MB (it includes gRPC, Zipkin and YAML), so it is imported only for an export.
 async function startTracing(
   url: string,
   resource: Resource,
@@ -104,7 +105,7 @@ async function startTracing(
   ]);
   const sdk = new NodeSDK({
     resource,
-    // The process detector would export the command line, which can hold credentials.
+    // The process detector would export the command line, which can contain credentials.
     autoDetectResources: false,
     contextManager,
     traceExporter: new OTLPTraceExporter({ url }),

@@ -10,7 +10,7 @@ test('an empty list allows nothing', () => {
   }
 });
 
-test('names: exact, below a domain, in any case, with or without the last dot', () => {
+test('names match exactly or below a domain, in any case, with or without a trailing dot', () => {
   const list = new AllowList('Hooks.Internal, *.svc.cluster.local,localhost.');
   for (const name of ['hooks.internal', 'hooks.internal.', 'a.svc.cluster.local', 'a.b.svc.cluster.local.', 'localhost'])
     assert.equal(list.hasName(name), true, name);
@@ -19,7 +19,7 @@ test('names: exact, below a domain, in any case, with or without the last dot', 
   assert.equal(list.hasAddress('127.0.0.1'), false);
 });
 
-test('addresses and CIDR blocks of both families, at their edges', () => {
+test('addresses and CIDR blocks of both families match up to their edges', () => {
   const list = new AllowList('10.1.0.0/16,192.168.7.9,fd00::/8,::1');
   for (const address of ['10.1.0.0', '10.1.255.255', '192.168.7.9', 'fd00::', 'fdff:ffff::1', '::1', '::ffff:10.1.2.3'])
     assert.equal(list.hasAddress(address), true, address);
@@ -27,7 +27,7 @@ test('addresses and CIDR blocks of both families, at their edges', () => {
     assert.equal(list.hasAddress(address), false, address);
 });
 
-test('an entry that means nothing is refused, and so is a list that is too long', () => {
+test('an invalid entry and a list that is too long throw TypeError', () => {
   for (const entry of [
     '10.0.0.0/33',
     '10.0.0.0/-1',

@@ -6,16 +6,17 @@ export const ALLOW_ENTRIES_MAX = 256;
 
 const HOST = /^(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/;
 
-/** What an operator says is fine although it is not public: names, and addresses. */
+/** Names and addresses that an operator allows although they are not public. */
 export class AllowList {
   readonly #names: ReadonlySet<string>;
-  /** With the dot: `.example.com` for `*.example.com`. */
+  /** `.example.com` for `*.example.com`. */
   readonly #suffixes: readonly string[];
   readonly #addresses: BlockList;
 
   /**
-   * Entries joined by commas: a host name (`hooks.internal`), every name below one (`*.svc.cluster.local`), an address or a CIDR block (`10.1.0.0/16`, `fd00::/8`).
-   * Throws TypeError on an entry that is none of these: a rule that silently means nothing would be found out in an incident.
+   * Entries separated by commas: a host name (`hooks.internal`), every name below one (`*.svc.cluster.local`), an address or a
+   * CIDR block (`10.1.0.0/16`, `fd00::/8`). Throws TypeError on any other entry, because a rule without effect would only be
+   * found in an incident.
    */
   constructor(text = '') {
     const entries = text
@@ -30,7 +31,7 @@ export class AllowList {
     this.#suffixes = names.filter(name => name.startsWith('*')).map(name => name.slice(1));
   }
 
-  /** `name` as a URL has it: lower case. A last dot means the same name. */
+  /** `name` in lower case, as in a URL. A trailing dot is ignored. */
   hasName(name: string): boolean {
     const plain = name.replace(/\.$/, '');
     return this.#names.has(plain) || this.#suffixes.some(suffix => plain.endsWith(suffix));
@@ -47,17 +48,17 @@ function blockOf(entry: string): string | undefined {
   if (family === 0) return undefined;
   const bits = family === 4 ? 32 : 128;
   if (prefix === undefined) return `${address}/${bits}`;
-  if (more !== undefined || !/^\d{1,3}$/.test(prefix) || Number(prefix) > bits) throw unfit(entry);
+  if (more !== undefined || !/^\d{1,3}$/.test(prefix) || Number(prefix) > bits) throw invalidEntry(entry);
   return entry;
 }
 
 function requireHost(entry: string): string {
   const name = entry.replace(/\.$/, '');
-  // A name whose last label is a number is an address in disguise to every URL parser (127.1, 0x7f000001).
-  if (name.length > 253 || !HOST.test(name) || /(^|\.)(\d+|0x[0-9a-f]*)$/.test(name)) throw unfit(entry);
+  // URL parsers read a name whose last label is a number as an IPv4 address (127.1, 0x7f000001).
+  if (name.length > 253 || !HOST.test(name) || /(^|\.)(\d+|0x[0-9a-f]*)$/.test(name)) throw invalidEntry(entry);
   return name;
 }
 
-function unfit(entry: string): TypeError {
-  return new TypeError(`${JSON.stringify(entry)} is no host name, address or CIDR block`);
+function invalidEntry(entry: string): TypeError {
+  return new TypeError(`${JSON.stringify(entry)} is not a host name, address or CIDR block`);
 }

@@ -8,9 +8,9 @@ const PUBLIC: LookupAddress = { address: '93.184.215.14', family: 4 };
 const PUBLIC_6: LookupAddress = { address: '2606:2800:21f::1', family: 6 };
 const LOOPBACK: LookupAddress = { address: '127.0.0.1', family: 4 };
 
-type Answer = LookupAddress[] | { address: string; family: number | undefined };
+type Lookup = LookupAddress[] | { address: string; family: number | undefined };
 
-function look(resolve: Resolve, options: { all?: boolean; family?: number } = { all: true }, allow = ''): Promise<Answer> {
+function look(resolve: Resolve, options: { all?: boolean; family?: number } = { all: true }, allow = ''): Promise<Lookup> {
   const lookup = guardedLookup({ http: true, allow: new AllowList(allow) }, resolve);
   return new Promise((done, fail) => {
     lookup('hooks.example', options, (error, address, family) => {
@@ -20,7 +20,7 @@ function look(resolve: Resolve, options: { all?: boolean; family?: number } = { 
   });
 }
 
-test('public addresses come back as they are, in both shapes and by family', async () => {
+test('public addresses are returned unchanged, in both callback forms and by family', async () => {
   const both = async () => [PUBLIC, PUBLIC_6];
   assert.deepEqual(await look(both), [PUBLIC, PUBLIC_6]);
   assert.deepEqual(await look(both, { all: true, family: 6 }), [PUBLIC_6]);
@@ -28,7 +28,7 @@ test('public addresses come back as they are, in both shapes and by family', asy
   assert.deepEqual(await look(both, {}), PUBLIC);
 });
 
-test('a name with one forbidden address among public ones is refused whole', async () => {
+test('a name with one forbidden address among public ones is rejected', async () => {
   await assert.rejects(
     look(async () => [PUBLIC, LOOPBACK]),
     ForbiddenAddress,
@@ -39,14 +39,14 @@ test('a name with one forbidden address among public ones is refused whole', asy
   );
 });
 
-test('the allow-list lets a name or an address through', async () => {
+test('the allow-list permits names and addresses', async () => {
   const local = async () => [LOOPBACK];
   assert.deepEqual(await look(local, { all: true }, 'hooks.example'), [LOOPBACK]);
   assert.deepEqual(await look(local, { all: true }, '127.0.0.0/8'), [LOOPBACK]);
   await assert.rejects(look(local, { all: true }, 'other.example,10.0.0.0/8'), ForbiddenAddress);
 });
 
-test('a name without an address, and a name server that fails, are errors and not a hang', async () => {
+test('a name without an address and a failing name server reject', async () => {
   await assert.rejects(
     look(async () => []),
     { code: 'ENOTFOUND' },
@@ -63,7 +63,7 @@ test('a name without an address, and a name server that fails, are errors and no
   );
 });
 
-test('the name is resolved anew at every connect', async () => {
+test('the name is resolved again at every connect', async () => {
   const answers = [[PUBLIC], [LOOPBACK]];
   const rebinding = async () => answers.shift() ?? [];
   assert.deepEqual(await look(rebinding), [PUBLIC]);

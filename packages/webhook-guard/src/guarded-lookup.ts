@@ -3,26 +3,27 @@ import { lookup, Resolver } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
 import { permits, type WebhookRules } from './webhook-rules.ts';
 
-/** A query of a public name is sent again after this, milliseconds. */
+/** A DNS query without an answer is sent again after this, milliseconds. */
 const QUERY_MS_MAX = 2_000;
 const QUERIES_MAX = 2;
 
 /** All addresses of a name. */
 export type Resolve = (name: string) => Promise<LookupAddress[]>;
 
-/** The name leads, at least in part, where webhooks may not be. */
+/** The name resolves, at least in part, to an address that webhooks may not use. */
 export class ForbiddenAddress extends Error {
   override readonly name = 'ForbiddenAddress';
 }
 
 /**
- * The lookup of a socket that is being connected: what it returns is what is connected to, so there is no moment in which a name can be pointed elsewhere (DNS rebinding).
- * A name with any forbidden address is refused whole: a mixed answer is an attempt, and which address is tried first is not ours to choose.
+ * A `lookup` for `net.connect`: the socket connects to the very addresses it returns, so that a name cannot change between check
+ * and connect (DNS rebinding). A name with any forbidden address is rejected as a whole: a mixed answer is an attack, and the
+ * socket chooses which address it tries first.
  */
 export function guardedLookup(rules: WebhookRules, resolve: Resolve = systemResolve(rules)): LookupFunction {
   return (name, options, callback) => {
     resolve(name)
-      .then(addresses => chosen(rules, name, addresses, options.family))
+      .then(addresses => permitted(rules, name, addresses, options.family))
       .then(
         addresses =>
           options.all === true ? callback(null, addresses) : callback(null, addresses[0]!.address, addresses[0]!.family),
@@ -31,18 +32,19 @@ export function guardedLookup(rules: WebhookRules, resolve: Resolve = systemReso
   };
 }
 
-function chosen(rules: WebhookRules, name: string, addresses: LookupAddress[], family: unknown): LookupAddress[] {
+function permitted(rules: WebhookRules, name: string, addresses: LookupAddress[], family: unknown): LookupAddress[] {
   if (!addresses.every(({ address }) => permits(rules, name, address))) {
-    throw new ForbiddenAddress('the webhook leads to an address that is not on the public internet');
+    throw new ForbiddenAddress('the webhook resolves to an address that is not on the public internet');
   }
   const wanted = family === 4 || family === 6 ? addresses.filter(address => address.family === family) : addresses;
-  if (wanted.length === 0) throw Object.assign(new Error('the webhook has no address'), { code: 'ENOTFOUND' });
+  if (wanted.length === 0) throw Object.assign(new Error('the webhook host has no address'), { code: 'ENOTFOUND' });
   return wanted;
 }
 
 /**
- * Public names are asked of the name servers directly: `getaddrinfo` runs in the process's four threads, and four names whose servers never answer would hold up every
- * other webhook. Names that an operator allows are resolved as the machine does, with its hosts file and search domains.
+ * Queries the name servers directly for public names: `getaddrinfo` runs in four threads per process, and four names whose
+ * servers never answer would block all other webhooks. Allowed names are resolved by the system, with its hosts file and search
+ * domains.
  */
 function systemResolve(rules: WebhookRules): Resolve {
   const resolver = new Resolver({ timeout: QUERY_MS_MAX, tries: QUERIES_MAX });

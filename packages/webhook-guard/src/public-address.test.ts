@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { isPublicAddress } from './public-address.ts';
 
-/** First and last address of each range that is refused, and the neighbours outside of it. */
+/** First and last address of each rejected range, and its neighbours. */
 const IPV4: Record<string, { inside: string[]; outside: string[] }> = {
   'this network': { inside: ['0.0.0.0', '0.255.255.255'], outside: ['1.0.0.0'] },
   'private 10/8': { inside: ['10.0.0.0', '10.255.255.255'], outside: ['9.255.255.255', '11.0.0.0'] },
@@ -29,7 +29,7 @@ const IPV4: Record<string, { inside: string[]; outside: string[] }> = {
   },
 };
 
-suite('IPv4 that is not public', () => {
+suite('IPv4 ranges that are not public', () => {
   for (const [what, { inside, outside }] of Object.entries(IPV4)) {
     test(what, () => {
       for (const address of inside) assert.equal(isPublicAddress(address), false, address);
@@ -38,25 +38,25 @@ suite('IPv4 that is not public', () => {
   }
 });
 
-const IPV6_REFUSED: Record<string, string[]> = {
+const IPV6_REJECTED: Record<string, string[]> = {
   unspecified: ['::'],
   loopback: ['::1'],
-  'mapped, whatever it maps': ['::ffff:127.0.0.1', '::ffff:10.0.0.1', '::ffff:8.8.8.8', '::ffff:7f00:1'],
-  'compatible, long out of use': ['::127.0.0.1', '::8.8.8.8'],
+  'IPv4-mapped': ['::ffff:127.0.0.1', '::ffff:10.0.0.1', '::ffff:8.8.8.8', '::ffff:7f00:1'],
+  'IPv4-compatible, deprecated': ['::127.0.0.1', '::8.8.8.8'],
   'NAT64, well-known and local': ['64:ff9b::7f00:1', '64:ff9b::808:808', '64:ff9b:1::a00:1'],
   'discard-only': ['100::1'],
   'Teredo, ORCHID, benchmarks': ['2001::1', '2001:10::1', '2001:20::1', '2001:2::1', '2001:1ff:ffff::'],
   documentation: ['2001:db8::1', '3fff::1', '3fff:fff:ffff::'],
-  '6to4, which carries IPv4': ['2002:7f00:1::', '2002:808:808::'],
-  'not assigned': ['4000::1', '8000::1'],
+  '6to4, which embeds IPv4': ['2002:7f00:1::', '2002:808:808::'],
+  unassigned: ['4000::1', '8000::1'],
   'unique-local': ['fc00::1', 'fd00:ec2::254', 'fdff::1'],
-  'link-local, also with a zone': ['fe80::1', 'fe80::1%eth0', 'febf::1'],
+  'link-local, with and without a zone': ['fe80::1', 'fe80::1%eth0', 'febf::1'],
   'site-local, deprecated': ['fec0::1'],
   multicast: ['ff00::1', 'ff02::1'],
 };
 
-suite('IPv6 that is not public', () => {
-  for (const [what, addresses] of Object.entries(IPV6_REFUSED)) {
+suite('IPv6 ranges that are not public', () => {
+  for (const [what, addresses] of Object.entries(IPV6_REJECTED)) {
     test(what, () => {
       for (const address of addresses) assert.equal(isPublicAddress(address), false, address);
     });
@@ -67,7 +67,7 @@ suite('IPv6 that is not public', () => {
   });
 });
 
-test('what is no address is not public', () => {
+test('text that is not an address is not public', () => {
   for (const text of ['', 'localhost', '127.1', '2130706433', '1.2.3.4.5', '8.8.8.8 ', '[::1]'])
     assert.equal(isPublicAddress(text), false, text);
 });

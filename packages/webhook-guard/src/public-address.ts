@@ -1,8 +1,9 @@
 import { BlockList, isIP } from 'node:net';
 
 /**
- * IPv4 that is no place on the public internet: the IANA special-purpose registry (https://www.iana.org/assignments/iana-ipv4-special-registry), and what lies in
- * it that cloud providers answer metadata and credentials on (169.254.169.254, 100.100.100.200).
+ * IPv4 ranges that are not public: the IANA special-purpose registry
+ * (https://www.iana.org/assignments/iana-ipv4-special-registry), which includes the addresses where cloud providers serve
+ * metadata and credentials (169.254.169.254, 100.100.100.200).
  */
 const IPV4_NOT_PUBLIC = [
   '0.0.0.0/8', // this network, unspecified
@@ -23,18 +24,18 @@ const IPV4_NOT_PUBLIC = [
 ] as const;
 
 /**
- * IPv6 is judged the other way round: only global unicast is public. So everything that carries an IPv4 address (mapped, compatible, NAT64 64:ff9b::/96 and 64:ff9b:1::/48),
- * unique-local, link-local, site-local, multicast and what is not assigned yet is refused without being listed.
+ * For IPv6 only global unicast is public. Addresses that embed IPv4 (mapped, compatible, NAT64 64:ff9b::/96 and 64:ff9b:1::/48),
+ * unique-local, link-local, site-local, multicast and unassigned ones need no entry to be rejected.
  */
 const IPV6_PUBLIC = ['2000::/3'] as const;
 const IPV6_NOT_PUBLIC = [
-  '2001::/23', // protocol assignments: Teredo (carries IPv4), ORCHID, benchmarks
+  '2001::/23', // protocol assignments: Teredo (embeds IPv4), ORCHID, benchmarks
   '2001:db8::/32', // documentation
-  '2002::/16', // 6to4: carries IPv4
+  '2002::/16', // 6to4: embeds IPv4
   '3fff::/20', // documentation
 ] as const;
 
-/** A list of addresses from CIDR blocks. Throws on a block that is none. */
+/** Throws on an invalid CIDR block. */
 export function addressList(blocks: readonly string[]): BlockList {
   const list = new BlockList();
   for (const block of blocks) {
@@ -50,7 +51,7 @@ const ipv4NotPublic = addressList(IPV4_NOT_PUBLIC);
 const ipv6Public = addressList(IPV6_PUBLIC);
 const ipv6NotPublic = addressList(IPV6_NOT_PUBLIC);
 
-/** True for an address of the public internet. Anything that is no address is not public. */
+/** True for an address on the public internet; false for text that is not an address. */
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:

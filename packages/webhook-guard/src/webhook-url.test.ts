@@ -35,12 +35,12 @@ const LOOPBACK = [
   'http://a.localhost./',
 ];
 
-suite('what a URL alone shows', () => {
-  test('every spelling of this machine is refused', () => {
+suite('webhook URLs', () => {
+  test('every spelling of a loopback address is rejected', () => {
     for (const url of LOOPBACK) assert.match(webhookUrlProblem(url, open) ?? 'none', /not on the public internet/, url);
   });
 
-  test('private, metadata and other addresses that are not public are refused; public ones and names may be tried', () => {
+  test('addresses that are not public are rejected; public addresses and names are accepted', () => {
     for (const url of [
       'http://169.254.169.254/latest/meta-data/',
       'https://10.0.0.1',
@@ -57,13 +57,13 @@ suite('what a URL alone shows', () => {
       assert.equal(webhookUrlProblem(url, open), undefined, url);
   });
 
-  test('https only, unless a setting allows http', () => {
+  test('http is rejected unless a setting allows it', () => {
     assert.equal(webhookUrlProblem('http://hooks.example/', closed), 'is not https');
     assert.equal(webhookUrlProblem('http://hooks.example/', open), undefined);
     assert.equal(webhookUrlProblem('https://hooks.example/', closed), undefined);
   });
 
-  test('an allow-list lets in what it names, and no more', () => {
+  test('an allow-list permits its entries only', () => {
     const some = rules(true, 'localhost,10.0.0.0/8');
     for (const url of ['http://localhost:9999/', 'http://localhost./', 'http://10.1.2.3/'])
       assert.equal(webhookUrlProblem(url, some), undefined, url);
@@ -71,7 +71,7 @@ suite('what a URL alone shows', () => {
       assert.notEqual(webhookUrlProblem(url, some), undefined, url);
   });
 
-  test('what no rules can allow is refused without rules', () => {
+  test('what no rules can allow is rejected without rules', () => {
     const cases: Record<string, RegExp> = {
       '': /absolute/,
       '/hook': /absolute/,
@@ -97,20 +97,20 @@ suite('what a URL alone shows', () => {
       assert.equal(webhookUrlProblem(url), undefined, url);
   });
 
-  test('a URL has a length', () => {
+  test('a URL longer than WEBHOOK_URL_CHARS_MAX is rejected', () => {
     const base = 'https://hooks.example/';
     const longest = base + 'x'.repeat(WEBHOOK_URL_CHARS_MAX - base.length);
     assert.equal(webhookUrlProblem(longest), undefined);
     assert.match(webhookUrlProblem(`${longest}x`) ?? '', /longer/);
   });
 
-  test('a problem never quotes the URL, whatever is in it [C-21]', () => {
+  test('a problem never quotes the URL [C-21]', () => {
     for (const url of ['https://user:PLANTED@hooks.example/', 'ftp://PLANTED/', 'PLANTED', `https://x/${'PLANTED'.repeat(400)}`])
       assert.doesNotMatch(webhookUrlProblem(url, closed) ?? 'PLANTED', /PLANTED/);
   });
 });
 
-test('by default nothing is allowed but https to public places', () => {
+test('by default only https to public addresses is allowed', () => {
   const fromDefaults = webhookRules({
     HOPLINE_WEBHOOK_ALLOW: undefined,
     HOPLINE_WEBHOOK_HTTP: WEBHOOK_SETTINGS.HOPLINE_WEBHOOK_HTTP.default,

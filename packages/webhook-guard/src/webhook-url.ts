@@ -1,17 +1,18 @@
 import { isIP } from 'node:net';
 import { permits, type WebhookRules } from './webhook-rules.ts';
 
-/** Longest URL of a webhook, characters. */
+/** Longest webhook URL, characters. */
 export const WEBHOOK_URL_CHARS_MAX = 2048;
-/** Below it only the ports of http and https: a POST must not speak to a mail or SSH server, not even to a public one. */
+/** Lower ports are rejected except 80 and 443: a webhook must not reach a mail or SSH server, not even a public one. */
 const UNPRIVILEGED_PORT_MIN = 1024;
-const PORTS = new Set(['', '80', '443']);
+const HTTP_PORTS = new Set(['', '80', '443']);
 
-const NOT_PUBLIC = 'points to a place that is not on the public internet';
+const NOT_PUBLIC = 'has a host that is not on the public internet';
 
 /**
- * What is wrong with a webhook's URL, as the end of a sentence that never quotes it; undefined when it may be tried. Pure and cheap: no name is resolved, so where a name
- * leads is only known when the notifier connects. Without `rules` only what no rules can allow is refused.
+ * The problem of a webhook URL, as the predicate of a sentence that never quotes the URL; undefined if it may be called. Pure:
+ * names are not resolved, so their addresses are checked when the notifier connects. Without `rules` it reports only what no
+ * rules can allow.
  */
 export function webhookUrlProblem(text: string, rules?: WebhookRules): string | undefined {
   if (text.length > WEBHOOK_URL_CHARS_MAX) return `is longer than ${WEBHOOK_URL_CHARS_MAX} characters`;
@@ -19,7 +20,7 @@ export function webhookUrlProblem(text: string, rules?: WebhookRules): string | 
   if (url === null) return 'is not an absolute URL';
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'is neither https nor http';
   if (url.username !== '' || url.password !== '') return 'holds a user name or a password';
-  if (!PORTS.has(url.port) && Number(url.port) < UNPRIVILEGED_PORT_MIN)
+  if (!HTTP_PORTS.has(url.port) && Number(url.port) < UNPRIVILEGED_PORT_MIN)
     return `has a port below ${UNPRIVILEGED_PORT_MIN} other than 80 and 443`;
   if (rules === undefined) return undefined;
   if (url.protocol === 'http:' && !rules.http) return 'is not https';
@@ -29,12 +30,15 @@ export function webhookUrlProblem(text: string, rules?: WebhookRules): string | 
   return undefined;
 }
 
-/** Host of a URL without the brackets of IPv6. The URL parser has made one spelling of all: `127.1`, `2130706433` and `0x7f.1` are `127.0.0.1` here. */
+/**
+ * Host of a URL without the brackets of IPv6. The URL parser has normalized it: `127.1`, `2130706433` and `0x7f.1` are
+ * `127.0.0.1` here.
+ */
 export function hostOf(hostname: string): string {
   return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
 }
 
-/** RFC 6761 6.3: these names mean this machine, whatever a resolver says. */
+/** RFC 6761 6.3: these names always mean the local machine, whatever a resolver answers. */
 function isLocalhost(host: string): boolean {
   return /(^|\.)localhost\.?$/.test(host);
 }

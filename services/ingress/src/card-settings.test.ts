@@ -18,7 +18,7 @@ async function fileWith(t: TestContext, content: string): Promise<string> {
   return join(folder, 'key');
 }
 
-test('what is set stands on the card, and what is not does not [S4-1]', async () => {
+test('only configured fields are on the card [S4-1]', async () => {
   assert.deepEqual(await cardOf({}), {
     name: 'Hopline',
     description: 'Agents behind Hopline: every event is logged, any stream can be resumed.',
@@ -44,7 +44,7 @@ test('what is set stands on the card, and what is not does not [S4-1]', async ()
   assert.deepEqual([card.outputModes, card.streaming], [['image/png', 'text/plain; charset=utf-8'], false]);
 });
 
-test('settings that do not go together are told, all at once', () => {
+test('contradictory settings are reported all at once', () => {
   const cases: [Record<string, string>, number][] = [
     [{ HOPLINE_CARD_ORGANIZATION: 'Acme' }, 1],
     [{ HOPLINE_CARD_ORGANIZATION_URL: 'https://acme.example' }, 1],
@@ -62,7 +62,7 @@ test('settings that do not go together are told, all at once', () => {
   assert.ok(load({ HOPLINE_CARD_INPUT_MODES: Array.from({ length: 32 }, () => 'a/b').join(',') }));
 });
 
-test('signatures say where the key is when that is known to be true: a public address at the root, https or of this machine', async t => {
+test('signatures have a jku only when it is certain: a public address at the root, https or loopback', async t => {
   const { privateKey } = generateKeyPairSync('ed25519');
   const file = await fileWith(t, privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);
   const jkuOf = async (env: Record<string, string>) => {
@@ -84,7 +84,7 @@ test('signatures say where the key is when that is known to be true: a public ad
   assert.equal(await jkuOf(own), 'https://keys.example/set');
 });
 
-test('the key file makes the signer; one that cannot be used is told without its content [S4-5]', async t => {
+test('the key file creates the signer; an unusable one is reported without its content [S4-5]', async t => {
   const { privateKey } = generateKeyPairSync('ed25519');
   const good = await fileWith(t, privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);
   const { signer } = await cardOf({ HOPLINE_CARD_KEY_FILE: good, HOPLINE_CARD_KEY_ID: 'k1' });

@@ -12,7 +12,7 @@ const MEDIA_TYPE = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+*-]{1,127}(?:;[\w\s=."-]{1,1
 const web = { type: 'url', optional: true, schemes: ['http', 'https'] } as const;
 const modes = { type: 'string', default: MODES.join(','), min: 3, max: TEXT_CHARS_MAX } as const;
 
-/** Settings of the agent card, and of what it says that this door does. */
+/** Settings of the agent card and of the capabilities it declares. */
 export const CARD_SETTINGS = {
   HOPLINE_CARD_NAME: { type: 'string', default: 'Hopline', min: 1, max: 128, doc: 'Name on the agent card.' },
   HOPLINE_CARD_DESCRIPTION: {
@@ -27,66 +27,66 @@ export const CARD_SETTINGS = {
     optional: true,
     min: 1,
     max: 64,
-    doc: 'Version on the agent card: of what is offered, not of A2A. Without it: that of Hopline.',
+    doc: 'Version of the service on the agent card, not of A2A. Default: the version of Hopline.',
   },
   HOPLINE_CARD_ORGANIZATION: {
     type: 'string',
     optional: true,
     min: 1,
     max: 256,
-    doc: 'Who provides the agent, with HOPLINE_CARD_ORGANIZATION_URL.',
+    doc: 'Provider of the agent; set it with HOPLINE_CARD_ORGANIZATION_URL.',
   },
   HOPLINE_CARD_ORGANIZATION_URL: { ...web, doc: 'Address of HOPLINE_CARD_ORGANIZATION.' },
-  HOPLINE_CARD_DOCUMENTATION_URL: { ...web, doc: 'Where the documentation is.' },
-  HOPLINE_CARD_ICON_URL: { ...web, doc: 'Where the icon is.' },
-  HOPLINE_CARD_INPUT_MODES: { ...modes, doc: 'Media types that the agents take, joined by commas.' },
-  HOPLINE_CARD_OUTPUT_MODES: { ...modes, doc: 'Media types that the agents answer with, joined by commas.' },
+  HOPLINE_CARD_DOCUMENTATION_URL: { ...web, doc: 'URL of the documentation.' },
+  HOPLINE_CARD_ICON_URL: { ...web, doc: 'URL of the icon.' },
+  HOPLINE_CARD_INPUT_MODES: { ...modes, doc: 'Media types that the agents accept, separated by commas.' },
+  HOPLINE_CARD_OUTPUT_MODES: { ...modes, doc: 'Media types that the agents return, separated by commas.' },
   HOPLINE_CARD_SKILLS: {
     type: 'enum',
     values: ['public', 'callers'],
     default: 'public',
-    doc: 'Who is told the skills of the agents: every reader of the card, or authenticated callers alone, on the extended card.',
+    doc: 'Who sees the skills of the agents: every reader of the card, or only authenticated callers, on the extended card.',
   },
   HOPLINE_CARD_EXTENDED: {
     type: 'boolean',
     default: true,
-    doc: 'Authenticated callers get an extended card: every skill, and the agents with their health. Needs authentication.',
+    doc: 'Serve an extended card to authenticated callers: every skill, and the agents with their health. Needs authentication.',
   },
   HOPLINE_CARD_KEY_FILE: {
     type: 'string',
     optional: true,
     min: 1,
     max: 4_096,
-    doc: 'Private key (JWK or PEM; EC P-256, P-384, P-521, Ed25519, RSA from 2048 bits) that signs the card. Without it: not signed.',
+    doc: 'Private key (JWK or PEM; EC P-256, P-384, P-521, Ed25519, RSA from 2048 bits) that signs the card. Default: not signed.',
   },
   HOPLINE_CARD_KEY_ID: {
     type: 'string',
     optional: true,
     min: 1,
     max: 256,
-    doc: '`kid` of that key. Without it: what the JWK says, else its RFC 7638 thumbprint.',
+    doc: '`kid` of that key. Default: that of the JWK, else its RFC 7638 thumbprint.',
   },
   HOPLINE_CARD_JKU: {
     ...web,
-    doc: `Where the public key is, as a JWK set; part of the signature. Without it: \`${CARD_KEYS_PATH}\`, if HOPLINE_PUBLIC_URL has no path and is https or loopback.`,
+    doc: `URL of the public key, as a JWK set; part of the signature. Default: \`${CARD_KEYS_PATH}\`, if HOPLINE_PUBLIC_URL has no path and is https or loopback.`,
   },
   HOPLINE_STREAMING: {
     type: 'boolean',
     default: true,
-    doc: 'Streams are offered. false: the card says so, and asking for one is UnsupportedOperation.',
+    doc: 'Declare and serve streaming. false: streaming requests get UnsupportedOperation.',
   },
   HOPLINE_PUSH: {
     type: 'boolean',
     default: false,
-    doc: 'Clients may name webhooks that are told about their tasks, and the card says so. Needs a notifier.',
+    doc: 'Declare push notifications and accept webhooks from clients. Needs a notifier.',
   },
 } as const satisfies Record<string, Setting>;
 
 type CardSettings = Settings<typeof CARD_SETTINGS>;
-/** With what ingress has beside them. */
+/** With the settings of ingress that it uses. */
 type PublicCardSettings = CardSettings & { readonly HOPLINE_PUBLIC_URL?: string | undefined };
 
-/** The same settings, and what they say of the card is checked together. */
+/** The same config, whose `load` also checks the card settings together. */
 export function withCardChecked<T extends typeof CARD_SETTINGS & Readonly<Record<string, Setting>>>(
   config: Config<T>,
 ): Config<T> {
@@ -105,23 +105,26 @@ function cardFaults(settings: CardSettings): string[] {
   const faults: string[] = [];
   const { HOPLINE_CARD_ORGANIZATION: organization, HOPLINE_CARD_ORGANIZATION_URL: address } = settings;
   if ((organization === undefined) !== (address === undefined)) {
-    faults.push('HOPLINE_CARD_ORGANIZATION and HOPLINE_CARD_ORGANIZATION_URL belong together');
+    faults.push('HOPLINE_CARD_ORGANIZATION and HOPLINE_CARD_ORGANIZATION_URL must be set together');
   }
   for (const name of ['HOPLINE_CARD_KEY_ID', 'HOPLINE_CARD_JKU'] as const) {
     if (settings[name] !== undefined && settings.HOPLINE_CARD_KEY_FILE === undefined) {
-      faults.push(`${name} says something of a key: HOPLINE_CARD_KEY_FILE is not set`);
+      faults.push(`${name} requires HOPLINE_CARD_KEY_FILE`);
     }
   }
   for (const name of ['HOPLINE_CARD_INPUT_MODES', 'HOPLINE_CARD_OUTPUT_MODES'] as const) {
     const types = listOf(settings[name]);
     if (types.length === 0 || types.length > MODES_MAX || !types.every(type => MEDIA_TYPE.test(type))) {
-      faults.push(`${name} must be media types joined by commas, at most ${MODES_MAX}`);
+      faults.push(`${name} must be at most ${MODES_MAX} media types, separated by commas`);
     }
   }
   return faults;
 }
 
-/** `version`: that of Hopline. Rejects with one sentence when the key cannot be read or cannot sign; nothing of it is shown. */
+/**
+ * `version`: the version of Hopline. Rejects with one sentence when the key cannot be read or cannot sign; nothing of the key
+ * is shown.
+ */
 export async function cardFromSettings(settings: PublicCardSettings, version: string): Promise<IngressCardOptions> {
   const organization = settings.HOPLINE_CARD_ORGANIZATION;
   const signer = await signerOf(settings);
@@ -153,7 +156,10 @@ async function signerOf(settings: PublicCardSettings): Promise<CardSigner | unde
   return CardSigner.open({ key, keyId: settings.HOPLINE_CARD_KEY_ID, jku: settings.HOPLINE_CARD_JKU ?? ownKeysUrl(settings) });
 }
 
-/** Only what is true can be said: where the public address has a path, nobody here knows what leads to the root. And keys that come in the clear can be anybody's (RFC 7515 4.1.2). */
+/**
+ * The default `jku`, if it is certain: with a path in the public address, the URL of the root is unknown, and keys fetched over
+ * http can be forged (RFC 7515 4.1.2).
+ */
 function ownKeysUrl({ HOPLINE_PUBLIC_URL: publicUrl = '' }: PublicCardSettings): string | undefined {
   const url = URL.parse(publicUrl);
   if (url === null || url.pathname !== '/') return undefined;
@@ -161,7 +167,7 @@ function ownKeysUrl({ HOPLINE_PUBLIC_URL: publicUrl = '' }: PublicCardSettings):
   return safe ? new URL(CARD_KEYS_PATH, url.origin).href : undefined;
 }
 
-/** What is joined by commas. */
+/** Splits a list separated by commas. */
 export function listOf(joined: string): string[] {
   const items = joined.split(',').map(item => item.trim());
   return items.filter(item => item !== '');

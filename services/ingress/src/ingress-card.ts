@@ -14,40 +14,43 @@ import {
 } from '@hopline/agent-card';
 import { type CardSigner, PublishedCard } from '@hopline/agent-card/signing';
 
-type Told = 'name' | 'description' | 'version' | 'provider' | 'documentationUrl' | 'iconUrl' | 'inputModes' | 'outputModes';
+type CardText = 'name' | 'description' | 'version' | 'provider' | 'documentationUrl' | 'iconUrl' | 'inputModes' | 'outputModes';
 
-export type IngressCardOptions = Pick<AgentCardSettings, Told> & {
+export type IngressCardOptions = Pick<AgentCardSettings, CardText> & {
   streaming: boolean;
-  /** Clients may name webhooks. */
+  /** Clients may set webhooks. */
   push: boolean;
-  /** Whether the public card has the skills of the agents, or the extended one alone. */
+  /** Where the skills of the agents are listed: on the public card, or only on the extended one. */
   skills: 'public' | 'callers';
-  /** There is an extended card, where callers are asked who they are. */
+  /** Authenticated callers get an extended card. */
   extended: boolean;
   signer?: CardSigner;
 };
 
-/** Tenants on one card: each has every interface for itself, and a card is read often. Others can be named as well. */
+/** Tenants on one card: each repeats every interface, and cards are read often. Other tenants can be used as well. */
 export const CARD_TENANTS_MAX = 16;
 
-/** What the cards are made of that changes while the process runs, or is decided elsewhere. */
+/** Inputs of the cards that change at run time or are configured elsewhere. */
 export type CardSources = {
   url: () => string;
-  /** Doors beside HTTP. */
+  /** Interfaces besides HTTP. */
   moreInterfaces: () => readonly AgentInterface[];
   agents: () => readonly ExtendedAgent[];
-  /** How callers prove who they are; undefined: nobody is asked. */
+  /** Security of callers; undefined while authentication is off. */
   security: CardSecurity | undefined;
-  /** Named where nobody is asked, the first CARD_TENANTS_MAX. */
+  /** Listed while authentication is off, the first CARD_TENANTS_MAX. */
   tenants: readonly string[];
 };
 
-/** What the card says that the door does. */
-type Offers = Pick<A2AServerOptions, 'streaming' | 'extensions' | 'push' | 'outputModes' | 'extendedCard'>;
+/** The capabilities of the server that the card declares. */
+type DeclaredCapabilities = Pick<A2AServerOptions, 'streaming' | 'extensions' | 'push' | 'outputModes' | 'extendedCard'>;
 
-/** The public card, and what the door behind it offers: of one making, so that neither says more than the other. */
-export function ingressCard(options: IngressCardOptions, sources: CardSources): { card: PublishedCard; offers: Offers } {
-  const { streaming, push, skills, extended, signer, ...told } = options;
+/** Builds the public card and the matching capabilities of the server from the same values, so they cannot differ. */
+export function ingressCard(
+  options: IngressCardOptions,
+  sources: CardSources,
+): { card: PublishedCard; declared: DeclaredCapabilities } {
+  const { streaming, push, skills, extended, signer, ...texts } = options;
   const { url, moreInterfaces, agents, security, tenants } = sources;
   const isExtended = extended && security !== undefined;
   const extensions = streaming ? [resumeExtension] : [];
@@ -58,18 +61,18 @@ export function ingressCard(options: IngressCardOptions, sources: CardSources): 
     ...(extensions.length > 0 && { extensions }),
   };
   const build = (): AgentCard => {
-    const shown = skills === 'public' ? agents().filter(({ isLive }) => isLive) : [];
-    const who = security === undefined ? { tenants: tenants.slice(0, CARD_TENANTS_MAX) } : { security };
-    const doors = { url: url(), moreInterfaces: moreInterfaces() };
-    return agentCard({ ...told, ...doors, skills: mergedSkills(shown), capabilities, ...who });
+    const visible = skills === 'public' ? agents().filter(({ isLive }) => isLive) : [];
+    const callers = security === undefined ? { tenants: tenants.slice(0, CARD_TENANTS_MAX) } : { security };
+    const addresses = { url: url(), moreInterfaces: moreInterfaces() };
+    return agentCard({ ...texts, ...addresses, skills: mergedSkills(visible), capabilities, ...callers });
   };
-  const full = new PublishedCard(() => extendedAgentCard(build(), agents()), signer);
-  // Signed for itself: a signature of the whole document covers what is served.
-  const fullOf1 = new PublishedCard(() => cardOfMessage(extendedAgentCard(build(), agents())), signer);
+  const extendedCard03 = new PublishedCard(() => extendedAgentCard(build(), agents()), signer);
+  // Signed separately: a signature of the whole document covers what is served.
+  const extendedCard10 = new PublishedCard(() => cardOfMessage(extendedAgentCard(build(), agents())), signer);
   const extendedCard = async (_caller: unknown, version: DialectName): Promise<JsonObject> =>
-    (await (version === '1.0' ? fullOf1 : full).current()).card;
+    (await (version === '1.0' ? extendedCard10 : extendedCard03).current()).card;
   return {
     card: new PublishedCard(build, signer),
-    offers: { streaming, extensions, push, outputModes: () => outputModesOf(build()), ...(isExtended && { extendedCard }) },
+    declared: { streaming, extensions, push, outputModes: () => outputModesOf(build()), ...(isExtended && { extendedCard }) },
   };
 }

@@ -99,7 +99,7 @@ const auth: NonNullable<IngressDeps['auth']> = {
 };
 const good = { authorization: 'Bearer good' };
 
-test('tenants stand on the card where nobody is asked, between interfaces that name none [S4-1]', async t => {
+test('tenants are on the card only without authentication, between interfaces without one [S4-1]', async t => {
   const { url } = await openIngress(t, { tenants: ['acme'] });
   const { supportedInterfaces } = await cardAt(url);
   assert.deepEqual(
@@ -111,7 +111,7 @@ test('tenants stand on the card where nobody is asked, between interfaces that n
   assert.deepEqual([named.size, named.has(`t${CARD_TENANTS_MAX}`)], [CARD_TENANTS_MAX, false]);
 });
 
-test('the flag of streaming is flipped: the card says no, and a stream is refused [S3-2 S4-2]', async t => {
+test('with streaming off, the card declares none and a stream is refused [S3-2 S4-2]', async t => {
   const on = await openIngress(t);
   const card = await cardAt(on.url);
   assert.deepEqual([card.capabilities.streaming, card.capabilities.extensions?.length], [true, 1]);
@@ -122,7 +122,7 @@ test('the flag of streaming is flipped: the card says no, and a stream is refuse
   assert.equal((await ask(off.url, 'SubscribeToTask', { id: 'x' })).error?.code, -32004);
 });
 
-test('the extended card: for authenticated callers, where callers are asked, unless it is switched off [S4-2]', async t => {
+test('the extended card needs authentication and can be switched off [S4-2]', async t => {
   const open = await openIngress(t);
   assert.equal((await cardAt(open.url)).capabilities.extendedAgentCard, false);
   assert.equal((await ask(open.url, 'GetExtendedAgentCard', {})).error?.code, -32004);
@@ -147,15 +147,15 @@ test('the extended card: for authenticated callers, where callers are asked, unl
     result?.skills.map(({ id }) => id),
     ['version'],
   );
-  const told = result?.capabilities.extensions?.flatMap(({ params }) => params.agents ?? []);
+  const texts = result?.capabilities.extensions?.flatMap(({ params }) => params.agents ?? []);
   assert.deepEqual(
-    told?.map(({ name, health }) => [name, health]),
+    texts?.map(({ name, health }) => [name, health]),
     [['argocd', 'live']],
   );
   assert.doesNotMatch(JSON.stringify(result), /"beat"/);
 });
 
-test('the extended card is in the version of its reader: to 1.0 a message of its proto, each signed whole [S4-2]', async t => {
+test('the extended card has the version of its reader, each signed as a whole [S4-2]', async t => {
   const key = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signer = await CardSigner.open({ key: key.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string });
   const keyOf = (async () => key.publicKey.export({ format: 'jwk' })) as Parameters<typeof verifyAgentCard>[1];
@@ -183,7 +183,7 @@ test('the extended card is in the version of its reader: to 1.0 a message of its
   }
 });
 
-test('the card names the public address when there is one [C-27]', async t => {
+test('the card has the public address when one is set [C-27]', async t => {
   const { url } = await openIngress(t, { publicUrl: 'https://agents.example/a2a' });
   const card = (await (await fetch(`${url}/.well-known/agent.json`)).json()) as {
     url: string;
@@ -192,7 +192,7 @@ test('the card names the public address when there is one [C-27]', async t => {
   assert.deepEqual([card.url, card.supportedInterfaces[0]?.url], ['https://agents.example/a2a', 'https://agents.example/a2a']);
 });
 
-test('webhooks are on the card when they are taken, and only then [S4-2 S4-23]', async t => {
+test('push notifications are on the card exactly when they are accepted [S4-2 S4-23]', async t => {
   for (const push of [false, true]) {
     const { url } = await openIngress(t, { card: { ...CARD, push } });
     const card = (await (await fetch(`${url}/.well-known/agent-card.json`)).json()) as { capabilities: Record<string, boolean> };
@@ -203,7 +203,7 @@ test('webhooks are on the card when they are taken, and only then [S4-2 S4-23]',
   }
 });
 
-test('output modes that the card does not offer are refused [S4-38]', async t => {
+test('output modes that the card does not list are refused [S4-38]', async t => {
   const { url } = await openIngress(t);
   const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
   const body = { id: 1, method: 'SendMessage', params: { message, configuration: { acceptedOutputModes: ['video/mp4'] } } };
@@ -212,7 +212,7 @@ test('output modes that the card does not offer are refused [S4-38]', async t =>
   assert.equal(((await response.json()) as { error: { code: number } }).error.code, -32005);
 });
 
-test('the card offers gRPC when there is a port for it, at the address that clients can use [S4-2]', async t => {
+test('the card lists gRPC when it has a port, at an address for clients [S4-2]', async t => {
   type Card = { supportedInterfaces: { url: string; protocolBinding: string }[] };
   const offeredAt = async (url: string) => {
     const card = (await (await fetch(`${url}/.well-known/agent-card.json`)).json()) as Card;
@@ -226,7 +226,7 @@ test('the card offers gRPC when there is a port for it, at the address that clie
   assert.deepEqual(await offeredAt((await openIngress(t, { grpc })).url), [grpc.publicUrl, grpc.publicUrl]);
 });
 
-test('one door for A2A and the probes, JSON for everything else', async t => {
+test('A2A and probes share a server, and unknown paths get JSON', async t => {
   const { url } = await openIngress(t);
   const statuses = await Promise.all(
     ['/livez', '/readyz', '/metrics', '/nothing'].map(async path => (await fetch(`${url}${path}`)).status),

@@ -2,7 +2,7 @@ import { Cors, registerA2A, serverOptions } from '@hopline/a2a-http';
 import { createA2AServer, LIMITS, type Limits } from '@hopline/a2a-server';
 import type { AgentInterface } from '@hopline/agent-card';
 import type { Authenticator, CorsRules, EndpointTls } from '@hopline/endpoint';
-import type { Profile } from '@hopline/events';
+import type { ProfileName } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import { LiveAgents, type Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
@@ -12,22 +12,25 @@ import { type IngressCardOptions, ingressCard } from './ingress-card.ts';
 
 export type IngressDeps = {
   log: Log;
-  profile: Profile;
+  profile: ProfileName;
   card: IngressCardOptions;
-  /** That a request may name. On the card only where nobody is asked: otherwise the credentials tell the tenant, and the names are nobody's business. */
+  /**
+   * Tenants that requests may name. On the card only while authentication is off; otherwise credentials determine the tenant,
+   * and the names stay private.
+   */
   tenants?: readonly string[];
-  /** Where clients reach the door; absent: the address it listens on. */
+  /** Public address; absent: the address it listens on. */
   publicUrl: string | undefined;
-  /** Absent: no gRPC. Its `publicUrl`, `host:port`, is absent where clients reach it at the address it listens on. */
+  /** Absent: no gRPC. Its `publicUrl`, `host:port`, defaults to the address it listens on. */
   grpc?: { port: number; publicUrl: string | undefined } | undefined;
-  /** Where webhooks may be: the same as the notifier's, so that what it would never call is refused at once. */
+  /** Addresses that webhooks may have: the same rules as in the notifier, so that unusable webhooks are refused at once. */
   webhooks: WebhookRules;
   limits: Partial<Limits>;
-  /** Absent: HTTP. */
+  /** Absent: plain HTTP. */
   tls?: EndpointTls | undefined;
-  /** Absent: pages of other origins cannot use the door. */
+  /** Absent: pages of other origins have no access. */
   cors?: CorsRules | undefined;
-  /** Absent: nobody is asked who they are. */
+  /** Absent: authentication is off. */
   auth?: Authenticator | undefined;
   probes: ProbeOptions;
   metrics: HopMetrics;
@@ -39,7 +42,7 @@ export type Ingress = {
   close(): Promise<void>;
 };
 
-/** The public door: A2A over HTTP and gRPC, and the probes. Keeps no state of tasks that is not in the log. */
+/** The public server: A2A over HTTP and gRPC, and the probes. Keeps no state of tasks outside the log. */
 export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const { log, logger, metrics, profile, auth, tenants = [] } = deps;
   const limits = { ...LIMITS, ...deps.limits };
@@ -51,7 +54,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   await agents.follow(log.agents, stop.signal, error => logger.warn({ err: error }, 'agent registry lost'));
   let url = deps.publicUrl ?? '';
   let grpcUrl = deps.grpc?.publicUrl ?? '';
-  const { card, offers } = ingressCard(deps.card, {
+  const { card, declared } = ingressCard(deps.card, {
     url: () => url,
     moreInterfaces: () => (deps.grpc === undefined ? [] : grpcInterfaces(grpcUrl)),
     agents: () => agents.all(),
@@ -62,11 +65,11 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const authenticate = auth && { authenticate: auth.authenticate };
   const webhookProblem = (webhook: string) => webhookUrlProblem(webhook, deps.webhooks);
   const own = { log, role: 'supervisor', profile, logger, metrics, limits } as const;
-  const door = createA2AServer({ ...own, ...offers, webhookProblem, ...authenticate });
-  registerA2A(app, door, { card, cors });
+  const server = createA2AServer({ ...own, ...declared, webhookProblem, ...authenticate });
+  registerA2A(app, server, { card, cors });
   const publicCard = async () => (await card.current()).card;
-  // Loaded where it is used: its library takes 20 MB and 60 ms.
-  const grpc = deps.grpc && (await import('@hopline/a2a-grpc')).openGrpc(door, { card: publicCard, tls: deps.tls });
+  // Loaded only when used: its library takes 20 MB and 60 ms.
+  const grpc = deps.grpc && (await import('@hopline/a2a-grpc')).openGrpc(server, { card: publicCard, tls: deps.tls });
   return {
     listen: async (host, port) => {
       if (grpc !== undefined && deps.grpc !== undefined) {
@@ -74,7 +77,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
         if (deps.grpc.publicUrl === undefined) grpcUrl = `127.0.0.1:${bound}`;
       }
       const address = await app.listen({ host, port });
-      // 0.0.0.0 is no address a client can use.
+      // Clients cannot connect to 0.0.0.0.
       const { protocol, port: bound } = new URL(address);
       if (deps.publicUrl === undefined) url = `${protocol}//127.0.0.1:${bound}/`;
       return address;
@@ -87,7 +90,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   };
 }
 
-/** Of gRPC a card names the host and the port, which is what its clients take. */
+/** For gRPC a card has host and port, as its clients expect. */
 function grpcInterfaces(url: string): AgentInterface[] {
   return (['1.0', '0.3'] as const).map(protocolVersion => ({ url, protocolBinding: 'GRPC', protocolVersion }));
 }

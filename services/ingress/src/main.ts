@@ -1,27 +1,29 @@
 import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/endpoint';
 import { runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
+import { loadProfiles, ProfileError } from '@hopline/profiles';
 import { webhookRules } from '@hopline/webhook-guard';
 import { cardFromSettings, listOf } from './card-settings.ts';
 import { ingressConfig } from './config.ts';
 import { createIngress } from './ingress.ts';
-
-const VERSION = '0.1.0';
 
 await runService({
   name: 'ingress',
   env: process.env,
   config: ingressConfig,
   probes: 'mounted',
-  start: async ({ settings, instance, log: logger, telemetry, probes }) => {
+  start: async ({ settings, instance, version, log: logger, telemetry, probes }) => {
+    const { HOPLINE_PROFILE: profile, HOPLINE_PROFILE_MODULE: profileModule } = settings;
+    const profiles = await loadProfiles(profileModule);
+    if (!profiles.has(profile)) throw new ProfileError(`HOPLINE_PROFILE must be one of ${[...profiles.keys()].join(', ')}`);
     const auth = await authFromSettings(settings, { logger });
     const tls = await tlsFromSettings(settings, { logger });
-    const card = await cardFromSettings(settings, VERSION);
+    const card = await cardFromSettings(settings, version);
     const log = await openFromSettings(settings, { name: instance, logger });
     const { HOPLINE_GRPC_PORT: port, HOPLINE_GRPC_PUBLIC_URL: publicUrl } = settings;
     const ingress = await createIngress({
       log,
-      profile: settings.HOPLINE_PROFILE,
+      profile,
       card,
       tenants: listOf(settings.HOPLINE_TENANTS ?? ''),
       publicUrl: settings.HOPLINE_PUBLIC_URL,
@@ -41,7 +43,7 @@ await runService({
       logger,
     });
     const url = await ingress.listen(settings.HOPLINE_HOST, settings.HOPLINE_PORT);
-    logger.info({ url }, 'door open');
+    logger.info({ url }, 'listening');
     return {
       checks: [{ name: 'log', check: () => log.check() }],
       close: async () => {

@@ -63,7 +63,8 @@ export class TaskFacts {
 
   async #store(fact: Fact): Promise<void> {
     this.#aggregate = evolve(this.#aggregate, fact);
-    const record = { v: 1 as const, facts: [fact], aggregate: this.#aggregate, startSeq: this.#startSeq };
+    const start = { startSeq: this.#startSeq, startStoredAt: 0 };
+    const record = { v: 1 as const, facts: [fact], aggregate: this.#aggregate, ...start };
     const { seq } = await this.#log.facts.append(record, { expected: this.#seq, id: `${this.taskId}:${this.#seq}` });
     this.#seq = seq;
     this.#startSeq ||= seq;

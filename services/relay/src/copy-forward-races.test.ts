@@ -61,7 +61,7 @@ async function until(log: MemoryLog, met: (record: FactRecord) => boolean): Prom
 }
 
 const copiedAfter = (log: MemoryLog, afterMs: number) =>
-  until(log, ({ copied, startStoredAt = 0 }) => copied?.last === true && startStoredAt > afterMs);
+  until(log, ({ copied, startStoredAt }) => copied?.last === true && startStoredAt > afterMs);
 
 /** Starts a task of several parts that waits for its client, and stops the relay. Resolves with `startStoredAt`. */
 async function waitingTask(log: MemoryLog): Promise<number> {
@@ -71,7 +71,7 @@ async function waitingTask(log: MemoryLog): Promise<number> {
   await appendAgent(agent(log, 1), OPEN, ...texts, INPUT_REQUIRED);
   await reached(async () => (await log.tasks.get('t'))?.value.state === 'TASK_STATE_INPUT_REQUIRED');
   await relay.stop();
-  return (await log.facts.last('t'))!.record.startStoredAt!;
+  return (await log.facts.last('t'))!.record.startStoredAt;
 }
 
 async function die(own: MemoryLog, relay: Relay): Promise<void> {
@@ -90,7 +90,7 @@ test('the next copy-forward falls due although the relay of the last one died be
   const { record } = await copiedAfter(log, startStoredAt);
   await die(own, dead);
   const relay = await relayOn(log.another(), { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
-  await copiedAfter(log, record.startStoredAt!);
+  await copiedAfter(log, record.startStoredAt);
   await relay.stop();
 });
 
@@ -138,7 +138,7 @@ test('promise 1: half of a surrogate pair waits for its other half across inputs
   await appendAgent(writer, OPEN, { kind: 'text', lane: 'a', tokens: [high] });
   await reached(() => received.get('text') === 1);
   const { startStoredAt } = (await log.facts.last('t'))!.record;
-  await append(log, 'relay', { kind: 'copy-forward', startStoredAt: startStoredAt! }, `t:copy-forward:${startStoredAt}`);
+  await append(log, 'relay', { kind: 'copy-forward', startStoredAt }, `t:copy-forward:${startStoredAt}`);
   await append(log, 'relay', { kind: 'timeout', request: 1 }, 't:timeout:1');
   await append(log, 'client', message('m1'), 'repeated after the duplicate window');
   await reached(() => received.get('message') === 2);

@@ -21,7 +21,7 @@ export async function copyForward(
   append: (record: FactRecord) => Promise<number> | undefined,
 ): Promise<TaskStart | 'tooLarge' | 'stopped'> {
   const { aggregate, startSeq, startStoredAt } = newest.record;
-  const oldStart = { startSeq, ...(startStoredAt !== undefined && { startStoredAt }) };
+  const oldStart = { startSeq, startStoredAt };
   let newStartSeq = 0;
   try {
     for await (const copied of partsOf(readTask(facts, newest))) {

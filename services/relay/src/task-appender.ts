@@ -37,7 +37,7 @@ export class TaskAppender {
     this.#options = options;
     this.#aggregate = newest?.record.aggregate;
     this.#newestSeq = newest?.seq ?? 0;
-    this.#taskStart = newest && { startSeq: startSeqOf(newest), startStoredAt: newest.record.startStoredAt ?? 0 };
+    this.#taskStart = newest && { startSeq: startSeqOf(newest), startStoredAt: newest.record.startStoredAt };
   }
 
   /** The task as its newest record left it. */

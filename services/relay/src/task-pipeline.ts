@@ -1,5 +1,5 @@
-import { isTerminal } from '@hopline/a2a';
-import { codePoints, type TaskAggregate } from '@hopline/events';
+import { codePoints, isTerminal } from '@hopline/a2a';
+import type { TaskAggregate } from '@hopline/events';
 import type { StoredFacts, StoredInput } from '@hopline/log';
 import { CheckpointBarriers } from './checkpoint-barriers.ts';
 import { InputLedger } from './input-ledger.ts';

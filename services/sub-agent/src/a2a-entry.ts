@@ -3,13 +3,13 @@ import { EXTENSIONS_MAX } from '@hopline/agent-a2a/limits';
 import Type, { type Static } from 'typebox';
 import { httpUrl, ms, oneOf, strings, text, variable } from './entry-fields.ts';
 
-/** Fields of adapter `a2a`: how somebody else's agent is read, and what it takes to be let in by it. */
+/** Fields of adapter `a2a`: how to read a remote agent, and how to authenticate to it. */
 
 const DELTAS = ['incremental', 'cumulative', 'whole'] as const satisfies readonly Deltas[];
 const STATUS_TEXTS = ['answer', 'progress', 'hidden'] as const satisfies readonly StatusText[];
 const EVENT_BYTES_MAX = 64 * 1024 * 1024;
 const HEADERS_MAX = 64;
-/** Where an API key goes that says nothing else. */
+/** Default header of an API key. */
 const API_KEY_HEADER = 'x-api-key';
 /** RFC 9110, 5.6.2. */
 const HEADER_NAME = "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$";
@@ -39,12 +39,12 @@ export const a2aFields = {
   deltas: Type.Optional(Type.Enum([...DELTAS], oneOf(DELTAS))),
   text: Type.Optional(Type.Enum([...STATUS_TEXTS], oneOf(STATUS_TEXTS))),
   headers: Type.Optional(strings),
-  /** Headers whose values are the environment's. */
+  /** Headers whose values are environment variables. */
   headersEnv: Type.Optional(Type.Record(Type.String({ pattern: HEADER_NAME }), variable, { maxProperties: HEADERS_MAX })),
   auth: Type.Optional(auth),
   extensions: Type.Optional(
     Type.Array(
-      // They are sent in one header, with commas between them.
+      // All extensions are sent in one header, separated by commas.
       Type.String({
         pattern: '^[!-+\\-./0-~]{1,1024}$',
         reason: 'must be a URI of at most 1024 characters, without spaces and commas',
@@ -61,20 +61,20 @@ export const a2aFields = {
 
 type A2AFields = Static<ReturnType<typeof Type.Object<typeof a2aFields>>>;
 
-/** What a schema cannot say: that two fields belong together, or contradict each other. */
-export function checkA2A(who: string, { url, headers = {}, headersEnv = {}, auth, tls }: A2AFields): void {
-  const taken = new Set(Object.keys(headers).map(name => name.toLowerCase()));
+/** Checks what a schema cannot express: fields that require or exclude each other. */
+export function checkA2A(label: string, { url, headers = {}, headersEnv = {}, auth, tls }: A2AFields): void {
+  const names = new Set(Object.keys(headers).map(name => name.toLowerCase()));
   for (const name of Object.keys(headersEnv)) {
-    if (!new RegExp(HEADER_NAME).test(name)) throw new Error(`${who}: headersEnv has a name that no header can have`);
-    if (taken.has(name.toLowerCase())) throw new Error(`${who}: headersEnv.${name} is given twice`);
-    taken.add(name.toLowerCase());
+    if (!new RegExp(HEADER_NAME).test(name)) throw new Error(`${label}: headersEnv has an invalid header name`);
+    if (names.has(name.toLowerCase())) throw new Error(`${label}: headersEnv.${name} is also in headers`);
+    names.add(name.toLowerCase());
   }
-  if (auth !== undefined && taken.has(authHeader(auth))) throw new Error(`${who}: auth and another field give the same header`);
+  if (auth !== undefined && names.has(authHeader(auth))) throw new Error(`${label}: auth and another field set the same header`);
   if (tls === undefined) return;
-  if (!/^https:/i.test(url)) throw new Error(`${who}: tls belongs to a url that begins with https://`);
+  if (!/^https:/i.test(url)) throw new Error(`${label}: tls requires a url that begins with https://`);
   if ((tls.certFile === undefined) !== (tls.keyFile === undefined))
-    throw new Error(`${who}: tls.certFile and tls.keyFile belong together`);
-  if (tls.caFile === undefined && tls.certFile === undefined) throw new Error(`${who}: tls names no file`);
+    throw new Error(`${label}: tls.certFile and tls.keyFile require each other`);
+  if (tls.caFile === undefined && tls.certFile === undefined) throw new Error(`${label}: tls names no file`);
 }
 
 export function authHeader(auth: NonNullable<A2AFields['auth']>): string {

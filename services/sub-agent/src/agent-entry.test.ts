@@ -5,14 +5,14 @@ import { parseAgentEntry } from './agent-entry.ts';
 import { subAgentConfig } from './config.ts';
 
 const parse = (entry: unknown) => parseAgentEntry(typeof entry === 'string' ? entry : JSON.stringify(entry));
-const refuses = (entry: unknown, sentence: string | RegExp) => assert.throws(() => parse(entry), { message: sentence });
+const rejects = (entry: unknown, sentence: string | RegExp) => assert.throws(() => parse(entry), { message: sentence });
 
 const A2A = { name: 'argo', adapter: 'a2a', url: 'http://localhost:8001/' };
 const MCP = { name: 'files', adapter: 'mcp', command: 'node', args: ['server.js'] };
 const MODEL = { name: 'llm', adapter: 'model', model: 'gpt-5-mini' };
 const RECORDING = { name: 'demo', adapter: 'recording', path: 'a.jsonl' };
 
-test('the entries of the README are taken as they are', () => {
+test('the entries of the README are valid', () => {
   const skills = [{ id: 'x', name: 'X', description: 'Does x', tags: [], examples: ['do x'] }];
   for (const entry of [
     A2A,
@@ -59,43 +59,43 @@ test('the entries of the README are taken as they are', () => {
   }
 });
 
-test('each fault is one sentence that names agent and field, and no value', () => {
-  refuses('{', 'HOPLINE_AGENT is not JSON');
-  refuses([], 'HOPLINE_AGENT is not an object');
-  refuses({}, 'the agent: adapter must be one of a2a, langgraph, mcp, model, module, recording');
-  refuses({ name: 'x', adapter: 'nothing' }, 'agent "x": adapter must be one of a2a, langgraph, mcp, model, module, recording');
-  refuses({ name: 'x', adapter: 'toString' }, /adapter must be one of/);
-  refuses(
+test('each error is one sentence with agent and field, without values', () => {
+  rejects('{', 'HOPLINE_AGENT is not JSON');
+  rejects([], 'HOPLINE_AGENT is not an object');
+  rejects({}, 'the agent: adapter must be one of a2a, langgraph, mcp, model, module, recording');
+  rejects({ name: 'x', adapter: 'nothing' }, 'agent "x": adapter must be one of a2a, langgraph, mcp, model, module, recording');
+  rejects({ name: 'x', adapter: 'toString' }, /adapter must be one of/);
+  rejects(
     { ...A2A, urls: 1 },
-    /^agent "argo": unknown field urls; there are name, adapter, description, skills, retries, forwardText, url, deltas, text, headers, /,
+    /^agent "argo": unknown field urls; known fields: name, adapter, description, skills, retries, forwardText, url, deltas, text, headers, /,
   );
-  refuses({ name: 'argo', adapter: 'a2a' }, 'agent "argo": url is missing');
-  refuses({ ...A2A, name: 'Argo CD' }, 'agent "Argo CD": name must be 1 to 32 of a-z, 0-9 and - (not first)');
-  refuses({ ...A2A, url: 'ftp://secret' }, 'agent "argo": url must begin with http:// or https://');
-  refuses({ ...A2A, deltas: 'all' }, 'agent "argo": deltas must be one of incremental, cumulative, whole');
-  refuses({ ...A2A, headers: { authorization: 7 } }, 'agent "argo": headers.authorization must be string');
-  refuses({ ...A2A, silenceMsMax: 0 }, 'agent "argo": silenceMsMax must be >= 1');
-  refuses({ ...A2A, skills: [{ id: 'x' }] }, /^agent "argo": skills\.0\.\w+ is missing$/);
-  refuses(
+  rejects({ name: 'argo', adapter: 'a2a' }, 'agent "argo": url is missing');
+  rejects({ ...A2A, name: 'Argo CD' }, 'agent "Argo CD": name must be 1 to 32 of a-z, 0-9 and - (not first)');
+  rejects({ ...A2A, url: 'ftp://secret' }, 'agent "argo": url must begin with http:// or https://');
+  rejects({ ...A2A, deltas: 'all' }, 'agent "argo": deltas must be one of incremental, cumulative, whole');
+  rejects({ ...A2A, headers: { authorization: 7 } }, 'agent "argo": headers.authorization must be string');
+  rejects({ ...A2A, silenceMsMax: 0 }, 'agent "argo": silenceMsMax must be >= 1');
+  rejects({ ...A2A, skills: [{ id: 'x' }] }, /^agent "argo": skills\.0\.\w+ is missing$/);
+  rejects(
     { ...RECORDING, pace: 'slow' },
     'agent "demo": pace must be "recorded", "burst", "packets" or a number of tokens per second up to 100000',
   );
-  refuses({ ...RECORDING, pace: 0 }, /pace must be/);
-  refuses({ name: 'm', adapter: 'mcp' }, 'agent "m": give either a command or a url');
-  refuses({ ...MCP, url: 'http://x/' }, 'agent "files": give either a command or a url');
-  refuses({ name: 'm', adapter: 'mcp', url: 'http://x/', args: [] }, 'agent "m": args and env belong to a command, not to a url');
-  refuses({ name: 'm', adapter: 'module' }, 'agent "m": path is missing');
-  refuses({ name: 'No', adapter: 'module', path: 'a.ts' }, 'agent "No": name must be 1 to 32 of a-z, 0-9 and - (not first)');
+  rejects({ ...RECORDING, pace: 0 }, /pace must be/);
+  rejects({ name: 'm', adapter: 'mcp' }, 'agent "m": give either a command or a url');
+  rejects({ ...MCP, url: 'http://x/' }, 'agent "files": give either a command or a url');
+  rejects({ name: 'm', adapter: 'mcp', url: 'http://x/', args: [] }, 'agent "m": args and env require a command, not a url');
+  rejects({ name: 'm', adapter: 'module' }, 'agent "m": path is missing');
+  rejects({ name: 'No', adapter: 'module', path: 'a.ts' }, 'agent "No": name must be 1 to 32 of a-z, 0-9 and - (not first)');
   const graph = { name: 'g', adapter: 'langgraph' };
-  refuses(graph, 'agent "g": give either a module or the url of a server');
-  refuses({ ...graph, module: 'g.ts', url: 'http://x/' }, 'agent "g": give either a module or the url of a server');
-  refuses({ ...graph, url: 'http://x/' }, 'agent "g": assistant is missing: which graph of the server');
-  refuses({ ...graph, module: 'g.ts', assistant: 'a' }, 'agent "g": assistant and headers belong to a url, not to a module');
-  refuses({ ...graph, url: 'http://x/', assistant: 'a', checkpointer: 'c' }, /export and checkpointer belong to a module/);
-  refuses({ ...MCP, headers: {} }, 'agent "files": headers belong to a url, not to a command');
+  rejects(graph, 'agent "g": give either a module or the url of a server');
+  rejects({ ...graph, module: 'g.ts', url: 'http://x/' }, 'agent "g": give either a module or the url of a server');
+  rejects({ ...graph, url: 'http://x/' }, 'agent "g": assistant is missing: name a graph of the server');
+  rejects({ ...graph, module: 'g.ts', assistant: 'a' }, 'agent "g": assistant and headers require a url, not a module');
+  rejects({ ...graph, url: 'http://x/', assistant: 'a', checkpointer: 'c' }, /export and checkpointer require a module/);
+  rejects({ ...MCP, headers: {} }, 'agent "files": headers require a url, not a command');
 });
 
-test('the entry is checked with the settings, and never shown', () => {
+test('the entry is checked with the settings and never logged', () => {
   const settings = subAgentConfig.load({
     HOPLINE_AGENT: JSON.stringify({ ...A2A, headers: { authorization: 'Bearer secret' } }),
   });
@@ -104,39 +104,42 @@ test('the entry is checked with the settings, and never shown', () => {
   assert.throws(() => subAgentConfig.load({}), /HOPLINE_AGENT is required/);
 });
 
-test('a model entry: bounds at their edges, and each of its MCP servers is one of two kinds', () => {
-  refuses({ name: 'llm', adapter: 'model' }, /model is missing$/);
-  refuses({ ...MODEL, stepsMax: 129 }, /stepsMax must be <= 128$/);
-  refuses({ ...MODEL, silenceMsMax: 280_001 }, /silenceMsMax must be <= 280000$/);
-  refuses({ ...MODEL, apiKeyEnv: 'sk-secret' }, 'agent "llm": apiKeyEnv must be the name of an environment variable');
-  refuses({ ...MODEL, mcp: [{ url: 'https://x/' }, {}] }, 'agent "llm", mcp.1: give either a command or a url');
+test('a model entry is checked at its bounds; each MCP server has a command or a url', () => {
+  rejects({ name: 'llm', adapter: 'model' }, /model is missing$/);
+  rejects({ ...MODEL, stepsMax: 129 }, /stepsMax must be <= 128$/);
+  rejects({ ...MODEL, silenceMsMax: 280_001 }, /silenceMsMax must be <= 280000$/);
+  rejects({ ...MODEL, apiKeyEnv: 'sk-secret' }, 'agent "llm": apiKeyEnv must be the name of an environment variable');
+  rejects({ ...MODEL, mcp: [{ url: 'https://x/' }, {}] }, 'agent "llm", mcp.1: give either a command or a url');
 });
 
-test('an A2A entry: how the agent lets us in, and bounds at their edges', () => {
+test('an A2A entry is checked for credentials and at its bounds', () => {
   const auth = 'agent "argo": auth must be {"bearerEnv": "VARIABLE"} or {"apiKeyEnv": "VARIABLE", "header": "x-api-key"}';
   for (const value of ['x', {}, { bearerEnv: 'sk-secret' }, { bearerEnv: 'A', apiKeyEnv: 'B' }, { bearerEnv: 'A', header: 'x' }])
-    refuses({ ...A2A, auth: value }, auth);
-  refuses({ ...A2A, auth: { apiKeyEnv: 'A', header: 'x y' } }, auth);
-  refuses({ ...A2A, auth: { bearerEnv: 'A' }, headers: { Authorization: 'x' } }, /auth and another field give the same header$/);
-  refuses({ ...A2A, auth: { apiKeyEnv: 'A' }, headersEnv: { 'X-Api-Key': 'B' } }, /auth and another field give the same header$/);
-  refuses({ ...A2A, headersEnv: { 'x-org': 'sk-secret' } }, /: headersEnv\.x-org must be the name of an environment variable$/);
-  refuses({ ...A2A, headersEnv: { 'x-org': 'A' }, headers: { 'X-Org': 'b' } }, 'agent "argo": headersEnv.x-org is given twice');
-  refuses({ ...A2A, headersEnv: { 'x org': 'A' } }, 'agent "argo": headersEnv has a name that no header can have');
+    rejects({ ...A2A, auth: value }, auth);
+  rejects({ ...A2A, auth: { apiKeyEnv: 'A', header: 'x y' } }, auth);
+  rejects({ ...A2A, auth: { bearerEnv: 'A' }, headers: { Authorization: 'x' } }, /auth and another field set the same header$/);
+  rejects({ ...A2A, auth: { apiKeyEnv: 'A' }, headersEnv: { 'X-Api-Key': 'B' } }, /auth and another field set the same header$/);
+  rejects({ ...A2A, headersEnv: { 'x-org': 'sk-secret' } }, /: headersEnv\.x-org must be the name of an environment variable$/);
+  rejects(
+    { ...A2A, headersEnv: { 'x-org': 'A' }, headers: { 'X-Org': 'b' } },
+    'agent "argo": headersEnv.x-org is also in headers',
+  );
+  rejects({ ...A2A, headersEnv: { 'x org': 'A' } }, 'agent "argo": headersEnv has an invalid header name');
   const variables = Array.from({ length: 65 }, (_, at) => [`x-${at}`, 'A']);
   assert.doesNotThrow(() => parse({ ...A2A, headersEnv: Object.fromEntries(variables.slice(1)) }));
-  refuses({ ...A2A, headersEnv: Object.fromEntries(variables) }, /: headersEnv must NOT have more than 64 properties$/);
+  rejects({ ...A2A, headersEnv: Object.fromEntries(variables) }, /: headersEnv must NOT have more than 64 properties$/);
   assert.doesNotThrow(() => parse({ ...A2A, extensions: ['x'.repeat(1_024)] }));
-  refuses({ ...A2A, extensions: ['x'.repeat(1_025)] }, /: extensions\.0 must be a URI of at most 1024 characters/);
+  rejects({ ...A2A, extensions: ['x'.repeat(1_025)] }, /: extensions\.0 must be a URI of at most 1024 characters/);
   const extensions = Array.from({ length: EXTENSIONS_MAX + 1 }, (_, at) => `urn:${at}`);
   assert.doesNotThrow(() => parse({ ...A2A, extensions: extensions.slice(1) }));
-  refuses({ ...A2A, extensions }, 'agent "argo": extensions must NOT have more than 16 items');
-  refuses(
+  rejects({ ...A2A, extensions }, 'agent "argo": extensions must NOT have more than 16 items');
+  rejects(
     { ...A2A, extensions: ['urn:a,urn:b'] },
     'agent "argo": extensions.0 must be a URI of at most 1024 characters, without spaces and commas',
   );
   const secure = { ...A2A, url: 'https://argo.test/' };
-  refuses({ ...A2A, tls: { caFile: 'a' } }, 'agent "argo": tls belongs to a url that begins with https://');
-  refuses({ ...secure, tls: {} }, 'agent "argo": tls names no file');
-  refuses({ ...secure, tls: { certFile: 'a' } }, 'agent "argo": tls.certFile and tls.keyFile belong together');
-  refuses({ ...secure, tls: { ca: 'a' } }, 'agent "argo": unknown field tls.ca');
+  rejects({ ...A2A, tls: { caFile: 'a' } }, 'agent "argo": tls requires a url that begins with https://');
+  rejects({ ...secure, tls: {} }, 'agent "argo": tls names no file');
+  rejects({ ...secure, tls: { certFile: 'a' } }, 'agent "argo": tls.certFile and tls.keyFile require each other');
+  rejects({ ...secure, tls: { ca: 'a' } }, 'agent "argo": unknown field tls.ca');
 });

@@ -7,7 +7,7 @@ import Type, { type Static, type TProperties } from 'typebox';
 import { a2aFields, checkA2A } from './a2a-entry.ts';
 import { httpUrl, ms, strings, text, variable } from './entry-fields.ts';
 
-/** One entry of the agents file, DESIGN section 8: what every adapter has, and what its own has. */
+/** The schema of one entry of the agents file: common fields and those of each adapter. */
 
 const skill = Type.Object(
   {
@@ -26,9 +26,9 @@ function entry<const A extends string, P extends TProperties>(adapter: A, proper
     adapter: Type.Literal(adapter),
     description: Type.Optional(text(1_024)),
     skills: Type.Optional(Type.Array(skill, { maxItems: 128 })),
-    /** How often a call that failed as retryable is made again. */
+    /** Retries of a call that failed as retryable. */
     retries: Type.Optional(Type.Integer({ minimum: 0, maximum: RETRIES_MAX })),
-    /** False: a supervisor reads the agent's text, and its client does not see it (C-5). */
+    /** False: only the supervisor reads the agent's text; its client does not see it (C-5). */
     forwardText: Type.Optional(Type.Boolean()),
   };
   return Type.Object({ ...common, ...properties }, { additionalProperties: false });
@@ -72,7 +72,7 @@ const langgraph = entry('langgraph', {
 });
 
 const module = entry('module', {
-  // Its definition has one.
+  // Optional: the definition has a name.
   name: Type.Optional(Type.String()),
   path: text(4_096),
   export: Type.Optional(text(128)),
@@ -107,43 +107,47 @@ const ajv = new Ajv({ strict: false, verbose: true });
 const SCHEMAS = { a2a, langgraph, mcp, model, module, recording } as const;
 const CHECKS = new Map(Object.entries(SCHEMAS).map(([adapter, schema]) => [adapter, ajv.compile<AgentEntry>(schema)]));
 
-/** Reads an entry. Throws an Error of one sentence that names the agent and the field, and never a value: it may be a credential. */
+/** Parses an entry. Throws an Error of one sentence that names agent and field, never a value, which may be a credential. */
 export function parseAgentEntry(json: string): AgentEntry {
   const value = parseObject(json);
   const name = typeof value.name === 'string' ? value.name.slice(0, 32) : '';
-  const who = name === '' ? 'the agent' : `agent "${name}"`;
+  const label = name === '' ? 'the agent' : `agent "${name}"`;
   const check = CHECKS.get(typeof value.adapter === 'string' ? value.adapter : '');
-  if (check === undefined) throw new Error(`${who}: adapter must be one of ${Object.keys(SCHEMAS).join(', ')}`);
-  if (!check(value)) throw new Error(`${who}: ${reasonOf(check.errors ?? [], Object.keys(schemaOf(value.adapter).properties))}`);
+  if (check === undefined) throw new Error(`${label}: adapter must be one of ${Object.keys(SCHEMAS).join(', ')}`);
+  if (!check(value))
+    throw new Error(`${label}: ${reasonOf(check.errors ?? [], Object.keys(schemaOf(value.adapter).properties))}`);
   const entry: AgentEntry = value;
-  // The name is a token of subjects.
+  // The name is a token of NATS subjects.
   if (entry.name !== undefined && !isAgentName(entry.name))
-    throw new Error(`${who}: name must be 1 to 32 of a-z, 0-9 and - (not first)`);
-  if (entry.adapter === 'a2a') checkA2A(who, entry);
-  if (entry.adapter === 'mcp') checkMcp(who, entry);
-  if (entry.adapter === 'langgraph') checkLangGraph(who, entry);
+    throw new Error(`${label}: name must be 1 to 32 of a-z, 0-9 and - (not first)`);
+  if (entry.adapter === 'a2a') checkA2A(label, entry);
+  if (entry.adapter === 'mcp') checkMcp(label, entry);
+  if (entry.adapter === 'langgraph') checkLangGraph(label, entry);
   if (entry.adapter === 'model')
-    for (const [index, server] of (entry.mcp ?? []).entries()) checkMcp(`${who}, mcp.${index}`, server);
+    for (const [index, server] of (entry.mcp ?? []).entries()) checkMcp(`${label}, mcp.${index}`, server);
   return entry;
 }
 
 const schemaOf = (adapter: unknown) => SCHEMAS[adapter as keyof typeof SCHEMAS];
 
-function checkMcp(who: string, { command, url, args, env, headers }: McpServerEntry): void {
-  if ((command === undefined) === (url === undefined)) throw new Error(`${who}: give either a command or a url`);
+function checkMcp(label: string, { command, url, args, env, headers }: McpServerEntry): void {
+  if ((command === undefined) === (url === undefined)) throw new Error(`${label}: give either a command or a url`);
   if (url !== undefined && (args !== undefined || env !== undefined))
-    throw new Error(`${who}: args and env belong to a command, not to a url`);
-  if (command !== undefined && headers !== undefined) throw new Error(`${who}: headers belong to a url, not to a command`);
+    throw new Error(`${label}: args and env require a command, not a url`);
+  if (command !== undefined && headers !== undefined) throw new Error(`${label}: headers require a url, not a command`);
 }
 
-function checkLangGraph(who: string, { module, export: exported, checkpointer, url, assistant, headers }: LangGraphEntry): void {
-  if ((module === undefined) === (url === undefined)) throw new Error(`${who}: give either a module or the url of a server`);
+function checkLangGraph(
+  label: string,
+  { module, export: exported, checkpointer, url, assistant, headers }: LangGraphEntry,
+): void {
+  if ((module === undefined) === (url === undefined)) throw new Error(`${label}: give either a module or the url of a server`);
   if (module !== undefined && (assistant !== undefined || headers !== undefined))
-    throw new Error(`${who}: assistant and headers belong to a url, not to a module`);
+    throw new Error(`${label}: assistant and headers require a url, not a module`);
   if (url === undefined) return;
-  if (assistant === undefined) throw new Error(`${who}: assistant is missing: which graph of the server`);
+  if (assistant === undefined) throw new Error(`${label}: assistant is missing: name a graph of the server`);
   if (exported !== undefined || checkpointer !== undefined)
-    throw new Error(`${who}: export and checkpointer belong to a module, not to a url`);
+    throw new Error(`${label}: export and checkpointer require a module, not a url`);
 }
 
 function parseObject(json: string): Record<string, unknown> {
@@ -158,15 +162,15 @@ function parseObject(json: string): Record<string, unknown> {
 }
 
 function reasonOf(errors: readonly ErrorObject[], known: readonly string[]): string {
-  // The last one is the outermost rule that failed, which has the sentence written for all of it.
+  // The last error is of the outermost failed rule, which has the `reason` for the whole field.
   const error = errors.at(-1);
-  if (error === undefined) return 'does not fit';
+  if (error === undefined) return 'is invalid';
   const path = error.instancePath.slice(1).replaceAll('/', '.');
   const { additionalProperty, missingProperty } = error.params as { additionalProperty?: string; missingProperty?: string };
   const at = (field: string) => (path === '' ? field : `${path}.${field}`);
   if (additionalProperty !== undefined)
-    return `unknown field ${at(additionalProperty)}${path === '' ? `; there are ${known.join(', ')}` : ''}`;
+    return `unknown field ${at(additionalProperty)}${path === '' ? `; known fields: ${known.join(', ')}` : ''}`;
   if (missingProperty !== undefined) return `${at(missingProperty)} is missing`;
   const written = (error.parentSchema as { reason?: string } | undefined)?.reason;
-  return `${path} ${written ?? error.message ?? 'does not fit'}`;
+  return `${path} ${written ?? error.message ?? 'is invalid'}`;
 }

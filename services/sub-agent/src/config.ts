@@ -18,31 +18,31 @@ const settings = defineServiceConfig({
     type: 'string',
     min: 2,
     max: 65_536,
-    // Headers and environment variables in it may be credentials.
+    // Its headers and environment variables may be credentials.
     secret: true,
     doc: 'The agent: one entry of the agents file, as JSON.',
   },
-  HOPLINE_AGENTS_DIR: { type: 'string', default: '.', min: 1, max: 4_096, doc: 'Where relative paths in the entry begin.' },
-  HOPLINE_SLOTS: { type: 'integer', default: 64, min: 1, max: 10_000, doc: 'Turns of the agent at the same time.' },
+  HOPLINE_AGENTS_DIR: { type: 'string', default: '.', min: 1, max: 4_096, doc: 'Base of relative paths in the entry.' },
+  HOPLINE_SLOTS: { type: 'integer', default: 64, min: 1, max: 10_000, doc: 'Concurrent turns of the agent.' },
   HOPLINE_DRAIN_TURNS_MS: {
     type: 'integer',
     default: 10_000,
     min: 0,
     max: 600_000,
     unit: 'ms',
-    doc: 'Turns in hand may end within this after SIGTERM; then they are handed back. Less than HOPLINE_DRAIN_MS_MAX.',
+    doc: 'Time for running turns to end after SIGTERM; then they are requeued. Less than HOPLINE_DRAIN_MS_MAX.',
   },
   HOPLINE_PUBLIC_URL: {
     type: 'url',
     optional: true,
     schemes: ['http', 'https'],
-    doc: 'Address under which clients reach the endpoint, for the agent card and for agents that call back. Without it: the address it listens on.',
+    doc: 'URL of the endpoint for clients, in the agent card and in webhooks of remote agents. Default: the address it listens on.',
   },
   OPENAI_BASE_URL: {
     type: 'url',
     default: OPENAI_BASE_URL_DEFAULT,
     schemes: ['http', 'https'],
-    doc: 'Address of the model for entries of adapter `model` that name none.',
+    doc: 'URL of the model for entries of adapter `model` without `baseUrl`.',
   },
   OPENAI_API_KEY: {
     type: 'string',
@@ -50,7 +50,7 @@ const settings = defineServiceConfig({
     min: 1,
     max: 4_096,
     secret: true,
-    doc: 'Key for that address. An entry with another address names its own variable in `apiKeyEnv`.',
+    doc: 'API key for that URL. An entry with another URL names its own variable in `apiKeyEnv`.',
   },
 });
 
@@ -58,7 +58,7 @@ type SubAgentSettings = (typeof settings)['settings'];
 
 const declared: Config<SubAgentSettings> = withEndpointChecked(settings);
 
-/** Settings of a sub-agent. The entry is checked with them: a wrong one ends the process before anything of it runs. */
+/** Settings of a sub-agent. The agent's entry is parsed with them, so that an invalid one ends the process at start. */
 export const subAgentConfig: Config<SubAgentSettings> = {
   ...declared,
   load: env => {
@@ -66,7 +66,7 @@ export const subAgentConfig: Config<SubAgentSettings> = {
     try {
       parseAgentEntry(settings.HOPLINE_AGENT);
     } catch (error) {
-      throw new ConfigError([error instanceof Error ? error.message : 'HOPLINE_AGENT does not fit']);
+      throw new ConfigError([error instanceof Error ? error.message : 'HOPLINE_AGENT is invalid']);
     }
     return settings;
   },

@@ -18,7 +18,7 @@ const make = (entry: object, folder = '/nowhere') =>
     secret: variable => (variable === 'MODEL_KEY' ? 'own-key' : undefined),
   });
 
-test('a recording is read where the agents file lies; one that is missing is told at once', async t => {
+test('a recording is read relative to the agents file; a missing one rejects', async t => {
   const folder = await mkdtemp(join(tmpdir(), 'sub-agent-'));
   t.after(() => rm(folder, { recursive: true }));
   await writeFile(join(folder, 'a.jsonl'), '{"t":"a"}\n');
@@ -29,7 +29,7 @@ test('a recording is read where the agents file lies; one that is missing is tol
   await assert.rejects(make({ name: 'demo', adapter: 'recording', path: 'a.jsonl', pace: 'recorded' }, folder), /needs "ms"/);
 });
 
-test('an MCP server runs where the agents file lies, with the Node that runs Hopline', async t => {
+test('an MCP server runs in the folder of the agents file, with the Node that runs Hopline', async t => {
   const folder = await mkdtemp(join(tmpdir(), 'sub-agent-'));
   t.after(() => rm(folder, { recursive: true }));
   const server = `
@@ -47,14 +47,14 @@ test('an MCP server runs where the agents file lies, with the Node that runs Hop
   assert.equal(skill?.description, 'yes');
 });
 
-test('an A2A agent is not asked before it is needed', async () => {
+test('an A2A agent is not contacted before its first use', async () => {
   const agent = await make({ name: 'a', adapter: 'a2a', url: 'http://127.0.0.1:1/', description: 'There' });
   assert.equal(agent.description, 'There');
   await assert.rejects(agent.skills(), /cannot be reached/);
   await agent.close();
 });
 
-test("a model's key is the named variable's; the default key goes to no address but its own", async t => {
+test("a model's key comes from the named variable; the default key is sent to the default address only", async t => {
   const seen: (string | undefined)[] = [];
   const server = createServer((request, response) => {
     seen.push(request.headers.authorization);

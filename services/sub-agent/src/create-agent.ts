@@ -8,33 +8,33 @@ import { a2aOptions } from './a2a-options.ts';
 import type { AgentEntry, LangGraphEntry, McpEntry, ModelEntry } from './agent-entry.ts';
 import { importAs, loadExport, loadModuleAgent } from './module-agent.ts';
 
-/** Where a `model` entry that names no address or key finds them. */
+/** Address and key for `model` entries without their own. */
 type ModelDefaults = { baseUrl: string; apiKey: string | undefined };
 
 export type CreateAgentOptions = {
-  /** Relative paths of the entry, and an MCP server's working directory, begin here. */
+  /** Base of relative paths of the entry, and the working directory of MCP servers. */
   folder: string;
   onSkipped: (what: Skipped | 'custom payload') => void;
   model: ModelDefaults;
-  /** Where an agent at `url` calls turns that wait for it. */
+  /** Webhooks for an agent at `url`. */
   webhooks: (url: string) => Webhooks;
-  /** Value of an environment variable that an entry names: credentials do not stand in an agents file. */
+  /** Reads an environment variable named by an entry: credentials are not part of the agents file. */
   secret: (variable: string) => string | undefined;
 };
 
 /**
- * Makes the agent an entry describes, and loads no other adapter: the MCP SDK alone is a third of a second of CPU and 50 MB. Rejects when it can be known now that it cannot
- * work (a recording that is not there).
+ * Creates the agent of an entry. Adapters are imported on demand: the MCP SDK alone takes a third of a second of CPU and 50 MB.
+ * Rejects when the entry cannot work, e.g. when its recording is missing.
  */
-export async function createAgent(entry: AgentEntry, around: CreateAgentOptions): Promise<Agent> {
-  const { folder, onSkipped } = around;
+export async function createAgent(entry: AgentEntry, context: CreateAgentOptions): Promise<Agent> {
+  const { folder, onSkipped } = context;
   const { name: _name, skills: _skills, retries: _retries, forwardText: _forwardText, ...options } = entry;
   switch (options.adapter) {
     case 'a2a': {
       const { createA2AAgent } = await import('@hopline/agent-a2a');
       return createA2AAgent({
-        ...(await a2aOptions(options, { ...around, name: entry.name ?? '' })),
-        webhooks: around.webhooks(options.url),
+        ...(await a2aOptions(options, { ...context, name: entry.name ?? '' })),
+        webhooks: context.webhooks(options.url),
         onSkipped,
       });
     }
@@ -48,7 +48,7 @@ export async function createAgent(entry: AgentEntry, around: CreateAgentOptions)
     }
     case 'model': {
       const { createModelAgent } = await import('@hopline/agent-model');
-      return createModelAgent(modelOptions(options, around));
+      return createModelAgent(modelOptions(options, context));
     }
     case 'module': {
       const { adapter: _adapter, description, ...rest } = options;
@@ -63,10 +63,10 @@ export async function createAgent(entry: AgentEntry, around: CreateAgentOptions)
   }
 }
 
-/** Without what serves the agent and does not make it. */
-type Own<E> = Omit<E, 'name' | 'skills' | 'retries' | 'forwardText'>;
+/** The fields that configure the agent itself. */
+type AgentFields<E> = Omit<E, 'name' | 'skills' | 'retries' | 'forwardText'>;
 
-async function langGraphOptions(entry: Own<LangGraphEntry>, folder: string): Promise<LangGraphOptions> {
+async function langGraphOptions(entry: AgentFields<LangGraphEntry>, folder: string): Promise<LangGraphOptions> {
   const {
     module: path = '',
     export: name = 'default',
@@ -79,17 +79,22 @@ async function langGraphOptions(entry: Own<LangGraphEntry>, folder: string): Pro
     totalMsMax,
   } = entry;
   const limits = { ...(silenceMsMax !== undefined && { silenceMsMax }), ...(totalMsMax !== undefined && { totalMsMax }) };
-  const told = { ...(description !== undefined && { description }), limits };
-  if (url !== undefined) return { ...told, url, assistant, ...(headers && { headers }) };
+  const options = { ...(description !== undefined && { description }), limits };
+  if (url !== undefined) return { ...options, url, assistant, ...(headers && { headers }) };
   const graph = await loadExport({ path, name, folder });
   const saver = checkpointer === undefined ? undefined : await loadExport({ path, name: checkpointer, folder });
-  // The graph's own class, not another copy of it: a state may keep messages with a reducer that does not convert them.
+  // The classes of the graph's own LangChain, not of another copy: a reducer may not convert messages of another class.
   const { HumanMessage } = (await importAs('@langchain/core/messages', { path, folder })) ?? {};
-  const own = { ...(saver !== undefined && { checkpointer: saver }), ...(HumanMessage !== undefined && { HumanMessage }) };
-  return { ...told, graph, ...own } as LangGraphOptions;
+  const { Command } = (await importAs('@langchain/langgraph', { path, folder })) ?? {};
+  const graphOptions = {
+    ...(saver !== undefined && { checkpointer: saver }),
+    ...(HumanMessage !== undefined && { HumanMessage }),
+    ...(Command !== undefined && { Command }),
+  };
+  return { ...options, graph, ...graphOptions } as LangGraphOptions;
 }
 
-function mcpOptions(entry: Own<McpEntry>, folder: string): McpOptions {
+function mcpOptions(entry: AgentFields<McpEntry>, folder: string): McpOptions {
   const { description, connectMsMax, silenceMsMax, totalMsMax } = entry;
   const limits = {
     ...(connectMsMax !== undefined && { connectMsMax }),
@@ -106,7 +111,7 @@ function mcpServer({ command, args, env, url, headers }: ServerEntry, folder: st
 
 type ServerEntry = Pick<McpEntry, 'command' | 'args' | 'env' | 'url' | 'headers'>;
 
-function modelOptions(entry: Own<ModelEntry>, around: CreateAgentOptions): ModelAgentOptions {
+function modelOptions(entry: AgentFields<ModelEntry>, context: CreateAgentOptions): ModelAgentOptions {
   const {
     adapter: _adapter,
     apiKeyEnv,
@@ -117,7 +122,7 @@ function modelOptions(entry: Own<ModelEntry>, around: CreateAgentOptions): Model
     toolResultCharsMax,
     ...rest
   } = entry;
-  const apiKey = apiKeyEnv === undefined ? defaultKey(entry, around.model) : around.secret(apiKeyEnv);
+  const apiKey = apiKeyEnv === undefined ? defaultKey(entry, context.model) : context.secret(apiKeyEnv);
   if (apiKeyEnv !== undefined && apiKey === undefined) throw new Error('the variable that apiKeyEnv names is not set');
   const limits = {
     ...(firstTokenMsMax !== undefined && { firstTokenMsMax }),
@@ -126,20 +131,20 @@ function modelOptions(entry: Own<ModelEntry>, around: CreateAgentOptions): Model
   };
   return {
     ...rest,
-    baseUrl: entry.baseUrl ?? around.model.baseUrl,
+    baseUrl: entry.baseUrl ?? context.model.baseUrl,
     apiKey,
     limits,
-    mcp: mcp.map(server => mcpServer(server, around.folder)),
+    mcp: mcp.map(server => mcpServer(server, context.folder)),
     ...(toolResultCharsMax !== undefined && { toolResultUnitsMax: toolResultCharsMax }),
   };
 }
 
-/** The key belongs to the default address: another server must not be handed it. */
+/** The default key is for the default address only: no other server may receive it. */
 function defaultKey({ baseUrl }: Pick<ModelEntry, 'baseUrl'>, model: ModelDefaults): string | undefined {
   return baseUrl === undefined || baseUrl === model.baseUrl ? model.apiKey : undefined;
 }
 
-/** `node` is the Node that runs Hopline: the one on PATH may be older, or not there. */
+/** `node` is the Node that runs Hopline: the one on PATH may be older or missing. */
 function program(command: string, folder: string): string {
   if (command === 'node') return process.execPath;
   return /^\.{1,2}[\\/]/.test(command) ? join(folder, command) : command;

@@ -1,8 +1,7 @@
 import type { Readable } from 'node:stream';
 
 /**
- * Reads a body to its end and keeps nothing of it: anybody may send one. Rejects with `statusCode` 413 when it is longer than `bytesMax`; then what is left of it
- * is still read, until its request is late.
+ * Reads and discards a body. Rejects with `statusCode` 413 above `bytesMax`; the rest is still read until the request times out.
  */
 export async function discardBody(body: Readable, bytesMax: number): Promise<void> {
   let bytes = 0;

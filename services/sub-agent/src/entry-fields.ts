@@ -1,6 +1,6 @@
 import Type from 'typebox';
 
-/** Fields that entries of several adapters have. `reason` is what a wrong value is told, instead of the schema's own words. */
+/** Field types of several adapters. `reason` replaces the error text of the schema. */
 
 const MS_MAX = 24 * 60 * 60 * 1000;
 
@@ -12,7 +12,7 @@ export const httpUrl = Type.String({
   maxLength: 2_048,
   reason: 'must begin with http:// or https://',
 });
-/** Whose value is a credential, which does not stand in an agents file. */
+/** The name of a variable that holds a credential. */
 export const variable = Type.String({
   pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$',
   reason: 'must be the name of an environment variable',

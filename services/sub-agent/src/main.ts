@@ -13,7 +13,7 @@ await runService({
   env: process.env,
   config: subAgentConfig,
   probes: 'mounted',
-  start: async ({ settings, instance, log: logger, telemetry, probes }) => {
+  start: async ({ settings, instance, version, log: logger, telemetry, probes }) => {
     const { metrics } = telemetry;
     const entry = parseAgentEntry(settings.HOPLINE_AGENT);
     const webhooks = new TurnWebhooks(settings.HOPLINE_PUBLIC_URL);
@@ -25,7 +25,7 @@ await runService({
       onSkipped: what => metrics.inputsRejected.add(1, { agent: entry.name ?? '', reason: what.replaceAll(' ', '_') }),
     });
     const { name = agent.name, skills = [], retries, forwardText } = entry;
-    if (name === undefined) throw new Error('the agent has no name: give it one in its entry or its definition');
+    if (name === undefined) throw new Error('the agent has no name: set `name` in its entry or its definition');
     const auth = await authFromSettings(settings, { logger });
     const tls = await tlsFromSettings(settings, { logger });
     const log = await openFromSettings(settings, { name: instance, logger });
@@ -38,7 +38,7 @@ await runService({
       retries,
       forwardText,
       drainMs: settings.HOPLINE_DRAIN_TURNS_MS,
-      version: '0.1.0',
+      version,
       publicUrl: settings.HOPLINE_PUBLIC_URL,
       webhooks,
       auth,

@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { playTurn } from '@hopline/agent/test-kit';
 import { importAs, loadModuleAgent } from './module-agent.ts';
 
-/** An empty folder: nothing is installed there. */
+/** A folder outside any project, with these files. */
 async function folderWith(t: TestContext, files: Record<string, string>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'module-agent-'));
   t.after(() => rm(folder, { recursive: true }));
@@ -14,7 +14,7 @@ async function folderWith(t: TestContext, files: Record<string, string>): Promis
   return folder;
 }
 
-test('a module needs nothing installed: the kit is lent, and a plain definition will do', async t => {
+test('a module outside any project imports the kit, or exports a plain definition', async t => {
   const folder = await folderWith(t, {
     'made.ts': `import { defineAgent, type AgentTurn } from '@hopline/agent';
       export const one = defineAgent({ name: 'one', description: 'd', async *run(turn: AgentTurn) { yield 'one ' + turn.text; } });`,
@@ -27,24 +27,24 @@ test('a module needs nothing installed: the kit is lent, and a plain definition 
   assert.equal((await playTurn(plain, 'x')).text, 'plain x');
 });
 
-test('a module that is none, or exports none, is told in one sentence', async t => {
+test('a module that fails to load, or exports no agent, rejects with one sentence', async t => {
   const folder = await folderWith(t, {
     'broken.ts': 'export default {',
     'imports.ts': `import 'not-installed-anywhere';`,
     'other.ts': 'export const a = 1, b = 2;',
     'wrong.ts': `export default { name: 'x', description: 'd' };`,
   });
-  const refuses = (path: string, sentence: RegExp, name?: string) =>
+  const rejects = (path: string, sentence: RegExp, name?: string) =>
     assert.rejects(loadModuleAgent({ path, folder, ...(name && { export: name }) }), { message: sentence });
-  await refuses('missing.ts', /^missing\.ts cannot be loaded$/);
-  await refuses('broken.ts', /^broken\.ts cannot be loaded$/);
-  await refuses('imports.ts', /^imports\.ts cannot be loaded$/);
-  await refuses('other.ts', /^other\.ts exports no default; it has a, b$/);
-  await refuses('other.ts', /^other\.ts: export a is no agent: the definition is a number$/, 'a');
-  await refuses('wrong.ts', /^wrong\.ts: export default is no agent: run is undefined; write async \*run/);
+  await rejects('missing.ts', /^missing\.ts cannot be loaded$/);
+  await rejects('broken.ts', /^broken\.ts cannot be loaded$/);
+  await rejects('imports.ts', /^imports\.ts cannot be loaded$/);
+  await rejects('other.ts', /^other\.ts exports no default; it has a, b$/);
+  await rejects('other.ts', /^other\.ts: export a is not an agent: the definition is a number$/, 'a');
+  await rejects('wrong.ts', /^wrong\.ts: export default is not an agent: run is undefined; it must be a generator: async \*run/);
 });
 
-test('a package is imported as the module would import it', async t => {
+test('a package resolves as for the module that imports it', async t => {
   const folder = await folderWith(t, { 'graph.ts': '' });
   const own = join(folder, 'node_modules', 'only-there');
   await mkdir(own, { recursive: true });

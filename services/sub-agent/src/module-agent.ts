@@ -1,4 +1,4 @@
-import { registerHooks } from 'node:module';
+import * as nodeModule from 'node:module';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Agent, type AgentDefinition, AgentMisuse, defineAgent } from '@hopline/agent';
@@ -8,13 +8,13 @@ export type ModuleAgentOptions = {
   path: string;
   /** Default: `default`. */
   export?: string;
-  /** Relative paths begin here. */
+  /** Base of relative paths. */
   folder: string;
 };
 
 /**
- * The agent a module exports: made by `defineAgent`, or a definition. Rejects with one sentence when there is none; the error of a module that cannot be loaded is its author's own and is
- * told whole, no message of anybody has been there yet.
+ * Loads the agent that a module exports, from `defineAgent` or as a definition. Rejects with one sentence when there is none. The error of a module that fails to load is its
+ * cause and may be logged: the module has not seen any message.
  */
 export async function loadModuleAgent({ path, export: name = 'default', folder }: ModuleAgentOptions): Promise<Agent> {
   const exported = await loadExport({ path, name, folder });
@@ -22,12 +22,12 @@ export async function loadModuleAgent({ path, export: name = 'default', folder }
     return isAgent(exported) ? exported : defineAgent(exported as AgentDefinition);
   } catch (error) {
     if (!(error instanceof AgentMisuse)) throw error;
-    throw new Error(`${path}: export ${name} is no agent: ${error.message}`);
+    throw new Error(`${path}: export ${name} is not an agent: ${error.message}`);
   }
 }
 
 export async function loadExport({ path, name, folder }: { path: string; name: string; folder: string }): Promise<unknown> {
-  lendTheKit();
+  linkAgentKit();
   const loaded = await import(pathToFileURL(resolve(folder, path)).href).catch(error => {
     throw new Error(`${path} cannot be loaded`, { cause: error });
   });
@@ -40,41 +40,46 @@ function isAgent(value: unknown): value is Agent {
   return typeof run === 'function' && typeof skills === 'function' && typeof close === 'function';
 }
 
-/** A package as the module at `path` would import it; undefined where it is not installed for that module. */
+/** Imports a package as the module at `path` would; undefined where that module cannot resolve it. */
 export async function importAs(
   specifier: string,
   { path, folder }: { path: string; folder: string },
 ): Promise<Record<string, unknown> | undefined> {
   const parentURL = pathToFileURL(resolve(folder, path)).href;
-  const as = registerHooks({
-    resolve: (asked, context, next) => (asked === specifier ? next(asked, { ...context, parentURL }) : next(asked, context)),
+  // Node 20, on which the published command runs, has no hooks.
+  if (nodeModule.registerHooks === undefined) return undefined;
+  const hooks = nodeModule.registerHooks({
+    resolve: (name, context, next) => next(name, name === specifier ? { ...context, parentURL } : context),
   });
   try {
     return await import(specifier);
   } catch {
     return undefined;
   } finally {
-    as.deregister();
+    hooks.deregister();
   }
 }
 
 const KIT: ReadonlyMap<string, string> = new Map(
-  ['@hopline/agent', '@hopline/agent/test-kit'].map(module => [module, import.meta.resolve(module)]),
+  Object.entries({
+    '@hopline/agent': import.meta.resolve('@hopline/agent'),
+    '@hopline/agent/test-kit': import.meta.resolve('@hopline/agent/test-kit'),
+  }),
 );
-let lent = false;
+let isLinked = false;
 
-/** An agent's file lies anywhere, also where nothing is installed: it imports the kit that runs it, unless it has its own. */
-function lendTheKit(): void {
-  if (lent) return;
-  lent = true;
-  registerHooks({
+/** Lets a module outside any project import `@hopline/agent`: it resolves to this process's copy, unless the module has its own. */
+function linkAgentKit(): void {
+  if (isLinked) return;
+  isLinked = true;
+  nodeModule.registerHooks?.({
     resolve: (specifier, context, next) => {
-      const ours = KIT.get(specifier);
-      if (ours === undefined) return next(specifier, context);
+      const url = KIT.get(specifier);
+      if (url === undefined) return next(specifier, context);
       try {
         return next(specifier, context);
       } catch {
-        return { url: ours, shortCircuit: true };
+        return { url, shortCircuit: true };
       }
     },
   });

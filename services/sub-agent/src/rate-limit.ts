@@ -1,10 +1,10 @@
 const SECOND_MS = 1_000;
 
-/** At most `perSecond` within each second that begins with the first of them. */
+/** Allows `perSecond` events in each window of one second, which begins with its first event. */
 export class RateLimit {
   readonly #perSecond: number;
   readonly #now: () => number;
-  #beganMs = Number.NEGATIVE_INFINITY;
+  #startedMs = Number.NEGATIVE_INFINITY;
   #taken = 0;
 
   /** `now`: monotonic milliseconds. */
@@ -13,11 +13,11 @@ export class RateLimit {
     this.#now = now;
   }
 
-  /** False: not now. */
+  /** Returns false above the limit. */
   take(): boolean {
     const nowMs = this.#now();
-    if (nowMs - this.#beganMs >= SECOND_MS) {
-      this.#beganMs = nowMs;
+    if (nowMs - this.#startedMs >= SECOND_MS) {
+      this.#startedMs = nowMs;
       this.#taken = 0;
     }
     if (this.#taken >= this.#perSecond) return false;

@@ -17,21 +17,21 @@ export type SubAgentDeps = {
   /** From the agents file. */
   skills: readonly AgentSkill[];
   slots: number;
-  /** How often a call that failed as retryable is made again. */
+  /** Retries of a call that failed as retryable. */
   retries: number | undefined;
   /** Whether a supervisor's client sees the agent's text. */
   forwardText: boolean | undefined;
   drainMs: number;
   version: string;
-  /** Where clients reach the endpoint; absent: the address it listens on. */
+  /** URL of the endpoint for clients; absent: the address it listens on. */
   publicUrl: string | undefined;
-  /** Absent: no agent calls us. */
+  /** Absent: remote agents get no webhook. */
   webhooks?: TurnWebhooks;
-  /** Absent: the door speaks HTTP. */
+  /** Absent: plain HTTP. */
   tls?: EndpointTls | undefined;
-  /** Absent: pages of other origins cannot use the door. */
+  /** Absent: no CORS, so pages of other origins cannot use the endpoint. */
   cors?: CorsRules | undefined;
-  /** Absent: nobody is asked who they are. */
+  /** Absent: authentication is off. */
   auth?: Authenticator | undefined;
   probes: ProbeOptions;
   metrics: HopMetrics;
@@ -39,13 +39,13 @@ export type SubAgentDeps = {
 };
 
 export type SubAgent = {
-  /** Opens the agent's own door, takes work, announces the agent. Resolves with the door's address when the agent stands in the registry. */
+  /** Listens, consumes work and registers the agent. Resolves with the endpoint's URL once the agent is registered. */
   start(host: string, port: number): Promise<string>;
-  /** Lets turns in hand end, then closes door and agent. */
+  /** Waits for running turns, then closes endpoint and agent. */
   stop(): Promise<void>;
 };
 
-/** One agent: a worker for the supervisor's calls, and an A2A endpoint of its own for whoever calls it directly (S0-46). Both run the same turns. */
+/** One agent: a worker for the supervisor's calls, and an A2A endpoint of its own for direct calls (S0-46). Both run the same turns. */
 export function createSubAgent(deps: SubAgentDeps): SubAgent {
   const { log, name, agent, logger, metrics, version, auth } = deps;
   const cors = deps.cors && new Cors(deps.cors);
@@ -63,7 +63,7 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
   registerProbes(app, deps.probes);
   deps.webhooks?.register(app);
   const authenticate = auth && { authenticate: auth.authenticate };
-  const door = createA2AServer({
+  const server = createA2AServer({
     log,
     role: `agent.${name}`,
     profile: 'transparent',
@@ -72,20 +72,20 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
     extensions,
     ...authenticate,
   });
-  registerA2A(app, door, { card, cors });
+  registerA2A(app, server, { card, cors });
   return {
     start: async (host, port) => {
       const address = await app.listen({ host, port });
       deps.webhooks?.listening(`${address}/`);
       deps.webhooks?.share(log.wakeUps, name, stop.signal);
       if (deps.publicUrl === undefined) url = `${address}/`;
-      const known = Promise.withResolvers<void>();
-      const announced = (entry: { skills: AgentSkill[] }) => {
+      const registered = Promise.withResolvers<void>();
+      const onRegistered = (entry: { skills: AgentSkill[] }) => {
         skills = entry.skills;
-        known.resolve();
+        registered.resolve();
       };
       const { slots, drainMs, retries, forwardText } = deps;
-      const own = {
+      const serveOptions = {
         log,
         name,
         agent,
@@ -93,19 +93,19 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
         skills: deps.skills,
         slots,
         drainMs,
-        onRegistered: announced,
+        onRegistered,
         ...(retries !== undefined && { retries }),
         ...(forwardText !== undefined && { forwardText }),
       };
-      serving = serveAgent({ ...own, signal: stop.signal, logger, metrics });
-      // A worker that cannot go on must not look alive: the process ends, and is started again.
+      serving = serveAgent({ ...serveOptions, signal: stop.signal, logger, metrics });
+      // A failed worker ends the process, so that it is restarted instead of looking alive.
       serving.catch(error => {
         logger.fatal({ agent: name, err: error }, 'worker ended');
         process.nextTick(() => {
           throw error;
         });
       });
-      await Promise.race([known.promise, serving]);
+      await Promise.race([registered.promise, serving]);
       return url;
     },
     stop: async () => {

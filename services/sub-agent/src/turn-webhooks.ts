@@ -7,55 +7,55 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { discardBody } from './discard-body.ts';
 import { RateLimit } from './rate-limit.ts';
 
-/** Of a webhook's token; bytes. Nobody is asked who they are: the token is what a caller has to know. */
+/** Length of a webhook token, bytes. The token is the only credential of a caller. */
 const TOKEN_BYTES = 32;
 const TOKEN = /^[-\w]{43}$/;
-/** Of a call, which nobody reads. An agent may well send the whole task; bytes. */
+/** Length of the discarded body of a call, bytes: an agent may send the whole task. */
 export const CALL_BYTES_MAX = 4 * 1024 * 1024;
-/** Calls that are passed on to other processes within a second. More than agents make that call for every token; one that is not passed on only delays. */
-const CALLS_PASSED_ON_PER_S_MAX = 1_000;
+/** Calls forwarded to other processes within a second: more than agents send that call for every token. A dropped call only delays its turn. */
+const CALLS_FORWARDED_PER_S_MAX = 1_000;
 
 /**
- * The addresses where agents of others call turns that wait for them: `POST /webhooks/<token>`, one for each turn, gone with it. A call wakes its turn up and says nothing to it. Where processes
- * of the agent share an address, a call may meet one that does not run its turn: it passes the call on, by a hash of the token, so that nobody who listens there learns an address.
- * Every token that could be one gets the same answer: who has none cannot find out whether it exists.
+ * Webhooks of remote agents: `POST /webhooks/<token>`, one per turn and removed with it. A call only triggers a poll of its turn. Processes of one agent may share an
+ * address; a process without the turn forwards the call under a hash of the token, so that subscribers do not learn the address.
+ * Every well-formed token gets the same response, so that callers cannot probe for existing ones.
  */
 export class TurnWebhooks {
-  /** By hash of the token. */
+  /** Callbacks by the hash of the token. */
   readonly #turns = new Map<string, () => void>();
   readonly #publicUrl: string | undefined;
-  readonly #passedOn = new RateLimit(CALLS_PASSED_ON_PER_S_MAX);
-  #passOn: (key: string) => void = () => {};
+  readonly #forwarded = new RateLimit(CALLS_FORWARDED_PER_S_MAX);
+  #forward: (key: string) => void = () => {};
   #listening: string | undefined;
 
-  /** `publicUrl`: where others reach this door, or another of the same agent. */
+  /** `publicUrl`: the URL of this endpoint, or of one shared by processes of the agent. */
   constructor(publicUrl: string | undefined) {
     this.#publicUrl = publicUrl;
   }
 
-  /** Turns that can be called now. */
+  /** Number of open webhooks. */
   get size(): number {
     return this.#turns.size;
   }
 
-  /** The door listens here now. */
+  /** Sets the address the endpoint listens on. */
   listening(address: string): void {
     this.#listening = address;
   }
 
-  /** From now on, until `signal` aborts, calls for turns of the agent's other processes are passed on, and theirs heard. */
+  /** Exchanges calls with the agent's other processes until `signal` aborts. */
   share(wakeUps: WakeUps, agent: string, signal: AbortSignal): void {
-    // An address of this process alone is met by nobody who wants another.
+    // Without a public URL no other process shares the address.
     if (this.#publicUrl === undefined) return;
     wakeUps.listen(agent, key => this.#turns.get(key)?.(), signal);
-    this.#passOn = key => wakeUps.wake(agent, key);
+    this.#forward = key => wakeUps.wake(agent, key);
   }
 
   /** Webhooks for an agent at `url`. */
   forAgent(url: string): Webhooks {
     return {
       open: onCalled => {
-        const base = this.#reachedFrom(url);
+        const base = this.#baseUrlFor(url);
         if (base === undefined) return undefined;
         const token = randomBytes(TOKEN_BYTES).toString('base64url');
         const key = keyOf(token);
@@ -67,7 +67,7 @@ export class TurnWebhooks {
 
   register(app: FastifyInstance): void {
     app.register(async scope => {
-      // Before the body: nobody reads it, so a call counts whatever it brings.
+      // Counts before the body is read, because the body is ignored.
       scope.addHook<{ Params: { token: string } }>('onRequest', async ({ params }, reply) => {
         if (!TOKEN.test(params.token)) return reply.code(404).header('connection', 'close').send({ error: 'not found' });
         this.#called(keyOf(params.token));
@@ -75,7 +75,7 @@ export class TurnWebhooks {
       scope.removeAllContentTypeParsers();
       scope.addContentTypeParser('*', (_request: FastifyRequest, body: IncomingMessage) => discardBody(body, CALL_BYTES_MAX));
       scope.setErrorHandler<{ statusCode?: number }>(({ statusCode = 500 }, _request, reply) =>
-        reply.code(statusCode).header('connection', 'close').send({ error: 'not taken' }),
+        reply.code(statusCode).header('connection', 'close').send({ error: 'not accepted' }),
       );
       scope.post('/webhooks/:token', (_request, reply) => reply.code(204).send());
     });
@@ -84,11 +84,11 @@ export class TurnWebhooks {
   #called(key: string): void {
     const onCalled = this.#turns.get(key);
     if (onCalled !== undefined) onCalled();
-    else if (this.#passedOn.take()) this.#passOn(key);
+    else if (this.#forwarded.take()) this.#forward(key);
   }
 
-  /** An address of this machine alone is good for agents on it; a certificate for such an address is rarely one that they trust. */
-  #reachedFrom(agentUrl: string): string | undefined {
+  /** Returns the public URL, or a loopback address for agents on this machine. TLS is excluded: its certificate rarely covers a loopback address. */
+  #baseUrlFor(agentUrl: string): string | undefined {
     if (this.#publicUrl !== undefined) return this.#publicUrl.endsWith('/') ? this.#publicUrl : `${this.#publicUrl}/`;
     const here = this.#listening;
     if (here === undefined || !here.startsWith('http://')) return undefined;

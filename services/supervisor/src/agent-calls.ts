@@ -1,47 +1,53 @@
 import type { Message } from '@hopline/a2a';
 import type { CallEnded } from '@hopline/events';
-import { answerHeader, callEndNotice, callStartNotice } from './notices.ts';
-import type { TurnContext } from './turn-runner.ts';
+import { agentPresentation, answerArtifact, callNotice } from '@hopline/profiles';
+import { SUPERVISOR } from '@hopline/task';
+import type { ConductingContext } from './turn-runner.ts';
 
-export type CallMore = {
+export type CallOptions = {
   /** What the agent left when it asked for input. */
   resume?: unknown;
   /** The agent's own request; absent: the client's message. */
   message?: Message;
 };
 
-/** Calls to agents in profile `caipe`: one start notice and one end notice each, whichever supervisor says them. */
+/** Calls of a supervisor that conducts: one start notice and one end notice each, also after a takeover. */
 export class AgentCalls {
-  readonly #context: TurnContext;
+  readonly #context: ConductingContext;
   readonly #noticed = new Set<string>();
 
-  constructor(context: TurnContext) {
+  constructor(context: ConductingContext) {
     this.#context = context;
   }
 
-  /** Says that the turn is worked on. Who takes over must not hide that an agent waits for credentials. */
+  /** Sets the task to working. A supervisor that takes over must not hide that an agent waits for credentials. */
   begin(): void {
     const { writer, view } = this.#context;
     if (!view.calls.some(call => view.needsCredentials(call))) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
   }
 
-  /** Begins a call, or queues again one that a supervisor before this one began: the same call is queued once. */
-  async start(call: string, agent: string, { resume, message }: CallMore = {}): Promise<void> {
-    const { writer, delegate, displayName, view } = this.#context;
-    if (!view.calls.includes(call)) writer.add({ kind: 'call', call, agent });
+  /** Begins a call, or queues again one that an earlier supervisor began: the same call is queued once. */
+  async start(call: string, agent: string, { resume, message }: CallOptions = {}): Promise<void> {
+    const { writer, delegate, displayName, view, profile } = this.#context;
+    const presentation = agentPresentation(profile, answerArtifact(profile, displayName, agent, call));
+    const statusPasses = presentation.progress === 'status' && { statusPasses: true as const };
+    if (!view.calls.includes(call)) writer.add({ kind: 'call', call, agent, ...statusPasses });
     const lane = this.#lane(call, 'start');
-    if (!view.isShown(lane)) writer.add(callStartNotice(lane, call, agent));
-    // Order rule: the call stands in the log before anybody works on it, so that its end finds it.
+    if (!view.isShown(lane)) writer.add(this.#notice('start', lane, call, agent));
+    // Order rule: the call stands in the log before an agent works on it, so that its end finds it.
     await writer.flush();
-    const more = { ...(resume !== undefined && { resume }), ...(message && { message }) };
-    await delegate({ id: call, agent, answer: answerHeader(displayName, agent, call), ...more });
+    await delegate({ id: call, agent, presentation, ...(resume !== undefined && { resume }), ...(message && { message }) });
   }
 
-  noticeEnd(call: string, { agent, state }: CallEnded): void {
+  noticeEnd({ call, agent, state }: CallEnded): void {
     const lane = this.#lane(call, 'end');
     if (this.#context.view.isShown(lane) || this.#noticed.has(lane)) return;
     this.#noticed.add(lane);
-    this.#context.writer.add(callEndNotice(lane, call, agent, state !== 'TASK_STATE_COMPLETED'));
+    this.#context.writer.add(this.#notice(state === 'TASK_STATE_COMPLETED' ? 'end' : 'failed', lane, call, agent));
+  }
+
+  #notice(phase: 'start' | 'end' | 'failed', lane: string, callId: string, tool: string) {
+    return callNotice(this.#context.profile.calls, phase, { lane, agent: SUPERVISOR, tool, callId });
   }
 
   #lane(call: string, phase: 'start' | 'end'): string {

@@ -1,14 +1,14 @@
 import type { ChatTool } from '@hopline/chat-model';
 import type { AgentEntry } from '@hopline/log';
 
-/** The model calls it when the agents' answers are all there is to say. No agent's name has an underscore. */
+/** The model calls it when the agents' answers need no addition. No agent's name has an underscore. */
 export const FINISH_TOOL = '_finish';
-/** Agents a model is told of: providers take 128 tools. */
+/** Agents that are offered to a model: providers accept 128 tools. */
 export const AGENT_TOOLS_MAX = 120;
-/** Of one tool's description, UTF-16 units; skills that do not fit are left out. */
+/** UTF-16 units of one tool's description; skills that do not fit are left out. */
 const DESCRIPTION_UNITS_MAX = 4_096;
 
-/** Agents as a model sees them: one tool each, with its skills, because agents are called with words and not with arguments. */
+/** Agents as tools of a model: one tool each, not one a skill, because agents take a request in words and no arguments. */
 export function agentTools(agents: readonly AgentEntry[]): ChatTool[] {
   return agents.slice(0, AGENT_TOOLS_MAX).map(({ name, description, skills }) => {
     const properties: Record<string, unknown> = {

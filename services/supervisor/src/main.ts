@@ -1,5 +1,6 @@
 import { runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
+import { loadProfiles } from '@hopline/profiles';
 import { supervisorConfig } from './config.ts';
 import { planningModel } from './planning-model.ts';
 import { SkillPlanner } from './skill-planner.ts';
@@ -11,11 +12,13 @@ await runService({
   config: supervisorConfig,
   probes: 'own',
   start: async ({ settings, instance, log: logger, telemetry }) => {
+    const profiles = await loadProfiles(settings.HOPLINE_PROFILE_MODULE);
     const log = await openFromSettings(settings, { name: instance, logger });
     const supervisor = await createSupervisor({
       log,
       planner: new SkillPlanner(),
       model: await planningModel(settings),
+      profiles,
       displayName: settings.HOPLINE_SUPERVISOR_NAME,
       slots: settings.HOPLINE_SLOTS,
       metrics: telemetry.metrics,

@@ -4,14 +4,15 @@ import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import type { AgentInput, Producer } from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
+import { CAIPE } from '@hopline/profiles';
 import { type Command, decide, evolve } from '@hopline/task';
 import { conversation, RESULT_UNITS_MAX, readOf } from './model-conversation.ts';
 import type { ModelStep } from './model-step.ts';
-import { ANSWER_NAME, TurnView } from './turn-view.ts';
+import { TurnView } from './turn-view.ts';
 
-/** A task told through the rules, as a supervisor sees it. */
-class Told {
-  readonly view = new TurnView();
+/** A task that goes through the decider, as a supervisor sees it. */
+class TaskStory {
+  readonly view = new TurnView(CAIPE.answer.name);
   #aggregate: StoredFacts['record']['aggregate'] | undefined;
   #at = 0;
 
@@ -29,17 +30,21 @@ class Told {
     return this.item({ kind: 'client', taskId: 't', input: { kind: 'message', message, ...rest } });
   }
 
-  says(id: string, input: Exclude<AgentInput, { kind: 'text' }>, turn = 1): this {
+  appends(id: string, input: Exclude<AgentInput, { kind: 'text' }>, turn = 1): this {
     const from: Producer = { id, agent: id, turn, attempt: 1 };
     return this.item({ kind: 'agent', from, input });
   }
 
   /** An agent's whole answer, and its end. */
   answers(call: string, text: string, end: Partial<Extract<AgentInput, { kind: 'ended' }>> = {}, turn = 1): this {
-    this.says('supervisor', { kind: 'call', call, agent: 'argocd' }, turn);
-    const artifact = { name: ANSWER_NAME };
-    this.says(call, { kind: 'artifact', lane: `${call}/answer`, artifact, parts: [{ text }], append: false, last: true }, turn);
-    return this.says(call, { kind: 'ended', call, state: 'TASK_STATE_COMPLETED', ...end }, turn);
+    this.appends('supervisor', { kind: 'call', call, agent: 'argocd' }, turn);
+    const artifact = { name: CAIPE.answer.name };
+    this.appends(
+      call,
+      { kind: 'artifact', lane: `${call}/answer`, artifact, parts: [{ text }], append: false, last: true },
+      turn,
+    );
+    return this.appends(call, { kind: 'ended', call, state: 'TASK_STATE_COMPLETED', ...end }, turn);
   }
 }
 
@@ -49,12 +54,12 @@ const step = (...calls: string[]): ModelStep => ({
   calls: calls.map(call => ({ id: `id-${call}`, name: 'argocd', args: { request: 'go' }, call, agent: 'argocd' })),
   read: [],
 });
-const results = (told: Told, ...steps: ModelStep[]) =>
-  conversation('orders', [], told.view, steps).flatMap(message => (message.role === 'tool' ? [message.text] : []));
+const results = (story: TaskStory, ...steps: ModelStep[]) =>
+  conversation('orders', [], story.view, steps).flatMap(message => (message.role === 'tool' ? [message.text] : []));
 
 test('orders, the question, its own steps, and what came of its calls', () => {
-  const told = new Told().message('version?').answers('call-1-1-1', ' v3 \n');
-  const messages = conversation('orders', [], told.view, [step('call-1-1-1')]);
+  const story = new TaskStory().message('version?').answers('call-1-1-1', ' v3 \n');
+  const messages = conversation('orders', [], story.view, [step('call-1-1-1')]);
   assert.deepEqual(
     messages.map(({ role, text }) => [role, text]),
     [
@@ -67,75 +72,75 @@ test('orders, the question, its own steps, and what came of its calls', () => {
 });
 
 test('what the model has read of a call is the whole text, by its hash [S2-11]', () => {
-  const told = new Told().message('version?').answers('call-1-1-1', 'v3 ✅');
+  const story = new TaskStory().message('version?').answers('call-1-1-1', 'v3 ✅');
   const sha256 = createHash('sha256').update('v3 ✅').digest('hex');
-  assert.deepEqual(readOf(step('call-1-1-1'), told.view), [{ call: 'call-1-1-1', sha256, units: 4 }]);
-  assert.deepEqual(readOf(undefined, told.view), []);
+  assert.deepEqual(readOf(step('call-1-1-1'), story.view), [{ call: 'call-1-1-1', sha256, units: 4 }]);
+  assert.deepEqual(readOf(undefined, story.view), []);
 });
 
-test('a failure, a stopped call, data, and a text beyond the bound are told as such', () => {
+test('a failure, a stopped call, data, and a text beyond the bound are marked as such', () => {
   const reason = 'out of order';
-  const told = new Told().message('x').answers('call-1-1-1', 'so far', { state: 'TASK_STATE_FAILED', reason });
-  told.says('supervisor', { kind: 'call', call: 'call-1-1-2', agent: 'argocd' });
+  const story = new TaskStory().message('x').answers('call-1-1-1', 'so far', { state: 'TASK_STATE_FAILED', reason });
+  story.appends('supervisor', { kind: 'call', call: 'call-1-1-2', agent: 'argocd' });
   const parts = [{ data: { a: 1 } }];
-  told.says('call-1-1-2', { kind: 'artifact', lane: 'd', artifact: { name: 'table' }, parts, append: false, last: true });
-  assert.deepEqual(results(told, step('call-1-1-1', 'call-1-1-2')), [
+  story.appends('call-1-1-2', { kind: 'artifact', lane: 'd', artifact: { name: 'table' }, parts, append: false, last: true });
+  assert.deepEqual(results(story, step('call-1-1-1', 'call-1-1-2')), [
     'so far\n[the agent failed: out of order]',
     '{"a":1}\n[the call was stopped]',
   ]);
   const edge = 'x'.repeat(RESULT_UNITS_MAX);
-  assert.deepEqual(results(new Told().message('x').answers('c', edge), step('c')), [edge]);
-  assert.match(results(new Told().message('x').answers('c', `${edge}y`), step('c'))[0]!, /x\n\[cut: 1 more characters\]$/);
+  assert.deepEqual(results(new TaskStory().message('x').answers('c', edge), step('c')), [edge]);
+  assert.match(results(new TaskStory().message('x').answers('c', `${edge}y`), step('c'))[0]!, /x\n\[cut: 1 more characters\]$/);
 });
 
 test('a call that asked goes on under another id in the next turn: one result for the model', () => {
   const question: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'Which?' }] };
-  const told = new Told().message('version?');
-  told.says('supervisor', { kind: 'step', step: '1', payload: step('call-1-1-1') });
-  told.answers('call-1-1-1', 'Hm. ', { state: 'TASK_STATE_INPUT_REQUIRED', message: question, resume: { id: 7 } });
-  told.says('supervisor', { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message: question });
-  told.message('blue', 'm2');
-  assert.deepEqual(told.view.waiting, [{ call: 'call-1-1-1', agent: 'argocd', resume: { id: 7 } }]);
-  assert.equal(told.view.steps.size, 1);
-  told.answers('call-2-1', 'v3', {}, 2);
-  assert.deepEqual(results(told, step('call-1-1-1')), ['Hm. \n[it asked: Which?]\n[the user answered: blue]\nv3']);
+  const story = new TaskStory().message('version?');
+  story.appends('supervisor', { kind: 'step', step: '1', payload: step('call-1-1-1') });
+  story.answers('call-1-1-1', 'Hm. ', { state: 'TASK_STATE_INPUT_REQUIRED', message: question, resume: { id: 7 } });
+  story.appends('supervisor', { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message: question });
+  story.message('blue', 'm2');
+  assert.deepEqual(story.view.waiting, [{ call: 'call-1-1-1', agent: 'argocd', resume: { id: 7 } }]);
+  assert.equal(story.view.steps.size, 1);
+  story.answers('call-2-1', 'v3', {}, 2);
+  assert.deepEqual(results(story, step('call-1-1-1')), ['Hm. \n[it asked: Which?]\n[the user answered: blue]\nv3']);
   assert.deepEqual(
-    readOf(step('call-1-1-1'), told.view).map(({ call }) => call),
+    readOf(step('call-1-1-1'), story.view).map(({ call }) => call),
     ['call-1-1-1', 'call-2-1'],
   );
-  assert.deepEqual([told.view.begunIn, told.view.messageOf(1)?.messageId], [1, 'version?']);
+  assert.deepEqual([story.view.requestTurn, story.view.messageOf(1)?.messageId], [1, 'version?']);
 });
 
 test('a call that waits for credentials is answered as one that asked; what ran beside it was stopped', () => {
-  const told = new Told().message('version?');
-  told.says('supervisor', { kind: 'status', state: 'TASK_STATE_WORKING' });
-  told.says('supervisor', { kind: 'step', step: '1', payload: step('call-1-1-1', 'call-1-1-2') });
-  for (const call of ['call-1-1-1', 'call-1-1-2']) told.says('supervisor', { kind: 'call', call, agent: 'argocd' });
+  const story = new TaskStory().message('version?');
+  story.appends('supervisor', { kind: 'status', state: 'TASK_STATE_WORKING' });
+  story.appends('supervisor', { kind: 'step', step: '1', payload: step('call-1-1-1', 'call-1-1-2') });
+  for (const call of ['call-1-1-1', 'call-1-1-2']) story.appends('supervisor', { kind: 'call', call, agent: 'argocd' });
   const question: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'Log in.' }] };
-  told.says('call-1-1-2', { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: question, resume: { id: 7 } });
-  assert.deepEqual([told.view.asksClient, told.view.needsCredentials('call-1-1-2')], [false, true]);
-  told.message('I did', 'm2');
-  assert.deepEqual(told.view.waiting, [{ call: 'call-1-1-2', agent: 'argocd', resume: { id: 7 } }]);
-  assert.deepEqual([told.view.steps.size, told.view.begunIn], [1, 1]);
-  told.answers('call-2-1', 'v3', {}, 2);
-  assert.deepEqual(results(told, step('call-1-1-1', 'call-1-1-2')), [
+  story.appends('call-1-1-2', { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: question, resume: { id: 7 } });
+  assert.deepEqual([story.view.waitsForClient, story.view.needsCredentials('call-1-1-2')], [false, true]);
+  story.message('I did', 'm2');
+  assert.deepEqual(story.view.waiting, [{ call: 'call-1-1-2', agent: 'argocd', resume: { id: 7 } }]);
+  assert.deepEqual([story.view.steps.size, story.view.requestTurn], [1, 1]);
+  story.answers('call-2-1', 'v3', {}, 2);
+  assert.deepEqual(results(story, step('call-1-1-1', 'call-1-1-2')), [
     '[the call was stopped]',
     '[it asked: Log in.]\n[the user answered: I did]\nv3',
   ]);
-  // It is over with this turn: the next message begins anew.
-  told.message('more', 'm3');
-  assert.deepEqual([told.view.waiting.length, told.view.begunIn], [0, 3]);
+  // It ends with this turn: the next message begins a new request.
+  story.message('more', 'm3');
+  assert.deepEqual([story.view.waiting.length, story.view.requestTurn], [0, 3]);
 });
 
-test('a message that answers nobody begins anew: no step of before, and all that was said as its history', () => {
-  const told = new Told().message('one');
-  told.says('supervisor', { kind: 'step', step: '1', payload: step() });
-  told.message('two', 'm2');
-  assert.equal(told.view.steps.size, 0);
+test('a message that answers no question begins a new request: no earlier step, and the context as its history', () => {
+  const story = new TaskStory().message('one');
+  story.appends('supervisor', { kind: 'step', step: '1', payload: step() });
+  story.message('two', 'm2');
+  assert.equal(story.view.steps.size, 0);
   const answer: Message = { messageId: 'a', role: 'ROLE_AGENT', parts: [{ text: 'first' }] };
-  const said = [told.view.messageOf(1)!, answer];
+  const earlier = [story.view.messageOf(1)!, answer];
   assert.deepEqual(
-    conversation('orders', said, told.view, []).map(({ role, text }) => [role, text]),
+    conversation('orders', earlier, story.view, []).map(({ role, text }) => [role, text]),
     [
       ['system', 'orders'],
       ['user', 'one'],

@@ -1,4 +1,4 @@
-/** What a supervisor's model is told to do. `sumsUp`: it ends with words of its own. */
+/** System prompt of a supervisor's model. `sumsUp`: it ends with a summary of its own. */
 export function supervisorPrompt(displayName: string, sumsUp: boolean): string {
   const end = sumsUp
     ? 'When the agents have answered, conclude with a short summary in your own words.'
@@ -8,6 +8,6 @@ export function supervisorPrompt(displayName: string, sumsUp: boolean): string {
     'Before your first call write your plan, a short numbered list of the agents and what each shall do, between ⟦ and ⟧. Use these two characters nowhere else. Without a call there is no plan.',
     'Write each request so that it can be understood without this conversation. Call agents that do not need each other in one step: they run at the same time. When one needs the result of another, call it in a later step.',
     `The user reads every agent's answer, word for word, while it is written. ${end}`,
-    'When an agent fails, try another way or say what is missing. Never invent what an agent has not said.',
+    'When an agent fails, try another way or state what is missing. Never invent results that no agent has returned.',
   ].join('\n');
 }

@@ -47,7 +47,7 @@ test('what a call comes to: an agent, a refusal the model reads, or the end', ()
   );
 });
 
-test('calls of a step, and calls the task may still make, are bounded; what is beyond is told', () => {
+test('calls of a step, and calls the task may still make, are bounded; the model gets an error for each call beyond', () => {
   const many = Array.from({ length: STEP_CALLS_MAX + 1 }, (): [string, Record<string, unknown>] => ['files', { request: 'go' }]);
   const made = (left: number) => chosen(many, left).filter(call => 'call' in call).length;
   assert.deepEqual([made(100), made(3), made(0)], [STEP_CALLS_MAX, 3, 0]);

@@ -2,10 +2,10 @@ import type { Step } from '@hopline/chat-model';
 import type { AgentEntry } from '@hopline/log';
 import { FINISH_TOOL } from './agent-tools.ts';
 
-/** Calls of one step; what a model wants beyond is refused, and it is told. */
+/** Calls of one step; the model gets an error for each call beyond. */
 export const STEP_CALLS_MAX = 16;
 
-/** A tool call of the model, and what became of it. */
+/** A tool call of the model, and its outcome. */
 export type ChosenCall = {
   /** The model's own id of it. */
   id: string;
@@ -13,40 +13,40 @@ export type ChosenCall = {
   args: Record<string, unknown>;
 } & (
   | {
-      /** Id of the call to the agent; what is asked of it stands in `args.request`. */ call: string;
+      /** Id of the call to the agent; the request is `args.request`. */ call: string;
       agent: string;
       skill?: string;
     }
-  /** Nothing was called: what the model is told instead. */
+  /** No agent was called: the error that the model reads instead. */
   | { refused: string }
   /** The model has nothing to add. */
   | { finish: true }
 );
 
-/** What the model read of a call before this step: the proof that it read the whole text (S2-11). */
+/** What the model read of a call before this step: proof that it read the whole text (S2-11). */
 export type Read = { call: string; sha256: string; units: number };
 
-/** One step of the model as it stands in the log: all that a supervisor needs to go on without asking again. */
+/** One step of the model as recorded in the log: a supervisor that takes over continues from it without another request. */
 export type ModelStep = {
-  /** Turn of the task it was said in. */
+  /** Turn of the task. */
   turn: number;
-  /** All it said, the plan in it. */
+  /** All text of the step, with the plan. */
   text: string;
-  /** Made for a model that told none. */
+  /** Made by the supervisor where the model wrote none. */
   plan?: string;
   calls: ChosenCall[];
   read: Read[];
 };
 
-/** What a recorded step said; undefined for a record that no model made. */
-export function modelStepOf(said: unknown): ModelStep | undefined {
-  const step = said as Partial<ModelStep> | null | undefined;
+/** A recorded payload as a step of a model; undefined for other records. */
+export function modelStepOf(payload: unknown): ModelStep | undefined {
+  const step = payload as Partial<ModelStep> | null | undefined;
   return typeof step?.text === 'string' && Array.isArray(step.calls) ? (step as ModelStep) : undefined;
 }
 
 /**
- * Decides what a step's calls come to, with the agents that live now. It is decided once and recorded: another supervisor must not decide otherwise because an agent came or went meanwhile.
- * `callId`: id of the index-th call. `callsLeft`: calls the task may still make.
+ * Resolves a step's calls with the agents that live now. The result is recorded: after a takeover the same calls follow, although agents may
+ * have come or gone. `callId`: id of the index-th call. `callsLeft`: calls the task may still make.
  */
 export function chooseCalls(
   step: Step,

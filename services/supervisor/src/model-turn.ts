@@ -3,48 +3,50 @@ import type { ChatModel, Step, StepEvent } from '@hopline/chat-model';
 import { ModelError } from '@hopline/chat-model/model-error';
 import { type CallEnded, type StatusInput, titleCase, type Work } from '@hopline/events';
 import { Superseded } from '@hopline/log';
+import { laneArtifact } from '@hopline/profiles';
 import { CALLS_MAX, SUPERVISOR } from '@hopline/task';
-import { AgentCalls, type CallMore } from './agent-calls.ts';
+import { AgentCalls, type CallOptions } from './agent-calls.ts';
 import { agentTools, finishTool } from './agent-tools.ts';
 import { conversation, readOf } from './model-conversation.ts';
 import { supervisorPrompt } from './model-prompt.ts';
 import { type ChosenCall, chooseCalls, type ModelStep, modelStepOf } from './model-step.ts';
+import { planOfCalls } from './plan.ts';
 import { StepLanes } from './step-lanes.ts';
 import { completedWithout, failure, outcomeOf, resultArtifact } from './turn-outcome.ts';
-import type { TurnContext, TurnRunner } from './turn-runner.ts';
-import { resumedCallId } from './turn-view.ts';
+import type { ConductingContext, TurnRunner } from './turn-runner.ts';
+import { continuingCallId } from './turn-view.ts';
 import { ViewWaits } from './view-waits.ts';
 
 export type ModelSettings = {
   model: ChatModel;
-  /** Times the model is asked for one message. */
+  /** Requests to the model for one message. */
   stepsMax: number;
-  /** The model concludes with a summary, unless `metadata.summary` of the message says otherwise. */
+  /** The model ends with a summary; `metadata.summary` of the message takes precedence. */
   sumsUp: boolean;
-  /** A call whose agent has not lived for this long is given up, milliseconds. */
+  /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
   agentGoneMs: number;
 };
 
-/** Text and arguments of one step, UTF-16 units: what is recorded of it stays below the log's bound on a step. */
+/** Text and arguments of one step, UTF-16 units: the recorded step stays below the log's bound. */
 const STEP_UNITS_MAX = 64 * 1024;
 
-/** How often a call's agent is looked for, milliseconds. */
-const GONE_CHECK_MS = 1_000;
+/** Interval at which a call's agent is looked up, milliseconds. */
+const LIVENESS_CHECK_MS = 1_000;
 
 type AgentCall = Extract<ChosenCall, { call: string }>;
 
 /**
- * Profile `caipe`, conducted by a model: its plan and its own words stream through, it calls agents, reads what they said, and goes on until it calls no more. Every step is recorded before
- * anything follows from it; a supervisor that takes over goes on from the record, and asks the model only for what is not there.
+ * A turn conducted by a model: its plan and its own words are streamed, it calls agents, reads their answers, and continues until it calls no
+ * more. Every step is recorded before anything follows from it; a supervisor that takes over requests only the steps that are not recorded.
  */
 export class ModelTurn implements TurnRunner {
-  readonly #context: TurnContext;
+  readonly #context: ConductingContext;
   readonly #settings: ModelSettings;
   readonly #calls: AgentCalls;
   readonly #waits: ViewWaits;
   #begun = false;
 
-  constructor(context: TurnContext, settings: ModelSettings) {
+  constructor(context: ConductingContext, settings: ModelSettings) {
     this.#context = context;
     this.#settings = settings;
     this.#calls = new AgentCalls(context);
@@ -54,20 +56,20 @@ export class ModelTurn implements TurnRunner {
   async advance(): Promise<void> {
     if (!this.#begun) {
       this.#begun = true;
-      // Beside the log, not in its way: while the model speaks, its words come back as facts, and a cancel must be seen.
+      // Runs beside `advance`: while the model streams, its text comes back as facts, and a cancel must be seen.
       this.#conduct().catch(error => this.#context.signal.aborted || this.#context.fail(error));
     }
-    this.#waits.look();
+    this.#waits.check();
   }
 
   async #conduct(): Promise<void> {
     const { writer, work, attempt } = this.#context;
     this.#calls.begin();
-    // What a supervisor before this one has said may still be on its way into the log. Inputs of a lower attempt are dropped behind one of a higher: once this mark stands
-    // there, everything of the dead one does too, or never will.
+    // Inputs of an earlier supervisor may still be on their way into the log. Behind an input of a higher attempt they are rejected: once this
+    // mark is recorded, everything of the earlier supervisor is, too, or never will be.
     if (attempt > 1) await this.#record(`taken-over-${work.turn}-${attempt}`, null);
     try {
-      if (await this.#goOn()) await this.#finish();
+      if (await this.#converse()) await this.#finish();
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;
       writer.add(failure(this.#failureId(), error.message, { retryable: error.retryable }));
@@ -75,23 +77,25 @@ export class ModelTurn implements TurnRunner {
     await writer.flush();
   }
 
-  /** Takes the conversation to its end. Returns false when the turn has ended otherwise: it waits for the client, or has failed. */
-  async #goOn(): Promise<boolean> {
+  /** Runs the conversation to its end. Returns false when the turn ends otherwise: it waits for the client, or has failed. */
+  async #converse(): Promise<boolean> {
     const { view, work, writer } = this.#context;
     const { stepsMax } = this.#settings;
-    const resumed = view.waiting.map(({ agent, resume }, index) => this.#run(resumedCallId(work.turn, index), agent, { resume }));
+    const resumed = view.waiting.map(({ agent, resume }, index) =>
+      this.#run(continuingCallId(work.turn, index), agent, { resume }),
+    );
     await Promise.all(resumed);
     const steps: ModelStep[] = [];
     for (let number = 1; number <= stepsMax; number += 1) {
-      if (this.#asksClient()) return false;
+      if (this.#passQuestion()) return false;
       const recorded = this.#recorded(number);
       if (recorded?.turn === work.turn) new StepLanes(this.#context, String(number)).complete(recorded);
-      const step = recorded ?? (await this.#ask(number, steps));
+      const step = recorded ?? (await this.#requestStep(number, steps));
       steps.push(step);
       await Promise.all(step.calls.map(chosen => 'call' in chosen && this.#call(chosen)));
-      if (step.calls.length === 0 || step.calls.some(chosen => 'finish' in chosen)) return !this.#asksClient();
+      if (step.calls.length === 0 || step.calls.some(chosen => 'finish' in chosen)) return !this.#passQuestion();
     }
-    writer.add(failure(this.#failureId(), `the model wanted more than ${stepsMax} steps`));
+    writer.add(failure(this.#failureId(), `the model needs more than ${stepsMax} steps`));
     return false;
   }
 
@@ -99,58 +103,59 @@ export class ModelTurn implements TurnRunner {
     return modelStepOf(this.#context.view.steps.get(String(number)));
   }
 
-  /** Asks the model, streams what it says, and returns the step that stands in the log. */
-  async #ask(number: number, steps: readonly ModelStep[]): Promise<ModelStep> {
+  /** Requests a step of the model, streams its text, and returns the step as recorded. */
+  async #requestStep(number: number, steps: readonly ModelStep[]): Promise<ModelStep> {
     const { view, work, displayName, trace, signal } = this.#context;
     const agents = await this.#context.agents();
     const hasCalled = steps.some(({ calls }) => calls.some(chosen => 'call' in chosen));
     const system = supervisorPrompt(displayName, this.#sumsUp());
     const lanes = new StepLanes(this.#context, String(number));
-    const asked = this.#settings.model.step({
-      messages: conversation(system, await this.#context.history(view.begunIn), view, steps),
+    const events = this.#settings.model.step({
+      messages: conversation(system, await this.#context.history(view.requestTurn), view, steps),
       tools: [...agentTools(agents), ...(hasCalled ? [finishTool] : [])],
       unitsMax: STEP_UNITS_MAX,
       trace: trace(),
       signal,
     });
-    const said = await this.#stream(asked, lanes);
+    const reply = await this.#stream(events, lanes);
     const callId = (index: number) => `call-${work.turn}-${number}-${index}`;
-    const chosen = chooseCalls(said, agents, callId, CALLS_MAX - view.calls.length);
-    const plan = hasCalled || lanes.hasPlan ? undefined : planOf(chosen);
+    const chosen = chooseCalls(reply, agents, callId, CALLS_MAX - view.calls.length);
+    const plan =
+      hasCalled || lanes.hasPlan ? undefined : planOfCalls(chosen.flatMap(call => ('call' in call ? [call.agent] : [])));
     const read = readOf(steps.at(-1), view);
-    const step: ModelStep = { turn: work.turn, text: said.text, ...(plan !== undefined && { plan }), calls: chosen, read };
-    // Before its lanes close: a closed one could not be replaced by whoever asked again.
+    const step: ModelStep = { turn: work.turn, text: reply.text, ...(plan !== undefined && { plan }), calls: chosen, read };
+    // Before its lanes close: a supervisor that requests the step again could not replace a closed lane.
     await this.#record(String(number), step);
     lanes.complete(step);
     return step;
   }
 
-  async #stream(asked: AsyncGenerator<StepEvent, Step>, lanes: StepLanes): Promise<Step> {
+  async #stream(events: AsyncGenerator<StepEvent, Step>, lanes: StepLanes): Promise<Step> {
     const { writer } = this.#context;
     try {
       for (;;) {
-        const { done, value } = await asked.next();
+        const { done, value } = await events.next();
         if (done) {
           lanes.end();
           return value;
         }
-        if (value.type === 'text') lanes.say(value.text);
+        if (value.type === 'text') lanes.token(value.text);
         if (value.type === 'restart') lanes.restart();
         await writer.ready();
       }
     } finally {
-      await asked.return(undefined as never);
+      await events.return(undefined as never);
     }
   }
 
-  /** Store before work: what follows from a record waits until it stands in the log. */
-  async #record(step: string, said: unknown): Promise<void> {
+  /** Store before work: resolves when the record is in the log. */
+  async #record(step: string, payload: unknown): Promise<void> {
     const { writer, view } = this.#context;
-    writer.add({ kind: 'step', step, payload: said });
+    writer.add({ kind: 'step', step, payload });
     await this.#until(() => view.steps.has(step));
   }
 
-  /** A call of the turn before is over, or goes on under another id. */
+  /** A call of the turn before is over, or continues under another id. */
   async #call(chosen: AgentCall): Promise<void> {
     const { work } = this.#context;
     if (!chosen.call.startsWith(`call-${work.turn}-`)) return;
@@ -158,19 +163,19 @@ export class ModelTurn implements TurnRunner {
   }
 
   /** Begins a call, unless it is over, and waits for its end. */
-  async #run(call: string, agent: string, more: CallMore): Promise<void> {
+  async #run(call: string, agent: string, options: CallOptions): Promise<void> {
     const { view } = this.#context;
     if (view.ended(call) === undefined) {
-      await this.#calls.start(call, agent, more);
-      const stop = this.#giveUpWhenGone(call, agent);
+      await this.#calls.start(call, agent, options);
+      const stop = this.#abandonWhenGone(call, agent);
       await this.#until(() => view.ended(call) !== undefined).finally(stop);
     }
     const ended = view.ended(call);
-    if (ended !== undefined && !isInterrupted(ended.state)) this.#calls.noticeEnd(call, ended);
+    if (ended !== undefined && !isInterrupted(ended.state)) this.#calls.noticeEnd(ended);
   }
 
-  /** An agent that has left would be waited for until the end of time. One that comes back goes on, with a new attempt. */
-  #giveUpWhenGone(call: string, agent: string): () => void {
+  /** Ends the call of an agent that has left the registry; one that comes back in time continues with a new attempt. */
+  #abandonWhenGone(call: string, agent: string): () => void {
     const { isLive, writer, view } = this.#context;
     const { agentGoneMs } = this.#settings;
     let livedAt = performance.now();
@@ -179,19 +184,19 @@ export class ModelTurn implements TurnRunner {
       if (isLive(agent)) livedAt = now;
       if (now - livedAt < agentGoneMs) return;
       clearInterval(timer);
-      // Its wait for credentials is over, too.
+      // Its wait for credentials ends, too.
       if (view.needsCredentials(call)) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
       writer.add({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: 'the agent is gone', retryable: true });
-    }, GONE_CHECK_MS);
+    }, LIVENESS_CHECK_MS);
     return () => clearInterval(timer);
   }
 
-  /** An agent's question becomes the task's. */
-  #asksClient(): boolean {
+  /** An agent's question becomes the task's; returns true if there is one. */
+  #passQuestion(): boolean {
     const { view, writer, work } = this.#context;
-    const asking = view.calls.flatMap(call => view.ended(call) ?? []).find(({ state }) => isInterrupted(state));
-    if (asking === undefined) return false;
-    const { state, agent, message } = asking;
+    const ended = view.ends.find(({ state }) => isInterrupted(state));
+    if (ended === undefined) return false;
+    const { state, agent, message } = ended;
     const parts = [{ text: `${titleCase(agent)} needs input.` }];
     const question = message ?? { messageId: `${work.turn}/asks-${work.taskId}`, role: 'ROLE_AGENT' as const, parts };
     writer.add({ kind: 'status', state, message: question });
@@ -199,35 +204,36 @@ export class ModelTurn implements TurnRunner {
   }
 
   async #finish(): Promise<void> {
-    const { view, writer, work, displayName } = this.#context;
-    // What the supervisor itself has said last must be in the log, to be part of the result.
-    await this.#record(`said-${work.turn}-${this.#context.attempt}`, null);
+    const { view, writer, work, profile, displayName } = this.#context;
+    // The supervisor's last words must be in the log to be part of the result.
+    await this.#record(`own-text-${work.turn}-${this.#context.attempt}`, null);
     const lane = `${work.turn}/result`;
-    // What is not forwarded is for the model; a model that makes nothing of it must not leave the client without an answer.
-    const text = view.answerText() || view.heldText();
-    if (!view.isShown(lane)) for (const piece of resultArtifact(lane, displayName, text)) writer.add(piece);
+    // Withheld text is for the model; if the model adds nothing, it is still the answer.
+    const text = view.answerText() || view.withheldText();
+    const artifact = laneArtifact(profile, profile.result, displayName);
+    if (!view.isShown(lane)) for (const chunk of resultArtifact(lane, artifact, text)) writer.add(chunk);
     writer.add(this.#outcome());
   }
 
-  /** The model decides what a failure means, as long as it says something itself. */
+  /** A failed call does not fail the task as long as the model has answered itself. */
   #outcome(): StatusInput {
     const { view } = this.#context;
-    const ends = view.calls.flatMap(call => view.ended(call) ?? []);
+    const { ends } = view;
     const failed = ends.filter(({ state }) => state !== 'TASK_STATE_COMPLETED');
     const hasOwn = view.ownText() !== '';
-    if (ends.length === 0 && !hasOwn) return failure(this.#failureId(), 'the model said nothing', { retryable: true });
+    if (ends.length === 0 && !hasOwn) return failure(this.#failureId(), 'the model returned no text', { retryable: true });
     if (failed.length === ends.length && !hasOwn) return outcomeOf(ends, this.#failureId());
-    const isMadeGood = ({ agent }: CallEnded) => ends.some(end => end.agent === agent && end.state === 'TASK_STATE_COMPLETED');
-    return completedWithout(failed.filter(end => !isMadeGood(end)));
+    const isRecovered = ({ agent }: CallEnded) => ends.some(end => end.agent === agent && end.state === 'TASK_STATE_COMPLETED');
+    return completedWithout(failed.filter(end => !isRecovered(end)));
   }
 
   #sumsUp(): boolean {
     const { message, metadata } = this.#context.work;
-    const asked = message.metadata?.summary ?? metadata?.summary;
-    return typeof asked === 'boolean' ? asked : this.#settings.sumsUp;
+    const requested = message.metadata?.summary ?? metadata?.summary;
+    return typeof requested === 'boolean' ? requested : this.#settings.sumsUp;
   }
 
-  /** Waits for the log. A newer attempt of the same work conducts the turn from its first word on. */
+  /** Waits for the log. Rejects with Superseded once a newer attempt of the same work has written. */
   #until(condition: () => boolean): Promise<void> {
     const { view, attempt } = this.#context;
     return this.#waits.until(() => {
@@ -247,12 +253,4 @@ function requestOf({ call, args, skill }: AgentCall, { taskId, message }: Work):
   const others = message.parts.filter(part => part.text === undefined);
   const metadata = skill === undefined ? {} : { metadata: { skill } };
   return { messageId: `${taskId}-${call}`, role: 'ROLE_USER', parts: [{ text: String(args.request) }, ...others], ...metadata };
-}
-
-/** The plan of a model that calls without having told one (S0-11). */
-function planOf(chosen: readonly ChosenCall[]): string | undefined {
-  const agents = chosen.flatMap(call => ('call' in call ? [call.agent] : []));
-  if (agents.length === 0) return undefined;
-  const lines = agents.map((agent, index) => `${index + 1}. ${titleCase(agent)}\n`);
-  return `⟦**🎯 Execution Plan**\n${lines.join('')}⟧`;
 }

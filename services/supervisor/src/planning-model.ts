@@ -3,7 +3,7 @@ import type { ModelSettings } from './model-turn.ts';
 
 type Settings = ReturnType<typeof supervisorConfig.load>;
 
-/** The model that conducts turns, if one is configured. Its library is loaded only then. */
+/** The model that conducts turns, if one is configured; its library is loaded only then. */
 export async function planningModel(settings: Settings): Promise<ModelSettings | undefined> {
   const { HOPLINE_PLANNER: planner, HOPLINE_MODEL: model, OPENAI_BASE_URL: baseUrl, OPENAI_API_KEY: apiKey } = settings;
   if (planner !== 'model' || model === undefined) return undefined;

@@ -42,7 +42,7 @@ test('a part of a word is no word', async () => {
 test('metadata.agent names one, and one agent alone takes everything', async () => {
   assert.deepEqual((await plan('will it rain?', { agent: 'files' })).agents, ['files']);
   assert.deepEqual((await plan('anything', {}, [agents[0]!])).agents, ['argocd']);
-  await assert.rejects(plan('x', { agent: 'nobody' }), NoAgentFits);
+  await assert.rejects(plan('x', { agent: 'missing' }), NoAgentFits);
   await assert.rejects(plan('x', {}, []), NoAgentFits);
 });
 

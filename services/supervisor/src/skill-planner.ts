@@ -3,14 +3,14 @@ import { titleCase } from '@hopline/events';
 import type { AgentEntry, AgentSkill } from '@hopline/log';
 import { NoAgentFits, type Plan, type Planner, type PlanRequest } from './planner.ts';
 
-/** Tokens of the plan are this long, characters: what a model would stream (S0-11). */
+/** Characters of one token of the plan, as a model would stream it (S0-11). */
 const TOKEN_CHARS = 6;
 
 type Choice = { agent: AgentEntry; skill: AgentSkill | undefined };
 
 /**
- * Picks agents without a model: the one that `metadata.agent` names; the only one there is; else every agent with a skill the message asks for (S4-3).
- * A skill is asked for when the text holds its id, its name, or one of its tags as a word.
+ * Chooses agents without a model: the agent named in `metadata.agent`; the only live agent; else every agent with a skill that the message
+ * names (S4-3). A message names a skill when its text has the skill's id, name, or one of its tags as a word.
  */
 export class SkillPlanner implements Planner {
   async plan({ message, metadata, agents }: PlanRequest): Promise<Plan> {
@@ -31,12 +31,12 @@ function choose(message: Message, metadata: Metadata, agents: AgentEntry[]): Cho
   if (agents.length === 1) return [{ agent: only!, skill: undefined }];
   const words = wordsOf(message);
   const choices = agents.flatMap(agent => {
-    const skill = agent.skills.find(candidate => asksFor(words, candidate));
+    const skill = agent.skills.find(candidate => names(words, candidate));
     return skill === undefined ? [] : [{ agent, skill }];
   });
   if (choices.length > 0) return choices;
-  const names = agents.map(({ name }) => name).join(', ');
-  throw new NoAgentFits(`no skill of the available agents (${names}) fits this message; name one in metadata.agent`);
+  const available = agents.map(({ name }) => name).join(', ');
+  throw new NoAgentFits(`no skill of the available agents (${available}) fits this message; name one in metadata.agent`);
 }
 
 /** Lower-case words of all text and data parts, and the text itself for names of several words. */
@@ -46,9 +46,9 @@ function wordsOf(message: Message): { text: string; words: Set<string> } {
   return { text, words: new Set(text.split(/[^\p{L}\p{N}_-]+/u).filter(word => word !== '')) };
 }
 
-function asksFor(said: { text: string; words: Set<string> }, skill: AgentSkill): boolean {
-  const names = [skill.id, skill.name, ...skill.tags].map(name => name.toLowerCase()).filter(name => name !== '');
-  return names.some(name => (name.includes(' ') ? said.text.includes(name) : said.words.has(name)));
+function names(message: { text: string; words: Set<string> }, skill: AgentSkill): boolean {
+  const labels = [skill.id, skill.name, ...skill.tags].map(name => name.toLowerCase()).filter(name => name !== '');
+  return labels.some(label => (label.includes(' ') ? message.text.includes(label) : message.words.has(label)));
 }
 
 function describe(choices: Choice[]): string {

@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AgentInput } from '@hopline/events';
+import { CAIPE } from '@hopline/profiles';
 import { AgentCalls } from './agent-calls.ts';
 import { StepLanes } from './step-lanes.ts';
-import type { TurnContext } from './turn-runner.ts';
+import type { ConductingContext } from './turn-runner.ts';
 import { TurnView } from './turn-view.ts';
 
 type Phase = 'declared' | 'replacing' | 'open' | 'closed';
 
-/** What is said, in order, and a view that knows of these lanes. */
-function listening(lanes: Record<string, Phase> = {}) {
-  const said: string[] = [];
+/** Inputs in order, and a view with these lanes. */
+function recordingContext(lanes: Record<string, Phase> = {}) {
+  const inputs: string[] = [];
   const view = new TurnView();
   const states = Object.fromEntries(
     Object.entries(lanes).map(([lane, phase]) => [lane, { producer: 'supervisor', attempt: 1, phase, n: 1 }]),
@@ -20,9 +21,9 @@ function listening(lanes: Record<string, Phase> = {}) {
     add: (input: AgentInput) => {
       const name = 'artifact' in input ? ` ${input.artifact.name}` : '';
       const text = input.kind === 'artifact' ? ` ${input.parts[0]?.text?.trim()}` : '';
-      said.push(`${input.kind}${name}${'lane' in input ? ` ${input.lane}` : ''}${text}`);
+      inputs.push(`${input.kind}${name}${'lane' in input ? ` ${input.lane}` : ''}${text}`);
     },
-    token: (lane: string, text: string) => void said.push(`text ${lane} ${text}`),
+    token: (lane: string, text: string) => void inputs.push(`text ${lane} ${text}`),
     flush: () => Promise.resolve(),
   };
   const delegated: unknown[] = [];
@@ -30,23 +31,24 @@ function listening(lanes: Record<string, Phase> = {}) {
     work: { turn: 1 },
     view,
     writer,
+    profile: CAIPE,
     displayName: 'P',
     delegate: async (call: unknown) => void delegated.push(call),
   };
-  return { context: context as unknown as TurnContext, said, delegated };
+  return { context: context as unknown as ConductingContext, inputs, delegated };
 }
 
 test('a tool starts, the model streams, a tool ends: start, streaming_result, end [S2-31]', async () => {
-  const { context, said, delegated } = listening();
+  const { context, inputs, delegated } = recordingContext();
   const calls = new AgentCalls(context);
   await calls.start('call-1-1-1', 'argocd', { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'go' }] } });
   const lanes = new StepLanes(context, '1');
-  lanes.say('Hello');
+  lanes.token('Hello');
   lanes.complete({ text: 'Hello' });
   const ended = { kind: 'call.ended', at: 0, call: 'call-1-1-1', agent: 'argocd', state: 'TASK_STATE_COMPLETED' } as const;
-  calls.noticeEnd('call-1-1-1', ended);
-  calls.noticeEnd('call-1-1-1', ended);
-  assert.deepEqual(said, [
+  calls.noticeEnd(ended);
+  calls.noticeEnd(ended);
+  assert.deepEqual(inputs, [
     'call',
     'artifact tool_notification_start 1/call-1-1-1/start 🔧 Supervisor: Calling Agent Argocd...',
     'open streaming_result 1/step-1/own',
@@ -57,14 +59,14 @@ test('a tool starts, the model streams, a tool ends: start, streaming_result, en
   assert.equal(delegated.length, 1);
 });
 
-test('a step that was streamed is closed; a plan that nobody told is said whole', () => {
-  const { context, said } = listening();
+test('a step that was streamed is closed; a plan that was not streamed is written whole', () => {
+  const { context, inputs } = recordingContext();
   const lanes = new StepLanes(context, '2');
-  lanes.say('⟦p');
+  lanes.token('⟦p');
   lanes.end();
   lanes.complete({ text: '⟦p' });
   new StepLanes(context, '3').complete({ text: '', plan: '⟦q⟧' });
-  assert.deepEqual(said, [
+  assert.deepEqual(inputs, [
     'open execution_plan_streaming 1/step-2/plan',
     'text 1/step-2/plan ⟦',
     'text 1/step-2/plan p',
@@ -76,12 +78,12 @@ test('a step that was streamed is closed; a plan that nobody told is said whole'
   ]);
 });
 
-test('a step of a dead supervisor is said again where it was not closed, and left alone where it was', () => {
-  const { context, said } = listening({ '1/step-1/plan': 'closed', '1/step-1/own': 'open', '1/step-2/own': 'open' });
+test('a step of an earlier supervisor is written again where it was not closed, and left alone where it was', () => {
+  const { context, inputs } = recordingContext({ '1/step-1/plan': 'closed', '1/step-1/own': 'open', '1/step-2/own': 'open' });
   new StepLanes(context, '1').complete({ text: '⟦p⟧ all of it' });
-  // What was half said and then asked again came to nothing: it is emptied.
+  // A lane whose step was requested again and has no text any more is emptied.
   new StepLanes(context, '2').complete({ text: '' });
-  assert.deepEqual(said, [
+  assert.deepEqual(inputs, [
     'open streaming_result 1/step-1/own',
     'text 1/step-1/own  all of it',
     'close 1/step-1/own',
@@ -91,12 +93,12 @@ test('a step of a dead supervisor is said again where it was not closed, and lef
 });
 
 test('a step that breaks off opens its lanes again: what comes next replaces', () => {
-  const { context, said } = listening();
+  const { context, inputs } = recordingContext();
   const lanes = new StepLanes(context, '1');
-  lanes.say('⟦p⟧ hal');
+  lanes.token('⟦p⟧ hal');
   lanes.restart();
-  lanes.say('whole');
-  assert.deepEqual(said.slice(-3), [
+  lanes.token('whole');
+  assert.deepEqual(inputs.slice(-3), [
     'open execution_plan_streaming 1/step-1/plan',
     'open streaming_result 1/step-1/own',
     'text 1/step-1/own whole',

@@ -1,56 +1,57 @@
+import type { LaneArtifact } from '@hopline/events';
+import { answerArtifact, laneArtifact } from '@hopline/profiles';
 import { SUPERVISOR } from '@hopline/task';
 import type { ModelStep } from './model-step.ts';
-import { answerHeader } from './notices.ts';
-import { completeUpdate, PLAN_STREAMING } from './plan-artifact.ts';
-import { PlanText, splitPlan, type TextRun } from './plan-text.ts';
-import type { TurnContext } from './turn-runner.ts';
+import { completePlan, PlanParser, splitPlan, type TextRun } from './plan.ts';
+import type { ConductingContext } from './turn-runner.ts';
 
-/** One step of the model as the client sees it: the plan between its markers, and the supervisor's own words (C-24), each an artifact. */
+/** One step of the model as the client sees it: an artifact for the plan between its markers, and one for the supervisor's own words (C-24). */
 export class StepLanes {
-  readonly #context: TurnContext;
+  readonly #context: ConductingContext;
   readonly #lanes: { plan: string; own: string };
   readonly #open = new Set<TextRun['kind']>();
-  #reader = new PlanText();
+  #parser = new PlanParser();
 
-  constructor(context: TurnContext, step: string) {
+  constructor(context: ConductingContext, step: string) {
     this.#context = context;
     const prefix = `${context.work.turn}/step-${step}`;
     this.#lanes = { plan: `${prefix}/plan`, own: `${prefix}/own` };
   }
 
   get hasPlan(): boolean {
-    return this.#reader.hasPlan;
+    return this.#parser.hasPlan;
   }
 
-  say(token: string): void {
-    for (const run of this.#reader.take(token)) this.#say(run);
+  token(token: string): void {
+    for (const run of this.#parser.take(token)) this.#write(run);
   }
 
   end(): void {
-    for (const run of this.#reader.end()) this.#say(run);
+    for (const run of this.#parser.end()) this.#write(run);
   }
 
-  /** The step broke off: what it said is void, and its next words replace it. */
+  /** The step broke off: its next text replaces what was streamed. */
   restart(): void {
-    this.#reader = new PlanText();
+    this.#parser = new PlanParser();
     for (const kind of this.#open) this.#openLane(kind);
   }
 
   /**
-   * Makes the client's view of a recorded step complete, whoever streamed how much of it: nothing where it is closed already; else it is closed, and said again where this supervisor did not
-   * say it. So what stands is what the record has, byte for byte.
+   * Brings the lanes of a recorded step to their end, whichever supervisor streamed how much of it. A closed lane stays; a lane that this
+   * supervisor has not written itself is written again. So the client's view equals the record, byte for byte.
    */
   complete(step: Pick<ModelStep, 'text' | 'plan'>): void {
-    const { writer } = this.#context;
-    const { plan, own } = splitPlan(step.text);
-    const { plan: lane } = this.#lanes;
-    if (this.#isDue('plan', step.plan ?? plan)) writer.add(completeUpdate(lane, step.plan ?? plan));
-    if (this.#isDue('own', own)) writer.add({ kind: 'close', lane: this.#lanes.own });
+    const { writer, profile, displayName } = this.#context;
+    const { plan: planText, own } = splitPlan(step.text);
+    const plan = step.plan ?? planText;
+    if (this.#needsClose('plan', plan))
+      writer.add(completePlan(this.#lanes.plan, laneArtifact(profile, profile.plan.complete, displayName), plan));
+    if (this.#needsClose('own', own)) writer.add({ kind: 'close', lane: this.#lanes.own });
     this.#open.clear();
   }
 
-  /** Whether the lane must be closed now. What this supervisor has not said itself is said first. */
-  #isDue(kind: TextRun['kind'], text: string): boolean {
+  /** Whether the lane has to be closed now; text that this supervisor has not written is written first. */
+  #needsClose(kind: TextRun['kind'], text: string): boolean {
     const phase = this.#context.view.aggregate?.lanes[this.#lanes[kind]]?.phase;
     if (this.#open.has(kind)) return true;
     if (phase === 'closed' || (phase === undefined && text === '')) return false;
@@ -59,15 +60,19 @@ export class StepLanes {
     return true;
   }
 
-  #say({ kind, text }: TextRun): void {
+  #write({ kind, text }: TextRun): void {
     if (!this.#open.has(kind)) this.#openLane(kind);
     this.#context.writer.token(this.#lanes[kind], text);
   }
 
   #openLane(kind: TextRun['kind']): void {
-    const { writer, displayName } = this.#context;
-    const artifact = kind === 'plan' ? PLAN_STREAMING : answerHeader(displayName, SUPERVISOR);
-    writer.add({ kind: 'open', lane: this.#lanes[kind], artifact });
+    this.#context.writer.add({ kind: 'open', lane: this.#lanes[kind], artifact: this.#artifact(kind) });
     this.#open.add(kind);
+  }
+
+  #artifact(kind: TextRun['kind']): LaneArtifact {
+    const { profile, displayName } = this.#context;
+    if (kind === 'plan') return laneArtifact(profile, profile.plan.streaming, displayName);
+    return answerArtifact(profile, displayName, SUPERVISOR);
   }
 }

@@ -6,6 +6,7 @@ import type { ChatMessage, ChatModel } from '@hopline/chat-model';
 import { type AgentInput, type Producer, shardOf, type TaskAggregate, type Work } from '@hopline/events';
 import { LiveAgents, Requeued } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
+import { PROFILES } from '@hopline/profiles';
 import { type Command, decide, evolve } from '@hopline/task';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
 import type { ModelSettings } from './model-turn.ts';
@@ -15,7 +16,7 @@ import { supervise } from './supervise.ts';
 const message: Message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'version?' }] };
 const login: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'Log in.' }] };
 
-/** One task in the memory twin, with its relay in miniature. */
+/** One task in the in-memory log, with a minimal relay. */
 class Relayed implements Disposable {
   readonly log = createMemoryLog();
   readonly states: TaskState[] = [];
@@ -32,16 +33,17 @@ class Relayed implements Disposable {
       if (fact.kind === 'artifact.updated') this.lanes.push(fact.lane);
       if (fact.kind === 'status.changed') this.states.push(fact.event.statusUpdate.status.state);
     }
-    const record = { v: 1 as const, facts, aggregate: this.#aggregate!, startSeq: this.#seq === 0 ? 0 : 1 };
+    const start = { startSeq: this.#seq === 0 ? 0 : 1, startStoredAt: 0 };
+    const record = { v: 1 as const, facts, aggregate: this.#aggregate!, ...start };
     this.#seq = (await this.log.facts.append(record, { expected: this.#seq, id: String(this.#seq) })).seq;
   }
 
-  says(id: string, input: Exclude<AgentInput, { kind: 'text' }>): Promise<void> {
+  appends(id: string, input: Exclude<AgentInput, { kind: 'text' }>): Promise<void> {
     const from: Producer = { id, agent: id, turn: 1, attempt: 1 };
     return this.decide({ kind: 'agent', from, input });
   }
 
-  /** Relays what supervisors say from now on. */
+  /** Relays inputs of supervisors from now on. */
   relay(): void {
     (async () => {
       for await (const { record } of this.log.inputs.readShard(shardOf('t', this.log.shards), 1, this.#stop.signal)) {
@@ -67,7 +69,7 @@ class Relayed implements Disposable {
     const { signal } = this.#stop;
     const agents = new LiveAgents(() => performance.now());
     await agents.follow(this.log.agents, signal, () => {});
-    const around = { planner: new SkillPlanner(), model, agents, displayName: 'P' };
+    const around = { planner: new SkillPlanner(), model, agents, profiles: PROFILES, displayName: 'P' };
     await supervise({ log: this.log, ...around, metrics, logger, signal }, { work, attempt, requeues: 0, exhausted: false });
   }
 
@@ -85,10 +87,10 @@ async function waitingForCredentials(call: string, before: (task: Relayed) => Pr
   const task = new Relayed();
   const input = { kind: 'message', message, contextId: 'c', role: 'supervisor', profile: 'caipe' } as const;
   await task.decide({ kind: 'client', taskId: 't', input });
-  await task.says('supervisor', { kind: 'status', state: 'TASK_STATE_WORKING' });
+  await task.appends('supervisor', { kind: 'status', state: 'TASK_STATE_WORKING' });
   await before(task);
-  await task.says('supervisor', { kind: 'call', call, agent: 'argocd' });
-  await task.says(call, { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: login });
+  await task.appends('supervisor', { kind: 'call', call, agent: 'argocd' });
+  await task.appends(call, { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: login });
   return task;
 }
 
@@ -96,20 +98,22 @@ test('a supervisor that takes over does not hide that an agent waits for credent
   using task = await waitingForCredentials('call-1-1');
   task.relay();
   const supervised = task.supervise(2);
-  // It is said after the state.
+  // The notice follows the state.
   await task.until(() => task.lanes.includes('1/call-1-1/start'));
   assert.deepEqual(task.states, ['TASK_STATE_WORKING', 'TASK_STATE_AUTH_REQUIRED']);
-  await task.says('call-1-1', { kind: 'status', state: 'TASK_STATE_WORKING' });
-  await task.says('call-1-1', { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' });
+  await task.appends('call-1-1', { kind: 'status', state: 'TASK_STATE_WORKING' });
+  await task.appends('call-1-1', { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' });
   await supervised;
   assert.deepEqual(task.states.slice(2), ['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED']);
 });
 
-test('an agent that is gone while it waits for credentials is given up, and its task goes on [S3-5]', async () => {
+test('an agent that is gone while it waits for credentials is abandoned, and its task goes on [S3-5]', async () => {
   const call = 'call-1-1-0';
   const chosen = { id: 'x', name: 'argocd', args: { request: 'go' }, call, agent: 'argocd' };
-  const said = { turn: 1, text: '', calls: [chosen], read: [] };
-  using task = await waitingForCredentials(call, story => story.says('supervisor', { kind: 'step', step: '1', payload: said }));
+  const step = { turn: 1, text: '', calls: [chosen], read: [] };
+  using task = await waitingForCredentials(call, story =>
+    story.appends('supervisor', { kind: 'step', step: '1', payload: step }),
+  );
   await task.log.agents.create('files', { name: 'files', url: 'http://x/', description: 'Files', skills: [], heartbeat: 1 });
   task.relay();
   let asked: readonly ChatMessage[] = [];
@@ -129,7 +133,7 @@ test('an agent that is gone while it waits for credentials is given up, and its 
   assert.deepEqual(task.states, states);
 });
 
-test('a supervisor that is told to stop hands its work back in order; one whose log refuses has failed at it', async () => {
+test('a supervisor that is stopped requeues its work; one whose log fails rejects with that error', async () => {
   {
     using task = await waitingForCredentials('call-1-1');
     task.relay();

@@ -1,20 +1,32 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
-import { createInputWriter, followTask, type Job, type LiveAgents, type Log, Requeued, type StoredFacts } from '@hopline/log';
+import type { StatusInput } from '@hopline/events';
+import {
+  createInputWriter,
+  followTask,
+  type InputWriter,
+  type Job,
+  type LiveAgents,
+  type Log,
+  Requeued,
+  type StoredFacts,
+} from '@hopline/log';
+import type { Profiles } from '@hopline/profiles';
 import { SUPERVISOR } from '@hopline/task';
 import { ATTR, type Hop, type HopMetrics, type Logger, SPAN, startHop } from '@hopline/telemetry';
 import { atLeastOneAgent } from './at-least-one-agent.ts';
-import { CaipeTurn } from './caipe-turn.ts';
+import { ForwardingTurn } from './forwarding-turn.ts';
 import { type ModelSettings, ModelTurn } from './model-turn.ts';
+import { PlannedTurn } from './planned-turn.ts';
 import type { Planner } from './planner.ts';
-import { TransparentTurn } from './transparent-turn.ts';
-import type { TurnContext, TurnRunner } from './turn-runner.ts';
+import type { ConductingContext, TurnContext, TurnRunner } from './turn-runner.ts';
 import { TurnView } from './turn-view.ts';
 
 export type SuperviseDeps = {
   log: Log;
   planner: Planner;
-  /** Absent: turns are conducted by the planner. */
+  profiles: Profiles;
+  /** Absent: the planner chooses the agents. */
   model: ModelSettings | undefined;
   agents: LiveAgents;
   displayName: string;
@@ -24,8 +36,8 @@ export type SuperviseDeps = {
 };
 
 /**
- * Conducts one turn of a task until it is over: follows the task's facts and says what is due. Resolves when the task ended, waits for input, or went on to a
- * later turn; rejects when it has to be handed back: with Requeued at a shutdown, else as the log does.
+ * Runs one turn of a task until it is over: follows the task's facts and appends what is due. Resolves when the task has ended, waits for
+ * input, or went on to a later turn. Rejects when the work must be requeued: with Requeued at a shutdown, else with the error of the log.
  */
 export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   const { log, metrics } = deps;
@@ -52,22 +64,26 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     const newest = await log.facts.last(work.taskId);
     if (newest === undefined) throw new Error('work for a task that is not in the log');
     const records = await followTask(log.facts, newest, signal);
-    const view = new TurnView();
-    const context = turnContext(deps, job, { view, newest, hop, signal, fail });
+    const profile = deps.profiles.get(work.profile);
+    const view = new TurnView(profile?.turn === 'conduct' ? profile.answer.name : undefined);
+    const writer = inputWriter(log, job, hop);
     let turn: TurnRunner | undefined;
     for await (const record of records) {
       view.apply(record);
       if (isOver(view, work.turn)) return;
       if (record.seq < newest.seq) continue;
-      turn ??= turnRunner(deps.model, context);
-      if (job.exhausted) giveUp(context);
-      else await turn.advance();
-      // A writer that failed rejects here: the job is handed back instead of waiting for facts that never come.
-      await context.writer.flush();
+      if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
+      else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
+      else {
+        turn ??= turnRunner(deps.model, turnContext(deps, job, { profile, view, writer, newest, hop, signal, fail }));
+        await turn.advance();
+      }
+      // A writer that failed rejects here: the job is requeued instead of waiting for facts that never come.
+      await writer.flush();
     }
     throw failed === undefined ? new Error('supervision was interrupted') : failed.error;
   } catch (error) {
-    // What breaks off because the process ends is no fault of the task: it counts as no attempt.
+    // An interruption by the shutdown is not a fault of the task and counts as no attempt.
     if (deps.signal.aborted && failed === undefined) {
       hop.set({ [ATTR.outcome]: Requeued.name });
       throw new Requeued('shutdown');
@@ -83,47 +99,52 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
 function isOver(view: TurnView, turn: number): boolean {
   const aggregate = view.aggregate;
   if (aggregate === undefined || aggregate.turn < turn) return false;
-  return aggregate.turn > turn || isTerminal(aggregate.state) || (isInterrupted(aggregate.state) && view.asksClient);
+  return aggregate.turn > turn || isTerminal(aggregate.state) || (isInterrupted(aggregate.state) && view.waitsForClient);
 }
 
-/** The last delivery of work that nobody could finish: the task ends with a reason instead of hanging. */
-function giveUp({ writer }: TurnContext): void {
-  writer.add({
-    kind: 'status',
-    state: 'TASK_STATE_FAILED',
-    metadata: { reason: 'the supervisor gave up after several attempts', retryable: true },
-  });
+/** The task ends with a reason instead of hanging. */
+function taskFailure(reason: string): StatusInput {
+  return { kind: 'status', state: 'TASK_STATE_FAILED', metadata: { reason, retryable: true } };
 }
 
-/** By profile; a model conducts where one is configured, unless the client has chosen the agent itself, or the turn was begun without a model. */
+/** A model conducts where one is configured, unless the client has chosen the agent, or the turn began without a model. */
 function turnRunner(model: ModelSettings | undefined, context: TurnContext): TurnRunner {
   const { work, view } = context;
-  if (work.profile !== 'caipe') return new TransparentTurn(context);
+  if (!isConducting(context)) return new ForwardingTurn(context);
   const isChosen = (work.message.metadata?.agent ?? work.metadata?.agent) !== undefined;
   const isBegun = view.calls.length > 0 || view.waiting.length > 0;
   const byModel = isBegun ? view.steps.size > 0 : !isChosen;
-  return model !== undefined && byModel ? new ModelTurn(context, model) : new CaipeTurn(context);
+  return model !== undefined && byModel ? new ModelTurn(context, model) : new PlannedTurn(context);
 }
 
-type Around = { view: TurnView; newest: StoredFacts; hop: Hop; signal: AbortSignal; fail: (error: unknown) => void };
+function isConducting(context: TurnContext): context is ConductingContext {
+  return context.profile.turn === 'conduct';
+}
 
-function turnContext(deps: SuperviseDeps, job: Job, { view, newest, hop, signal, fail }: Around): TurnContext {
+function inputWriter(log: Log, { work, attempt }: Job, hop: Hop): InputWriter {
+  const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn: work.turn, attempt };
+  return createInputWriter(log.inputs, { taskId: work.taskId, producer, trace: hop.carrier() });
+}
+
+type RunState = Pick<TurnContext, 'profile' | 'view' | 'writer' | 'signal' | 'fail'> & { newest: StoredFacts; hop: Hop };
+
+function turnContext(deps: SuperviseDeps, job: Job, { profile, view, writer, newest, hop, signal, fail }: RunState): TurnContext {
   const { log, planner, agents, displayName } = deps;
   const { work, attempt } = job;
-  const { taskId, contextId, turn, profile, owner, metadata } = work;
-  const asked = { ...(owner && { owner }), ...(metadata && { metadata }) };
-  const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn, attempt };
+  const { taskId, contextId, turn, owner, metadata } = work;
+  const request = { ...(owner && { owner }), ...(metadata && { metadata }) };
   return {
     work,
+    profile,
     attempt,
     view,
-    writer: createInputWriter(log.inputs, { taskId, producer, trace: hop.carrier() }),
+    writer,
     planner,
     agents: () => atLeastOneAgent(agents, signal),
     history: async beforeTurn => (await readContextHistory(log, newest, beforeTurn)).messages,
     isLive: agent => agents.list().some(({ name }) => name === agent),
     delegate: ({ agent, message = work.message, ...call }) => {
-      const item = { v: 1 as const, taskId, contextId, turn, profile, call, message, ...asked };
+      const item = { v: 1 as const, taskId, contextId, turn, profile: work.profile, call, message, ...request };
       return log.work.request(`agent.${agent}`, item, { id: `${taskId}:${call.id}`, trace: hop.carrier() });
     },
     fail,

@@ -1,4 +1,5 @@
 import { LiveAgents, type Log } from '@hopline/log';
+import type { Profiles } from '@hopline/profiles';
 import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
 import type { ModelSettings } from './model-turn.ts';
 import type { Planner } from './planner.ts';
@@ -8,6 +9,7 @@ export type SupervisorDeps = {
   log: Log;
   planner: Planner;
   model?: ModelSettings | undefined;
+  profiles: Profiles;
   displayName: string;
   slots: number;
   metrics: HopMetrics;
@@ -16,7 +18,7 @@ export type SupervisorDeps = {
 
 export type Supervisor = { stop(): Promise<void> };
 
-/** Takes tasks from the supervisors' queue until it is stopped; what is not finished then goes to another supervisor at once. */
+/** Takes tasks from the supervisors' queue until it is stopped; unfinished ones are requeued at once. */
 export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor> {
   const { log, logger, slots } = deps;
   const stop = new AbortController();
@@ -27,7 +29,7 @@ export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor
     try {
       await supervise({ ...deps, model: deps.model, agents, signal: stop.signal }, job);
     } catch (error) {
-      if (!stop.signal.aborted) taskLog.warn({ err: error, attempt: job.attempt }, 'turn handed back');
+      if (!stop.signal.aborted) taskLog.warn({ err: error, attempt: job.attempt }, 'turn requeued');
       throw error;
     }
   });

@@ -1,21 +1,20 @@
-import type { Message } from '@hopline/a2a';
-import type { ArtifactInput, CallEnded, StatusInput } from '@hopline/events';
+import { cutIndex, type Message } from '@hopline/a2a';
+import type { ArtifactInput, CallEnded, LaneArtifact, StatusInput } from '@hopline/events';
 
 /** Largest text of one event of the final result, UTF-16 units; a longer result goes out in several chunks of one artifact. */
 const RESULT_UNITS_MAX = 512 * 1024;
 
 /** The whole answer in one artifact, before the final state (S0-20). */
-export function* resultArtifact(lane: string, displayName: string, text: string): Generator<ArtifactInput> {
-  const artifact = { name: 'partial_result', description: `Partial result from ${displayName} (stream ended)` };
+export function* resultArtifact(lane: string, artifact: LaneArtifact, text: string): Generator<ArtifactInput> {
   for (let from = 0; from < text.length; ) {
-    const to = pieceEnd(text, from);
+    const to = cutIndex(text, from + RESULT_UNITS_MAX);
     const parts = [{ text: text.slice(from, to) }];
     yield { kind: 'artifact', lane, artifact, parts, append: from > 0, last: to === text.length };
     from = to;
   }
 }
 
-/** How a task ends whose agents did the work: completed, with those that failed named; failed when all of them did. `messageId`: of the sentence that says why. */
+/** The end of a task: completed, with the failed agents named, or failed when all of them did. `messageId`: of the message with the reason. */
 export function outcomeOf(ends: readonly CallEnded[], messageId: string): StatusInput {
   const failed = ends.filter(({ state }) => state !== 'TASK_STATE_COMPLETED');
   const [first] = failed;
@@ -26,23 +25,16 @@ export function outcomeOf(ends: readonly CallEnded[], messageId: string): Status
   return failure(messageId, reason, { retryable: first.retryable === true, message: first.message, state });
 }
 
-/** Completed, though these calls failed. */
+/** Completed although these calls failed. */
 export function completedWithout(failed: readonly CallEnded[]): StatusInput {
   const failedAgents = failed.map(({ agent, reason }) => ({ agent, reason }));
   return { kind: 'status', state: 'TASK_STATE_COMPLETED', ...(failed.length > 0 && { metadata: { failedAgents } }) };
 }
 
-type Told = { retryable?: boolean; message?: Message | undefined; state?: 'TASK_STATE_FAILED' | 'TASK_STATE_REJECTED' };
+type FailureDetails = { retryable?: boolean; message?: Message | undefined; state?: 'TASK_STATE_FAILED' | 'TASK_STATE_REJECTED' };
 
-export function failure(messageId: string, reason: string, told: Told = {}): StatusInput {
-  const { retryable = false, state = 'TASK_STATE_FAILED' } = told;
-  const message = told.message ?? { messageId, role: 'ROLE_AGENT', parts: [{ text: reason }] };
+export function failure(messageId: string, reason: string, details: FailureDetails = {}): StatusInput {
+  const { retryable = false, state = 'TASK_STATE_FAILED' } = details;
+  const message = details.message ?? { messageId, role: 'ROLE_AGENT', parts: [{ text: reason }] };
   return { kind: 'status', state, message, metadata: { reason, retryable } };
-}
-
-/** End of the next piece, never between the halves of a surrogate pair. */
-function pieceEnd(text: string, from: number): number {
-  const to = Math.min(text.length, from + RESULT_UNITS_MAX);
-  const unit = text.charCodeAt(to - 1);
-  return to < text.length && unit >= 0xd800 && unit <= 0xdbff ? to - 1 : to;
 }

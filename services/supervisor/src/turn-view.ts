@@ -6,34 +6,64 @@ import { project, SUPERVISOR, type TaskView } from '@hopline/task';
 /** A call of the turn before that waits for the client's answer. */
 export type WaitingCall = { call: string; agent: string; resume: unknown };
 
-type Asking = WaitingCall & { question: Message | undefined };
+/** What the agent of a waiting call has sent to the client. */
+type PendingCall = WaitingCall & { question: Message | undefined };
 
-/** A call that waited, and the one of a later turn that goes on with it. */
-export type Continued = { question: Message | undefined; answer: Message; call: string };
+/** The answer to a waiting call, and the call of a later turn that continues it. */
+export type Continuation = { question: Message | undefined; answer: Message; call: string };
 
-type Answer = { id: string; producer: string };
+/** What the facts of one turn have recorded. Dropped when the next turn begins. */
+class TurnRecord {
+  /** Calls of agents, oldest first. */
+  readonly calls: string[] = [];
+  /** Lanes with an event that clients see. */
+  readonly lanes = new Set<string>();
+  /** Artifacts of answer text, in order of opening. */
+  readonly answers: { id: string; producer: string }[] = [];
+  /** Calls whose agents wait for credentials. */
+  readonly authorizing = new Map<string, PendingCall>();
+  /** Calls of the turn before that this turn continues. */
+  readonly waiting: readonly WaitingCall[];
+
+  constructor(waiting: readonly WaitingCall[] = []) {
+    this.waiting = waiting;
+  }
+}
+
+/** Steps of the model for one message of the client. Turns that only answer an agent's question belong to the message before them. */
+class RequestRecord {
+  /** The turn that the message began. */
+  readonly turn: number;
+  readonly steps = new Map<string, unknown>();
+
+  constructor(turn: number) {
+    this.turn = turn;
+  }
+}
 
 /**
- * What the log says about the turn in progress: all the supervisor knows. One that died and came back folds the same facts and goes on from there;
- * it keeps nothing of its own.
+ * The state of a turn as the log records it. A supervisor has no other state: one that takes over folds the same facts and continues from
+ * there.
  */
 export class TurnView {
-  #task: TaskView | undefined;
+  /** Name of the artifacts that hold answer text; undefined in a profile without one. */
+  readonly #answerName: string | undefined;
   #aggregate: TaskAggregate | undefined;
-  #shown = new Set<string>();
-  #answers: Answer[] = [];
-  #started: string[] = [];
-  #waiting: WaitingCall[] = [];
-  /** Calls of this turn whose agents wait for credentials. */
-  readonly #credentials = new Map<string, Asking>();
-  /** Of the whole task: a turn that answers an agent's question goes on with the calls of the turn before. */
-  readonly #ended = new Map<string, CallEnded>();
-  readonly #artifacts = new Map<string, Set<string>>();
-  readonly #continued = new Map<string, Continued>();
-  #steps = new Map<string, unknown>();
+  #task: TaskView | undefined;
+  #turn = new TurnRecord();
+  #request = new RequestRecord(1);
+
+  // The members below are of the whole task: a turn that answers an agent's question continues calls of the turn before.
   /** The client's message of each turn. */
-  readonly #asked: (Message | undefined)[] = [];
-  #begunIn = 1;
+  readonly #messages: (Message | undefined)[] = [];
+  readonly #ends = new Map<string, CallEnded>();
+  /** Ids of the artifacts of a call, in order of opening. */
+  readonly #artifactIds = new Map<string, Set<string>>();
+  readonly #continuations = new Map<string, Continuation>();
+
+  constructor(answerName?: string) {
+    this.#answerName = answerName;
+  }
 
   apply({ record }: StoredFacts): void {
     for (const fact of record.facts) this.#fold(fact);
@@ -44,19 +74,21 @@ export class TurnView {
     return this.#aggregate;
   }
 
-  /** Agents that asked for input in the turn before this one. */
-  get waiting(): readonly WaitingCall[] {
-    return this.#waiting;
-  }
-
-  /** True when an event of this lane stands in the log for this turn. */
-  isShown(lane: string): boolean {
-    return this.#shown.has(lane);
-  }
+  // ---- Calls
 
   /** Calls of this turn, oldest first. */
   get calls(): readonly string[] {
-    return this.#started;
+    return this.#turn.calls;
+  }
+
+  /** Ends of the calls of this turn, in order of the calls. */
+  get ends(): readonly CallEnded[] {
+    return this.#turn.calls.flatMap(call => this.#ends.get(call) ?? []);
+  }
+
+  /** Calls of the turn before that wait for the client: this turn continues them. */
+  get waiting(): readonly WaitingCall[] {
+    return this.#turn.waiting;
   }
 
   agentOf(call: string): string {
@@ -64,113 +96,140 @@ export class TurnView {
   }
 
   ended(call: string): CallEnded | undefined {
-    return this.#ended.get(call);
+    return this.#ends.get(call);
   }
 
-  /** Every call has ended, and one with a question: nothing goes on before the client answers. An agent that waits for credentials still works. */
-  get asksClient(): boolean {
-    const ends = this.#started.flatMap(call => this.#ended.get(call) ?? []);
-    return ends.length === this.#started.length && ends.some(({ state }) => isInterrupted(state));
+  /** How the task went on with a call that waited for the client. */
+  continuation(call: string): Continuation | undefined {
+    return this.#continuations.get(call);
   }
 
   /** The agent of this open call waits for credentials. */
   needsCredentials(call: string): boolean {
-    return this.#credentials.has(call) && !this.#ended.has(call);
+    return this.#turn.authorizing.has(call) && !this.#ends.has(call);
   }
 
-  /** What the call of a later turn made of one that waited for the client. */
-  continued(call: string): Continued | undefined {
-    return this.#continued.get(call);
+  /** Every call has ended, and one with a question: the turn is over until the client answers. An agent that waits for credentials still works. */
+  get waitsForClient(): boolean {
+    const { ends } = this;
+    return ends.length === this.calls.length && ends.some(({ state }) => isInterrupted(state));
   }
 
-  /** Turn of the message that is worked on: turns that only answer an agent's question belong to the one before them. */
-  get begunIn(): number {
-    return this.#begunIn;
+  // ---- The client's request and the model's steps for it
+
+  /** The turn that began with the client's request. */
+  get requestTurn(): number {
+    return this.#request.turn;
   }
 
+  /** The client's message that began a turn. */
   messageOf(turn: number): Message | undefined {
-    return this.#asked[turn - 1];
+    return this.#messages[turn - 1];
   }
 
-  /** Steps recorded for that message, by name. */
+  /** Recorded steps for the request, by name. */
   get steps(): ReadonlyMap<string, unknown> {
-    return this.#steps;
+    return this.#request.steps;
   }
 
-  /** The text that was streamed to the client in this turn: every segment of an agent in order of opening, nothing inserted, then the supervisor's own (C-28). */
+  // ---- Text and artifacts
+
+  /** True when the log has an event of this lane in this turn. */
+  isShown(lane: string): boolean {
+    return this.#turn.lanes.has(lane);
+  }
+
+  /** The text streamed to the client in this turn: every segment of an agent in order of opening, then the supervisor's own (C-28). */
   answerText(): string {
     return this.#textOf(producer => producer !== SUPERVISOR) + this.ownText();
   }
 
-  /** What the supervisor itself has said. */
+  /** The supervisor's own text in this turn. */
   ownText(): string {
     return this.#textOf(producer => producer === SUPERVISOR);
   }
 
-  /** What agents have said in this turn and clients do not see, by policy. */
-  heldText(): string {
-    return this.#started.map(call => this.#ended.get(call)?.withheldText ?? '').join('');
+  /** Text of agents in this turn that policy keeps from clients. */
+  withheldText(): string {
+    return this.ends.map(({ withheldText = '' }) => withheldText).join('');
+  }
+
+  /** The answer of one call, streamed or withheld: every character once. */
+  answerOf(call: string): string {
+    const streamed = this.artifactsOf(call).filter(({ name }) => name === this.#answerName);
+    return streamed.map(textOf).join('') + (this.#ends.get(call)?.withheldText ?? '');
   }
 
   /** All artifacts of one call, in order of opening. */
   artifactsOf(call: string): Artifact[] {
-    return [...(this.#artifacts.get(call) ?? [])].flatMap(id => this.#artifact(id) ?? []);
+    return [...(this.#artifactIds.get(call) ?? [])].flatMap(id => this.#artifact(id) ?? []);
   }
+
+  // ---- Folding
 
   #fold(fact: Fact): void {
     this.#task = project(this.#task, fact);
-    if (fact.kind === 'task.created') this.#asked.push(fact.event.task.history?.at(-1));
-    if (fact.kind === 'message.received') this.#nextTurn(fact);
-    if (fact.kind === 'status.changed' && fact.call !== undefined) this.#authorizing(fact.call, fact);
-    if (fact.kind === 'call.started') this.#started.push(fact.call);
-    if (fact.kind === 'call.ended') this.#ended.set(fact.call, fact);
-    if (fact.kind === 'step.recorded') this.#steps.set(fact.step, fact.payload);
-    if (fact.kind === 'artifact.updated') this.#foldArtifact(fact);
-  }
-
-  #authorizing(call: string, { event, resume }: StatusChanged): void {
-    const { state, message: question } = event.statusUpdate.status;
-    const waits = state === 'TASK_STATE_AUTH_REQUIRED';
-    if (waits) this.#credentials.set(call, { call, agent: this.agentOf(call), resume, question });
-    else this.#credentials.delete(call);
-  }
-
-  #foldArtifact({ lane, producer, event }: ArtifactUpdated): void {
-    this.#shown.add(lane);
-    const { artifactId: id, name } = event.artifactUpdate.artifact;
-    const known = this.#artifacts.get(producer) ?? new Set();
-    this.#artifacts.set(producer, known.add(id));
-    if (name === ANSWER_NAME && !this.#answers.some(answer => answer.id === id)) this.#answers.push({ id, producer });
-  }
-
-  #nextTurn({ turn, message: answer }: MessageReceived): void {
-    this.#asked.push(answer);
-    const asking = this.#started.flatMap(call => this.#askingOf(call) ?? []);
-    this.#waiting = asking.map(({ question: _question, ...waiting }) => waiting);
-    for (const [index, { call, question }] of asking.entries()) {
-      this.#continued.set(call, { question, answer, call: resumedCallId(turn, index) });
+    switch (fact.kind) {
+      case 'task.created':
+        this.#messages.push(fact.event.task.history?.at(-1));
+        break;
+      case 'message.received':
+        this.#beginTurn(fact);
+        break;
+      case 'status.changed':
+        if (fact.call !== undefined) this.#foldCallStatus(fact.call, fact);
+        break;
+      case 'call.started':
+        this.#turn.calls.push(fact.call);
+        break;
+      case 'call.ended':
+        this.#ends.set(fact.call, fact);
+        break;
+      case 'step.recorded':
+        this.#request.steps.set(fact.step, fact.payload);
+        break;
+      case 'artifact.updated':
+        this.#foldArtifact(fact);
     }
-    if (asking.length === 0) {
-      this.#steps = new Map();
-      this.#begunIn = turn;
-    }
-    this.#credentials.clear();
-    this.#shown = new Set();
-    this.#answers = [];
-    this.#started = [];
   }
 
-  /** What a call of this turn asks the client, if it does: it has ended with a question, or its agent still waits for credentials. */
-  #askingOf(call: string): Asking | undefined {
-    const ended = this.#ended.get(call);
-    if (ended === undefined) return this.#credentials.get(call);
+  #beginTurn({ turn, message: answer }: MessageReceived): void {
+    this.#messages.push(answer);
+    const pending = this.#turn.calls.flatMap(call => this.#pendingCall(call) ?? []);
+    for (const [index, { call, question }] of pending.entries())
+      this.#continuations.set(call, { question, answer, call: continuingCallId(turn, index) });
+    this.#turn = new TurnRecord(pending.map(({ question: _question, ...waiting }) => waiting));
+    if (pending.length === 0) this.#request = new RequestRecord(turn);
+  }
+
+  /** A call that waits for the client: it has ended with a question, or its agent waits for credentials. */
+  #pendingCall(call: string): PendingCall | undefined {
+    const ended = this.#ends.get(call);
+    if (ended === undefined) return this.#turn.authorizing.get(call);
     const { agent, resume, message: question } = ended;
     return isInterrupted(ended.state) ? { call, agent, resume, question } : undefined;
   }
 
-  #textOf(isMeant: (producer: string) => boolean): string {
-    const meant = this.#answers.filter(({ producer }) => isMeant(producer));
-    return meant.map(({ id }) => textOf(this.#artifact(id))).join('');
+  #foldCallStatus(call: string, { event, resume }: StatusChanged): void {
+    const { state, message: question } = event.statusUpdate.status;
+    const { authorizing } = this.#turn;
+    if (state === 'TASK_STATE_AUTH_REQUIRED') authorizing.set(call, { call, agent: this.agentOf(call), resume, question });
+    else authorizing.delete(call);
+  }
+
+  #foldArtifact({ lane, producer, event }: ArtifactUpdated): void {
+    const { artifactId: id, name } = event.artifactUpdate.artifact;
+    const { lanes, answers } = this.#turn;
+    lanes.add(lane);
+    const ids = this.#artifactIds.get(producer) ?? new Set();
+    this.#artifactIds.set(producer, ids.add(id));
+    const isAnswer = name !== undefined && name === this.#answerName;
+    if (isAnswer && !answers.some(answer => answer.id === id)) answers.push({ id, producer });
+  }
+
+  #textOf(includes: (producer: string) => boolean): string {
+    const answers = this.#turn.answers.filter(({ producer }) => includes(producer));
+    return answers.map(({ id }) => textOf(this.#artifact(id))).join('');
   }
 
   #artifact(id: string): Artifact | undefined {
@@ -178,14 +237,11 @@ export class TurnView {
   }
 }
 
-/** The call of turn `turn` that goes on with the turn before's `index`-th waiting one. */
-export function resumedCallId(turn: number, index: number): string {
+/** The call of turn `turn` that continues the `index`-th waiting call of the turn before. */
+export function continuingCallId(turn: number, index: number): string {
   return `call-${turn}-${index + 1}`;
 }
 
-/** Name of the artifact that carries an agent's text to the client in profile `caipe` (S0-17). */
-export const ANSWER_NAME = 'streaming_result';
-
-export function textOf(artifact: Artifact | undefined): string {
+function textOf(artifact: Artifact | undefined): string {
   return (artifact?.parts ?? []).map(part => part.text ?? '').join('');
 }

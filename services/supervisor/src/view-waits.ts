@@ -1,22 +1,22 @@
-/** Waits for what the log will say: conditions on a view, looked at after every record. */
+/** Waits for conditions on a view; they are checked after every record. */
 export class ViewWaits {
   readonly #signal: AbortSignal;
   readonly #waiting = new Set<() => void>();
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
-    signal.addEventListener('abort', () => this.look(), { once: true });
+    signal.addEventListener('abort', () => this.check(), { once: true });
   }
 
-  /** The view has changed. */
-  look(): void {
-    for (const look of [...this.#waiting]) look();
+  /** Checks all conditions: the view has changed. */
+  check(): void {
+    for (const check of [...this.#waiting]) check();
   }
 
-  /** Resolves when the condition holds, at once if it does; rejects when the signal aborts, or with what the condition throws. */
+  /** Resolves when the condition holds. Rejects when the signal aborts, or with the error of the condition. */
   until(condition: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
-      const look = () => {
+      const check = () => {
         try {
           this.#signal.throwIfAborted();
           if (!condition()) return;
@@ -24,10 +24,10 @@ export class ViewWaits {
         } catch (error) {
           reject(error);
         }
-        this.#waiting.delete(look);
+        this.#waiting.delete(check);
       };
-      this.#waiting.add(look);
-      look();
+      this.#waiting.add(check);
+      check();
     });
   }
 }

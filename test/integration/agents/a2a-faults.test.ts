@@ -141,7 +141,11 @@ test('unknown kinds and frames that are not JSON are skipped and counted [S0-42]
 
 test('an agent that sends only garbage fails the turn', async t => {
   const { agent } = await pair(t, { script: [{ raw: 'data: garbage\n\n'.repeat(100) }, { hang: true }] });
-  assert.deepEqual(await failure(agent), { type: 'failed', reason: 'the agent sends what is not JSON', retryable: false });
+  assert.deepEqual(await failure(agent), {
+    type: 'failed',
+    reason: 'the agent sent something other than JSON',
+    retryable: false,
+  });
 });
 
 test('an event of 10 MB is refused; one at the limit is not', async t => {
@@ -158,11 +162,11 @@ test('an event of 10 MB is refused; one at the limit is not', async t => {
 test('limits: silence before the first event, silence after it, total time', async t => {
   const script: Step[] = [{ token: 'a' }, { hang: true }];
   const mute = await pair(t, { script: [{ hang: true }] }, { firstEventMsMax: 80 });
-  assert.deepEqual(await failure(mute.agent), { type: 'failed', reason: 'the agent said nothing for 0.08 s', retryable: true });
+  assert.deepEqual(await failure(mute.agent), { type: 'failed', reason: 'the agent sent nothing for 0.08 s', retryable: true });
   const stuck = await pair(t, { script }, { silenceMsMax: 80 });
   const events = await eventsOf(stuck.agent, 'x');
   assert.equal(textOf(events), 'a');
-  assert.equal(lastOf(events, 'failed').reason, 'the agent said nothing for 0.08 s');
+  assert.equal(lastOf(events, 'failed').reason, 'the agent sent nothing for 0.08 s');
   assert.equal(stuck.remote.requests.at(-1)?.method, 'cancel', 'the abandoned task is canceled');
   async function* forever(): AsyncGenerator<Step> {
     for (;;) yield* [{ token: 'a' }, { pause: 5 }];
@@ -238,6 +242,13 @@ for (const dialect of ['0.3', '1.0'] as const) {
     lastOf(events, 'done');
   });
 }
+
+test('a task that does not change after its stream ended fails within the silence limit, although polls are answered', async t => {
+  const script: Step[] = [{ status: 'submitted' }, { cut: true }, { hang: true }];
+  const { remote, agent } = await pair(t, { script }, { firstEventMsMax: 300, silenceMsMax: 300, totalMsMax: 20_000 });
+  assert.deepEqual(await failure(agent), { type: 'failed', reason: 'the agent sent nothing for 0.3 s', retryable: true });
+  assert.ok(remote.requests.some(({ method }) => method === 'get'));
+});
 
 test('artifacts are complete after an interrupted stream', async t => {
   const artifact = { artifactId: 'a', name: 'r' };
@@ -383,7 +394,7 @@ test('an HTML page and an unrequested content encoding are named in the reason',
       await agent.close();
       server.close();
     });
-    const reason = 'the agent answered with neither events nor JSON';
+    const reason = 'the agent answered with neither an event stream nor JSON';
     assert.deepEqual(await eventsOf(agent, 'x'), [{ type: 'failed', reason, retryable: false }]);
     assert.deepEqual(new Set(encodings), new Set(['identity']));
   }

@@ -63,7 +63,7 @@ test('a missing variable, or a value that no header can contain, fails at start 
   const refused: [object, string][] = [
     [{ auth: { bearerEnv: 'MISSING' } }, 'the variable that auth.bearerEnv names is not set'],
     [{ auth: { bearerEnv: 'EMPTY' } }, 'the variable that auth.bearerEnv names is not set'],
-    [{ auth: { apiKeyEnv: 'BROKEN' } }, 'the variable that auth.apiKeyEnv names holds what no header can'],
+    [{ auth: { apiKeyEnv: 'BROKEN' } }, 'the variable that auth.apiKeyEnv names contains characters that a header cannot have'],
     [{ headersEnv: { 'x-org': 'MISSING' } }, 'the variable that headersEnv.x-org names is not set'],
   ];
   for (const [policy, reason] of refused)
@@ -92,7 +92,7 @@ test('TLS files are relative to the agents file, and are read at start', async t
 
   const refused: [object, string][] = [
     [{ caFile: 'none.pem' }, 'the file that tls.caFile names cannot be read'],
-    [{ caFile: 'junk' }, 'the file that tls.caFile names holds no certificate in PEM'],
+    [{ caFile: 'junk' }, 'the file that tls.caFile names contains no PEM certificate'],
     [{ ...tls, keyFile: 'other.key' }, 'the files that tls.certFile and tls.keyFile name cannot be used together'],
     [{ ...tls, certFile: 'junk' }, 'the files that tls.certFile and tls.keyFile name cannot be used together'],
   ];

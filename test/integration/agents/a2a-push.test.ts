@@ -179,8 +179,7 @@ for (const binding of ['HTTP+JSON', 'GRPC']) {
     t.after(() => server.close());
     const agent = createA2AAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
     t.after(() => agent.close());
-    const reason =
-      "the agent's card names no JSON-RPC interface of A2A 0.2, 0.3 or 1.0, and agents are spoken to in no other way";
+    const reason = "the agent's card has no JSON-RPC interface of A2A 0.2, 0.3 or 1.0, the only binding Hopline uses for agents";
     const failed = lastOf(await eventsOf(agent, 'go'), 'failed');
     assert.deepEqual([failed.reason, failed.retryable], [reason, false]);
     await assert.rejects(agent.skills(), { message: reason });

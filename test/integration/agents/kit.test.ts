@@ -91,7 +91,7 @@ test('the example of the README, copied into an empty folder, answers a curl req
   assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
   assert.equal(fold.textOf('streaming_result'), 'Hello, Ada!\n');
   assert.equal(fold.textOf('card.md'), '# For Ada\n');
-  assert.equal(fold.textOf('progress'), 'Looking for a good word');
+  assert.equal(fold.textOf('progress'), 'Choosing a greeting');
   assert.deepEqual(fold.violations, []);
   await waitForOutput(child, shown, /turn ended · completed/);
   assert.match(shown.out, /greeted with 3 characters/);
@@ -111,7 +111,7 @@ test('a module of the agents file asks, continues with the answer, and has the n
   await using cluster = await Cluster.start({ agents, agentsFolder: folder });
   const question = foldOf(await collect(cluster.url, { text: '' }));
   assert.equal(question.task?.status.state, 'TASK_STATE_INPUT_REQUIRED');
-  assert.equal(question.task.status.message?.parts[0]?.text, 'Whom shall I greet?');
+  assert.equal(question.task.status.message?.parts[0]?.text, 'Who should I greet?');
   const { id: taskId, contextId } = question.task;
   const frames = await collect(cluster.url, { params: messageParams('Grace', { taskId, contextId }) });
   assert.equal(textOf(frames, 'streaming_result'), 'Hello, Grace!\n');

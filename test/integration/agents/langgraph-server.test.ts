@@ -100,6 +100,6 @@ test('an endless run is cancelled on the server when its turn ends', async t => 
   const { agent, server } = await serve(t, 'endless', { limits: { silenceMsMax: 1_500 } });
   const events = await eventsOf(agent, '', turn('endless', 'm-1', 'hi'));
   assert.equal(textOf(events), 'begun');
-  assert.equal(lastOf(events, 'failed').reason, 'the graph received nothing for 1.5 s');
+  assert.equal(lastOf(events, 'failed').reason, 'the graph sent no event for 1.5 s');
   assert.ok(server.requests.some(({ path }) => /\/threads\/[^/]+\/runs\/[^/]+\/cancel$/.test(path)));
 });

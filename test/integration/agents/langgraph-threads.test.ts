@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import type { Turn } from '@hopline/agent';
 import { createLangGraphAgent } from '@hopline/agent-langgraph';
 import { AIMessage, HumanMessage } from '@langchain/core/messages';
-import { MemorySaver, START, StateGraph } from '@langchain/langgraph';
+import { Command, MemorySaver, START, StateGraph } from '@langchain/langgraph';
 import { FileSaver } from '../../support/agents/graphs/file-saver.ts';
 import * as graphs from '../../support/agents/graphs/graphs.ts';
 import { State } from '../../support/agents/graphs/graphs.ts';
@@ -46,6 +46,32 @@ test('interrupt() asks for input, and each answer resumes the same thread', asyn
   assert.equal(third.text, 'painted blue large for "m-3"');
   assert.equal(third.end.type, 'done');
 });
+
+for (const [name, classes] of [
+  ["the graph's own class", { Command }],
+  ['a class of the adapter', {}],
+] as const) {
+  test(`the answer to interrupt() is not a plain object, which LangGraph.js ignores since 1.5.0: ${name}`, async () => {
+    const { asks } = graphs;
+    const inputs: unknown[] = [];
+    const graph = {
+      channels: asks.channels,
+      checkpointer: asks.checkpointer,
+      getState: asks.getState.bind(asks),
+      stream: (...[input, config]: Parameters<typeof asks.stream>) => {
+        inputs.push(input);
+        return asks.stream(input, config);
+      },
+    };
+    const agent = await agentOf(graph, classes);
+    const { resume } = lastOf((await runTurn(agent, turn(name, 'm-1', 'paint'))).events, 'interrupted');
+    const second = await runTurn(agent, turn(name, 'm-2', 'blue', { resume }));
+    assert.deepEqual(lastOf(second.events, 'interrupted').message.parts, [{ text: 'Which size?' }]);
+    const command = inputs[1] as { lg_name?: unknown };
+    assert.equal(command.lg_name, 'Command');
+    assert.notEqual(Object.getPrototypeOf(command), Object.prototype);
+  });
+}
 
 test('an answer without text resumes with its data', async () => {
   const agent = await agentOf(graphs.asks);

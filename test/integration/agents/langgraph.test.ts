@@ -50,7 +50,7 @@ test('a state without messages gets only the inbox; a state with neither fails w
   assert.equal((await play(graphs.deltasOnly)).text, 'only deltas');
   assert.deepEqual((await play(graphs.withoutMessages)).end, {
     state: 'TASK_STATE_FAILED',
-    reason: 'the state of the graph has neither messages nor a2a_inbox: nothing can be said to it',
+    reason: 'the state of the graph has neither messages nor a2a_inbox, so it cannot receive a message',
     retryable: false,
   });
 });
@@ -138,9 +138,9 @@ test('an outbox with both, with neither, or with something else fails the turn w
   );
   assert.equal(await reasonOf({}), 'the a2a_outbox of the graph holds neither a message nor a task');
   assert.equal(await reasonOf({ message: null, task: null }), 'the a2a_outbox of the graph holds neither a message nor a task');
-  assert.equal(await reasonOf('a secret'), 'the a2a_outbox of the graph is no object');
+  assert.equal(await reasonOf('a secret'), 'the a2a_outbox of the graph is not an object');
   assert.equal(await reasonOf({ message: { text: 'a secret' } }), 'the message in the a2a_outbox of the graph has no parts');
-  assert.equal(await reasonOf({ task: 'a secret' }), 'the task in the a2a_outbox of the graph is none');
+  assert.equal(await reasonOf({ task: 'a secret' }), 'the task in the a2a_outbox of the graph is not an A2A task');
 });
 
 test('an outbox task is a patch: artifacts and history are added, metadata merged without the keys of the server [S1-17]', async () => {
@@ -239,7 +239,7 @@ test('a node that throws fails the turn with the class of the error, not its mes
 });
 
 test('an endless loop ends at the recursion limit', async () => {
-  assert.equal((await play(graphs.loops)).end.reason, 'the graph took more steps than its recursion limit');
+  assert.equal((await play(graphs.loops)).end.reason, 'the graph exceeded its recursion limit');
 });
 
 test('an endless graph is stopped by a cancel, and by its limits with a reason', async () => {
@@ -250,13 +250,13 @@ test('an endless graph is stopped by a cancel, and by its limits with a reason',
   assert.equal(cancelled.text, 'begun');
   assert.ok(performance.now() - startedMs < 20_000);
   const silent = await play(graphs.endless, 'hi', {}, { limits: { silenceMsMax: 150 } });
-  assert.deepEqual(silent.end, { state: 'TASK_STATE_FAILED', reason: 'the graph said nothing for 0.15 s', retryable: false });
+  assert.deepEqual(silent.end, { state: 'TASK_STATE_FAILED', reason: 'the graph sent no event for 0.15 s', retryable: false });
   const long = await play(graphs.endless, 'hi', {}, { limits: { totalMsMax: 200 } });
   assert.equal(long.end.reason, 'the turn took longer than 0.2 s');
 });
 
 test('an export that is not a compiled graph fails when the agent is created; a function that returns one is accepted', async () => {
-  await assert.rejects(agentOf({ nodes: [] }), /^Error: the export is no compiled graph/);
+  await assert.rejects(agentOf({ nodes: [] }), /^Error: the export is not a compiled graph/);
   await assert.rejects(agentOf(graphs.echo.builder), /is \.compile\(\) missing\?/);
   assert.equal((await play(async () => graphs.chat)).text, 'Hello \nworld');
 });

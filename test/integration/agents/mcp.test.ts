@@ -120,7 +120,11 @@ test('a server that dies in mid-call fails the turn as retryable, and the next t
   const agent = hostile(t);
   const before = textOf(await eventsOf(agent, 'ok {}'));
   const events = await eventsOf(agent, 'die {}');
-  assert.deepEqual(lastOf(events, 'failed'), { type: 'failed', reason: 'the MCP server went away during die', retryable: true });
+  assert.deepEqual(lastOf(events, 'failed'), {
+    type: 'failed',
+    reason: 'the MCP server closed the connection during die',
+    retryable: true,
+  });
   assert.ok(events.some(event => event.type === 'tool' && event.phase === 'end' && event.failed));
   const after = textOf(await eventsOf(agent, 'ok {}'));
   assert.match(after, /^pid \d+$/);
@@ -148,8 +152,8 @@ test('floods, noise and an answer over the limit are bounded, and the reason con
   const agent = hostile(t);
   assert.equal(textOf(await eventsOf(agent, 'flood {}')), 'flooded');
   assert.equal(textOf(await eventsOf(agent, 'noise {}')), 'noted');
-  assert.equal(lastOf(await eventsOf(agent, 'huge {}'), 'failed').reason, 'the MCP server went away during huge');
-  assert.match(lastOf(await eventsOf(agent, 'garbled {}'), 'failed').reason, /cannot be used/);
+  assert.equal(lastOf(await eventsOf(agent, 'huge {}'), 'failed').reason, 'the MCP server closed the connection during huge');
+  assert.match(lastOf(await eventsOf(agent, 'garbled {}'), 'failed').reason, /is malformed/);
   const refused = lastOf(await eventsOf(agent, 'refuse {}'), 'failed');
   assert.equal(refused.reason, 'the MCP server answered refuse with error -32050');
   const failed = lastOf(await eventsOf(agent, 'error {}'), 'failed');

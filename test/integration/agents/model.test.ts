@@ -109,7 +109,7 @@ test('a tool that fails, dies or does not exist gives the model a result, and th
   assert.deepEqual(tools(events), ['error start', 'error end failed', 'die start', 'die end failed']);
   assert.deepEqual(
     server.requests.slice(1).map(request => newest(request, 'tool')),
-    ['no such file', 'The call failed: the MCP server went away during die.', 'There is no tool of that name.'],
+    ['no such file', 'The call failed: the MCP server closed the connection during die.', 'There is no tool of that name.'],
   );
   lastOf(events, 'done');
 });
@@ -144,12 +144,7 @@ test('429 waits for Retry-After and 500 is retried; both end as typed failures w
   assert.equal(server.requests.length, 3);
   for (const [reply, reason, retryable, tries] of [
     [{ status: 503 }, 'the model provider failed (HTTP 503)', true, 2],
-    [
-      { status: 429, headers: { 'retry-after': '31' } },
-      'the model is rate limited (HTTP 429), and wants to be left alone for 31 s',
-      true,
-      1,
-    ],
+    [{ status: 429, headers: { 'retry-after': '31' } }, 'the model is rate limited (HTTP 429); retry after 31 s', true, 1],
     [{ status: 429, code: 'insufficient_quota' }, "the model's quota is used up (HTTP 429)", false, 1],
     [{ status: 401 }, 'the model provider does not accept the credentials (HTTP 401)', false, 1],
     [{ status: 400 }, 'the model provider refused the request (HTTP 400)', false, 1],
@@ -182,7 +177,7 @@ test('an interrupted stream is requested again, and its text is replaced, never 
 });
 
 for (const [name, steps, reason, retryable] of [
-  ['stalls before its first token', [{ stall: true }], 'the model did not begin to answer in time', true],
+  ['stalls before its first token', [{ stall: true }], 'the model did not start its answer in time', true],
   ['falls silent', [{ text: 'so' }, { stall: true }], 'the model fell silent', true],
   ['cuts the stream', [{ text: 'so' }, { cut: true }], "the model's stream broke off", true],
   ['ends without a reason', [{ text: 'so' }, { end: true }], "the model's stream broke off", true],

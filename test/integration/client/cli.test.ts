@@ -82,7 +82,8 @@ test('Ctrl-C leaves the task running; the printed command continues at its curso
   command.kill('SIGINT');
   const { code, out, err } = await command.finished;
   assert.equal(code, 130);
-  const [, taskId, cursor] = /^the task goes on: hopline follow (\S+) --cursor (\S+) --url \S+\n$/.exec(err) ?? assert.fail(err);
+  const [, taskId, cursor] =
+    /^the task continues: hopline follow (\S+) --cursor (\S+) --url \S+\n$/.exec(err) ?? assert.fail(err);
   const rest = start(['follow', taskId!, '--cursor', cursor!]);
   await rest.printed(20);
   await restart();
@@ -124,7 +125,7 @@ test('a failure and a question have distinct exit codes, and the question can be
   assert.match(failed.err, /^task \S+ failed: .*no cheese/);
   const asked = await hopline(['ask', 'ask back']);
   assert.deepEqual([asked.code, asked.out], [4, '']);
-  const taskId = /answer it: hopline ask --task (\S+)/.exec(asked.err)?.[1] ?? assert.fail(asked.err);
+  const taskId = /reply with: hopline ask --task (\S+)/.exec(asked.err)?.[1] ?? assert.fail(asked.err);
   assert.deepEqual(await hopline(['ask', 'this one', '--task', taskId]), { code: 0, out: ANSWER, err: '' });
 });
 
@@ -149,7 +150,7 @@ test('list prints tasks over several pages, by context and by state', { timeout:
   assert.deepEqual(await hopline(['list', '--context', 'none-such']), { code: 0, out: '', err: '' });
 });
 
-test('trace tells of a task what the logs of all services would: who said how much and when, what was shown, and the books [S2-41 S2-30]', {
+test('trace prints the inputs of each agent, the events that clients received, and the audit [S2-41 S2-30]', {
   timeout: 30_000,
 }, async () => {
   const asked = lines((await hopline(['ask', 'go', '--json'])).out);
@@ -163,7 +164,7 @@ test('trace tells of a task what the logs of all services would: who said how mu
     printed.out,
     new RegExp(`argocd \\(call-1-1\\), turn 1, attempt 1: ${TOKENS.length} tokens, ${characters} characters`),
   );
-  assert.match(printed.out, /every text stands as it was said/);
+  assert.match(printed.out, /all text is complete and unchanged/);
   assert.ok(!printed.out.includes('Here') && !printed.out.includes('Argo'), 'no text');
   const json = lines((await new HoplineCommand(cluster.url, ['trace', id, '--json'], '', environment).finished).out)[0];
   assert.deepEqual([json.events.length, json.audit.unaccounted.text], [asked.length, 0]);

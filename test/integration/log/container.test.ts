@@ -4,11 +4,11 @@ import { LogConflict } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { GenericContainer, getContainerRuntimeClient, ImageName, Wait } from 'testcontainers';
 
-/** The image as it is deployed; only one that is already there is used, nothing is pulled. */
+/** The image as deployed. Only a local image is used, nothing is pulled. */
 const IMAGE = process.env.HOPLINE_NATS_IMAGE ?? 'nats:2.15.2';
 const NATS_PORT = 4222;
 
-async function whyNot(): Promise<string | undefined> {
+async function skipReason(): Promise<string | undefined> {
   try {
     const { image } = await getContainerRuntimeClient();
     return (await image.exists(ImageName.fromString(IMAGE)))
@@ -20,15 +20,15 @@ async function whyNot(): Promise<string | undefined> {
 }
 
 test('the log works on NATS in a container', async t => {
-  // The reaper is an image of its own that would have to be pulled; the container is stopped here.
+  // The reaper is another image that would be pulled; this test stops its container itself.
   process.env.TESTCONTAINERS_RYUK_DISABLED ??= 'true';
-  const missing = await whyNot();
-  if (missing) return t.skip(missing);
+  const reason = await skipReason();
+  if (reason) return t.skip(reason);
   const container = await new GenericContainer(IMAGE)
     .withCommand(['-js', '-sd', '/data'])
     .withTmpFs({ '/data': 'rw' })
     .withExposedPorts(NATS_PORT)
-    // Not the port: that is looked at with a shell, which the image does not have.
+    // Waiting for the port needs a shell, which the image lacks.
     .withWaitStrategy(Wait.forLogMessage('Server is ready'))
     .start();
   try {

@@ -12,14 +12,14 @@ const SHARDS = 16;
 const PATIENCE_MS = 20_000;
 const never = new AbortController().signal;
 
-/** What is skipped, given up or begun again on the way is told to whoever opened the log. */
+/** The log reports to `onEvent` what it skips, abandons and restarts. */
 describe('events of the log', () => {
   let server: NatsServer;
   let log: Log;
   let nc: NatsConnection;
   let jsm: JetStreamManager;
   let events: LogEvent[] = [];
-  const told = (wanted: LogEvent) => events.filter(event => JSON.stringify(event) === JSON.stringify(wanted)).length;
+  const reported = (wanted: LogEvent) => events.filter(event => JSON.stringify(event) === JSON.stringify(wanted)).length;
   const open = (options = {}) =>
     openJetStreamLog({
       servers: server.url,
@@ -47,18 +47,18 @@ describe('events of the log', () => {
       await new Promise(resolve => setTimeout(resolve, 10));
     }
   }
-  const say = (taskId: string, n: number) => {
+  const append = (taskId: string, n: number) => {
     const from = { id: 'c', agent: 'a', turn: 1, attempt: 1 };
     return log.inputs.append(taskId, { v: 1, at: 1, from, n, inputs: [{ kind: 'close', lane: 'l' }] }, { id: `${taskId}:${n}` });
   };
 
-  test('payloads that are no records, wherever they are', async () => {
+  test('payloads that are not records are skipped and reported, in every stream and bucket', async () => {
     const taskId = 'garbage';
     events = [];
     await nc.request(rawSubject(taskId, SHARDS), '{"v":1}');
-    const { seq } = await say(taskId, 1);
+    const { seq } = await append(taskId, 1);
     for await (const input of log.inputs.readShard(shardOf(taskId, SHARDS), 1, never)) if (input.seq === seq) break;
-    assert.equal(told({ type: 'undecodable', where: 'inputs' }), 1);
+    assert.equal(reported({ type: 'undecodable', where: 'inputs' }), 1);
 
     const abort = new AbortController();
     const following = (async () => {
@@ -68,20 +68,20 @@ describe('events of the log', () => {
     await nc.flush();
     await until(async () => {
       nc.publish(liveSubject(taskId, SHARDS), '{}');
-      return told({ type: 'undecodable', where: 'facts' }) >= 1;
+      return reported({ type: 'undecodable', where: 'facts' }) >= 1;
     }, 'a live message without a sequence');
     await nc.request(logSubject(taskId, SHARDS), '[]');
-    await until(() => told({ type: 'undecodable', where: 'facts' }) >= 2, 'a live payload');
+    await until(() => reported({ type: 'undecodable', where: 'facts' }) >= 2, 'a live payload');
     abort.abort();
     await following;
 
     await nc.request(`$KV.${BUCKETS.tasks}.x`, 'no json');
     assert.equal(await log.tasks.get('x'), undefined);
     for await (const change of log.tasks.watch(never)) if (change.type === 'ready') break;
-    assert.equal(told({ type: 'undecodable', where: 'key-value' }), 2);
+    assert.equal(reported({ type: 'undecodable', where: 'key-value' }), 2);
   });
 
-  test('work that is no work is removed; an item that cannot be settled is a dead letter', async () => {
+  test('an undecodable work item is removed; an item that cannot be settled is a dead letter', async () => {
     events = [];
     await nc.request('a2a.work.agent.events.t1', '{"v":1}');
     const work: Work = {
@@ -99,15 +99,19 @@ describe('events of the log', () => {
       deliveries += 1;
       throw new Error('rejected');
     });
-    await until(() => told({ type: 'dead-letter', role: 'agent.events' }) > 0, 'the dead letter');
+    await until(() => reported({ type: 'dead-letter', role: 'agent.events' }) > 0, 'the dead letter');
     abort.abort();
     await taking;
     assert.equal(deliveries, 1 + SETTLE_DELIVERIES_MAX);
-    assert.equal(told({ type: 'undecodable', where: 'work' }), 1);
-    assert.equal((await jsm.streams.info(WORK_STREAM)).state.messages, 1, 'the dead letter can be seen, the garbage is gone');
+    assert.equal(reported({ type: 'undecodable', where: 'work' }), 1);
+    assert.equal(
+      (await jsm.streams.info(WORK_STREAM)).state.messages,
+      1,
+      'the dead letter stays in the stream, the garbage is gone',
+    );
   });
 
-  test('an item whose hand-backs nobody can count comes to its end all the same', async t => {
+  test('an item whose requeues cannot be counted is still settled', async t => {
     const own = await open({ attemptsMax: 2, requeuesMax: 1 });
     t.after(() => own.close());
     const work: Work = {
@@ -119,7 +123,7 @@ describe('events of the log', () => {
       message: { messageId: 'm', role: 'ROLE_USER', parts: [] },
     };
     await own.work.request('agent.uncounted', work, { id: 'uncounted' });
-    await jsm.streams.delete(`KV_${BUCKETS.handBacks}`);
+    await jsm.streams.delete(`KV_${BUCKETS.requeues}`);
     const abort = new AbortController();
     const jobs: [number, boolean][] = [];
     const taking = own.work.take('agent.uncounted', { slots: 1, signal: abort.signal }, async ({ attempt, exhausted }) => {
@@ -129,18 +133,18 @@ describe('events of the log', () => {
     await until(() => jobs.some(([, exhausted]) => exhausted), 'the end');
     abort.abort();
     await taking;
-    // Between the two, deliveries whose count could not be read were given back.
+    // The deliveries between the two were rejected because the count could not be read.
     assert.deepEqual(jobs, [
       [1, false],
       [4, true],
     ]);
   });
 
-  test('a reader whose consumer is removed goes on after the last record it gave', async () => {
+  test('a reader whose consumer is removed continues after its last record', async () => {
     events = [];
     const taskId = 'removed';
     const shard = shardOf(taskId, SHARDS);
-    const first = await say(taskId, 1);
+    const first = await append(taskId, 1);
     const abort = new AbortController();
     const got: number[] = [];
     const reading = (async () => {
@@ -148,15 +152,15 @@ describe('events of the log', () => {
     })();
     await until(() => got.length === 1, 'the first record');
     for await (const { name } of jsm.consumers.list(INPUTS_STREAM)) await jsm.consumers.delete(INPUTS_STREAM, name);
-    const second = await say(taskId, 2);
+    const second = await append(taskId, 2);
     await until(() => got.length === 2, 'the second record');
     abort.abort();
     await reading;
     assert.deepEqual(got, [first.seq, second.seq]);
-    assert.equal(told({ type: 'reader-restarted', what: `a2a.raw.${shard.toString(16).padStart(2, '0')}.*` }), 1);
+    assert.equal(reported({ type: 'reader-restarted', what: `a2a.raw.${shard.toString(16).padStart(2, '0')}.*` }), 1);
   });
 
-  test('workers survive the removal of their consumer, and one that was made with other settings', async t => {
+  test('workers survive the removal of their consumer, and a consumer with other settings', async t => {
     const done: string[] = [];
     const request = (taskId: string) => {
       const message = { messageId: 'm', role: 'ROLE_USER', parts: [] } as Work['message'];

@@ -4,7 +4,7 @@ import {
   CONTRACT_ACK_WAIT_MS,
   CONTRACT_ATTEMPTS_MAX,
   CONTRACT_FOLLOW_BUFFER_RECORDS_MAX,
-  CONTRACT_HAND_BACKS_MAX,
+  CONTRACT_REQUEUES_MAX,
   CONTRACT_SHARDS,
   describeLogContract,
   type LogUnderTest,
@@ -19,7 +19,7 @@ const ACK_TIMEOUT_MS = 250;
 const SUBJECTS = { inputs: rawSubject, facts: logSubject };
 const STREAMS = { inputs: INPUTS_STREAM, facts: FACTS_STREAM };
 
-/** The log under test reaches the server through a proxy that loses what it is told to; hands that arrange things have a connection of their own. */
+/** The log under test connects through a proxy that drops selected messages; fault injection uses a separate connection. */
 async function open({ tailCheckMs }: { tailCheckMs: number }): Promise<LogUnderTest> {
   const server = await startNats();
   const proxy = await startNatsProxy(server.port);
@@ -27,7 +27,7 @@ async function open({ tailCheckMs }: { tailCheckMs: number }): Promise<LogUnderT
     name: 'contract',
     shards: CONTRACT_SHARDS,
     attemptsMax: CONTRACT_ATTEMPTS_MAX,
-    requeuesMax: CONTRACT_HAND_BACKS_MAX,
+    requeuesMax: CONTRACT_REQUEUES_MAX,
     ackWaitMs: CONTRACT_ACK_WAIT_MS,
     ackTimeoutMs: ACK_TIMEOUT_MS,
     follow: { tailCheckMs, bufferRecordsMax: CONTRACT_FOLLOW_BUFFER_RECORDS_MAX },

@@ -2,7 +2,7 @@ import {
   CONTRACT_ACK_WAIT_MS,
   CONTRACT_ATTEMPTS_MAX,
   CONTRACT_FOLLOW_BUFFER_RECORDS_MAX,
-  CONTRACT_HAND_BACKS_MAX,
+  CONTRACT_REQUEUES_MAX,
   CONTRACT_SHARDS,
   describeLogContract,
 } from '@hopline/log/contract';
@@ -12,7 +12,7 @@ describeLogContract('memory', async ({ tailCheckMs }) => {
   const log = createMemoryLog({
     shards: CONTRACT_SHARDS,
     attemptsMax: CONTRACT_ATTEMPTS_MAX,
-    requeuesMax: CONTRACT_HAND_BACKS_MAX,
+    requeuesMax: CONTRACT_REQUEUES_MAX,
     ackWaitMs: CONTRACT_ACK_WAIT_MS,
     follow: { tailCheckMs, bufferRecordsMax: CONTRACT_FOLLOW_BUFFER_RECORDS_MAX },
   });

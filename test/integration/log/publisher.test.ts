@@ -15,18 +15,20 @@ const record = (text: string): InputRecord => {
   return { v: 1, at: 1, from, n: 1, inputs: [{ kind: 'text', lane: 'l', tokens: [text] }] };
 };
 
-test('at most 512 publishes wait for their acks; the others wait for those, and all are stored once', async () => {
+test('at most 512 publishes are in flight; the others wait, and all are stored once', async () => {
   const server = await startNats();
   const proxy = await startNatsProxy(server.port);
   const log = await openJetStreamLog({ servers: proxy.url, name: 'window', ackTimeoutMs: 1_000 });
   const nc = await connect({ servers: server.url });
   const jsm = await jetstreamManager(nc);
   proxy.lose = ({ payload }) => payload.toString('latin1', 0, 10) === '{"stream":';
-  const says = Array.from({ length: IN_FLIGHT_MAX + 100 }, (_, i) => log.inputs.append('task', record('x'), { id: `task:${i}` }));
+  const appends = Array.from({ length: IN_FLIGHT_MAX + 100 }, (_, i) =>
+    log.inputs.append('task', record('x'), { id: `task:${i}` }),
+  );
   await new Promise(resolve => setTimeout(resolve, 500));
   assert.equal((await jsm.streams.info(INPUTS_STREAM)).state.messages, IN_FLIGHT_MAX);
   proxy.lose = undefined;
-  const acks = await Promise.all(says);
+  const acks = await Promise.all(appends);
   assert.equal(acks.filter(({ duplicate }) => duplicate).length, IN_FLIGHT_MAX);
   assert.equal((await jsm.streams.info(INPUTS_STREAM)).state.messages, IN_FLIGHT_MAX + 100);
   await log.close();
@@ -35,20 +37,20 @@ test('at most 512 publishes wait for their acks; the others wait for those, and 
   await server.stop();
 });
 
-test('while the log is away what waits is bounded in bytes: more fails at once, the rest is stored when it is back', async () => {
+test('waiting publishes are bounded in bytes: beyond the bound they reject at once, the others are stored after a restart', async () => {
   const server = await startNats();
   const log = await openJetStreamLog({ servers: server.url, name: 'away' });
   await server.kill();
   // 4 of these fill the 16 MiB in flight, 16 the 64 MiB that wait.
   const text = 'x'.repeat(4 * MIB - 1_024);
-  const says = Array.from({ length: 24 }, (_, i) => log.inputs.append('task', record(text), { id: `task:${i}` }));
-  const settled = Promise.allSettled(says);
+  const appends = Array.from({ length: 24 }, (_, i) => log.inputs.append('task', record(text), { id: `task:${i}` }));
+  const settled = Promise.allSettled(appends);
   const began = Date.now();
-  const refused = await Promise.allSettled(says.slice(20));
+  const refused = await Promise.allSettled(appends.slice(20));
   assert.ok(Date.now() - began < 1_000);
-  for (const say of refused) assert.ok(say.status === 'rejected' && say.reason instanceof LogUnavailable);
+  for (const result of refused) assert.ok(result.status === 'rejected' && result.reason instanceof LogUnavailable);
   await server.restart();
-  const seqs = (await settled).slice(0, 20).map(say => say.status === 'fulfilled' && say.value.seq);
+  const seqs = (await settled).slice(0, 20).map(result => result.status === 'fulfilled' && result.value.seq);
   assert.deepEqual(
     seqs,
     Array.from({ length: 20 }, (_, i) => i + 1),
@@ -57,13 +59,13 @@ test('while the log is away what waits is bounded in bytes: more fails at once, 
   await server.stop();
 });
 
-test('a closed log refuses, and what was under way is LogUnavailable', async () => {
+test('a closed log rejects, for new publishes and those in flight, with LogUnavailable', async () => {
   const server = await startNats();
   const log = await openJetStreamLog({ servers: server.url, name: 'closed' });
   await server.kill();
-  const under = log.inputs.append('task', record('x'), { id: 'task:1' });
+  const inFlight = log.inputs.append('task', record('x'), { id: 'task:1' });
   const closing = log.close();
-  await assert.rejects(under, LogUnavailable);
+  await assert.rejects(inFlight, LogUnavailable);
   await closing;
   await assert.rejects(log.inputs.append('task', record('x'), { id: 'task:2' }), LogUnavailable);
   await server.stop();

@@ -5,7 +5,7 @@ import { createInputWriter, type Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
-/** The server dies in the middle of everything and comes back, twice. Whatever was acknowledged is there: once, and in order. */
+/** The server is killed and restarted twice under load. Every acknowledged record must be stored once and in order. */
 const TASKS = 12;
 const KILLS = 2;
 const BETWEEN_MS = 700;
@@ -44,17 +44,17 @@ function factRecord(taskId: string, generation: number, first: number): FactReco
     profile: 'caipe',
   } as const;
   const rest = { turn: 1, messageIds: [], lanes: {}, calls: {}, producers: {}, foldedSeq: generation };
-  return { v: 1, facts: [], aggregate: { ...aggregate, ...rest }, startSeq: first };
+  return { v: 1, facts: [], aggregate: { ...aggregate, ...rest }, startSeq: first, startStoredAt: 1 };
 }
 
-/** All at the same time, under the same kills. */
-describe('a server that is killed and comes back', { concurrency: true }, () => {
+/** All cases run concurrently under the same kills. */
+describe('a server that is killed and restarted', { concurrency: true }, () => {
   let server: NatsServer;
   let log: Log;
-  let hurting: Promise<void> | undefined;
-  const hurt = () => {
-    hurting ??= killTwice(server);
-    return hurting;
+  let killing: Promise<void> | undefined;
+  const kill = () => {
+    killing ??= killTwice(server);
+    return killing;
   };
   const events: string[] = [];
   before(async () => {
@@ -67,8 +67,8 @@ describe('a server that is killed and comes back', { concurrency: true }, () => 
     await server?.stop();
   });
 
-  test('inputs: what writers said is read by shard readers, each token once and in order', async () => {
-    const ids = tasks('say');
+  test('inputs: shard readers read every token once and in order', async () => {
+    const ids = tasks('append');
     const read = new Map<string, string[]>(ids.map(id => [id, []]));
     const abort = new AbortController();
     const readers = range(0, log.shards - 1).map(async shard => {
@@ -89,7 +89,7 @@ describe('a server that is killed and comes back', { concurrency: true }, () => 
       await writer.flush();
       return n;
     });
-    await hurt();
+    await kill();
     stop = true;
     const counts = await Promise.all(writers);
     await until(() => ids.every((id, i) => read.get(id)!.length >= counts[i]!), 'all tokens');
@@ -104,7 +104,7 @@ describe('a server that is killed and comes back', { concurrency: true }, () => 
     assert.equal(events.filter(type => type === 'reconnected').length, KILLS);
   });
 
-  test('facts: no append is lost, doubled or a conflict with itself, and followers see each once', async () => {
+  test('facts: no append is lost, duplicated or in conflict with itself, and followers receive each once', async () => {
     const ids = tasks('fact');
     const abort = new AbortController();
     const seen = new Map<string, number[]>(ids.map(id => [id, []]));
@@ -131,7 +131,7 @@ describe('a server that is killed and comes back', { concurrency: true }, () => 
       }
       return generation;
     });
-    await hurt();
+    await kill();
     stop = true;
     const counts = await Promise.all(owners);
     await until(() => ids.every((id, i) => seen.get(id)!.length >= counts[i]!), 'all generations');
@@ -145,7 +145,7 @@ describe('a server that is killed and comes back', { concurrency: true }, () => 
     }
   });
 
-  test('work: a running item goes on, and what is queued is done', async () => {
+  test('work: a running item continues, and queued items are done', async () => {
     const done: string[] = [];
     const abort = new AbortController();
     const taking = log.work.take('agent.restart', { slots: 4, signal: abort.signal }, async ({ work }) => {
@@ -168,7 +168,7 @@ describe('a server that is killed and comes back', { concurrency: true }, () => 
         if (!stop) await sleep(250);
       }
     })();
-    await hurt();
+    await kill();
     stop = true;
     await requesting;
     await until(() => ids.every(id => done.includes(id)), 'all items');
@@ -176,7 +176,7 @@ describe('a server that is killed and comes back', { concurrency: true }, () => 
     await taking;
   });
 
-  test('key-values: writes are retried, a watch goes on', async () => {
+  test('key-values: writes are retried, a watch continues', async () => {
     const abort = new AbortController();
     const seen: string[] = [];
     const watching = (async () => {
@@ -203,7 +203,7 @@ describe('a server that is killed and comes back', { concurrency: true }, () => 
       }
       return generation;
     })();
-    await hurt();
+    await kill();
     stop = true;
     const last = await writing;
     await until(() => seen.includes(`kv:${last}`), 'the last value');

@@ -33,7 +33,7 @@ describe('the streams of the log', () => {
   });
   const open = (options = {}) => openJetStreamLog({ servers: server.url, name: 'streams', ...options });
   const config = async (name: string) => (await jsm.streams.info(name)).config;
-  test('several services create them at the same time; they are as described', async () => {
+  test('services that start at the same time create the streams with the expected settings', async () => {
     const logs = await Promise.all(Array.from({ length: 5 }, () => open()));
     await Promise.all(logs.map(log => log.check()));
     await Promise.all(logs.map(log => log.close()));
@@ -84,7 +84,7 @@ describe('the streams of the log', () => {
     pick(ids, { ...common, max_msgs_per_subject: 1, max_age: factsAge });
   });
 
-  test('another number of shards is LogMismatch, and says what to do', async () => {
+  test('another number of shards rejects with LogMismatch and advice', async () => {
     await (await open()).close();
     await assert.rejects(open({ shards: 8 }), (error: Error) => {
       assert.ok(error instanceof LogMismatch);
@@ -97,7 +97,7 @@ describe('the streams of the log', () => {
     for (const shards of [0, 257, 1.5]) await assert.rejects(open({ shards }), LogMismatch);
   });
 
-  test('what an operator has tuned on a stream that is there is left alone', async () => {
+  test('ages and bytes that an operator tuned are left unchanged', async () => {
     await (await open()).close();
     await jsm.streams.update(INPUTS_STREAM, { max_age: nanos(3_600_000), max_bytes: 1024 * 1024 * 1024 });
     await (await open({ maxAges: { inputsMs: 7_200_000 } })).close();
@@ -105,7 +105,7 @@ describe('the streams of the log', () => {
   });
 });
 
-/** Streams that are deleted and made again at once meet the server still removing the old files; so each of these has a server of its own. */
+/** A server removes the files of a deleted stream asynchronously, so each of these tests has its own server. */
 async function onNewServer(
   run: (open: (options?: object) => Promise<Log>, jsm: JetStreamManager) => Promise<void>,
 ): Promise<void> {
@@ -119,35 +119,35 @@ async function onNewServer(
   }
 }
 
-test('replicas that the server cannot have are LogMismatch, and nothing is left of them', () =>
+test('replicas that the server cannot provide reject with LogMismatch and leave no stream behind', () =>
   onNewServer(async open => {
     await assert.rejects(open({ replicas: 3 }), LogMismatch);
     await (await open()).close();
   }));
 
-test('a server without room for the streams is LogMismatch, and says how much was asked for', () =>
+test('insufficient storage rejects with LogMismatch and the requested size', () =>
   onNewServer(async open => {
-    const asked = open({ maxBytes: { facts: 1024 ** 5 } });
-    await assert.rejects(asked, /A2A_LOG \(1 replicas, 1125899906842624 bytes\) cannot be created/);
+    const opening = open({ maxBytes: { facts: 1024 ** 5 } });
+    await assert.rejects(opening, /A2A_LOG \(1 replicas, 1125899906842624 bytes\) cannot be created/);
   }));
 
-for (const { stream, said } of [
-  { stream: { name: INPUTS_STREAM, subjects: ['other.>'] }, said: /subjects \["other\.>"\], expected \["a2a\.raw\.>"\]/ },
-  { stream: { name: FACTS_STREAM, subjects: ['a2a.log.>'] }, said: /A2A_LOG has republish null/ },
-  { stream: { name: WORK_STREAM, subjects: ['a2a.work.>'] }, said: /retention "limits", expected "workqueue"/ },
+for (const { stream, problem } of [
+  { stream: { name: INPUTS_STREAM, subjects: ['other.>'] }, problem: /subjects \["other\.>"\], expected \["a2a\.raw\.>"\]/ },
+  { stream: { name: FACTS_STREAM, subjects: ['a2a.log.>'] }, problem: /A2A_LOG has republish null/ },
+  { stream: { name: WORK_STREAM, subjects: ['a2a.work.>'] }, problem: /retention "limits", expected "workqueue"/ },
 ]) {
-  test(`a stream ${stream.name} that somebody else made is LogMismatch`, () =>
+  test(`a stream ${stream.name} with other settings rejects with LogMismatch`, () =>
     onNewServer(async (open, jsm) => {
       await jsm.streams.add(stream);
       await assert.rejects(open(), (error: Error) => {
         assert.ok(error instanceof LogMismatch);
-        assert.match(error.message, said);
+        assert.match(error.message, problem);
         return true;
       });
     }));
 }
 
-test('without a server a log is LogUnavailable in time', async () => {
+test('without a server the log rejects with LogUnavailable in time', async () => {
   const port = await freePort();
   const began = Date.now();
   await assert.rejects(
@@ -161,7 +161,7 @@ test('without a server a log is LogUnavailable in time', async () => {
   assert.ok(Date.now() - began < 5_000);
 });
 
-test('a server that comes up later is waited for', async () => {
+test('opening waits for a server that starts later', async () => {
   const port = await freePort();
   const opening = openJetStreamLog({ servers: `127.0.0.1:${port}`, name: 'early' });
   await new Promise(resolve => setTimeout(resolve, 300));
@@ -172,10 +172,10 @@ test('a server that comes up later is waited for', async () => {
   await server.stop();
 });
 
-test('a user and password come from the options or the URL; without them it fails at once', async () => {
+test('user and password come from the options or the URL; without them opening rejects at once', async () => {
   const server = await startNats({ config: 'authorization { user: "relay", password: "p@ss/word" }' });
   const began = Date.now();
-  await assert.rejects(openJetStreamLog({ servers: server.url, name: 'nobody' }), LogUnavailable);
+  await assert.rejects(openJetStreamLog({ servers: server.url, name: 'anonymous' }), LogUnavailable);
   assert.ok(Date.now() - began < 5_000);
   const bare = server.url.replace('nats://', '');
   const inUrl = await openJetStreamLog({ servers: `nats://relay:p%40ss%2Fword@${bare}`, name: 'url' });
@@ -186,7 +186,7 @@ test('a user and password come from the options or the URL; without them it fail
   await server.stop();
 });
 
-test('check is LogUnavailable while the server is away, and resolves when it is back', async () => {
+test('check rejects with LogUnavailable while the server is down, and resolves after its restart', async () => {
   const server = await startNats();
   const log = await openJetStreamLog({ servers: server.url, name: 'check' });
   await server.kill();

@@ -10,7 +10,8 @@ export type ClusterOptions = {
   supervisors?: number;
   /** Default 0: most tests have no webhooks. */
   notifiers?: number;
-  profile?: 'caipe' | 'transparent' | 'aion';
+  /** `caipe` by default. */
+  profile?: string;
   /** The ingress serves gRPC as well, at the card's address. */
   grpc?: boolean;
   /** Entries of an agents file. */

@@ -1,6 +1,9 @@
 import { isObject, type JsonObject, present } from '@hopline/a2a';
 
-/** Security is a list of maps to scopes in JSON, and the proto has messages for both; everything else has the same name. */
+/**
+ * Converts a card to the ProtoJSON of 0.3: security is a list of maps to scopes in JSON, and messages in the definition;
+ * everything else has the same names.
+ */
 export function protoCard(card: JsonObject): JsonObject {
   const { security, securitySchemes, skills, ...same } = card;
   return {
@@ -27,7 +30,9 @@ function protoSchemes(schemes: unknown): JsonObject | undefined {
   return Object.fromEntries(Object.entries(schemes).map(([name, scheme]) => [name, protoScheme(scheme as JsonObject)]));
 }
 
-/** A card for clients of all versions may have a scheme in the form of 1.0 already, which the proto of 0.3 shares. */
+/**
+ * A card for clients of all versions may have a scheme in the form of 1.0 already, which is the same in the definition of 0.3.
+ */
 function protoScheme(scheme: JsonObject): JsonObject {
   const { type, in: location, flows, ...rest } = scheme;
   switch (type) {
@@ -46,7 +51,7 @@ function protoScheme(scheme: JsonObject): JsonObject {
   }
 }
 
-/** The proto has room for one flow; the first is taken. */
+/** The definition has room for one flow; the first is used. */
 function protoFlow(flows: unknown): JsonObject {
   const [first] = Object.entries(isObject(flows) ? flows : {});
   return first === undefined ? {} : { [first[0]]: first[1] };

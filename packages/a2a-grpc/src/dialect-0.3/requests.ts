@@ -2,9 +2,12 @@ import { type JsonObject, present } from '@hopline/a2a';
 import { setPushParams } from '@hopline/a2a/dialect-0.3-proto';
 import { pushConfigIdsOf, taskIdOf } from './resource-names.ts';
 
-/** Requests of the 0.3 proto as the params that JSON-RPC of 0.3 has for the same. Resource names become ids; what is missing is left to the schemas. All throw INVALID_PARAMS. */
+/**
+ * Converts requests of the 0.3 definition into the params of JSON-RPC. Resource names become ids; missing members are left to
+ * the schemas. All functions throw INVALID_PARAMS.
+ */
 
-// The proto knows no absent number: 0 is what a client sends that said nothing.
+// proto3 has no absent number: clients send 0 for "not set".
 const historyLengthOf = (value: unknown): unknown => (value === 0 ? undefined : value);
 
 export function getParams({ name, historyLength }: JsonObject): JsonObject {

@@ -3,7 +3,7 @@ import { A2AError } from '@hopline/a2a';
 const TASK = /^tasks\/([^/]+)$/;
 const PUSH_CONFIG = /^tasks\/([^/]+)\/pushNotificationConfigs\/([^/]+)$/;
 
-/** `member`: the field it came in, for the reason. Throws INVALID_PARAMS. */
+/** `member`: the field that holds the name, for the error. Throws INVALID_PARAMS. */
 export function taskIdOf(name: unknown, member = 'name'): string {
   const taskId = typeof name === 'string' ? TASK.exec(name)?.[1] : undefined;
   if (taskId === undefined) throw new A2AError('INVALID_PARAMS', { detail: `${member} must be tasks/{id}` });

@@ -1,7 +1,10 @@
 import { type JsonObject, REQUEST_SCHEMAS, TASK_STATES } from '@hopline/a2a';
 import { TASK_ID_CHARS_MAX } from '@hopline/events';
 
-/** JSON Schemas of the OpenAPI document: of requests those the door checks with, of answers what the canonical types say (packages/a2a, `types.ts`). */
+/**
+ * JSON Schemas of the OpenAPI document: for requests the schemas that validate them, for responses the canonical types
+ * (packages/a2a, `types.ts`).
+ */
 
 const ref = (name: string): JsonObject => ({ $ref: `#/components/schemas/${name}` });
 const text: JsonObject = { type: 'string' };
@@ -43,7 +46,7 @@ const artifactUpdate = object(
   { append: { type: 'boolean' }, lastChunk: { type: 'boolean' }, metadata },
 );
 
-const ANSWERS: Record<string, JsonObject> = {
+const RESPONSES: Record<string, JsonObject> = {
   Part: part,
   Message: message,
   Artifact: artifact,
@@ -82,11 +85,12 @@ const ANSWERS: Record<string, JsonObject> = {
   }),
 };
 
-/** Every URL of a request is a webhook's; the door takes no other scheme. */
+/** Every URL in a request is a webhook; the server accepts no other scheme. */
 const WEBHOOK = '^https?://[^\\u0000-\\u0020\\u007f]+$';
 
 /**
- * A request's schema as JSON Schema 2020-12, which is what OpenAPI 3.1 speaks: our `reason` is no word of it, and `nullable` is one of OpenAPI 3.0.
+ * Converts a request's schema to JSON Schema 2020-12, the dialect of OpenAPI 3.1: `reason` is a keyword of ours, and `nullable`
+ * one of OpenAPI 3.0.
  */
 function plain(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(plain);
@@ -94,14 +98,14 @@ function plain(schema: unknown): unknown {
   const { reason: _reason, nullable, ...rest } = schema as JsonObject;
   const converted = Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, plain(value)]));
   if (converted.format === 'uri') {
-    // URLs are read as browsers read them, which is more than RFC 3986 has.
+    // URLs are parsed as in browsers, which accept more than RFC 3986.
     delete converted.format;
     converted.pattern = WEBHOOK;
   }
   return nullable === true ? { ...converted, type: [converted.type, 'null'] } : converted;
 }
 
-/** The schemas as the JSON they are, without what their library adds to them. */
+/** The schemas as plain JSON, without the symbols of their library. */
 const requests = JSON.parse(JSON.stringify(REQUEST_SCHEMAS)) as Record<
   keyof typeof REQUEST_SCHEMAS,
   { properties: Record<string, JsonObject> }
@@ -109,7 +113,7 @@ const requests = JSON.parse(JSON.stringify(REQUEST_SCHEMAS)) as Record<
 
 type Query = 'GetTaskRequest' | 'ListTasksRequest' | 'ListTaskPushNotificationConfigsRequest';
 
-/** Query parameters of a request: its members without the one that stands in the path. No query can say null. */
+/** Query parameters of a request: its members without the one in the path. A query cannot express null. */
 export function queryOf(name: Query, inPath?: string): JsonObject[] {
   const members = Object.entries(requests[name].properties).filter(([member]) => member !== inPath);
   return members.map(([member, { nullable: _nullable, ...schema }]) => {
@@ -119,14 +123,14 @@ export function queryOf(name: Query, inPath?: string): JsonObject[] {
   });
 }
 
-/** A parameter in a path. What is no task id names no task; `:` would begin a verb. */
+/** A path parameter. Text that is no task id names no task; `:` would start a verb. */
 export function inPathSchema(path: string, name: string): JsonObject {
   if (name === 'id' && path.includes('{taskId}'))
     return plain(requests.GetTaskPushNotificationConfigRequest.properties.id) as JsonObject;
   return { type: 'string', minLength: 1, maxLength: TASK_ID_CHARS_MAX, pattern: '^[A-Za-z0-9_-]+$' };
 }
 
-/** What stands in the path is no member of the body. */
+/** A path parameter is no member of the body. */
 function without(inPath: string, schema: unknown): unknown {
   const { properties, required = [], ...rest } = schema as { properties: JsonObject; required?: string[] };
   const { [inPath]: _inPath, ...others } = properties;
@@ -134,7 +138,7 @@ function without(inPath: string, schema: unknown): unknown {
 }
 
 export const SCHEMAS: JsonObject = {
-  ...ANSWERS,
+  ...RESPONSES,
   SendMessageRequest: plain(requests.SendMessageRequest),
   CancelTaskRequest: without('id', plain(requests.CancelTaskRequest)),
   TaskPushNotificationConfig: without('taskId', plain(requests.TaskPushNotificationConfig)),

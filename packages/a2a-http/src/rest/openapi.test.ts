@@ -26,7 +26,7 @@ async function documentOf(rig: Rig): Promise<Document> {
   return body as Document;
 }
 
-/** Checks a value against a schema of the document. */
+/** Validates a value against a schema of the document. */
 function checker({ components }: Document): (name: string, value: unknown) => void {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'openapi', components });
@@ -39,11 +39,11 @@ function checker({ components }: Document): (name: string, value: unknown) => vo
 
 async function openAnswering(t: TestContext): Promise<Rig> {
   const rig = await openRig(t, { push: true });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['Here', ' is']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['Here', ' is']);
   return rig;
 }
 
-test('the document has every route and no other, and the door answers each of them', async t => {
+test('the document has exactly the routes of the server, which answers all of them', async t => {
   const rig = await openRig(t);
   const { openapi, servers, paths } = await documentOf(rig);
   assert.deepEqual([openapi, servers], ['3.1.0', [{ url: 'http://127.0.0.1' }]]);
@@ -68,7 +68,7 @@ test('the document has every route and no other, and the door answers each of th
   }
 });
 
-test('every reference of the document leads somewhere, and every schema is one', async t => {
+test('every reference of the document resolves, and every schema is valid', async t => {
   const rig = await openRig(t);
   const document = await documentOf(rig);
   const text = JSON.stringify(document);
@@ -81,7 +81,7 @@ test('every reference of the document leads somewhere, and every schema is one',
   for (const [name, schema] of Object.entries(document.components.schemas)) assert(ajv.validateSchema(schema), name);
 });
 
-test('what the door answers is what the document says', async t => {
+test('responses match the document', async t => {
   const rig = await openAnswering(t);
   const fits = checker(await documentOf(rig));
   const request = {
@@ -105,7 +105,7 @@ test('what the door answers is what the document says', async t => {
   for (const line of ['GET /tasks/x', 'GET /tasks?pageSize=0', 'PUT /tasks']) fits('Error', (await rest(rig, line)).body);
 });
 
-test('what the document does not allow is refused, what it allows is not', async t => {
+test('requests that the document forbids are refused, others are not', async t => {
   const rig = await openAnswering(t);
   const document = await documentOf(rig);
   const fits = checker(document);

@@ -7,12 +7,14 @@ import { REST_ROUTES } from './routes.ts';
 
 const OPENAPI_PATH = '/openapi.json';
 
-/** How long a reader may keep the document; seconds. Its address may change with the card. */
+/** How long clients may cache the document; seconds. Its server address may change with the card. */
 const DOCUMENT_AGE_S = 300;
 
-/** The document has one version, because a path has: the other one is ProtoJSON of another definition, which names, not schemas, describe. */
-const OTHER_VERSION =
-  'This is A2A 1.0. Below `/v1` clients of A2A 0.3 find the paths that its specification names, as that version writes them.';
+/**
+ * The document covers one version, because a path has one: 0.3 is ProtoJSON of another definition, which names describe better
+ * than schemas.
+ */
+const OTHER_VERSION = 'This is A2A 1.0. Clients of A2A 0.3 use the paths below `/v1`, in the JSON of that version.';
 
 const ref = (name: string): JsonObject => ({ $ref: `#/components/schemas/${name}` });
 
@@ -24,14 +26,14 @@ function answer(description: string, schema: string): JsonObject {
   return { '200': { description, content: json(ref(schema)) } };
 }
 
-/** `id` of an event of a stream, as a client gets it. */
+/** `id` of an event of a stream. */
 const CURSOR_PATTERN = '^[0-9]{1,15}\\.[0-9]{1,15}$';
 
 const stream: JsonObject = {
   '200': {
     description:
-      'Server-sent events; `data` of each is a StreamResponse, `id` the cursor after it. `error`, `gap` and `drain` are events of their own.',
-    // Without a schema: OpenAPI 3.1 has none for the events of a stream, and a reader that checks events takes one of the whole text for one of each.
+      'Server-sent events: `data` is a StreamResponse, `id` the cursor after it. `error`, `gap` and `drain` are separate events.',
+    // No schema: OpenAPI 3.1 has none for single events of a stream, and validators would apply it to the whole text.
     content: { [SSE_CONTENT_TYPE]: {} },
   },
 };
@@ -39,75 +41,75 @@ const stream: JsonObject = {
 const cursor: JsonObject = { type: 'string', pattern: CURSOR_PATTERN };
 const cursors: JsonObject[] = [
   { name: 'Last-Event-ID', in: 'header', description: 'Continue exactly after this cursor.', schema: cursor },
-  { name: 'cursor', in: 'query', description: 'The same, where a header cannot be set.', schema: cursor },
+  { name: 'cursor', in: 'query', description: 'The same, for clients that cannot set headers.', schema: cursor },
 ];
 
 type Described = { summary: string; responses?: JsonObject; body?: string; parameters?: JsonObject[]; bodyRequired?: boolean };
 
-/** Of every operation, by its name: what the table of routes does not say. Without `responses` it is never anything but refused. */
+/** What the table of routes lacks, by operation name. An operation without `responses` is always refused. */
 const OPERATIONS: Readonly<Record<string, Described>> = {
   SendMessage: {
-    summary: 'Sends a message and waits until the task ends or asks, unless `returnImmediately` is set.',
+    summary: 'Sends a message and waits until the task ends or requires input, unless `returnImmediately` is set.',
     body: 'SendMessageRequest',
     bodyRequired: true,
     responses: answer('The task.', 'SendMessageResponse'),
   },
   SendStreamingMessage: {
-    summary: 'Sends a message and streams what follows, until the task ends or asks.',
+    summary: 'Sends a message and streams the events that follow, until the task ends or requires input.',
     body: 'SendMessageRequest',
     bodyRequired: true,
     responses: stream,
   },
   GetTask: {
-    summary: 'A task as it is now.',
+    summary: 'Returns a task as it is now.',
     parameters: queryOf('GetTaskRequest', 'id'),
     responses: answer('The task.', 'Task'),
   },
   ListTasks: {
-    summary: 'Tasks, the newest status first, page by page.',
+    summary: 'Lists tasks, newest status first, in pages.',
     parameters: queryOf('ListTasksRequest'),
     responses: answer('A page.', 'ListTasksResponse'),
   },
-  CancelTask: { summary: 'Ends a task.', body: 'CancelTaskRequest', responses: answer('The task.', 'Task') },
+  CancelTask: { summary: 'Cancels a task.', body: 'CancelTaskRequest', responses: answer('The task.', 'Task') },
   SubscribeToTask: {
-    summary: 'Streams a task: as it is now and what follows, or exactly what follows a cursor.',
+    summary: 'Streams a task: its present state and what follows, or exactly what follows a cursor.',
     parameters: cursors,
     responses: stream,
   },
   CreateTaskPushNotificationConfig: {
     summary:
-      'Names a webhook that is told about a task; one of the same id is replaced. Refused where the card offers no push notifications.',
+      'Sets a webhook that receives the events of a task; one with the same id is replaced. Refused when the card declares no push notifications.',
     body: 'TaskPushNotificationConfig',
     bodyRequired: true,
     responses: answer('The configuration, without its secrets.', 'ShownPushNotificationConfig'),
   },
   GetTaskPushNotificationConfig: {
-    summary: 'A webhook of a task, without its secrets.',
+    summary: 'Returns a webhook of a task, without its secrets.',
     responses: answer('The configuration.', 'ShownPushNotificationConfig'),
   },
   ListTaskPushNotificationConfigs: {
-    summary: 'The webhooks of a task, in the order of their ids.',
+    summary: 'Lists the webhooks of a task, ordered by id.',
     parameters: queryOf('ListTaskPushNotificationConfigsRequest', 'taskId'),
     responses: answer('A page.', 'ListTaskPushNotificationConfigsResponse'),
   },
   DeleteTaskPushNotificationConfig: {
-    summary: 'A webhook is told nothing more. Deleting what is not there is no error.',
-    responses: answer('It is gone.', 'Empty'),
+    summary: 'Deletes a webhook. Idempotent.',
+    responses: answer('The webhook is deleted.', 'Empty'),
   },
   GetExtendedAgentCard: {
-    summary: 'What authenticated callers are told beyond the public card. Refused where that does not offer it.',
+    summary: 'Returns the extended card for authenticated callers. Refused when the public card declares none.',
     responses: answer('The card.', 'AgentCard'),
   },
 };
 
 const ERRORS: Readonly<Record<string, string>> = {
-  '400': 'The request does not fit, or the task does not allow it; `details[].reason` says which.',
-  '401': 'Credentials are missing, have expired or are not valid; `WWW-Authenticate` says what to send.',
-  '403': 'The credentials do not allow it.',
-  '404': 'There is no such task.',
+  '400': 'The request is invalid, or the task does not allow it; see `details[].reason`.',
+  '401': 'Credentials are missing, expired or invalid; `WWW-Authenticate` names what to send.',
+  '403': 'The caller is not allowed to do this.',
+  '404': 'The task does not exist.',
   '413': 'The body is too large.',
-  '500': 'A fault of the server. The same request may succeed later.',
-  '503': 'Not now; come back after `Retry-After`.',
+  '500': 'Server fault. The same request may succeed later.',
+  '503': 'Temporarily unavailable; retry after `Retry-After`.',
 };
 
 function operationAt(path: string, method: string, name: string): JsonObject {
@@ -120,7 +122,7 @@ function operationAt(path: string, method: string, name: string): JsonObject {
   }));
   const errors = Object.entries(ERRORS).map(([status, description]) => [status, { description, content: json(ref('Error')) }]);
   return {
-    // One operation under two methods needs two ids.
+    // One operation with two methods needs two ids.
     operationId: name === 'SubscribeToTask' && method === 'POST' ? `${name}ByPost` : name,
     summary,
     parameters: [{ $ref: '#/components/parameters/Version' }, ...inPath, ...parameters],
@@ -129,7 +131,7 @@ function operationAt(path: string, method: string, name: string): JsonObject {
   };
 }
 
-/** The schemes of the card are those of OpenAPI, beside members of A2A 1.0 that it does not know. */
+/** The security schemes of the card in OpenAPI, without the members of A2A 1.0. */
 function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined {
   if (securitySchemes === undefined) return undefined;
   const known = (scheme: JsonObject) =>
@@ -137,7 +139,10 @@ function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined 
   return Object.fromEntries(Object.entries(securitySchemes).map(([name, scheme]) => [name, known(scheme)]));
 }
 
-/** The HTTP+JSON binding in OpenAPI 3.1. Made of the table of routes and of the schemas that requests are checked with, so that it cannot say anything else. */
+/**
+ * The HTTP+JSON binding in OpenAPI 3.1, generated from the table of routes and the schemas that validate requests, so that it
+ * cannot diverge.
+ */
 function openApiDocument(card: AgentCard): JsonObject {
   const paths = Object.entries(REST_ROUTES).map(([path, route]) => {
     const methods = Object.entries(route).map(([method, name]) => [method.toLowerCase(), operationAt(path, method, name)]);

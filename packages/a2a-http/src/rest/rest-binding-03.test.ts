@@ -18,9 +18,9 @@ const message = (text: string, more: JsonObject = {}): JsonObject => ({
   ...more,
 });
 
-async function openAsking(t: TestContext): Promise<{ rig: Rig; id: string }> {
+async function openInputRequired(t: TestContext): Promise<{ rig: Rig; id: string }> {
   const rig = await openRig(t, { push: true });
-  rig.relay.onClient = taskId => rig.relay.ends(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
   const { body } = await v1(rig, 'POST /v1/message:send', { body: { message: message('x') } });
   return { rig, id: body.task.id };
 }
@@ -33,9 +33,9 @@ function assertError({ status, type, body }: RestAnswer, code: A2AErrorCode, abo
   assert(body.message.startsWith(row.text), about);
 }
 
-test('sends, gets, cancels: in the notation of the proto, on both addresses of the door', async t => {
+test('sends, gets and cancels in ProtoJSON, at both addresses', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['Here', ' is']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['Here', ' is']);
   for (const base of ['', '/a2a']) {
     const sent = await v1(rig, `POST ${base}/v1/message:send`, {
       body: { message: message('x'), configuration: { blocking: true } },
@@ -55,21 +55,21 @@ test('sends, gets, cancels: in the notation of the proto, on both addresses of t
   assert.equal(polled.body.task.status.state, 'TASK_STATE_SUBMITTED', 'a configuration without blocking does not wait');
   const { id } = polled.body.task;
   rig.relay.onClient = taskId => {
-    if (rig.relay.aggregate(taskId).state !== 'TASK_STATE_CANCELED') void rig.relay.ends(taskId);
+    if (rig.relay.aggregate(taskId).state !== 'TASK_STATE_CANCELED') void rig.relay.end(taskId);
   };
   const canceled = await v1(rig, `POST /v1/tasks/${id}:cancel`, { body: { name: `tasks/${id}` } });
   assert.equal(canceled.body.status.state, 'TASK_STATE_CANCELLED');
 });
 
 test('streams bare frames, and subscribes by POST and by GET', async t => {
-  const { rig, id } = await openAsking(t);
+  const { rig, id } = await openInputRequired(t);
   for (const method of ['POST', 'GET']) {
     const response = await restResponse(rig, `${method} /v1/tasks/${id}:subscribe`, { headers: UNVERSIONED });
     const [frame] = await restFrames(response, 1);
     assert.equal((frame!.json.task as { id: string }).id, id);
     assert.match(frame!.id ?? '', /^\d+\.\d+$/);
   }
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['a', 'b']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['a', 'b']);
   const body = { message: message('y', { taskId: id }) };
   const frames = await restFrames(await restResponse(rig, 'POST /v1/message:stream', { headers: UNVERSIONED, body }));
   assert.deepEqual(
@@ -79,16 +79,16 @@ test('streams bare frames, and subscribes by POST and by GET', async t => {
   assert.equal((frames.at(-1)!.json.statusUpdate as JsonObject).final, true);
 });
 
-test('a drained stream ends with an error that the client of this version reads', async t => {
-  const { rig, id } = await openAsking(t);
+test('a drained stream ends with an error that clients of 0.3 read', async t => {
+  const { rig, id } = await openInputRequired(t);
   const response = await restResponse(rig, `POST /v1/tasks/${id}:subscribe`, { headers: UNVERSIONED });
   const [frames] = await Promise.all([restFrames(response), rig.close()]);
   const last = frames.at(-1)!;
   assert.deepEqual([last.event, last.json.code], ['error', -32603]);
 });
 
-test('push configurations: set as both SDKs do, get, list, delete [S3-22 C-21]', async t => {
-  const { rig, id } = await openAsking(t);
+test('push configurations are set as both SDKs do, read, listed and deleted [S3-22 C-21]', async t => {
+  const { rig, id } = await openInputRequired(t);
   const path = `/v1/tasks/${id}/pushNotificationConfigs`;
   const config = { url: 'https://h.example/', token: 'SECRET', authentication: { schemes: ['Bearer'], credentials: 'SECRET' } };
   const shown = (name: string) => ({
@@ -110,15 +110,15 @@ test('push configurations: set as both SDKs do, get, list, delete [S3-22 C-21]',
   assert.deepEqual([stored?.value.dialect, stored?.value.token], ['0.3', 'SECRET']);
 });
 
-test('lists the newest tasks, as a list without pages', async t => {
-  const { rig, id } = await openAsking(t);
+test('lists the newest tasks without pages', async t => {
+  const { rig, id } = await openInputRequired(t);
   await v1(rig, 'POST /v1/message:send', { body: { message: message('y') } });
   const { status, body } = await v1(rig, 'GET /v1/tasks');
   assert.deepEqual([status, body.length, body[1].id, body[1].status.state], [200, 2, id, 'TASK_STATE_INPUT_REQUIRED']);
 });
 
-test('each mistake is the error object of JSON-RPC, bare, with its HTTP status', async t => {
-  const { rig } = await openAsking(t);
+test('each mistake is the bare error object of JSON-RPC, with its HTTP status', async t => {
+  const { rig } = await openInputRequired(t);
   const cases: [string, A2AErrorCode, RestRequest?, number?][] = [
     ['GET /v1/tasks/nobody', 'TASK_NOT_FOUND'],
     ['POST /v1/tasks/nobody:subscribe', 'TASK_NOT_FOUND'],
@@ -136,7 +136,7 @@ test('each mistake is the error object of JSON-RPC, bare, with its HTTP status',
   assert.deepEqual(
     typed.map(({ body }) => body.type),
     ['TaskNotFoundError', 'MethodNotFoundError'],
-    'so Python 1.x tells them apart',
+    'Python 1.x distinguishes them by it',
   );
   assert.deepEqual(
     typed.map(({ body }) => [body.error, body.data.error]),
@@ -149,7 +149,7 @@ test('each mistake is the error object of JSON-RPC, bare, with its HTTP status',
   assert.equal((await v1(rig, 'GET /v1/tasks/x', { headers: { 'a2a-version': '0.3' } })).body.code, -32001);
 });
 
-test('every path takes its methods, and 405 names them to others', async t => {
+test('every path supports its methods, and 405 lists them', async t => {
   const rig = await openRig(t);
   for (const [path, route] of Object.entries(REST_ROUTES_03)) {
     const address = path.replaceAll(/\{\w+\}/g, 'x');
@@ -164,8 +164,8 @@ test('every path takes its methods, and 405 names them to others', async t => {
   }
 });
 
-test('to a request of 1.0 v1 is a tenant', async t => {
-  const { rig, id } = await openAsking(t);
+test('in a request of 1.0 v1 is a tenant', async t => {
+  const { rig, id } = await openInputRequired(t);
   for (const line of [`GET /v1/tasks/${id}`, `GET /v1/tasks`, 'POST /v1/message:send', 'GET /v1/extendedAgentCard']) {
     const { body } = await rest(rig, line, line.startsWith('POST') ? { body: { message: { role: 'ROLE_USER' } } } : {});
     assert.equal(body.error.details[0].reason, 'TASK_NOT_FOUND', line);
@@ -173,8 +173,8 @@ test('to a request of 1.0 v1 is a tenant', async t => {
   assert.equal((await rest(rig, 'GET /v1/card')).body.error.details[0].reason, 'METHOD_NOT_FOUND');
 });
 
-test('whatever is asked, the answer is JSON and never a 500, and nothing changes [S4-33]', async t => {
-  const { rig, id } = await openAsking(t);
+test('any request gets JSON and never a 500, and nothing changes [S4-33]', async t => {
+  const { rig, id } = await openInputRequired(t);
   const before = await v1(rig, 'GET /v1/tasks');
   const part = fc.oneof(
     fc.constantFrom('tasks', 'message:send', 'message:stream', 'pushNotificationConfigs', 'card', `${id}:fly`, ''),

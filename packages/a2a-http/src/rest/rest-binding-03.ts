@@ -3,32 +3,33 @@ import { dialect03Proto as dialect, errorType } from '@hopline/a2a/dialect-0.3-p
 import { type A2AServer, type OperationResult, report, runOperation } from '@hopline/a2a-server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { setErrorHeaders } from '../error-headers.ts';
-import { doorRequest } from '../operation-request.ts';
+import { operationRequest } from '../operation-request.ts';
+import { namedVersion } from '../read-request.ts';
 import type { Framing } from '../sse-sink.ts';
 import { answerRest, sendRestError } from './rest-binding.ts';
-import { bareJson, namedVersion, openRoutes, paramsOf } from './rest-request.ts';
+import { bareJson, openRoutes, paramsOf } from './rest-request.ts';
 import { type HttpMethod, REST_ROUTES_03, routeOf, routerPaths } from './routes.ts';
 
 const PREFIXES = ['', '/a2a'];
 
-/** What all paths of 0.3 begin with, and to a request of 1.0 a tenant. */
+/** The prefix of all paths of 0.3, and a tenant in a request of 1.0. */
 const V1 = 'v1';
 
-/** Frames are bare, and an error is an event of that name: so `@a2a-js/sdk` 0.3 reads them. */
+/** Frames are bare, and an error is an event of that name: `@a2a-js/sdk` 0.3 reads them like that. */
 const FRAMING: Framing = { before: '', after: '', failure: failureOf, failureEvent: 'error' };
 
-/** Opens the HTTP+JSON binding of A2A 0.3 on a scope whose bodies are read as bytes. */
-export function registerRest03(scope: FastifyInstance, door: A2AServer): void {
-  openRoutes(scope, door, PREFIXES, routerPaths(REST_ROUTES_03), (path, request, reply) => {
+/** Registers the HTTP+JSON binding of A2A 0.3 on a scope that reads bodies as bytes. */
+export function registerRest03(scope: FastifyInstance, server: A2AServer): void {
+  openRoutes(scope, server, PREFIXES, routerPaths(REST_ROUTES_03), (path, request, reply) => {
     const params = request.params as Record<string, string>;
-    if (namedVersion(request) !== '1.0') return answerRest03(door, path, params, request, reply);
-    return answerRest(door, path.slice(`/${V1}`.length), { ...params, tenant: V1 }, request, reply);
+    if (namedVersion(request) !== '1.0') return answerRest03(server, path, params, request, reply);
+    return answerRest(server, path.slice(`/${V1}`.length), { ...params, tenant: V1 }, request, reply);
   });
 }
 
-/** One request in, one JSON answer or one event stream out. Never throws. */
+/** Answers one request with JSON or an event stream. Never throws. */
 async function answerRest03(
-  door: A2AServer,
+  server: A2AServer,
   path: string,
   pathParams: Record<string, string>,
   request: FastifyRequest,
@@ -37,38 +38,43 @@ async function answerRest03(
   try {
     const version = namedVersion(request);
     if (version !== undefined && version !== dialect.name)
-      throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'at this path it is 0.3' });
+      throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'this path requires A2A-Version: 0.3, or no such header' });
     const routed = routeOf(REST_ROUTES_03, path, pathParams);
-    if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'there is no such verb of a task' });
+    if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'the path has no such task verb' });
     const operation = routed.route[request.method as HttpMethod];
     if (operation === undefined) return refuseMethod(reply, Object.keys(routed.route));
     const params = paramsOf(request, routed.params);
-    const answer = await runOperation(door, operation, doorRequest(door, request, reply, { dialect, params, framing: FRAMING }));
+    const answer = await runOperation(
+      server,
+      operation,
+      operationRequest(server, request, reply, { dialect, params, framing: FRAMING }),
+    );
     if (answer === 'streamed') return undefined;
     return bareJson(reply, 'application/json', operation === 'list' ? tasksOf(answer) : answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
-    report(door, error);
+    report(server, error);
     return reply.sent ? undefined : sendRestError03(reply, error);
   }
 }
 
-/** 0.3 answers a list with the tasks alone, and knows no pages ([A2A 0.3] 7, `tasks/list`): it is the first one. */
+/** In 0.3 a list is the tasks alone, without pages ([A2A 0.3] 7, `tasks/list`): the first page is sent. */
 function tasksOf(answer: Exclude<OperationResult, 'streamed'>): unknown {
   return (answer as JsonObject).tasks;
 }
 
 function refuseMethod(reply: FastifyReply, allowed: string[]): FastifyReply {
-  const error = new A2AError('METHOD_NOT_FOUND', { detail: `this path takes ${allowed.join(' and ')}` });
+  const error = new A2AError('METHOD_NOT_FOUND', { detail: `this path supports ${allowed.join(' and ')}` });
   return sendRestError03(reply.header('allow', allowed.join(', ')), error, 405);
 }
 
-/** What the SDK for Java puts before the names of errors, which are classes of its own. */
+/** Prefix of the error names of the Java SDK, which are its class names. */
 const JAVA_PACKAGE = 'io.a2a.spec';
 
 /**
- * 0.3 says nothing of the body of an error. This is the error object of JSON-RPC, bare, with what each SDK looks at: `@a2a-js/sdk` 0.3 at `code`, Python 1.x at `type` (0.3 at the status alone),
- * Java 0.3 at the first `error` at any depth, without which it throws a NullPointerException. At the top Go would take that one for an object of 1.0.
+ * 0.3 does not specify the body of an error. This is the error object of JSON-RPC, bare, with the members that each SDK reads:
+ * `@a2a-js/sdk` 0.3 `code`, Python 1.x `type` (0.3 only the status), Java 0.3 the first `error` at any depth, without which it
+ * throws a NullPointerException. At the top level Go would take `error` for an object of 1.0.
  */
 function failureOf(error: A2AError): object {
   const { data, ...rest } = rpcFailure(null, error, dialect.name).error;
@@ -80,7 +86,7 @@ function failureOf(error: A2AError): object {
   };
 }
 
-/** What happened before there was a request, in the version it names. */
+/** A fault before the request was parsed, in the version that the request names. */
 export function sendRestFault03(request: FastifyRequest, reply: FastifyReply, error: A2AError): FastifyReply {
   return namedVersion(request) === '1.0' ? sendRestError(request, reply, error) : sendRestError03(reply, error);
 }

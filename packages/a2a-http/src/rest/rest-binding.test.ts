@@ -22,16 +22,16 @@ const shapes = (frames: RestFrame[]) =>
 
 async function interrupted(rig: Rig): Promise<string> {
   rig.relay.onClient = async taskId => {
-    await rig.relay.says(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-    await rig.relay.ends(taskId, 'INPUT_REQUIRED');
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, 'INPUT_REQUIRED');
   };
   const sent = await rest(rig, 'POST /message:send', { body: { message: userMessage('x') } });
   return sent.body.task.id;
 }
 
-test('send, get and stream over HTTP+JSON: bare objects, one member each, the same as over JSON-RPC [S1-11 S1-22]', async t => {
+test('send, get and stream return bare objects with one member, the same as over JSON-RPC [S1-11 S1-22]', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['Here', ' is']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['Here', ' is']);
   for (const base of ['', '/a2a']) {
     const sent = await rest(rig, `POST ${base}/message:send`, { body: { message: userMessage('x') } });
     assert.deepEqual([sent.status, sent.type, Object.keys(sent.body)], [200, 'application/a2a+json', ['task']]);
@@ -46,9 +46,9 @@ test('send, get and stream over HTTP+JSON: bare objects, one member each, the sa
   }
 });
 
-test('historyLength and other query parameters by both of their names, configuration in the body', async t => {
+test('historyLength and other query parameters work by both of their names, configuration in the body', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const now = await rest(rig, 'POST /message:send', {
     body: { message: userMessage('x'), configuration: { returnImmediately: true, historyLength: 0 } },
   });
@@ -62,14 +62,14 @@ test('historyLength and other query parameters by both of their names, configura
   }
 });
 
-test('content types: both are taken, and the one is sent that the client names', async t => {
+test('both content types are accepted, and the accepted one is sent', async t => {
   const rig = await openRig(t);
   const id = await interrupted(rig);
   const types: [accept: string, type: string][] = [
     ['*/*', 'application/a2a+json'],
     ['application/json', 'application/json'],
     ['application/a2a+json, application/json', 'application/a2a+json'],
-    // What SDKs name to read a stream; the error of one is JSON all the same.
+    // What SDKs accept to read a stream; its error is JSON all the same.
     ['text/event-stream', 'application/json'],
     ['text/event-stream, application/a2a+json', 'application/a2a+json'],
   ];
@@ -80,7 +80,7 @@ test('content types: both are taken, and the one is sent that the client names',
   }
 });
 
-test('cancel with and without a body; what has ended cannot be canceled [S3-26 S4-35]', async t => {
+test('cancel works with and without a body; an ended task is not cancelable [S3-26 S4-35]', async t => {
   const rig = await openRig(t);
   const requests: RestRequest[] = [
     {},
@@ -107,7 +107,7 @@ test('subscribe by GET and by POST: the task, then what follows; with a cursor e
     await restResponse(other, `POST /a2a/tasks/${id}:subscribe?cursor=2.1`),
     await restResponse(rig, `GET /tasks/${id}%3Asubscribe`, { headers: { 'last-event-id': '0.0' } }),
   ];
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   await rest(rig, 'POST /message:send', { body: { message: userMessage('y', { taskId: id }) } });
   const seen = await Promise.all(streams.map(async stream => shapes(await restFrames(stream))));
   const after = ['working', '=ok', '+.', 'completed'];
@@ -124,7 +124,7 @@ test('subscribe by GET and by POST: the task, then what follows; with a cursor e
 
 test('each mistake has its HTTP status and its reason [C-12 S4-29 S4-32 S4-34 S4-36 S4-37 S4-38]', async t => {
   const rig = await openRig(t, { limits: { bodyBytesMax: 2_000 } });
-  rig.relay.onClient = taskId => rig.relay.answers(taskId, ['ok']);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const message = userMessage('x');
   const ended = (await rest(rig, 'POST /message:send', { body: { message } })).body.task;
   const cases: [line: string, code: A2AErrorCode, request?: RestRequest, status?: number][] = [
@@ -167,7 +167,7 @@ test('each mistake has its HTTP status and its reason [C-12 S4-29 S4-32 S4-34 S4
   assert.deepEqual(rig.lines, []);
 });
 
-test('a path of this binding exists in 1.0 alone: a request without a version is one of 0.3 [C-6 S4-37]', async t => {
+test('these paths exist only in 1.0: a request without a version is one of 0.3 [C-6 S4-37]', async t => {
   const rig = await openRig(t);
   for (const version of ['', '0.3', '2.0', 'x', '1.1']) {
     assertError(await rest(rig, 'GET /tasks/x', { headers: { 'a2a-version': version } }), 'VERSION_NOT_SUPPORTED', version);
@@ -177,7 +177,7 @@ test('a path of this binding exists in 1.0 alone: a request without a version is
   assertError(byQuery, 'TASK_NOT_FOUND', 'query');
 });
 
-test('a tenant that the card does not name has nothing, in any binding and wherever it stands', async t => {
+test('an unlisted tenant is not found, in any binding and position', async t => {
   const rig = await openRig(t);
   const id = await interrupted(rig);
   const lines = [
@@ -201,7 +201,7 @@ test('a tenant that the card does not name has nothing, in any binding and where
   assert.equal((await rest(rig, 'GET /tasks')).body.totalSize, 1);
 });
 
-test('a fault of ours is 500 without a word of what it was; UNAVAILABLE says when to come back [S4-33]', async t => {
+test('a server fault is 500 without details; UNAVAILABLE has a retry delay [S4-33]', async t => {
   const rig = await openRig(t);
   rig.log.facts.last = async () => {
     throw new Error('secret at /srv/db');
@@ -216,7 +216,7 @@ test('a fault of ours is 500 without a word of what it was; UNAVAILABLE says whe
   assert.equal(refused.headers.get('retry-after'), '1');
 });
 
-test('a drained stream names the way back, and its end is an error event', async t => {
+test('a drained stream has a retry delay and ends with an error event', async t => {
   const rig = await openRig(t);
   const id = await interrupted(rig);
   const response = await restResponse(rig, `GET /tasks/${id}:subscribe`);
@@ -227,7 +227,7 @@ test('a drained stream names the way back, and its end is an error event', async
   assert.equal((error!.json as { error: { status: string } }).error.status, 'UNAVAILABLE');
 });
 
-test('whatever is asked, the answer is JSON and never a 500, and nothing changes [S4-33]', async t => {
+test('any request gets JSON and never a 500, and nothing changes [S4-33]', async t => {
   const rig = await openRig(t);
   const id = await interrupted(rig);
   const before = await rest(rig, 'GET /tasks?includeArtifacts=true');

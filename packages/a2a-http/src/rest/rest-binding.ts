@@ -3,32 +3,35 @@ import { type A2AServer, report, runOperation } from '@hopline/a2a-server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { varyBy } from '../cors.ts';
 import { setErrorHeaders } from '../error-headers.ts';
-import { doorRequest } from '../operation-request.ts';
-import { headerOf, readsEventsAlone } from '../read-request.ts';
+import { operationRequest } from '../operation-request.ts';
+import { headerOf, namedVersion, readsEventsAlone } from '../read-request.ts';
 import type { Framing } from '../sse-sink.ts';
-import { bareJson, namedVersion, openRoutes, paramsOf } from './rest-request.ts';
+import { bareJson, openRoutes, paramsOf } from './rest-request.ts';
 import { type HttpMethod, REST_ROUTES, routeOf, routerPaths } from './routes.ts';
 
-/** The binding begins at the address of the door, and JSON-RPC has two of them (C-27). A tenant stands before everything else. */
+/** Every address of the JSON-RPC binding is a base of this one too. A tenant precedes everything else. */
 const PREFIXES = ['', '/:tenant', '/a2a', '/a2a/:tenant'];
 
 const JSON_TYPE = 'application/json';
 
-/** Frames are bare ([A2A 1.0] 11.7). An error is an event of that name, which the SDK's client throws; it would take a bare one for an empty event. */
+/**
+ * Frames are bare ([A2A 1.0] 11.7). An error is an event of that name, which the SDK's client throws; it would take a bare one
+ * for an empty event.
+ */
 const FRAMING: Framing = { before: '', after: '', failure: error => httpJsonFailure(error), failureEvent: 'error' };
 
 const dialect = DIALECTS['1.0'];
 
-/** Opens the HTTP+JSON binding of A2A 1.0 on a scope whose bodies are read as bytes. */
-export function registerRest(scope: FastifyInstance, door: A2AServer): void {
-  openRoutes(scope, door, PREFIXES, routerPaths(REST_ROUTES), (path, request, reply) =>
-    answerRest(door, path, request.params as Record<string, string>, request, reply),
+/** Registers the HTTP+JSON binding of A2A 1.0 on a scope that reads bodies as bytes. */
+export function registerRest(scope: FastifyInstance, server: A2AServer): void {
+  openRoutes(scope, server, PREFIXES, routerPaths(REST_ROUTES), (path, request, reply) =>
+    answerRest(server, path, request.params as Record<string, string>, request, reply),
   );
 }
 
-/** One request in, one JSON answer or one event stream out. Never throws. `path`: as the router knows it, without what stands before it. */
+/** Answers one request with JSON or an event stream. Never throws. `path`: the pattern of the router, without its prefix. */
 export async function answerRest(
-  door: A2AServer,
+  server: A2AServer,
   path: string,
   pathParams: Record<string, string>,
   request: FastifyRequest,
@@ -37,32 +40,36 @@ export async function answerRest(
   try {
     requireVersion(request);
     const routed = routeOf(REST_ROUTES, path, pathParams);
-    if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'there is no such path, or verb of a task' });
+    if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'there is no such path or task verb' });
     const method = routed.route[request.method as HttpMethod];
     if (method === undefined) return refuseMethod(request, reply, Object.keys(routed.route));
     const operation = operationOf(dialect, method, [dialect]);
     const params = paramsOf(request, routed.params);
-    const answer = await runOperation(door, operation, doorRequest(door, request, reply, { dialect, params, framing: FRAMING }));
+    const answer = await runOperation(
+      server,
+      operation,
+      operationRequest(server, request, reply, { dialect, params, framing: FRAMING }),
+    );
     return answer === 'streamed' ? undefined : sendJson(request, reply, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
-    report(door, error);
+    report(server, error);
     return reply.sent ? undefined : sendRestError(request, reply, error);
   }
 }
 
-/** These paths exist in 1.0 alone, and a request without a version is one of 0.3 ([A2A 1.0] 3.6.2). */
+/** These paths exist only in 1.0, and a request without a version is one of 0.3 ([A2A 1.0] 3.6.2). */
 function requireVersion(request: FastifyRequest): void {
   if (namedVersion(request) === dialect.name) return;
-  throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'at this path it is 1.0: send A2A-Version: 1.0; 0.3 begins with /v1' });
+  throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'this path requires A2A-Version: 1.0; paths of 0.3 start with /v1' });
 }
 
 function refuseMethod(request: FastifyRequest, reply: FastifyReply, allowed: string[]): FastifyReply {
-  const error = new A2AError('METHOD_NOT_FOUND', { detail: `this path takes ${allowed.join(' and ')}` });
+  const error = new A2AError('METHOD_NOT_FOUND', { detail: `this path supports ${allowed.join(' and ')}` });
   return sendRestError(request, reply.header('allow', allowed.join(', ')), error, 405);
 }
 
-/** The SDK for Go reads the error of a stream, for which it names event streams alone, only as `application/json`; a client that names nothing of JSON has not asked for the other. */
+/** The Go SDK reads the error of a stream, for which it accepts event streams only, only as `application/json`. */
 function sendJson(request: FastifyRequest, reply: FastifyReply, body: unknown): FastifyReply {
   const accepts = headerOf(request, 'accept') ?? '';
   const plain = readsEventsAlone(request) || (accepts.includes(JSON_TYPE) && !accepts.includes(A2A_JSON_TYPE));

@@ -1,53 +1,44 @@
-import { type DialectName, namedDialect, paramsOfBody, paramsOfQuery, VERSION_HEADER, VERSION_QUERY } from '@hopline/a2a';
+import { paramsOfBody, paramsOfQuery } from '@hopline/a2a';
 import type { A2AServer } from '@hopline/a2a-server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { headerOf, jsonOf, queryOf } from '../read-request.ts';
+import { jsonOf } from '../read-request.ts';
 import { HTTP_METHODS } from './routes.ts';
 
-/** What a path answers 405 to, instead of 404. */
+/** Methods answered with 405 instead of 404. */
 const OTHER_METHODS = ['HEAD', 'PUT', 'PATCH', 'TRACE', 'QUERY'];
 
 type Answer = (path: string, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply | undefined>;
 
-/** Opens paths under each of the prefixes, for all methods. */
-export function openRoutes(scope: FastifyInstance, door: A2AServer, prefixes: string[], paths: string[], answer: Answer): void {
+/** Registers paths under each prefix, for all methods. */
+export function openRoutes(scope: FastifyInstance, server: A2AServer, prefixes: string[], paths: string[], answer: Answer): void {
   for (const prefix of prefixes) {
     for (const path of paths) {
       const url = prefix + path;
       const handler = (request: FastifyRequest, reply: FastifyReply) => {
-        door.metrics?.bytesIn.add(Number(request.headers['content-length'] ?? 0));
+        server.metrics?.bytesIn.add(Number(request.headers['content-length'] ?? 0));
         return answer(path, request, reply);
       };
-      // A HEAD of a subscription would hold a stream open that nobody can read.
+      // HEAD of a subscription would hold a stream open without a reader.
       scope.route({ method: [...HTTP_METHODS], url, exposeHeadRoute: false, handler });
-      // Before the body is read: the method is wrong whatever it says.
+      // Before the body is read: the method is wrong whatever the body is.
       scope.route({ method: OTHER_METHODS, url, exposeHeadRoute: false, onRequest: handler, handler });
     }
   }
 }
 
-/** What stands in the path counts more than the same in the body. */
+/** Path parameters override members of the body. */
 export function paramsOf(request: FastifyRequest, path: Record<string, string>): unknown {
   if (request.method !== 'POST') return { ...paramsOfQuery(request.query), ...path };
   const empty = !Buffer.isBuffer(request.body) || request.body.length === 0;
   return paramsOfBody(empty ? undefined : jsonOf(request.body), path);
 }
 
-/** The version that a request names; undefined for none, `unknown` for one that is not known. */
-export function namedVersion(request: FastifyRequest): DialectName | 'unknown' | undefined {
-  try {
-    return namedDialect(headerOf(request, VERSION_HEADER), queryOf(request, VERSION_QUERY));
-  } catch {
-    return 'unknown';
-  }
-}
-
-/** As bytes: the framework would add a charset, which no JSON type has. */
+/** Sent as bytes: the framework would add a charset, which no JSON media type has. */
 export function bareJson(reply: FastifyReply, type: string, body: unknown): FastifyReply {
   return (
     reply
       .header('content-type', type)
-      // A cache in between knows no header for keys: it would give one caller's tasks to another.
+      // Shared caches do not key on API key headers: they would serve one caller's tasks to another.
       .header('cache-control', 'no-store')
       .send(Buffer.from(JSON.stringify(body)))
   );

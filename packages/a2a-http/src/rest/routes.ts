@@ -3,13 +3,13 @@ import type { Operation } from '@hopline/a2a';
 export const HTTP_METHODS = ['GET', 'POST', 'DELETE'] as const;
 export type HttpMethod = (typeof HTTP_METHODS)[number];
 
-/** What the methods of a path do. */
+/** The operations of a path, by method. */
 export type RestRoute<T> = { readonly [method in HttpMethod]?: T };
 export type RestRoutes<T> = Readonly<Record<string, RestRoute<T>>>;
 
 /**
- * HTTP+JSON of 1.0 as data ([A2A 1.0] 5.3 and 11.3, annotations in a2a.proto, whose names the parameters have), by the name that JSON-RPC has for the same. Each of them also exists under
- * `/{tenant}`. The door and its OpenAPI document are made of it.
+ * HTTP+JSON of 1.0 as data ([A2A 1.0] 5.3 and 11.3, annotations in a2a.proto, which also names the parameters), by JSON-RPC
+ * method. Each path also exists under `/{tenant}`. The binding and its OpenAPI document are generated from it.
  */
 export const REST_ROUTES: RestRoutes<string> = {
   '/message:send': { POST: 'SendMessage' },
@@ -17,7 +17,7 @@ export const REST_ROUTES: RestRoutes<string> = {
   '/tasks': { GET: 'ListTasks' },
   '/tasks/{id}': { GET: 'GetTask' },
   '/tasks/{id}:cancel': { POST: 'CancelTask' },
-  // The text of the specification says POST, its a2a.proto GET; clients of both kinds exist.
+  // The text of the specification has POST, its a2a.proto GET; clients use both.
   '/tasks/{id}:subscribe': { GET: 'SubscribeToTask', POST: 'SubscribeToTask' },
   '/tasks/{taskId}/pushNotificationConfigs': {
     GET: 'ListTaskPushNotificationConfigs',
@@ -30,24 +30,24 @@ export const REST_ROUTES: RestRoutes<string> = {
   '/extendedAgentCard': { GET: 'GetExtendedAgentCard' },
 };
 
-/** HTTP+JSON of 0.3 ([A2A 0.3] 3.5.6 and 7). A list has no name in its JSON-RPC, so these are operations. */
+/** HTTP+JSON of 0.3 ([A2A 0.3] 3.5.6 and 7), by operation: a list has no JSON-RPC method. */
 export const REST_ROUTES_03: RestRoutes<Operation> = {
   '/v1/message:send': { POST: 'send' },
   '/v1/message:stream': { POST: 'stream' },
   '/v1/tasks': { GET: 'list' },
   '/v1/tasks/{id}': { GET: 'get' },
   '/v1/tasks/{id}:cancel': { POST: 'cancel' },
-  // JavaScript posts, as the text says; Python gets, as the proto says.
+  // JavaScript uses POST, as the text has it; Python GET, as the proto has it.
   '/v1/tasks/{id}:subscribe': { GET: 'subscribe', POST: 'subscribe' },
   '/v1/tasks/{taskId}/pushNotificationConfigs': { GET: 'listPush', POST: 'createPush' },
   '/v1/tasks/{taskId}/pushNotificationConfigs/{id}': { GET: 'getPush', DELETE: 'deletePush' },
   '/v1/card': { GET: 'extendedCard' },
 };
 
-/** A task id has no colon, so what follows one is the verb. The router cannot split them: to it `:` begins a parameter. */
+/** A task id contains no colon, so the text after one is the verb. The router cannot split them: `:` starts a parameter. */
 const VERB = /\/\{id\}:\w+$/;
 
-/** Paths as the router knows them: those that differ by the verb of a task alone are one. */
+/** Paths in the syntax of the router. Those that differ only in the verb of a task share one. */
 export function routerPaths(routes: RestRoutes<unknown>): string[] {
   return [...new Set(Object.keys(routes).map(routerPath))];
 }
@@ -59,7 +59,7 @@ function routerPath(path: string): string {
     .replaceAll(/\{(\w+)\}/g, ':$1');
 }
 
-/** The route of a request that the router has found at `routed`, and its parameters in the path; undefined for a verb that is none. */
+/** The route of a request that the router matched to `routed`, and its path parameters; undefined for an unknown verb. */
 export function routeOf<T>(
   routes: RestRoutes<T>,
   routed: string,
@@ -70,6 +70,8 @@ export function routeOf<T>(
   const { id = '', ...others } = params;
   const colon = id.indexOf(':');
   if (verb === undefined || colon < 0) return { route: routes[path]!, params: { ...params } };
-  const spoken = path + id.slice(colon);
-  return Object.hasOwn(routes, spoken) ? { route: routes[spoken]!, params: { ...others, id: id.slice(0, colon) } } : undefined;
+  const withVerb = path + id.slice(colon);
+  return Object.hasOwn(routes, withVerb)
+    ? { route: routes[withVerb]!, params: { ...others, id: id.slice(0, colon) } }
+    : undefined;
 }

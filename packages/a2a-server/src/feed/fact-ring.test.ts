@@ -22,7 +22,7 @@ function entry(generation: number, text = ''): VisibleEntry {
 const held = (ring: FactRing, upTo: number) =>
   Array.from({ length: upTo + 1 }, (_, n) => n).filter(n => ring.at(n) !== undefined);
 
-test('the newest facts by generation, as many as the limit', () => {
+test('the ring keeps the newest facts by generation, up to its limit', () => {
   const ring = new FactRing(3, 1_000_000);
   for (let n = 1; n <= 3; n += 1) ring.push(entry(n));
   assert.deepEqual(held(ring, 10), [1, 2, 3]);
@@ -31,7 +31,7 @@ test('the newest facts by generation, as many as the limit', () => {
   assert.equal(ring.at(3)?.cursor, '3.30');
 });
 
-test('bytes are bounded too, and the newest fact stays however large it is', () => {
+test('bytes are bounded too, and the newest fact is kept whatever its size', () => {
   const ring = new FactRing(100, 10_000);
   for (let n = 1; n <= 20; n += 1) ring.push(entry(n, 'x'.repeat(1_000)));
   assert.deepEqual(held(ring, 30), [15, 16, 17, 18, 19, 20]);
@@ -39,7 +39,7 @@ test('bytes are bounded too, and the newest fact stays however large it is', () 
   assert.deepEqual(held(ring, 30), [21]);
 });
 
-test('a hole in the generations empties the ring: it is always contiguous', () => {
+test('a gap in the generations empties the ring: it is always contiguous', () => {
   const ring = new FactRing(100, 1_000_000);
   ring.push(entry(1));
   ring.push(entry(2));
@@ -47,7 +47,7 @@ test('a hole in the generations empties the ring: it is always contiguous', () =
   assert.deepEqual(held(ring, 10), [5]);
 });
 
-test('a fact is encoded once per form, with the place of its artifact, and its first delivery is taken once', () => {
+test('a fact is encoded once per encoder, with its artifact index, and its first delivery is taken once', () => {
   const one = entry(1, 'hi');
   const json: EventEncoder<string> = { encode: (event, index, generation) => JSON.stringify({ event, index, generation }) };
   const other: EventEncoder<string> = { encode: event => JSON.stringify(event) };

@@ -1,6 +1,6 @@
 import type { VisibleEntry } from './visible-entry.ts';
 
-/** The newest visible facts of a task, contiguous by generation, bounded by count and bytes. The newest one always stays. */
+/** The newest visible facts of a task, contiguous by generation, bounded by count and bytes. The newest one is always kept. */
 export class FactRing {
   readonly #factsMax: number;
   readonly #bytesMax: number;
@@ -25,7 +25,7 @@ export class FactRing {
     }
   }
 
-  /** undefined: older than the ring, or not there yet. */
+  /** undefined when it is older than the ring, or not there yet. */
   at(generation: number): VisibleEntry | undefined {
     const oldest = this.#entries[0];
     return oldest === undefined ? undefined : this.#entries[generation - oldest.generation];

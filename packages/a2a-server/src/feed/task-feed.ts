@@ -7,31 +7,33 @@ import { fromLog } from '../log-faults.ts';
 import { FactRing } from './fact-ring.ts';
 import { VisibleEntry } from './visible-entry.ts';
 
-/** Called while the feed takes a record, in this order, nothing in between: what a listener reads of the feed belongs to what it is told. */
+/** Called while the feed folds a record, in this order and without interruption, so the state of the feed matches the call. */
 export type FeedListener = {
-  /** Every fact; `feed.view` is the view after it. */
+  /** For each fact; `feed.view` is the view after it. */
   onFact?(fact: Fact): void;
   /** After the facts of a record. */
   onRecord?(): void;
-  /** The feed is over and will say nothing more. */
+  /** The feed has failed; no further calls follow. */
   onFault?(fault: A2AError): void;
 };
 
 /**
- * `new`: the task cannot have facts yet. `existing`: it must have some, or TASK_NOT_FOUND. `awaited`: it may have some, or get some: a message of it was stored, or will be.
+ * `new`: the task cannot have facts yet. `existing`: without facts it is TASK_NOT_FOUND. `awaited`: facts may exist or follow,
+ * because a message of the task has been stored or will be.
  */
 export type OpenMode = 'new' | 'existing' | 'awaited';
 
 /**
- * One task as this process follows it: one subscription for all of its viewers. Folds every fact, keeps the newest, tells the listeners.
+ * One task as this process follows it: a single subscription for all its viewers. Folds every fact, keeps the newest ones and
+ * notifies the listeners.
  */
 export class TaskFeed {
   readonly taskId: string;
   readonly ring: FactRing;
-  /** Log sequence of the record with which the task begins, now and for whoever reads it from there; 0 while it is not known. */
-  first = 0;
-  /** Log sequence of the newest record that was folded. */
-  seq = 0;
+  /** Log sequence of the record at which the task starts, for readers from now on; 0 while unknown. */
+  startSeq = 0;
+  /** Log sequence of the newest folded record. */
+  lastSeq = 0;
   view: TaskView | undefined;
   aggregate: TaskAggregate | undefined;
   fault: A2AError | undefined;
@@ -40,7 +42,7 @@ export class TaskFeed {
   readonly #artifacts = new Map<string, number>();
   readonly #listeners = new Set<FeedListener>();
   readonly #closing = new AbortController();
-  /** What is in the log already is folded in; what comes now is new. */
+  /** False while the feed folds what the log already held; facts after that are live. */
   #live = false;
 
   constructor(taskId: string, log: Log, limits: Limits) {
@@ -50,16 +52,16 @@ export class TaskFeed {
     this.#limits = limits;
   }
 
-  /** Resolves when the subscription is live and, where the task has facts, they are folded in. */
+  /** Resolves when the subscription is live and existing facts are folded. */
   async open(mode: OpenMode): Promise<void> {
     try {
       const last = mode === 'new' ? undefined : await this.#log.facts.last(this.taskId);
       if (last === undefined && mode === 'existing') throw new A2AError('TASK_NOT_FOUND');
-      this.first = last === undefined ? 0 : startSeqOf(last);
-      const after = mode === 'new' ? mode : Math.max(0, this.first - 1);
+      this.startSeq = last === undefined ? 0 : startSeqOf(last);
+      const after = mode === 'new' ? mode : Math.max(0, this.startSeq - 1);
       this.#live = last === undefined;
       void this.#run(fromStart(await this.#log.facts.follow(this.taskId, after, this.#closing.signal)));
-      if (last !== undefined) await this.#reach(last.record.aggregate);
+      if (last !== undefined) await this.#waitUntilFolded(last.record.aggregate);
       this.#live = true;
     } catch (thrown) {
       this.close();
@@ -67,23 +69,24 @@ export class TaskFeed {
     }
   }
 
-  /** Resolves when everything is folded in that the log has now, so that a reader sees what it was told elsewhere. */
+  /** Resolves when everything now in the log is folded, so a client sees here what it saw on another replica. */
   async refresh(): Promise<void> {
     if (this.ended) return;
     const last = await this.#log.facts.last(this.taskId).catch(thrown => {
       throw fromLog(thrown, this.taskId);
     });
     if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
-    await this.#reach(last.record.aggregate);
+    await this.#waitUntilFolded(last.record.aggregate);
   }
 
-  /** The terminal fact was folded in. Nothing follows it, so the subscription is over. */
+  /** The terminal fact is folded. Nothing follows it, so the subscription is closed. */
   get ended(): boolean {
     return this.view !== undefined && isTerminal(this.view.task.status.state);
   }
 
   /**
-   * Place of an artifact among those of the task, in order of opening, from 0. The same for every reader: who reads ahead of the feed meets new ones in the same order.
+   * Index of an artifact among the task's, in order of creation, from 0. Stable: a reader ahead of the feed meets new artifacts
+   * in the same order.
    */
   readonly artifactIndex = (artifactId: string): number => {
     const known = this.#artifacts.get(artifactId);
@@ -104,7 +107,7 @@ export class TaskFeed {
   async #run(records: AsyncIterable<StoredFacts>): Promise<void> {
     try {
       for await (const stored of records) {
-        this.#take(stored);
+        this.#fold(stored);
         if (this.ended) return this.close();
       }
     } catch (thrown) {
@@ -113,9 +116,9 @@ export class TaskFeed {
     if (!this.#closing.signal.aborted) this.#fail(new A2AError('UNAVAILABLE', { taskId: this.taskId }));
   }
 
-  #take(stored: StoredFacts): void {
-    this.first = Math.max(this.first, startSeqOf(stored));
-    this.seq = stored.seq;
+  #fold(stored: StoredFacts): void {
+    this.startSeq = Math.max(this.startSeq, startSeqOf(stored));
+    this.lastSeq = stored.seq;
     this.aggregate = stored.record.aggregate;
     this.view = projectRecord(this.view, stored.record, (view, fact) => {
       this.view = view;
@@ -133,8 +136,8 @@ export class TaskFeed {
     for (const listener of this.#listeners) listener.onFault?.(fault);
   }
 
-  async #reach(aggregate: TaskAggregate): Promise<void> {
-    // Compared by content, not by sequence: the newest message of the subject may be one that is no record.
+  async #waitUntilFolded(aggregate: TaskAggregate): Promise<void> {
+    // Compared by content, not by sequence: the newest message of the subject may be no record.
     const reached = () =>
       this.aggregate !== undefined &&
       this.aggregate.generation >= aggregate.generation &&

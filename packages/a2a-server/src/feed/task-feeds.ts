@@ -7,20 +7,23 @@ import { fromLog } from '../log-faults.ts';
 import type { TaskIndex } from '../task-index.ts';
 import { type OpenMode, TaskFeed } from './task-feed.ts';
 
-/** The right to use a feed. Give it back once. */
+/** The right to use a feed. Release it once. */
 export type FeedLease = { feed: TaskFeed; release(): void };
 
-type Held = { feed: TaskFeed; opening: Promise<void>; users: number; linger: NodeJS.Timeout | undefined };
+type CachedFeed = { feed: TaskFeed; opening: Promise<void>; users: number; linger: NodeJS.Timeout | undefined };
 
-/** The feeds of this process, one per task that somebody looks at. A task of another role or owner is no task here: "not yours" looks like "not found". */
+/**
+ * The feeds of this process, one per task with viewers. A task of another role or owner is TASK_NOT_FOUND, so that its
+ * existence stays hidden.
+ */
 export class TaskFeeds {
   readonly #log: Log;
   readonly #role: Role;
   readonly #limits: Limits;
   readonly #index: TaskIndex;
-  readonly #held = new Map<string, Held>();
-  /** Without users, oldest first. */
-  readonly #idle = new Set<Held>();
+  readonly #feeds = new Map<string, CachedFeed>();
+  /** Feeds without users, oldest first. */
+  readonly #idle = new Set<CachedFeed>();
 
   constructor(log: Log, role: Role, limits: Limits, index: TaskIndex) {
     this.#index = index;
@@ -31,31 +34,31 @@ export class TaskFeeds {
 
   /** Throws TASK_NOT_FOUND (mode `existing`) or UNAVAILABLE. */
   async acquire(taskId: string, mode: OpenMode, caller: Owner): Promise<FeedLease> {
-    const known = this.#held.get(taskId);
-    const held = known === undefined || known.feed.fault !== undefined ? this.#open(taskId, mode) : known;
-    this.#use(held);
+    const known = this.#feeds.get(taskId);
+    const cached = known === undefined || known.feed.fault !== undefined ? this.#open(taskId, mode) : known;
+    this.#use(cached);
     try {
-      await held.opening;
-      if (held === known && mode === 'existing') await held.feed.refresh();
-      if (held.feed.aggregate !== undefined) this.#requireShown(held.feed.aggregate, caller);
+      await cached.opening;
+      if (cached === known && mode === 'existing') await cached.feed.refresh();
+      if (cached.feed.aggregate !== undefined) this.#assertVisible(cached.feed.aggregate, caller);
     } catch (thrown) {
-      this.#release(held);
-      // Somebody else asked for this task when it was not there yet.
-      const raced = held === known && mode !== 'existing' && thrown instanceof A2AError && thrown.code === 'TASK_NOT_FOUND';
-      if (raced && held.feed.aggregate === undefined) return this.acquire(taskId, mode, caller);
+      this.#release(cached);
+      // Another request opened the feed before the task existed.
+      const raced = cached === known && mode !== 'existing' && thrown instanceof A2AError && thrown.code === 'TASK_NOT_FOUND';
+      if (raced && cached.feed.aggregate === undefined) return this.acquire(taskId, mode, caller);
       throw thrown;
     }
     let released = false;
     const release = () => {
-      if (!released) this.#release(held);
+      if (!released) this.#release(cached);
       released = true;
     };
-    return { feed: held.feed, release };
+    return { feed: cached.feed, release };
   }
 
-  /** The task as it is in the log now: from its feed where there is one, else read once. */
+  /** The task as it is in the log now: from its feed if there is one, else read once. */
   async view(taskId: string, caller: Owner): Promise<TaskView> {
-    if (this.#held.has(taskId)) {
+    if (this.#feeds.has(taskId)) {
       const { feed, release } = await this.acquire(taskId, 'existing', caller);
       release();
       return feed.view!;
@@ -63,7 +66,7 @@ export class TaskFeeds {
     try {
       const last = await this.#log.facts.last(taskId);
       if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
-      this.#requireShown(last.record.aggregate, caller);
+      this.#assertVisible(last.record.aggregate, caller);
       let view: TaskView | undefined;
       for await (const { record } of readTask(this.#log.facts, last)) view = projectRecord(view, record);
       return view ?? projectRecord(undefined, last.record);
@@ -72,11 +75,14 @@ export class TaskFeeds {
     }
   }
 
-  /** What the newest record of a task says of it, without its history; undefined for an id that no task has. Throws TASK_NOT_FOUND for a task that is not the caller's. */
+  /**
+   * The newest aggregate of a task, without its history; undefined when no task has the id. Throws TASK_NOT_FOUND when the task
+   * is not the caller's.
+   */
   async aggregate(taskId: string, caller: Owner): Promise<TaskAggregate | undefined> {
     try {
       const aggregate = (await this.#log.facts.last(taskId))?.record.aggregate;
-      if (aggregate !== undefined) this.#requireShown(aggregate, caller);
+      if (aggregate !== undefined) this.#assertVisible(aggregate, caller);
       return aggregate;
     } catch (thrown) {
       throw fromLog(thrown, taskId);
@@ -84,24 +90,24 @@ export class TaskFeeds {
   }
 
   close(): void {
-    for (const held of this.#held.values()) this.#drop(held);
+    for (const cached of this.#feeds.values()) this.#drop(cached);
   }
 
-  #requireShown({ role, owner }: TaskAggregate, caller: Owner): void {
+  #assertVisible({ role, owner }: TaskAggregate, caller: Owner): void {
     if (role !== this.#role || !isSameOwner(owner, caller)) throw new A2AError('TASK_NOT_FOUND');
   }
 
-  #open(taskId: string, mode: OpenMode): Held {
+  #open(taskId: string, mode: OpenMode): CachedFeed {
     const feed = new TaskFeed(taskId, this.#log, this.#limits);
     feed.listen({ onFact: fact => this.#note(feed, fact) });
-    const held: Held = { feed, opening: feed.open(mode), users: 0, linger: undefined };
-    this.#held.set(taskId, held);
-    // Whoever waits for it gets the error; the feed itself must not be found again.
-    held.opening.catch(() => this.#drop(held));
-    return held;
+    const cached: CachedFeed = { feed, opening: feed.open(mode), users: 0, linger: undefined };
+    this.#feeds.set(taskId, cached);
+    // Waiting requests get the error; the failed feed must not be reused.
+    cached.opening.catch(() => this.#drop(cached));
+    return cached;
   }
 
-  /** Whoever was told of a status here finds it in the next list here. */
+  /** A client that saw a status here finds it in its next list here. */
   #note({ taskId, aggregate }: TaskFeed, fact: Fact): void {
     if (fact.kind !== 'task.created' && fact.kind !== 'status.changed') return;
     const { contextId, role, owner } = aggregate!;
@@ -109,29 +115,29 @@ export class TaskFeeds {
     this.#index.note(taskId, { contextId, role, state, generation: fact.generation, at: fact.at, ...(owner && { owner }) });
   }
 
-  #use(held: Held): void {
-    held.users += 1;
-    this.#idle.delete(held);
-    clearTimeout(held.linger);
+  #use(cached: CachedFeed): void {
+    cached.users += 1;
+    this.#idle.delete(cached);
+    clearTimeout(cached.linger);
   }
 
-  #release(held: Held): void {
-    held.users -= 1;
-    if (held.users > 0) return;
-    if (held.feed.view === undefined || held.feed.fault !== undefined) {
-      this.#drop(held);
+  #release(cached: CachedFeed): void {
+    cached.users -= 1;
+    if (cached.users > 0) return;
+    if (cached.feed.view === undefined || cached.feed.fault !== undefined) {
+      this.#drop(cached);
       return;
     }
-    this.#idle.add(held);
-    held.linger = setTimeout(() => this.#drop(held), this.#limits.feedLingerMs).unref();
+    this.#idle.add(cached);
+    cached.linger = setTimeout(() => this.#drop(cached), this.#limits.feedLingerMs).unref();
     const oldest = this.#idle.values().next().value;
     if (this.#idle.size > this.#limits.idleFeedsMax && oldest !== undefined) this.#drop(oldest);
   }
 
-  #drop(held: Held): void {
-    clearTimeout(held.linger);
-    this.#idle.delete(held);
-    held.feed.close();
-    if (this.#held.get(held.feed.taskId) === held) this.#held.delete(held.feed.taskId);
+  #drop(cached: CachedFeed): void {
+    clearTimeout(cached.linger);
+    this.#idle.delete(cached);
+    cached.feed.close();
+    if (this.#feeds.get(cached.feed.taskId) === cached) this.#feeds.delete(cached.feed.taskId);
   }
 }

@@ -1,32 +1,32 @@
 import type { Part, StreamResponse } from '@hopline/a2a';
 import { eventOf, formatCursor, type VisibleFact } from '@hopline/events';
 
-/** Bytes counted for a fact beside its content. */
+/** Bytes counted per fact besides its content. */
 const ENTRY_BYTES = 512;
 
-/** Place of an artifact among those of its task, in order of opening, from 0. */
+/** Index of an artifact among its task's, in order of creation, from 0. */
 export type ArtifactIndex = (artifactId: string) => number;
 
-/** What a binding makes of an event in one dialect. One object per form: it is the name under which the result is kept. */
+/** How a binding encodes an event in one dialect. Results are cached per encoder object, so use one object per encoding. */
 export type EventEncoder<T> = {
-  /** `artifactIndex`: which of the task's artifacts the event is about; undefined for other events. */
+  /** `artifactIndex`: the artifact of the event; undefined for other events. */
   encode(event: StreamResponse, artifactIndex: number | undefined, generation: number): T;
 };
 
-/** A fact that clients see. It is encoded once per form, whatever the number of viewers. */
+/** A fact that clients see, encoded once per encoder for any number of viewers. */
 export class VisibleEntry {
   readonly fact: VisibleFact;
   readonly generation: number;
-  /** Where a client that has seen this event goes on. */
+  /** The cursor after this event. */
   readonly cursor: string;
-  #fresh: boolean;
-  /** Made when somebody watches. */
+  #isLive: boolean;
+  /** Created at the first encoding. */
   #encoded: Map<EventEncoder<unknown>, unknown> | undefined;
 
-  /** `fresh`: it came live, so that the time to its first delivery means something. */
-  constructor(fact: VisibleFact, seq: number, fresh: boolean) {
+  /** `isLive`: it arrived live, so the time to its first delivery is meaningful. */
+  constructor(fact: VisibleFact, seq: number, isLive: boolean) {
     this.fact = fact;
-    this.#fresh = fresh;
+    this.#isLive = isLive;
     this.generation = fact.generation;
     this.cursor = formatCursor({ generation: fact.generation, seq });
   }
@@ -36,20 +36,20 @@ export class VisibleEntry {
     if (known !== undefined) return known as T;
     const event = eventOf(this.fact);
     const index = 'artifactUpdate' in event ? indexOf(event.artifactUpdate.artifact.artifactId) : undefined;
-    const made = encoder.encode(event, index, this.generation);
+    const result = encoder.encode(event, index, this.generation);
     this.#encoded ??= new Map();
-    this.#encoded.set(encoder, made);
-    return made;
+    this.#encoded.set(encoder, result);
+    return result;
   }
 
-  /** True once, for a live fact: latency is measured at the first socket, not once per viewer. */
+  /** True once, for a live fact: latency is measured at the first socket, not per viewer. */
   takeFirstDelivery(): boolean {
-    const first = this.#fresh;
-    this.#fresh = false;
+    const first = this.#isLive;
+    this.#isLive = false;
     return first;
   }
 
-  /** About how much memory it holds. Counted instead of measured: a stringify per fact would double the cost of a fact nobody watches. */
+  /** Approximate memory. Counted, not measured: serializing every fact would double its cost when it has no viewer. */
   get bytes(): number {
     return ENTRY_BYTES + partsOf(eventOf(this.fact)).reduce((sum, part) => sum + bytesOf(part), 0);
   }

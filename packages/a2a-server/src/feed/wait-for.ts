@@ -3,13 +3,14 @@ import type { TaskFeed } from './task-feed.ts';
 
 export type WaitOptions = {
   timeoutMs: number;
-  /** The client has gone, or the process drains. */
+  /** Aborts when the client disconnects or the process drains. */
   signal: AbortSignal;
 };
 
 /**
- * Resolves with `met` when `met` says so of a fact that comes, with `timeout` or `aborted` when that is first; rejects with the feed's fault or what `met` throws.
- * Registers before it returns, so that a caller can check the present state and wait for the next in one go.
+ * Resolves with `met` when `met` accepts a new fact, with `timeout` or `aborted` when that comes first. Rejects with the feed's
+ * fault or what `met` throws. It listens before it returns, so a caller can check the present state and wait for the next in
+ * one step.
  */
 export async function waitFor(
   feed: TaskFeed,
@@ -39,9 +40,7 @@ export async function waitFor(
   }
 }
 
-/**
- * `waitFor` that begins before `act` is called, and ends with it when it fails: what `act` brings about cannot be missed, and nothing waits for what will not come.
- */
+/** Starts `waitFor`, then calls `act`, so the effect of `act` cannot be missed. When `act` fails, the wait ends with it. */
 export async function waitAround(
   act: () => Promise<void>,
   feed: TaskFeed,
@@ -50,7 +49,7 @@ export async function waitAround(
 ): Promise<'met' | 'timeout' | 'aborted'> {
   const failed = new AbortController();
   const waiting = waitFor(feed, met, { ...options, signal: AbortSignal.any([options.signal, failed.signal]) });
-  // It may reject before `act` is done; whoever awaits it below still sees that.
+  // It may reject before `act` is done; the await below still sees that.
   waiting.catch(() => {});
   try {
     await act();

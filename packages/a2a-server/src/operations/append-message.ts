@@ -3,68 +3,73 @@ import { joinContext } from '@hopline/context-history';
 import { type CancelInput, isSameOwner, type MessageInput } from '@hopline/events';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
-import type { Admission } from './admit-message.ts';
-import { enterIndex } from './open-tasks.ts';
+import { addToIndex } from './open-tasks.ts';
+import type { ResolvedMessage } from './resolve-message.ts';
 
-/** A message id that can stand in a header as it is: visible ASCII. Others are hashed, as JSON: in UTF-8 all halves of surrogate pairs are one. */
+/**
+ * A message id usable in a header as it is: visible ASCII. Others are hashed as JSON: UTF-8 maps every lone surrogate to one
+ * character.
+ */
 const HEADER_SAFE = /^[\x21-\x7e]{1,200}$/;
 
 /**
- * Stores the message that begins a task, and enters the task into its conversation and the index. Resolves when the log has acknowledged all of it; a retry with the same message id is stored once,
- * and names the same earlier tasks.
+ * Appends the message that starts a task, and adds the task to its context and to the index. Resolves when the log has
+ * acknowledged all three. A retry with the same message id is stored once and names the same earlier tasks.
  */
-export async function sayFirst(door: A2AServer, ask: OperationContext, admission: Admission): Promise<void> {
-  const { taskId, contextId, message } = admission;
-  const enter = () =>
-    joinContext(door.log.contexts, { owner: ask.caller, contextId, taskId }).catch(thrown => {
+export async function appendFirst(server: A2AServer, context: OperationContext, resolved: ResolvedMessage): Promise<void> {
+  const { taskId, contextId, message } = resolved;
+  const join = () =>
+    joinContext(server.log.contexts, { owner: context.caller, contextId, taskId }).catch(thrown => {
       throw fromLog(thrown, taskId);
     });
   if (message.contextId !== undefined) {
-    const [earlier] = await Promise.all([enter(), enterIndex(door, ask, admission)]);
-    await sayMessage(door, ask, admission, earlier);
+    const [earlier] = await Promise.all([join(), addToIndex(server, context, resolved)]);
+    await appendMessage(server, context, resolved, earlier);
     return;
   }
-  // Nobody knows the name of this context yet: nothing can stand before the task, and nothing need wait.
-  await Promise.all([enter(), enterIndex(door, ask, admission), sayMessage(door, ask, admission)]);
+  // A context id made by this request has no earlier tasks, so the three writes run at once.
+  await Promise.all([join(), addToIndex(server, context, resolved), appendMessage(server, context, resolved)]);
 }
 
-/** Stores what a client said. Resolves when the log has acknowledged it; a retry with the same message id is stored once. */
-export async function sayMessage(
-  door: A2AServer,
-  ask: OperationContext,
-  admission: Admission,
+/** Appends a client's message. Resolves when the log has acknowledged it; a retry with the same message id is stored once. */
+export async function appendMessage(
+  server: A2AServer,
+  context: OperationContext,
+  resolved: ResolvedMessage,
   earlier: string[] = [],
 ): Promise<void> {
-  const { taskId, contextId, message, metadata } = admission;
-  const { role, profile } = door;
-  const belongs = {
-    ...(isSameOwner(ask.caller, undefined) ? {} : { owner: ask.caller }),
+  const { taskId, contextId, message, metadata } = resolved;
+  const { role, profile } = server;
+  const optional = {
+    ...(isSameOwner(context.caller, undefined) ? {} : { owner: context.caller }),
     ...(earlier.length > 0 && { earlierTasks: earlier }),
+    ...(metadata && { metadata }),
   };
-  const input: MessageInput = { kind: 'message', message, contextId, role, profile, ...belongs, ...(metadata && { metadata }) };
+  const input: MessageInput = { kind: 'message', message, contextId, role, profile, ...optional };
   const { messageId } = message;
   const name = HEADER_SAFE.test(messageId) ? messageId : hash('sha256', JSON.stringify(messageId));
-  await say(door, ask, taskId, input, `${taskId}:msg:${name}`);
+  await append(server, context, taskId, input, `${taskId}:msg:${name}`);
 }
 
-export async function sayCancel(
-  door: A2AServer,
-  ask: OperationContext,
+export async function appendCancel(
+  server: A2AServer,
+  context: OperationContext,
   taskId: string,
   metadata: CancelInput['metadata'],
 ): Promise<void> {
-  await say(door, ask, taskId, { kind: 'cancel', ...(metadata && { metadata }) }, `${taskId}:cancel`);
+  await append(server, context, taskId, { kind: 'cancel', ...(metadata && { metadata }) }, `${taskId}:cancel`);
 }
 
-async function say(
-  door: A2AServer,
-  ask: OperationContext,
+async function append(
+  server: A2AServer,
+  context: OperationContext,
   taskId: string,
   input: MessageInput | CancelInput,
   id: string,
 ): Promise<void> {
+  const record = { v: 1, at: context.receivedAt, from: 'client', input } as const;
   try {
-    await door.log.inputs.append(taskId, { v: 1, at: ask.receivedAt, from: 'client', input }, { id, trace: ask.hop.carrier() });
+    await server.log.inputs.append(taskId, record, { id, trace: context.hop.carrier() });
   } catch (thrown) {
     throw fromLog(thrown, taskId);
   }

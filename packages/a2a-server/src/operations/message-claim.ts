@@ -3,15 +3,15 @@ import { A2AError, type Message } from '@hopline/a2a';
 import type { Owner } from '@hopline/events';
 import { type KeyValue, LogConflict, type MessageIdEntry } from '@hopline/log';
 
-/** Times a claim is tried again when the entry that was in the way is gone at the second look. */
+/** Attempts at a claim when the conflicting entry is gone by the time it is read. */
 const CLAIM_TRIES_MAX = 3;
 
-/** Where a message id must be unique: contexts of two owners are two, though they have one name. */
+/** The scope of a message id: contexts of two owners differ, even under one name. */
 export type MessageScope = { owner: Owner; contextId: string };
 
 /**
- * Decides which task a message of a context belongs to: the first request with its id wins, on whatever replica (S1-9, S1-10). Returns the winner's task id.
- * Throws INVALID_PARAMS when the winner had another content.
+ * Decides which task a message of a context belongs to: the first request with its id wins, on any replica. Returns the
+ * winner's task id. Throws INVALID_PARAMS when the winner's content differs.
  */
 export async function claimMessage(
   ids: KeyValue<MessageIdEntry>,
@@ -24,8 +24,8 @@ export async function claimMessage(
 }
 
 /**
- * Decides whose task an id that clients choose is: one owner's alone, because an id is the name of a subject. Throws INVALID_PARAMS when somebody else, or another
- * message, began it.
+ * Claims a task id chosen by a client for one owner and first message, because the id is part of a subject. Throws
+ * INVALID_PARAMS when another owner or another message has claimed it.
  */
 export async function claimTask(ids: KeyValue<MessageIdEntry>, owner: Owner, message: Message, taskId: string): Promise<void> {
   const fingerprint = hash('sha256', JSON.stringify([...ownerOf(owner), message.messageId, fingerprintOf(message)]));
@@ -53,10 +53,12 @@ async function claim(ids: KeyValue<MessageIdEntry>, key: string, taskId: string,
 }
 
 export function reusedMessageId(): A2AError {
-  return new A2AError('INVALID_PARAMS', { detail: 'this messageId was used in this context for another message' });
+  return new A2AError('INVALID_PARAMS', {
+    detail: 'message.messageId was already used in this context for another message; send a new id',
+  });
 }
 
-/** Of what the client says, not of how: a retry in another dialect, or one that now knows its task, is the same message. */
+/** A hash of the content only: a retry in another dialect, or one that now names its task, is the same message. */
 export function fingerprintOf(message: Message): string {
   const { role, parts, metadata, extensions, referenceTaskIds } = message;
   return hash('sha256', JSON.stringify(sorted({ role, parts, metadata, extensions, referenceTaskIds })));

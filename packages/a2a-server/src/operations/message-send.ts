@@ -2,47 +2,49 @@ import type { Message } from '@hopline/a2a';
 import type { TaskView } from '@hopline/task';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
-import type { Admission } from './admit-message.ts';
-import { admitRequest } from './admit-request.ts';
-import { withHistory } from './history.ts';
-import { acceptTurn, settleTurn } from './settle.ts';
-import { beginTurn } from './turn.ts';
+import type { ResolvedMessage } from './resolve-message.ts';
+import { resolveRequest } from './resolve-request.ts';
+import { withHistory } from './task-response.ts';
+import { acceptTurn, beginTurn, completeTurn } from './turn.ts';
 
 /**
- * SendMessage, message/send: the same flow as a stream (S1-1), answered once: when the turn is over, or at once when the client asked for that. With the task, or with the message of an
- * agent that made none (S1-11).
+ * SendMessage, message/send: answers once, at the end of the turn or, when the client does not want to wait, as soon as the
+ * task has the message. The result is the task, or the message of an agent that created none.
  */
-export async function messageSend(door: A2AServer, ask: OperationContext): Promise<OperationResult> {
-  const request = ask.dialect.decodeSend(ask.params);
-  const leave = door.streams.enter();
+export async function messageSend(server: A2AServer, context: OperationContext): Promise<OperationResult> {
+  const request = context.dialect.decodeSend(context.params);
+  const releaseSlot = server.streams.acquire();
   try {
-    const admission = await admitRequest(door, ask, request);
-    const turn = await beginTurn(door, ask, admission);
+    const resolved = await resolveRequest(server, context, request);
+    const turn = await beginTurn(server, context, resolved);
     try {
-      const isToldLater = !request.blocking || (await isToldByWebhook(door, ask, admission));
-      const wait = isToldLater ? acceptTurn : settleTurn;
-      const view = await wait(door, ask, turn, admission);
-      const message = directAnswer(ask, view);
-      return ask.dialect.encodeSendResult(message ? { message } : { task: withHistory(view.task, request.historyLength) });
+      const answersEarly = !request.blocking || (await expectsWebhook(server, context, resolved));
+      const run = answersEarly ? acceptTurn : completeTurn;
+      const view = await run(server, context, turn, resolved);
+      const message = directMessage(context, view);
+      return context.dialect.encodeSendResult(message ? { message } : { task: withHistory(view.task, request.historyLength) });
     } finally {
       turn.lease.release();
     }
   } finally {
-    leave();
+    releaseSlot();
   }
 }
 
-/** A client of April 2025 says by naming a webhook that it does not wait: its form has no flag for that (S3-33). */
-async function isToldByWebhook(door: A2AServer, { dialect }: OperationContext, { taskId }: Admission): Promise<boolean> {
-  if (!door.push || dialect.name !== 'legacy') return false;
-  const webhooks = await door.log.pushConfigs.under(taskId).catch(thrown => {
+/** The legacy form has no flag for a non-blocking send: a client that sets a webhook does not wait (S3-33). */
+async function expectsWebhook(server: A2AServer, { dialect }: OperationContext, { taskId }: ResolvedMessage): Promise<boolean> {
+  if (!server.push || dialect.name !== 'legacy') return false;
+  const webhooks = await server.log.pushConfigs.under(taskId).catch(thrown => {
     throw fromLog(thrown, taskId);
   });
   return webhooks.length > 0;
 }
 
-/** As the agent sent it, and without the id of a task that only we know of: [A2A 1.0] 4.1.4 wants one only where a task was made. The legacy form has nothing but tasks (S3-4). */
-function directAnswer({ dialect }: OperationContext, { direct, task }: TaskView): Message | undefined {
+/**
+ * The message of an agent that created no task, without our task id: [A2A 1.0] 4.1.4 allows one only where a task exists.
+ * The legacy form has tasks only.
+ */
+function directMessage({ dialect }: OperationContext, { direct, task }: TaskView): Message | undefined {
   const { message } = task.status;
   if (!direct || message === undefined || dialect.name === 'legacy') return undefined;
   const { taskId: _ours, ...rest } = message;

@@ -1,35 +1,34 @@
 import { A2AError } from '@hopline/a2a';
-import type { Fact } from '@hopline/events';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
-import { waitAround } from '../feed/wait-for.ts';
 import { openViewer } from '../stream/open-viewer.ts';
 import type { Viewer } from '../stream/viewer.ts';
-import type { Admission } from './admit-message.ts';
-import { admitRequest } from './admit-request.ts';
-import { notTaken } from './settle.ts';
-import { beginTurn, takes } from './turn.ts';
+import type { ResolvedMessage } from './resolve-message.ts';
+import { resolveRequest } from './resolve-request.ts';
+import { appendTurn, beginTurn, notAccepted } from './turn.ts';
 
 /**
- * SendStreamingMessage, message/stream: one task frame, then the events of the message's turn, until the task ends or asks (S0-2, S0-3, S0-37).
- * What is wrong with the request is a JSON answer; what goes wrong later is a frame.
+ * SendStreamingMessage, message/stream: the task, then the events of the message's turn, until the task ends or requires
+ * input. `turn.ts` has the table of where the stream starts. An invalid request gets a JSON error; a later failure is a frame
+ * of the stream.
  */
-export async function messageStream(door: A2AServer, ask: OperationContext): Promise<OperationResult> {
-  const request = ask.dialect.decodeSend(ask.params);
-  const leave = door.streams.enter();
-  let admission: Admission;
+export async function messageStream(server: A2AServer, context: OperationContext): Promise<OperationResult> {
+  const request = context.dialect.decodeSend(context.params);
+  const releaseSlot = server.streams.acquire();
+  let resolved: ResolvedMessage;
   try {
-    admission = await admitRequest(door, ask, request);
+    resolved = await resolveRequest(server, context, request);
   } catch (thrown) {
-    leave();
+    releaseSlot();
     throw thrown;
   }
-  const releases = [leave];
-  if ('lease' in admission) releases.push(admission.lease.release);
-  const viewer = openViewer(door, ask, true, () => {
+  const releases = [releaseSlot];
+  if ('lease' in resolved) releases.push(resolved.lease.release);
+  // The response starts before the task has any fact, so the client gets its headers at once (S0-2).
+  const viewer = openViewer(server, context, true, () => {
     for (const release of releases.splice(0)) release();
   });
   try {
-    await streamTurn(door, ask, admission, viewer, release => releases.push(release));
+    await streamTurn(server, context, resolved, viewer, release => releases.push(release));
   } catch (thrown) {
     viewer.fail(A2AError.from(thrown));
     throw thrown;
@@ -38,28 +37,19 @@ export async function messageStream(door: A2AServer, ask: OperationContext): Pro
 }
 
 async function streamTurn(
-  door: A2AServer,
-  ask: OperationContext,
-  admission: Admission,
+  server: A2AServer,
+  context: OperationContext,
+  resolved: ResolvedMessage,
   viewer: Viewer,
   onClose: (release: () => void) => void,
 ): Promise<void> {
-  const { lease, start, say } = await beginTurn(door, ask, admission);
-  // The client may have gone while the feed was opened: the message is said all the same, because it asked for it (S4-25).
-  if (ask.leaving.aborted) lease.release();
-  else onClose(lease.release);
-  const { feed } = lease;
-  if (start === 'now') {
-    viewer.followFromSnapshot(feed);
-    return;
-  }
-  if (start === 'beginning') viewer.follow(feed, { generation: 0, seq: 0 });
-  if (feed.view !== undefined && start === 'beginning') return say();
-  const isIn = (fact: Fact) => {
-    if (!takes(fact, admission)) return false;
-    if (start === 'message') viewer.followFromThisRecord(feed);
-    return true;
-  };
-  const end = await waitAround(say, feed, isIn, { timeoutMs: door.limits.firstFactMsMax, signal: ask.leaving });
-  if (end === 'timeout') throw notTaken(admission.taskId);
+  const turn = await beginTurn(server, context, resolved);
+  const { feed, release } = turn.lease;
+  // A client that disconnected while the feed opened has sent its message: it is appended all the same.
+  if (context.signal.aborted) release();
+  else onClose(release);
+  if (turn.start === 'beginning') viewer.follow(feed, { generation: 0, seq: 0 });
+  else if (turn.start === 'now') viewer.followFromSnapshot(feed);
+  const onAccepted = () => (turn.start === 'message' ? viewer.followFromThisRecord(feed) : undefined);
+  if ((await appendTurn(server, context, turn, resolved, onAccepted)) === 'timeout') throw notAccepted(resolved.taskId);
 }

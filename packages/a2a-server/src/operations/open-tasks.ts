@@ -4,24 +4,31 @@ import { LogConflict } from '@hopline/log';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
 import type { IndexedTask } from '../task-index.ts';
-import type { Admission } from './admit-message.ts';
+import type { ResolvedMessage } from './resolve-message.ts';
 
-/** Tasks read from the log at a time. */
+/** Concurrent reads of tasks from the log. */
 export const READS_AT_ONCE_MAX = 8;
-/** Generation in the index of a task that was said and of which no fact is known. */
+/** Generation in the index of a task whose message is stored but that has no fact yet. */
 const NO_FACT = 0;
 
 /**
- * Enters a task into the index before anybody is told of it: the relay does so after the log has stored the task, and a client that saw it there may ask another replica for a list in between.
- * What the relay has written already stays.
+ * Adds a task to the index before its client learns the id. The relay updates the index only after it has stored the task, and
+ * in between the client may request a list from another replica. An entry of the relay is kept.
  */
-export async function enterIndex(
+export async function addToIndex(
   { log, role }: A2AServer,
-  ask: OperationContext,
-  { taskId, contextId }: Admission,
+  context: OperationContext,
+  { taskId, contextId }: ResolvedMessage,
 ): Promise<void> {
-  const owner = isSameOwner(ask.caller, undefined) ? {} : { owner: ask.caller };
-  const entry = { contextId, role, state: 'TASK_STATE_SUBMITTED', startSeq: 0, generation: NO_FACT, at: ask.receivedAt } as const;
+  const owner = isSameOwner(context.caller, undefined) ? {} : { owner: context.caller };
+  const entry = {
+    contextId,
+    role,
+    state: 'TASK_STATE_SUBMITTED',
+    startSeq: 0,
+    generation: NO_FACT,
+    at: context.receivedAt,
+  } as const;
   try {
     await log.tasks.create(taskId, { ...entry, ...owner });
   } catch (thrown) {
@@ -29,33 +36,37 @@ export async function enterIndex(
   }
 }
 
-/** Whether the log is known to have the task. */
+/** Whether the log is known to hold facts of the task. */
 export const hasFacts = ({ generation }: IndexedTask): boolean => generation > NO_FACT;
 
 /**
- * Looks the caller's open tasks up in the log. The index learns of a status after the log has stored it, and a client may have been told of it by then, at any replica: what it was told, it finds in
- * the next list.
+ * Reads the caller's open tasks from the log. The index lags behind the log, and a client that has seen a status on any replica
+ * must find it in its next list.
  */
-export async function refreshOpen(door: A2AServer, ask: OperationContext, contextId: string | undefined): Promise<void> {
-  const isOpen = ({ owner, state, contextId: context }: IndexedTask) =>
-    !isTerminal(state) && isSameOwner(owner, ask.caller) && (contextId === undefined || context === contextId);
-  const open = door.index.newestFirst(isOpen).slice(0, door.limits.listedOpenTasksMax);
+export async function refreshOpenTasks(
+  server: A2AServer,
+  context: OperationContext,
+  contextId: string | undefined,
+): Promise<void> {
+  const isOpen = ({ owner, state, contextId: taskContextId }: IndexedTask) =>
+    !isTerminal(state) && isSameOwner(owner, context.caller) && (contextId === undefined || taskContextId === contextId);
+  const open = server.index.newestFirst(isOpen).slice(0, server.limits.listedOpenTasksMax);
   for (let at = 0; at < open.length; at += READS_AT_ONCE_MAX) {
-    if (ask.leaving.aborted) throw new A2AError('UNAVAILABLE');
-    await Promise.all(open.slice(at, at + READS_AT_ONCE_MAX).map(task => refresh(door, ask, task)));
+    if (context.signal.aborted) throw new A2AError('UNAVAILABLE');
+    await Promise.all(open.slice(at, at + READS_AT_ONCE_MAX).map(task => refresh(server, context, task)));
   }
 }
 
-async function refresh(door: A2AServer, ask: OperationContext, known: IndexedTask): Promise<void> {
+async function refresh(server: A2AServer, context: OperationContext, known: IndexedTask): Promise<void> {
   const { taskId, contextId, owner, state } = known;
-  const aggregate = await door.feeds.aggregate(taskId, ask.caller);
+  const aggregate = await server.feeds.aggregate(taskId, context.caller);
   if (aggregate === undefined) {
-    // The door that said it has given up by then, or the log has removed it.
-    if (known.at < Date.now() - door.limits.firstFactMsMax) door.index.forget(taskId, known.generation);
+    // By then its server has answered UNAVAILABLE, or retention has removed the task.
+    if (known.at < Date.now() - server.limits.firstFactMsMax) server.index.forget(taskId, known.generation);
     return;
   }
   if (hasFacts(known) && aggregate.state === state) return;
-  const { task, generation } = await door.feeds.view(taskId, ask.caller);
+  const { task, generation } = await server.feeds.view(taskId, context.caller);
   const at = Date.parse(task.status.timestamp ?? '');
-  door.index.note(taskId, { contextId, role: door.role, state: task.status.state, generation, at, ...(owner && { owner }) });
+  server.index.note(taskId, { contextId, role: server.role, state: task.status.state, generation, at, ...(owner && { owner }) });
 }

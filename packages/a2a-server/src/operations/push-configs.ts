@@ -2,82 +2,82 @@ import { A2AError, type ListPushRequest, type NewPushConfig } from '@hopline/a2a
 import { isTaskId } from '@hopline/events';
 import type { PushConfigEntry } from '@hopline/log';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
-import type { Admission } from './admit-message.ts';
-import { deletePushConfig, type PushPlace, pushConfigOf, pushConfigsOf, storePushConfig } from './push-store.ts';
+import { deletePushConfig, type PushTarget, pushConfigOf, pushConfigsOf, storePushConfig } from './push-store.ts';
+import type { ResolvedMessage } from './resolve-message.ts';
 
-/** CreateTaskPushNotificationConfig, tasks/pushNotificationConfig/set, tasks/pushNotification/set (S3-22). */
-export async function pushCreate(door: A2AServer, ask: OperationContext): Promise<OperationResult> {
-  requirePush(door);
-  const { taskId, config } = ask.dialect.push.decodeCreate(ask.params);
-  requireWebhook(door, config);
-  const place = await placeOf(door, ask, taskId);
-  return ask.dialect.push.encode(await storePushConfig(door, ask, place, config));
+/** CreateTaskPushNotificationConfig, tasks/pushNotificationConfig/set, tasks/pushNotification/set. */
+export async function pushCreate(server: A2AServer, context: OperationContext): Promise<OperationResult> {
+  assertPushOffered(server);
+  const { taskId, config } = context.dialect.push.decodeCreate(context.params);
+  assertWebhookAllowed(server, config);
+  const target = await targetOf(server, context, taskId);
+  return context.dialect.push.encode(await storePushConfig(server, context, target, config));
 }
 
-export async function pushGet(door: A2AServer, ask: OperationContext): Promise<OperationResult> {
-  requirePush(door);
-  const { taskId, id } = ask.dialect.push.decodeGet(ask.params);
-  return ask.dialect.push.encode(await pushConfigOf(door, ask, await placeOf(door, ask, taskId), id));
+export async function pushGet(server: A2AServer, context: OperationContext): Promise<OperationResult> {
+  assertPushOffered(server);
+  const { taskId, id } = context.dialect.push.decodeGet(context.params);
+  return context.dialect.push.encode(await pushConfigOf(server, context, await targetOf(server, context, taskId), id));
 }
 
-export async function pushList(door: A2AServer, ask: OperationContext): Promise<OperationResult> {
-  requirePush(door);
-  const request = ask.dialect.push.decodeList(ask.params);
-  const entries = await pushConfigsOf(door, ask, await placeOf(door, ask, request.taskId));
-  const { shown, next } = pageOf(entries, request);
-  return ask.dialect.push.encodeList(shown, next);
+export async function pushList(server: A2AServer, context: OperationContext): Promise<OperationResult> {
+  assertPushOffered(server);
+  const request = context.dialect.push.decodeList(context.params);
+  const entries = await pushConfigsOf(server, context, await targetOf(server, context, request.taskId));
+  const { page, next } = pageOf(entries, request);
+  return context.dialect.push.encodeList(page, next);
 }
 
-export async function pushDelete(door: A2AServer, ask: OperationContext): Promise<OperationResult> {
-  requirePush(door);
-  const { taskId, id } = ask.dialect.push.decodeDelete(ask.params);
-  await placeOf(door, ask, taskId);
-  await deletePushConfig(door, ask, taskId, id);
-  return ask.dialect.push.deleted;
+export async function pushDelete(server: A2AServer, context: OperationContext): Promise<OperationResult> {
+  assertPushOffered(server);
+  const { taskId, id } = context.dialect.push.decodeDelete(context.params);
+  await targetOf(server, context, taskId);
+  await deletePushConfig(server, context, taskId, id);
+  return context.dialect.push.deleted;
 }
 
-/** Throws PUSH_NOTIFICATION_NOT_SUPPORTED (S4-23, S4-36). */
-function requirePush(door: A2AServer): void {
-  if (!door.push) throw new A2AError('PUSH_NOTIFICATION_NOT_SUPPORTED');
+/** Throws PUSH_NOTIFICATION_NOT_SUPPORTED. */
+function assertPushOffered(server: A2AServer): void {
+  if (!server.push) throw new A2AError('PUSH_NOTIFICATION_NOT_SUPPORTED');
 }
 
-function requireWebhook(door: A2AServer, { url }: NewPushConfig): void {
-  const problem = door.webhookProblem(url);
-  if (problem !== undefined) throw new A2AError('INVALID_PARAMS', { detail: `the URL of the webhook ${problem}` });
+function assertWebhookAllowed(server: A2AServer, { url }: NewPushConfig): void {
+  const problem = server.webhookProblem(url);
+  if (problem !== undefined) throw new A2AError('INVALID_PARAMS', { detail: `the webhook URL ${problem}` });
 }
 
-/** What a message brings along is checked before anything is done for it. */
-export function requireStorable(door: A2AServer, config: NewPushConfig): void {
-  requirePush(door);
-  requireWebhook(door, config);
+/** Validates an inline configuration before anything is stored for its message. */
+export function assertStorable(server: A2AServer, config: NewPushConfig): void {
+  assertPushOffered(server);
+  assertWebhookAllowed(server, config);
 }
 
-/** Before the message is said, so that no event of its turn can be missed (S4-22). */
+/** Stores an inline configuration before its message is appended, so that no event of the turn is missed (S4-22). */
 export async function storeInline(
-  door: A2AServer,
-  ask: OperationContext,
-  admission: Admission,
+  server: A2AServer,
+  context: OperationContext,
+  resolved: ResolvedMessage,
   config: NewPushConfig | undefined,
 ): Promise<void> {
   if (config === undefined) return;
-  const generation = 'lease' in admission ? admission.lease.feed.view!.generation : 0;
-  await storePushConfig(door, ask, { taskId: admission.taskId, generation }, config);
+  const generation = 'lease' in resolved ? resolved.lease.feed.view!.generation : 0;
+  await storePushConfig(server, context, { taskId: resolved.taskId, generation }, config);
 }
 
-/** A client of the legacy form owns the id and may say where to tell before it says what to do (S3-23): then no task is there yet. Throws TASK_NOT_FOUND. */
-async function placeOf(door: A2AServer, ask: OperationContext, taskId: string): Promise<PushPlace> {
+/** The task of a configuration. A legacy client may set one before it starts the task (S3-23). Throws TASK_NOT_FOUND. */
+async function targetOf(server: A2AServer, context: OperationContext, taskId: string): Promise<PushTarget> {
   if (!isTaskId(taskId)) throw new A2AError('TASK_NOT_FOUND');
-  const early = ask.dialect.name === 'legacy';
-  const aggregate = await door.feeds.aggregate(taskId, ask.caller);
-  if (aggregate === undefined && !early) throw new A2AError('TASK_NOT_FOUND');
+  const mayPrecedeTask = context.dialect.name === 'legacy';
+  const aggregate = await server.feeds.aggregate(taskId, context.caller);
+  if (aggregate === undefined && !mayPrecedeTask) throw new A2AError('TASK_NOT_FOUND');
   return { taskId, generation: aggregate?.generation };
 }
 
-/** Ids are in order, and a page token is the last one shown: what is deleted meanwhile moves nothing. */
+/** Pages follow the order of ids, and a page token holds the last id, so deletions in between shift nothing. */
 function pageOf(entries: PushConfigEntry[], { pageSize = entries.length, pageToken }: ListPushRequest) {
   const last = pageToken === undefined ? '' : Buffer.from(pageToken, 'base64url').toString();
-  const left = entries.filter(entry => entry.id > last);
-  const shown = left.slice(0, pageSize);
-  const next = shown.length < left.length ? Buffer.from(shown.at(-1)!.id).toString('base64url') : '';
-  return { shown, next };
+  const remaining = entries.filter(entry => entry.id > last);
+  const page = remaining.slice(0, pageSize);
+  const next = page.length < remaining.length ? Buffer.from(page.at(-1)!.id).toString('base64url') : '';
+  return { page, next };
 }

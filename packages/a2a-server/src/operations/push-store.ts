@@ -5,124 +5,137 @@ import type { PushConfigEntry } from '@hopline/log';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
 
-/** The webhooks of tasks in the log. An entry of somebody else is no entry. */
+/** Push configurations in the log. A configuration of another owner is treated as absent. */
 
-/** base64url has no dot, so everything before the dot is the task. */
+/** base64url has no dot, so everything before the dot is the task id. */
 function keyOf(taskId: string, id: string): string {
   return `${taskId}.${Buffer.from(id).toString('base64url')}`;
 }
 
-/** An entry that waits for a task which nobody began is none any more after a while (S3-23); one that has met its task waits no more. */
-function isGone({ waitsUntil }: PushConfigEntry, taskExists: boolean): boolean {
+/** A configuration whose task never starts expires at `waitsUntil`; once the task exists, it does not expire. */
+function isExpired({ waitsUntil }: PushConfigEntry, taskExists: boolean): boolean {
   return !taskExists && waitsUntil !== undefined && waitsUntil <= Date.now();
 }
 
-export type PushPlace = {
+export type PushTarget = {
   taskId: string;
-  /** Generation of the task; undefined: no task has the id yet. */
+  /** Generation of the task; undefined while it does not exist. */
   generation: number | undefined;
 };
 
-/** The configurations of a task that its owner may see, in the order of their ids. */
+/** The caller's configurations of a task, ordered by id. */
 export async function pushConfigsOf(
-  door: A2AServer,
-  ask: OperationContext,
-  { taskId, generation }: PushPlace,
+  server: A2AServer,
+  context: OperationContext,
+  { taskId, generation }: PushTarget,
 ): Promise<PushConfigEntry[]> {
-  const entries = await fromTheLog(door.log.pushConfigs.under(taskId), taskId);
-  const own = entries.map(entry => entry.value).filter(value => isSameOwner(value.owner, ask.caller));
-  return own.filter(value => !isGone(value, generation !== undefined)).sort((a, b) => (a.id < b.id ? -1 : 1));
-}
-
-/** The configuration of an id, or without one the only one: that of the task's own id, else the first. Throws TASK_NOT_FOUND ([A2A 1.0] 3.1.8). */
-export async function pushConfigOf(
-  door: A2AServer,
-  ask: OperationContext,
-  place: PushPlace,
-  id: string | undefined,
-): Promise<PushConfigEntry> {
-  const entries = await pushConfigsOf(door, ask, place);
-  const found = entries.find(entry => entry.id === (id ?? place.taskId)) ?? (id === undefined ? entries[0] : undefined);
-  if (found !== undefined) return found;
-  throw new A2AError('TASK_NOT_FOUND', { detail: 'the task has no such push configuration', taskId: place.taskId });
+  const entries = await orFault(server.log.pushConfigs.under(taskId), taskId);
+  const own = entries.map(entry => entry.value).filter(value => isSameOwner(value.owner, context.caller));
+  return own.filter(value => !isExpired(value, generation !== undefined)).sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /**
- * Stores a configuration; one of the same id is replaced, and one that is the same is left alone. Without an id it gets its task's, as both official SDKs do it: so there is one of them, and
- * a retry stores nothing twice. Events after the task's generation are told. Throws UNSUPPORTED_OPERATION beyond PUSH_CONFIGS_MAX.
+ * The configuration of an id. Without an id: the one with the task's id, else the first. Throws TASK_NOT_FOUND ([A2A 1.0]
+ * 3.1.8).
+ */
+export async function pushConfigOf(
+  server: A2AServer,
+  context: OperationContext,
+  target: PushTarget,
+  id: string | undefined,
+): Promise<PushConfigEntry> {
+  const entries = await pushConfigsOf(server, context, target);
+  const found = entries.find(entry => entry.id === (id ?? target.taskId)) ?? (id === undefined ? entries[0] : undefined);
+  if (found !== undefined) return found;
+  throw new A2AError('TASK_NOT_FOUND', { detail: 'the task has no push configuration with this id', taskId: target.taskId });
+}
+
+/**
+ * Stores a configuration. One with the same id is replaced, an identical one left as it is. A missing id becomes the task's, as
+ * in both official SDKs, so a retry stores nothing twice. Events after the task's generation are delivered. Throws
+ * UNSUPPORTED_OPERATION beyond PUSH_CONFIGS_MAX.
  */
 export async function storePushConfig(
-  door: A2AServer,
-  ask: OperationContext,
-  place: PushPlace,
+  server: A2AServer,
+  context: OperationContext,
+  target: PushTarget,
   config: NewPushConfig,
 ): Promise<PushConfig> {
-  const { taskId, generation } = place;
+  const { taskId, generation } = target;
   const id = config.id ?? taskId;
   const key = keyOf(taskId, id);
-  const known = await knownAt(door, ask, place, key);
+  const known = await entryAt(server, context, target, key);
   const { waitsUntil, after, ...before } = known ?? {};
-  const asked = {
+  const requested = {
     ...config,
     taskId,
     id,
-    dialect: ask.dialect.name,
-    ...(!isSameOwner(ask.caller, undefined) && { owner: ask.caller }),
+    dialect: context.dialect.name,
+    ...(!isSameOwner(context.caller, undefined) && { owner: context.caller }),
   };
-  const told = known === undefined ? undefined : (await fromTheLog(door.log.pushProgress.get(key), taskId))?.value;
-  if (waitsUntil === undefined && told?.over !== 'abandoned' && isDeepStrictEqual(before, asked)) return asked;
-  const goesOn = known?.url === config.url && after !== undefined;
+  const progress = known === undefined ? undefined : (await orFault(server.log.pushProgress.get(key), taskId))?.value;
+  if (waitsUntil === undefined && progress?.over !== 'abandoned' && isDeepStrictEqual(before, requested)) return requested;
+  const continues = known?.url === config.url && after !== undefined;
   const entry: PushConfigEntry = {
-    ...asked,
-    // The same webhook, with another token or given up before, goes on where telling it ended; another one begins now.
-    after: goesOn ? Math.max(after, told?.generation ?? 0) : (generation ?? 0),
-    ...(generation === undefined && { waitsUntil: Date.now() + door.limits.pushWaitMsMax }),
+    ...requested,
+    // The same URL with another token, or abandoned before, continues after its last delivery; a new URL starts at the current
+    // generation.
+    after: continues ? Math.max(after, progress?.generation ?? 0) : (generation ?? 0),
+    ...(generation === undefined && { waitsUntil: Date.now() + server.limits.pushWaitMsMax }),
   };
-  if (known === undefined) await requireRoom(door, taskId, 1);
-  await fromTheLog(door.log.pushConfigs.put(key, entry), taskId);
-  if (known === undefined) await requireRoom(door, taskId, 0, key);
+  if (known === undefined) await assertRoom(server, taskId, 1);
+  await orFault(server.log.pushConfigs.put(key, entry), taskId);
+  if (known === undefined) await assertRoom(server, taskId, 0, key);
   return entry;
 }
 
-/** The entry that is to be replaced. Throws TASK_NOT_FOUND when it is somebody else's, which it can be only before there is a task. */
-async function knownAt(
-  door: A2AServer,
+/**
+ * The entry to replace. Throws TASK_NOT_FOUND when it belongs to another owner, which can happen only before the task exists.
+ */
+async function entryAt(
+  server: A2AServer,
   { caller }: OperationContext,
-  place: PushPlace,
+  target: PushTarget,
   key: string,
 ): Promise<PushConfigEntry | undefined> {
-  const known = (await fromTheLog(door.log.pushConfigs.get(key), place.taskId))?.value;
-  if (known === undefined || isGone(known, place.generation !== undefined)) return undefined;
+  const known = (await orFault(server.log.pushConfigs.get(key), target.taskId))?.value;
+  if (known === undefined || isExpired(known, target.generation !== undefined)) return undefined;
   if (!isSameOwner(known.owner, caller)) throw new A2AError('TASK_NOT_FOUND');
   return known;
 }
 
-/** Counted before, so that what is refused changes nothing, and again when it was stored under `key`: of requests that race none gets past the bound. */
-async function requireRoom(door: A2AServer, taskId: string, more: 0 | 1, key?: string): Promise<void> {
-  const { pushConfigs } = door.log;
-  if ((await fromTheLog(pushConfigs.under(taskId), taskId)).length + more <= PUSH_CONFIGS_MAX) return;
-  if (key !== undefined) await fromTheLog(pushConfigs.delete(key), taskId);
-  const detail = `the task has ${PUSH_CONFIGS_MAX} push configurations already`;
+/**
+ * Throws at the bound. Checked before storing, so that a refused request changes nothing, and again after storing under `key`,
+ * so that racing requests cannot exceed it.
+ */
+async function assertRoom(server: A2AServer, taskId: string, more: 0 | 1, key?: string): Promise<void> {
+  const { pushConfigs } = server.log;
+  if ((await orFault(pushConfigs.under(taskId), taskId)).length + more <= PUSH_CONFIGS_MAX) return;
+  if (key !== undefined) await orFault(pushConfigs.delete(key), taskId);
+  const detail = `the task has ${PUSH_CONFIGS_MAX} push configurations already; delete one`;
   throw new A2AError('UNSUPPORTED_OPERATION', { detail, taskId });
 }
 
-/** Nothing happens when there is none: deleting is idempotent ([A2A 1.0] 3.1.10). */
-export async function deletePushConfig(door: A2AServer, ask: OperationContext, taskId: string, id: string): Promise<void> {
+/** Idempotent: deleting an absent configuration succeeds ([A2A 1.0] 3.1.10). */
+export async function deletePushConfig(server: A2AServer, context: OperationContext, taskId: string, id: string): Promise<void> {
   const key = keyOf(taskId, id);
-  const known = await fromTheLog(door.log.pushConfigs.get(key), taskId);
-  if (known !== undefined && isSameOwner(known.value.owner, ask.caller))
-    await fromTheLog(door.log.pushConfigs.delete(key), taskId);
+  const known = await orFault(server.log.pushConfigs.get(key), taskId);
+  if (known !== undefined && isSameOwner(known.value.owner, context.caller))
+    await orFault(server.log.pushConfigs.delete(key), taskId);
 }
 
-/** Before an owner's own id becomes a task: what others left there for it, and what has waited too long, must not be told about it. */
-export async function dropStrayPushConfigs(door: A2AServer, ask: OperationContext, taskId: string): Promise<void> {
-  const { pushConfigs } = door.log;
-  for (const { key, value } of await fromTheLog(pushConfigs.under(taskId), taskId)) {
-    if (isGone(value, false) || !isSameOwner(value.owner, ask.caller)) await fromTheLog(pushConfigs.delete(key), taskId);
+/**
+ * Deletes configurations of other owners and expired ones before a client's own id becomes a task: they must not receive its
+ * events.
+ */
+export async function dropStrayPushConfigs(server: A2AServer, context: OperationContext, taskId: string): Promise<void> {
+  const { pushConfigs } = server.log;
+  for (const { key, value } of await orFault(pushConfigs.under(taskId), taskId)) {
+    if (isExpired(value, false) || !isSameOwner(value.owner, context.caller)) await orFault(pushConfigs.delete(key), taskId);
   }
 }
 
-async function fromTheLog<T>(answer: Promise<T>, taskId: string): Promise<T> {
+async function orFault<T>(answer: Promise<T>, taskId: string): Promise<T> {
   try {
     return await answer;
   } catch (thrown) {

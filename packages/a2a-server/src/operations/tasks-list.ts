@@ -1,87 +1,87 @@
 import { A2AError, decodeListTasks, type ListTasksRequest, type Task } from '@hopline/a2a';
 import { isSameOwner, isTaskId } from '@hopline/events';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
-import { comparePlaces, type IndexedTask, type Place } from '../task-index.ts';
-import { withHistory } from './history.ts';
-import { hasFacts, READS_AT_ONCE_MAX, refreshOpen } from './open-tasks.ts';
+import { comparePositions, type IndexedTask, type IndexPosition } from '../task-index.ts';
+import { hasFacts, READS_AT_ONCE_MAX, refreshOpenTasks } from './open-tasks.ts';
+import { withHistory } from './task-response.ts';
 
-/** Tasks of the index that one page may find gone, or changed so that they match no more; then it ends early, which a page may. */
+/** Tasks of the index that one page may find removed or no longer matching; then the page ends early. */
 const MISSES_MAX = 100;
-/** Characters of JSON after which a page ends early. One task may be larger. */
+/** Characters of JSON after which a page ends early. A single task may be larger. */
 const PAGE_CHARS_MAX = 4 * 1024 * 1024;
 
 /**
- * ListTasks: newest status first, by the index of tasks; only those of the page, and open ones, are read from the log. What a client was told of a task at any replica it finds in the next list. A task whose status changes while a client pages moves to the front, and may be met again
- * on the first page: none is missed without having been there.
+ * ListTasks: newest status first, in the order of the task index. Only the tasks of the page, and open ones, are read from the
+ * log. A task whose status changes during paging moves to the front and may appear again on the first page; none is skipped.
  */
-export async function tasksList(door: A2AServer, ask: OperationContext): Promise<OperationResult> {
-  const request = decodeListTasks(ask.params);
-  const after = request.pageToken === undefined ? undefined : placeOf(request.pageToken);
-  await door.index.ready();
+export async function tasksList(server: A2AServer, context: OperationContext): Promise<OperationResult> {
+  const request = decodeListTasks(context.params);
+  const after = request.pageToken === undefined ? undefined : positionOfToken(request.pageToken);
+  await server.index.ready();
   const { contextId, state, statusSinceMs = Number.NEGATIVE_INFINITY } = request;
-  await refreshOpen(door, ask, contextId);
-  const matching = door.index.newestFirst(
+  await refreshOpenTasks(server, context, contextId);
+  const matching = server.index.newestFirst(
     task =>
       hasFacts(task) &&
-      isSameOwner(task.owner, ask.caller) &&
+      isSameOwner(task.owner, context.caller) &&
       task.at >= statusSinceMs &&
       (contextId === undefined || task.contextId === contextId) &&
       (state === undefined || task.state === state),
   );
-  const from = after === undefined ? 0 : matching.findIndex(task => comparePlaces(task, after) < 0);
-  const { tasks, next, gone } = await readPage(door, ask, request, from < 0 ? [] : matching.slice(from));
+  const from = after === undefined ? 0 : matching.findIndex(task => comparePositions(task, after) < 0);
+  const { tasks, next, removed } = await readPage(server, context, request, from < 0 ? [] : matching.slice(from));
   return {
-    tasks: tasks.map(task => ask.dialect.encodeTask(task)),
+    tasks: tasks.map(task => context.dialect.encodeTask(task)),
     nextPageToken: next === undefined ? '' : tokenOf(next),
     pageSize: request.pageSize,
-    totalSize: matching.length - gone,
+    totalSize: matching.length - removed,
   };
 }
 
 type Page = {
-  tasks: Task[] /** The last one that was looked at, when others follow it. */;
-  next: Place | undefined;
-  gone: number;
+  tasks: Task[] /** The last task looked at, when others follow it. */;
+  next: IndexPosition | undefined;
+  removed: number;
 };
 
 async function readPage(
-  door: A2AServer,
-  ask: OperationContext,
+  server: A2AServer,
+  context: OperationContext,
   request: ListTasksRequest,
   candidates: IndexedTask[],
 ): Promise<Page> {
   const tasks: Task[] = [];
-  let [at, chars, gone] = [0, 0, 0];
+  let [at, chars, removed] = [0, 0, 0];
   while (at < candidates.length && tasks.length < request.pageSize && chars < PAGE_CHARS_MAX && at - tasks.length < MISSES_MAX) {
-    if (ask.leaving.aborted) throw new A2AError('UNAVAILABLE');
+    if (context.signal.aborted) throw new A2AError('UNAVAILABLE');
     const batch = candidates.slice(at, at + Math.min(READS_AT_ONCE_MAX, request.pageSize - tasks.length));
-    const read = await Promise.all(batch.map(task => readTask(door, ask, task)));
+    const read = await Promise.all(batch.map(task => readTask(server, context, task)));
     for (const task of read) {
       if (chars >= PAGE_CHARS_MAX) break;
       at += 1;
-      if (task === undefined) gone += 1;
+      if (task === undefined) removed += 1;
       if (task === undefined || !stillMatches(task, request)) continue;
-      const shown = shownOf(task, request);
-      chars += JSON.stringify(shown).length;
-      tasks.push(shown);
+      const listed = listedForm(task, request);
+      chars += JSON.stringify(listed).length;
+      tasks.push(listed);
     }
   }
-  // The log may know more than the index did.
-  tasks.sort((a, b) => comparePlaces(placeIn(b), placeIn(a)));
-  return { tasks, next: at < candidates.length ? candidates[at - 1] : undefined, gone };
+  // The log may be newer than the index.
+  tasks.sort((a, b) => comparePositions(positionOf(b), positionOf(a)));
+  return { tasks, next: at < candidates.length ? candidates[at - 1] : undefined, removed };
 }
 
-/** undefined when retention has removed it. */
+/** undefined when retention has removed the task. */
 async function readTask(
-  door: A2AServer,
+  server: A2AServer,
   { caller }: OperationContext,
   { taskId, generation }: IndexedTask,
 ): Promise<Task | undefined> {
   try {
-    return (await door.feeds.view(taskId, caller)).task;
+    return (await server.feeds.view(taskId, caller)).task;
   } catch (thrown) {
     if (!(thrown instanceof A2AError) || thrown.code !== 'TASK_NOT_FOUND') throw thrown;
-    door.index.forget(taskId, generation);
+    server.index.forget(taskId, generation);
     return undefined;
   }
 }
@@ -91,25 +91,25 @@ function stillMatches({ status }: Task, { state, statusSinceMs }: ListTasksReque
   return statusSinceMs === undefined || Date.parse(status.timestamp ?? '') >= statusSinceMs;
 }
 
-/** Without `includeArtifacts` the member is absent, with it it is always there ([A2A 1.0] 3.1.4). */
-function shownOf(task: Task, { historyLength, includeArtifacts }: ListTasksRequest): Task {
+/** Without `includeArtifacts` the member is absent, with it always present ([A2A 1.0] 3.1.4). */
+function listedForm(task: Task, { historyLength, includeArtifacts }: ListTasksRequest): Task {
   const { artifacts = [], ...rest } = withHistory(task, historyLength);
   return includeArtifacts ? { ...rest, artifacts } : rest;
 }
 
-function placeIn({ id, status }: Task): Place {
+function positionOf({ id, status }: Task): IndexPosition {
   return { taskId: id, at: Date.parse(status.timestamp ?? '') };
 }
 
-/** Opaque to clients: where the page ended. */
-function tokenOf({ at, taskId }: Place): string {
+/** Opaque to clients: the position at which the page ended. */
+function tokenOf({ at, taskId }: IndexPosition): string {
   return Buffer.from(`${at}.${taskId}`).toString('base64url');
 }
 
-function placeOf(token: string): Place {
+function positionOfToken(token: string): IndexPosition {
   const [, at, taskId] = /^(\d{1,15})\.(.+)$/.exec(Buffer.from(token, 'base64url').toString('latin1')) ?? [];
   if (at === undefined || taskId === undefined || !isTaskId(taskId)) {
-    throw new A2AError('INVALID_PARAMS', { detail: 'params.pageToken is none that was given out' });
+    throw new A2AError('INVALID_PARAMS', { detail: 'params.pageToken must be the nextPageToken of an earlier response' });
   }
   return { at: Number(at), taskId };
 }

@@ -3,47 +3,48 @@ import { type Cursor, parseCursor } from '@hopline/events';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { openViewer } from '../stream/open-viewer.ts';
-import { acquireTask, hasEnded } from './admit-message.ts';
-import { dialectFor } from './task-dialect.ts';
+import { acquireTask, taskEnded } from './resolve-message.ts';
+import { dialectFor } from './task-response.ts';
 
 /**
- * SubscribeToTask, tasks/resubscribe. With a cursor: exactly what follows it, also of a task that has ended. Without: the task as it is, then what follows;
- * of a task that has ended 1.0 and the legacy form (S4-37) demand UNSUPPORTED_OPERATION, and 0.3, which says nothing, gets the task and the end. Stays open while the task waits for an answer.
+ * SubscribeToTask, tasks/resubscribe. With a cursor: exactly what follows it, also of a task that has ended. Without one: the
+ * task as it is, then what follows. For a task that has ended, 1.0 and the legacy form then require UNSUPPORTED_OPERATION;
+ * 0.3 leaves it open and gets the task and the end of the stream. The stream stays open while the task requires input.
  */
-export async function tasksSubscribe(door: A2AServer, ask: OperationContext): Promise<OperationResult> {
-  const { taskId } = ask.dialect.decodeSubscribe(ask.params);
-  const leave = door.streams.enter();
+export async function tasksSubscribe(server: A2AServer, context: OperationContext): Promise<OperationResult> {
+  const { taskId } = context.dialect.decodeSubscribe(context.params);
+  const releaseSlot = server.streams.acquire();
   try {
-    const { feed, release } = await acquireTask(door, ask, taskId);
-    const after = cursorFor(feed, ask.cursor);
-    const dialect = dialectFor(ask, feed.view!.task);
+    const { feed, release } = await acquireTask(server, context, taskId);
+    const after = cursorFor(feed, context.cursor);
+    const dialect = dialectFor(context, feed.view!.task);
     const refusal = refusalOf(dialect, feed, after);
     if (refusal !== undefined) {
       release();
       throw refusal;
     }
-    const viewer = openViewer(door, { ...ask, dialect }, false, () => {
+    const viewer = openViewer(server, { ...context, dialect }, false, () => {
       release();
-      leave();
+      releaseSlot();
     });
     if (after === undefined) viewer.followFromSnapshot(feed);
-    else if (after !== 'bad') viewer.follow(feed, after);
+    else if (after !== 'invalid') viewer.follow(feed, after);
     return 'streamed';
   } catch (thrown) {
-    leave();
+    releaseSlot();
     throw thrown;
   }
 }
 
-function refusalOf(dialect: Dialect, feed: TaskFeed, after: Cursor | 'bad' | undefined): A2AError | undefined {
+function refusalOf(dialect: Dialect, feed: TaskFeed, after: Cursor | 'invalid' | undefined): A2AError | undefined {
   const { taskId } = feed;
-  if (after === 'bad') return new A2AError('INVALID_PARAMS', { detail: 'the cursor is none of this task', taskId });
-  if (after === undefined && feed.ended && dialect.name !== '0.3') return hasEnded(taskId);
+  if (after === 'invalid') return new A2AError('INVALID_PARAMS', { detail: 'cursor does not belong to this task', taskId });
+  if (after === undefined && feed.ended && dialect.name !== '0.3') return taskEnded(taskId);
   return undefined;
 }
 
-function cursorFor(feed: TaskFeed, text: string | undefined): Cursor | 'bad' | undefined {
+function cursorFor(feed: TaskFeed, text: string | undefined): Cursor | 'invalid' | undefined {
   if (text === undefined) return undefined;
   const cursor = parseCursor(text);
-  return cursor === undefined || cursor.generation > (feed.view?.generation ?? 0) ? 'bad' : cursor;
+  return cursor === undefined || cursor.generation > (feed.view?.generation ?? 0) ? 'invalid' : cursor;
 }

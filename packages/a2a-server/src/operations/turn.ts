@@ -1,43 +1,58 @@
-import { isTerminal } from '@hopline/a2a';
+import { A2AError, isInterrupted, isTerminal, type TaskState } from '@hopline/a2a';
 import type { Fact } from '@hopline/events';
+import type { TaskView } from '@hopline/task';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
-import { type Admission, hasEnded, isTaken } from './admit-message.ts';
-import { sayFirst, sayMessage } from './append-message.ts';
+import { waitAround, waitFor } from '../feed/wait-for.ts';
+import { appendFirst, appendMessage } from './append-message.ts';
+import { hasMessage, type ResolvedMessage, taskEnded } from './resolve-message.ts';
 
 /**
- * One message on its way into its task. The feed is followed before the message is said, so that nothing of the answer can be missed.
- * `start` says where its part of the task's stream begins.
+ * The turn that one message starts in its task. `resolve-message.ts` decides what the message is; this table says what
+ * follows.
+ *
+ * | message      | its task                          | appended              | start                               |
+ * | ------------ | --------------------------------- | --------------------- | ----------------------------------- |
+ * | first        | is new                            | yes                   | beginning                           |
+ * | continuation | exists and has not ended          | yes                   | message                             |
+ * | duplicate    | has the message                   | no                    | beginning if its first, else now    |
+ * | retry        | has no facts yet                  | yes, stored once (id) | beginning                           |
+ * |              | has the message                   | no                    | as a duplicate                      |
+ * |              | lacks the message, has not ended  | yes                   | message: claimed, but never stored  |
+ * |              | lacks the message, has ended      | UNSUPPORTED_OPERATION |                                     |
+ *
+ * | start     | stream (message-stream.ts)                      | non-blocking send          | blocking send       |
+ * | --------- | ----------------------------------------------- | -------------------------- | ------------------- |
+ * | beginning | every event from the first one                  | the task at its first fact | the end of the turn |
+ * | message   | the task once it has the message, then events   | the task once it has it    | the end of the turn |
+ * | now       | the task as it is, then events                  | the task as it is          | the end of the turn |
+ *
+ * A turn ends when its task ends or is interrupted. The feed is open before the message is appended, so no event of the turn
+ * is missed.
  */
 export type Turn = {
   lease: FeedLease;
-  start:
-    | /** With the task's first fact. */ 'beginning'
-    | /** With the fact that takes the message. */ 'message'
-    | /** The task has had it for longer: with the task as it is. */ 'now';
-  /** Stores the message; nothing to do when the task has it. Call after listening. */
-  say(): Promise<void>;
+  start: 'beginning' | 'message' | 'now';
+  /** Stores the message, or does nothing when the task has it. Call it after listening to the feed. */
+  append(): Promise<void>;
 };
 
-export async function beginTurn(door: A2AServer, ask: OperationContext, admission: Admission): Promise<Turn> {
-  const first = () => sayFirst(door, ask, admission);
-  const say = () => sayMessage(door, ask, admission);
-  switch (admission.kind) {
-    case 'new':
-      return { lease: await door.feeds.acquire(admission.taskId, 'new', ask.caller), start: 'beginning', say: first };
-    case 'next':
-      return { lease: admission.lease, start: 'message', say };
-    case 'taken':
-      return {
-        lease: admission.lease,
-        start: isFirst(admission.lease.feed, admission) ? 'beginning' : 'now',
-        say: async () => {},
-      };
-    case 'again': {
-      const lease = await door.feeds.acquire(admission.taskId, 'awaited', ask.caller);
+export async function beginTurn(server: A2AServer, context: OperationContext, resolved: ResolvedMessage): Promise<Turn> {
+  const { taskId } = resolved;
+  switch (resolved.kind) {
+    case 'first': {
+      const lease = await server.feeds.acquire(taskId, 'new', context.caller);
+      return { lease, start: 'beginning', append: () => appendFirst(server, context, resolved) };
+    }
+    case 'continuation':
+      return { lease: resolved.lease, start: 'message', append: () => appendMessage(server, context, resolved) };
+    case 'duplicate':
+      return duplicateTurn(resolved.lease, resolved);
+    case 'retry': {
+      const lease = await server.feeds.acquire(taskId, 'awaited', context.caller);
       try {
-        return againOn(lease, admission, first, say);
+        return retriedTurn(server, context, lease, resolved);
       } catch (thrown) {
         lease.release();
         throw thrown;
@@ -46,26 +61,94 @@ export async function beginTurn(door: A2AServer, ask: OperationContext, admissio
   }
 }
 
-function againOn(lease: FeedLease, admission: Admission, first: () => Promise<void>, say: () => Promise<void>): Turn {
+function retriedTurn(server: A2AServer, context: OperationContext, lease: FeedLease, resolved: ResolvedMessage): Turn {
   const { feed } = lease;
-  if (feed.view === undefined) return { lease, start: 'beginning', say: first };
-  if (isTaken(feed, admission.message))
-    return { lease, start: isFirst(feed, admission) ? 'beginning' : 'now', say: async () => {} };
-  if (feed.ended) throw hasEnded(admission.taskId);
-  // It was claimed for a task that goes on, and never said.
-  return { lease, start: 'message', say };
+  if (feed.view === undefined) return { lease, start: 'beginning', append: () => appendFirst(server, context, resolved) };
+  if (hasMessage(feed, resolved.message)) return duplicateTurn(lease, resolved);
+  if (feed.ended) throw taskEnded(resolved.taskId);
+  return { lease, start: 'message', append: () => appendMessage(server, context, resolved) };
 }
 
-function isFirst(feed: TaskFeed, { message }: Admission): boolean {
-  return feed.aggregate?.messageIds[0] === message.messageId;
+function duplicateTurn(lease: FeedLease, { message }: ResolvedMessage): Turn {
+  const isFirst = lease.feed.aggregate?.messageIds[0] === message.messageId;
+  return { lease, start: isFirst ? 'beginning' : 'now', append: async () => {} };
 }
 
-/** Whether a fact takes the message into the task. Throws UNSUPPORTED_OPERATION when the task ends instead: the message came too late. */
-export function takes(fact: Fact, { message, taskId }: Admission): boolean {
+/**
+ * Appends the message of a turn. Resolves with `met` once the task has it, else with `timeout` after `firstFactMsMax` or
+ * `aborted`. `onAccepted` runs while the feed folds the record that contains the message. Throws UNSUPPORTED_OPERATION when
+ * the task ends first.
+ */
+export async function appendTurn(
+  server: A2AServer,
+  context: OperationContext,
+  turn: Turn,
+  resolved: ResolvedMessage,
+  onAccepted: () => void = () => {},
+): Promise<'met' | 'timeout' | 'aborted'> {
+  const { feed } = turn.lease;
+  if (turn.start !== 'message' && feed.view !== undefined) {
+    await turn.append();
+    return 'met';
+  }
+  const accepts = (fact: Fact) => {
+    if (!acceptsMessage(fact, resolved)) return false;
+    onAccepted();
+    return true;
+  };
+  return waitAround(turn.append, feed, accepts, { timeoutMs: server.limits.firstFactMsMax, signal: context.signal });
+}
+
+/** Whether a fact adds the message to the task. Throws UNSUPPORTED_OPERATION when the task ends instead. */
+function acceptsMessage(fact: Fact, { message, taskId }: ResolvedMessage): boolean {
   if (fact.kind === 'task.created') return true;
   if (fact.kind === 'message.received') return fact.message.messageId === message.messageId;
-  if (fact.kind === 'status.changed' && isTerminal(fact.event.statusUpdate.status.state)) {
-    throw hasEnded(taskId);
-  }
+  if (fact.kind === 'status.changed' && isTerminal(fact.event.statusUpdate.status.state)) throw taskEnded(taskId);
   return false;
+}
+
+/**
+ * Appends the message and returns the task that has it. Throws UNAVAILABLE, naming the task, when no relay accepts it in
+ * time.
+ */
+export async function acceptTurn(
+  server: A2AServer,
+  context: OperationContext,
+  turn: Turn,
+  resolved: ResolvedMessage,
+): Promise<TaskView> {
+  const { feed } = turn.lease;
+  if ((await appendTurn(server, context, turn, resolved)) !== 'met') throw notAccepted(feed.taskId);
+  return feed.view!;
+}
+
+/**
+ * Appends the message and waits for the end of its turn. After `blockingWaitMsMax`, or when the process drains, it returns
+ * the task as it is: unlike an error, that tells the client the task's id.
+ */
+export async function completeTurn(
+  server: A2AServer,
+  context: OperationContext,
+  turn: Turn,
+  resolved: ResolvedMessage,
+): Promise<TaskView> {
+  const { feed } = turn.lease;
+  await acceptTurn(server, context, turn, resolved);
+  await waitForTurnEnd(server, context, feed);
+  return feed.view!;
+}
+
+async function waitForTurnEnd(server: A2AServer, context: OperationContext, feed: TaskFeed): Promise<void> {
+  // Checked now, not when the message was accepted: the turn may have ended in between.
+  if (isTurnEnd(feed.view!.task.status.state)) return;
+  const ends = (fact: Fact) => fact.kind === 'status.changed' && isTurnEnd(fact.event.statusUpdate.status.state);
+  await waitFor(feed, ends, { timeoutMs: server.limits.blockingWaitMsMax, signal: context.signal });
+}
+
+function isTurnEnd(state: TaskState): boolean {
+  return isTerminal(state) || isInterrupted(state);
+}
+
+export function notAccepted(taskId: string): A2AError {
+  return new A2AError('UNAVAILABLE', { detail: 'the message is stored, but no relay has processed it yet', taskId });
 }

@@ -1,38 +1,38 @@
 import type { A2AError, Task } from '@hopline/a2a';
 import type { ArtifactIndex, VisibleEntry } from '../feed/visible-entry.ts';
 
-/** Generations that a client should have seen and retention has removed. */
+/** Generations that retention has removed before the client saw them. */
 export type Gap = { from: number; to: number };
 
 /**
- * One open response of a binding, for the events of one viewer. What is added goes out with the next `flush`, `flushAll` or `end`, in one write.
- * The binding knows the wire; the viewer knows what the client has seen.
+ * One open response of a binding, for the events of one viewer. Additions go out with the next `flush`, `flushAll` or `end`, in
+ * one write. The binding handles the wire format, the viewer the client's position.
  */
 export interface EventSink {
   readonly closed: boolean;
-  /** Bytes that the client has not taken yet, beyond what the kernel holds: the figure that decides whether it is too slow. */
+  /** Bytes that the client has not read yet, beyond what the kernel buffers. Decides whether the client is too slow. */
   readonly backlog: number;
-  /** About the bytes sent so far. */
+  /** Approximate bytes sent so far. */
   readonly written: number;
-  /** Begins the response at once, before anything is known of the task (S0-2, S3-14). */
+  /** Starts the response at once, before any event exists (S0-2). */
   open(): void;
   addEvent(entry: VisibleEntry, artifactIndex: ArtifactIndex): void;
-  /** The task as it is; `cursor` says what was seen with it, `generation` is that of the newest event in it. */
+  /** Adds the task as it is. `cursor`: the position after it. `generation`: of its newest event. */
   addSnapshot(task: Task, cursor: string, generation: number): void;
   addGap(missing: Gap): void;
   flush(): void;
-  /** Flushes as fast as the client takes it. Resolves with false when it has gone, or took nothing for `stallMs`. */
+  /** Flushes at the pace of the client. Resolves with false when the client has disconnected, or read nothing for `stallMs`. */
   flushAll(stallMs: number): Promise<boolean>;
-  /** Flushes and ends well. */
+  /** Flushes and ends the response successfully. */
   end(): void;
   /** Ends with an error of the binding. */
   fail(error: A2AError): void;
-  /** Ends with an error that tells the client to come back after `retryMs`. */
+  /** Ends with an error that asks the client to reconnect after `retryMs`. */
   drain(error: A2AError, retryMs: number): void;
-  /** Drops the connection with everything that waits for it. */
+  /** Closes the connection and discards what is buffered for it. */
   cut(): void;
-  /** Something that no client shows, so that proxies keep the connection. */
+  /** Sends bytes that clients ignore, so that proxies keep the connection open. */
   keepAlive(): void;
-  /** Calls back once when the response is over, also when it was over before. */
+  /** Calls `listener` once when the response ends, also when it has ended already. */
   onClose(listener: () => void): void;
 }

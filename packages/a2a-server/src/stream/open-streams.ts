@@ -2,18 +2,20 @@ import { A2AError } from '@hopline/a2a';
 import type { HopMetrics } from '@hopline/telemetry';
 import type { Limits } from '../limits.ts';
 
-/** What the process needs of a stream to keep it alive and to end it. */
+/** What the process does with an open stream: keep it alive and end it. */
 export type OpenStream = {
   keepAlive(): void;
-  /** Tells the client to come back, and ends. */
+  /** Asks the client to reconnect, and ends the stream. */
   drain(): void;
   cut(): void;
 };
 
-/** A client that takes nothing while the process drains is cut after this; milliseconds. */
+/** How long a client that reads nothing delays draining before its stream is cut; milliseconds. */
 const DRAIN_MS_MAX = 2_000;
 
-/** Everything that is open towards clients in this process: bounded, kept alive by comments, ended in order when the process drains. */
+/**
+ * All streams and waiting requests of this process: bounded, kept alive by comments, ended in order when the process drains.
+ */
 export class OpenStreams {
   readonly #limits: Limits;
   readonly #metrics: HopMetrics | undefined;
@@ -25,7 +27,7 @@ export class OpenStreams {
   constructor(limits: Limits, metrics: HopMetrics | undefined) {
     this.#limits = limits;
     this.#metrics = metrics;
-    this.#heartbeat = setInterval(() => this.#beat(), limits.heartbeatMs).unref();
+    this.#heartbeat = setInterval(() => this.#keepAlive(), limits.heartbeatMs).unref();
   }
 
   /** Aborts when the process drains. */
@@ -37,16 +39,19 @@ export class OpenStreams {
     return this.#count;
   }
 
-  /** Takes a place for a stream or a waiting request, and returns how to give it back. Throws UNAVAILABLE when there is none. */
-  enter(): () => void {
+  /**
+   * Reserves a slot for a stream or a waiting request; the returned function releases it. Throws UNAVAILABLE when all are
+   * taken.
+   */
+  acquire(): () => void {
     if (this.#draining.signal.aborted || this.#count >= this.#limits.streamsMax)
-      throw new A2AError('UNAVAILABLE', { detail: 'too many open streams' });
+      throw new A2AError('UNAVAILABLE', { detail: 'too many open streams; retry later' });
     this.#count += 1;
     this.#metrics?.openStreams.add(1);
-    let left = false;
+    let released = false;
     return () => {
-      if (left) return;
-      left = true;
+      if (released) return;
+      released = true;
       this.#count -= 1;
       this.#metrics?.openStreams.add(-1);
     };
@@ -57,7 +62,7 @@ export class OpenStreams {
     return () => this.#streams.delete(stream);
   }
 
-  /** Ends every stream and every wait. Without it the server's close would wait for them for ever. */
+  /** Ends every stream and every wait. Otherwise closing the HTTP server would wait for them indefinitely. */
   drain(): void {
     clearInterval(this.#heartbeat);
     this.#draining.abort();
@@ -67,7 +72,7 @@ export class OpenStreams {
     }, DRAIN_MS_MAX).unref();
   }
 
-  #beat(): void {
+  #keepAlive(): void {
     for (const stream of this.#streams) stream.keepAlive();
   }
 }

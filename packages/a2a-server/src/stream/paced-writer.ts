@@ -1,20 +1,20 @@
 import type { Writable } from 'node:stream';
 
-/** Bytes of a large write that are written at a time; what is larger hides for minutes whether a slow client takes anything at all. */
+/** Bytes per write of a large message. Larger writes would hide for minutes whether a slow client reads anything. */
 const SLICE_BYTES = 64 * 1024;
 
 /**
- * What goes out on one response. Writes to the response itself: a Readable between them costs a second buffer and hides how much the client has not taken yet,
- * which is the figure that decides whether it is too slow.
+ * Writes one response directly: a Readable in between would add a second buffer and hide how much the client has not read,
+ * which decides whether it is too slow.
  */
 export class PacedWriter {
   readonly #response: Writable;
-  /** Something large is on its way in slices: nothing else may get between them. */
+  /** A large message is being written in slices; nothing may be written in between. */
   #slicing = false;
 
   constructor(response: Writable) {
     this.#response = response;
-    // A client that resets the connection is no fault of ours (S2-35); `close` follows and says all there is to say.
+    // A connection reset by the client is no server fault; 'close' follows.
     response.on('error', () => {});
   }
 
@@ -22,24 +22,27 @@ export class PacedWriter {
     return this.#response.destroyed || this.#response.writableEnded;
   }
 
-  /** In the middle of something large there is no clean end. */
+  /** True in the middle of a large message: the response cannot end cleanly. */
   get slicing(): boolean {
     return this.#slicing;
   }
 
-  /** Bytes that the client has not taken yet, beyond what the kernel holds. */
+  /** Bytes that the client has not read yet, beyond what the kernel buffers. */
   get backlog(): number {
     return this.#response.writableLength;
   }
 
-  /** What stands alone: whole frames. Returns false, and writes nothing, when it is over or while something larger is on its way. */
+  /** Writes whole frames. Returns false, writing nothing, when the response has ended or a large message is being written. */
   send(chunk: string | Uint8Array): boolean {
     if (this.closed || this.#slicing) return false;
     this.#response.write(chunk);
     return true;
   }
 
-  /** Sends whole frames as fast as the client takes them. Resolves with false when it has gone, or took nothing for `stallMs`. */
+  /**
+   * Writes whole frames at the pace of the client. Resolves with false when the client has disconnected, or read nothing for
+   * `stallMs`.
+   */
   async sendAll(bytes: Uint8Array, stallMs: number): Promise<boolean> {
     this.#slicing = true;
     for (let at = 0; at < bytes.length && !this.closed; at += SLICE_BYTES) {
@@ -50,13 +53,13 @@ export class PacedWriter {
     return !this.closed;
   }
 
-  /** Calls back once when the response is over, also when it was over before. */
+  /** Calls `listener` once when the response ends, also when it has ended already. */
   onClose(listener: () => void): void {
     if (this.#response.destroyed) queueMicrotask(listener);
     else this.#response.once('close', listener);
   }
 
-  /** Resolves with true when there is room again, with false when the client has gone or took nothing in time. */
+  /** Resolves with true when there is room again, with false when the client has disconnected or read nothing in time. */
   async #drained(stallMs: number): Promise<boolean> {
     while (!this.closed && this.#response.writableNeedDrain) {
       const before = this.backlog;

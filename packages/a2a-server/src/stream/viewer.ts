@@ -1,29 +1,28 @@
 import { A2AError, isTerminal } from '@hopline/a2a';
-import { formatCursor } from '@hopline/events';
-import type { FactLog } from '@hopline/log';
+import { formatCursor, isVisible } from '@hopline/events';
+import { type FactLog, fromStart } from '@hopline/log';
 import type { TaskFeed } from '../feed/task-feed.ts';
-import type { VisibleEntry } from '../feed/visible-entry.ts';
+import { VisibleEntry } from '../feed/visible-entry.ts';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import type { EventSink } from './event-sink.ts';
-import { readVisible } from './read-visible.ts';
 
-/** A client that was told to come back waits this long, and up to twice as long; milliseconds. */
+/** Delay before a drained client reconnects, plus a random share of the same; milliseconds. */
 const RECONNECT_MS = 500;
 
 export type ViewerOptions = {
   sink: EventSink;
   facts: FactLog;
   limits: Limits;
-  /** The stream also ends where the client has to answer: true for message streams, false for subscriptions ([A2A 1.0] 11.7). */
-  endsAtQuestion: boolean;
+  /** The stream also ends at INPUT_REQUIRED: true for message streams, false for subscriptions ([A2A 1.0] 11.7). */
+  endsAtInputRequired: boolean;
   onEntry(entry: VisibleEntry): void;
   onCut(reason: 'slow_viewer'): void;
 };
 
 /**
- * One client's place in a task: what it has seen, and what comes next. Newest facts come from the feed's ring, older ones from the log; the ring is the only buffer.
- * A client that does not keep up is cut and comes back with its cursor.
+ * One client's position in a task: what it has seen and what comes next. Recent facts come from the feed's ring, older ones
+ * from the log; the ring is the only buffer. A client that does not keep up is disconnected and resumes with its cursor.
  */
 export class Viewer {
   readonly #options: ViewerOptions;
@@ -35,7 +34,7 @@ export class Viewer {
   /** Log sequence at which to look for it. */
   #hint = 0;
   #snapshotDue = false;
-  /** Something else writes: the snapshot is on its way, or the log is read. */
+  /** A snapshot is being written, or the log is being read. */
   #busy = false;
 
   constructor(options: ViewerOptions) {
@@ -44,7 +43,7 @@ export class Viewer {
     this.#sink.onClose(() => this.#stop());
   }
 
-  /** Everything after a generation, without a snapshot. `hint`: where that generation may be; not trusted. */
+  /** Sends everything after a generation, without a snapshot. `seq` is only a hint of where that generation is. */
   follow(feed: TaskFeed, after: { generation: number; seq: number }): void {
     this.#next = after.generation + 1;
     this.#hint = after.seq;
@@ -52,15 +51,16 @@ export class Viewer {
     this.#pump();
   }
 
-  /** The task as it is now, then everything that follows. */
+  /** Sends the task as it is now, then everything that follows. */
   followFromSnapshot(feed: TaskFeed): void {
     this.#attach(feed);
-    this.#hold(this.#sendSnapshot(feed));
+    this.#exclusively(this.#sendSnapshot(feed));
   }
 
   /**
-   * The task as it is after the record that is being folded, then everything that follows. For a message on a task that had asked: the record that takes the
-   * message also sets the task to work, and no client may see the old question again and stop.
+   * Sends the task after the record that is being folded, then everything that follows. For a message to a task that required
+   * input: the record that adds the message also sets the task to work, so the client does not read the old INPUT_REQUIRED and
+   * stop.
    */
   followFromThisRecord(feed: TaskFeed): void {
     this.#snapshotDue = true;
@@ -72,10 +72,10 @@ export class Viewer {
     this.#sink.fail(error);
   }
 
-  /** Not only an end: a client cannot tell that from success. */
+  /** Ends with an error: a plain end would look like success. */
   drain(): void {
     this.#stop();
-    const error = new A2AError('UNAVAILABLE', { detail: 'this server is shutting down; continue with Last-Event-ID' });
+    const error = new A2AError('UNAVAILABLE', { detail: 'this server is shutting down; reconnect with Last-Event-ID' });
     this.#sink.drain(error, Math.round(RECONNECT_MS * (1 + Math.random())));
   }
 
@@ -91,7 +91,7 @@ export class Viewer {
       return;
     }
     this.#snapshotDue = false;
-    this.#hold(this.#sendSnapshot(feed));
+    this.#exclusively(this.#sendSnapshot(feed));
   }
 
   #stop(): void {
@@ -99,7 +99,7 @@ export class Viewer {
     this.#feed = undefined;
   }
 
-  /** Writes all that the ring has. Everything of one record goes out in one write. */
+  /** Writes all that the ring has. Events of one record go out in one write. */
   #pump(): void {
     const feed = this.#feed;
     if (feed?.view === undefined || this.#busy || this.#sink.closed) return;
@@ -111,10 +111,10 @@ export class Viewer {
       const entry = feed.ring.at(this.#next);
       if (entry === undefined) {
         this.#sink.flush();
-        this.#hold(this.#catchUp(feed));
+        this.#exclusively(this.#catchUp(feed));
         return;
       }
-      this.#take(entry, feed);
+      this.#emit(entry, feed);
       if (this.#endsAt(entry)) {
         this.#end();
         return;
@@ -124,8 +124,8 @@ export class Viewer {
     else this.#sink.flush();
   }
 
-  /** Runs while nothing else may write, then goes on with what has come meanwhile. */
-  #hold(writing: Promise<void>): void {
+  /** Runs `writing` while nothing else writes, then continues with what arrived in the meantime. */
+  #exclusively(writing: Promise<void>): void {
     this.#busy = true;
     writing.then(
       () => {
@@ -136,12 +136,12 @@ export class Viewer {
     );
   }
 
-  /** Reads what the ring has no more, as fast as the client takes it, until the ring has the next one. */
+  /** Reads from the log what the ring no longer has, at the pace of the client, until the ring has the next event. */
   async #catchUp(feed: TaskFeed): Promise<void> {
-    let from = Math.max(feed.first, Math.min(this.#hint, feed.seq));
-    if (!(await this.#readFrom(feed, from)) && from > feed.first) {
-      // The hint was wrong: it lay after the event.
-      from = feed.first;
+    let from = Math.max(feed.startSeq, Math.min(this.#hint, feed.lastSeq));
+    if (!(await this.#readFrom(feed, from)) && from > feed.startSeq) {
+      // The hint was wrong: it was after the event.
+      from = feed.startSeq;
       await this.#readFrom(feed, from);
     }
     if (
@@ -154,20 +154,20 @@ export class Viewer {
     }
   }
 
-  /** Resolves with false when nothing was found, or something later than the next event. */
+  /** Resolves with false when it finds nothing, or only something later than the next event. */
   async #readFrom(feed: TaskFeed, from: number): Promise<boolean> {
     let found = false;
     for await (const { entry, seq } of readVisible(this.#options.facts, feed.taskId, from)) {
       if (this.#feed === undefined) return true;
       if (entry.generation < this.#next) continue;
       if (entry.generation > this.#next) {
-        if (!found && from > feed.first) return false;
+        if (!found && from > feed.startSeq) return false;
         await this.#gap(feed, entry.generation - 1);
         return true;
       }
       found = true;
       this.#hint = seq;
-      this.#take(entry, feed);
+      this.#emit(entry, feed);
       if (this.#endsAt(entry)) {
         this.#end();
         return true;
@@ -178,7 +178,7 @@ export class Viewer {
     return found;
   }
 
-  /** Retention has removed what the client should see next: say so, then say how things are. */
+  /** Retention has removed the next events: sends the gap, then a snapshot. */
   async #gap(feed: TaskFeed, to: number): Promise<void> {
     this.#sink.addGap({ from: this.#next, to });
     await this.#sendSnapshot(feed);
@@ -188,14 +188,14 @@ export class Viewer {
     const view = feed.view;
     if (view === undefined) return;
     this.#next = view.generation + 1;
-    this.#hint = feed.seq;
+    this.#hint = feed.lastSeq;
     const { task, generation } = view;
-    this.#sink.addSnapshot(task, formatCursor({ generation, seq: feed.seq }), generation);
+    this.#sink.addSnapshot(task, formatCursor({ generation, seq: feed.lastSeq }), generation);
     const sent = await this.#flushAll();
-    if (sent && this.#options.endsAtQuestion && view.task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end();
+    if (sent && this.#options.endsAtInputRequired && view.task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end();
   }
 
-  #take(entry: VisibleEntry, feed: TaskFeed): void {
+  #emit(entry: VisibleEntry, feed: TaskFeed): void {
     this.#next = entry.generation + 1;
     this.#options.onEntry(entry);
     this.#sink.addEvent(entry, feed.artifactIndex);
@@ -204,7 +204,7 @@ export class Viewer {
   #endsAt(entry: VisibleEntry): boolean {
     if (entry.fact.kind !== 'status.changed') return false;
     const { state } = entry.fact.event.statusUpdate.status;
-    return isTerminal(state) || (this.#options.endsAtQuestion && state === 'TASK_STATE_INPUT_REQUIRED');
+    return isTerminal(state) || (this.#options.endsAtInputRequired && state === 'TASK_STATE_INPUT_REQUIRED');
   }
 
   async #flushAll(): Promise<boolean> {
@@ -222,5 +222,15 @@ export class Viewer {
     this.#stop();
     this.#options.onCut('slow_viewer');
     this.#sink.cut();
+  }
+}
+
+/**
+ * The visible facts of a task from log sequence `from` to the newest, with the sequence of their records. A task copied forward
+ * at `from` includes the facts before it.
+ */
+async function* readVisible(facts: FactLog, taskId: string, from: number): AsyncGenerator<{ entry: VisibleEntry; seq: number }> {
+  for await (const { seq, record } of fromStart(facts.read(taskId, from))) {
+    for (const fact of record.facts) if (isVisible(fact)) yield { entry: new VisibleEntry(fact, seq, false), seq };
   }
 }

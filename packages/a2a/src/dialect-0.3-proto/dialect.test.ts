@@ -37,7 +37,7 @@ for (const { about, wire: body, canonical } of golden.sets) {
   test(`golden push configuration: ${about} [C-21]`, () => assert.deepEqual(dialect03Proto.push.decodeCreate(body), canonical));
 }
 
-test('a push configuration is shown by its resource name, without its secrets [C-21]', () => {
+test('a push configuration has its resource name and no secrets [C-21]', () => {
   const config = {
     id: 'c',
     taskId: 't',
@@ -53,7 +53,7 @@ test('a push configuration is shown by its resource name, without its secrets [C
   assert.deepEqual(dialect03Proto.push.encodeList([config], ''), { configs: [shown], nextPageToken: '' });
 });
 
-test('requests about a configuration name the task as the path does', () => {
+test('requests for a configuration name the task as the path does', () => {
   const { push } = dialect03Proto;
   assert.deepEqual(push.decodeGet({ taskId: 't', id: 'c' }), { taskId: 't', id: 'c' });
   assert.deepEqual(push.decodeDelete({ taskId: 't', id: 'c' }), { taskId: 't', id: 'c' });
@@ -61,7 +61,7 @@ test('requests about a configuration name the task as the path does', () => {
 });
 
 const name = fc.string({ minLength: 1, maxLength: 8 });
-// Reserved names carry what 0.3 has no place for; a client cannot use them itself.
+// Reserved keys hold what 0.3 cannot express; clients cannot use them.
 const key = name.filter(text => !text.startsWith('hopline.') && text !== 'data_part_compat' && text !== '__proto__');
 const metadata = fc.dictionary(key, fc.jsonValue(), { minKeys: 1, maxKeys: 3, noNullPrototype: true });
 const described = { filename: name, mediaType: name, metadata };
@@ -87,7 +87,7 @@ const message: fc.Arbitrary<Message> = fc.record(
   { requiredKeys: ['messageId', 'role', 'parts'], ...record },
 );
 
-test('a message in this notation is read as it was written, and in the JSON of 0.3 as well [S3-29]', () => {
+test('a message is decoded in this notation and in the JSON of 0.3 [S3-29]', () => {
   fc.assert(
     fc.property(message, said => {
       const inJson = json.encodeMessage(said);
@@ -99,7 +99,7 @@ test('a message in this notation is read as it was written, and in the JSON of 0
   );
 });
 
-test('whatever comes is read, or refused by INVALID_PARAMS and never quoted [S4-32]', () => {
+test('any input is decoded, or refused with INVALID_PARAMS and never quoted [S4-32]', () => {
   const member = fc.constantFrom(
     'message',
     'request',

@@ -8,11 +8,11 @@ import { sendParams } from './requests.ts';
 
 const json = DIALECTS['0.3'];
 
-/** What is no object is left to the schema of the JSON form. */
+/** A value that is no object is left to the schema of the JSON form. */
 const objectOr = (params: unknown, read: (object: JsonObject) => JsonObject): unknown =>
   isObject(params) ? read(params) : params;
 
-/** Requests about a configuration name it by what stands in the path: `taskId`, and `id` of its own. */
+/** Requests for one configuration name it by path parameters: `taskId`, and `id` of its own. */
 const named = ({ taskId, id }: JsonObject): JsonObject => ({
   id: taskId,
   ...(id !== undefined && { pushNotificationConfigId: id }),
@@ -28,7 +28,10 @@ const push: PushForm = {
   deleted: {},
 };
 
-/** A2A 0.3 as its Protocol Buffers definition writes it in JSON: what HTTP+JSON of 0.3 speaks. Another notation of the same dialect, so it has its name. */
+/**
+ * A2A 0.3 in the ProtoJSON of its Protocol Buffers definition, as HTTP+JSON of 0.3 uses it: another notation of the same
+ * dialect, under the same name.
+ */
 export const dialect03Proto: Dialect = {
   ...json,
   push,

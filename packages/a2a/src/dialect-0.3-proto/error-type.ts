@@ -1,6 +1,6 @@
 import type { A2AErrorCode } from '../errors.ts';
 
-/** What A2A 0.3 calls its errors (section 8), and the one of 1.0 that an unknown version makes. The others are no errors of the protocol. */
+/** Error names of A2A 0.3 (section 8), and the one of 1.0 for an unknown version. Other codes are no errors of the protocol. */
 const TYPES: Readonly<Partial<Record<A2AErrorCode, string>>> = {
   PARSE_ERROR: 'JSONParseError',
   INVALID_REQUEST: 'InvalidRequestError',
@@ -18,8 +18,9 @@ const TYPES: Readonly<Partial<Record<A2AErrorCode, string>>> = {
 };
 
 /**
- * The name by which the Python SDK knows an error of 0.3 where no number of JSON-RPC is read: the member `type` over HTTP+JSON, and what stands before `: ` in the message of gRPC. Without it
- * an unknown task is an unknown method to its 1.x releases.
+ * The name by which the Python SDK recognizes an error of 0.3 where there is no JSON-RPC number: the member `type` over
+ * HTTP+JSON, and the text before `: ` in a gRPC message. Without it, its 1.x releases report an unknown task as an unknown
+ * method.
  */
 export function errorType(code: A2AErrorCode): string | undefined {
   return TYPES[code];

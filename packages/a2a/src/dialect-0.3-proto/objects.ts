@@ -3,8 +3,8 @@ import { isObject, type JsonObject, present } from '../json-value.ts';
 import { jsonPart, protoPart } from './part.ts';
 
 /**
- * Objects of the JSON of 0.3 in the form of its proto: `content` for `parts` of a message, enums by their names, a oneof for `kind`. The proto has no place for `referenceTaskIds`; they
- * travel in the metadata.
+ * Converts objects between the JSON of 0.3 and the ProtoJSON of its definition: `content` for `parts` of a message, enums by
+ * their names, a oneof for `kind`. The definition has no `referenceTaskIds`; they travel in the metadata.
  */
 const REFERENCES = 'hopline.referenceTaskIds';
 
@@ -32,7 +32,10 @@ function protoMessage(message: JsonObject): JsonObject {
   };
 }
 
-/** `value`: ProtoJSON of a message that a client sent. One that is in the JSON of 0.3 already stays as it is: the specification's examples of HTTP+JSON are written like that. */
+/**
+ * `value`: ProtoJSON of a client's message. A message in the JSON of 0.3 stays as it is: the specification's HTTP+JSON examples
+ * use that form.
+ */
 export function jsonMessage(value: unknown): unknown {
   if (!isObject(value) || (value.content === undefined && value.parts !== undefined)) return value;
   const { role, content, metadata, ...same } = withJsonFieldNames(value);
@@ -74,7 +77,7 @@ export function protoTask(task: JsonObject): JsonObject {
   };
 }
 
-/** A result of a send or of a stream, known by its `kind`, under the member of the oneof. */
+/** A result of a send or of a stream, under the oneof member of its `kind`. */
 export function protoResult(result: JsonObject): JsonObject {
   const { kind, ...value } = result;
   if (kind === 'task') return { task: protoTask(value) };

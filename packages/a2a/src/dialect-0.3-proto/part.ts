@@ -1,7 +1,7 @@
 import { withJsonFieldNames } from '../dialect-1.0/json-names.ts';
 import { isObject, type JsonObject, present } from '../json-value.ts';
 
-/** A part of the JSON of 0.3 in the form of its proto: the member says what `kind` said. */
+/** A part of the JSON of 0.3 in ProtoJSON, where the member replaces `kind`. */
 export function protoPart(part: unknown): JsonObject {
   const { kind, text, file, data, metadata } = part as JsonObject;
   if (kind === 'text') return { text, ...present({ metadata }) };
@@ -13,7 +13,7 @@ function protoFile({ bytes, uri, name, mimeType }: JsonObject): JsonObject {
   return present({ fileWithBytes: bytes, fileWithUri: uri, name, mimeType });
 }
 
-/** The other way. A part without any content stays one, and the schema of the operation refuses it. */
+/** The reverse. A part without content stays empty, and the schema of the operation refuses it. */
 export function jsonPart(part: unknown): JsonObject {
   if (!isObject(part)) return {};
   const { text, file, data, metadata } = part;

@@ -2,8 +2,9 @@ import { withJsonFieldNames } from '../dialect-1.0/json-names.ts';
 import { isObject, type JsonObject, present } from '../json-value.ts';
 
 /**
- * The params of a set. Three forms are sent: CreateTaskPushNotificationConfigRequest, which is the proto's and the Python SDK's, its `config` alone, as the JavaScript SDK does, and the
- * configuration bare. The resource name in it is not read: Python writes `None` for an id that was not given.
+ * The params of a set. Clients send three forms: CreateTaskPushNotificationConfigRequest (the definition and the Python SDK),
+ * its `config` alone (the JavaScript SDK), and the bare configuration. The resource name in it is not read: Python writes
+ * `None` for an absent id.
  */
 export function setPushParams(taskId: unknown, request: JsonObject): JsonObject {
   const body = withJsonFieldNames(request);
@@ -13,7 +14,7 @@ export function setPushParams(taskId: unknown, request: JsonObject): JsonObject 
   return present({ taskId, pushNotificationConfig: { ...own, ...present({ id: id || undefined }) } });
 }
 
-/** The result of JSON-RPC of 0.3 in the form of the proto. */
+/** A JSON-RPC result of 0.3 in ProtoJSON. */
 export function protoPushConfig(result: JsonObject): JsonObject {
   const { taskId, pushNotificationConfig } = result;
   const { id } = isObject(pushNotificationConfig) ? pushNotificationConfig : {};

@@ -3,19 +3,23 @@ import { isObject, type JsonObject, present } from '../json-value.ts';
 import { jsonMessage } from './objects.ts';
 
 /**
- * Requests in the form of the 0.3 proto as the params that JSON-RPC of 0.3 has for the same. What is missing is left to the schemas. Their fields come by their JSON names, or by those of the
- * definition (`message_id`), which a ProtoJSON parser takes as well: to an agent of 0.3 the Python SDK 1.x writes these.
+ * Converts ProtoJSON requests of 0.3 into the params of JSON-RPC; missing members are left to the schemas. Fields may have
+ * their JSON names or those of the definition (`message_id`), which ProtoJSON parsers accept too: the Python SDK 1.x sends the
+ * latter to agents of 0.3.
  */
 
-// The proto knows no absent number: 0 is what a client sends that said nothing.
+// proto3 has no absent number: clients send 0 for "not set".
 const historyLengthOf = (value: unknown): unknown => (value === 0 ? undefined : value);
 
-/** The field is called `request` in the definition, and `message` in its JSON; a parser takes both. */
+/** The field is `request` in the definition and `message` in its JSON; a parser accepts both. */
 export function sendParams({ message, request, configuration, metadata }: JsonObject): JsonObject {
   return present({ message: jsonMessage(message ?? request), configuration: configurationOf(configuration), metadata });
 }
 
-/** The proto knows no absent flag either: with a configuration `blocking` is what it says, without one a send waits, as in JSON. Both official SDKs read it like that. */
+/**
+ * proto3 has no absent flag: in a configuration an absent `blocking` is false. Without a configuration a send blocks, as in
+ * JSON. Both official SDKs do the same.
+ */
 function configurationOf(value: unknown): JsonObject | undefined {
   if (!isObject(value)) return undefined;
   const { acceptedOutputModes, pushNotification, historyLength, blocking = false } = withJsonFieldNames(value);

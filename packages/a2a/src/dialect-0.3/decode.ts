@@ -12,7 +12,7 @@ const reader = objectReader({
 
 export const decodeMessage = reader.message;
 
-/** One result of a stream, by `kind`, by `type` (older), or by its members where those leave no doubt. */
+/** Decodes one result of a stream by `kind`, by `type` (older), or by its members where they are unambiguous. */
 export function decodeEvent(result: unknown): DecodedEvent {
   if (!isObject(result)) return { unknown: 'not an object' };
   switch (text(result.kind) ?? text(result.type) ?? impliedKind(result)) {

@@ -10,12 +10,12 @@ import { decodePush, push03, pushOf } from './push.ts';
 const sendNotation = {
   check: paramsCheck(sendParams),
   message: decodeMessage,
-  // The 0.3 specification leaves the default open; both official SDKs wait unless they are told not to.
+  // The 0.3 specification leaves the default open; both official SDKs block unless told otherwise.
   blocking: (configuration: { blocking?: unknown }) => configuration.blocking !== false,
   push: (configuration: { pushNotificationConfig?: unknown }) => decodePush(configuration.pushNotificationConfig),
 };
 
-/** A2A 0.3, which 0.2 clients and agents also speak on these methods. */
+/** A2A 0.3, which clients and agents of 0.2 also speak on these methods. */
 export const dialect03: Dialect = {
   name: '0.3',
   methods: {

@@ -13,7 +13,7 @@ import {
 import { encodePart } from './part.ts';
 import { encodeState } from './state.ts';
 
-/** Writes the JSON of A2A 0.3: `kind` on every object, `final` on status updates (C-16), every key of S2-19 on artifact updates. */
+/** Encodes the JSON of A2A 0.3: `kind` on every object, `final` on status updates, every key on artifact updates (S2-19). */
 
 export function encodeMessage(message: Message): JsonObject {
   const { messageId, role, parts, ...rest } = message;
@@ -46,7 +46,10 @@ function encodeStatusUpdate(update: TaskStatusUpdateEvent): JsonObject {
   return { kind: 'status-update', taskId, contextId, status: encodeStatus(status), final: isFinal(status), ...rest };
 }
 
-/** A stream of message/stream ends here: at a terminal state, and where the client has to answer. Authorisation comes out of band, so it goes on ([A2A 1.0] 7.6.1). */
+/**
+ * A message stream ends here: at a terminal state and at input-required. Authorization happens out of band, so auth-required
+ * does not end it ([A2A 1.0] 7.6.1).
+ */
 export function isFinal(status: TaskStatus): boolean {
   return isTerminal(status.state) || status.state === 'TASK_STATE_INPUT_REQUIRED';
 }

@@ -2,8 +2,9 @@ import { isObject, type JsonObject, metadata, object, present, text } from '../j
 import type { Metadata, Part } from '../types.ts';
 
 /**
- * 0.3 has no place for the media type and file name of a text or data part, nor for data that is no object. They travel in the part's metadata, so that
- * nothing is lost on the way through (S3-29). The flag of wrapped data is the one that the 0.3 layer of @a2a-js/sdk 1.x writes and reads.
+ * 0.3 cannot express the media type and file name of a text or data part, nor data that is no object. They travel in the part's
+ * metadata, so that nothing is lost. The flag of wrapped data is the one that the 0.3 layer of @a2a-js/sdk 1.x writes and
+ * reads.
  */
 const DATA_WRAPPED = 'data_part_compat';
 const MEDIA_TYPE = 'hopline.mediaType';
@@ -28,7 +29,7 @@ function merged(own: Metadata | undefined, extra: Metadata): { metadata?: Metada
   return Object.keys(all).length > 0 ? { metadata: all } : {};
 }
 
-/** `kind`, `type` (older), or neither where the member says what it is. What is no part of this dialect still reaches the reader, as data. */
+/** Decodes by `kind`, `type` (older), or the only content member. A value that is no part of this dialect is kept as data. */
 export function decodePart(value: unknown): Part {
   if (!isObject(value)) return { data: value };
   const kind = text(value.kind) ?? text(value.type);

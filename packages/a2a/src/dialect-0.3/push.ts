@@ -6,7 +6,10 @@ import { id, metadata } from '../schema/fields.ts';
 import { authentication03, authenticationOf, configId, optionalConfigId, pushConfig } from '../schema/push-params.ts';
 import { paramsCheck } from '../schema/validate.ts';
 
-/** Push configurations of 0.3 and 0.2: nested, beside the task they are for. 0.2 has one a task, without an id, and neither `list` nor `delete` before 0.2.5. */
+/**
+ * Push configurations of 0.3 and 0.2: nested, beside their task id. 0.2 has one per task, without an id, and neither `list` nor
+ * `delete` before 0.2.5.
+ */
 
 const checkCreate = paramsCheck(
   Type.Object({ taskId: id, pushNotificationConfig: Type.Object({ ...pushConfig, authentication: authentication03 }), metadata }),
@@ -16,8 +19,8 @@ const checkList = paramsCheck(Type.Object({ id, metadata }));
 const checkDelete = paramsCheck(Type.Object({ id, pushNotificationConfigId: configId, metadata }));
 
 /**
- * A configuration that fits its schema; undefined for none. Of several schemes it is the first that has a name, as both official SDKs take it: one request has one `Authorization`.
- * Throws INVALID_PARAMS for credentials without a scheme.
+ * Decodes a validated configuration; undefined for none. Of several schemes the first with a name is used, as in both official
+ * SDKs: a request has one `Authorization`. Throws INVALID_PARAMS for credentials without a scheme.
  */
 export function decodePush(value: unknown): NewPushConfig | undefined {
   if (!isObject(value)) return undefined;
@@ -34,7 +37,7 @@ export function decodePush(value: unknown): NewPushConfig | undefined {
   };
 }
 
-/** A configuration with its secrets: for the agent that is asked to tell, never for an answer. */
+/** A configuration with its secrets: only for the agent that calls the webhook, never for a response. */
 export function pushOf({ id: config, url, token, authentication }: NewPushConfig): JsonObject {
   const named = authentication && {
     schemes: [authentication.scheme],
@@ -43,7 +46,7 @@ export function pushOf({ id: config, url, token, authentication }: NewPushConfig
   return { ...present({ id: config }), url, ...present({ token, authentication: named }) };
 }
 
-/** Leaves out what must not be shown. */
+/** Omits the secrets. */
 export function shownPush({ id: config, url, authentication }: PushConfig): JsonObject {
   return pushOf({ id: config, url, ...present({ authentication: authentication && { scheme: authentication.scheme } }) });
 }

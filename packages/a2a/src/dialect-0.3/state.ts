@@ -18,8 +18,8 @@ export function encodeState(state: TaskState): string {
 }
 
 /**
- * All spellings that were seen: `input-required`, `input_required` (C-10), `cancelled` with two L (0.3 gRPC and REST), `TASK_STATE_…`. undefined for `unknown`,
- * which 0.3 has and nothing may emit (C-14), and for everything else.
+ * Accepts the spellings in use: `input-required`, `input_required`, `cancelled` with two L (0.3 gRPC and REST), `TASK_STATE_…`.
+ * undefined for `unknown`, which 0.3 defines and nothing may emit, and for everything else.
  */
 export function decodeState(value: unknown): TaskState | undefined {
   if (typeof value !== 'string') return undefined;

@@ -13,7 +13,7 @@ export const decodeMessage = reader.message;
 
 function decodePart(value: unknown): Part {
   const content = isObject(value) ? contentOf(value) : undefined;
-  // What is no part of this dialect still reaches the reader, as data.
+  // A value that is no part of this dialect is kept as data.
   if (!isObject(value) || content === undefined) return { data: value };
   const { metadata: own, filename, mediaType } = value;
   return { ...content, ...present({ metadata: metadata(own), filename: text(filename), mediaType: text(mediaType) }) };
@@ -26,7 +26,7 @@ function contentOf(part: JsonObject): Part | undefined {
   return 'data' in part ? { data: part.data } : undefined;
 }
 
-/** One StreamResponse, recognised by its member. */
+/** Decodes one StreamResponse by its member. */
 export function decodeEvent(result: unknown): DecodedEvent {
   if (!isObject(result)) return { unknown: 'not an object' };
   const { task, message, statusUpdate, artifactUpdate } = result;

@@ -1,9 +1,10 @@
 import { isObject, type JsonObject } from '../json-value.ts';
 
 /**
- * The params with the JSON names of their fields. [A2A 1.0] 5.5 wants `historyLength` on the wire, and clients made from the Protocol Buffers definition send `history_length`:
- * a ProtoJSON parser takes both (https://protobuf.dev/programming-guides/json/). Left alone, the field would be ignored in silence, and a page or a limit with it.
- * What a client owns (metadata, data) keeps its names. Where both are there, the JSON name counts.
+ * The params under the JSON names of their fields. [A2A 1.0] 5.5 requires `historyLength` on the wire, but clients generated
+ * from the Protocol Buffers definition send `history_length`, and a ProtoJSON parser accepts both
+ * (https://protobuf.dev/programming-guides/json/). Otherwise the field would be silently ignored. Names inside client-owned
+ * objects (metadata, data) stay. Where both names are present, the JSON name wins.
  */
 export function withJsonNames(params: unknown): unknown {
   if (!isObject(params)) return params;
@@ -18,7 +19,7 @@ export function withJsonNames(params: unknown): unknown {
   return renamed;
 }
 
-/** The fields of one object, without those inside them, under their JSON names. */
+/** The fields of one object, not of nested ones, under their JSON names. */
 export function withJsonFieldNames(fields: JsonObject): JsonObject {
   const named = Object.entries(fields).map(([name, value]) => [name.replaceAll(/_([a-z])/g, toUpper), value] as const);
   return { ...Object.fromEntries(named), ...fields };

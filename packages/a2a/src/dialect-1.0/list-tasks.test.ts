@@ -6,7 +6,7 @@ import { DIALECTS } from '../dialects.ts';
 import { A2AError } from '../errors.ts';
 import { decodeListTasks } from './list-tasks.ts';
 
-test('ListTasks is a method of 1.0 alone', () => {
+test('ListTasks exists only in 1.0', () => {
   const all = Object.values(DIALECTS);
   assert.equal(operationOf(DIALECTS['1.0'], 'ListTasks', all), 'list');
   for (const dialect of all) {
@@ -16,7 +16,7 @@ test('ListTasks is a method of 1.0 alone', () => {
   }
 });
 
-test('defaults: 50 tasks, no artifacts; empty, null and unspecified mean absent', () => {
+test('defaults are 50 tasks without artifacts; empty, null and unspecified mean absent', () => {
   const nothing = { pageSize: 50, includeArtifacts: false };
   assert.deepEqual(decodeListTasks({}), nothing);
   assert.deepEqual(
@@ -33,7 +33,7 @@ test('defaults: 50 tasks, no artifacts; empty, null and unspecified mean absent'
   assert.deepEqual(decodeListTasks({ status: 'TASK_STATE_UNSPECIFIED', historyLength: null, novelty: 1 }), nothing);
 });
 
-test('all members, by both of their names', () => {
+test('all members are read by their JSON and their protobuf names', () => {
   const read = {
     contextId: 'c',
     state: 'TASK_STATE_WORKING',
@@ -49,7 +49,7 @@ test('all members, by both of their names', () => {
   assert.deepEqual(decodeListTasks({ ...params, statusTimestampAfter: time, include_artifacts: true }), read);
 });
 
-test('a time finer than a millisecond is rounded up, so that "greater or equal" stays true', () => {
+test('a time finer than a millisecond is rounded up, so that "greater or equal" holds', () => {
   const since = (time: string) => decodeListTasks({ statusTimestampAfter: time }).statusSinceMs;
   const whole = Date.UTC(2026, 0, 1);
   assert.equal(since('2026-01-01T00:00:00Z'), whole);
@@ -61,7 +61,7 @@ test('a time finer than a millisecond is rounded up, so that "greater or equal" 
   }
 });
 
-test('whatever comes is read or refused by INVALID_PARAMS [S4-32]', () => {
+test('any input is decoded, or refused with INVALID_PARAMS [S4-32]', () => {
   const member = fc.constantFrom(
     'contextId',
     'status',

@@ -16,7 +16,7 @@ const TIMESTAMP = '^(\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?(
 
 const nullable = { nullable: true } as const;
 
-/** Params of ListTasks ([A2A 1.0] 3.1.4); an empty string is an absent one, as everywhere in ProtoJSON. */
+/** Params of ListTasks ([A2A 1.0] 3.1.4). An empty string means absent, as everywhere in ProtoJSON. */
 export const listParams = Type.Object({
   contextId: optionalId,
   status: Type.Optional(
@@ -31,7 +31,7 @@ export const listParams = Type.Object({
   pageToken: Type.Optional(Type.String({ maxLength: PAGE_TOKEN_CHARS_MAX, ...nullable })),
   historyLength,
   statusTimestampAfter: Type.Optional(
-    Type.String({ pattern: TIMESTAMP, ...nullable, reason: 'must be a time as RFC 3339 writes it' }),
+    Type.String({ pattern: TIMESTAMP, ...nullable, reason: 'must be a time in RFC 3339 format' }),
   ),
   includeArtifacts: flag,
 });
@@ -65,14 +65,14 @@ export function decodeListTasks(params: unknown): ListTasksRequest {
   };
 }
 
-/** Whole milliseconds, rounded up: the statuses that are compared with it have no finer time, and "greater or equal" must hold. */
+/** Whole milliseconds, rounded up: statuses have millisecond precision, and "greater or equal" must hold. */
 function millisecondsOf(timestamp: string | undefined): number | undefined {
   if (timestamp === undefined) return undefined;
   const digits = /\.(\d+)/.exec(timestamp)?.[1] ?? '';
   const beyond = /[1-9]/.test(digits.slice(3)) ? 1 : 0;
   const milliseconds = Date.parse(timestamp.toUpperCase().replace(/\.\d+/, `.${digits.slice(0, 3).padEnd(3, '0')}`));
   if (Number.isNaN(milliseconds)) {
-    throw new A2AError('INVALID_PARAMS', { detail: 'params.statusTimestampAfter is no time that exists' });
+    throw new A2AError('INVALID_PARAMS', { detail: 'params.statusTimestampAfter must be an existing time' });
   }
   return milliseconds + beyond;
 }

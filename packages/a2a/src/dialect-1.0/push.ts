@@ -8,7 +8,10 @@ import { authentication10, authenticationOf, configId, pushConfig } from '../sch
 import { paramsCheck } from '../schema/validate.ts';
 import { withJsonNames } from './json-names.ts';
 
-/** Push configurations as a2a.proto of 1.0.1 has them: TaskPushNotificationConfig is flat, and its `taskId` is empty where it comes along with a message. */
+/**
+ * Push configurations of a2a.proto 1.0.1: TaskPushNotificationConfig is flat, and its `taskId` is empty in an inline
+ * configuration.
+ */
 
 export const createPushParams = Type.Object({ taskId: id, ...pushConfig, authentication: authentication10 });
 export const onePushParams = Type.Object({ taskId: id, id: configId });
@@ -23,7 +26,7 @@ const checkCreate = paramsCheck(createPushParams);
 const checkOne = paramsCheck(onePushParams);
 const checkList = paramsCheck(listPushParams);
 
-/** A configuration that fits its schema; undefined for none. Throws INVALID_PARAMS for credentials without a scheme. */
+/** Decodes a validated configuration; undefined for none. Throws INVALID_PARAMS for credentials without a scheme. */
 export function decodePush(value: unknown): NewPushConfig | undefined {
   if (!isObject(value)) return undefined;
   const { authentication } = value;

@@ -4,7 +4,7 @@ import { sendParams } from '../schema/send-params-1.0.ts';
 import { listParams } from './list-tasks.ts';
 import { createPushParams, listPushParams, onePushParams } from './push.ts';
 
-/** What a door checks requests of A2A 1.0 against, by the message's name in a2a.proto: for documents that describe the door. */
+/** Schemas of the requests of A2A 1.0, by the names of their messages in a2a.proto, for documents that describe the API. */
 export const REQUEST_SCHEMAS = {
   SendMessageRequest: sendParams,
   GetTaskRequest: getParams,

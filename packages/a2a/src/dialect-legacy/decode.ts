@@ -8,7 +8,7 @@ const reader = objectReader({ part: decodePart, state: decodeState, isUser: role
 
 export const decodeMessage = reader.message;
 
-/** A result of a stream, bare or not, or a task: by `type`, or by its members. Never throws. */
+/** Decodes a result of a stream, bare or not, or a task, by `type` or by its members. Never throws. */
 export function decodeEvent(result: unknown): DecodedEvent {
   if (!isObject(result)) return { unknown: 'not an object' };
   switch (text(result.type) ?? impliedType(result)) {
@@ -39,7 +39,7 @@ function artifactsOf(task: JsonObject): unknown {
   return Array.isArray(task.artifacts) ? list(task.artifacts).filter(isObject).map(withId) : undefined;
 }
 
-/** Artifacts of this form are told apart by their place. */
+/** Artifacts of this form are identified by their index. */
 function withId(artifact: JsonObject, place?: number): JsonObject {
   const { artifactId, index = place ?? 0 } = artifact;
   return text(artifactId) === undefined ? { ...artifact, artifactId: String(index) } : artifact;

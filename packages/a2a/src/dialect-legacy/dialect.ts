@@ -7,7 +7,7 @@ import { besideResult, encodeEvent, encodeMessage, encodeSnapshot, encodeTask } 
 import { pushLegacy } from './push.ts';
 import { decodeSend } from './send.ts';
 
-/** The form of April 2025, before 0.2: `tasks/*`, ids of tasks that clients make, sessions, `type` on parts. */
+/** The form of April 2025, before 0.2: `tasks/*` methods, task ids chosen by clients, sessions, `type` on parts. */
 export const dialectLegacy: Dialect = {
   name: 'legacy',
   methods: {
@@ -31,10 +31,10 @@ export const dialectLegacy: Dialect = {
   besideResult,
   encodeSendResult: result => ('task' in result ? encodeTask(result.task) : encodeMessage(result.message)),
   encodeSend: ({ message, ...request }) => {
-    const { contextId, taskId, ...said } = message;
+    const { contextId, taskId, ...content } = message;
     return {
       id: request.ownTaskId ?? taskId ?? '',
-      message: encodeMessage(said),
+      message: encodeMessage(content),
       ...present({
         sessionId: contextId,
         historyLength: request.historyLength,

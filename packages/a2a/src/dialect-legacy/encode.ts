@@ -6,9 +6,9 @@ import { legacyMetadata } from './origin.ts';
 import { encodePart } from './part.ts';
 
 /**
- * Writes the JSON of April 2025: `type` on parts, `sessionId`, the place of an artifact (`index`) and its flags inside it. A result of a stream serves two kinds of
- * readers: those of the specification read `id`, `status`, `final`, `artifact`; those of S4 read `type` and `taskId`.
- * `artifactId` and `messageId` are more than either knows; who reads by name does not see them, and nothing is lost.
+ * Encodes the JSON of April 2025: `type` on parts, `sessionId`, the index and flags of an artifact inside it. A result of a
+ * stream serves two kinds of clients: those of the specification read `id`, `status`, `final`, `artifact`; others read `type`
+ * and `taskId` (C-7). `artifactId` and `messageId` are additions, so that nothing is lost.
  */
 
 export function encodeMessage(message: Message): JsonObject {
@@ -50,15 +50,18 @@ function encodeStatusUpdate({
   return { type: 'taskStatusUpdate', ...ids, status: encodeStatus(status), final: isFinal(status), ...rest };
 }
 
-type Shown = Ids & { artifact: Artifact; append?: boolean; lastChunk?: boolean; metadata?: JsonObject };
+type ArtifactUpdate = Ids & { artifact: Artifact; append?: boolean; lastChunk?: boolean; metadata?: JsonObject };
 
-function encodeArtifactUpdate({ taskId, contextId, artifact, append, lastChunk, ...rest }: Shown, index: number): JsonObject {
+function encodeArtifactUpdate(
+  { taskId, contextId, artifact, append, lastChunk, ...rest }: ArtifactUpdate,
+  index: number,
+): JsonObject {
   const ids = { id: taskId, sessionId: contextId, taskId };
   const flags = { append: append === true, lastChunk: lastChunk === true };
   return { type: 'taskArtifactUpdate', ...ids, artifact: { ...encodeArtifact(artifact, index), ...flags }, ...rest };
 }
 
-/** A task has no event of its own here: its state is told (C-8). */
+/** This form has no event for a task: its state is sent instead (C-8). */
 export function encodeEvent(event: StreamResponse, artifactIndex = 0): JsonObject {
   if ('task' in event) return stateOf(event.task);
   if ('message' in event) return encodeMessage(event.message);
@@ -70,14 +73,14 @@ function stateOf({ id, contextId, status }: Task): JsonObject {
   return encodeStatusUpdate({ taskId: id, contextId, status });
 }
 
-/** The task as it is, in events: each artifact whole, then the state. The state is last because it may be the end. */
+/** The task as events: each artifact whole, then the state. The state is last because it may end the stream. */
 export function encodeSnapshot(task: Task): JsonObject[] {
   const { id, contextId, artifacts = [] } = task;
-  const shown = artifacts.map((artifact, index) => encodeArtifactUpdate({ taskId: id, contextId, artifact }, index));
-  return [...shown, stateOf(task)];
+  const updates = artifacts.map((artifact, index) => encodeArtifactUpdate({ taskId: id, contextId, artifact }, index));
+  return [...updates, stateOf(task)];
 }
 
-/** The same result as S4 has it: bare in the frame, with nothing around it (S4-15, C-7). */
+/** The same result, bare beside `result` (C-7). */
 export function besideResult(result: JsonObject): JsonObject {
   const { id: _id, sessionId: _session, final: _final, ...bare } = result;
   return typeof bare.type === 'string' ? bare : {};

@@ -2,14 +2,14 @@ import { decodePart as decodePart03, encodePart as encodePart03 } from '../diale
 import { isObject, type JsonObject } from '../json-value.ts';
 import type { Part } from '../types.ts';
 
-/** The parts of 0.3 with `type` in the place of `kind`; what 0.3 has no place for travels in the part's metadata here too. */
+/** The parts of 0.3 with `type` instead of `kind`; what 0.3 cannot express travels in the part's metadata here too. */
 
 export function encodePart(part: Part): JsonObject {
   const { kind, ...rest } = encodePart03(part);
   return { type: kind, ...rest };
 }
 
-/** Takes a media type as the discriminator as well (S4-10), and keeps it as the part's media type. */
+/** Accepts a media type as the discriminator too, and keeps it as the part's media type. */
 export function decodePart(value: unknown): Part {
   const part = decodePart03(value);
   const type = isObject(value) ? value.type : undefined;

@@ -6,14 +6,14 @@ import { id, metadata } from '../schema/fields.ts';
 import { authentication03, pushConfig } from '../schema/push-params.ts';
 import { paramsCheck } from '../schema/validate.ts';
 
-/** Push configurations of April 2025: one a task, so none has an id of its own, and `id` is the task's. */
+/** Push configurations of April 2025: one per task, without an id of its own; `id` is the task's. */
 
 const checkSet = paramsCheck(
   Type.Object({ id, pushNotificationConfig: Type.Object({ ...pushConfig, authentication: authentication03 }) }),
 );
 const checkGet = paramsCheck(Type.Object({ id, metadata }));
 
-/** The configuration of a task: the one without an id, whatever a client writes there. */
+/** The configuration of a task. An id in it is ignored. */
 export function decodeOnlyPush(value: unknown) {
   const { id: _id, ...config } = decodePush(value) ?? {};
   return 'url' in config ? config : undefined;

@@ -7,13 +7,15 @@ import { decodeOnlyPush } from './push.ts';
 
 const check = paramsCheck(sendParams);
 
-/** Params of tasks/send and tasks/sendSubscribe. Both wait for the end or a question (S3-4); the door does not where a webhook is told instead (S3-33). */
+/**
+ * Params of tasks/send and tasks/sendSubscribe. Both block until the turn ends, except a send whose task has a webhook (S3-33).
+ */
 export function decodeSend(params: unknown): SendRequest {
   check(params);
   const { id, sessionId, message, historyLength, acceptedOutputModes, pushNotification, metadata: own } = params as JsonObject;
-  const { taskId: _task, contextId: _context, ...said } = decodeMessage(message as JsonObject);
+  const { taskId: _task, contextId: _context, ...content } = decodeMessage(message as JsonObject);
   return {
-    message: { ...said, ...present({ contextId: text(sessionId) }) },
+    message: { ...content, ...present({ contextId: text(sessionId) }) },
     ownTaskId: id as string,
     blocking: true,
     ...present({

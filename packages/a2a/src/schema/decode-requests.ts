@@ -4,7 +4,7 @@ import type { Message } from '../types.ts';
 import { cancelParams, getParams, subscribeParams } from './fields.ts';
 import { paramsCheck } from './validate.ts';
 
-/** Params that are the same in 1.0 and 0.3, checked and read. All throw INVALID_PARAMS. */
+/** Params that are the same in 1.0 and 0.3, validated and decoded. All functions throw INVALID_PARAMS. */
 
 const checkGet = paramsCheck(getParams);
 const checkCancel = paramsCheck(cancelParams);
@@ -27,7 +27,7 @@ export function decodeSubscribe(params: unknown): SubscribeRequest {
   return { taskId: (params as JsonObject).id as string };
 }
 
-/** Where the dialects differ in the params of a send. */
+/** What differs between dialects in the params of a send. */
 export type SendNotation = {
   check(params: unknown): void;
   message(value: JsonObject): Message;

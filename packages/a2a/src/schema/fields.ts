@@ -2,12 +2,12 @@ import Type, { type TObject, type TProperties } from 'typebox';
 import { HISTORY_LENGTH_MAX, ID_CHARS_MAX, LIST_ITEMS_MAX, NAME_CHARS_MAX } from './limits.ts';
 
 /**
- * Fields both dialects have. Optional ones also take null, which typed clients write for "not set"; ids may be empty, which ProtoJSON writes for the same.
- * Unknown members are allowed everywhere and ignored ([A2A 1.0] 5.7).
+ * Fields of both dialects. Optional ones also accept null, which typed clients write for "not set"; ids may be empty, which
+ * ProtoJSON writes for the same. Unknown members are allowed and ignored ([A2A 1.0] 5.7).
  */
 const nullable = { nullable: true } as const;
 
-// Control characters would break the header a message id travels in (Nats-Msg-Id).
+// Control characters would break the header that carries a message id (Nats-Msg-Id).
 const ID_PATTERN = '^[^\\u0000-\\u001f\\u007f]*$';
 
 export const id = Type.String({

@@ -1,4 +1,4 @@
-/** Bounds of what a client may send in one request; the body's bytes are bounded before this. */
+/** Bounds of one request; the bytes of its body are bounded before these. */
 
 /** Characters of a task, context, message or artifact id. */
 export const ID_CHARS_MAX = 256;
@@ -13,15 +13,18 @@ export const HISTORY_LENGTH_MAX = 2_147_483_647;
 /** Tasks on one page of a list ([A2A 1.0] ListTasksRequest.page_size). */
 export const PAGE_SIZE_MAX = 100;
 export const PAGE_SIZE_DEFAULT = 50;
-/** Characters of a page token. Ours have less than 256. */
+/** Characters of a page token. Those of Hopline have fewer than 256. */
 export const PAGE_TOKEN_CHARS_MAX = 512;
 /** Characters of a webhook's URL. */
 export const PUSH_URL_CHARS_MAX = 2048;
 /** Characters of a push configuration's id. */
 export const PUSH_CONFIG_ID_CHARS_MAX = 128;
-/** Characters of the token, and of the credentials, of a push configuration: each becomes an HTTP header, and servers take 8 KiB of them. */
+/**
+ * Characters of the token, and of the credentials, of a push configuration: each becomes an HTTP header, and servers accept 8
+ * KiB of headers.
+ */
 export const PUSH_SECRET_CHARS_MAX = 4096;
 /** Characters of the name of an authentication scheme. */
 export const PUSH_SCHEME_CHARS_MAX = 64;
-/** Push configurations of one task: each is told every event. */
+/** Push configurations of one task: each receives every event. */
 export const PUSH_CONFIGS_MAX = 16;

@@ -5,11 +5,14 @@ import type { PushAuthentication } from '../requests.ts';
 import { optionalObject } from './fields.ts';
 import { PUSH_CONFIG_ID_CHARS_MAX, PUSH_SCHEME_CHARS_MAX, PUSH_SECRET_CHARS_MAX, PUSH_URL_CHARS_MAX } from './limits.ts';
 
-/** Members of push configurations. Each of them but the id becomes a line of an HTTP request, so none may hold what breaks one. Absent, null and empty are the same, as everywhere. */
+/**
+ * Members of push configurations. All but the id become lines of an HTTP request, so none may contain control characters.
+ * Absent, null and empty mean the same, as everywhere.
+ */
 
 const nullable = { nullable: true } as const;
 
-/** A half of a surrogate pair has no UTF-8: two such ids would be one key of the log. */
+/** A lone surrogate has no UTF-8: two such ids would be one key of the log. */
 const CONFIG_ID = '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$';
 
 const configIdOptions = {
@@ -25,7 +28,7 @@ const url = Type.String({
   minLength: 1,
   maxLength: PUSH_URL_CHARS_MAX,
   pattern: '^[^\\u0000-\\u0020\\u007f]*$',
-  // For whoever reads the schema; the door looks at it more closely than any format.
+  // For readers of the schema; the server validates URLs more closely than any format.
   format: 'uri',
   reason: `must be a URL of at most ${PUSH_URL_CHARS_MAX} characters`,
 });
@@ -46,23 +49,25 @@ const scheme = Type.String({
   reason: 'must be the name of an HTTP authentication scheme',
 });
 
-/** Alternatives in one configuration. */
+/** Alternative schemes in one configuration. */
 const SCHEMES_MAX = 16;
 
 /** `authentication` of 1.0. */
 export const authentication10 = optionalObject({ scheme, credentials: secret });
-/** `authentication` of 0.3 and before: alternatives, of which the sender takes one. */
+/** `authentication` of 0.3 and before: alternative schemes, of which the sender uses one. */
 export const authentication03 = optionalObject({
   schemes: Type.Array(scheme, { maxItems: SCHEMES_MAX }),
   credentials: secret,
 });
 
-/** Members that every dialect has by these names. */
+/** Members with the same names in every dialect. */
 export const pushConfig = { id: optionalConfigId, url, token: secret };
 
-/** Throws INVALID_PARAMS for credentials that no scheme says how to show. */
+/** Throws INVALID_PARAMS for credentials without a scheme. */
 export function authenticationOf(name: string | undefined, credentials: string | undefined): PushAuthentication | undefined {
   if (name !== undefined) return { scheme: name, ...present({ credentials }) };
   if (credentials === undefined) return undefined;
-  throw new A2AError('INVALID_PARAMS', { detail: 'a push configuration has credentials without an authentication scheme' });
+  throw new A2AError('INVALID_PARAMS', {
+    detail: 'a push configuration has credentials without an authentication scheme: set the scheme too',
+  });
 }

@@ -11,7 +11,7 @@ const file = Type.Object(
   },
 );
 
-/** The discriminator is `kind`, or `type` in older clients (S4-10), or the one member that is there. */
+/** The discriminator is `kind`, or `type` in older clients, or the only content member. */
 function form(member: 'text' | 'file' | 'data', content: TSchema, types: string[]): TSchema {
   return Type.Object({
     kind: Type.Optional(Type.Enum([member])),
@@ -21,7 +21,7 @@ function form(member: 'text' | 'file' | 'data', content: TSchema, types: string[
   });
 }
 
-/** The legacy form takes the same parts. */
+/** Shared with the legacy form. */
 export const part = Type.Unsafe({
   type: 'object',
   oneOf: [
@@ -44,7 +44,7 @@ const message = Type.Object({
   referenceTaskIds: names,
 });
 
-/** Params of message/send and message/stream: identical (S1-5). */
+/** Params of message/send and message/stream. */
 export const sendParams = Type.Object({
   message,
   configuration: optionalObject({

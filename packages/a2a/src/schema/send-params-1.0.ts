@@ -24,7 +24,7 @@ const message = Type.Object({
   referenceTaskIds: names,
 });
 
-/** Params of SendMessage and SendStreamingMessage: identical (S1-5). */
+/** Params of SendMessage and SendStreamingMessage. */
 export const sendParams = Type.Object({
   message,
   configuration: optionalObject({

@@ -4,7 +4,7 @@ import { PARTS_MAX } from './limits.ts';
 import { authentication03, pushConfig } from './push-params.ts';
 import { part } from './send-params-0.3.ts';
 
-/** A message has no id of its own in this form; one that has is taken at its word. */
+/** Messages of this form have no id; one that is sent all the same is used. */
 const message = Type.Object({
   messageId: optionalId,
   role: Type.Enum(['user', 'agent'], { reason: 'must be user or agent' }),
@@ -14,7 +14,7 @@ const message = Type.Object({
   referenceTaskIds: names,
 });
 
-/** Params of tasks/send and tasks/sendSubscribe: identical. `id` is the task's, made by the client (S4-8). */
+/** Params of tasks/send and tasks/sendSubscribe. `id` is the task's, chosen by the client. */
 export const sendParams = Type.Object({
   id,
   sessionId: optionalId,

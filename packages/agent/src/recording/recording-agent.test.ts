@@ -36,11 +36,11 @@ async function collect(events: AsyncIterable<AgentEvent>): Promise<AgentEvent[]>
 test('every token has an id of its own, also in a second attempt [S0-22]', async t => {
   const agent = await createRecordingAgent({ path: await file(t, [{ t: 'ha' }, { t: 'ha' }]), pace: 'burst' });
   const signal = new AbortController().signal;
-  const said = [...(await collect(agent.run(turn(signal)))), ...(await collect(agent.run(turn(signal, 2))))];
-  const tokens = said.filter(event => event.type === 'text');
+  const events = [...(await collect(agent.run(turn(signal)))), ...(await collect(agent.run(turn(signal, 2))))];
+  const tokens = events.filter(event => event.type === 'text');
   assert.equal(tokens.map(token => token.text).join(''), 'hahahaha');
   assert.equal(new Set(tokens.map(token => token.id)).size, 4);
-  assert.equal(said.at(-1)?.type, 'done');
+  assert.equal(events.at(-1)?.type, 'done');
 });
 
 test('the times of the file are kept', async t => {

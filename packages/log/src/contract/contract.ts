@@ -13,20 +13,20 @@ export {
   CONTRACT_ACK_WAIT_MS,
   CONTRACT_ATTEMPTS_MAX,
   CONTRACT_FOLLOW_BUFFER_RECORDS_MAX,
-  CONTRACT_HAND_BACKS_MAX,
+  CONTRACT_REQUEUES_MAX,
   CONTRACT_SHARDS,
 } from './log-under-test.ts';
 
 /** Long enough that no tail check runs within a case. */
 const NO_TAIL_CHECK_MS = 60_000;
 
-/** Every sentence of the interfaces' comments, run against one implementation. The log is opened with the CONTRACT_… values. */
+/** Tests every sentence of the interfaces' comments on one implementation. `open` opens the log with the CONTRACT_… values. */
 export function describeLogContract(name: string, open: (options: { tailCheckMs: number }) => Promise<LogUnderTest>): void {
   describe(`${name} as a log`, () => {
     group('inputs', inputCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
     group('facts', factCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
     group('follow', followCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
-    group('follow, by itself', followWithoutTailCheckCases, () => open({ tailCheckMs: NO_TAIL_CHECK_MS }));
+    group('follow without tail checks', followWithoutTailCheckCases, () => open({ tailCheckMs: NO_TAIL_CHECK_MS }));
     group('work', [...workCases, ...workAttemptCases], () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }), {
       concurrency: true,
     });
@@ -35,16 +35,16 @@ export function describeLogContract(name: string, open: (options: { tailCheckMs:
   });
 }
 
-/** Cases of work wait most of the time, and each has a role of its own. */
-function group(name: string, cases: Case[], open: () => Promise<LogUnderTest>, how: { concurrency?: boolean } = {}): void {
-  describe(name, how, () => {
+/** Cases of work run concurrently: they mostly wait, and each has its own role. */
+function group(name: string, cases: Case[], open: () => Promise<LogUnderTest>, options: { concurrency?: boolean } = {}): void {
+  describe(name, options, () => {
     let underTest: LogUnderTest;
     before(async () => {
       underTest = await open();
     });
     after(() => underTest?.close());
-    for (const { name: sentence, run } of cases) {
-      test(sentence, async () => {
+    for (const { name: title, run } of cases) {
+      test(title, async () => {
         try {
           await run(underTest);
         } finally {

@@ -19,7 +19,7 @@ export const factCases: Case[] = [
     },
   },
   {
-    name: 'a task without records has no last one and reads as nothing',
+    name: 'a task without records has no last record and reads as empty',
     async run({ log, readersLeft }) {
       const taskId = newTask();
       assert.equal(await log.facts.last(taskId), undefined);
@@ -44,7 +44,7 @@ export const factCases: Case[] = [
     },
   },
   {
-    name: 'a retry with the same id answers with the sequence of the first, whatever it expects',
+    name: 'a retry with the same id resolves with the sequence of the first append, whatever it expects',
     async run({ log, another }) {
       const taskId = newTask();
       const seqs = await appendRun(log, taskId, 1, 3);
@@ -55,7 +55,7 @@ export const factCases: Case[] = [
     },
   },
   {
-    name: 'a lost ack is no conflict: the retry answers with the sequence it was stored at',
+    name: 'a lost ack is not a conflict: the retry resolves with the stored sequence',
     async run({ log, loseAcks }) {
       const taskId = newTask();
       loseAcks(2);
@@ -70,7 +70,7 @@ export const factCases: Case[] = [
     },
   },
   {
-    name: 'without an ack within timeoutMs an append is LogUnavailable, and the same id may be appended again',
+    name: 'without an ack within timeoutMs an append rejects with LogUnavailable, and the same id can be appended again',
     async run({ log, loseAcks }) {
       const taskId = newTask();
       loseAcks(1000);
@@ -84,7 +84,7 @@ export const factCases: Case[] = [
     },
   },
   {
-    name: 'of writers that race for the same place exactly one wins',
+    name: 'exactly one of several racing writers wins',
     async run({ log, another }) {
       const other = await another();
       for (const round of range(1, 20)) {
@@ -102,7 +102,7 @@ export const factCases: Case[] = [
     },
   },
   {
-    name: 'tasks do not disturb each other',
+    name: 'appends to different tasks are independent',
     async run({ log }) {
       const [a, b] = [newTask(), newTask()];
       const [first] = await appendRun(log, a, 1, 1);
@@ -113,7 +113,7 @@ export const factCases: Case[] = [
     },
   },
   {
-    name: 'read ends with what was the newest at the call while others append, and leaves nothing on the server',
+    name: 'read ends at the newest record at the time of the call, and leaves no consumer behind',
     async run({ log, another, readersLeft }) {
       const taskId = newTask();
       const seqs = await appendRun(log, taskId, 1, 700);
@@ -128,7 +128,7 @@ export const factCases: Case[] = [
     },
   },
   {
-    name: 'a read that is not finished leaves nothing on the server',
+    name: 'an unfinished read leaves no consumer behind',
     async run({ log, readersLeft }) {
       const taskId = newTask();
       await appendRun(log, taskId, 1, 20);
@@ -137,7 +137,7 @@ export const factCases: Case[] = [
     },
   },
   {
-    name: 'what retention removed is passed over: the reader sees the generation jump',
+    name: 'records that retention removed are skipped: the reader sees the generation jump',
     async run({ log, expire }) {
       const taskId = newTask();
       const seqs = await appendRun(log, taskId, 1, 6);
@@ -147,7 +147,7 @@ export const factCases: Case[] = [
     },
   },
   {
-    name: 'a payload that is no record is skipped, and the task goes on after it',
+    name: 'a payload that is not a record is skipped, and the task continues after it',
     async run({ log, garbage }) {
       const taskId = newTask();
       const seqs = await appendRun(log, taskId, 1, 2);
@@ -159,7 +159,7 @@ export const factCases: Case[] = [
     },
   },
   {
-    name: 'a record of more than recordBytesMax is RecordTooLarge and stores nothing',
+    name: 'a record above recordBytesMax rejects with RecordTooLarge and stores nothing',
     async run({ log }) {
       const taskId = newTask();
       const record = factRecord(taskId, 1, 0, 'x'.repeat(log.recordBytesMax));
@@ -168,7 +168,7 @@ export const factCases: Case[] = [
     },
   },
   {
-    name: 'a task id that is no subject token is refused',
+    name: 'a task id that is not a subject token throws TypeError',
     async run({ log }) {
       for (const taskId of ['', 'a.b', '*', '>']) {
         await assert.rejects(log.facts.append(factRecord(taskId, 1), { expected: 0, id: 'x' }), TypeError);

@@ -16,7 +16,7 @@ import {
   within,
 } from './log-under-test.ts';
 
-/** Follows in the background and keeps what came. */
+/** Follows in the background and collects the records. */
 async function following(log: Log, taskId: string, after: number | 'new') {
   const abort = new AbortController();
   const records: StoredFacts[] = [];
@@ -38,7 +38,7 @@ async function following(log: Log, taskId: string, after: number | 'new') {
 
 export const followCases: Case[] = [
   {
-    name: 'history, what is appended while it is read, and live records: each once and in order',
+    name: 'history, records appended while it is read, and live records are yielded once and in order',
     async run({ log, another, readersLeft }) {
       const taskId = newTask();
       const writer = await another();
@@ -53,7 +53,7 @@ export const followCases: Case[] = [
     },
   },
   {
-    name: 'after a sequence comes exactly what follows it, on several followers',
+    name: 'every follower receives exactly the records after its sequence',
     async run({ log, another }) {
       const taskId = newTask();
       const other = newTask();
@@ -72,7 +72,7 @@ export const followCases: Case[] = [
     },
   },
   {
-    name: "'new' sees a task from its first record",
+    name: "'new' yields a task from its first record",
     async run({ log, another }) {
       const taskId = newTask();
       const follower = await following(log, taskId, 'new');
@@ -82,7 +82,7 @@ export const followCases: Case[] = [
     },
   },
   {
-    name: 'live messages that were lost are read again when the next one comes',
+    name: 'lost live messages are read from the log when the next one arrives',
     async run({ log, another, loseLive }) {
       const taskId = newTask();
       const writer = await another();
@@ -98,7 +98,7 @@ export const followCases: Case[] = [
     },
   },
   {
-    name: 'the first live message of a new task may be the lost one',
+    name: 'a lost first live message of a new task is read from the log',
     async run({ log, another, loseLive }) {
       const taskId = newTask();
       const follower = await following(log, taskId, 'new');
@@ -109,7 +109,7 @@ export const followCases: Case[] = [
     },
   },
   {
-    name: 'a lost last message is noticed when it is quiet',
+    name: 'a lost last message is detected after a quiet time',
     async run({ log, another, loseLive, readersLeft }) {
       const taskId = newTask();
       const follower = await following(log, taskId, 'new');
@@ -124,7 +124,7 @@ export const followCases: Case[] = [
     },
   },
   {
-    name: 'a reader slower than the log loses nothing, and what waits for it is bounded',
+    name: 'a slow reader loses no record, and its buffer is bounded',
     async run({ log, another }) {
       const taskId = newTask();
       const live = await log.facts.follow(taskId, 'new', AbortSignal.timeout(15_000));
@@ -140,7 +140,7 @@ export const followCases: Case[] = [
     },
   },
   {
-    name: 'what retention removed is passed over, before and while following',
+    name: 'records that retention removed are skipped, in history and live',
     async run({ log, expire }) {
       const taskId = newTask();
       const seqs = await appendRun(log, taskId, 1, 6);
@@ -155,7 +155,7 @@ export const followCases: Case[] = [
     },
   },
   {
-    name: 'a payload that is no record is skipped in history and live',
+    name: 'a payload that is not a record is skipped, in history and live',
     async run({ log, garbage }) {
       const taskId = newTask();
       const seqs = await appendRun(log, taskId, 1, 2);
@@ -174,7 +174,7 @@ export const followCases: Case[] = [
     },
   },
   {
-    name: 'a follower ends when it is aborted, before, while waiting, and between records; and when its reader breaks off',
+    name: 'a follower ends when its signal aborts, before it starts or between records, and when its reader breaks',
     async run({ log, readersLeft }) {
       const taskId = newTask();
       await appendRun(log, taskId, 1, 30);
@@ -193,7 +193,7 @@ export const followCases: Case[] = [
   },
 ];
 
-/** These run on a log that looks at the tail only after a minute: what they see came by itself. */
+/** These run on a log that checks the tail only after a minute, so that no tail check helps. */
 export const followWithoutTailCheckCases: Case[] = [
   {
     name: 'the subscription is live when follow resolves',
@@ -209,7 +209,7 @@ export const followWithoutTailCheckCases: Case[] = [
     },
   },
   {
-    name: 'what was appended while the connection was cut is read after it is back',
+    name: 'records appended while the connection was cut are read after the reconnect',
     async run({ log, another, cut }) {
       const taskId = newTask();
       const writer = await another();

@@ -19,7 +19,7 @@ const ALWAYS = new AbortController().signal;
 
 export const inputCases: Case[] = [
   {
-    name: 'a shard is read in the order of the acknowledgements, with payload, size, time and trace as said',
+    name: 'a shard is read in the order of the acknowledgements, with payload, size, time and trace',
     async run({ log }) {
       const { shard, taskIds } = tasksOfOneShard(3);
       const seqs: number[] = [];
@@ -41,7 +41,7 @@ export const inputCases: Case[] = [
     },
   },
   {
-    name: 'the inputs of one task are read in order and end where they end; a task that said nothing has none',
+    name: 'the inputs of one task are read in order up to the newest; a task without inputs reads as empty',
     async run({ log, another }) {
       const { taskIds } = tasksOfOneShard(2);
       const [taskId, other] = [taskIds[0]!, taskIds[1]!];
@@ -62,7 +62,7 @@ export const inputCases: Case[] = [
     },
   },
   {
-    name: 'text comes back as it was said: surrogates alone, escapes, line separators, emoji',
+    name: 'text is read as it was appended: lone surrogates, escapes, line separators, emoji',
     async run({ log }) {
       const { shard, taskIds } = tasksOfOneShard(1);
       const text = 'a\u0000\u2028\ud83d "\\\n é 👩‍👩‍👧 \udc00\ufeff ';
@@ -73,7 +73,7 @@ export const inputCases: Case[] = [
     },
   },
   {
-    name: 'the same id is stored once and answers with the sequence of the first',
+    name: 'the same id is stored once, and a retry resolves with the sequence of the first',
     async run({ log, another }) {
       const { shard, taskIds } = tasksOfOneShard(1);
       const taskId = taskIds[0]!;
@@ -91,7 +91,7 @@ export const inputCases: Case[] = [
       const { shard, taskIds } = tasksOfOneShard(1);
       const taskId = taskIds[0]!;
       loseAcks(2);
-      const lost = await within(log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` }), 'a say whose ack was lost');
+      const lost = await within(log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` }), 'an append whose ack was lost');
       const next = await log.inputs.append(taskId, inputRecord(2), { id: `${taskId}:2` });
       assert.equal(lost.duplicate, true);
       const read = await take(log.inputs.readShard(shard, lost.seq, ALWAYS), 2);
@@ -99,42 +99,42 @@ export const inputCases: Case[] = [
     },
   },
   {
-    name: 'without an ack within timeoutMs a say is LogUnavailable, and the same id may be said again',
+    name: 'without an ack within timeoutMs an append rejects with LogUnavailable, and the same id can be appended again',
     async run({ log, loseAcks }) {
       const taskId = newTask();
       loseAcks(1000);
       const began = Date.now();
       await assert.rejects(log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1`, timeoutMs: 300 }), LogUnavailable);
-      assert.ok(Date.now() - began < 3_000, 'gives up in time');
+      assert.ok(Date.now() - began < 3_000, 'rejects in time');
       loseAcks(0);
       const again = await log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` });
       assert.equal(again.duplicate, true);
     },
   },
   {
-    name: 'a reader begins at `from`, sees its shard only, and goes on with what is said while it reads, each record once',
+    name: 'a reader begins at `from`, reads its shard only, and continues with records appended meanwhile, each once',
     async run({ log, another }) {
       const { shard, taskIds } = tasksOfOneShard(2);
       const elsewhere = tasksOfOneShard(1);
       const writer = await another();
-      const said: number[] = [];
-      const say = async (from: number, to: number) => {
+      const appended: number[] = [];
+      const append = async (from: number, to: number) => {
         for (const n of range(from, to)) {
           const taskId = taskIds[n % 2]!;
-          said.push((await writer.inputs.append(taskId, inputRecord(n), { id: `${taskId}:${n}` })).seq);
+          appended.push((await writer.inputs.append(taskId, inputRecord(n), { id: `${taskId}:${n}` })).seq);
           if (elsewhere.shard !== shard) {
             await writer.inputs.append(elsewhere.taskIds[0]!, inputRecord(n), { id: `${elsewhere.taskIds[0]}:${shard}:${n}` });
           }
         }
       };
-      await say(1, 50);
-      const reading = take(log.inputs.readShard(shard, said[10]!, ALWAYS), 140);
-      await say(51, 150);
-      assert.deepEqual(seqsOf(await reading), said.slice(10));
+      await append(1, 50);
+      const reading = take(log.inputs.readShard(shard, appended[10]!, ALWAYS), 140);
+      await append(51, 150);
+      assert.deepEqual(seqsOf(await reading), appended.slice(10));
     },
   },
   {
-    name: 'a reader that waits gets the next record, ends when aborted, and leaves nothing on the server',
+    name: 'a waiting reader receives the next record, ends when aborted, and leaves no consumer behind',
     async run({ log, readersLeft }) {
       const { shard, taskIds } = tasksOfOneShard(1);
       const { seq } = await log.inputs.append(taskIds[0]!, inputRecord(1), { id: `${taskIds[0]}:1` });
@@ -154,12 +154,12 @@ export const inputCases: Case[] = [
     },
   },
   {
-    name: 'a slow reader loses nothing',
+    name: 'a slow reader loses no record',
     async run({ log }) {
       const { shard, taskIds } = tasksOfOneShard(1);
       const taskId = taskIds[0]!;
-      const says = range(1, 1_200).map(n => log.inputs.append(taskId, inputRecord(n), { id: `${taskId}:${n}` }));
-      const seqs = (await Promise.all(says)).map(({ seq }) => seq).sort((a, b) => a - b);
+      const appends = range(1, 1_200).map(n => log.inputs.append(taskId, inputRecord(n), { id: `${taskId}:${n}` }));
+      const seqs = (await Promise.all(appends)).map(({ seq }) => seq).sort((a, b) => a - b);
       const got: number[] = [];
       for await (const input of log.inputs.readShard(shard, seqs[0]!, ALWAYS)) {
         if (got.push(input.seq) >= seqs.length) break;
@@ -169,7 +169,7 @@ export const inputCases: Case[] = [
     },
   },
   {
-    name: 'what retention removed is passed over',
+    name: 'records that retention removed are skipped',
     async run({ log, expire }) {
       const { shard, taskIds } = tasksOfOneShard(1);
       const taskId = taskIds[0]!;
@@ -181,7 +181,7 @@ export const inputCases: Case[] = [
     },
   },
   {
-    name: 'a payload that is no record is skipped',
+    name: 'a payload that is not a record is skipped',
     async run({ log, garbage }) {
       const { shard, taskIds } = tasksOfOneShard(1);
       const taskId = taskIds[0]!;
@@ -193,7 +193,7 @@ export const inputCases: Case[] = [
     },
   },
   {
-    name: 'a record of recordBytesMax is taken, one byte more is RecordTooLarge and nothing is stored',
+    name: 'a record of recordBytesMax is stored; one byte more rejects with RecordTooLarge and stores nothing',
     async run({ log }) {
       const { shard, taskIds } = tasksOfOneShard(1);
       const taskId = taskIds[0]!;
@@ -207,7 +207,7 @@ export const inputCases: Case[] = [
     },
   },
   {
-    name: 'a task id that is no subject token is refused',
+    name: 'a task id that is not a subject token throws TypeError',
     async run({ log }) {
       for (const taskId of ['', 'a.b', 'a b', '*', '>', 'x'.repeat(129)]) {
         await assert.rejects(log.inputs.append(taskId, inputRecord(1), { id: 'x' }), TypeError);
@@ -217,7 +217,7 @@ export const inputCases: Case[] = [
     },
   },
   {
-    name: 'a reader that was aborted before it began reads nothing',
+    name: 'a reader whose signal is already aborted reads nothing',
     async run({ log }) {
       assert.deepEqual(await all(log.inputs.readShard(0, 1, AbortSignal.abort())), []);
     },

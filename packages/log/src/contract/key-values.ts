@@ -7,7 +7,7 @@ import { all, type Case, newTask, range, until, within } from './log-under-test.
 
 const value = (taskId: string): MessageIdEntry => ({ taskId, fingerprint: 'f' });
 
-/** Changes of the keys that begin with `prefix`: the bucket is shared by all cases. */
+/** Changes of the keys that begin with `prefix`: all cases share the bucket. */
 function watching(changes: AsyncIterable<Change<MessageIdEntry>>, prefix: string) {
   const seen: (string | undefined)[] = [];
   const ended = (async () => {
@@ -16,12 +16,12 @@ function watching(changes: AsyncIterable<Change<MessageIdEntry>>, prefix: string
       else if (change.key.startsWith(prefix)) seen.push(`${change.key.slice(prefix.length)}=${change.value?.taskId}`);
     }
   })();
-  return { seen, ended, saw: (what: string) => until(() => seen.includes(what), what) };
+  return { seen, ended, until: (change: string) => until(() => seen.includes(change), change) };
 }
 
 export const keyValueCases: Case[] = [
   {
-    name: 'put, get and delete, with revisions that grow, seen by every process',
+    name: 'put, get and delete are visible to every process, with growing revisions',
     async run({ log, another }) {
       const key = newTask();
       const other = (await another()).messageIds;
@@ -35,7 +35,7 @@ export const keyValueCases: Case[] = [
     },
   },
   {
-    name: 'the entries under a prefix: its own and no deeper ones, none of a prefix that begins alike, none that was deleted',
+    name: 'under returns the entries one level below a prefix: no deeper ones, no similar prefix, no deleted ones',
     async run({ log, another }) {
       const prefix = newTask();
       const other = (await another()).messageIds;
@@ -52,7 +52,7 @@ export const keyValueCases: Case[] = [
     },
   },
   {
-    name: 'create takes a key that is not there, also one that was deleted; else LogConflict',
+    name: 'create writes a missing or deleted key, and rejects with LogConflict otherwise',
     async run({ log }) {
       const key = newTask();
       await log.messageIds.create(key, value('a'));
@@ -64,7 +64,7 @@ export const keyValueCases: Case[] = [
     },
   },
   {
-    name: 'update takes the revision that is there; else LogConflict',
+    name: 'update writes at the current revision, and rejects with LogConflict otherwise',
     async run({ log }) {
       const key = newTask();
       await assert.rejects(log.messageIds.update(key, value('a'), 1), LogConflict);
@@ -75,7 +75,7 @@ export const keyValueCases: Case[] = [
     },
   },
   {
-    name: 'of processes that race to create or to update a key exactly one wins',
+    name: 'exactly one of several processes that race to create or update a key wins',
     async run({ log, another }) {
       const other = (await another()).messageIds;
       for (const _ of range(1, 10)) {
@@ -91,7 +91,7 @@ export const keyValueCases: Case[] = [
     },
   },
   {
-    name: 'a lost ack is no conflict',
+    name: 'a lost ack is not a conflict',
     async run({ log, loseAcks }) {
       const key = newTask();
       loseAcks(1);
@@ -103,7 +103,7 @@ export const keyValueCases: Case[] = [
     },
   },
   {
-    name: 'watch gives what is there, ready, then every change in order; deleted ones only as changes',
+    name: 'watch yields the current entries, ready, then every change in order; deletions only as changes',
     async run({ log, another }) {
       const prefix = newTask();
       const other = (await another()).messageIds;
@@ -112,19 +112,19 @@ export const keyValueCases: Case[] = [
       await log.messageIds.delete(`${prefix}.gone`);
       const abort = new AbortController();
       const watch = watching(log.messageIds.watch(abort.signal), `${prefix}.`);
-      await watch.saw('ready');
+      await watch.until('ready');
       await other.put(`${prefix}.b`, value('2'));
       await other.put(`${prefix}.a`, value('3'));
       await log.messageIds.delete(`${prefix}.b`);
       await log.messageIds.create(`${prefix}.b`, value('4'));
-      await watch.saw('b=4');
+      await watch.until('b=4');
       abort.abort();
       await within(watch.ended, 'the end of the watch');
       assert.deepEqual(watch.seen, ['a=1', 'ready', 'b=2', 'a=3', 'b=undefined', 'b=4']);
     },
   },
   {
-    name: 'revision is that of the newest write of any key, removals too, and a watch comes to it',
+    name: 'revision is that of the newest write of any key, deletions included, and a watch reaches it',
     async run({ log, another }) {
       const key = `${newTask()}.a`;
       const other = (await another()).messageIds;
@@ -139,7 +139,7 @@ export const keyValueCases: Case[] = [
     },
   },
   {
-    name: 'watch of an empty bucket is ready at once; one that was aborted gives nothing',
+    name: 'watch of an empty bucket is ready at once; with an aborted signal it yields nothing',
     async run({ log }) {
       const abort = new AbortController();
       const seen: string[] = [];
@@ -155,26 +155,26 @@ export const keyValueCases: Case[] = [
     },
   },
   {
-    name: 'watch goes on after the connection was cut',
+    name: 'watch continues after the connection was cut',
     async run({ log, another, cut }) {
       const prefix = newTask();
       const other = (await another()).messageIds;
       const abort = new AbortController();
       const watch = watching(log.messageIds.watch(abort.signal), `${prefix}.`);
-      await watch.saw('ready');
+      await watch.until('ready');
       await cut(async () => {
         await other.put(`${prefix}.a`, value('1'));
       });
-      await watch.saw('a=1');
+      await watch.until('a=1');
       await other.put(`${prefix}.b`, value('2'));
-      await watch.saw('b=2');
+      await watch.until('b=2');
       abort.abort();
       await within(watch.ended, 'the end of the watch');
       assert.deepEqual(watch.seen, ['ready', 'a=1', 'b=2']);
     },
   },
   {
-    name: 'a key that NATS would not take is refused',
+    name: 'a key that NATS does not accept throws TypeError',
     async run({ log }) {
       for (const key of ['', '.a', 'a.', 'a..b', 'a b', 'a*', '>', 'ä', 'x'.repeat(KEY_CHARS_MAX + 1)]) {
         await assert.rejects(log.messageIds.get(key), TypeError);
@@ -185,7 +185,7 @@ export const keyValueCases: Case[] = [
     },
   },
   {
-    name: 'check resolves while the log is there; a closed log is LogUnavailable',
+    name: 'check resolves while the log is reachable; a closed log rejects with LogUnavailable',
     async run({ log, another }) {
       await log.check();
       const closed = await another();

@@ -3,30 +3,30 @@ import type { AgentRecord, FactRecord, Work } from '@hopline/events';
 import { shardOf } from '@hopline/events';
 import type { Log } from '../log.ts';
 
-/** What an implementation brings to be tested: a log, and hands to make things go wrong around it. */
+/** An implementation under test: a log, and functions that inject faults around it. */
 export type LogUnderTest = {
   log: Log;
-  /** Another process on the same log. It is closed with the log under test, or earlier by the test: then it is a process that died. */
+  /** Another process on the same log. It is closed with the log under test; a test that closes it earlier simulates a crash. */
   another(): Promise<Log>;
   /** The next `count` writes of `log` to inputs, facts or key-values are stored, but the answer is lost. */
   loseAcks(count: number): void;
   /** The next `count` live messages do not reach `log`. */
   loseLive(count: number): void;
-  /** `log` is cut off while `during` runs, and connected again when this resolves. */
+  /** Cuts the connection of `log` while `during` runs; it is connected again when this resolves. */
   cut(during: () => Promise<void>): Promise<void>;
   /** Retention removes the records of a task below a sequence. */
   expire(what: 'inputs' | 'facts', taskId: string, below: number): Promise<void>;
-  /** Somebody writes a payload that is no record. */
+  /** Writes a payload that is not a record. */
   garbage(what: 'inputs' | 'facts', taskId: string): Promise<void>;
-  /** Readers of inputs and facts that the server keeps. */
+  /** Number of consumers of inputs and facts on the server. */
   readersLeft(): Promise<number>;
   close(): Promise<void>;
 };
 
-/** How the logs under test are to be opened: short times, so that the suite takes seconds. */
+/** Options for the logs under test: short times, so that the suite takes seconds. */
 export const CONTRACT_SHARDS = 16;
 export const CONTRACT_ATTEMPTS_MAX = 2;
-export const CONTRACT_HAND_BACKS_MAX = 4;
+export const CONTRACT_REQUEUES_MAX = 4;
 export const CONTRACT_ACK_WAIT_MS = 1_500;
 export const CONTRACT_TAIL_CHECK_MS = 300;
 export const CONTRACT_FOLLOW_BUFFER_RECORDS_MAX = 16;
@@ -38,7 +38,7 @@ export const TRACE = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7
 let tasks = 0;
 const RUN = Date.now().toString(36);
 
-/** A task id that no other case has. */
+/** A task id that no other case uses. */
 export function newTask(): string {
   tasks += 1;
   return `task-${RUN}-${tasks}`;
@@ -60,7 +60,7 @@ export function inputRecord(n: number, text = `token ${n}`): AgentRecord {
   return { v: 1, at: 1_790_000_000_000 + n, from, n, inputs: [{ kind: 'text', lane: 'answer', tokens: [text] }] };
 }
 
-export function factRecord(taskId: string, generation: number, first = 0, text = 'x'): FactRecord {
+export function factRecord(taskId: string, generation: number, startSeq = 0, text = 'x'): FactRecord {
   const at = 1_790_000_000_000 + generation;
   const status = { state: 'TASK_STATE_WORKING', timestamp: new Date(at).toISOString() } as const;
   return {
@@ -88,7 +88,8 @@ export function factRecord(taskId: string, generation: number, first = 0, text =
       producers: {},
       foldedSeq: generation,
     },
-    startSeq: first,
+    startSeq,
+    startStoredAt: 1_790_000_000_001,
   };
 }
 
@@ -98,17 +99,24 @@ export function workItem(taskId: string): Work {
 }
 
 /** Appends generations `from` to `to` one after the other and returns their sequences. */
-export async function appendRun(log: Log, taskId: string, from: number, to: number, first = 0, expected = 0): Promise<number[]> {
+export async function appendRun(
+  log: Log,
+  taskId: string,
+  from: number,
+  to: number,
+  startSeq = 0,
+  expected = 0,
+): Promise<number[]> {
   const seqs: number[] = [];
   for (let generation = from; generation <= to; generation += 1) {
-    const record = factRecord(taskId, generation, first || (seqs[0] ?? 0));
+    const record = factRecord(taskId, generation, startSeq || (seqs[0] ?? 0));
     const { seq } = await log.facts.append(record, { expected: seqs.at(-1) ?? expected, id: `${taskId}:${generation}` });
     seqs.push(seq);
   }
   return seqs;
 }
 
-/** How long anything may take before a case fails instead of hanging. */
+/** A case that waits longer than this fails instead of hanging. */
 const PATIENCE_MS = 15_000;
 
 export async function within<T>(promise: Promise<T>, what: string, ms = PATIENCE_MS): Promise<T> {
@@ -119,7 +127,7 @@ export async function within<T>(promise: Promise<T>, what: string, ms = PATIENCE
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-/** The first `count` items; then the iterable is ended as `break` ends it. */
+/** The first `count` items; then ends the iteration as `break` does. */
 export async function take<T>(items: AsyncIterable<T>, count: number): Promise<T[]> {
   const taken: T[] = [];
   const all = async () => {

@@ -3,32 +3,32 @@ import { type Case, pause, until } from './log-under-test.ts';
 
 export const wakeUpCases: Case[] = [
   {
-    name: 'a wake-up reaches every process of that agent which listens, until it stops, and no other agent',
+    name: 'a wake-up reaches every listening process of the agent until it stops, and no other agent',
     async run({ log, another }) {
       const other = await another();
       const stop = new AbortController();
-      const heard: string[] = [];
-      const here = (key: string) => void heard.push(`here ${key}`);
+      const received: string[] = [];
+      const here = (key: string) => void received.push(`here ${key}`);
       log.wakeUps.listen('sleeper', here, stop.signal);
-      other.wakeUps.listen('sleeper', key => void heard.push(`there ${key}`), new AbortController().signal);
-      other.wakeUps.listen('stranger', key => void heard.push(`stranger ${key}`), new AbortController().signal);
-      // Nobody is told when a server knows of a listener.
+      other.wakeUps.listen('sleeper', key => void received.push(`there ${key}`), new AbortController().signal);
+      other.wakeUps.listen('other', key => void received.push(`other ${key}`), new AbortController().signal);
+      // The server does not confirm a subscription, so the test repeats the wake-up.
       await until(() => {
         log.wakeUps.wake('sleeper', 'begin');
-        return heard.includes('here begin') && heard.includes('there begin');
+        return received.includes('here begin') && received.includes('there begin');
       }, 'both listen');
       other.wakeUps.wake('sleeper', 'k-1_A');
-      await until(() => heard.includes('here k-1_A') && heard.includes('there k-1_A'), 'both are woken up');
+      await until(() => received.includes('here k-1_A') && received.includes('there k-1_A'), 'both are woken up');
       stop.abort();
       log.wakeUps.wake('sleeper', 'late');
-      await until(() => heard.includes('there late'), 'the one that goes on');
+      await until(() => received.includes('there late'), 'the process that still listens');
       await pause(50);
-      assert.ok(!heard.includes('here late'));
-      assert.ok(!heard.some(key => key.startsWith('stranger')));
+      assert.ok(!received.includes('here late'));
+      assert.ok(!received.some(key => key.startsWith('other')));
     },
   },
   {
-    name: 'nobody is woken up by a bad name or key, nor from a log that is closed',
+    name: 'an invalid name or key throws TypeError, and a closed log sends no wake-up',
     async run({ another }) {
       const { wakeUps, close } = await another();
       for (const agent of ['', 'A', 'a.b', 'a b', '>', 'x'.repeat(33)]) {

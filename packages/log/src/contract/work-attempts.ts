@@ -5,7 +5,7 @@ import {
   type Case,
   CONTRACT_ACK_WAIT_MS,
   CONTRACT_ATTEMPTS_MAX,
-  CONTRACT_HAND_BACKS_MAX,
+  CONTRACT_REQUEUES_MAX,
   newTask,
   pause,
   range,
@@ -15,10 +15,10 @@ import {
 } from './log-under-test.ts';
 import { brief, newRole, untilAborted, worker } from './worker.ts';
 
-/** What a delivery counts as: an attempt, a hand-back, or the end of an item. */
+/** How deliveries are counted: attempts, requeues, settlements. */
 export const workAttemptCases: Case[] = [
   {
-    name: 'a rejected item comes again as the next attempt; when attempts are used up it comes as exhausted, and is settled',
+    name: 'a rejected item is delivered as the next attempt; after the last attempt it is delivered as exhausted and settled',
     async run({ log }) {
       const role = newRole();
       const taskId = newTask();
@@ -38,7 +38,7 @@ export const workAttemptCases: Case[] = [
     },
   },
   {
-    name: 'an exhausted item that cannot be settled comes again, but not for ever',
+    name: 'an exhausted item that cannot be settled is delivered again, up to a bound',
     async run({ log }) {
       const role = newRole();
       const taskId = newTask();
@@ -56,12 +56,12 @@ export const workAttemptCases: Case[] = [
     },
   },
   {
-    name: 'workers that hand an item back in order use up no attempt, however many of them stop one after the other',
+    name: 'requeued deliveries of stopping workers do not count as attempts',
     async run({ log, another }) {
       const role = newRole();
       const taskId = newTask();
       await log.work.request(role, workItem(taskId), { id: taskId });
-      for (const delivery of range(1, CONTRACT_HAND_BACKS_MAX)) {
+      for (const delivery of range(1, CONTRACT_REQUEUES_MAX)) {
         const jobs: Job[] = [];
         const process = await another();
         const stopping = worker(process, role, 1, async job => {
@@ -76,23 +76,23 @@ export const workAttemptCases: Case[] = [
         assert.deepEqual(jobs.map(brief), [{ taskId, attempt: delivery, exhausted: false }]);
         assert.equal(jobs[0]?.requeues, delivery - 1);
       }
-      const rest: Job[] = [];
+      const failed: Job[] = [];
       const taker = worker(log, role, 1, async job => {
-        rest.push(job);
+        failed.push(job);
         if (!job.exhausted) throw new Error('rejected');
       });
-      await until(() => rest.some(job => job.exhausted), 'the exhausted delivery');
+      await until(() => failed.some(job => job.exhausted), 'the exhausted delivery');
       await taker.stop();
-      const failures = range(CONTRACT_HAND_BACKS_MAX + 1, CONTRACT_HAND_BACKS_MAX + CONTRACT_ATTEMPTS_MAX);
+      const failures = range(CONTRACT_REQUEUES_MAX + 1, CONTRACT_REQUEUES_MAX + CONTRACT_ATTEMPTS_MAX);
       const attempts = failures.map(attempt => ({ taskId, attempt, exhausted: false }));
-      assert.deepEqual(rest.map(brief), [
+      assert.deepEqual(failed.map(brief), [
         ...attempts,
-        { taskId, attempt: CONTRACT_HAND_BACKS_MAX + CONTRACT_ATTEMPTS_MAX + 1, exhausted: true },
+        { taskId, attempt: CONTRACT_REQUEUES_MAX + CONTRACT_ATTEMPTS_MAX + 1, exhausted: true },
       ]);
     },
   },
   {
-    name: 'an item is handed back at once, and not for ever: beyond the bound each hand-back is an attempt',
+    name: 'a requeued item is delivered at once; beyond the bound each requeue counts as an attempt',
     async run({ log }) {
       const role = newRole();
       const taskId = newTask();
@@ -100,21 +100,21 @@ export const workAttemptCases: Case[] = [
       const began = Date.now();
       const taker = worker(log, role, 1, async job => {
         jobs.push(job);
-        if (!job.exhausted) throw new Requeued('again');
+        if (!job.exhausted) throw new Requeued('stopping');
       });
       await log.work.request(role, workItem(taskId), { id: taskId });
       await until(() => jobs.some(job => job.exhausted), 'the exhausted delivery');
-      assert.ok(Date.now() - began < CONTRACT_ACK_WAIT_MS, 'nobody had waited');
+      assert.ok(Date.now() - began < CONTRACT_ACK_WAIT_MS, 'without the wait of a rejection');
       await taker.stop();
-      const last = CONTRACT_ATTEMPTS_MAX + CONTRACT_HAND_BACKS_MAX;
+      const last = CONTRACT_ATTEMPTS_MAX + CONTRACT_REQUEUES_MAX;
       assert.deepEqual(
         jobs.map(job => [job.attempt, job.requeues, job.exhausted]),
-        range(1, last + 1).map(attempt => [attempt, Math.min(attempt - 1, CONTRACT_HAND_BACKS_MAX), attempt > last]),
+        range(1, last + 1).map(attempt => [attempt, Math.min(attempt - 1, CONTRACT_REQUEUES_MAX), attempt > last]),
       );
     },
   },
   {
-    name: 'hand-backs between crashes and refusals change nothing about the bound of those',
+    name: 'requeues between crashes and rejections do not change the bound of attempts',
     async run({ log, another }) {
       const role = newRole();
       const taskId = newTask();
@@ -136,7 +136,7 @@ export const workAttemptCases: Case[] = [
       });
       await until(() => jobs.some(job => job.exhausted), 'the exhausted delivery');
       await taker.stop();
-      assert.equal(CONTRACT_ATTEMPTS_MAX, 2, 'one crash, one refusal');
+      assert.equal(CONTRACT_ATTEMPTS_MAX, 2, 'one crash, one rejection');
       assert.deepEqual(
         jobs.map(job => [job.attempt, job.requeues, job.exhausted]),
         [
@@ -148,7 +148,7 @@ export const workAttemptCases: Case[] = [
     },
   },
   {
-    name: 'the item of a dead process comes to another after ackWaitMs as the next attempt',
+    name: 'the item of a dead process is delivered to another after ackWaitMs, as the next attempt',
     async run({ log, another }) {
       const role = newRole();
       const taskId = newTask();
@@ -166,7 +166,7 @@ export const workAttemptCases: Case[] = [
       const jobs: Job[] = [];
       const taker = worker(log, role, 1, async job => void jobs.push(job));
       await until(() => jobs.length > 0, 'the second delivery');
-      assert.ok(Date.now() - began > CONTRACT_ACK_WAIT_MS / 2, 'not before the dead one could have said that it lives');
+      assert.ok(Date.now() - began > CONTRACT_ACK_WAIT_MS / 2, 'not before the keep-alive of the dead process is overdue');
       await taker.stop();
       assert.deepEqual(jobs.map(brief), [{ taskId, attempt: 2, exhausted: false }]);
     },

@@ -6,7 +6,7 @@ import { brief, newRole, untilAborted, worker } from './worker.ts';
 
 export const workCases: Case[] = [
   {
-    name: 'an item waits while nobody takes it, and comes with its payload, trace and attempt',
+    name: 'an item waits until a worker takes it, and is delivered with payload, trace and attempt',
     async run({ log }) {
       const role = newRole();
       const work = workItem(newTask());
@@ -20,7 +20,7 @@ export const workCases: Case[] = [
     },
   },
   {
-    name: 'each item goes to one worker, once; roles are apart; the same id is queued once',
+    name: 'each item is delivered to one worker of its role, once; the same id is queued once',
     async run({ log, another }) {
       const [role, otherRole] = [newRole(), newRole()];
       const taskIds = range(1, 30).map(newTask);
@@ -28,21 +28,21 @@ export const workCases: Case[] = [
       const takers = [log, await another()].map(process =>
         worker(process, role, 4, async ({ work }) => void got.push(work.taskId)),
       );
-      const strangers: string[] = [];
-      const stranger = worker(log, otherRole, 1, async ({ work }) => void strangers.push(work.taskId));
+      const otherGot: string[] = [];
+      const other = worker(log, otherRole, 1, async ({ work }) => void otherGot.push(work.taskId));
       for (const taskId of taskIds) {
         await log.work.request(role, workItem(taskId), { id: taskId });
         await log.work.request(role, workItem(taskId), { id: taskId });
       }
       await until(() => got.length >= taskIds.length, 'all items');
       await pause(100);
-      await Promise.all([...takers.map(taker => taker.stop()), stranger.stop()]);
+      await Promise.all([...takers.map(taker => taker.stop()), other.stop()]);
       assert.deepEqual(got.toSorted(), taskIds.toSorted());
-      assert.deepEqual(strangers, []);
+      assert.deepEqual(otherGot, []);
     },
   },
   {
-    name: 'a worker runs as many items as it has slots and holds no more: another takes what it cannot',
+    name: 'a worker takes as many items as it has slots; another worker takes the others',
     async run({ log, another }) {
       const role = newRole();
       const taskIds = range(1, 5).map(newTask);
@@ -58,7 +58,7 @@ export const workCases: Case[] = [
       const began = Date.now();
       const second = worker(await another(), role, 5, async ({ work }) => void rest.push(work.taskId));
       await until(() => rest.length === 2, 'the other two');
-      assert.ok(Date.now() - began < CONTRACT_ACK_WAIT_MS, 'nobody had held them');
+      assert.ok(Date.now() - began < CONTRACT_ACK_WAIT_MS, 'the busy worker does not hold them');
       assert.equal(busy.length, 3);
       gate.resolve();
       await Promise.all([first.stop(), second.stop()]);
@@ -66,7 +66,7 @@ export const workCases: Case[] = [
     },
   },
   {
-    name: 'a long job is kept alive: nobody else gets it',
+    name: 'a long job is kept alive and not delivered again',
     async run({ log, another }) {
       const role = newRole();
       const taskId = newTask();
@@ -83,7 +83,7 @@ export const workCases: Case[] = [
     },
   },
   {
-    name: 'a worker that stops hands its items back at once and takes no more',
+    name: 'a stopping worker requeues its items at once and takes no more',
     async run({ log, another }) {
       const role = newRole();
       const taskIds = range(1, 3).map(newTask);
@@ -99,7 +99,7 @@ export const workCases: Case[] = [
       await until(() => jobs.length === 1, 'the third item');
       const began = Date.now();
       await first.stop();
-      await until(() => jobs.length === 3, 'the items that were handed back');
+      await until(() => jobs.length === 3, 'the requeued items');
       assert.ok(Date.now() - began < CONTRACT_ACK_WAIT_MS / 2, 'at once, not after ackWaitMs');
       const late = newTask();
       await log.work.request(role, workItem(late), { id: late });
@@ -110,7 +110,7 @@ export const workCases: Case[] = [
     },
   },
   {
-    name: 'take ends only when the running handlers have settled, and what they finish is done',
+    name: 'take ends when the running handlers have settled, and their finished items are done',
     async run({ log }) {
       const role = newRole();
       const taskId = newTask();
@@ -133,10 +133,10 @@ export const workCases: Case[] = [
     },
   },
   {
-    name: 'a role or task id that is no subject token is refused',
+    name: 'a role or task id that is not a subject token throws TypeError',
     async run({ log }) {
       const signal = AbortSignal.abort();
-      for (const role of ['agent.', 'agent.A', 'agent.a.b', 'nobody'] as Role[]) {
+      for (const role of ['agent.', 'agent.A', 'agent.a.b', 'unknown'] as Role[]) {
         await assert.rejects(log.work.request(role, workItem(newTask()), { id: 'x' }), TypeError);
         await assert.rejects(
           log.work.take(role, { slots: 1, signal }, async () => {}),

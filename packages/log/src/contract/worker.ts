@@ -22,7 +22,7 @@ export function worker(log: Log, role: Role, slots: number, handler: (job: Job) 
   };
 }
 
-/** Fails when it is told to stop, as a handler that gives its item back does. */
+/** Rejects when the signal aborts, as a handler that requeues its item does. */
 export function untilAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const stop = () => reject(new Error('stopped'));

@@ -5,7 +5,7 @@ import { requireOpen } from './memory-records.ts';
 
 type Cell = { json: string | undefined; revision: number };
 
-/** What all processes of the twin share of one bucket. */
+/** The state of one bucket, shared by all processes of the twin. */
 export class MemoryBucket {
   readonly cells = new Map<string, Cell>();
   readonly #listeners = new Set<(key: string, cell: Cell) => void>();
@@ -61,8 +61,8 @@ export class MemoryKeyValue<V> implements KeyValue<V> {
   }
 
   async update(key: string, value: V, revision: number): Promise<number> {
-    const found = this.#cell(key)?.revision ?? 0;
-    if (found !== revision) throw new LogConflict(`the key has revision ${found}, not ${revision}`);
+    const current = this.#cell(key)?.revision ?? 0;
+    if (current !== revision) throw new LogConflict(`the key has revision ${current}, expected ${revision}`);
     return this.#bucket.write(key, JSON.stringify(value));
   }
 

@@ -17,17 +17,17 @@ export type MemoryLogOptions = {
   follow?: FollowOptions;
 };
 
-/** The log in memory, for tests: the same contract as JetStream's, and faults on demand. */
+/** A log in memory for tests, with the same contract as the JetStream log and fault injection. */
 export type MemoryLog = Log & {
-  /** Set a count to make the next so many operations of any process go wrong. */
+  /** Set a count to make that many of the next operations fail, in any process. */
   readonly faults: Faults;
-  /** Another process on the same log. Its `close` ends it alone; jobs that it was running come back as those of a dead process do. */
+  /** Another process on the same log. Its `close` simulates a crash: its running jobs are delivered again after ackWaitMs. */
   another(): MemoryLog;
-  /** Every follower of this process is told that it may have missed something. */
+  /** Simulates a reconnect of this process: its followers check for missed messages. */
   reconnect(): void;
-  /** Retention removes the inputs or facts of a task below a sequence. */
+  /** Simulates retention: removes the inputs or facts of a task below a sequence. */
   expire(what: 'inputs' | 'facts', taskId: string, below: number): void;
-  /** Somebody writes a payload that is not JSON. */
+  /** Stores a payload that is not JSON. */
   garbage(what: 'inputs' | 'facts', taskId: string): void;
 };
 

@@ -103,7 +103,7 @@ export class MemoryFacts implements FactLog {
     const stored = this.#stream.ofTask(taskId, from);
     for (const one of stored) {
       requireOpen(this.#closed);
-      // A broker answers later; what is said between two answers must not get in.
+      // A broker answers asynchronously: records appended between two answers are not part of this read.
       await null;
       const facts = toFacts(one);
       if (facts) yield facts;
@@ -116,7 +116,7 @@ export class MemoryFacts implements FactLog {
       read: from => this.#read(taskId, from),
       tail: async () => {
         const stored = this.#stream.last(taskId);
-        return stored && { seq: stored.seq, first: decode<FactRecord>(stored)?.startSeq ?? 0 };
+        return stored && { seq: stored.seq, startSeq: decode<FactRecord>(stored)?.startSeq ?? 0 };
       },
       subscribe: async (onLive, onReconnect) => {
         const unlisten = this.#stream.listen((stored, last) => {

@@ -2,28 +2,28 @@ import { shardOf } from '@hopline/events';
 import { LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
 import { requireTaskId } from '../names.ts';
 
-/** A stored record: the payload as JSON text, so that every reader gets its own copy and nothing survives that JSON would not carry. */
+/** A stored record. The payload is JSON text, so that every reader gets its own copy of what JSON can represent. */
 export type StoredText = { seq: number; taskId: string; id: string; json: string; bytes: number; at: number; trace?: object };
 
 export type WriteOptions = { id: string; expected?: number; trace?: object | undefined; timeoutMs?: number | undefined };
 
-/** What a test can make go wrong. Counts add up. */
+/** Faults a test can inject: how many of the next operations each one hits. */
 export type Faults = {
-  /** The next writes are stored, but the answer never comes: the write is retried with the same id. */
+  /** The next writes are stored but their acks are lost: each is retried with the same id. */
   loseAcks: number;
-  /** The next live messages reach nobody. */
+  /** The next live messages are lost. */
   loseLive: number;
-  /** The next appends meet somebody else's record: LogConflict, nothing stored. */
+  /** The next appends reject with LogConflict, and nothing is stored. */
   conflicts: number;
-  /** The next writes are not stored and fail with LogUnavailable. */
+  /** The next writes reject with LogUnavailable, and nothing is stored. */
   refusals: number;
 };
 
-/** How long a lost ack is waited for before the write is tried again. */
+/** Wait for a lost ack before the write is retried. */
 const ACK_WAIT_MS = 5;
 const WRITE_TIMEOUT_MS = 20_000;
 
-/** One stream of the twin: global sequence, subjects by task, dedupe by id, expected sequence, retention by hand. */
+/** One stream of the twin: global sequence, subjects by task, deduplication by id, expected sequence, retention on request. */
 export class MemoryStream {
   readonly #faults: Faults;
   readonly #bytesMax: number;
@@ -44,7 +44,7 @@ export class MemoryStream {
     requireTaskId(taskId);
     const json = JSON.stringify(value);
     const bytes = Buffer.byteLength(json);
-    if (bytes > this.#bytesMax) throw new RecordTooLarge(`a record of ${bytes} bytes; the log takes ${this.#bytesMax}`);
+    if (bytes > this.#bytesMax) throw new RecordTooLarge(`the record has ${bytes} bytes, the log accepts ${this.#bytesMax}`);
     if (take(this.#faults, 'refusals')) throw new LogUnavailable('the log did not answer');
     const deadline = Date.now() + (options.timeoutMs ?? WRITE_TIMEOUT_MS);
     for (;;) {
@@ -75,13 +75,13 @@ export class MemoryStream {
     return stored[low];
   }
 
-  /** `last`: the sequence before on the same task. Called in the order of the stream. */
+  /** `last`: sequence of the task's record before. Called in stream order. */
   listen(listener: (stored: StoredText, last: number) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Retention: removes the records of a task below `below`. */
+  /** Simulates retention: removes the records of a task below `below`. */
   expire(taskId: string, below: number): void {
     const kept = this.ofTask(taskId, below);
     this.#byTask.set(taskId, kept);
@@ -93,7 +93,7 @@ export class MemoryStream {
     );
   }
 
-  /** Somebody writes a payload that is not JSON. */
+  /** Stores a payload that is not JSON. */
   storeGarbage(taskId: string): void {
     this.#store({ taskId, json: 'not json', bytes: 8, id: `garbage-${this.#seq}` });
   }
@@ -103,7 +103,7 @@ export class MemoryStream {
     if (known !== undefined) return { seq: known, duplicate: true };
     const last = this.last(write.taskId)?.seq ?? 0;
     if (write.expected !== undefined && (write.expected !== last || take(this.#faults, 'conflicts'))) {
-      throw new LogConflict(`the newest record is ${last}, not ${write.expected}`);
+      throw new LogConflict(`the newest record is ${last}, expected ${write.expected}`);
     }
     this.#seq += 1;
     const { taskId, id, json, bytes, trace } = write;

@@ -84,7 +84,7 @@ export class MemoryWork implements WorkQueue {
         const job = this.#run(item, signal, handler).finally(() => running.delete(job));
         running.add(job);
       } else {
-        await this.#change(role, signal, running);
+        await this.#nextChange(role, signal, running);
       }
     }
     await Promise.all(running);
@@ -111,15 +111,16 @@ export class MemoryWork implements WorkQueue {
       .then(() => handler(job))
       .then(
         () => 'done' as const,
-        error => (error instanceof Superseded ? 'superseded' : error instanceof Requeued ? 'handed back' : 'rejected'),
+        error => (error instanceof Superseded ? 'superseded' : error instanceof Requeued ? 'requeued' : 'rejected'),
       );
-    const how = await Promise.race([settled, dead]);
-    if (how === 'done') return this.#items.remove(item);
+    const outcome = await Promise.race([settled, dead]);
+    if (outcome === 'done') return this.#items.remove(item);
     item.taken = false;
-    // Nothing is settled by a superseded handler: here, where one handler has an item at a time, it leaves what a dead process would.
-    if (how === 'handed back') item.requeues = Math.min(item.requeues + 1, requeuesMax);
-    if (how === 'dead' || how === 'superseded') item.readyAt = Date.now() + ackWaitMs;
-    else if (signal.aborted || how === 'handed back') item.readyAt = 0;
+    // A superseded handler neither acknowledges nor requeues. The twin runs one handler per item, so the item waits as after a
+    // crash.
+    if (outcome === 'requeued') item.requeues = Math.min(item.requeues + 1, requeuesMax);
+    if (outcome === 'dead' || outcome === 'superseded') item.readyAt = Date.now() + ackWaitMs;
+    else if (signal.aborted || outcome === 'requeued') item.readyAt = 0;
     else {
       const failures = item.deliveries - item.requeues;
       item.readyAt = Date.now() + backoffMs(failures, REDELIVERY_MS_BASE, REDELIVERY_MS_MAX, REDELIVERY_MS_MIN);
@@ -127,8 +128,8 @@ export class MemoryWork implements WorkQueue {
     this.#items.changed();
   }
 
-  /** Until an item comes or goes, a waiting one is due, a handler settles, or the taking ends. */
-  async #change(role: Role, signal: AbortSignal, running: Set<Promise<void>>): Promise<void> {
+  /** Resolves when an item is added or settled, a delayed one is due, a handler settles, or the worker stops. */
+  async #nextChange(role: Role, signal: AbortSignal, running: Set<Promise<void>>): Promise<void> {
     const due = this.#items.items.filter(item => item.role === role && !item.taken && item.readyAt > Date.now());
     const { promise, resolve } = Promise.withResolvers<void>();
     const wake = () => resolve();

@@ -1,21 +1,22 @@
-/** What a process knows of the leases: who lives, and who owns which shard (undefined: nobody). */
+/** The leases as a process sees them: live processes, and the owner of each shard (no entry: no owner). */
 export type Leases = { shards: number; live: ReadonlySet<string>; owners: ReadonlyMap<number, string> };
 
-/** What this process should do now to hold its fair share and no more. */
+/** Shards to take and to release in order to hold the fair share and no more. */
 export type SharePlan = { take: number[]; release: number[] };
 
 /**
- * Fair share without a coordinator: nobody holds more than ceil(shards / live processes); one that holds more lets the excess go, one that holds less
- * takes what is free. Two processes may want the same free shard: the lease's revision lets one of them have it.
+ * Fair share without a coordinator: no process holds more than ceil(shards / live processes). A process that holds more releases
+ * the excess, a process that holds less takes free shards. Two processes may want the same free shard: the lease's revision lets
+ * one of them have it.
  */
-export function planShare(leases: Leases, me: string): SharePlan {
-  const mine: number[] = [];
+export function planShare(leases: Leases, instance: string): SharePlan {
+  const own: number[] = [];
   const free: number[] = [];
   for (let shard = 0; shard < leases.shards; shard++) {
     const owner = leases.owners.get(shard);
-    if (owner === me) mine.push(shard);
+    if (owner === instance) own.push(shard);
     else if (owner === undefined || !leases.live.has(owner)) free.push(shard);
   }
-  const most = Math.ceil(leases.shards / Math.max(1, leases.live.size));
-  return { take: free.slice(0, Math.max(0, most - mine.length)), release: mine.slice(most) };
+  const shareMax = Math.ceil(leases.shards / Math.max(1, leases.live.size));
+  return { take: free.slice(0, Math.max(0, shareMax - own.length)), release: own.slice(shareMax) };
 }

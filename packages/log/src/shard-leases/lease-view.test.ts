@@ -16,7 +16,7 @@ function viewOf(entries: Record<string, LeaseValue>, atMs = 0): LeaseView {
   return view;
 }
 
-test('whose heartbeat stood still for a lease is dead, to the millisecond', () => {
+test('a process counts as dead when its heartbeat has not changed for longer than a lease, to the millisecond', () => {
   const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
   assert.deepEqual([...view.leases(1, LEASE_MS).live], ['a']);
   assert.deepEqual([...view.leases(1, LEASE_MS + 1).live], []);
@@ -24,13 +24,13 @@ test('whose heartbeat stood still for a lease is dead, to the millisecond', () =
   assert.deepEqual([...view.leases(1, LEASE_MS + 1).live], ['a']);
 });
 
-test('after a sleep of its own it forgives the silence of the others', () => {
+test('after a suspension of this process the silence of the others is ignored', () => {
   const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
   view.forgive(10_000);
   assert.deepEqual([...view.leases(1, 10_000 + LEASE_MS).live], ['a']);
 });
 
-test('a shard that was let go has no owner, and one whose lease is gone is not there', () => {
+test('a released shard has no owner but keeps its checkpoint; a deleted lease leaves nothing', () => {
   const view = viewOf({ 'shard.0': { owner: 'a' }, 'shard.1': { owner: '', checkpoint: 7 } });
   assert.deepEqual([...view.leases(3, 0).owners], [[0, 'a']]);
   assert.equal(view.shard(1)?.value.checkpoint, 7);
@@ -38,7 +38,7 @@ test('a shard that was let go has no owner, and one whose lease is gone is not t
   assert.deepEqual([...view.leases(3, 0).owners], []);
 });
 
-test('the keys of another service are not seen', () => {
+test('keys of another service are ignored', () => {
   const view = viewOf({
     'notifier.n': { owner: 'n', heartbeat: 1 },
     'notifier-shard.0': { owner: 'n' },

@@ -2,30 +2,33 @@ import type { Change } from '../key-value.ts';
 import type { LeaseValue } from '../log.ts';
 import type { Leases } from './fair-share.ts';
 
-/** What stands before the dot in a service's keys: `<member>.<instance>` is a heartbeat, `<shard>.<number>` says who owns a shard. Two services never share one. */
+/**
+ * Key prefixes of one service: `<member>.<instance>` is a heartbeat, `<shard>.<number>` names the owner of a shard. No two
+ * services share a prefix.
+ */
 export type LeaseKeys = { readonly member: string; readonly shard: string };
 
 export const memberKey = (keys: LeaseKeys, instance: string): string => `${keys.member}.${instance}`;
 export const shardKey = (keys: LeaseKeys, shard: number): string => `${keys.shard}.${shard}`;
 
-type Seen = { value: LeaseValue; revision: number; changedAtMs: number };
+type SeenEntry = { value: LeaseValue; revision: number; changedAtMs: number };
 
 /**
- * The lease bucket as this process sees it. Another one lives while its heartbeat keeps changing, judged by the observer's own monotonic clock:
- * clocks of two machines are never compared, and nothing depends on the server's expiry timer.
+ * The lease bucket as this process sees it. Another process is live while its heartbeat keeps changing, measured with the
+ * observer's monotonic clock: clocks of two machines are never compared, and nothing depends on the server's expiry timer.
  */
 export class LeaseView {
-  readonly #entries = new Map<string, Seen>();
+  readonly #entries = new Map<string, SeenEntry>();
   readonly #keys: LeaseKeys;
   readonly #leaseMs: number;
 
-  /** A process whose heartbeat stood still for `leaseMs` is taken for dead. */
+  /** A process whose heartbeat has not changed for `leaseMs` counts as dead. */
   constructor(keys: LeaseKeys, leaseMs: number) {
     this.#keys = keys;
     this.#leaseMs = leaseMs;
   }
 
-  /** The bucket comes anew. */
+  /** The bucket is about to be read again from the beginning. */
   clear(): void {
     this.#entries.clear();
   }
@@ -35,7 +38,7 @@ export class LeaseView {
     else this.#entries.set(change.key, { value: change.value, revision: change.revision, changedAtMs: nowMs });
   }
 
-  /** Everybody's silence up to `nowMs` is forgiven: this process was asleep and has seen nothing. */
+  /** Ignores the silence of all processes up to `nowMs`: this process was suspended and saw nothing. */
   forgive(nowMs: number): void {
     for (const entry of this.#entries.values()) entry.changedAtMs = nowMs;
   }

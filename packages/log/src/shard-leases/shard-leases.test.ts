@@ -39,11 +39,13 @@ async function member(log: MemoryLog, instance: string, options: Partial<LeaseOp
   return { leases, running, events };
 }
 
-async function until(fine: () => boolean): Promise<void> {
-  while (!fine()) await new Promise(resolve => setTimeout(resolve, 5));
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise(resolve => setTimeout(resolve, 5));
 }
 
-test('two share the shards, one takes all when the other stops, and a checkpoint is handed on', { timeout: 20_000 }, async () => {
+test('two processes share the shards; one takes all when the other stops, with its checkpoints', {
+  timeout: 20_000,
+}, async () => {
   const log = createMemoryLog();
   const a = await member(log.another(), 'a');
   const b = await member(log.another(), 'b');
@@ -57,7 +59,7 @@ test('two share the shards, one takes all when the other stops, and a checkpoint
   await b.leases.stop();
 });
 
-test('the shards of one that dies without a word are taken after its lease', { timeout: 20_000 }, async () => {
+test('the shards of a process that dies are taken over after its lease', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const own = log.another();
   const a = await member(own, 'a');
@@ -65,21 +67,21 @@ test('the shards of one that dies without a word are taken after its lease', { t
   await until(() => b.running.size === 4);
   await own.close();
   await until(() => b.running.size === SHARDS);
-  // Only ends the dead one's timer: its log is closed.
+  // Ends the timer of the dead process, whose log is closed.
   await a.leases.stop().catch(() => {});
   await b.leases.stop();
 });
 
-test('services under keys of their own do not see each other: each owns every shard', { timeout: 20_000 }, async () => {
+test('services with different keys do not share: each owns every shard', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const relay = await member(log.another(), 'one');
   const notifier = await member(log.another(), 'one', { keys: NOTIFIER });
-  const beat = async () => (await log.leases.get('notifier.one'))?.value.heartbeat ?? 0;
-  const before = await beat();
-  while ((await beat()) < before + 5) await new Promise(resolve => setTimeout(resolve, 5));
+  const heartbeat = async () => (await log.leases.get('notifier.one'))?.value.heartbeat ?? 0;
+  const before = await heartbeat();
+  while ((await heartbeat()) < before + 5) await new Promise(resolve => setTimeout(resolve, 5));
   for (const { running, events } of [relay, notifier]) {
     assert.equal(running.size, SHARDS);
-    assert.equal(events.length, SHARDS, 'nothing was let go');
+    assert.equal(events.length, SHARDS, 'no shard was released');
   }
   assert.equal((await log.leases.get('shard.0'))?.value.owner, 'one');
   assert.equal((await log.leases.get('notifier-shard.0'))?.value.owner, 'one');
@@ -89,7 +91,9 @@ test('services under keys of their own do not see each other: each owns every sh
   await notifier.leases.stop();
 });
 
-test('a shard somebody else has taken meanwhile is stopped and not begun again', { timeout: 20_000 }, async () => {
+test('restart stops a shard whose lease another process has taken, and does not start it again', {
+  timeout: 20_000,
+}, async () => {
   const log = createMemoryLog();
   const a = await member(log.another(), 'a');
   await log.leases.put('shard.3', { owner: 'thief' });
@@ -102,52 +106,52 @@ test('a shard somebody else has taken meanwhile is stopped and not begun again',
   await a.leases.stop();
 });
 
-/** The log of a process whose reads of single keys do as `get` says. */
-function reading(log: MemoryLog, get: MemoryLog['leases']['get']): { own: MemoryLog; get: MemoryLog['leases']['get'] } {
+/** A process on the log whose lease reads run `get`; returns the original too. */
+function withLeaseGet(log: MemoryLog, get: MemoryLog['leases']['get']): { own: MemoryLog; get: MemoryLog['leases']['get'] } {
   const own = log.another();
-  const before = own.leases.get.bind(own.leases);
+  const original = own.leases.get.bind(own.leases);
   own.leases.get = get;
-  return { own, get: before };
+  return { own, get: original };
 }
 
-test('a shard that failed because the log was away begins again when it is back, however long that takes', {
+test('restart retries until the log answers', {
   timeout: 20_000,
 }, async () => {
-  let asked = 0;
-  const { own, get } = reading(createMemoryLog(), async key => {
-    asked += 1;
-    if (asked <= 3) throw new LogUnavailable('the log did not answer');
+  let reads = 0;
+  const { own, get } = withLeaseGet(createMemoryLog(), async key => {
+    reads += 1;
+    if (reads <= 3) throw new LogUnavailable('the log did not answer');
     return get(key);
   });
   const a = await member(own, 'a');
   await a.leases.restart(5);
   assert.deepEqual(a.events.slice(-2), ['-5', '+5']);
-  assert.equal(asked, 4);
+  assert.equal(reads, 4);
   await a.leases.stop();
 });
 
-test('a shard that is let go and taken again while it begins again is begun once: two would write against each other', {
+test('a shard that is released and taken again during a restart is started once', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
-  const asked = Promise.withResolvers<void>();
+  const reading = Promise.withResolvers<void>();
   const answered = Promise.withResolvers<void>();
-  const { own, get } = reading(log, async key => {
+  const { own, get } = withLeaseGet(log, async key => {
     const entry = await get(key);
-    asked.resolve();
+    reading.resolve();
     await answered.promise;
     return entry;
   });
   const a = await member(own, 'a');
   const restarted = a.leases.restart(5);
-  await asked.promise;
-  const begun = () => a.events.filter(event => event === '+5').length;
-  // Nobody alive: the next round lets the shard go, and takes it.
+  await reading.promise;
+  const starts = () => a.events.filter(event => event === '+5').length;
+  // The owner has no heartbeat: the next round releases the shard, then takes it.
   await log.leases.put('shard.5', { owner: 'thief' });
-  await until(() => begun() === 2);
+  await until(() => starts() === 2);
   answered.resolve();
   await restarted;
-  assert.equal(begun(), 2);
+  assert.equal(starts(), 2);
   assert.equal(a.leases.held.has(5), true);
   await a.leases.stop();
 });

@@ -6,46 +6,49 @@ import type { LeaseValue } from '../log.ts';
 import { planShare } from './fair-share.ts';
 import { type LeaseKeys, LeaseView, memberKey, shardKey } from './lease-view.ts';
 
-/** A process says that it lives this often, milliseconds. */
+/** Milliseconds between two heartbeats of a process. */
 export const HEARTBEAT_INTERVAL_MS = 300;
-/** A process that was silent for this long is taken for dead: the bound on how long its shards stand still after a SIGKILL, plus one beat. Milliseconds. */
+/**
+ * A process without a heartbeat for this long counts as dead, milliseconds. After a SIGKILL its shards stand still for at most
+ * this and one heartbeat.
+ */
 export const LEASE_MS = 1_500;
 
 export type LeaseOptions = {
   store: KeyValue<LeaseValue>;
   keys: LeaseKeys;
   shards: number;
-  /** Unique to this life of the process. */
+  /** Unique to this run of the process. */
   instance: string;
   heartbeatMs: number;
   leaseMs: number;
   /** Monotonic milliseconds. */
   now: () => number;
-  /** The shard is ours: work from this checkpoint on. */
+  /** Called once the lease is held: process the shard from `checkpoint` on. */
   startShard: (shard: number, checkpoint: number) => void;
-  /** The shard is to be let go: resolves with its checkpoint when nothing of it runs here any more. */
+  /** Resolves with the shard's checkpoint when nothing of the shard runs in this process any more. */
   stopShard: (shard: number) => Promise<number>;
   checkpointOf: (shard: number) => number;
   onError: (error: unknown) => void;
 };
 
 /**
- * Which shards this process works on. A hint for efficiency only: two owners of a shard do no harm, because the log lets one of them write.
- * Order rule: a shard is stopped before its lease is given up, and started after it is held.
+ * Assigns shards to processes. Leases are a hint for efficiency: two owners of a shard do no harm, because the log accepts the
+ * writes of one only. Order: a shard is stopped before its lease is released, and started after its lease is held.
  */
 export class ShardLeases {
-  readonly #context: LeaseOptions;
+  readonly #options: LeaseOptions;
   readonly #view: LeaseView;
-  /** One object from taking a shard to letting it go: another one is another tenure. */
+  /** One object per tenure: a shard that was released and taken again has a new one. */
   readonly #held = new Map<number, { revision: number; checkpoint: number }>();
   readonly #stop = new AbortController();
   #running: Promise<void> | undefined;
-  #lastBeatAt = 0;
-  #beat = 0;
+  #lastHeartbeatAt = 0;
+  #heartbeat = 0;
 
-  constructor(context: LeaseOptions) {
-    this.#context = context;
-    this.#view = new LeaseView(context.keys, context.leaseMs);
+  constructor(options: LeaseOptions) {
+    this.#options = options;
+    this.#view = new LeaseView(options.keys, options.leaseMs);
   }
 
   get held(): ReadonlySet<number> {
@@ -54,59 +57,65 @@ export class ShardLeases {
 
   /** Resolves when the bucket has been read once and the first shards were taken. */
   async start(): Promise<void> {
-    const { store, now, onError: fault } = this.#context;
+    const { store, now, onError } = this.#options;
     await followBucket(store, this.#stop.signal, {
       begin: () => this.#view.clear(),
       change: change => this.#view.apply(change, now()),
       ready: () => {},
-      // Until the bucket can be read again nobody is known to live but this process itself: it keeps what it holds and takes nothing.
-      lost: fault,
+      // The view stays empty until the bucket is read again: meanwhile this process keeps its shards and takes none.
+      lost: onError,
     });
     await this.#round();
     this.#running = this.#loop();
   }
 
-  /** Lets all shards go, one after the other, and takes the heartbeat back so that others need not wait for it to grow old. */
+  /**
+   * Releases all shards one after the other, then deletes the heartbeat, so that other processes need not wait until it is stale.
+   */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
     for (const shard of [...this.#held.keys()]) await this.#release(shard);
-    await this.#context.store.delete(memberKey(this.#context.keys, this.#context.instance));
+    await this.#options.store.delete(memberKey(this.#options.keys, this.#options.instance));
   }
 
   /**
-   * The shard failed here (somebody else appended, or the log was away): stop it and begin again from its checkpoint if it is still ours. Asks until the log answers: the heartbeat goes on as soon as
-   * it is back, so nobody else would ever take a shard that stayed stopped here.
+   * Stops a shard that failed in this process (a conflict, or the log was unavailable) and starts it again from its checkpoint if
+   * the lease is still held. Retries until the log answers. The heartbeat resumes with the connection, so no other process would
+   * take over a shard that stays stopped here.
    */
   async restart(shard: number): Promise<void> {
-    const held = this.#held.get(shard);
-    if (held === undefined) return;
-    const { instance, startShard: acquired, stopShard: released } = this.#context;
-    const checkpoint = Math.max(held.checkpoint, await released(shard));
-    const isOurs = () => this.#held.get(shard) === held && !this.#stop.signal.aborted;
-    const lease = await this.#leaseOf(shard, isOurs);
-    // Let go meanwhile, or let go and taken again: then it runs already.
-    if (!isOurs()) return;
-    if (lease?.owner === instance) acquired(shard, Math.max(checkpoint, lease.checkpoint ?? 0));
+    const tenure = this.#held.get(shard);
+    if (tenure === undefined) return;
+    const { instance, startShard, stopShard } = this.#options;
+    const checkpoint = Math.max(tenure.checkpoint, await stopShard(shard));
+    const isCurrent = () => this.#held.get(shard) === tenure && !this.#stop.signal.aborted;
+    const lease = await this.#leaseOf(shard, isCurrent);
+    // The shard was released meanwhile, or released and taken again: then it runs already.
+    if (!isCurrent()) return;
+    if (lease?.owner === instance) startShard(shard, Math.max(checkpoint, lease.checkpoint ?? 0));
     else this.#held.delete(shard);
   }
 
-  /** Somebody else did work of this shard: lets it go if its lease says that it is theirs, which the view may not know yet. */
+  /**
+   * Reads the lease after another process has worked on the shard, and stops the shard if the lease is lost: the view may lag
+   * behind.
+   */
   async confirm(shard: number): Promise<void> {
-    const { store, keys, instance, stopShard: released } = this.#context;
+    const { store, keys, instance, stopShard } = this.#options;
     const entry = await store.get(shardKey(keys, shard));
-    if (entry?.value.owner !== instance && this.#held.delete(shard)) await released(shard);
+    if (entry?.value.owner !== instance && this.#held.delete(shard)) await stopShard(shard);
   }
 
-  /** Who owns a shard, read from the log and not from the view; undefined when nobody does, or when it is of no interest any more. */
+  /** The lease as the log has it, not the view. Undefined when there is none, or when `isWanted` turned false. */
   async #leaseOf(shard: number, isWanted: () => boolean): Promise<LeaseValue | undefined> {
-    const { store, keys, heartbeatMs: beatMs, onError: fault } = this.#context;
+    const { store, keys, heartbeatMs, onError } = this.#options;
     while (isWanted()) {
       try {
         return (await store.get(shardKey(keys, shard)))?.value;
       } catch (error) {
-        fault(error);
-        await sleep(beatMs, undefined, { signal: this.#stop.signal }).catch(() => {});
+        onError(error);
+        await sleep(heartbeatMs, undefined, { signal: this.#stop.signal }).catch(() => {});
       }
     }
     return undefined;
@@ -114,23 +123,23 @@ export class ShardLeases {
 
   async #loop(): Promise<void> {
     while (!this.#stop.signal.aborted) {
-      await sleep(this.#context.heartbeatMs, undefined, { signal: this.#stop.signal }).catch(() => {});
+      await sleep(this.#options.heartbeatMs, undefined, { signal: this.#stop.signal }).catch(() => {});
       if (this.#stop.signal.aborted) return;
       try {
         await this.#round();
       } catch (error) {
-        this.#context.onError(error);
+        this.#options.onError(error);
       }
     }
   }
 
   async #round(): Promise<void> {
-    const { store, keys, instance, now, shards } = this.#context;
-    await store.put(memberKey(keys, instance), { owner: instance, heartbeat: ++this.#beat });
-    // A process that slept, or that the log did not answer, has missed everybody's heartbeat: it may not call the others dead.
-    const slept = this.#lastBeatAt > 0 && now() - this.#lastBeatAt > this.#context.leaseMs;
-    this.#lastBeatAt = now();
-    if (slept) this.#view.forgive(now());
+    const { store, keys, instance, now, shards } = this.#options;
+    await store.put(memberKey(keys, instance), { owner: instance, heartbeat: ++this.#heartbeat });
+    // A process that was suspended or cut off has missed the heartbeats of all others: it must not count them as dead.
+    const wasSuspended = this.#lastHeartbeatAt > 0 && now() - this.#lastHeartbeatAt > this.#options.leaseMs;
+    this.#lastHeartbeatAt = now();
+    if (wasSuspended) this.#view.forgive(now());
     const plan = planShare(this.#view.leases(shards, now()), instance);
     for (const shard of [...this.#held.keys()]) await this.#renew(shard);
     for (const shard of plan.release) if (this.#held.has(shard)) await this.#release(shard);
@@ -138,44 +147,44 @@ export class ShardLeases {
   }
 
   async #take(shard: number): Promise<void> {
-    const { store, keys, instance, startShard: acquired } = this.#context;
+    const { store, keys, instance, startShard } = this.#options;
     const key = shardKey(keys, shard);
-    const known = this.#view.shard(shard);
-    const checkpoint = known?.value.checkpoint ?? 0;
+    const lease = this.#view.shard(shard);
+    const checkpoint = lease?.value.checkpoint ?? 0;
     const value = { owner: instance, checkpoint };
-    const write = known === undefined ? store.create(key, value) : store.update(key, value, known.revision);
+    const write = lease === undefined ? store.create(key, value) : store.update(key, value, lease.revision);
     const revision = await unlessConflict(write);
     if (revision === undefined) return;
     this.#held.set(shard, { revision, checkpoint });
-    acquired(shard, checkpoint);
+    startShard(shard, checkpoint);
   }
 
   async #renew(shard: number): Promise<void> {
-    const { store, keys, instance, checkpointOf, stopShard: released } = this.#context;
-    const held = this.#held.get(shard);
-    // Let go while the round was under way.
-    if (held === undefined) return;
+    const { store, keys, instance, checkpointOf, stopShard } = this.#options;
+    const tenure = this.#held.get(shard);
+    // Released while the round was under way.
+    if (tenure === undefined) return;
     const seen = this.#view.shard(shard);
-    const lost = seen !== undefined && seen.revision > held.revision && seen.value.owner !== instance;
-    const checkpoint = Math.max(held.checkpoint, checkpointOf(shard));
-    if (!lost && checkpoint === held.checkpoint) return;
-    const revision = lost
+    const isLost = seen !== undefined && seen.revision > tenure.revision && seen.value.owner !== instance;
+    const checkpoint = Math.max(tenure.checkpoint, checkpointOf(shard));
+    if (!isLost && checkpoint === tenure.checkpoint) return;
+    const revision = isLost
       ? undefined
-      : await unlessConflict(store.update(shardKey(keys, shard), { owner: instance, checkpoint }, held.revision));
+      : await unlessConflict(store.update(shardKey(keys, shard), { owner: instance, checkpoint }, tenure.revision));
     if (revision !== undefined) {
-      Object.assign(held, { revision, checkpoint });
+      Object.assign(tenure, { revision, checkpoint });
       return;
     }
     this.#held.delete(shard);
-    await released(shard);
+    await stopShard(shard);
   }
 
   async #release(shard: number): Promise<void> {
-    const { store, keys, stopShard: released } = this.#context;
-    const held = this.#held.get(shard)!;
+    const { store, keys, stopShard } = this.#options;
+    const tenure = this.#held.get(shard)!;
     this.#held.delete(shard);
-    const checkpoint = Math.max(held.checkpoint, await released(shard));
-    await unlessConflict(store.update(shardKey(keys, shard), { owner: '', checkpoint }, held.revision));
+    const checkpoint = Math.max(tenure.checkpoint, await stopShard(shard));
+    await unlessConflict(store.update(shardKey(keys, shard), { owner: '', checkpoint }, tenure.revision));
   }
 }
 

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Screen } from './screen.ts';
+
+function screenOf(isTTY: boolean) {
+  const written: string[] = [];
+  return { screen: new Screen({ isTTY, write: text => written.push(text) }), text: () => written.join('') };
+}
+
+test('control characters of an agent do not reach the terminal', () => {
+  const { screen, text } = screenOf(false);
+  screen.answer('\x1b[2Jred\x07\ttab\n');
+  screen.heading('── \x1b[2Jname');
+  assert.equal(text(), '[2Jred\ttab\n── [2Jname\n');
+});
+
+test('colors are written to terminals only', () => {
+  for (const [isTTY, expected] of [
+    [true, '\x1b[1;36mhead\x1b[0m\n\x1b[2mnote\x1b[0m\n\x1b[31mwarning\x1b[0m\n'],
+    [false, 'head\nnote\nwarning\n'],
+  ] as const) {
+    const { screen, text } = screenOf(isTTY);
+    screen.heading('head');
+    screen.note('note');
+    screen.warn('warning');
+    assert.equal(text(), expected);
+  }
+});
+
+test('a notice within a text starts on its own line', () => {
+  const { screen, text } = screenOf(false);
+  screen.answer('half a');
+  screen.line('relay-1 ended');
+  screen.answer(' line');
+  assert.equal(text(), 'half a\nrelay-1 ended\n line');
+});

@@ -1,0 +1,34 @@
+import { join } from 'node:path';
+import { Application, LogLevel, type TypeDocOptions } from 'typedoc';
+
+/** Entry points whose exported names people use; the command has none. */
+const ENTRY_POINTS = ['packages/client/src/index.ts', 'packages/agent/src/index.ts', 'packages/agent/src/test-kit.ts'];
+
+/** Writes the API reference of the public packages as HTML into `outFolder`. Resolves with what is wrong with it, such as a public name without a comment. */
+export async function writeApiReference(root: string, outFolder: string | undefined): Promise<string[]> {
+  const problems: string[] = [];
+  const options: TypeDocOptions = {
+    name: 'Hopline',
+    entryPoints: ENTRY_POINTS.map(path => join(root, path)),
+    tsconfig: join(root, 'infra', 'release', 'tsconfig.typedoc.json'),
+    readme: 'none',
+    // Types of internal packages are shown where they are used, not listed.
+    validation: { notExported: false, invalidLink: true, notDocumented: true },
+    packagesRequiringDocumentation: ['@hopline/client', '@hopline/agent'],
+    requiredToBeDocumented: ['Function', 'Class', 'Interface', 'TypeAlias', 'Variable', 'Enum'],
+    excludePrivate: true,
+    githubPages: false,
+    disableSources: true,
+  };
+  const app = await Application.bootstrap(options);
+  app.logger = Object.assign(Object.create(app.logger), {
+    log: (message: string, level: LogLevel) => {
+      if (level >= LogLevel.Warn) problems.push(message);
+    },
+  });
+  const project = await app.convert();
+  if (project === undefined) return [...problems, 'the sources cannot be read'];
+  app.validate(project);
+  if (outFolder !== undefined) await app.generateDocs(project, outFolder);
+  return problems;
+}

@@ -1,0 +1,143 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative, sep } from 'node:path';
+
+/** What a compiled file refers to. Bare specifiers and relative ones, in JavaScript and in declarations. */
+const SPECIFIER = /(\bfrom\s*|\bimport\s*\(?\s*|import\.meta\.resolve\(\s*)(['"])([^'"\n]+)\2/g;
+/** A file that another process runs, such as the sub-agent of `hopline agent`. */
+const FILE_URL = /(new URL\(\s*)(['"])(\.[^'"\n]+)\.ts\2(?=,\s*import\.meta\.url)/g;
+
+/**
+ * Node 20 lacks two functions that the sources use (they came with 22). The compiled code calls these instead, so that no global of the user's process is changed. A test runs the packages on
+ * Node 20 and would find a third.
+ */
+const DOWNLEVEL_FILE = 'node-20.js';
+const DOWNLEVEL = {
+  'Promise.withResolvers': [
+    'promiseWithResolvers',
+    'let resolve; let reject; const promise = new Promise((a, b) => { resolve = a; reject = b; }); return { promise, resolve, reject };',
+  ],
+  'URL.parse': ['parseUrl', 'try { return new URL(...args); } catch { return null; }'],
+} as const;
+
+export type Workspace = { folder: string; name: string; exports: Readonly<Record<string, string>> };
+
+/** Compiles every package to JavaScript with declarations below `outFolder`; the tree there mirrors the repository. */
+export function compile(root: string, outFolder: string): void {
+  const tsc = join(root, 'node_modules', '.bin', 'tsc');
+  execFileSync(tsc, ['-p', join(root, 'infra', 'release'), '--outDir', outFolder], { cwd: root, stdio: 'inherit' });
+  const workspaces = readWorkspaces(root);
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const functions = Object.values(DOWNLEVEL).map(([name, body]) => `export function ${name}(...args) { ${body} }\n`);
+  writeFileSync(join(outFolder, DOWNLEVEL_FILE), functions.join(''));
+  for (const file of filesBelow(outFolder)) {
+    if (!/\.(js|d\.ts)$/.test(file)) continue;
+    const text = linked(downlevel(readFileSync(file, 'utf8'), file, outFolder), file, outFolder, workspaces);
+    writeFileSync(file, text);
+    for (const path of jsonImports(text)) {
+      const copy = join(dirname(file), path);
+      copyJson(copy, join(root, relative(outFolder, copy)), version);
+    }
+  }
+}
+
+function downlevel(text: string, file: string, outFolder: string): string {
+  if (!file.endsWith('.js')) return text;
+  return Object.entries(DOWNLEVEL).reduce((code, [call, [name]]) => {
+    if (!code.includes(`${call}(`)) return code;
+    const path = relativePath(file, join(outFolder, DOWNLEVEL_FILE));
+    const [first, rest] = code.startsWith('#!')
+      ? [code.slice(0, code.indexOf('\n') + 1), code.slice(code.indexOf('\n') + 1)]
+      : ['', code];
+    return `${first}import { ${name} } from '${path}';\n${rest.replaceAll(`${call}(`, `${name}(`)}`;
+  }, text);
+}
+
+/** The compiler copies no JSON from outside the source folders, such as a package.json that holds the version. */
+function jsonImports(text: string): string[] {
+  return [...text.matchAll(SPECIFIER)].map(match => match[3]!).filter(specifier => /^\..*\.json$/.test(specifier));
+}
+
+/** Of a package.json the code reads the version alone, and every package has that of the repository. */
+function copyJson(copy: string, source: string, version: string): void {
+  mkdirSync(dirname(copy), { recursive: true });
+  if (basename(source) === 'package.json') writeFileSync(copy, `${JSON.stringify({ version, type: 'module' })}\n`);
+  else cpSync(source, copy);
+}
+
+export function readWorkspaces(root: string): Workspace[] {
+  return ['packages', 'services'].flatMap(group =>
+    readdirSync(join(root, group))
+      .filter(folder => statSync(join(root, group, folder)).isDirectory())
+      .map(folder => {
+        const { name, exports = {} } = JSON.parse(readFileSync(join(root, group, folder, 'package.json'), 'utf8'));
+        return { folder: `${group}/${folder}`, name, exports };
+      }),
+  );
+}
+
+/**
+ * Replaces imports of workspace packages by relative paths: a published package then contains all it needs of Hopline, and the internal packages stay internal. Two copies of one internal
+ * package in one process would break `instanceof` on its errors, which is why nothing published depends on another published package.
+ */
+function linked(text: string, file: string, outFolder: string, workspaces: readonly Workspace[]): string {
+  return text
+    .replace(SPECIFIER, (whole, before: string, quote: string, specifier: string) => {
+      const target = targetOf(specifier, workspaces);
+      if (target !== undefined) return `${before}${quote}${relativePath(file, join(outFolder, target))}${quote}`;
+      if (specifier.startsWith('.')) return `${before}${quote}${specifier.replace(/\.ts$/, '.js')}${quote}`;
+      return whole;
+    })
+    .replace(FILE_URL, (_, before: string, quote: string, path: string) => `${before}${quote}${path}.js${quote}`);
+}
+
+function targetOf(specifier: string, workspaces: readonly Workspace[]): string | undefined {
+  const workspace = workspaces.find(({ name }) => specifier === name || specifier.startsWith(`${name}/`));
+  if (workspace === undefined) return undefined;
+  const entry = workspace.exports[`.${specifier.slice(workspace.name.length)}`];
+  if (entry === undefined) throw new Error(`${workspace.name} does not export ${specifier}`);
+  return compiledPath(`${workspace.folder}/${entry}`);
+}
+
+/** `packages/client/./src/index.ts` -> `packages/client/src/index.js` */
+export function compiledPath(source: string): string {
+  return source.replace('/./', '/').replace(/\.ts$/, '.js');
+}
+
+function relativePath(from: string, to: string): string {
+  const path = relative(dirname(from), to).split(sep).join('/');
+  return path.startsWith('.') ? path : `./${path}`;
+}
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile())
+    .map(entry => join(entry.parentPath, entry.name));
+}
+
+/** All files that `entries` reach, and the names of the packages they import that are not Hopline's. Full paths. */
+export function reachable(entries: readonly string[]): { files: string[]; packages: string[] } {
+  const files = new Set<string>();
+  const packages = new Set<string>();
+  const open = [...entries];
+  for (let file = open.pop(); file !== undefined; file = open.pop()) {
+    if (files.has(file)) continue;
+    files.add(file);
+    if (file.endsWith('.json')) continue;
+    const text = readFileSync(file, 'utf8');
+    const isDeclaration = file.endsWith('.d.ts');
+    for (const [, , , specifier] of text.matchAll(SPECIFIER)) {
+      if (specifier!.startsWith('.'))
+        open.push(join(dirname(file), isDeclaration ? specifier!.replace(/\.js$/, '.d.ts') : specifier!));
+      else if (!specifier!.startsWith('node:') && !specifier!.startsWith('data:')) packages.add(packageOf(specifier!));
+    }
+    for (const [, path] of text.matchAll(/new URL\(\s*['"](\.[^'"\n]+\.js)['"],\s*import\.meta\.url/g))
+      open.push(join(dirname(file), path!));
+  }
+  return { files: [...files].sort(), packages: [...packages].sort() };
+}
+
+/** `@scope/name/sub` -> `@scope/name` */
+function packageOf(specifier: string): string {
+  return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
+}

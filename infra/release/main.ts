@@ -1,0 +1,35 @@
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { writeApiReference } from './api-reference.ts';
+import { packAll } from './pack.ts';
+
+const USAGE =
+  'npm run pack -- [--output DIR] [--api]   tarballs of the public packages in DIR (dist); --api adds the API reference as HTML';
+const ROOT = fileURLToPath(new URL('../../', import.meta.url)).replace(/\/$/, '');
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: { output: { type: 'string', default: 'dist' }, api: { type: 'boolean', default: false }, help: { type: 'boolean' } },
+  });
+  if (values.help) return console.log(USAGE);
+  const outFolder = resolve(process.env.INIT_CWD ?? process.cwd(), values.output);
+  for (const { name, version, path, bytes, unpackedBytes, files } of packAll(ROOT, outFolder)) {
+    console.log(`${name}@${version}  ${kib(bytes)} KiB packed, ${kib(unpackedBytes)} KiB unpacked, ${files} files  ${path}`);
+  }
+  if (values.api) {
+    for (const problem of await writeApiReference(ROOT, join(outFolder, 'api'))) console.error(problem);
+    console.log(`API reference  ${join(outFolder, 'api', 'index.html')}`);
+  }
+}
+
+function kib(bytes: number): string {
+  return (bytes / 1024).toFixed(0);
+}
+
+try {
+  await main();
+} catch (error) {
+  console.error(`hopline: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,85 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import { compile, compiledPath, reachable, readWorkspaces } from './compile.ts';
+import { NODE_MIN, PUBLIC_PACKAGES, type PublicPackage } from './public-packages.ts';
+
+export type Tarball = { name: string; version: string; path: string; bytes: number; unpackedBytes: number; files: number };
+
+/** Makes the tarballs of the public packages in `outFolder`, which is created. Throws where a package cannot be compiled or packed. */
+export function packAll(root: string, outFolder: string): Tarball[] {
+  mkdirSync(outFolder, { recursive: true });
+  const work = mkdtempSync(join(tmpdir(), 'hopline-pack-'));
+  try {
+    const compiled = join(work, 'compiled');
+    compile(root, compiled);
+    return PUBLIC_PACKAGES.map(target => pack(root, compiled, join(work, target.folder), target, outFolder));
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+function pack(root: string, compiled: string, staging: string, target: PublicPackage, outFolder: string): Tarball {
+  const source = JSON.parse(readFileSync(join(root, target.folder, 'package.json'), 'utf8'));
+  const { version, license } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const entries = Object.entries<string>(source.exports ?? {});
+  const bins = Object.entries<string>(source.bin ?? {});
+  const scripts = [...entries, ...bins].map(([, path]) => join(compiled, compiledPath(`${target.folder}/${path}`)));
+  const code = reachable(scripts);
+  const types = reachable(
+    entries.map(([, path]) => join(compiled, compiledPath(`${target.folder}/${path}`).replace(/\.js$/, '.d.ts'))),
+  );
+  for (const file of new Set([...code.files, ...types.files])) {
+    const copy = join(staging, 'dist', relative(compiled, file));
+    mkdirSync(dirname(copy), { recursive: true });
+    cpSync(file, copy);
+  }
+  const distPath = (path: string) => `./dist/${compiledPath(`${target.folder}/${path}`)}`;
+  const manifest = {
+    name: source.name,
+    version,
+    description: target.description,
+    keywords: target.keywords,
+    license,
+    type: 'module',
+    engines: { node: NODE_MIN },
+    ...(entries.length > 0 && {
+      exports: Object.fromEntries(
+        entries.map(([name, path]) => [name, { types: distPath(path).replace(/\.js$/, '.d.ts'), default: distPath(path) }]),
+      ),
+    }),
+    ...(bins.length > 0 && { bin: Object.fromEntries(bins.map(([name, path]) => [name, distPath(path)])) }),
+    files: ['dist'],
+    sideEffects: false,
+    dependencies: dependencies(root, [...new Set([...code.packages, ...types.packages])].sort()),
+  };
+  writeFileSync(join(staging, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+  cpSync(join(root, 'LICENSE'), join(staging, 'LICENSE'));
+  cpSync(join(root, target.folder, 'README.md'), join(staging, 'README.md'));
+  const npm = ['pack', '--json', '--ignore-scripts', '--pack-destination', outFolder];
+  const [made] = JSON.parse(execFileSync('npm', npm, { cwd: staging, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }));
+  const path = join(outFolder, made.filename);
+  return {
+    name: source.name,
+    version,
+    path,
+    bytes: statSync(path).size,
+    unpackedBytes: made.unpackedSize,
+    files: made.entryCount,
+  };
+}
+
+/** Versions as installed in the workspace: what the tests ran with is the lower bound. */
+function dependencies(root: string, names: readonly string[]): Record<string, string> {
+  const folders = readWorkspaces(root).map(({ folder }) => join(root, folder));
+  return Object.fromEntries(
+    names.map(name => {
+      const folder = folders.find(candidate => existsSync(join(candidate, 'node_modules', name, 'package.json')));
+      if (folder === undefined) throw new Error(`${name} is imported, but no package of the workspace depends on it`);
+      const { version } = createRequire(join(folder, 'package.json'))(join(folder, 'node_modules', name, 'package.json'));
+      return [name, `^${version}`];
+    }),
+  );
+}

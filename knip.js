@@ -1,0 +1,71 @@
+/** Test kits and test files are not production code. */
+const TESTS = '!src/**/*.test*.ts!';
+
+/** Test kits, examples, and APIs for users outside this repository. Re-exports in an index are checked where the name is defined. */
+const FOR_OTHERS = [
+  'infra/examples/**',
+  'packages/*/src/**/{index,signing,*test-kit,contract,memory-log}.ts',
+  // Constructors for the authors of agents.
+  'packages/agent/src/event-constructors.ts',
+  // Inspection of pure state, for property tests.
+  'packages/coalesce/src/coalescer.ts',
+  'packages/a2a/src/fold.ts',
+];
+
+/**
+ * `knip` reports unused code, tests included. `knip --production` reports code that only tests use: patterns that end in "!" are
+ * production code. There an export that its own file uses is no finding, because tests read bounds and inner functions through it.
+ * An export for agent authors or other users of a package has the tag `@public`.
+ * @type {(options: { production?: boolean }) => import('knip').KnipConfig}
+ */
+const config = ({ production = false }) => ({
+  ignoreExportsUsedInFile: production,
+  includeEntryExports: production,
+  ignoreIssues: production ? Object.fromEntries(FOR_OTHERS.map(path => [path, ['exports', 'types']])) : {},
+  workspaces: {
+    '.': {
+      ignoreDependencies: ['@biomejs/biome'],
+    },
+    'infra/local': {
+      entry: ['launcher/main.ts!', 'checks/main.ts!', 'bootstrap/main.mjs!', '**/*.test.{ts,mjs}'],
+      project: ['**/*.{ts,mjs}!', '!**/*.test.{ts,mjs}!'],
+      ignoreDependencies: ['@modelcontextprotocol/server-filesystem'],
+    },
+    'infra/release': {
+      entry: ['main.ts!', 'release.ts!', '*.test.ts'],
+      project: ['*.ts!', '!*.test.ts!'],
+    },
+    'packages/*': {
+      entry: ['src/**/*.test.ts'],
+      project: ['src/**/*.ts!', TESTS],
+    },
+    'packages/a2a-grpc': {
+      entry: ['src/**/*.test.ts', 'proto/write-descriptors.ts!'],
+      project: ['src/**/*.ts!', 'proto/*.ts!', TESTS],
+    },
+    'services/*': {
+      entry: ['src/main.ts!', 'src/**/*.test.ts'],
+      project: ['src/**/*.ts!', TESTS],
+    },
+    test: {
+      entry: [
+        '**/*.test.ts',
+        '**/main.ts',
+        'repo/write-*.ts',
+        'repo/retired-words-report.ts',
+        'conformance/tck.ts',
+        'support/agents/graphs/*.ts',
+        'support/profiles/*.ts',
+      ],
+      project: ['**/*.ts'],
+      ignoreDependencies: ['@modelcontextprotocol/server-everything'],
+    },
+    'infra/examples': {
+      entry: ['*/*.ts!'],
+      project: ['**/*.ts!'],
+      ignoreDependencies: ['@modelcontextprotocol/server-everything'],
+    },
+  },
+});
+
+export default config;

@@ -1,0 +1,91 @@
+import { A2AError, isTerminal, type Message, type Metadata } from '@hopline/a2a';
+import { isTaskId } from '@hopline/events';
+import { TURNS_MAX } from '@hopline/task';
+import { uuidv7 } from 'uuidv7';
+import type { A2AServer, OperationContext } from '../a2a-server.ts';
+import type { TaskFeed } from '../feed/task-feed.ts';
+import type { FeedLease } from '../feed/task-feeds.ts';
+import { claimMessage, fingerprintOf, reusedMessageId } from './message-claim.ts';
+
+/** A message with the task it belongs to. `turn.ts` has the table of what follows from `kind`. */
+export type ResolvedMessage = {
+  taskId: string;
+  contextId: string;
+  message: Message;
+  metadata: Metadata | undefined;
+} & (
+  | /** It starts a task that cannot exist yet. */ { kind: 'first' }
+  | /** Another request with its id has started the task, or was about to. */ { kind: 'retry' }
+  | /** A further message of a task that has not ended. */ { kind: 'continuation'; lease: FeedLease }
+  | /** The task has it already: nothing is appended. */ { kind: 'duplicate'; lease: FeedLease }
+);
+
+/**
+ * Resolves a message that names no task. The first request with its message id in its context starts the task; others join
+ * it.
+ */
+export async function resolveFirst(
+  server: A2AServer,
+  context: OperationContext,
+  message: Message,
+  metadata: Metadata | undefined,
+): Promise<ResolvedMessage> {
+  const taskId = uuidv7();
+  const { contextId = uuidv7() } = message;
+  const resolved = { taskId, contextId, message, metadata };
+  if (message.contextId === undefined) return { ...resolved, kind: 'first' };
+  const winner = await claimMessage(server.log.messageIds, { owner: context.caller, contextId }, message, taskId);
+  return winner === taskId ? { ...resolved, kind: 'first' } : { ...resolved, kind: 'retry', taskId: winner };
+}
+
+/** Resolves a message to a task that must exist. The result holds a lease of the task's feed. */
+export async function resolveContinuation(
+  server: A2AServer,
+  context: OperationContext,
+  message: Message,
+  taskId: string,
+  metadata: Metadata | undefined,
+): Promise<ResolvedMessage> {
+  const lease = await acquireTask(server, context, taskId);
+  try {
+    const aggregate = lease.feed.aggregate!;
+    const { contextId } = aggregate;
+    if (message.contextId !== undefined && message.contextId !== contextId) {
+      throw new A2AError('INVALID_PARAMS', { detail: 'contextId (legacy: sessionId) differs from that of the task', taskId });
+    }
+    const resolved = { taskId, contextId, message, metadata, lease };
+    if (hasMessage(lease.feed, message)) return { ...resolved, kind: 'duplicate' };
+    if (isTerminal(aggregate.state)) throw taskEnded(taskId);
+    if (aggregate.turn >= TURNS_MAX) {
+      throw new A2AError('UNSUPPORTED_OPERATION', {
+        detail: `the task has ${TURNS_MAX} messages already; start another`,
+        taskId,
+      });
+    }
+    if ((await claimMessage(server.log.messageIds, { owner: context.caller, contextId }, message, taskId)) !== taskId)
+      throw reusedMessageId();
+    // Looked up again: a racing request may have appended it while this one claimed it.
+    return { ...resolved, kind: hasMessage(lease.feed, message) ? 'duplicate' : 'continuation' };
+  } catch (thrown) {
+    lease.release();
+    throw thrown;
+  }
+}
+
+export function taskEnded(taskId: string): A2AError {
+  return new A2AError('UNSUPPORTED_OPERATION', { detail: 'the task has ended', taskId });
+}
+
+/** Whether the task has the message. Throws INVALID_PARAMS when its id belongs to a message of other content. */
+export function hasMessage(feed: TaskFeed, message: Message): boolean {
+  if (feed.aggregate?.messageIds.includes(message.messageId) !== true) return false;
+  const known = feed.view?.task.history?.find(one => one.messageId === message.messageId);
+  if (known !== undefined && fingerprintOf(known) !== fingerprintOf(message)) throw reusedMessageId();
+  return true;
+}
+
+/** A lease of the feed of a task that must exist. Throws TASK_NOT_FOUND, also for text that cannot be a task id. */
+export async function acquireTask(server: A2AServer, { caller }: OperationContext, taskId: string): Promise<FeedLease> {
+  if (!isTaskId(taskId)) throw new A2AError('TASK_NOT_FOUND');
+  return server.feeds.acquire(taskId, 'existing', caller);
+}

@@ -1,0 +1,133 @@
+import {
+  A2AError,
+  fitsModes,
+  isInterrupted,
+  isTerminal,
+  legacyOrigin,
+  type Message,
+  type Metadata,
+  type SendRequest,
+} from '@hopline/a2a';
+import { isTaskId, TASK_ID_CHARS_MAX } from '@hopline/events';
+import { uuidv7 } from 'uuidv7';
+import type { A2AServer, OperationContext } from '../a2a-server.ts';
+import type { TaskFeed } from '../feed/task-feed.ts';
+import { fromLog } from '../log-faults.ts';
+import { claimTask, fingerprintOf } from './message-claim.ts';
+import { assertStorable, storeInline } from './push-configs.ts';
+import { dropStrayPushConfigs } from './push-store.ts';
+import { withoutReservedKeys, withoutReservedMetadata } from './reserved-metadata.ts';
+import { acquireTask, type ResolvedMessage, resolveContinuation, resolveFirst } from './resolve-message.ts';
+
+/** Bytes of a record besides the message: ids, owner, earlier tasks of the context, the aggregate of a new task. */
+const ENVELOPE_BYTES = 16 * 1024;
+
+/** Validates a send, resolves its message to a task, and stores an inline push configuration. The message is not appended yet. */
+export async function resolveRequest(
+  server: A2AServer,
+  context: OperationContext,
+  request: SendRequest,
+): Promise<ResolvedMessage> {
+  if (request.push !== undefined) assertStorable(server, request.push);
+  const { acceptedOutputModes: accepted } = request;
+  if (accepted !== undefined && !fitsModes(accepted, server.outputModes())) {
+    throw new A2AError('CONTENT_TYPE_NOT_SUPPORTED', {
+      detail: 'acceptedOutputModes names no media type of the agent card',
+    });
+  }
+  const message = withoutReservedKeys(request.message);
+  const metadata = withoutReservedMetadata(request.metadata);
+  assertFitsRecord(server, message, metadata);
+  try {
+    const resolved = await resolve(server, context, request.ownTaskId, message, metadata);
+    await storeInline(server, context, resolved, request.push).catch(thrown => {
+      if ('lease' in resolved) resolved.lease.release();
+      throw thrown;
+    });
+    return resolved;
+  } catch (thrown) {
+    throw fromLog(thrown);
+  }
+}
+
+/**
+ * Throws REQUEST_TOO_LARGE for a message that exceeds a record of the log, as an input or as the first fact of its task,
+ * which holds the metadata twice. It runs before the message id is claimed, so that the id stays free for a shorter message,
+ * and because an input that becomes no fact would be redelivered endlessly.
+ */
+function assertFitsRecord({ log }: A2AServer, message: Message, metadata: Metadata | undefined): void {
+  const bytes = jsonBytes(message) + 2 * jsonBytes(metadata ?? {}) + ENVELOPE_BYTES;
+  if (bytes <= log.recordBytesMax) return;
+  throw new A2AError('REQUEST_TOO_LARGE', { detail: 'the message exceeds the largest record of the log' });
+}
+
+function jsonBytes(value: object): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}
+
+function resolve(
+  server: A2AServer,
+  context: OperationContext,
+  ownTaskId: string | undefined,
+  message: Message,
+  metadata: Metadata | undefined,
+): Promise<ResolvedMessage> {
+  if (ownTaskId !== undefined) return resolveOwned(server, context, ownTaskId, message, metadata);
+  if (message.taskId !== undefined) return resolveContinuation(server, context, message, message.taskId, metadata);
+  return resolveFirst(server, context, message, metadata);
+}
+
+/**
+ * Resolves a message to a task whose id the client chose (legacy, C-9): an unknown id starts a task, a known one continues
+ * it. The task of another owner is TASK_NOT_FOUND. Throws INVALID_PARAMS for an invalid id, or when two different messages
+ * start the same task.
+ */
+async function resolveOwned(
+  server: A2AServer,
+  context: OperationContext,
+  taskId: string,
+  message: Message,
+  metadata: Metadata | undefined,
+): Promise<ResolvedMessage> {
+  if (!isTaskId(taskId)) {
+    throw new A2AError('INVALID_PARAMS', { detail: `params.id must be 1 to ${TASK_ID_CHARS_MAX} of A-Z, a-z, 0-9, _ and -` });
+  }
+  if ((await server.log.facts.last(taskId)) === undefined) {
+    return resolveFirstOwned(server, context, taskId, message, metadata);
+  }
+  const { feed, release } = await acquireTask(server, context, taskId);
+  try {
+    const identified = { ...message, messageId: messageIdFor(feed, message) };
+    return await resolveContinuation(server, context, identified, taskId, metadata);
+  } finally {
+    release();
+  }
+}
+
+/** The first message takes the id of its task: sent twice, to any replica, it starts one task. */
+async function resolveFirstOwned(
+  server: A2AServer,
+  context: OperationContext,
+  taskId: string,
+  sent: Message,
+  metadata: Metadata | undefined,
+): Promise<ResolvedMessage> {
+  const message = { ...sent, messageId: sent.messageId || taskId };
+  await claimTask(server.log.messageIds, context.caller, message, taskId);
+  if (server.push) await dropStrayPushConfigs(server, context, taskId);
+  const { contextId = uuidv7() } = message;
+  return { kind: 'retry', taskId, contextId, message, metadata: { ...metadata, ...legacyOrigin(Date.now()) } };
+}
+
+/**
+ * Legacy messages may lack an id. While the task works, a message with the content of its newest one is that one, retried by
+ * a client that lost the response. When the task waits for input, it is an answer with a new id.
+ */
+function messageIdFor({ view }: TaskFeed, message: Message): string {
+  if (message.messageId !== '') return message.messageId;
+  const { history = [], status } = view!.task;
+  const newest = history.findLast(({ role }) => role === 'ROLE_USER');
+  const isWorking = !isTerminal(status.state) && !isInterrupted(status.state);
+  const isRetry = isWorking && newest !== undefined && fingerprintOf(newest) === fingerprintOf(message);
+  return isRetry ? newest.messageId : uuidv7();
+}

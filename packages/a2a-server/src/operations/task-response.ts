@@ -1,0 +1,20 @@
+import { DIALECTS, type Dialect, isLegacyTask, type Task } from '@hopline/a2a';
+import { ATTR } from '@hopline/telemetry';
+import type { OperationContext } from '../a2a-server.ts';
+
+/** The task with at most `length` of its newest messages. Absent: all. 0: no history member ([A2A 1.0] 3.2.4). */
+export function withHistory(task: Task, length: number | undefined): Task {
+  if (length === undefined || task.history === undefined) return task;
+  const { history, ...rest } = task;
+  return length === 0 ? rest : { ...rest, history: history.slice(-length) };
+}
+
+/**
+ * The dialect of a response, once the task is known. `tasks/get`, `tasks/cancel` and `tasks/resubscribe` are the same in 0.3
+ * and in the legacy form: a request without a version gets the dialect in which the task was created.
+ */
+export function dialectFor(context: OperationContext, task: Task): Dialect {
+  if (context.ambiguous !== true || !isLegacyTask(task)) return context.dialect;
+  context.hop.set({ [ATTR.a2aVersion]: DIALECTS.legacy.name });
+  return DIALECTS.legacy;
+}

@@ -1,0 +1,96 @@
+import { A2AError, type Operation } from '@hopline/a2a';
+import { A2A_METHOD, type A2aMethod, ATTR, type Hop, startHop, type TraceCarrier } from '@hopline/telemetry';
+import type { A2AServer, OperationHandler, OperationResult, ServerRequest } from './a2a-server.ts';
+import { firstOf, type RequestHeaders } from './authenticate.ts';
+import { assertOffered, requestedExtensions } from './capabilities.ts';
+import { extendedCard } from './operations/extended-card.ts';
+import { messageSend } from './operations/message-send.ts';
+import { messageStream } from './operations/message-stream.ts';
+import { pushCreate, pushDelete, pushGet, pushList } from './operations/push-configs.ts';
+import { tasksCancel } from './operations/tasks-cancel.ts';
+import { tasksGet } from './operations/tasks-get.ts';
+import { tasksList } from './operations/tasks-list.ts';
+import { tasksSubscribe } from './operations/tasks-subscribe.ts';
+
+/** Seconds after which a client with UNAVAILABLE should retry. */
+export const RETRY_AFTER_S = 1;
+
+const HANDLERS: Readonly<Record<Operation, OperationHandler>> = {
+  send: messageSend,
+  stream: messageStream,
+  get: tasksGet,
+  list: tasksList,
+  cancel: tasksCancel,
+  subscribe: tasksSubscribe,
+  createPush: pushCreate,
+  getPush: pushGet,
+  listPush: pushList,
+  deletePush: pushDelete,
+  extendedCard,
+};
+
+const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
+  send: A2A_METHOD.sendMessage,
+  stream: A2A_METHOD.sendStreamingMessage,
+  get: A2A_METHOD.getTask,
+  list: A2A_METHOD.listTasks,
+  cancel: A2A_METHOD.cancelTask,
+  subscribe: A2A_METHOD.subscribeToTask,
+  createPush: A2A_METHOD.createPushConfig,
+  getPush: A2A_METHOD.getPushConfig,
+  listPush: A2A_METHOD.listPushConfigs,
+  deletePush: A2A_METHOD.deletePushConfig,
+  extendedCard: A2A_METHOD.getExtendedCard,
+};
+
+/** Runs an operation in its own span, for any binding. Rethrows what the operation throws. */
+export async function runOperation(server: A2AServer, operation: Operation, request: ServerRequest): Promise<OperationResult> {
+  const { dialect, ambiguous = false, params, headers, closed, openSink } = request;
+  const receivedAt = Date.now();
+  const attributes = { [ATTR.a2aMethod]: SPAN_OF[operation], [ATTR.a2aVersion]: dialect.name, [ATTR.role]: server.role };
+  const hop = startHop(SPAN_OF[operation], { kind: 'server', parent: traceCarrierOf(headers), attributes });
+  closed.addEventListener('abort', () => hop.end(), { once: true });
+  const signal = AbortSignal.any([closed, server.streams.draining]);
+  const cursor = firstOf(headers, 'last-event-id') ?? request.cursor;
+  try {
+    const caller = await server.authenticate({ headers, tenant: tenantOf(request) });
+    assertOffered(server, operation);
+    const extensions = requestedExtensions(server, dialect.name, headers);
+    if (extensions.length > 0) request.nameExtensions?.(extensions);
+    const context = { dialect, ambiguous, params, cursor, openSink, extensions, caller, hop, receivedAt, signal };
+    return await hop.run(() => HANDLERS[operation](server, context));
+  } catch (thrown) {
+    endFailed(hop, A2AError.from(thrown));
+    throw thrown;
+  }
+}
+
+/**
+ * Only 1.0 has tenants; an empty one and null mean none. Throws INVALID_PARAMS for other types: ignoring them would run the
+ * request outside its tenant.
+ */
+function tenantOf({ dialect, params }: ServerRequest): string | undefined {
+  const { tenant = null } = (params ?? {}) as { tenant?: unknown };
+  if (dialect.name !== '1.0' || tenant === null || tenant === '') return undefined;
+  if (typeof tenant !== 'string') throw new A2AError('INVALID_PARAMS', { detail: 'params.tenant must be a string' });
+  return tenant;
+}
+
+/** The caller's trace context. */
+function traceCarrierOf(headers: RequestHeaders): TraceCarrier {
+  const traceparent = firstOf(headers, 'traceparent');
+  const tracestate = firstOf(headers, 'tracestate');
+  return { ...(traceparent !== undefined && { traceparent }), ...(tracestate !== undefined && { tracestate }) };
+}
+
+/** Only 5xx errors mark the span as failed (OpenTelemetry semantic conventions for SERVER spans). */
+function endFailed(hop: Hop, error: A2AError): void {
+  hop.set({ [ATTR.outcome]: error.code });
+  if (error.row.http >= 500) hop.fail(error.code);
+}
+
+/** Logs server faults. A client's mistakes are not logged. */
+export function report(server: A2AServer, error: A2AError): void {
+  if (error.code === 'INTERNAL_ERROR') server.logger.error({ code: error.code, err: error.cause }, 'request failed');
+  else if (error.code === 'UNAVAILABLE') server.logger.warn({ code: error.code, err: error.cause }, 'request refused');
+}

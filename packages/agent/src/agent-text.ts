@@ -1,0 +1,33 @@
+import type { Message, Part } from '@hopline/a2a';
+import type { AgentEvent } from './agent.ts';
+import type { TokenOrigin } from './lane-writer.ts';
+import type { TextStreams } from './streamed-text.ts';
+
+export type ArtifactChunk = Omit<Extract<AgentEvent, { type: 'artifact' }>, 'type'>;
+
+/** How the message of `done` relates to the text before it (`AgentEvent`). */
+export type Standing = 'repeats' | 'replaces';
+
+/** Turns the text and the artifacts of an agent into lanes: `AnswerText` or `OwnText`, by the call's presentation. */
+export interface AgentText {
+  readonly streams: TextStreams;
+  token(text: string, stream: string | undefined, origin: TokenOrigin): void;
+  snapshot(text: string): void;
+  artifact(chunk: ArtifactChunk): void;
+  /** Takes the message of a turn that ended well, if it had one; returns the message that is still to be shown. */
+  ending(message: Message | undefined, standing: Standing | undefined): Message | undefined;
+  /** Takes the one message that is the whole answer; returns it if it is still to be shown. */
+  wholeAnswer(message: Message): Message | undefined;
+  /** Answer text that the client does not see; absent where all text is forwarded. */
+  readonly withheld?: string | undefined;
+}
+
+export function textOf(parts: readonly Part[]): string {
+  let text = '';
+  for (const part of parts) text += part.text ?? '';
+  return text;
+}
+
+export function isTextOnly({ parts }: Message): boolean {
+  return parts.every(part => part.text !== undefined);
+}

@@ -1,0 +1,135 @@
+import { LaneText, type TextChange } from './streamed-text.ts';
+
+/** A chunk of an artifact's text as the agent sent it. `isResult`: the artifact holds the whole answer once more (S0-20, C-25). */
+export type ArtifactText = { id: string; isResult: boolean; text: string; append: boolean; last: boolean };
+
+/**
+ * The text of one artifact. `repeats`: the part of the answer that the artifact has not repeated yet; it adds nothing as long as it repeats.
+ * `start`: where its text begins in the answer; undefined when other text came in between.
+ */
+type ArtifactState = { own: string; repeats?: string | undefined; start?: number | undefined };
+
+/**
+ * The one answer of an agent that may send it in several ways: as tokens, whole in an artifact, or in its last message (S2-2). Text that
+ * repeats the answer adds nothing; new text is never dropped.
+ */
+export class AnswerDeduplicator {
+  readonly #answer = new LaneText();
+  readonly #artifacts = new Map<string, ArtifactState>();
+  /** Artifacts that repeat the answer and have not reached its end. */
+  readonly #repeating = new Set<ArtifactState>();
+  /** All of the answer came as tokens; no artifact has text of its own in it. */
+  #tokensOnly = true;
+
+  get text(): string {
+    return this.#answer.text;
+  }
+
+  get length(): number {
+    return this.#answer.length;
+  }
+
+  token(text: string): TextChange | undefined {
+    for (const artifact of this.#repeating) artifact.repeats += text;
+    return this.#answer.token(text);
+  }
+
+  snapshot(text: string): TextChange | undefined {
+    const change = this.#answer.snapshot(text);
+    if (change?.replace) {
+      // The artifacts' text is replaced with the rest; an artifact that comes again is new.
+      if (this.#artifacts.size > 0) this.#tokensOnly = false;
+      this.#artifacts.clear();
+    }
+    this.#repeating.clear();
+    return change;
+  }
+
+  artifact(chunk: ArtifactText): TextChange | undefined {
+    if (chunk.isResult && !chunk.append) return this.snapshot(chunk.text);
+    const known = this.#artifacts.get(chunk.id);
+    if (known === undefined) return chunk.last && !chunk.append ? this.#whole(chunk) : this.#begin(chunk);
+    return chunk.append ? this.#continue(known, chunk.text, chunk.last) : this.#restart(known, chunk.text);
+  }
+
+  /**
+   * The text of the message an agent ends with. It is the answer if there is none, if it continues the answer, or if it is no shorter than
+   * tokens with another text. Other texts, such as `Done.`, are not the answer and never replace an artifact. `covered`: the answer has it.
+   */
+  ending(text: string): { covered: boolean; change: TextChange | undefined } {
+    if (this.#isWholeAnswer(text)) return { covered: true, change: this.snapshot(text) };
+    return { covered: this.#answer.text.endsWith(text), change: undefined };
+  }
+
+  #isWholeAnswer(text: string): boolean {
+    const answer = this.#answer.text;
+    return text.startsWith(answer) || (this.#tokensOnly && text.length >= answer.length);
+  }
+
+  /** An artifact in one chunk. After tokens it counts as the same answer in its final form, unless it is shorter. */
+  #whole({ id, text }: ArtifactText): TextChange | undefined {
+    const lengthBefore = this.#answer.length;
+    const isWhole = this.#isWholeAnswer(text);
+    const change = isWhole ? this.snapshot(text) : this.token(text);
+    this.#artifacts.set(id, { own: text, start: isWhole ? 0 : lengthBefore });
+    this.#tokensOnly = false;
+    return change;
+  }
+
+  #begin({ id, text, last }: ArtifactText): TextChange | undefined {
+    const artifact: ArtifactState = { own: '' };
+    this.#artifacts.set(id, artifact);
+    if (this.#tokensOnly && this.#answer.length > 0) this.#repeat(artifact);
+    else artifact.start = this.#answer.length;
+    return this.#continue(artifact, text, last);
+  }
+
+  #repeat(artifact: ArtifactState): void {
+    artifact.repeats = this.#answer.text;
+    this.#repeating.add(artifact);
+  }
+
+  #continue(artifact: ArtifactState, text: string, last: boolean): TextChange | undefined {
+    const { own: before, repeats } = artifact;
+    artifact.own += text;
+    if (repeats === undefined) return this.#add(artifact, text, before.length);
+    if (repeats.startsWith(text) && !(last && repeats.length > text.length)) {
+      artifact.repeats = repeats.slice(text.length);
+      return undefined;
+    }
+    artifact.repeats = undefined;
+    this.#repeating.delete(artifact);
+    if (text.startsWith(repeats)) {
+      artifact.start = 0;
+      return this.#add(artifact, text.slice(repeats.length), before.length + repeats.length);
+    }
+    // Only its beginning equals the answer: it is another text, and all of it is new.
+    artifact.start = this.#answer.length;
+    return this.#add(artifact, artifact.own, 0);
+  }
+
+  /** `lengthBefore`: how much of the artifact's text the answer has already. */
+  #add(artifact: ArtifactState, text: string, lengthBefore: number): TextChange | undefined {
+    if (text === '') return undefined;
+    if (artifact.start !== undefined && artifact.start + lengthBefore !== this.#answer.length) artifact.start = undefined;
+    this.#tokensOnly = false;
+    return this.token(text);
+  }
+
+  /** The same artifact from its beginning: a cumulative artifact, or a snapshot after a broken stream. */
+  #restart(artifact: ArtifactState, text: string): TextChange | undefined {
+    const { own, start } = artifact;
+    if (artifact.repeats !== undefined) {
+      artifact.own = '';
+      this.#repeat(artifact);
+      return this.#continue(artifact, text, false);
+    }
+    artifact.own = text;
+    if (text === own) return undefined;
+    // Its place in the answer is unknown: its rest is added, or all of it again rather than lost.
+    if (start === undefined) return this.token(text.startsWith(own) ? text.slice(own.length) : text);
+    for (const other of this.#artifacts.values()) if (other !== artifact) other.start = undefined;
+    const answer = this.#answer.text;
+    return this.#answer.snapshot(answer.slice(0, start) + text + answer.slice(start + own.length));
+  }
+}

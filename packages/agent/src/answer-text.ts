@@ -1,0 +1,106 @@
+import type { Message } from '@hopline/a2a';
+import type { AgentPresentation } from '@hopline/events';
+import { artifactKind } from '@hopline/profiles';
+import { type AgentText, type ArtifactChunk, isTextOnly, type Standing, textOf } from './agent-text.ts';
+import { AnswerDeduplicator } from './answer-deduplicator.ts';
+import type { LaneWriter, TextLanes, TokenOrigin } from './lane-writer.ts';
+import type { OwnArtifacts } from './own-artifacts.ts';
+import { type TextChange, TextStreams } from './streamed-text.ts';
+import { WithheldText } from './withheld-text.ts';
+
+export type AnswerTextOptions = {
+  lanes: LaneWriter;
+  lane: string;
+  presentation: Extract<AgentPresentation['text'], { as: 'answer' }>;
+  artifacts: OwnArtifacts;
+  /** UTF-16 units of an answer that the client does not see (policy `forwardText: false`); absent: the client sees it. */
+  withheldUnitsMax?: number | undefined;
+};
+
+/**
+ * A supervisor shows one answer: all text of the agent belongs to it, wherever it stands, and is shown once (S2-2). Other parts stay
+ * artifacts. Concurrent streams are segments of the answer.
+ */
+export class AnswerText implements AgentText {
+  readonly streams: TextStreams;
+  readonly #presentation: AnswerTextOptions['presentation'];
+  readonly #artifacts: OwnArtifacts;
+  /** The text that belongs to no stream. */
+  readonly #answer = new AnswerDeduplicator();
+  readonly #withheld: WithheldText | undefined;
+  readonly #lanes: TextLanes;
+
+  constructor({ lanes, lane, presentation, artifacts, withheldUnitsMax }: AnswerTextOptions) {
+    this.#presentation = presentation;
+    this.#artifacts = artifacts;
+    this.#withheld = withheldUnitsMax === undefined ? undefined : new WithheldText(lanes, withheldUnitsMax);
+    this.#lanes = this.#withheld ?? lanes;
+    this.streams = new TextStreams({ lanes: this.#lanes, lane, header: () => presentation.artifact });
+  }
+
+  get withheld(): string | undefined {
+    return this.#withheld?.text;
+  }
+
+  token(text: string, stream: string | undefined, origin: TokenOrigin): void {
+    if (stream === undefined) this.#write(this.#answer.token(text), origin);
+    else this.streams.token(text, stream, origin);
+  }
+
+  snapshot(text: string): void {
+    this.#write(this.#answer.snapshot(text));
+  }
+
+  artifact({ artifact, append, lastChunk: last, apart, source }: ArtifactChunk): void {
+    const { artifactId: id, parts } = artifact;
+    const { kinds, nestedPlan } = this.#presentation;
+    const kind = artifactKind(artifact.name, kinds);
+    // Plans, notices and progress of a server below are not its answer.
+    const isApart = apart === true || (kind !== undefined && kind !== 'answer' && kind !== 'result');
+    const others = isApart ? parts : parts.filter(part => part.text === undefined);
+    const text = textOf(parts);
+    const isNew = others.length < parts.length && !(last && !append && this.#isStreamed(text));
+    if (isNew) this.#write(this.#answer.artifact({ id, isResult: kind === 'result', text, append, last }));
+    if (others.length === 0) return;
+    const name = kind === 'plan' ? { name: nestedPlan } : undefined;
+    this.#artifacts.take({ ...artifact, ...name, parts: others }, append, last, source);
+  }
+
+  ending(message: Message | undefined, standing: Standing | undefined): Message | undefined {
+    const text = textOf(message?.parts ?? []);
+    if (message === undefined || text === '') return message;
+    const isShown = standing === 'repeats' || this.#isStreamed(text) || this.#takeEnding(text, standing);
+    return isShown && isTextOnly(message) ? undefined : message;
+  }
+
+  wholeAnswer({ messageId, parts }: Message): undefined {
+    this.artifact({ artifact: { artifactId: messageId, parts }, append: false, lastChunk: true });
+  }
+
+  /** True when one of the agent's streams has this text. */
+  #isStreamed(text: string): boolean {
+    return this.streams.all.some(({ stream, content }) => stream !== '' && content.text === text);
+  }
+
+  /** Returns true when the answer has the text. */
+  #takeEnding(text: string, standing: Standing | undefined): boolean {
+    if (standing === 'replaces') return this.#replaceAll(text);
+    const { covered, change } = this.#answer.ending(text);
+    this.#write(change);
+    return covered;
+  }
+
+  #replaceAll(text: string): true {
+    const [first, ...others] = this.streams.all;
+    for (const { lane, header, content } of others) this.#lanes.write(lane, header, content.snapshot(''));
+    if (first === undefined || first.stream === '') this.#write(this.#answer.snapshot(text));
+    else this.#lanes.write(first.lane, first.header, first.content.snapshot(text));
+    return true;
+  }
+
+  #write(change: TextChange | undefined, origin?: TokenOrigin): void {
+    if (change === undefined) return;
+    const { lane, header } = this.streams.laneOf();
+    this.#lanes.write(lane, header, change, origin);
+  }
+}

@@ -1,0 +1,89 @@
+import type { AgentInput, ArtifactInput, InputSource, LaneArtifact } from '@hopline/events';
+import { BoundExceeded, TURN_TEXT_BYTES_MAX } from './limits.ts';
+import type { TextChange } from './streamed-text.ts';
+
+/** JSON takes at most this many bytes for a UTF-16 unit. */
+export const UNIT_BYTES_MAX = 6;
+
+/** Where inputs go: the part of an InputWriter that never waits. */
+export interface InputSink {
+  add(input: AgentInput): void;
+  token(lane: string, text: string, atMs?: number, id?: string): void;
+}
+
+/** The source's message id of a token, and where in the agent it comes from. */
+export type TokenOrigin = { id?: string; source?: InputSource };
+
+/** Where text goes: LaneWriter, or WithheldText. */
+export type TextLanes = Pick<LaneWriter, 'write' | 'open'>;
+
+/**
+ * Writes the inputs of one attempt, and opens and closes its lanes. A lane is opened with its first text, and again when a text replaces it. A
+ * later attempt opens a lane before it uses it, so that its first chunk replaces what the earlier attempt streamed (C-5).
+ *
+ * An input that fits into no record is rejected here: a writer that receives one is broken for good, and every further attempt would run
+ * the agent in vain. Names, ids, metadata and resume values have no other bound.
+ */
+export class LaneWriter {
+  readonly #sink: InputSink;
+  readonly #attempt: number;
+  readonly #inputBytesMax: number;
+  readonly #open = new Set<string>();
+  #textBytes = 0;
+
+  /** `inputBytesMax`: JSON bytes of one input. */
+  constructor(sink: InputSink, attempt: number, inputBytesMax: number) {
+    this.#sink = sink;
+    this.#attempt = attempt;
+    this.#inputBytesMax = inputBytesMax;
+  }
+
+  /** Throws BoundExceeded after TURN_TEXT_BYTES_MAX. */
+  write(lane: string, artifact: LaneArtifact, change: TextChange | undefined, { id, source }: TokenOrigin = {}): void {
+    if (change === undefined) return;
+    this.#textBytes += Buffer.byteLength(change.text);
+    if (this.#textBytes > TURN_TEXT_BYTES_MAX)
+      throw new BoundExceeded(`the agent sent more than ${TURN_TEXT_BYTES_MAX} bytes of text in one turn`);
+    if (change.replace || !this.#open.has(lane)) this.open(lane, artifact, source);
+    if (change.text === '') return;
+    // The writer splits text, but not ids.
+    if (id !== undefined && id.length * UNIT_BYTES_MAX > this.#inputBytesMax) throw this.#tooLarge();
+    this.#sink.token(lane, change.text, Date.now(), id);
+  }
+
+  open(lane: string, artifact: LaneArtifact, source?: InputSource): void {
+    this.add({ kind: 'open', lane, artifact, ...(source && { source }) });
+    this.#open.add(lane);
+  }
+
+  /** An artifact event of a lane. An artifact that is whole in one event goes to `add`: it needs no lane (LANES_MAX of packages/task). */
+  artifact(input: ArtifactInput): void {
+    const { lane } = input;
+    if (this.#attempt > 1 && !this.#open.has(lane)) this.open(lane, input.artifact);
+    this.add(input);
+    if (input.last) this.#open.delete(lane);
+    else this.#open.add(lane);
+  }
+
+  isOpen(lane: string): boolean {
+    return this.#open.has(lane);
+  }
+
+  close(lane: string): void {
+    if (this.#open.delete(lane)) this.add({ kind: 'close', lane });
+  }
+
+  closeAll(): void {
+    for (const lane of [...this.#open]) this.close(lane);
+  }
+
+  /** Any input that is not text. Throws BoundExceeded, and TypeError for what is not JSON. */
+  add(input: AgentInput): void {
+    if (Buffer.byteLength(JSON.stringify(input)) > this.#inputBytesMax) throw this.#tooLarge();
+    this.#sink.add(input);
+  }
+
+  #tooLarge(): BoundExceeded {
+    return new BoundExceeded(`an event of the agent has more than ${this.#inputBytesMax} bytes`);
+  }
+}

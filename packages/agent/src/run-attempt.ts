@@ -1,0 +1,180 @@
+import { codePoints } from '@hopline/a2a';
+import type { ContextHistory } from '@hopline/context-history';
+import { createInputWriter, type InputWriter, type Job, Requeued, Superseded } from '@hopline/log';
+import { ROOT_AGENT } from '@hopline/task';
+import { ATTR, COUNT, type Hop } from '@hopline/telemetry';
+import { abortableEvents } from './abortable-events.ts';
+import type { Agent, AgentEvent, Turn } from './agent.ts';
+import { BoundExceeded, WAITING_BYTES_MAX } from './limits.ts';
+import type { PriorAttempts } from './prior-attempts.ts';
+import type { RunTurnDeps, TurnOutcome } from './run-turn.ts';
+import type { Over } from './task-watch.ts';
+import { DONE, endOf, failed, failureOf, isEnd, placeOf, type TurnEnd } from './turn-end.ts';
+import { TurnInputs } from './turn-inputs.ts';
+import { turnLog } from './turn-log.ts';
+
+/** The attempt did not bring the turn to its end; another one may. */
+export class AttemptFailed extends Error {
+  override readonly name = 'AttemptFailed';
+}
+
+export type AttemptContext = {
+  hop: Hop;
+  history: ContextHistory;
+  authorizing: boolean;
+  prior: PriorAttempts;
+  /** Resolves when the task no longer needs this turn. */
+  watching: Promise<Over | undefined>;
+};
+
+/** Share of a record for one event: the task's aggregate stands in every record beside it. */
+const EVENT_SHARE = 0.5;
+/** Share of a record for one input: the end of a call has a message, withheld text and a resume value. */
+const INPUT_SHARE = 0.75;
+
+/** Runs the agent once for a work item. Resolves with the end of the turn, undefined when the task no longer needs it. Rejects as runTurn. */
+export async function runAttempt(deps: RunTurnDeps, job: Job, context: AttemptContext): Promise<TurnOutcome> {
+  const writer = inputWriter(deps, job, context.hop);
+  const inputs = turnInputs(deps, job, context, writer);
+  if (job.exhausted) return await settle(inputs, writer, failed('attempts exhausted', true));
+  const ended = endOfTask(context.watching);
+  const signal = AbortSignal.any([deps.signal, ended.signal]);
+  const end = await pumpEvents(deps, turnOf(deps, job, context, signal), { inputs, writer, hop: context.hop });
+  const over = ended.reason();
+  if (over === 'superseded') throw new Superseded();
+  if (over === 'lost') throw new AttemptFailed('the log was lost');
+  if (over !== undefined) return undefined;
+  // Credentials may arrive later than any process lives: the turn ends here, and the next one continues.
+  if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settle(inputs, writer, inputs.waitsFor);
+  if (deps.signal.aborted) throw new Requeued('shutdown');
+  if (isRetried(deps, job, end)) throw new AttemptFailed('the agent failed with a retryable error');
+  return await settle(inputs, writer, end);
+}
+
+function inputWriter({ log, name: agent }: RunTurnDeps, { work, attempt }: Job, hop: Hop): InputWriter {
+  const producer = { id: work.call?.id ?? ROOT_AGENT, agent, turn: work.turn, attempt };
+  const options = { taskId: work.taskId, producer, trace: hop.carrier(), waitingBytesMax: WAITING_BYTES_MAX };
+  return createInputWriter(log.inputs, options);
+}
+
+function turnInputs(deps: RunTurnDeps, { work, attempt }: Job, context: AttemptContext, sink: InputWriter): TurnInputs {
+  const { log, name: agent, forwardText = true } = deps;
+  const { prior, authorizing } = context;
+  const eventBytesMax = Math.floor(log.recordBytesMax * EVENT_SHARE);
+  const inputBytesMax = Math.floor(log.recordBytesMax * INPUT_SHARE);
+  return new TurnInputs({ work, agent, attempt, sink, eventBytesMax, inputBytesMax, prior, authorizing, forwardText });
+}
+
+/** A signal that aborts when the task no longer needs the turn, or when it cannot be watched any more (`lost`). */
+function endOfTask(watching: AttemptContext['watching']): { signal: AbortSignal; reason: () => Over | 'lost' | undefined } {
+  const ended = new AbortController();
+  let reason: Over | 'lost' | undefined;
+  const end = (why: Over | 'lost') => {
+    reason ??= why;
+    ended.abort(why);
+  };
+  watching.then(
+    why => why !== undefined && end(why),
+    () => end('lost'),
+  );
+  return { signal: ended.signal, reason: () => reason };
+}
+
+/**
+ * A supervisor's call that failed as retryable gets a new attempt, which replaces this one's text (S4-40, C-5). A client that addresses the
+ * agent directly sees the failure, and may try again itself.
+ */
+function isRetried({ retries = 0 }: RunTurnDeps, { work, attempt, requeues }: Job, end: TurnEnd): boolean {
+  const failures = attempt - requeues;
+  return end.state === 'TASK_STATE_FAILED' && end.retryable === true && work.call !== undefined && failures <= retries;
+}
+
+type Pump = { inputs: TurnInputs; writer: InputWriter; hop: Hop };
+
+/** Writes the agent's events as inputs and returns how the turn ended. Rejects only when the writer has failed. */
+async function pumpEvents(deps: RunTurnDeps, turn: Turn, { inputs, writer, hop }: Pump): Promise<TurnEnd> {
+  const metrics = new TurnMetrics(hop);
+  inputs.begin();
+  const events = abortableEvents(startAgent(deps.agent, turn), turn.signal);
+  try {
+    for (;;) {
+      const next = await events.next().catch(error => ({ thrown: error as unknown }));
+      if ('thrown' in next) return turn.signal.aborted ? DONE : onThrow(deps, next.thrown);
+      if (next.done === true) return DONE;
+      const event = next.value;
+      if (isEnd(event)) return endOf(event);
+      if (event.type === 'step') hop.step({ [ATTR.graphNode]: event.step });
+      metrics.count(event);
+      inputs.take(event);
+      await writer.ready();
+    }
+  } catch (error) {
+    return await toInvalidEventFailure(error, writer);
+  } finally {
+    await events.return(undefined);
+  }
+}
+
+/** An agent may also throw before it returns an iterable. */
+async function* startAgent(agent: Agent, turn: Turn): AsyncGenerator<AgentEvent> {
+  yield* agent.run(turn);
+}
+
+/** Writes the end of the turn, or that it failed because its end does not fit. */
+async function settle(inputs: TurnInputs, writer: InputWriter, end: TurnEnd): Promise<TurnEnd> {
+  let outcome = end;
+  try {
+    inputs.end(end);
+  } catch (error) {
+    outcome = await toInvalidEventFailure(error, writer);
+    inputs.end(outcome);
+  }
+  await writer.flush();
+  return outcome;
+}
+
+/** An event that cannot be written fails the turn: the next attempt would get the same one. Rejects when the writer itself has failed. */
+async function toInvalidEventFailure(error: unknown, writer: InputWriter): Promise<TurnEnd> {
+  await writer.ready();
+  return failed(error instanceof BoundExceeded ? error.message : 'the agent sent an event that cannot be read', false);
+}
+
+function onThrow({ logger, name }: RunTurnDeps, error: unknown): TurnEnd {
+  const reason = error instanceof Error ? error.name : typeof error;
+  logger.warn({ agent: name, reason, path: placeOf(error) }, 'agent threw');
+  return failureOf(error);
+}
+
+function turnOf(
+  { name, logger }: RunTurnDeps,
+  { work, attempt }: Job,
+  { hop, history }: AttemptContext,
+  signal: AbortSignal,
+): Turn {
+  const { taskId, contextId, message, owner, metadata = {} } = work;
+  const resume = work.call?.resume ?? history.resumes.get(name);
+  const request = { taskId, contextId, message, metadata, ...(owner && { owner }), ...(resume !== undefined && { resume }) };
+  return { ...request, history: history.messages, attempt, trace: hop.carrier(), signal, log: turnLog(logger, name) };
+}
+
+/** Numbers of a turn for its span: amounts and times of tokens, never their text. */
+class TurnMetrics {
+  readonly #hop: Hop;
+  readonly #startedMs = performance.now();
+  #lastMs: number | undefined;
+
+  constructor(hop: Hop) {
+    this.#hop = hop;
+  }
+
+  count(event: AgentEvent): void {
+    const now = performance.now();
+    this.#hop.count(COUNT.events);
+    if (event.type !== 'text') return;
+    this.#hop.count(COUNT.tokens);
+    this.#hop.count(COUNT.characters, codePoints(event.text));
+    if (this.#lastMs === undefined) this.#hop.max(COUNT.firstTokenMs, Math.round(now - this.#startedMs));
+    else this.#hop.max(COUNT.gapMsMax, Math.round(now - this.#lastMs));
+    this.#lastMs = now;
+  }
+}

@@ -1,0 +1,130 @@
+import type { LaneArtifact } from '@hopline/events';
+import type { TextLanes, TokenOrigin } from './lane-writer.ts';
+import { BoundExceeded, TURN_TEXTS_MAX } from './limits.ts';
+
+/** A change to the text of a lane: more of it, or a text that replaces all before it. */
+export type TextChange = { replace: boolean; text: string };
+
+/**
+ * The text of one lane so far. It is kept whole because snapshots are compared with it. V8 keeps a string that is built by `+=` as a rope,
+ * so a token costs the same at 100,000 tokens as at 1,000 (measured in streamed-text.test.ts). Bounded by TURN_TEXT_BYTES_MAX.
+ */
+export class LaneText {
+  #text = '';
+
+  get text(): string {
+    return this.#text;
+  }
+
+  get length(): number {
+    return this.#text.length;
+  }
+
+  token(text: string): TextChange | undefined {
+    if (text === '') return undefined;
+    this.#text += text;
+    return { replace: false, text };
+  }
+
+  /** The whole text so far: an equal one changes nothing, a continuation adds its rest, any other replaces. */
+  snapshot(text: string): TextChange | undefined {
+    const before = this.#text;
+    if (text === before) return undefined;
+    this.#text = text;
+    if (text.startsWith(before)) return { replace: false, text: text.slice(before.length) };
+    return { replace: true, text };
+  }
+}
+
+/** One lane of text, and the stream of the agent that writes to it now. */
+export type StreamLane = {
+  readonly lane: string;
+  readonly header: LaneArtifact;
+  readonly content: LaneText;
+  stream: string;
+  ended: boolean;
+};
+
+export type TextStreamsOptions = {
+  lanes: TextLanes;
+  /** Name of the first lane; the others are numbered after it. */
+  lane: string;
+  /** Artifact of lane `index`, from 0. */
+  header: (index: number) => LaneArtifact;
+  /** A new stream takes over the lane of one that has ended. Without it each stream has its own lane, up to TURN_TEXTS_MAX. */
+  shared?: boolean;
+};
+
+/**
+ * Assigns streams of an agent to lanes: a stream never writes to a lane in which another stream is still open (S1-25).
+ * Text without a stream counts as one stream.
+ */
+export class TextStreams {
+  readonly #options: TextStreamsOptions;
+  readonly #lanes: StreamLane[] = [];
+  readonly #byStream = new Map<string, StreamLane>();
+
+  constructor(options: TextStreamsOptions) {
+    this.#options = options;
+  }
+
+  /** Lanes in order of opening. */
+  get all(): readonly StreamLane[] {
+    return this.#lanes;
+  }
+
+  /** Throws BoundExceeded when more than TURN_TEXTS_MAX streams are open. */
+  laneOf(stream = ''): StreamLane {
+    const known = this.#byStream.get(stream);
+    if (known?.stream === stream) return known;
+    const lane = this.#reusable() ?? this.#create(stream);
+    lane.stream = stream;
+    lane.ended = false;
+    this.#byStream.set(stream, lane);
+    return lane;
+  }
+
+  token(text: string, stream: string | undefined, origin: TokenOrigin): void {
+    const { lane, header, content } = this.laneOf(stream);
+    this.#options.lanes.write(lane, header, content.token(text), origin);
+  }
+
+  /** The whole text outside of any stream. */
+  snapshot(text: string): void {
+    if (this.#lanes.length === 0 && text === '') return;
+    const { lane, header, content } = this.laneOf();
+    this.#options.lanes.write(lane, header, content.snapshot(text));
+  }
+
+  /** The stream has ended. Its lane stays open until the turn ends: a later attempt must be able to replace it. */
+  end(stream: string): void {
+    const lane = this.#byStream.get(stream);
+    if (lane?.stream === stream) lane.ended = true;
+  }
+
+  /** Opens lanes of an earlier attempt again, so that none of its text stays beside this attempt's. */
+  reopen(openLanes: ReadonlySet<string>): void {
+    const { lanes, lane, header } = this.#options;
+    lanes.open(lane, header(0));
+    for (let index = 1; index < TURN_TEXTS_MAX; index++)
+      if (openLanes.has(this.#name(index))) lanes.open(this.#name(index), header(index));
+  }
+
+  #reusable(): StreamLane | undefined {
+    const { shared = false } = this.#options;
+    return shared || this.#lanes.length >= TURN_TEXTS_MAX ? this.#lanes.find(({ ended }) => ended) : undefined;
+  }
+
+  #create(stream: string): StreamLane {
+    const index = this.#lanes.length;
+    if (index >= TURN_TEXTS_MAX) throw new BoundExceeded(`the agent streamed more than ${TURN_TEXTS_MAX} texts at once`);
+    const header = this.#options.header(index);
+    const lane = { lane: this.#name(index), header, content: new LaneText(), stream, ended: false };
+    this.#lanes.push(lane);
+    return lane;
+  }
+
+  #name(index: number): string {
+    return index === 0 ? this.#options.lane : `${this.#options.lane}.${index + 1}`;
+  }
+}

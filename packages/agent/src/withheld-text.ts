@@ -1,0 +1,39 @@
+import type { LaneArtifact } from '@hopline/events';
+import type { LaneWriter, TextLanes } from './lane-writer.ts';
+import { BoundExceeded } from './limits.ts';
+import type { TextChange } from './streamed-text.ts';
+
+/** Policy `forwardText: false` (C-5): collects the text that clients do not see. The supervisor reads it with the end of the call. */
+export class WithheldText implements TextLanes {
+  readonly #lanes: LaneWriter;
+  readonly #unitsMax: number;
+  /** By lane, in order of their first text. */
+  readonly #texts = new Map<string, string>();
+  #units = 0;
+
+  /** `unitsMax`: UTF-16 units of all texts together. */
+  constructor(lanes: LaneWriter, unitsMax: number) {
+    this.#lanes = lanes;
+    this.#unitsMax = unitsMax;
+  }
+
+  /** Throws BoundExceeded and keeps what it has: that still fits into the event that ends the call. */
+  write(lane: string, _header: LaneArtifact, change: TextChange | undefined): void {
+    if (change === undefined) return;
+    const before = this.#texts.get(lane) ?? '';
+    const units = this.#units + change.text.length - (change.replace ? before.length : 0);
+    if (units > this.#unitsMax)
+      throw new BoundExceeded(`the agent sent more than ${this.#unitsMax} characters that are not forwarded`);
+    this.#units = units;
+    this.#texts.set(lane, change.replace ? change.text : before + change.text);
+  }
+
+  /** An earlier attempt may have run under another policy: the empty lane replaces what it streamed. */
+  open(lane: string, header: LaneArtifact): void {
+    this.#lanes.open(lane, header);
+  }
+
+  get text(): string {
+    return [...this.#texts.values()].join('');
+  }
+}

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { AnswerAssembler } from './answer-assembler.ts';
+
+/** Collects the printed text, as a reader does who discards text that is void. */
+function reader(resumed = false) {
+  const seen = { text: '', restarts: 0 };
+  const restart = () => {
+    seen.text = '';
+    seen.restarts += 1;
+  };
+  const append = (text: string) => {
+    seen.text += text;
+  };
+  const sink = { text: append, restart, duplicate: () => {} };
+  const answer = new AnswerAssembler(sink, resumed);
+  const write = (artifactId: string, text: string, { append = true, last = false, name = 'streaming_result' } = {}) =>
+    answer.update({ taskId: 't', contextId: 'c', artifact: { artifactId, name, parts: [{ text }] }, append, lastChunk: last });
+  const whole = (text: string, id = 'whole') => write(id, text, { append: false, last: true, name: 'partial_result' });
+  return { answer, seen, write, whole };
+}
+
+type Op = { id: string; text: string; replace: boolean; last: boolean };
+
+const ops = fc.array(
+  fc.record({
+    id: fc.constantFrom('a', 'b', 'c'),
+    text: fc.string({ unit: fc.constantFrom('x', 'y', '\n', '🎯'), maxLength: 3 }),
+    replace: fc.boolean(),
+    last: fc.boolean(),
+  }),
+  { maxLength: 30 },
+);
+
+function fold(list: readonly Op[]): string {
+  const texts = new Map<string, string>();
+  for (const { id, text, replace } of list) texts.set(id, replace ? text : (texts.get(id) ?? '') + text);
+  return [...texts.values()].join('');
+}
+
+test('concurrent and replaced texts reach the reader once each, in the order in which their artifacts opened', () => {
+  fc.assert(
+    fc.property(ops, fc.boolean(), (list, withWhole) => {
+      const { answer, seen, write, whole } = reader();
+      const closed = new Set<string>();
+      const legal = list.filter(({ id, last }) => {
+        if (closed.has(id)) return false;
+        if (last) closed.add(id);
+        return true;
+      });
+      for (const { id, text, replace, last } of legal) write(id, text, { append: !replace, last });
+      if (withWhole) whole(fold(legal));
+      answer.end();
+      assert.equal(seen.text, fold(legal));
+    }),
+  );
+});
+
+test('text is printed as it arrives; that of a second agent waits until the first has ended', () => {
+  const { seen, write } = reader();
+  write('a', 'one ', { append: false });
+  assert.equal(seen.text, 'one ');
+  write('b', 'three', { append: false });
+  write('a', 'two ');
+  assert.equal(seen.text, 'one two ');
+  write('a', '', { last: true });
+  assert.equal(seen.text, 'one two three');
+});
+
+test('a retry that repeats its text is not printed again; one that differs starts the answer over', () => {
+  const { seen, write, whole } = reader();
+  write('a', 'one two', { append: false });
+  for (const [text, append] of [
+    ['one', false],
+    [' two', true],
+    [' three', true],
+  ] as const)
+    write('a', text, { append });
+  assert.deepEqual(seen, { text: 'one two three', restarts: 0 });
+  write('a', 'on second', { append: false });
+  assert.deepEqual(seen, { text: 'on second', restarts: 1 });
+  write('a', ' thought', { last: true });
+  whole('on second thought');
+  assert.deepEqual(seen, { text: 'on second thought', restarts: 1 });
+});
+
+test('a retry that ends with less text than the failed attempt starts the answer over', () => {
+  const { seen, write } = reader();
+  write('a', 'one two', { append: false });
+  write('a', 'one', { append: false, last: true });
+  assert.deepEqual(seen, { text: 'one', restarts: 1 });
+});
+
+test('the whole answer at the end adds missing text, also in pieces, and is printed when nothing was streamed', () => {
+  const streamed = reader();
+  streamed.write('a', 'one ', { append: false });
+  streamed.whole('one two');
+  assert.deepEqual(streamed.seen, { text: 'one two', restarts: 0 });
+  const alone = reader();
+  alone.write('w', 'one ', { append: false, name: 'final_result' });
+  assert.equal(alone.seen.text, '');
+  alone.write('w', 'two', { last: true, name: 'final_result' });
+  assert.equal(alone.seen.text, 'one two');
+});
+
+test('turns follow each other, and a snapshot after a gap repeats no text', () => {
+  const { answer, seen, write, whole } = reader();
+  write('a', 'one ', { append: false, last: true });
+  whole('one ', 'w1');
+  write('b', 'two ', { append: false, last: true });
+  answer.end();
+  write('c', 'thr', { append: false });
+  const artifact = (artifactId: string, text: string, name = 'streaming_result') => ({ artifactId, name, parts: [{ text }] });
+  answer.snapshot([
+    artifact('a', 'one '),
+    artifact('w1', 'one ', 'partial_result'),
+    artifact('b', 'two '),
+    artifact('c', 'three'),
+  ]);
+  write('c', '!', { last: true });
+  whole('three!', 'w2');
+  assert.deepEqual(seen, { text: 'one two three!', restarts: 0 });
+});
+
+test('a whole answer of the newest turn alone does not contradict an interrupted earlier turn', () => {
+  const { seen, write, whole } = reader();
+  write('a', 'broken', { append: false, last: true });
+  write('b', 'new', { append: false, last: true });
+  whole('new');
+  assert.deepEqual(seen, { text: 'brokennew', restarts: 0 });
+});
+
+test('a stream that begins within an answer does not print its beginning', () => {
+  const { seen, write, whole } = reader(true);
+  write('a', ' two');
+  whole('one two');
+  assert.deepEqual(seen, { text: ' two', restarts: 0 });
+});
+
+test('the text of earlier turns is not part of a later one', () => {
+  const { answer, seen } = reader();
+  answer.skip([{ artifactId: 'a', parts: [{ text: 'old' }] }]);
+  answer.snapshot([
+    { artifactId: 'a', parts: [{ text: 'old' }] },
+    { artifactId: 'b', parts: [{ text: 'new' }] },
+  ]);
+  assert.equal(seen.text, 'new');
+});

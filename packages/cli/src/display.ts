@@ -1,0 +1,29 @@
+import type { Notice } from '@hopline/client';
+
+/** What a StreamPrinter writes to. */
+export type Display = {
+  /** Text of the answer, as it arrives. */
+  answer(text: string): void;
+  /** A line about progress, for a person. */
+  note(text: string): void;
+  /** A line that matters even when no person watches. */
+  warn(text: string): void;
+  /** A line above the text of an artifact. Without this method no headings are printed. */
+  heading?(text: string): void;
+};
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove
+const CONTROLS = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
+
+/** Removes C0 and C1 controls except tab and line feed: the text of an agent must not command a terminal. */
+export function withoutControls(text: string): string {
+  return text.replace(CONTROLS, '');
+}
+
+/** Prints what the client does on its own during a call. */
+export function noticePrinter(display: Pick<Display, 'note'>): (notice: Notice) => void {
+  return notice => {
+    if (notice.kind === 'skipped') display.note('(skipped an event of an unknown kind)');
+    else display.note(`(${notice.error.message}; retrying in ${(notice.waitMs / 1000).toFixed(1)} s)`);
+  };
+}

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { StreamResponse, TaskState } from '@hopline/a2a';
+import { StreamPrinter } from './stream-printer.ts';
+
+/** Everything on one display, notes and warnings as lines. */
+function printed(events: StreamResponse[]): string {
+  let text = '';
+  const line = (content: string) => {
+    text += `${text === '' || text.endsWith('\n') ? '' : '\n'}${content}\n`;
+  };
+  const answer = (piece: string) => {
+    text += piece;
+  };
+  const display = { answer, note: line, warn: line, heading: line };
+  const printer = new StreamPrinter(display);
+  for (const event of events) printer.print({ cursor: undefined, event });
+  return text;
+}
+
+const ids = { taskId: 't-1', contextId: 'c-1' };
+const chunk = (artifactId: string, name: string, text: string, append = false, lastChunk = false): StreamResponse => ({
+  artifactUpdate: { ...ids, artifact: { artifactId, name, parts: [{ text }] }, append, lastChunk },
+});
+const status = (state: TaskState, text?: string): StreamResponse => ({
+  statusUpdate: {
+    ...ids,
+    status: {
+      state,
+      ...(text !== undefined && { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text }] } }),
+    },
+  },
+});
+
+test('each artifact has a heading over its text, and a whole answer that repeats the stream is only named', () => {
+  const text = printed([
+    { task: { id: 't-1', contextId: 'c-1', status: { state: 'TASK_STATE_SUBMITTED' } } },
+    chunk('a', 'streaming_result', 'Hel'),
+    chunk('a', 'streaming_result', 'lo', true, true),
+    chunk('n', 'tool_notification_start', '🔧 calling Guide\n', false, true),
+    chunk('b', 'streaming_result', 'Two\n'),
+    chunk('b', 'streaming_result', 'Three\n', true, true),
+    chunk('c', 'partial_result', 'HelloTwo\nThree\n', false, true),
+    status('TASK_STATE_COMPLETED'),
+  ]);
+  const lines = [
+    'task t-1 submitted',
+    '── streaming_result',
+    'Hello',
+    '── tool_notification_start',
+    '🔧 calling Guide',
+    '── streaming_result',
+    'Two',
+    'Three',
+    '── partial_result',
+    '(15 characters, equal to the text streamed above)',
+    'task t-1 completed',
+    '',
+  ];
+  assert.equal(text, lines.join('\n'));
+});
+
+test('the description of an artifact is part of its heading', () => {
+  const artifact = { artifactId: 'a', name: 'answer', description: 'of the guide', parts: [{ text: 'Hi' }] };
+  assert.equal(printed([{ artifactUpdate: { ...ids, artifact } }]), '── answer · of the guide\nHi');
+});
+
+test('the same artifact under another name has its own heading', () => {
+  const text = printed([chunk('p', 'tool_notification_start', 'a'), chunk('p', 'tool_notification_end', 'b')]);
+  assert.equal(text, '── tool_notification_start\na\n── tool_notification_end\nb\n');
+});
+
+test('a whole answer that differs from the streamed text is printed, not called a repetition', () => {
+  const text = printed([chunk('a', 'streaming_result', 'Hello'), chunk('b', 'partial_result', 'Hello, changed', false, true)]);
+  assert.match(text, /── partial_result\n, changed$/);
+  const other = printed([chunk('a', 'streaming_result', 'Hello'), chunk('b', 'partial_result', 'Good day', false, true)]);
+  assert.match(other, /the answer starts over\)\n── partial_result\nGood day$/);
+});
+
+test('a failed task shows its reason', () => {
+  assert.match(printed([status('TASK_STATE_FAILED', 'agent is down')]), /task t-1 failed: agent is down/);
+});

@@ -1,0 +1,34 @@
+import type { LaneArtifact } from './inputs.ts';
+
+/** What an artifact means to a supervisor above. Its name decides; an artifact of another name is the agent's own. */
+export type ArtifactKind = 'plan' | 'answer' | 'result' | 'call-start' | 'call-end' | 'progress';
+
+/** `{agent}` and `{tool}` stand for the names: as they are in the description, in title case in the text. */
+type NoticeTemplate = { name: string; description: string; text: string };
+
+/** Notices around a call: its start, and its end, well or not. */
+export type NoticeTemplates = { start: NoticeTemplate; end: NoticeTemplate; failed: NoticeTemplate };
+
+/**
+ * How the work of a called agent shows to clients: the agent's part of the task's profile (packages/profiles). It is stored with the call,
+ * so an agent needs no setting for profiles, and a later attempt shows its work the same way.
+ */
+export type AgentPresentation = {
+  text:
+    | {
+        /** All text of the agent is one answer, in the artifact `artifact`. */
+        as: 'answer';
+        artifact: LaneArtifact;
+        /** Kinds of the agent's artifacts by name, where the agent is itself a supervisor. */
+        kinds: Readonly<Record<string, ArtifactKind>>;
+        /** Name of the artifact that a plan of the agent's becomes. */
+        nestedPlan: string;
+      }
+    /** The agent's artifacts and messages pass; other text is `artifact`. `transitory`: it leaves the task, and a message with the text stays. */
+    | { as: 'own' | 'transitory'; artifact: LaneArtifact };
+  /** `status`: states with a message (`CallInput.statusPasses`). Else one artifact that holds the newest line. */
+  progress: 'status' | { name: string; description?: string };
+  notices: NoticeTemplates;
+  /** Of every artifact that streams. */
+  separateClose?: true;
+};

@@ -1,2 +1,0 @@
-/** W3C trace context of the span that created a message, carried in its headers and never rewritten on the way. */
-export type TraceCarrier = { traceparent?: string; tracestate?: string };

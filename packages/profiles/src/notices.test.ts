@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { codePoints } from '@hopline/a2a';
+import { titleCase } from '@hopline/events';
+import { callNotice, TOOL_NOTICES } from './notices.ts';
+
+function toolNotice(lane: string, agent: string, tool: string, callId: string, phase: 'start' | 'end' | 'failed') {
+  return callNotice(TOOL_NOTICES, phase, { lane, agent, tool, callId });
+}
+
+test('a tool call as the client sees it [S2-1 S2-4 S2-5 S2-6 S2-37]', () => {
+  assert.deepEqual(toolNotice('l/start', 'argocd', 'version_service__version', 'c1', 'start'), {
+    kind: 'artifact',
+    lane: 'l/start',
+    artifact: {
+      name: 'tool_notification_start',
+      description: 'Tool call started: version_service__version',
+      metadata: { sourceAgent: 'argocd', tool: 'version_service__version', toolCallId: 'c1' },
+    },
+    parts: [{ text: '🔧 Argocd: Calling tool: Version_Service__Version\n' }],
+    append: false,
+    last: true,
+  });
+  const end = toolNotice('l/end', 'argocd', 'version_service__version', 'c1', 'end');
+  assert.equal(end.artifact.name, 'tool_notification_end');
+  assert.equal(end.artifact.description, 'Tool call completed: version_service__version');
+  assert.deepEqual(end.parts, [{ text: '✅ Argocd: Tool Version_Service__Version completed\n' }]);
+  const failed = toolNotice('l/end', 'argocd', 'x', 'c1', 'failed');
+  assert.equal(failed.artifact.name, 'tool_notification_end');
+  assert.deepEqual(failed.parts, [{ text: '❌ Argocd: Tool X failed\n' }]);
+});
+
+test('the name is shown without markdown [S2-3]', () => {
+  const notice = toolNotice('l', 'argocd', '**x_y**', 'c1', 'start');
+  assert.deepEqual(notice.parts, [{ text: '🔧 Argocd: Calling tool: X_Y\n' }]);
+  assert.equal(notice.artifact.metadata?.tool, 'x_y');
+});
+
+test('title case changes first letters only [S2-5]', () => {
+  assert.equal(titleCase('version_service__version'), 'Version_Service__Version');
+  assert.equal(titleCase('weather-eu'), 'Weather-Eu');
+  assert.equal(titleCase('getURL'), 'GetURL');
+});
+
+test('a notice is as long as its names make it, in code points [S2-38 S2-39]', () => {
+  const lengthOf = (tool: string, phase: 'start' | 'end') =>
+    codePoints(toolNotice('l', 'argocd', tool, 'c', phase).parts[0]?.text ?? '');
+  const tool = 'version_service__version';
+  // Titled, and with the line break: the 48 and 49 that the strings have, not the 47 and 49 of the diagram.
+  assert.deepEqual([lengthOf(tool, 'start'), lengthOf(tool, 'end')], [48 + 1, 49 + 1]);
+  assert.deepEqual([lengthOf(`${tool}_2`, 'start'), lengthOf(`${tool}_2`, 'end')], [48 + 3, 49 + 3]);
+});

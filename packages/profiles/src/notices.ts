@@ -1,0 +1,52 @@
+import { type ArtifactInput, type NoticeTemplates, titleCase } from '@hopline/events';
+
+/** Notices of an agent's tool calls, the same in all three profiles (S2-1, S2-37). */
+export const TOOL_NOTICES: NoticeTemplates = {
+  start: {
+    name: 'tool_notification_start',
+    description: 'Tool call started: {tool}',
+    text: '🔧 {agent}: Calling tool: {tool}\n',
+  },
+  end: {
+    name: 'tool_notification_end',
+    description: 'Tool call completed: {tool}',
+    text: '✅ {agent}: Tool {tool} completed\n',
+  },
+  failed: {
+    name: 'tool_notification_end',
+    description: 'Tool call failed: {tool}',
+    text: '❌ {agent}: Tool {tool} failed\n',
+  },
+};
+
+export type NoticeOptions = { lane: string; agent: string; tool: string; callId: string };
+
+/**
+ * Start or end of a call as the client sees it: one artifact each, never part of the answer (S2-4, C-1).
+ * Clients pair them by the metadata; the text is for people (C-22).
+ */
+export function callNotice(
+  templates: NoticeTemplates,
+  phase: keyof NoticeTemplates,
+  { lane, agent, tool: name, callId }: NoticeOptions,
+): ArtifactInput {
+  const template = templates[phase];
+  // S2-3: some agents write the name in bold.
+  const tool = name.replaceAll('**', '');
+  const metadata = { sourceAgent: agent, tool, toolCallId: callId };
+  const description = fill(template.description, { agent, tool });
+  const text = fill(template.text, { agent: titleCase(agent), tool: titleCase(tool) });
+  return {
+    kind: 'artifact',
+    lane,
+    artifact: { name: template.name, description, metadata },
+    parts: [{ text }],
+    append: false,
+    last: true,
+  };
+}
+
+/** Replaces each `{name}` by its value; a value is never read as a template. */
+export function fill(template: string, values: Readonly<Record<string, string>>): string {
+  return template.replace(/\{(\w+)\}/g, (placeholder, name: string) => values[name] ?? placeholder);
+}

@@ -1,0 +1,41 @@
+import type { AgentPresentation, ArtifactKind, LaneArtifact, NoticeTemplates } from '@hopline/events';
+
+/** Name and description of an artifact. `{supervisor}` in the description becomes the supervisor's display name. */
+export type ArtifactHeader = { name: string; description?: string };
+
+/** One agent takes the message; its artifacts, states and messages pass, and the supervisor adds nothing. */
+export type ForwardingProfile = ProfileBase & { turn: 'forward' };
+
+/** The supervisor plans, calls agents, streams their text, and ends with the whole answer. */
+export type ConductingProfile = ProfileBase & {
+  turn: 'conduct';
+  /** The plan while it is streamed, and the same artifact once it is complete. */
+  plan: { streaming: ArtifactHeader; complete: ArtifactHeader };
+  /** Text of agents and of the supervisor, as it is streamed. */
+  answer: ArtifactHeader;
+  /** The whole answer once more, before the final state. */
+  result: ArtifactHeader;
+  /** Notices around the call of an agent: `{agent}` is the supervisor, `{tool}` the agent that is called. */
+  calls: NoticeTemplates;
+};
+
+/** How a task shows to its clients. Plain JSON: a call holds the agent's part of it. */
+export type Profile = ForwardingProfile | ConductingProfile;
+
+type ProfileBase = {
+  /** 1 to 32 of a-z, 0-9 and -. */
+  name: string;
+  /** Kinds of artifacts by name: of this profile, and of servers that an agent of the cluster may call. */
+  kinds: Readonly<Record<string, ArtifactKind>>;
+  agent: Omit<AgentPresentation, 'text' | 'separateClose'> & { text: AgentText };
+  /** Clients know a stream by a first chunk that is not its last. */
+  separateClose?: true;
+};
+
+type AgentText =
+  /** All text of the agent is one answer. A plan of a server below it keeps an artifact of its own, called `nestedPlan`. */
+  | { as: 'answer'; nestedPlan: string }
+  /** The agent's artifacts and messages pass; text in neither of them is this artifact. */
+  | { as: 'own'; artifact: LaneArtifact }
+  /** As `own`, but this artifact leaves the task at its end, and a message with the text stays. */
+  | { as: 'transitory'; artifact: LaneArtifact };

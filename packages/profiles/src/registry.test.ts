@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { agentPresentation, answerArtifact, artifactKind } from './artifacts.ts';
+import { CAIPE } from './caipe.ts';
+import { checkProfile, ProfileError } from './check-profile.ts';
+import { loadProfiles, PROFILES } from './registry.ts';
+import { TRANSPARENT } from './transparent.ts';
+
+const ACME = fileURLToPath(new URL('../../../test/support/profiles/acme.ts', import.meta.url));
+
+test('a module adds one profile to the built-in ones', async () => {
+  assert.deepEqual([...(await loadProfiles(undefined)).keys()], ['caipe', 'transparent', 'aion']);
+  assert.deepEqual([...(await loadProfiles(ACME)).keys()], ['caipe', 'transparent', 'aion', 'acme']);
+  await assert.rejects(loadProfiles('./missing.ts'), ProfileError);
+});
+
+test('every built-in profile is plain JSON that passes the check', () => {
+  for (const profile of PROFILES.values()) assert.deepEqual(checkProfile(JSON.parse(JSON.stringify(profile))), profile);
+});
+
+test('a wrong profile is rejected with the path of the wrong member', () => {
+  const cases: [unknown, RegExp][] = [
+    [undefined, /^profile must be an object/],
+    [{ ...CAIPE, name: 'Acme' }, /^profile\.name must be/],
+    [{ ...CAIPE, turn: 'lead' }, /^profile\.turn must be/],
+    [{ ...CAIPE, kinds: { plan: 'drawing' } }, /^profile\.kinds\.plan must be one of/],
+    [{ ...CAIPE, answer: {} }, /^profile\.answer\.name must be/],
+    [{ ...CAIPE, agent: TRANSPARENT.agent }, /^profile\.agent\.text\.as must be answer/],
+    [{ ...TRANSPARENT, agent: { ...TRANSPARENT.agent, notices: {} } }, /^profile\.agent\.notices\.start must be an object/],
+  ];
+  for (const [value, message] of cases) assert.throws(() => checkProfile(value), { name: 'ProfileError', message });
+});
+
+test('a call holds the kinds of all profiles, and the artifact of the answer', () => {
+  const answer = answerArtifact(CAIPE, 'Platform Engineer', 'argocd', 'call-1-1');
+  const presentation = agentPresentation({ ...CAIPE, kinds: { acme_plan: 'plan' } }, answer);
+  assert.ok(presentation.text.as === 'answer');
+  assert.deepEqual(presentation.text.artifact, {
+    name: 'streaming_result',
+    description: 'Streaming result from Platform Engineer',
+    separateClose: true,
+    metadata: { sourceAgent: 'argocd', toolCallId: 'call-1-1' },
+  });
+  const { kinds } = presentation.text;
+  assert.deepEqual([artifactKind('acme_plan', kinds), artifactKind('execution_plan_update', kinds)], ['plan', 'plan']);
+  assert.equal(artifactKind('toString'), undefined);
+  assert.throws(() => agentPresentation(CAIPE), /no artifact/);
+});

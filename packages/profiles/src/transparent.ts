@@ -1,0 +1,10 @@
+import { TOOL_NOTICES } from './notices.ts';
+import type { ForwardingProfile } from './profile.ts';
+
+/** Hopline in front of an existing agent: its own events pass; only ids, coalescing and hops are Hopline's. */
+export const TRANSPARENT: ForwardingProfile = {
+  name: 'transparent',
+  turn: 'forward',
+  agent: { text: { as: 'own', artifact: { name: 'response' } }, progress: 'status', notices: TOOL_NOTICES },
+  kinds: {},
+};

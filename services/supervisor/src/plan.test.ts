@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { PlanParser, splitPlan } from './plan.ts';
+
+function runs(...tokens: string[]): string[] {
+  const reader = new PlanParser();
+  return [...tokens.flatMap(token => reader.take(token)), ...reader.end()].map(({ kind, text }) => `${kind}:${text}`);
+}
+
+test('the plan goes out token by token with its markers, wherever a token is cut [S0-11]', () => {
+  assert.deepEqual(runs('⟦', '1. ', 'Argo', '⟧'), ['plan:⟦', 'plan:1. ', 'plan:Argo', 'plan:⟧']);
+  assert.deepEqual(runs('Sure. ⟦a⟧ So', ' be it'), ['own:Sure. ', 'plan:⟦', 'plan:a⟧', 'own: So', 'own: be it']);
+  assert.deepEqual(runs('no plan', ' needed'), ['own:no plan', 'own: needed']);
+});
+
+test('white space around the plan is layout; inside of words it is text', () => {
+  assert.deepEqual(runs('\n', '⟦p⟧', '\n', '\n'), ['plan:⟦', 'plan:p⟧']);
+  assert.deepEqual(runs('⟦p⟧', '\n', '\n', 'Now', ' ', '\n'), ['plan:⟦', 'plan:p⟧', 'own:\n\nNow', 'own: ', 'own:\n']);
+  assert.deepEqual(runs(' ', '\n'), []);
+});
+
+test('a plan that is never closed is closed; a second one is text', () => {
+  assert.deepEqual(runs('⟦p'), ['plan:⟦', 'plan:p', 'plan:⟧']);
+  assert.deepEqual(runs('⟦p⟧ see ⟦q⟧'), ['plan:⟦', 'plan:p⟧', 'own: see ⟦q⟧']);
+});
+
+test('the same text comes out however it was cut', () => {
+  const piece = fc.constantFrom('⟦', '⟧', ' ', '\n', 'a', 'plan ', '✅');
+  fc.assert(
+    fc.property(fc.array(piece), fc.array(fc.nat(3)), (pieces, cuts) => {
+      const text = pieces.join('');
+      const reader = new PlanParser();
+      const split = { plan: '', own: '' };
+      const tokens: string[] = [];
+      for (let at = 0, turn = 0; at < text.length; turn += 1) {
+        const to = at + (cuts[turn % Math.max(1, cuts.length)] ?? 0) + 1;
+        tokens.push(text.slice(at, to));
+        at = to;
+      }
+      for (const run of [...tokens.flatMap(token => reader.take(token)), ...reader.end()]) split[run.kind] += run.text;
+      assert.deepEqual(split, splitPlan(text));
+    }),
+  );
+});

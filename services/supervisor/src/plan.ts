@@ -1,0 +1,95 @@
+import { type ArtifactInput, type LaneArtifact, titleCase } from '@hopline/events';
+
+/** Clients find the plan between these markers (S0-10). */
+const BEGIN = '⟦';
+const END = '⟧';
+
+/** The plan once it is complete: the same artifact, replaced and closed, so that a folded task has one plan and not two (C-3). */
+export function completePlan(lane: string, artifact: LaneArtifact, text: string): ArtifactInput {
+  return { kind: 'artifact', lane, artifact, parts: [{ text }], append: false, last: true };
+}
+
+/** A plan's tokens with the markers around them. */
+export async function* marked(tokens: AsyncIterable<string> | Iterable<string>): AsyncGenerator<string> {
+  yield BEGIN;
+  yield* tokens;
+  yield END;
+}
+
+/** The plan of a model that calls agents without a plan of its own (S0-11). */
+export function planOfCalls(agents: readonly string[]): string | undefined {
+  if (agents.length === 0) return undefined;
+  const lines = agents.map((agent, index) => `${index + 1}. ${titleCase(agent)}\n`);
+  return `${BEGIN}**🎯 Execution Plan**\n${lines.join('')}${END}`;
+}
+
+/** A run of a model's text: its plan with both markers, or its own words. */
+export type TextRun = { kind: 'plan' | 'own'; text: string };
+
+/**
+ * Separates the plan in a model's text, from the first ⟦ to the first ⟧ after it, from the model's own words. White space around the plan
+ * belongs to neither: an answer of layout alone must not exist. All other text passes unchanged, token by token, also later markers.
+ */
+export class PlanParser {
+  #position: 'before' | 'plan' | 'after' | 'words' = 'before';
+  /** White space that belongs to the words if words follow. */
+  #pending = '';
+  #hasPlan = false;
+
+  get hasPlan(): boolean {
+    return this.#hasPlan;
+  }
+
+  take(token: string): TextRun[] {
+    const runs: TextRun[] = [];
+    let rest = token;
+    while (rest !== '') rest = this.#position === 'plan' ? this.#inPlan(rest, runs) : this.#outside(rest, runs);
+    return runs;
+  }
+
+  /** The step is over: closes a plan that is still open. */
+  end(): TextRun[] {
+    if (this.#position !== 'plan') return [];
+    this.#position = 'after';
+    return [{ kind: 'plan', text: END }];
+  }
+
+  #inPlan(text: string, runs: TextRun[]): string {
+    const at = text.indexOf(END);
+    const length = at < 0 ? text.length : at + END.length;
+    runs.push({ kind: 'plan', text: text.slice(0, length) });
+    if (at >= 0) this.#position = 'after';
+    return text.slice(length);
+  }
+
+  #outside(text: string, runs: TextRun[]): string {
+    const begin = this.#hasPlan ? -1 : text.indexOf(BEGIN);
+    this.#own(begin < 0 ? text : text.slice(0, begin), runs);
+    if (begin < 0) return '';
+    this.#pending = '';
+    this.#hasPlan = true;
+    this.#position = 'plan';
+    runs.push({ kind: 'plan', text: BEGIN });
+    return text.slice(begin + BEGIN.length);
+  }
+
+  #own(text: string, runs: TextRun[]): void {
+    if (text === '') return;
+    const words = this.#pending + text;
+    if (this.#position !== 'words' && words.trim() === '') {
+      this.#pending = words;
+      return;
+    }
+    this.#pending = '';
+    this.#position = 'words';
+    runs.push({ kind: 'own', text: words });
+  }
+}
+
+/** Plan and words of a whole step. */
+export function splitPlan(text: string): { plan: string; own: string } {
+  const parser = new PlanParser();
+  const split = { plan: '', own: '' };
+  for (const run of [...parser.take(text), ...parser.end()]) split[run.kind] += run.text;
+  return split;
+}

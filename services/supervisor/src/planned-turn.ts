@@ -1,0 +1,114 @@
+import { isInterrupted } from '@hopline/a2a';
+import { laneArtifact } from '@hopline/profiles';
+import { AgentCalls } from './agent-calls.ts';
+import { completePlan, marked } from './plan.ts';
+import { NoAgentFits, type Plan } from './planner.ts';
+import { failure, outcomeOf, resultArtifact } from './turn-outcome.ts';
+import type { ConductingContext, TurnRunner } from './turn-runner.ts';
+import { continuingCallId } from './turn-view.ts';
+
+/**
+ * A turn by a plan: plan stream, plan, a start notice for each call, the agents' text as it comes, end notices, the whole result, the final
+ * state (S0-32). Every step reads the view first, so a supervisor that takes over appends only what is missing.
+ */
+export class PlannedTurn implements TurnRunner {
+  readonly #context: ConductingContext;
+  readonly #calls: AgentCalls;
+  #begun = false;
+  #finished = false;
+
+  constructor(context: ConductingContext) {
+    this.#context = context;
+    this.#calls = new AgentCalls(context);
+  }
+
+  async advance(): Promise<void> {
+    if (!this.#begun) {
+      this.#begun = true;
+      await this.#begin();
+    }
+    const { calls, ends } = this.#context.view;
+    for (const ended of ends) if (!isInterrupted(ended.state)) this.#calls.noticeEnd(ended);
+    if (ends.length > 0 && ends.length === calls.length) this.#finish();
+  }
+
+  async #begin(): Promise<void> {
+    const { view, work } = this.#context;
+    this.#calls.begin();
+    if (view.calls.length > 0) {
+      // An earlier supervisor has recorded the calls; their work may not have been queued.
+      const open = view.calls.filter(call => view.ended(call) === undefined);
+      await Promise.all(open.map(call => this.#calls.start(call, view.agentOf(call), { resume: this.#resumeOf(call) })));
+      return;
+    }
+    if (view.waiting.length > 0) {
+      const continued = view.waiting.map(({ agent, resume }, index) =>
+        this.#calls.start(continuingCallId(work.turn, index), agent, { resume }),
+      );
+      await Promise.all(continued);
+      return;
+    }
+    const plan = await this.#plan();
+    await Promise.all(plan?.agents.map((agent, index) => this.#calls.start(`call-${work.turn}-${index + 1}`, agent)) ?? []);
+  }
+
+  #resumeOf(call: string): unknown {
+    const { view, work } = this.#context;
+    return view.waiting.find((_waiting, index) => continuingCallId(work.turn, index) === call)?.resume;
+  }
+
+  /** Returns undefined when no agent fits: the task has failed. */
+  async #plan(): Promise<Plan | undefined> {
+    const { work, planner, agents, history, signal, writer, view } = this.#context;
+    const { message, metadata = {} } = work;
+    let plan: Plan;
+    try {
+      plan = await planner.plan({ message, metadata, history: await history(work.turn), agents: await agents(), signal });
+    } catch (error) {
+      if (!(error instanceof NoAgentFits)) throw error;
+      writer.add(failure(this.#failureId(), error.message));
+      return undefined;
+    }
+    if (!view.isShown(this.#lane('plan'))) await this.#stream(plan);
+    // The plan is in the log already.
+    else for await (const _token of plan.text);
+    return plan;
+  }
+
+  async #stream({ text: tokens }: Plan): Promise<void> {
+    const { profile, displayName, writer } = this.#context;
+    const lane = this.#lane('plan');
+    let text = '';
+    writer.add({ kind: 'open', lane, artifact: laneArtifact(profile, profile.plan.streaming, displayName) });
+    for await (const token of marked(tokens)) {
+      text += token;
+      writer.token(lane, token);
+      await writer.ready();
+    }
+    writer.add(completePlan(lane, laneArtifact(profile, profile.plan.complete, displayName), text));
+  }
+
+  #finish(): void {
+    if (this.#finished) return;
+    this.#finished = true;
+    const { writer, view, profile, displayName } = this.#context;
+    const question = view.ends.find(({ state }) => isInterrupted(state));
+    if (question?.message !== undefined) {
+      writer.add({ kind: 'status', state: question.state, message: question.message });
+      return;
+    }
+    const lane = this.#lane('result');
+    const artifact = laneArtifact(profile, profile.result, displayName);
+    if (!view.isShown(lane))
+      for (const chunk of resultArtifact(lane, artifact, view.answerText() + view.withheldText())) writer.add(chunk);
+    writer.add(outcomeOf(view.ends, this.#failureId()));
+  }
+
+  #failureId(): string {
+    return `${this.#lane('failed')}-${this.#context.work.taskId}`;
+  }
+
+  #lane(name: string): string {
+    return `${this.#context.work.turn}/${name}`;
+  }
+}

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { after, before, type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+import { Cluster } from '../support/cluster/cluster.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const run = promisify(execFile);
+const INSTALL_MS_MAX = 240_000;
+
+/** The public packages as a stranger gets them: packed, and installed by npm into an empty folder. */
+let folder: string;
+let unreachable: string | undefined;
+
+before(
+  async () => {
+    folder = mkdtempSync(join(tmpdir(), 'hopline-packages-'));
+    const { stdout } = await run(process.execPath, [join(ROOT, 'infra/release/main.ts'), '--output', join(folder, 'tarballs')]);
+    process.stdout.write(stdout);
+    writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'stranger', private: true, type: 'module' }));
+    const tarballs = ['client', 'agent', 'cli'].map(name => `./tarballs/hopline-${name}-${version()}.tgz`);
+    const install = ['install', '--no-audit', '--no-fund', '--prefer-offline', ...tarballs];
+    await run('npm', install, { cwd: folder, timeout: INSTALL_MS_MAX }).catch(error => {
+      if (!/E(?:NOTFOUND|AI_AGAIN|CONNREFUSED|TIMEDOUT)/.test(error.stderr)) throw error;
+      unreachable = 'the npm registry cannot be reached';
+    });
+  },
+  { timeout: INSTALL_MS_MAX },
+);
+
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+function version(): string {
+  return JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
+}
+
+function isInstalled(t: TestContext): boolean {
+  if (unreachable !== undefined) t.skip(unreachable);
+  return unreachable === undefined;
+}
+
+/** The first code block of a README that holds `marker`. */
+function readmeCode(path: string, marker: string): string {
+  const blocks = [...readFileSync(join(folder, 'node_modules', path), 'utf8').matchAll(/```ts\n([\s\S]*?)```/g)].map(
+    match => match[1]!,
+  );
+  const code = blocks.find(block => block.includes(marker));
+  assert.ok(code, `${path} has no code block with ${marker}`);
+  return code;
+}
+
+/** Node of the oldest supported release, where the machine has one beside the Node that runs the tests. */
+async function oldestNode(): Promise<string | undefined> {
+  for (const path of (process.env.PATH ?? '').split(delimiter)) {
+    const found = await run(join(path, 'node'), ['--version']).catch(() => undefined);
+    if (found?.stdout.startsWith('v20.')) return join(path, 'node');
+  }
+  return undefined;
+}
+
+async function printed(script: string, node = process.execPath): Promise<string> {
+  const { stdout } = await run(node, ['--input-type=module', '--eval', script], { cwd: folder, timeout: 60_000 });
+  return stdout;
+}
+
+const PLAY = `
+  import { defineAgent, notice } from '@hopline/agent';
+  import { playTurn } from '@hopline/agent/test-kit';
+  const agent = defineAgent({ name: 'greeter', description: 'Greets', async *run(turn) { yield notice('thinking'); yield 'Hello, '; yield turn.text; } });
+  const { text, notices, end } = await playTurn(agent, 'Ada');
+  console.log(JSON.stringify([text, notices, end.state]));
+`;
+
+test('an agent from the package answers on the Node of the tests and on Node 20', { timeout: 60_000 }, async t => {
+  if (!isInstalled(t)) return;
+  const expected = '["Hello, Ada",["thinking"],"TASK_STATE_COMPLETED"]\n';
+  assert.equal(await printed(PLAY), expected);
+  const node20 = await oldestNode();
+  if (node20 === undefined) t.diagnostic('no Node 20 on PATH: not run there');
+  else assert.equal(await printed(PLAY, node20), expected);
+});
+
+test('the lines of the READMEs compile under strict TypeScript, declarations of the packages included', {
+  timeout: 120_000,
+}, async t => {
+  if (!isInstalled(t)) return;
+  mkdirSync(join(folder, 'src'), { recursive: true });
+  writeFileSync(join(folder, 'src/my-agent.ts'), readmeCode('@hopline/agent/README.md', 'defineAgent('));
+  writeFileSync(join(folder, 'src/ask.ts'), readmeCode('@hopline/client/README.md', 'createClient('));
+  const compilerOptions = {
+    strict: true,
+    module: 'nodenext',
+    target: 'es2022',
+    lib: ['es2023', 'dom', 'esnext.disposable'],
+    noEmit: true,
+  };
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({
+      compilerOptions: {
+        ...compilerOptions,
+        skipLibCheck: true,
+        types: ['node'],
+        typeRoots: [join(ROOT, 'node_modules/@types')],
+      },
+      include: ['src'],
+    }),
+  );
+  await run(join(ROOT, 'node_modules/.bin/tsc'), ['-p', folder, '--pretty', 'false']).catch(error => assert.fail(error.stdout));
+});
+
+test('the README of the client, run as it stands, prints the answer', { timeout: 120_000 }, async t => {
+  if (!isInstalled(t)) return;
+  const path = join(folder, 'src/my-agent.ts');
+  writeFileSync(path, readmeCode('@hopline/agent/README.md', 'defineAgent('));
+  await using cluster = await Cluster.start({ agents: [{ name: 'greeter', adapter: 'module', path }] });
+  const code = readmeCode('@hopline/client/README.md', 'createClient(').replace(/http:\/\/127\.0\.0\.1:8000\//g, cluster.url);
+  for (const node of [process.execPath, await oldestNode()]) {
+    if (node === undefined) continue;
+    const { stdout } = await run(node, ['--input-type=module', '--eval', code], { cwd: folder, timeout: 60_000 });
+    assert.match(stdout, /Hello, explain hopline!/);
+  }
+});
+
+test('the command of the package asks a cluster, and standard output is the answer alone', { timeout: 120_000 }, async t => {
+  if (!isInstalled(t)) return;
+  const echo = { name: 'echo', adapter: 'module', path: join(folder, 'echo.mjs') };
+  writeFileSync(echo.path, `export default { name: 'echo', description: 'Repeats', async *run(turn) { yield turn.text; } };`);
+  await using cluster = await Cluster.start({ agents: [echo] });
+  const bin = join(folder, 'node_modules/.bin/hopline');
+  for (const node of [process.execPath, await oldestNode()]) {
+    if (node === undefined) continue;
+    const { stdout } = await run(node, [bin, 'ask', 'one two'], {
+      cwd: folder,
+      env: { ...process.env, HOPLINE_URL: cluster.url },
+    });
+    assert.equal(stdout.trimEnd(), 'one two');
+  }
+});
+
+test('the client bundles for a page: no module of Node, and its size is known', { timeout: 60_000 }, async t => {
+  if (!isInstalled(t)) return;
+  const { outputFiles } = await build({
+    stdin: { contents: `export { createClient } from '@hopline/client';`, resolveDir: folder },
+    bundle: true,
+    format: 'esm',
+    minify: true,
+    platform: 'browser',
+    write: false,
+  });
+  const { text } = outputFiles[0]!;
+  assert.doesNotMatch(text, /from\s*["']node:/);
+  t.diagnostic(`client bundled and minified: ${(text.length / 1024).toFixed(0)} KiB`);
+});
