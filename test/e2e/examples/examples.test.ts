@@ -91,5 +91,5 @@ test('python-a2a: an agent written with the Python SDK, behind Hopline', { skip,
   await using cluster = await startExample('python-a2a', entry => ({ ...entry, url: agent.url }));
   const list = await collect(cluster.url, { text: 'hi' });
   assert.equal(stateOf(list), 'TASK_STATE_COMPLETED');
-  assert.match(textOf(list, 'streaming_result'), /^Python says: haha/);
+  assert.match(textOf(list, 'streaming_result'), /^Python replies: haha/);
 });

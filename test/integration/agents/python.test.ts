@@ -5,7 +5,7 @@ import { type PythonSdk, pythonWith, startPythonAgent } from '../../support/agen
 import { collect, type Frame, frames, messageParams, rpc, textOf } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 
-const WORDS = 'Python says: haha\n\n**bold** ✅ done 👩‍👩‍👧';
+const WORDS = 'Python replies: haha\n\n**bold** ✅ done 👩‍👩‍👧';
 const taskIdOf = (list: readonly Frame[]) => (list[0]!.result as { id: string }).id;
 
 function foldOf(list: readonly Frame[]): Fold {

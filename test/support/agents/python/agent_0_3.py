@@ -13,7 +13,7 @@ from a2a.types import AgentCapabilities, AgentCard, AgentSkill, Part, TaskState,
 from a2a.utils import new_task
 
 PORT = int(sys.argv[1])
-WORDS = ["Python", " says", ":", " ", "ha", "ha", "\n\n", "**bold**", " ✅ done", " 👩‍👩‍👧"]
+WORDS = ["Python", " replies", ":", " ", "ha", "ha", "\n\n", "**bold**", " ✅ done", " 👩‍👩‍👧"]
 
 
 class Echo(AgentExecutor):
