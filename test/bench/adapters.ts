@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createLangGraphAgent } from '@hopline/agent-langgraph';
 import { END, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
-import { PlayedModel } from '../support/agents/graphs/played-model.ts';
+import { ScriptedModel } from '../support/agents/graphs/scripted-model.ts';
 import { turnOf } from '../support/agents/turn.ts';
 import { spreadOf } from './measure/spread.ts';
 import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
@@ -13,12 +13,12 @@ const PLANS: Record<Size, Plan> = {
   quick: { rounds: 3, lengths: [1_000, 100_000] },
   tiny: { rounds: 1, lengths: [100, 1_000] },
 };
-/** As many tokens for each length in a round, so that a short run is not all start-up. */
+/** Tokens per length and round; equal totals keep start-up from dominating short runs. */
 const RUNS_MAX = 20;
 
 type Round = { bareUs: number; agentUs: number };
 
-/** What an adapter adds to the stream it reads: microseconds of CPU a token, beside the same stream read bare. */
+/** CPU cost of an adapter per token, microseconds, beside reading the same stream without it. */
 export const adapters: Question = {
   name: 'adapters',
   async ask(size) {
@@ -42,12 +42,12 @@ export const adapters: Question = {
         title: `adapters: microseconds of CPU a token, ${rounds} rounds`,
         table: { columns: ['µs a token', ...SPREAD_COLUMNS], rows },
         notes: [
-          'a played model in a real graph, all four stream modes; the graph and its model take part in every figure but "own"',
+          'a scripted model in a real graph, all four stream modes; each figure except "own" includes the graph and its model',
         ],
         targets: [
           {
             name: `langgraph: a token of ${lengths.at(-1)} over one of ${lengths[0]}`,
-            // A tenth is what two medians of one figure differ by here.
+            // Two medians of one figure differ by up to a tenth here.
             wanted: { atMost: 1.1 },
             found: long! / short!,
           },
@@ -59,7 +59,7 @@ export const adapters: Question = {
 
 function graphOf(length: number) {
   const tokens = Array.from({ length }, (_, index) => `${index} `);
-  const model = new PlayedModel(() => ({ tokens }));
+  const model = new ScriptedModel(() => ({ tokens }));
   const graph = new StateGraph(MessagesAnnotation)
     .addNode('n', async ({ messages }, config) => ({ messages: [await model.invoke(messages, config)] }))
     .addEdge(START, 'n')
@@ -77,9 +77,9 @@ async function oneRound(length: number): Promise<Round> {
   });
   const agentUs = await cpuUsOf(runs * length, async () => {
     for (let run = 0; run < runs; run++) {
-      let said = '';
-      for await (const event of agent.run(turnOf('hi'))) if (event.type === 'text') said += event.text;
-      assert.equal(said, text);
+      let received = '';
+      for await (const event of agent.run(turnOf('hi'))) if (event.type === 'text') received += event.text;
+      assert.equal(received, text);
     }
   });
   return { bareUs, agentUs };
@@ -87,13 +87,13 @@ async function oneRound(length: number): Promise<Round> {
 
 async function readBare(graph: ReturnType<typeof graphOf>['graph']): Promise<string> {
   const streamMode = ['values', 'messages', 'custom', 'updates'] as const;
-  let said = '';
+  let received = '';
   const input = { messages: [{ role: 'user', content: 'hi', id: 'm' }] };
   for await (const event of await graph.stream(input, { streamMode: [...streamMode], subgraphs: true })) {
     const [, mode, chunk] = event as unknown as [string[], string, [{ content: string }]];
-    if (mode === 'messages') said += chunk[0].content;
+    if (mode === 'messages') received += chunk[0].content;
   }
-  return said;
+  return received;
 }
 
 async function cpuUsOf(tokens: number, run: () => Promise<void>): Promise<number> {

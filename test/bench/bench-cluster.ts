@@ -8,7 +8,7 @@ import type { ProducerMethods } from './producer/main.ts';
 
 const CLIENT_MAIN = new URL('client/main.ts', import.meta.url);
 const PRODUCER_MAIN = new URL('producer/main.ts', import.meta.url);
-/** Start-up of the services is over by then: leases taken, code compiled. Milliseconds. */
+/** Time for start-up of the services, such as leases and compilation; milliseconds. */
 const SETTLE_MS = 500;
 
 export type Client = LoadProcess<ClientMethods>;
@@ -27,11 +27,11 @@ export async function startProducer(servers: string): Promise<Producer> {
 export type BenchCluster = AsyncDisposable & {
   cluster: Cluster;
   client: Client;
-  /** Process ids by service, without the client; nats-server only where the platform says which it is. */
+  /** Process ids by service, without the client; nats-server only where the platform exposes it. */
   pids: Pids;
 };
 
-/** A cluster of real processes, one client process, and the certainty that all of it ends with this process. */
+/** A cluster of real processes and one client process, all of which end with this process. */
 export async function startCluster(options: ClusterOptions): Promise<BenchCluster> {
   const stack = new AsyncDisposableStack();
   const natsServers = () => children().filter(({ program }) => program === 'nats-server');
@@ -51,7 +51,7 @@ export async function startCluster(options: ClusterOptions): Promise<BenchCluste
 
 export type DirectCluster = BenchCluster & { producer: Producer };
 
-/** A cluster in which the bench is the agent: no supervisor and no sub-agent, only what every token passes. */
+/** A cluster with the bench as the agent, without supervisor and sub-agent: only the path of a token. */
 export async function startDirectCluster(env: Record<string, string> = {}): Promise<DirectCluster> {
   const bench = await startCluster({ agents: [], supervisors: 0, env });
   const stack = new AsyncDisposableStack();

@@ -14,7 +14,7 @@ test('all questions by default, some by name', () => {
   });
 });
 
-test('what is not known is one sentence', () => {
+test('an unknown question is an error of one sentence', () => {
   assert.throws(() => readOptions(['three'], known), /^Error: there is no question "three"; there are one, two$/);
   assert.throws(() => readOptions(['--slow'], known), /--slow/);
 });

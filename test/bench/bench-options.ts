@@ -13,8 +13,8 @@ export function readOptions(args: string[], known: readonly string[]): BenchOpti
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
-  const stranger = positionals.find(name => !known.includes(name));
-  if (stranger !== undefined) throw new Error(`there is no question "${stranger}"; there are ${known.join(', ')}`);
+  const unknown = positionals.find(name => !known.includes(name));
+  if (unknown !== undefined) throw new Error(`there is no question "${unknown}"; there are ${known.join(', ')}`);
   return {
     help: values.help,
     quick: values.quick,

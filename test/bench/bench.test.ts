@@ -7,7 +7,7 @@ import { runBench, verdictLines } from './run-bench.ts';
 import { sdkPeer } from './sdk-peer.ts';
 import { throughput } from './throughput.ts';
 
-/** The figures of so small a run mean nothing; that every text arrived whole does: a question whose text did not is failed. */
+/** Figures of so small a run mean nothing; a question whose text did not arrive complete fails. */
 test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, async () => {
   const lines: string[] = [];
   const report = await runBench([throughput, sdkPeer, load, frameEncoding, adapters], 'tiny', line => lines.push(line));
@@ -15,7 +15,7 @@ test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, as
     report.answers.filter(({ failed }) => failed !== undefined),
     [],
   );
-  const lost = report.verdicts.find(({ name }) => name === 'tokens said and not folded under load');
+  const lost = report.verdicts.find(({ name }) => name === 'tokens published and not folded under load');
   assert.ok(lost?.met, lost?.line ?? 'not measured');
   for (const line of [
     report.machine.cpu,
@@ -30,7 +30,7 @@ test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, as
   assert.equal(verdictLines(report).length, 2 + report.verdicts.length);
 });
 
-test('a question that fails is said so, and the others are asked', async () => {
+test('a failed question is reported, and the others still run', async () => {
   const failing = { name: 'failing', ask: () => Promise.reject(new Error('no text')) };
   const empty = { name: 'empty', ask: async () => [] };
   const report = await runBench([failing, empty], 'tiny', () => {});

@@ -1,7 +1,7 @@
 import { benchCoalescer, type CoalescerRow, EVENT_COSTS_MS, OURS } from './coalescer/bench.ts';
 import type { Finding, Question } from './question.ts';
 
-/** The coalescer against the offline optimum of K x events + sum of delay. Simulated time: what the machine does is all the same. */
+/** The coalescer against the offline optimum of K x events + sum of delay. Simulated time: the load of the machine has no effect. */
 export const coalescerTable: Question = {
   name: 'coalescer',
   async ask() {

@@ -11,7 +11,7 @@ import { ANSWER } from './tokens.ts';
 
 const EVERY_MS = 20;
 const EVENT_CHARS = 256;
-/** Each token is a frame: what the coalescer adds on purpose is not part of this question. */
+/** Each token is a frame, because the coalescer's intended delay is not part of this question. */
 const PASS_THROUGH = { HOPLINE_EVENT_COST_MS: '0' };
 
 type Plan = { rounds: number; viewers: number; events: number };
@@ -21,9 +21,9 @@ const PLANS: Record<Size, Plan> = {
   tiny: { rounds: 1, viewers: 3, events: 10 },
 };
 
-type Round = { sinceSaid: Latency; sinceStored?: Latency };
+type Round = { sincePublished: Latency; sinceStored?: Latency };
 
-/** How much later than with nothing in between does a viewer see an event, with many viewers of one task? */
+/** How much later than over bare SSE does a viewer get an event, with many viewers of one task? */
 export const fanOut: Question = {
   name: 'fan-out',
   async ask(size) {
@@ -52,7 +52,7 @@ async function bareRound(
   await client.call('watch', { url, count: viewers });
   await server.call('stamp', { count: events, everyMs: EVERY_MS, chars: EVENT_CHARS });
   const seen = await allSeen(client, viewers * events);
-  return { sinceSaid: latencyOf(seen.sinceSaidMs) };
+  return { sincePublished: latencyOf(seen.sincePublishedMs) };
 }
 
 async function oursRound({ client, producer, cluster }: DirectCluster, { viewers, events }: Plan): Promise<Round> {
@@ -63,42 +63,42 @@ async function oursRound({ client, producer, cluster }: DirectCluster, { viewers
   const seen = await allSeen(client, viewers * events);
   const stored = await storedAtMs(cluster.nats.url, new Set(seen.seq));
   const sinceStored = seen.atEpochMs.map((atMs, index) => atMs - stored.get(seen.seq[index]!)!);
-  return { sinceSaid: latencyOf(seen.sinceSaidMs), sinceStored: latencyOf(sinceStored) };
+  return { sincePublished: latencyOf(seen.sincePublishedMs), sinceStored: latencyOf(sinceStored) };
 }
 
 async function allSeen(client: Client, count: number): Promise<Sightings> {
   const seen = await client.call('sighted', { count });
   await client.call('leave');
-  if (seen.seq.length !== count) throw new Error(`${seen.seq.length} of ${count} events were seen`);
+  if (seen.seq.length !== count) throw new Error(`${seen.seq.length} of ${count} events were received`);
   return seen;
 }
 
 function found({ rounds, viewers, events }: Plan, bare: Round[], ours: Round[]): Finding {
   const values = (list: Round[], pick: (round: Round) => number) => spreadCells(spreadOf(list.map(pick)));
   const over = (pick: (round: Round) => Latency) =>
-    spreadOf(ours.map((round, index) => pick(round).p50 / bare[index]!.sinceSaid.p50));
-  const sinceSaid = over(round => round.sinceSaid);
+    spreadOf(ours.map((round, index) => pick(round).p50 / bare[index]!.sincePublished.p50));
+  const sincePublished = over(round => round.sincePublished);
   const sinceStored = over(round => round.sinceStored!);
   return {
     title: `fan-out: ${viewers} viewers of one task, an event of ${EVENT_CHARS} B every ${EVERY_MS} ms, ${events} events, ${rounds} rounds`,
     table: {
       columns: ['ms to a viewer', ...SPREAD_COLUMNS],
       rows: [
-        ['bare SSE, write to receipt: p50', ...values(bare, round => round.sinceSaid.p50)],
-        ['bare SSE, write to receipt: p99', ...values(bare, round => round.sinceSaid.p99)],
-        ["ours, the agent's say to receipt: p50", ...values(ours, round => round.sinceSaid.p50)],
-        ["ours, the agent's say to receipt: p99", ...values(ours, round => round.sinceSaid.p99)],
+        ['bare SSE, write to receipt: p50', ...values(bare, round => round.sincePublished.p50)],
+        ['bare SSE, write to receipt: p99', ...values(bare, round => round.sincePublished.p99)],
+        ["ours, the agent's publish to receipt: p50", ...values(ours, round => round.sincePublished.p50)],
+        ["ours, the agent's publish to receipt: p99", ...values(ours, round => round.sincePublished.p99)],
         ["ours, the fact's append to receipt: p50", ...values(ours, round => round.sinceStored!.p50)],
         ["ours, the fact's append to receipt: p99", ...values(ours, round => round.sinceStored!.p99)],
-        ['p50 over bare, from the say', ...spreadCells(sinceSaid)],
+        ['p50 over bare, from the publish', ...spreadCells(sincePublished)],
         ['p50 over bare, from the append', ...spreadCells(sinceStored)],
       ],
     },
     notes: [
-      'from the say: two stores on disk and three processes more than bare; from the append: what fan-out itself takes. The coalescer passes every token here',
+      'from the publish: two stores on disk and three processes more than bare; from the append: the cost of fan-out itself. The coalescer passes each token here',
     ],
     targets: [
-      { name: "fan-out p50 over bare SSE, from the agent's say", wanted: { atMost: 1.5 }, found: sinceSaid },
+      { name: "fan-out p50 over bare SSE, from the agent's publish", wanted: { atMost: 1.5 }, found: sincePublished },
       { name: "fan-out p50 over bare SSE, from the fact's append", wanted: { atMost: 1.5 }, found: sinceStored },
     ],
   };

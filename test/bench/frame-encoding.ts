@@ -6,9 +6,9 @@ import { figure, SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
 import type { Finding, Question } from './question.ts';
 
 const ROUNDS = { full: 9, quick: 5, tiny: 1 } as const;
-/** Frames of one measurement: some tens of milliseconds. */
+/** Frames of one measurement, which takes some tens of milliseconds. */
 const FRAMES = { full: 20_000, quick: 20_000, tiny: 100 } as const;
-/** Characters of a chunk: a few tokens that were coalesced, and a page. */
+/** Characters of a chunk: a few coalesced tokens, and a page. */
 const TEXT_CHARS = [40, 4_000] as const;
 
 type Form = { name: string; encode(event: StreamResponse): string | Uint8Array };
@@ -24,7 +24,7 @@ const FORMS: Form[] = [
   })),
 ];
 
-/** What it costs to encode one artifact chunk for the wire: once per fact and form, however many clients watch. */
+/** Cost of encoding one artifact chunk for the wire, paid once per fact and form for any number of clients. */
 export const frameEncoding: Question = {
   name: 'encoding',
   async ask(size) {
@@ -36,7 +36,7 @@ export const frameEncoding: Question = {
 
 async function measure(event: StreamResponse, chars: number, rounds: number, frames: number): Promise<Finding> {
   const peers = Object.fromEntries(FORMS.map(form => [form.name, async () => microsecondsOf(form, event, frames)]));
-  // The first round is the compiler's.
+  // The first round includes compilation.
   await interleave(1, peers);
   const found = await interleave(rounds, peers);
   const first = found[FORMS[0]!.name]!;

@@ -9,7 +9,7 @@ import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
 import type { Question, Size } from './question.ts';
 import { ANSWER } from './tokens.ts';
 
-/** Garbage is collected all the time: what stays is what a viewer holds. */
+/** Frequent collections leave only the memory that a viewer holds. */
 const COLLECT_GARBAGE = '--expose-gc --import=data:text/javascript,setInterval(gc,200).unref()';
 const SETTLE_MS = 1_200;
 const WARM_UP_VIEWERS = 50;
@@ -23,7 +23,7 @@ const PLANS: Record<Size, Plan> = {
 
 type Round = { base: number; some: number; many: number };
 
-/** What one viewer of a quiet task holds in ingress. A new ingress for each round: a heap that was once large stays large. */
+/** Memory of one viewer of a quiet task in the ingress. Each round has a new ingress, because a heap that was large stays large. */
 export const idleMemory: Question = {
   name: 'idle-memory',
   async ask(size) {

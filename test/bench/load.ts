@@ -6,13 +6,13 @@ import { latencyOf } from './measure/spread.ts';
 import { figure } from './measure/table.ts';
 import type { Finding, Question, Size } from './question.ts';
 import { RecordingFolder } from './recording-file.ts';
-import { saidAtMs } from './stored-records.ts';
+import { publishedAtMs } from './stored-records.ts';
 
 const AGENT = 'reader';
 const STREAMED = 'streaming_result';
-/** More turns at a time than one supervisor or agent takes by default. */
+/** More concurrent turns than one supervisor or agent takes by default. */
 const SLOTS = { HOPLINE_SLOTS: '1024' };
-/** People do not ask in the same millisecond. */
+/** Users do not send in the same millisecond. */
 const STAGGER_MS = 10;
 
 type Plan = { tasks: number; perSecond: number; seconds: number };
@@ -24,7 +24,7 @@ const PLANS: Record<Size, Plan> = {
 
 type Run = { reports: AnswerReport[]; cpu: CpuSeconds | undefined };
 
-/** Many people at once, through every service: client, ingress, relay, supervisor, sub-agent and back. Is anything lost, and how old is a token when its client has it? */
+/** Many concurrent tasks through all services. Is any text lost, and how old is a token when its client receives it? */
 export const load: Question = {
   name: 'load',
   async ask(size) {
@@ -36,8 +36,8 @@ export const load: Question = {
     const bench = stack.use(await startCluster({ agents, env: SLOTS }));
     const run = await askAndRead(bench, plan.tasks, tokens);
     const taskIds = run.reports.map(({ taskId }) => taskId);
-    const said = await saidAtMs(bench.cluster.nats.url, { agent: AGENT, taskIds, tokens });
-    return [found(plan, run, said)];
+    const published = await publishedAtMs(bench.cluster.nats.url, { agent: AGENT, taskIds, tokens });
+    return [found(plan, run, published)];
   },
 };
 
@@ -49,12 +49,12 @@ async function askAndRead({ cluster, client, pids }: BenchCluster, tasks: number
   return { reports: result, cpu };
 }
 
-/** Age of every token at its client: the frame that first held it, against when its agent said it. */
-function agesMs(reports: readonly AnswerReport[], said: Map<string, number[]>): Float64Array {
+/** Age of each token at its client: from its publication to the first frame that contains it. */
+function agesMs(reports: readonly AnswerReport[], published: Map<string, number[]>): Float64Array {
   const ages: number[] = [];
   const offsetMs = epochOffsetMs();
   for (const { taskId, arrivals } of reports) {
-    const times = said.get(taskId) ?? [];
+    const times = published.get(taskId) ?? [];
     let token = 0;
     for (let index = 0; index < arrivals.length; index += 2) {
       const [atMs, upTo] = [arrivals[index]!, Math.min(arrivals[index + 1]!, times.length)];
@@ -64,22 +64,22 @@ function agesMs(reports: readonly AnswerReport[], said: Map<string, number[]>): 
   return Float64Array.from(ages);
 }
 
-function found({ tasks, perSecond, seconds }: Plan, { reports, cpu }: Run, said: Map<string, number[]>): Finding {
+function found({ tasks, perSecond, seconds }: Plan, { reports, cpu }: Run, published: Map<string, number[]>): Finding {
   const sum = (values: Iterable<number>) => [...values].reduce((total, value) => total + value, 0);
   const asked = tasks * perSecond * seconds;
-  const saidCount = sum([...said.values()].map(times => times.length));
+  const publishedCount = sum([...published.values()].map(times => times.length));
   const folded = sum(reports.map(report => report.tokens));
   const whole = reports.filter(({ intact }) => intact).length;
   const frames = sum(reports.map(report => report.frames));
   const spanS =
     (Math.max(...reports.map(({ endedAtMs }) => endedAtMs)) - Math.min(...reports.map(({ askedAtMs }) => askedAtMs))) / 1000;
-  const age = latencyOf(agesMs(reports, said));
+  const age = latencyOf(agesMs(reports, published));
   const first = latencyOf(Float64Array.from(reports, ({ askedAtMs, firstTextAtMs }) => firstTextAtMs - askedAtMs));
   const row = (name: string, value: number | string) => [name, typeof value === 'string' ? value : figure(value)];
   const rows = [
     row(
-      'tokens recorded / said by the agents / folded by the clients',
-      [asked, saidCount, folded].map(count => count.toLocaleString('en-US')).join(' / '),
+      'tokens recorded / published by the agents / folded by the clients',
+      [asked, publishedCount, folded].map(count => count.toLocaleString('en-US')).join(' / '),
     ),
     row('texts whole, byte for byte', `${whole} of ${tasks}`),
     row('seconds from the first question to the last answer', spanS),
@@ -95,13 +95,13 @@ function found({ tasks, perSecond, seconds }: Plan, { reports, cpu }: Run, said:
     title: `load: ${tasks} tasks of ${perSecond} tokens/s for ${seconds} s, through all services`,
     table: { columns: ['', 'one run'], rows },
     notes: [
-      'age: from the source time of the token (to the millisecond) to the receipt of the frame that holds it; what the coalescer holds on purpose is in it',
+      'age: from the source time of the token (to the millisecond) to the receipt of its frame, with the intended delay of the coalescer',
     ],
     targets: [
       {
-        name: 'tokens said and not folded under load',
+        name: 'tokens published and not folded under load',
         wanted: { atMost: 0 },
-        found: Math.abs(saidCount - folded) + (tasks - whole),
+        found: Math.abs(publishedCount - folded) + (tasks - whole),
       },
     ],
   };

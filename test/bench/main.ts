@@ -23,7 +23,7 @@ const QUESTIONS: Question[] = [
   frameEncoding,
   adapters,
 ];
-/** A run that takes longer measures a machine that is busy with something else, or waits for a process that hangs. */
+/** A longer run is on a busy machine, or waits for a hanging process. */
 const RUN_MS_MAX = 8 * 60_000;
 const QUICK_RUN_MS_MAX = 4 * 60_000;
 
@@ -40,7 +40,7 @@ try {
 async function bench(quick: boolean, asked: string[], json: string | undefined): Promise<void> {
   const msMax = quick ? QUICK_RUN_MS_MAX : RUN_MS_MAX;
   const late = setTimeout(() => {
-    console.error(`bench: not done after ${msMax / 60_000} minutes: it ends here`);
+    console.error(`bench: not done after ${msMax / 60_000} minutes, aborted`);
     process.exit(1);
   }, msMax);
   const questions = QUESTIONS.filter(({ name }) => asked.includes(name));

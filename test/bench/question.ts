@@ -5,15 +5,15 @@ import type { Target } from './measure/targets.ts';
 export type Size = 'tiny' | 'quick' | 'full';
 
 export type Finding = {
-  /** What was measured, in one line. */
+  /** The measurement in one line. */
   title: string;
   table: Table;
-  /** What a reader must know to read the table right. */
+  /** Notes for readers of the table. */
   notes?: string[];
   targets?: Target[];
   /** Only for the JSON. */
   data?: unknown;
 };
 
-/** One question the bench answers. Throws when text was lost or changed: then there is nothing to measure. */
+/** One question of the bench. Throws when text was lost or changed. */
 export type Question = { name: string; ask: (size: Size) => Promise<Finding[]> };

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tokenAt } from './tokens.ts';
 
-/** Recordings for recording agents: a folder that is gone when it is disposed of, or when this process ends. */
+/** A folder of recordings for recording agents, removed on disposal and at the end of this process. */
 export class RecordingFolder implements Disposable {
   readonly path = mkdtempSync(join(tmpdir(), 'hopline-bench-'));
   readonly #remove = () => rmSync(this.path, { recursive: true, force: true });
@@ -12,7 +12,7 @@ export class RecordingFolder implements Disposable {
     process.on('exit', this.#remove);
   }
 
-  /** Full path of a recording of so many tokens. */
+  /** Writes a recording of this many tokens; returns its path. */
   write(tokens: number): string {
     const path = join(this.path, `${tokens}.jsonl`);
     writeFileSync(path, Array.from({ length: tokens }, (_, index) => JSON.stringify({ t: tokenAt(index) })).join('\n'));

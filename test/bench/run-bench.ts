@@ -7,7 +7,7 @@ import type { Finding, Question, Size } from './question.ts';
 type AnswerReport = {
   question: string;
   seconds: number;
-  /** Part of the machine's CPU time that went to others meanwhile, 0 to 1: figures of a busy machine are worse than its own. */
+  /** Share of the machine's CPU time used by other processes, 0 to 1; a busy machine worsens the figures. */
   others: number | undefined;
   findings: Finding[];
   failed?: string;
@@ -21,7 +21,7 @@ export type BenchReport = {
   verdicts: Verdict[];
 };
 
-/** Asks one question after another and prints each answer as it comes; a question that fails does not stop the next. */
+/** Runs the questions in sequence and prints each result at once; a failed question does not stop the next. */
 export async function runBench(questions: readonly Question[], size: Size, print: (line: string) => void): Promise<BenchReport> {
   const report: BenchReport = { at: new Date().toISOString(), size, machine: machine(), answers: [], verdicts: [] };
   print(`hopline bench, ${size}, ${report.at}`);
@@ -56,7 +56,7 @@ function printAnswer({ question, seconds, others, findings, failed }: AnswerRepo
   print(`  [${question}: ${seconds.toFixed(0)} s${shared}]`);
 }
 
-/** The last lines: each target, and what could not be measured. */
+/** The last lines: each target, and each failed question. */
 export function verdictLines({ verdicts, answers }: BenchReport): string[] {
   const failed = answers.flatMap(({ question, failed: why }) =>
     why === undefined ? [] : [`FAILED  ${question}: ${why.split('\n')[0]}`],

@@ -8,7 +8,7 @@ import { RecordingFolder } from './recording-file.ts';
 import type { SdkServerMethods } from './sdk-server/main.ts';
 import { ANSWER } from './tokens.ts';
 
-/** What an agent's own artifact is called where it named none. */
+/** Name of an agent's artifact without a name of its own. */
 const OWN_ARTIFACT = 'response';
 const TARGET_TOKENS = 1_000;
 
@@ -22,8 +22,8 @@ const PLANS: Record<Size, Plan> = {
 type Peer = { url: string; artifact: string; text: string };
 
 /**
- * The official SDK's server in memory beside a sub-agent of ours on the log. Both get one message from one client and stream the answer to it, one token after another
- * without a pause; the time is that of the client, from its request to the terminal state.
+ * The official SDK's server in memory, compared with a Hopline sub-agent on the log. Both stream the answer to one message without
+ * pauses; the client measures the time from its request to the terminal state.
  */
 export const sdkPeer: Question = {
   name: 'sdk',
@@ -35,7 +35,7 @@ export const sdkPeer: Question = {
     const sdkUrl = await server.call('listen');
     const sdkClient = stack.use(startClient());
     const agents = lengths.map(tokens => ({
-      name: `say-${tokens}`,
+      name: `count-${tokens}`,
       adapter: 'recording',
       path: folder.write(tokens),
       pace: 'burst',
@@ -76,7 +76,7 @@ function found(rounds: number, lengths: number[], rates: Record<string, number[]
     title: `one stream, request to terminal state, beside the @a2a-js/sdk server, ${rounds} rounds`,
     table: { columns: ['tokens/s', ...SPREAD_COLUMNS], rows },
     notes: [
-      'the SDK server sends one artifact update per token and saves the whole task each time; ours stores every token and sends chunks',
+      'the SDK server sends one artifact update per token and saves the whole task each time; Hopline stores each token and sends chunks',
     ],
     targets,
   };

@@ -2,7 +2,7 @@ import { FACTS_STREAM, INPUTS_STREAM, openJetStreamLog } from '@hopline/log-jets
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 
-/** What stands in the log after a run, asked of the server itself. */
+/** Records of the log after a run, read from the server itself. */
 
 export type RecordCounts = { inputs: number; facts: number };
 
@@ -17,7 +17,7 @@ export async function countRecords(servers: string): Promise<RecordCounts> {
   }
 }
 
-/** When the server stored these records of the facts, epoch milliseconds with the fraction it gives. */
+/** Store times of these fact records, epoch milliseconds with the server's fraction. */
 export async function storedAtMs(servers: string, seqs: Iterable<number>): Promise<Map<number, number>> {
   const nc = await connect({ servers });
   try {
@@ -33,7 +33,7 @@ export async function storedAtMs(servers: string, seqs: Iterable<number>): Promi
   }
 }
 
-/** RFC 3339 with nanoseconds; Date.parse alone would drop what is below a millisecond. */
+/** Parses RFC 3339 with nanoseconds; Date.parse alone drops the fraction of a millisecond. */
 function epochMs(timestamp: string): number {
   const fraction = /\.(\d+)/.exec(timestamp)?.[1] ?? '';
   return Math.floor(Date.parse(timestamp) / 1000) * 1000 + Number(`0.${fraction || '0'}`) * 1000;
@@ -41,25 +41,25 @@ function epochMs(timestamp: string): number {
 
 const READ_MS_MAX = 30_000;
 
-export type Said = { agent: string; taskIds: readonly string[]; tokens: number };
+export type AgentTokens = { agent: string; taskIds: readonly string[]; tokens: number };
 
-/** When each token of these tasks was said by this agent, epoch milliseconds, in its order; newest attempt of each. Reads until `tokens` of each are there. */
-export async function saidAtMs(servers: string, { agent, taskIds, tokens }: Said): Promise<Map<string, number[]>> {
+/** Publish time of each token of these tasks in the agent's newest attempt, epoch milliseconds, in order. Reads until each task has `tokens`. */
+export async function publishedAtMs(servers: string, { agent, taskIds, tokens }: AgentTokens): Promise<Map<string, number[]>> {
   const log = await openJetStreamLog({ servers, name: 'bench-reader' });
-  const said = new Map(taskIds.map(taskId => [taskId, { attempt: 0, times: [] as number[] }]));
+  const published = new Map(taskIds.map(taskId => [taskId, { attempt: 0, times: [] as number[] }]));
   const done = new AbortController();
   const late = setTimeout(() => done.abort(), READ_MS_MAX);
   let missing = taskIds.length * tokens;
   if (missing === 0) done.abort();
   const readShard = async (shard: number) => {
     for await (const { taskId, record } of log.inputs.readShard(shard, 0, done.signal)) {
-      const task = said.get(taskId);
+      const task = published.get(taskId);
       if (task === undefined || record.from === 'client' || record.from === 'relay' || record.from.agent !== agent) continue;
       if (record.from.attempt > task.attempt) {
         missing += task.times.length;
-        said.set(taskId, { attempt: record.from.attempt, times: [] });
+        published.set(taskId, { attempt: record.from.attempt, times: [] });
       }
-      const { times } = said.get(taskId)!;
+      const { times } = published.get(taskId)!;
       for (const input of record.inputs) {
         if (input.kind !== 'text') continue;
         for (const index of input.tokens.keys()) times.push(record.at + (input.dt?.[index] ?? 0));
@@ -74,5 +74,5 @@ export async function saidAtMs(servers: string, { agent, taskIds, tokens }: Said
     clearTimeout(late);
     await log.close();
   }
-  return new Map([...said].map(([taskId, { times }]) => [taskId, times]));
+  return new Map([...published].map(([taskId, { times }]) => [taskId, times]));
 }

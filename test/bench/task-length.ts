@@ -18,8 +18,8 @@ const PLANS: Record<Size, Plan> = {
 type Cost = { wallUs: number; cpuUs: number | undefined };
 
 /**
- * Does a token cost more when its task is long? Every batch has the same number of tokens, in one task or in a hundred, one after another. In bursts; and at a set pace, where batches and
- * chunks are alike in all of them and only the length differs.
+ * Does a token cost more in a long task? Each batch has the same number of tokens, in one task or in a hundred sequential ones: in
+ * bursts, and at a set pace, where batches and chunks are alike and only the length differs.
  */
 export const taskLength: Question = {
   name: 'task-length',
@@ -59,21 +59,21 @@ export const taskLength: Question = {
   },
 };
 
-/** `count` tasks, one after another; all streams are open before the clock starts. Microseconds per token. */
+/** `count` sequential tasks; all streams are open before the clock starts. Microseconds per token. */
 async function batch(bench: DirectCluster, count: number, tokens: number, perSecond?: number): Promise<Cost> {
   const { client, producer, cluster } = bench;
   const taskIds = await client.call('ask', { url: cluster.url, text: 'begin', artifact: ANSWER, count });
   const { result: wallMs, cpu } = await withCpu(bench.pids, async () => {
     let spentMs = 0;
     for (const taskId of taskIds) {
-      const startMs = await producer.call('say', { taskIds: [taskId], tokens, ...(perSecond !== undefined && { perSecond }) });
+      const startMs = await producer.call('answer', { taskIds: [taskId], tokens, ...(perSecond !== undefined && { perSecond }) });
       const endMs = await client.call('ended', { taskId });
       spentMs += endMs - startMs;
     }
     return spentMs;
   });
   const reports = await client.call('answers', { tokens });
-  if (reports.some(({ intact }) => !intact)) throw new Error('a text did not arrive whole');
+  if (reports.some(({ intact }) => !intact)) throw new Error('a text did not arrive complete');
   const perToken = 1 / (count * tokens);
   return { wallUs: wallMs * 1e3 * perToken, cpuUs: cpu && totalOf(cpu) * 1e6 * perToken };
 }

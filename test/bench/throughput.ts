@@ -21,8 +21,8 @@ const PLANS: Record<Size, Plan> = {
 type Round = { tokensPerSecond: number; cpu?: CpuSeconds | undefined; frames?: number };
 
 /**
- * How many tokens a second pass the whole path, beside what the broker takes when every token is a message of its own; and what each service spends.
- * The ceiling is measured on a second nats-server, so that no relay reads along.
+ * How many tokens a second pass the whole path, compared with the broker's ceiling for one message per token, and what does each
+ * service spend? The ceiling is measured on a second nats-server, without relays as readers.
  */
 export const throughput: Question = {
   name: 'throughput',
@@ -56,16 +56,16 @@ async function rawCeiling(producer: Producer, { rawTasks, rawTokens }: Plan, run
   return { tokensPerSecond: rawTokens / seconds };
 }
 
-/** From the first token said to the end of the last text at the client. The tasks and their streams are open before the clock starts. */
+/** From the first published token to the end of the last text at the client. The tasks and their streams are open before the clock starts. */
 async function wholePath(bench: DirectCluster, tasks: number, tokens: number): Promise<Required<Round>> {
   const { client, producer, cluster } = bench;
   const taskIds = await client.call('ask', { url: cluster.url, text: 'begin', artifact: ANSWER, count: tasks });
   const { result, cpu } = await withCpu({ ...bench.pids, client: client.pid }, async () => {
-    const startMs = await producer.call('say', { taskIds, tokens });
+    const startMs = await producer.call('answer', { taskIds, tokens });
     return { startMs, reports: await client.call('answers', { tokens }) };
   });
   const lost = result.reports.filter(({ intact }) => !intact);
-  if (lost.length > 0) throw new Error(`${lost.length} of ${tasks} texts did not arrive whole`);
+  if (lost.length > 0) throw new Error(`${lost.length} of ${tasks} texts did not arrive complete`);
   const endMs = Math.max(...result.reports.map(({ endedAtMs }) => endedAtMs));
   const frames = result.reports.reduce((sum, report) => sum + report.frames, 0);
   return { tokensPerSecond: (tasks * tokens * 1000) / (endMs - result.startMs), cpu, frames };
@@ -87,7 +87,7 @@ function rates(plan: Plan, raw: Round[], whole: Round[], stored: RecordCounts): 
           raw.map(round => round.tokensPerSecond),
         ),
         row(
-          'whole path: say to the end of the text at the client',
+          'whole path: publish to the end of the text at the client',
           whole.map(round => round.tokensPerSecond),
         ),
         ['whole path over raw publish of its round', ...spreadCells(ratio)],

@@ -1,7 +1,7 @@
-/** UTF-16 units of a token: about what providers send (4 to 5). All alike, so that a frame's length says how many it holds. */
+/** UTF-16 units of a token: about what providers send (4 to 5). Equal lengths, so that a frame's length gives its number of tokens. */
 export const TOKEN_CHARS = 5;
 
-/** Token `index` of any text here: its own number, so that a lost, doubled or moved one changes the text. */
+/** Token `index` of any text here: its own number, so that a lost, repeated or moved one changes the text. */
 export function tokenAt(index: number): string {
   return ` ${index.toString(36).padStart(TOKEN_CHARS - 1, '0')}`;
 }
@@ -18,12 +18,12 @@ export const ANSWER = 'answer';
 const STAMP = 't@';
 const STAMP_CHARS_MAX = 24;
 
-/** A token that says when it was said: milliseconds of the monotonic clock, filled up to `chars`. */
+/** A token with its publish time: milliseconds of the monotonic clock, padded to `chars`. */
 export function stampedToken(atMs: number, chars: number): string {
   return `${STAMP}${atMs.toFixed(3)};`.padEnd(chars, 'x');
 }
 
-/** When the tokens in this frame were said: more than one where two met on the way. */
+/** Publish times of the tokens in this frame; more than one when tokens were merged. */
 export function stampsIn(frame: string): number[] {
   const stamps: number[] = [];
   for (let at = frame.indexOf(STAMP); at >= 0; at = frame.indexOf(STAMP, at + 1)) {

@@ -18,10 +18,10 @@ import {
 import { GrpcTransportFactory as GrpcTransportFactory0314 } from 'a2a-sdk-0.3.14/client/grpc';
 import { type DrivenPush, pushOf0314, pushOfOlder, pushOfSdk } from './push-drivers.ts';
 
-/** What any client can do, in the canonical form: what it was told, after its own parser. */
+/** Operations of a client, with results of its own parser in canonical form. */
 export type Driven = {
   agentName(): Promise<string>;
-  /** `push`: a configuration that comes along. */
+  /** `push`: a webhook configuration within the message. */
   send(message: Message, push?: NewPushConfig): Promise<Task>;
   stream(message: Message): AsyncIterable<StreamResponse>;
   get(taskId: string): Promise<Task>;
@@ -30,24 +30,24 @@ export type Driven = {
   push: DrivenPush;
 };
 
-/** A client as people use it, from the address alone. */
+/** A client, configured with only an address. */
 export type Driver = { name: string; dialect: '1.0' | '0.3'; open(url: string): Promise<Driven> };
 
 const JSON_RPC_NAMES: Readonly<Record<number, string>> = { [-32001]: 'TaskNotFound', [-32002]: 'TaskNotCancelable' };
 
-/** The error a client reports, by the name of the specification. */
+/** The specification's name of a client's error. */
 export function errorName(error: unknown): string {
   return error instanceof Error ? error.name.replace(/Error$/, '') || error.message : String(error);
 }
 
 function decoded(dialect: Dialect, result: unknown): StreamResponse {
   const event = dialect.decodeEvent(result);
-  if ('unknown' in event) throw new Error(`the client gave ${event.unknown}`);
+  if ('unknown' in event) throw new Error(`the client returned ${event.unknown}`);
   return event.event;
 }
 
 function taskOf(event: StreamResponse): Task {
-  if (!('task' in event)) throw new Error('the client gave no task');
+  if (!('task' in event)) throw new Error('the client returned no task');
   return event.task;
 }
 
@@ -56,8 +56,9 @@ async function* eventsOf(dialect: Dialect, results: AsyncIterable<unknown>): Asy
 }
 
 /**
- * Over HTTP+JSON and gRPC of 0.3 `@a2a-js/sdk` loses `append` on the way from its Protocol Buffers types (0.3.14, and the same lines in the compatibility layer of 1.3.0). Its reader can only take
- * a chunk of an open artifact of the same name for its continuation, and so does this. What stands on the wire is proven by `rest-door-03.test.ts` and `packages/a2a-grpc`.
+ * Over HTTP+JSON and gRPC of 0.3 `@a2a-js/sdk` drops `append` when it converts from its Protocol Buffers types (0.3.14, and the same
+ * code in the compatibility layer of 1.3.0). Its users can only treat a chunk of an open artifact of the same name as a continuation,
+ * and so does this function. `rest-binding-03.test.ts` and `packages/a2a-grpc` assert the wire.
  */
 async function* withAppend(events: AsyncIterable<StreamResponse>): AsyncGenerator<StreamResponse> {
   const opened = new Map<string, string | undefined>();
@@ -78,7 +79,7 @@ async function* withAppend(events: AsyncIterable<StreamResponse>): AsyncGenerato
 type Binding = 'JSONRPC' | 'HTTP+JSON' | 'GRPC';
 const TRANSPORTS = { JSONRPC: JsonRpcTransportFactory, 'HTTP+JSON': RestTransportFactory, GRPC: GrpcTransportFactory };
 
-/** 1.3.0; `legacy`: its compatibility layer, which then sees only what a 0.3 agent's card has: of the whole card it takes the interface of 1.0. */
+/** 1.3.0. `legacy`: its compatibility layer, which gets a reduced card, because it would select the 1.0 interface of the complete one. */
 async function openSdk(url: string, legacy: boolean, binding: Binding = 'JSONRPC'): Promise<Driven> {
   const legacyCompat = { enabled: legacy };
   const transports = [new TRANSPORTS[binding]({ legacyCompat })];
@@ -88,10 +89,10 @@ async function openSdk(url: string, legacy: boolean, binding: Binding = 'JSONRPC
     return Response.json(binding === 'HTTP+JSON' ? preferringRest(card) : card);
   };
   const cardResolver = new DefaultAgentCardResolver({ legacyCompat, ...(legacy && { fetchImpl }) });
-  // Only this one: `createFrom` would keep those of the default beside it.
+  // `createFrom` would keep the default transports as well.
   const options = { ...ClientFactoryOptions.default, transports, cardResolver };
   const client = await new ClientFactory(options).createFromUrl(url);
-  if (client.protocolVersion !== (legacy ? '0.3' : '1.0')) throw new Error(`the client speaks ${client.protocolVersion}`);
+  if (client.protocolVersion !== (legacy ? '0.3' : '1.0')) throw new Error(`the client uses ${client.protocolVersion}`);
   const dialect = DIALECTS['1.0'];
   const request = (message: Message, push?: NewPushConfig) =>
     SendMessageRequest.fromJSON(dialect.encodeSend({ message, blocking: true, ...(push && { push }) }));
@@ -112,7 +113,7 @@ async function openSdk(url: string, legacy: boolean, binding: Binding = 'JSONRPC
   };
 }
 
-/** The card of an agent that prefers HTTP+JSON. */
+/** A card that prefers HTTP+JSON. */
 function preferringRest<T extends object>(card: T): T {
   return { ...card, preferredTransport: 'HTTP+JSON' };
 }
@@ -142,7 +143,7 @@ async function open0314(url: string, binding: Binding = 'JSONRPC'): Promise<Driv
   };
 }
 
-/** The form of 0.2 and early 0.3: it hands out JSON-RPC responses. */
+/** Clients of 0.2 and early 0.3 return JSON-RPC responses. */
 function openOlder(client: Client025 | Client034): Driven {
   const dialect = DIALECTS['0.3'];
   type Params = Parameters<Client034['sendMessage']>[0];
@@ -176,7 +177,7 @@ export const DRIVERS: readonly Driver[] = [
   { name: '@a2a-js/sdk 0.2.5', dialect: '0.3', open: async url => openOlder(new Client025(url)) },
 ];
 
-/** For a card that offers gRPC. */
+/** Drivers for a card with gRPC. */
 export const GRPC_DRIVERS: readonly Driver[] = [
   { name: '@a2a-js/sdk 1.3.0 over gRPC', dialect: '1.0', open: url => openSdk(url, false, 'GRPC') },
   { name: '@a2a-js/sdk 1.3.0 as a 0.3 client over gRPC', dialect: '0.3', open: url => openSdk(url, true, 'GRPC') },

@@ -2,18 +2,18 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
 import { Fold, type Message, type StreamResponse, type Task } from '@hopline/a2a';
-import { answer, type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { DRIVERS, type Driven, type Driver, errorName, GRPC_DRIVERS } from './client-drivers.ts';
 
 const TOKENS = ['Grüße ', 'ha', 'ha', ' 👩‍🚀', '\n', '  done ✅'];
 const TEXT = TOKENS.join('');
-/** The agent hears of a cancel after the client did. */
-const TOLD_MS_MAX = 5_000;
+/** The agent gets a cancel after the response to the client. */
+const CANCEL_MS_MAX = 5_000;
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
-/** By text of the message: the agent says its answer in three pieces, one for each gate that opens. */
+/** Gates by text of the message: the agent streams its answer in three pieces, one per open gate. */
 const held = new Map<string, PromiseWithResolvers<void>[]>();
 
 async function* inPieces(gates: readonly PromiseWithResolvers<void>[]): AsyncGenerator<Step> {
@@ -29,18 +29,18 @@ function script({ text, turn }: { text: string; turn: number }): Iterable<Step> 
   if (gates !== undefined) return inPieces(gates);
   if (text === 'ask') return [{ inputRequired: 'Which one?' }];
   if (text === 'work') return [{ token: 'thinking' }, { hang: true }];
-  return turn > 1 ? answer(['You said ', text]) : answer(TOKENS);
+  return turn > 1 ? answer(['You sent ', text]) : answer(TOKENS);
 }
 
 before(async () => {
-  foreign = await startForeignAgent({ dialect: '0.3', script });
-  cluster = await Cluster.start({ grpc: true, balanced: true, agents: [{ name: 'foreign', adapter: 'a2a', url: foreign.url }] });
+  remote = await startRemoteAgent({ dialect: '0.3', script });
+  cluster = await Cluster.start({ grpc: true, balanced: true, agents: [{ name: 'remote', adapter: 'a2a', url: remote.url }] });
 });
 
 after(async () => {
   for (const gate of [...held.values()].flat()) gate.resolve();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 const message = (text: string, more: Partial<Message> = {}): Message => ({
@@ -85,7 +85,7 @@ const isText = (event: StreamResponse) => 'artifactUpdate' in event && event.art
 
 for (const driver of [...DRIVERS, ...GRPC_DRIVERS]) suite(driver.name, () => uses(driver));
 
-test('every request of these clients went to the other of two replicas', () => {
+test('consecutive requests of these clients went to alternating replicas', () => {
   const { http, grpc } = cluster.balancer!.counts;
   for (const [first, second] of [http, grpc] as [number, number][]) assert(first > 0 && Math.abs(first - second) <= 1);
 });
@@ -100,16 +100,16 @@ function uses({ open, dialect }: Driver): void {
     assert.equal(await client.agentName(), 'Hopline');
   });
 
-  test('sends and waits, gets the task again, and is told when there is none [S1-2 S3-20 S4-34]', async () => {
-    const task = await client.send(message('say'));
+  test('sends and waits, gets the task, and gets an error for an unknown task [S1-2 S3-20 S4-34]', async () => {
+    const task = await client.send(message('talk'));
     assert.deepEqual([task.status.state, textOf(task)], ['TASK_STATE_COMPLETED', TEXT]);
     const again = await client.get(task.id);
     assert.deepEqual([again.status.state, textOf(again)], ['TASK_STATE_COMPLETED', TEXT]);
     await assert.rejects(client.get('no-such-task'), error => errorName(error) === 'TaskNotFound');
   });
 
-  test('streams: the task, then the text as the agent said it, then one end [S0-3 S0-25 S0-36]', async () => {
-    const events = await all(client.stream(message('say')));
+  test("streams the task, the agent's exact text, and one end [S0-3 S0-25 S0-36]", async () => {
+    const events = await all(client.stream(message('talk')));
     const { id, contextId } = taskOf(events);
     assert.equal(folded(events).textOf(NAME), TEXT);
     assert.equal(stateOf(events.at(-1)), 'TASK_STATE_COMPLETED');
@@ -120,41 +120,41 @@ function uses({ open, dialect }: Driver): void {
     }
   });
 
-  test('is asked, and answers on the same task [S3-11 S4-26 S4-27]', async () => {
-    const asked = await client.send(message('ask'));
-    assert.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED');
-    assert.equal(asked.status.message?.parts[0]?.text, 'Which one?');
-    const events = await all(client.stream(message('the second', { taskId: asked.id, contextId: asked.contextId })));
-    assert.equal(taskOf(events).id, asked.id);
-    assert.equal(folded(events).textOf(NAME), 'You said the second');
+  test('gets a question, and answers on the same task [S3-11 S4-26 S4-27]', async () => {
+    const question = await client.send(message('ask'));
+    assert.equal(question.status.state, 'TASK_STATE_INPUT_REQUIRED');
+    assert.equal(question.status.message?.parts[0]?.text, 'Which one?');
+    const events = await all(client.stream(message('the second', { taskId: question.id, contextId: question.contextId })));
+    assert.equal(taskOf(events).id, question.id);
+    assert.equal(folded(events).textOf(NAME), 'You sent the second');
     assert.equal(stateOf(events.at(-1)), 'TASK_STATE_COMPLETED');
   });
 
-  test('cancels: the agent is told, the stream ends, and a second cancel is refused [S3-26 S3-28 S4-35]', async () => {
+  test('cancels: the agent stops, the stream ends, and a second cancel is rejected [S3-26 S3-28 S4-35]', async () => {
     const stream = client.stream(message('work'))[Symbol.asyncIterator]();
     const events = [(await stream.next()).value as StreamResponse];
     const { id } = taskOf(events);
     while (!isText(events.at(-1)!)) events.push((await stream.next()).value as StreamResponse);
-    const { taskId: foreignId } = foreign.requests.findLast(({ text }) => text === 'work')!;
+    const { taskId: remoteId } = remote.requests.findLast(({ text }) => text === 'work')!;
     const canceled = await client.cancel(id);
     assert.equal(canceled.status.state, 'TASK_STATE_CANCELED');
     for (let step = await stream.next(); !step.done; step = await stream.next()) events.push(step.value);
     assert.equal(stateOf(events.at(-1)), 'TASK_STATE_CANCELED');
     await assert.rejects(client.cancel(id), error => errorName(error) === 'TaskNotCancelable');
-    const told = () => foreign.requests.some(({ method, taskId }) => method === 'cancel' && taskId === foreignId);
-    const late = performance.now() + TOLD_MS_MAX;
-    while (!told() && performance.now() < late) await new Promise(resolve => setTimeout(resolve, 10));
-    assert(told(), 'the agent heard of the cancel');
+    const isCanceled = () => remote.requests.some(({ method, taskId }) => method === 'cancel' && taskId === remoteId);
+    const late = performance.now() + CANCEL_MS_MAX;
+    while (!isCanceled() && performance.now() < late) await new Promise(resolve => setTimeout(resolve, 10));
+    assert(isCanceled(), 'the agent got the cancel');
   });
 
-  test('goes away in the middle and comes back: the task as it is, then the rest, nothing lost or doubled [S3-31]', async () => {
+  test('disconnects in mid-stream and resumes: the current task, then the rest, without loss or repetition [S3-31]', async () => {
     const text = `hold ${randomUUID()}`;
     const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
     held.set(text, [...gates]);
     const seen: StreamResponse[] = [];
     for await (const event of client.stream(message(text))) {
       seen.push(event);
-      // Gone after a chunk that appends: one that only opens the artifact may come twice unseen.
+      // Disconnects after an appended chunk, because a repeated first chunk of an artifact would not show.
       if (isText(event) && seen.filter(isText).length > 1) break;
       if (isText(event)) gates[0].resolve();
     }
@@ -168,14 +168,14 @@ function uses({ open, dialect }: Driver): void {
     assert.equal(stateOf(events.at(-1)), 'TASK_STATE_COMPLETED');
   });
 
-  test('comes back when the task has ended [S4-37]', async () => {
-    const { id } = await client.send(message('say'));
-    // 1.0 refuses; 0.3 says nothing of it, and its clients are shown the task and the end.
+  test('resubscribes to an ended task [S4-37]', async () => {
+    const { id } = await client.send(message('talk'));
+    // 1.0 rejects; 0.3 does not specify it, and its clients get the task and the end.
     if (dialect === '1.0') await assert.rejects(all(client.follow(id)), error => errorName(error) === 'UnsupportedOperation');
     else assert.equal(textOf(taskOf(await all(client.follow(id)))), TEXT);
   });
 
-  test('is told that there is no such task to come back to [S4-34]', async () => {
+  test('gets an error when it resubscribes to an unknown task [S4-34]', async () => {
     await assert.rejects(all(client.follow('no-such-task')), /Task not found/);
   });
 }

@@ -5,24 +5,24 @@ import type { A2AClient as Client025 } from 'a2a-sdk-0.2.5/client';
 import type { A2AClient as Client034 } from 'a2a-sdk-0.3.4/client';
 import type { Client as Client0314 } from 'a2a-sdk-0.3.14/client';
 
-/** What any client can do with push configurations, in the canonical form: what it was told, after its own parser. */
+/** Operations on push configurations, with results of the client's own parser in canonical form. */
 export type DrivenPush = {
   set(taskId: string, config: NewPushConfig): Promise<PushConfig>;
   get(taskId: string, id: string): Promise<PushConfig>;
-  /** 0.2.5 has neither of these. */
+  /** Absent in 0.2.5. */
   list?(taskId: string): Promise<PushConfig[]>;
   delete?(taskId: string, id: string): Promise<void>;
 };
 
 export function pushOfSdk(client: Client): DrivenPush {
-  const shown = (config: TaskPushNotificationConfig) => withoutEmpty(TaskPushNotificationConfig.toJSON(config) as PushConfig);
+  const canonical = (config: TaskPushNotificationConfig) => withoutEmpty(TaskPushNotificationConfig.toJSON(config) as PushConfig);
   return {
     set: async (taskId, config) =>
-      shown(await client.createTaskPushNotificationConfig(TaskPushNotificationConfig.fromJSON({ ...config, taskId }))),
-    get: async (taskId, id) => shown(await client.getTaskPushNotificationConfig({ tenant: '', taskId, id })),
+      canonical(await client.createTaskPushNotificationConfig(TaskPushNotificationConfig.fromJSON({ ...config, taskId }))),
+    get: async (taskId, id) => canonical(await client.getTaskPushNotificationConfig({ tenant: '', taskId, id })),
     list: async taskId => {
-      const asked = { tenant: '', taskId, pageSize: 0, pageToken: '' };
-      return (await client.listTaskPushNotificationConfig(asked)).configs.map(shown);
+      const request = { tenant: '', taskId, pageSize: 0, pageToken: '' };
+      return (await client.listTaskPushNotificationConfig(request)).configs.map(canonical);
     },
     delete: (taskId, id) => client.deleteTaskPushNotificationConfig({ tenant: '', taskId, id }),
   };
@@ -57,12 +57,12 @@ function shown03({ taskId, pushNotificationConfig }: Shown03): PushConfig {
   });
 }
 
-/** Of a client made from the Protocol Buffers definition an absent text is an empty one. */
+/** Removes empty strings, because a client generated from Protocol Buffers does not distinguish them from absent ones. */
 function withoutEmpty(config: PushConfig): PushConfig {
   return JSON.parse(JSON.stringify(config), (_name, value) => (value === '' ? undefined : value)) as PushConfig;
 }
 
-/** The types of these clients know the task alone; they send what they are given. */
+/** The types of these clients lack the configuration id, but they send all members. */
 function oneOf(id: string, pushNotificationConfigId: string): { id: string } {
   const params = { id, pushNotificationConfigId };
   return params;
@@ -78,7 +78,7 @@ export function pushOf0314(client: Client0314): DrivenPush {
   };
 }
 
-/** The form of 0.2 and early 0.3: it hands out JSON-RPC responses. */
+/** Clients of 0.2 and early 0.3 return JSON-RPC responses. */
 export function pushOfOlder(client: Client025 | Client034): DrivenPush {
   const set = async (taskId: string, config: NewPushConfig) =>
     shown03(resultOf(await client.setTaskPushNotificationConfig(params03(taskId, config))));

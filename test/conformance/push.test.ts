@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { DRIVERS, type Driven, type Driver, errorName, GRPC_DRIVERS } from './client-drivers.ts';
 
@@ -11,23 +11,23 @@ const URL = 'https://hooks.example.org/a2a?client=1';
 const SECRET = 'SECRET-of-the-test';
 const WHOLE = { url: URL, token: SECRET, authentication: { scheme: 'Bearer', credentials: SECRET } };
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
-  foreign = await startForeignAgent({ dialect: '0.3', script: () => [{ inputRequired: 'Which one?' }] });
-  const agents = [{ name: 'foreign', adapter: 'a2a', url: foreign.url }];
+  remote = await startRemoteAgent({ dialect: '0.3', script: () => [{ inputRequired: 'Which one?' }] });
+  const agents = [{ name: 'remote', adapter: 'a2a', url: remote.url }];
   cluster = await Cluster.start({ grpc: true, agents, balanced: true, env: { HOPLINE_PUSH: 'true' } });
 });
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 const message = (): Message => ({ messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'ask' }] });
 
-/** What the log keeps for a task beside everything that is shown: it alone has the secrets. */
+/** Stored configurations of a task, the only place with the secrets. */
 async function storedOf(taskId: string) {
   await using log = await openLog();
   return (await log.pushConfigs.under(taskId)).map(({ value }) => value);
@@ -38,7 +38,7 @@ async function openLog() {
   return { ...log, [Symbol.asyncDispose]: () => log.close() };
 }
 
-/** Everything that was said and stored of a task, and every line that a service has written. */
+/** All records of a task, and all output of the services. */
 async function everythingElseOf(taskId: string): Promise<string> {
   await using log = await openLog();
   const records: unknown[] = [];
@@ -48,7 +48,7 @@ async function everythingElseOf(taskId: string): Promise<string> {
   return JSON.stringify(records) + cluster.services.map(({ output }) => output).join('');
 }
 
-// 0.3.14 writes the text `undefined` on the wire of gRPC for a configuration that has no id.
+// 0.3.14 sends the string `undefined` over gRPC for a configuration without an id.
 const overGrpc = GRPC_DRIVERS.filter(({ name }) => !name.startsWith('@a2a-js/sdk 0.3.14'));
 
 for (const driver of [...DRIVERS, ...overGrpc]) suite(driver.name, () => names(driver));
@@ -59,11 +59,11 @@ function names({ open, dialect }: Driver): void {
     client = await open(cluster.url);
   });
 
-  test('names a webhook, gets it at the other replica without its secrets, replaces it [S3-22 C-21]', async () => {
+  test('sets a webhook, gets it from the other replica without secrets, and replaces it [S3-22 C-21]', async () => {
     const { id } = await client.send(message());
-    const shown = { id, taskId: id, url: URL, authentication: { scheme: 'Bearer' } };
-    assert.deepEqual(await client.push.set(id, WHOLE), shown);
-    assert.deepEqual(await client.push.get(id, id), shown);
+    const expected = { id, taskId: id, url: URL, authentication: { scheme: 'Bearer' } };
+    assert.deepEqual(await client.push.set(id, WHOLE), expected);
+    assert.deepEqual(await client.push.get(id, id), expected);
     const [stored] = await storedOf(id);
     assert.deepEqual([stored?.token, stored?.authentication?.credentials, stored?.dialect], [SECRET, SECRET, dialect]);
     await client.push.set(id, { url: `${URL}&2` });
@@ -71,7 +71,7 @@ function names({ open, dialect }: Driver): void {
     assert.equal((await storedOf(id)).length, 1);
   });
 
-  test('lists them and deletes one, twice [S3-22]', async () => {
+  test('lists webhooks and deletes one, twice [S3-22]', async () => {
     const { list, delete: remove } = client.push;
     if (list === undefined || remove === undefined) return;
     const { id } = await client.send(message());
@@ -85,12 +85,12 @@ function names({ open, dialect }: Driver): void {
     await assert.rejects(client.push.get(id, 'one'), error => errorName(error) === 'TaskNotFound');
   });
 
-  test('is told when there is no such task [S4-34]', async () => {
+  test('gets an error for an unknown task [S4-34]', async () => {
     await assert.rejects(client.push.set('no-such-task', WHOLE), error => errorName(error) === 'TaskNotFound');
     await assert.rejects(client.push.get('no-such-task', 'x'), error => errorName(error) === 'TaskNotFound');
   });
 
-  test('names a webhook along with a message: it is told everything, and nothing else knows its secrets [S4-22 S4-43 C-21]', async () => {
+  test('a webhook within a message gets all notifications, and its secrets are nowhere else [S4-22 S4-43 C-21]', async () => {
     const { id, status } = await client.send(message(), WHOLE);
     assert.equal(status.state, 'TASK_STATE_INPUT_REQUIRED');
     assert.deepEqual(await storedOf(id), [{ taskId: id, id, ...WHOLE, dialect, after: 0 }]);
@@ -110,7 +110,7 @@ async function call(url: string, method: string, params: object): Promise<unknow
 
 const ask = (id: string) => ({ id, message: { role: 'user', parts: [{ type: 'text', text: 'ask' }] } });
 
-test('all seven methods of April 2025 do what they say [S3-3 C-6]', async () => {
+test('all seven methods of the April 2025 dialect work [S3-3 C-6]', async () => {
   const { url } = cluster;
   const [id, streamed] = [randomUUID(), randomUUID()];
   const stateOf = (task: unknown) => (task as { status: { state: string } }).status.state;
@@ -128,20 +128,20 @@ test('all seven methods of April 2025 do what they say [S3-3 C-6]', async () => 
   assert.equal(stateOf(await call(url, 'tasks/cancel', { id })), 'canceled');
 });
 
-test('the form of April 2025: the webhook is set before the task, on another replica, and its task has it [S3-22 S3-23 S3-33]', async () => {
+test('in the April 2025 dialect a webhook set before its task, on another replica, belongs to the task [S3-22 S3-23 S3-33]', async () => {
   const id = randomUUID();
   const [first, second] = cluster.ingresses.map(({ url }) => url) as [string, string];
   const unknown = await call(first, 'tasks/pushNotification/get', { id });
   assert.equal((unknown as { code: number }).code, -32001);
   const authentication = { schemes: ['bearer'], credentials: SECRET };
   const set = { id, pushNotificationConfig: { url: URL, token: SECRET, authentication } };
-  const shown = { id, pushNotificationConfig: { url: URL, authentication: { schemes: ['bearer'] } } };
-  assert.deepEqual(await call(first, 'tasks/pushNotification/set', set), shown);
-  assert.deepEqual(await call(second, 'tasks/pushNotification/get', { id }), shown);
+  const expected = { id, pushNotificationConfig: { url: URL, authentication: { schemes: ['bearer'] } } };
+  assert.deepEqual(await call(first, 'tasks/pushNotification/set', set), expected);
+  assert.deepEqual(await call(second, 'tasks/pushNotification/get', { id }), expected);
   const sent = await call(second, 'tasks/send', ask(id));
-  // Its webhook tells the rest (S3-33).
+  // The webhook gets the other events (S3-33).
   assert.equal((sent as { status: { state: string } }).status.state, 'submitted');
-  assert.deepEqual(await call(first, 'tasks/pushNotification/get', { id }), shown);
+  assert.deepEqual(await call(first, 'tasks/pushNotification/get', { id }), expected);
   const [stored] = await storedOf(id);
   assert.deepEqual([stored?.dialect, stored?.after], ['legacy', 0]);
 });

@@ -5,14 +5,14 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { DIALECTS, Fold, type StreamResponse, type Task } from '@hopline/a2a';
 import { pythonWith } from '../support/agents/python-agent.ts';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = ['Grüße ', 'ha', 'ha', ' 👩‍🚀', '  done ✅'];
 const CLIENT_MS_MAX = 60_000;
 const HOOK = 'https://hooks.example.org/';
 
-/** What the clients write down, each in the form of its version. */
+/** The output of a client, in the form of its version. */
 type Report = Record<'sent' | 'read' | 'canceled', Record<string, unknown>> & {
   card: string;
   streamed: Record<string, unknown>[];
@@ -31,20 +31,20 @@ type Binding = (typeof BINDINGS)[number];
 const python1 = pythonWith('1', ['grpc']);
 const python03 = pythonWith('0.3', []);
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
   if (python1 === undefined && python03 === undefined) return;
   const script = ({ text }: { text: string }) => (text === 'ask' ? [{ inputRequired: 'Which one?' }] : answer(TOKENS));
-  foreign = await startForeignAgent({ dialect: '0.3', script });
-  const agents = [{ name: 'foreign', adapter: 'a2a', url: foreign.url }];
+  remote = await startRemoteAgent({ dialect: '0.3', script });
+  const agents = [{ name: 'remote', adapter: 'a2a', url: remote.url }];
   cluster = await Cluster.start({ agents, grpc: true, balanced: true, env: { HOPLINE_PUSH: 'true' } });
 });
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 async function reportOf(python: string, script: string, ...args: string[]): Promise<Report> {
@@ -66,7 +66,7 @@ function stateOf(event: StreamResponse | undefined): string | undefined {
   return event !== undefined && 'statusUpdate' in event ? event.statusUpdate.status.state : undefined;
 }
 
-/** The same of every client; returns the id of the task that it asked about and canceled. */
+/** Assertions common to all clients; returns the id of the canceled task. */
 function assertUsed(dialect: '1.0' | '0.3', report: Report): string {
   const taskOf = (value: Record<string, unknown>): Task => {
     const [event] = eventsOf(dialect, [dialect === '1.0' ? { task: value } : value]);
@@ -90,12 +90,12 @@ function assertUsed(dialect: '1.0' | '0.3', report: Report): string {
   assert.deepEqual(
     [followed[0], followed.at(-1)].map(stateOf),
     ['TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_CANCELED'],
-    'it follows at one replica what it cancels at the other',
+    'subscribe and cancel reached different replicas',
   );
   return canceled.id;
 }
 
-/** Without the members that a parser of Protocol Buffers adds: an absent text is an empty one to it. */
+/** Removes empty strings, which a Protocol Buffers parser does not distinguish from absent ones. */
 const withoutEmpty = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value), (_name, member) => (member === '' ? undefined : member));
 
@@ -105,10 +105,10 @@ function usesSdk1(binding: Binding, version: '1.0' | '0.3'): void {
   test('card, send, stream, get, follow, cancel, webhooks and lists [S3-22]', { skip: skip1 }, async () => {
     const report = await reportOf(python1!, 'client_1.py', binding, version);
     const id = assertUsed('1.0', report);
-    const shown = { id, taskId: id, url: HOOK, authentication: { scheme: 'Bearer' } };
-    assert.deepEqual([report.set, report.named].map(withoutEmpty), [shown, shown]);
+    const expected = { id, taskId: id, url: HOOK, authentication: { scheme: 'Bearer' } };
+    assert.deepEqual([report.set, report.named].map(withoutEmpty), [expected, expected]);
     if (version === '1.0') {
-      assert.deepEqual(report.configs?.map(withoutEmpty), [shown]);
+      assert.deepEqual(report.configs?.map(withoutEmpty), [expected]);
       assert.deepEqual(
         report.tasks?.map(task => task.id),
         [id, report.sent.id],
@@ -124,7 +124,7 @@ for (const version of ['1.0', '0.3'] as const) {
   }
 }
 
-/** What that client makes of an unknown task, and of one that has ended. */
+/** Errors of the 0.3 client for an unknown and for an ended task. */
 const ERRORS: Readonly<Record<Binding, [string, string]>> = {
   JSONRPC: ['-32001', '-32002'],
   'HTTP+JSON': ['404', '400'],
@@ -134,12 +134,12 @@ const ERRORS: Readonly<Record<Binding, [string, string]>> = {
 function usesSdk03(binding: Binding): void {
   const python = binding === 'GRPC' ? pythonWith('0.3', ['grpc']) : python03;
   const skip = python === undefined && `no Python with a2a-sdk 0.3 (A2A_PYTHON_0_3)${binding === 'GRPC' ? ' and grpc' : ''}`;
-  test('its parser, which refuses what it does not know, reads everything [S3-22]', { skip }, async () => {
+  test('its strict parser reads all responses [S3-22]', { skip }, async () => {
     const report = await reportOf(python!, 'client_0_3.py', binding);
     const id = assertUsed('0.3', report);
     const pushNotificationConfig = { id, url: HOOK, authentication: { schemes: ['Bearer'] } };
-    const shown = { taskId: id, pushNotificationConfig };
-    assert.deepEqual([report.set, report.named].map(withoutEmpty), [shown, shown]);
+    const expected = { taskId: id, pushNotificationConfig };
+    assert.deepEqual([report.set, report.named].map(withoutEmpty), [expected, expected]);
     assert.deepEqual([report.missing, report.again], ERRORS[binding]);
   });
 }

@@ -1,6 +1,6 @@
-import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 
-/** How long the task of a resubscription is held, milliseconds: twice the kit's own streaming timeout. */
+/** Duration of the resubscription task, milliseconds: twice the kit's streaming timeout. */
 const HELD_MS = 4_000;
 
 const WORKING: Step = { status: 'working' };
@@ -14,7 +14,7 @@ const DATA = { data: { key: 'value', count: 42 } };
 const artifact = (part: Record<string, unknown>): Step => ({ artifact: { parts: [part] }, append: false, lastChunk: true });
 const streamed = (part: Record<string, unknown>): Step[] => [WORKING, artifact(part), COMPLETED];
 
-/** What the kit's scenarios (scenarios/*.feature) want of the agent, by how the message's id begins. */
+/** Scripts for the kit's scenarios (scenarios/*.feature), by prefix of the message id. */
 export const SCENARIOS: Readonly<Record<string, readonly Step[]>> = {
   'tck-complete-task': [COMPLETED_WITH_MESSAGE],
   'tck-artifact-text': [artifact({ text: 'Generated text content' }), COMPLETED],
@@ -39,7 +39,7 @@ export const SCENARIOS: Readonly<Record<string, readonly Step[]>> = {
   'test-resubscribe-message-id': [WORKING, { pause: HELD_MS }, COMPLETED],
 };
 
-/** The longest prefix counts; the kit sends ids of no scenario too, and wants those completed. */
+/** The longest prefix wins. The kit also sends ids without a scenario, and expects those tasks to complete. */
 export function scenarioOf(messageId: string): readonly Step[] {
   const prefixes = Object.keys(SCENARIOS).filter(prefix => messageId.startsWith(prefix));
   const longest = prefixes.sort((a, b) => b.length - a.length)[0];
@@ -47,7 +47,7 @@ export function scenarioOf(messageId: string): readonly Step[] {
 }
 
 /** The agent behind Hopline while the conformance kit runs. */
-export function startTckAgent(): Promise<ForeignAgent> {
+export function startTckAgent(): Promise<RemoteAgent> {
   const messageId = (params: Record<string, unknown>) => (params.message as { messageId?: string } | undefined)?.messageId;
-  return startForeignAgent({ dialect: '1.0', script: ({ params }) => [...scenarioOf(messageId(params) ?? '')] });
+  return startRemoteAgent({ dialect: '1.0', script: ({ params }) => [...scenarioOf(messageId(params) ?? '')] });
 }

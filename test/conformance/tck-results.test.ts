@@ -10,7 +10,7 @@ const JUNIT = `<?xml version="1.0" encoding="utf-8"?><testsuites><testsuite name
 <testcase classname="tests.c.test_a.TestX" name="test_four" file="tests/c/test_a.py" line="4" time="0.1"><failure message="no&#10;more">x</failure></testcase>
 </testsuite></testsuites>`;
 
-test('a JUnit file is read with pytest’s ids', () => {
+test("a JUnit file is read with pytest's ids", () => {
   assert.deepEqual(readJunit(JUNIT), [
     { test: 'tests/c/test_a.py::TestX::test_one[jsonrpc]', outcome: 'passed', reason: '' },
     { test: 'tests/c/test_a.py::test_two[A-1-grpc]', outcome: 'skipped', reason: 'not <there>' },
@@ -19,7 +19,7 @@ test('a JUnit file is read with pytest’s ids', () => {
   ]);
 });
 
-test('the binding of a test is in its parameter, folder, class or name', () => {
+test('the binding of a test is read from its parameter, folder, class or name', () => {
   const cases = {
     jsonrpc: [
       'a.py::t[jsonrpc]',
@@ -44,7 +44,7 @@ const result = (id: string, outcome: Result['outcome']): Result => ({
   reason: '',
 });
 
-test('what is not passed and not explained is unexpected, skipped tests too; an explanation nobody needs is stale', () => {
+test('a failed or skipped test without an explanation is unexpected; an unused explanation is stale', () => {
   const because = (tests: string): Known => ({ tests, why: 'kit', reason: 'r' });
   const results = [result('a', 'passed'), result('b1', 'failed'), result('b2', 'skipped'), result('c', 'unmet')];
   const known = [because('b'), because('a'), because('zzz'), because('other')];
@@ -61,7 +61,7 @@ test('what is not passed and not explained is unexpected, skipped tests too; an 
   assert.match(figures(results), /\| jsonrpc \| MUST \| 4 \| 1 \| 1 \| 1 \| 1 \|$/);
 });
 
-test('the longest prefix of a message id names the scenario, and an id of none completes', () => {
+test('the longest prefix of a message id selects the scenario, and an id without one completes', () => {
   assert.equal(scenarioOf('tck-artifact-file-url-1a2b-jsonrpc'), SCENARIOS['tck-artifact-file-url']);
   assert.equal(scenarioOf('tck-artifact-file-1a2b'), SCENARIOS['tck-artifact-file']);
   assert.deepEqual(scenarioOf('anything'), [{ complete: true, text: 'Hello from TCK' }]);

@@ -1,26 +1,26 @@
-/** Where a test of the kit belongs: a binding, the agent card, or whichever binding is there. */
+/** Group of a test: a binding, the agent card, or any binding. */
 const BINDINGS = ['jsonrpc', 'http_json', 'grpc', 'card', 'any'] as const;
 export type Binding = (typeof BINDINGS)[number];
 
 export const LEVELS = ['must', 'should', 'may'] as const;
 export type Level = (typeof LEVELS)[number];
 
-/** `unmet`: a SHOULD or MAY that the kit reports without failing (xfail). */
+/** `unmet`: a SHOULD or MAY that the kit reports as xfail. */
 export type Outcome = 'passed' | 'failed' | 'unmet' | 'skipped';
 
 export type Result = { test: string; binding: Binding; level: Level; outcome: Outcome; reason: string };
 
-/** Why a test is not passed. `kit`: the kit contradicts the specification. `later`: an operation Hopline does not have yet. `choice`: optional, and not chosen. */
+/** Why a test does not pass. `kit`: the kit contradicts the specification. `later`: not yet implemented. `choice`: optional and unused. */
 export type Known = { tests: string; why: 'kit' | 'later' | 'choice'; reason: string };
 
-/** Tests of a JUnit file, by pytest's id. Needs `junit_family=xunit1`, which names the file. */
+/** Tests of a JUnit file, by pytest's id. Requires `junit_family=xunit1`, which contains the file name. */
 export function readJunit(xml: string): { test: string; outcome: Outcome; reason: string }[] {
   return Array.from(xml.matchAll(/<testcase ([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g), ([, head = '', body = '']) => {
     const { file = '', classname = '', name = '' } = attributesOf(head);
     const inFile = classname.slice(file.replace(/\.py$/, '').length + 1);
     const test = [file, ...inFile.split('.').filter(Boolean), name].join('::');
-    const [, tag = '', said = ''] = /<(failure|error|skipped)([^>]*)>?/.exec(body) ?? [];
-    const { type = '', message = '' } = attributesOf(said);
+    const [, tag = '', attributes = ''] = /<(failure|error|skipped)([^>]*)>?/.exec(body) ?? [];
+    const { type = '', message = '' } = attributesOf(attributes);
     return { test, outcome: outcomeOf(tag, type), reason: message };
   });
 }
@@ -44,7 +44,7 @@ function unescaped(text: string): string {
     .replaceAll('&amp;', '&');
 }
 
-/** The kit writes the binding into the test's parameter, its folder, its class or its name. */
+/** The kit puts the binding into a test's parameter, folder, class or name. */
 export function bindingOf(test: string): Binding {
   const parameter = /(jsonrpc|http_json|grpc)\]$/.exec(test)?.[1];
   if (parameter !== undefined) return parameter as Binding;
@@ -55,15 +55,15 @@ export function bindingOf(test: string): Binding {
 }
 
 export type Verdict = {
-  /** Not passed, and nobody said why. */
+  /** Not passed, without an explanation. */
   unexpected: Result[];
-  /** Not passed, and why. */
+  /** Not passed, with explanation. */
   explained: { known: Known; results: Result[] }[];
-  /** Entries of the list that explain nothing any more. */
+  /** Explanations that match no failed test. */
   stale: Known[];
 };
 
-/** Every test that was run passes or is explained; a skipped one is not passed. `all`: with those of bindings that were left out, whose explanations are not stale. */
+/** Each test that ran passes or is explained; a skipped test does not pass. `all` includes excluded bindings, whose explanations are not stale. */
 export function judge(ran: readonly Result[], known: readonly Known[], all: readonly Result[] = ran): Verdict {
   const open = new Set(ran.filter(({ outcome }) => outcome !== 'passed'));
   const explained = known.map(one => {
@@ -81,7 +81,7 @@ export function judge(ran: readonly Result[], known: readonly Known[], all: read
   };
 }
 
-/** Markdown table of the figures, a row for each binding and level that has tests. */
+/** Markdown table of results, with a row for each binding and level with tests. */
 export function figures(results: readonly Result[]): string {
   const rows = BINDINGS.flatMap(binding =>
     LEVELS.flatMap(level => {

@@ -5,26 +5,26 @@ import { join } from 'node:path';
 import { bindingOf, LEVELS, type Level, type Result, readJunit } from './tck-results.ts';
 
 const TESTS = 'tests/compatibility/';
-/** A run takes under a minute for each binding; one that takes longer waits for something that never comes. */
+/** A run takes under a minute per binding; a longer one hangs. */
 const RUN_MS_MAX = 15 * 60_000;
 const OUTPUT_CHARS_MAX = 4 * 1024 * 1024;
 
 export type Kit = {
   /** Folder of the checkout. */
   path: string;
-  /** Interpreter that has the kit's dependencies. */
+  /** Interpreter with the kit's dependencies. */
   python: string;
 };
 
-/** Throws an Error for a folder that is no checkout of the kit. `python` undefined: the checkout's own environment, or `python3`. */
+/** Throws for a folder that is not a checkout of the kit. `python` undefined: the checkout's environment, or `python3`. */
 export function kitAt(path: string, python: string | undefined): Kit {
   if (!existsSync(join(path, TESTS)))
-    throw new Error(`${path} is no checkout of a2aproject/a2a-tck, branch 1.0-dev: it has no ${TESTS}`);
+    throw new Error(`${path} is not a checkout of a2aproject/a2a-tck, branch 1.0-dev: ${TESTS} is missing`);
   const own = join(path, '.venv/bin/python');
   return { path, python: python ?? (existsSync(own) ? own : 'python3') };
 }
 
-/** Runs the kit against the door at `url` and returns what it found, and the folder its reports are in. `transports`: comma-separated, or `all`. */
+/** Runs the kit against the server at `url`; returns results and the folder of the reports. `transports`: comma-separated, or `all`. */
 export async function runKit(kit: Kit, url: string, transports: string): Promise<{ results: Result[]; reports: string }> {
   const levels = await levelsOf(kit);
   const reports = mkdtempSync(join(tmpdir(), 'hopline-tck-'));
@@ -40,24 +40,24 @@ export async function runKit(kit: Kit, url: string, transports: string): Promise
   if (!existsSync(junit)) throw new Error(`the kit did not run:\n${output.slice(-4_000)}`);
   const results = readJunit(readFileSync(junit, 'utf8')).map(({ test, ...found }) => {
     const level = levels.get(test);
-    if (level === undefined) throw new Error(`the kit gives ${test} no level`);
+    if (level === undefined) throw new Error(`${test} has no level in the kit`);
     return { test, binding: bindingOf(test), level, ...found };
   });
   return { results, reports };
 }
 
-/** The level of every test: a marker, which reports do not hold. */
+/** The level of each test: a pytest marker, which reports do not contain. */
 async function levelsOf(kit: Kit): Promise<Map<string, Level>> {
   const levels = new Map<string, Level>();
   for (const level of LEVELS) {
     const listed = await pytest(kit, ['--collect-only', '-m', level]);
     for (const line of listed.split('\n')) if (line.startsWith(TESTS)) levels.set(line.trim(), level);
   }
-  if (levels.size === 0) throw new Error(`${kit.python} found no tests: has it the kit's dependencies? See TCK.md`);
+  if (levels.size === 0) throw new Error(`${kit.python} found no tests. Install the kit's dependencies, see TCK.md`);
   return levels;
 }
 
-/** Standard output of pytest, whatever its exit code: it is 1 when a test failed. Leaves nothing in the checkout. */
+/** Standard output of pytest with any exit code, because 1 means failed tests. Writes nothing into the checkout. */
 async function pytest({ path, python }: Kit, args: string[]): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const child = spawn(python, ['-m', 'pytest', TESTS, '-q', '-p', 'no:cacheprovider', ...args], {
@@ -72,7 +72,7 @@ async function pytest({ path, python }: Kit, args: string[]): Promise<string> {
       output = (output + text).slice(-OUTPUT_CHARS_MAX);
     });
   }
-  child.once('error', () => reject(new Error(`${python} cannot be run`)));
+  child.once('error', () => reject(new Error(`${python} cannot be started`)));
   child.once('close', () => resolve());
   await promise;
   return output;

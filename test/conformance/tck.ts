@@ -48,7 +48,7 @@ async function runAgainstCluster(kit: Kit, transports: string): Promise<Run> {
   const agent = await startTckAgent();
   try {
     const agents = [{ name: 'tck', adapter: 'a2a', url: agent.url }];
-    // The kit's webhook listens on this machine.
+    // The kit's webhook listens on loopback.
     const env = { HOPLINE_PUSH: 'true', HOPLINE_WEBHOOK_HTTP: 'true', HOPLINE_WEBHOOK_ALLOW: 'localhost,127.0.0.1' };
     await using cluster = await Cluster.start({ profile: 'transparent', grpc: true, balanced: true, notifiers: 1, agents, env });
     const offered = await bindingsOf(cluster.url, transports);
@@ -58,7 +58,7 @@ async function runAgainstCluster(kit: Kit, transports: string): Promise<Run> {
   }
 }
 
-/** What the card offers and the caller wants. */
+/** Transports that the card offers and the options select. */
 async function bindingsOf(url: string, transports: string): Promise<Binding[]> {
   const response = await fetch(`${url}/.well-known/agent-card.json`);
   const card = (await response.json()) as { supportedInterfaces: { protocolBinding: string }[] };
@@ -74,10 +74,10 @@ function report({ results, reports, offered, counts }: Run): number {
   const verdict = judge(ran, known as Known[], results);
   print(figures(ran));
   print(`\nRequests at each ingress: HTTP ${counts.http.join(' and ')}, gRPC ${counts.grpc.join(' and ')}.`);
-  print(`${results.length - ran.length} tests are of bindings that are not offered. Reports: ${reports}\n`);
+  print(`${results.length - ran.length} tests belong to bindings that are not offered. Reports: ${reports}\n`);
   for (const line of explanations(verdict)) print(line);
   for (const { test, outcome, reason } of verdict.unexpected) print(`UNEXPECTED ${outcome}: ${test}\n  ${reason}`);
-  for (const { tests } of verdict.stale) print(`STALE in known.json: every test with "${tests}" passes, or there is none`);
+  for (const { tests } of verdict.stale) print(`STALE in known.json: each test with "${tests}" passes, or none exists`);
   return verdict.unexpected.length + verdict.stale.length > 0 ? 1 : 0;
 }
 

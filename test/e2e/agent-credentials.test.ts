@@ -6,7 +6,7 @@ import { Fold } from '@hopline/a2a';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { OtlpReceiver } from '../integration/telemetry/otlp-receiver.ts';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { frames } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
@@ -15,7 +15,7 @@ import { freePort } from '../support/nats/nats-server.ts';
 const SECRET = `planted-bearer-${randomUUID()}`;
 const PIECES = Array.from({ length: 40 }, (_, at) => `p${at} `);
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let nats: NatsConnection;
 const published: string[] = [];
@@ -23,14 +23,14 @@ const receiver = new OtlpReceiver();
 
 before(async () => {
   const endpoint = await receiver.start();
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '1.0',
     script: answer(PIECES),
     card: { streaming: false, pushNotifications: true },
     pushes: 'last',
   });
   cluster = await Cluster.start({
-    agents: [{ name: 'argocd', adapter: 'a2a', url: foreign.url, auth: { bearerEnv: 'ARGOCD_TOKEN' } }],
+    agents: [{ name: 'argocd', adapter: 'a2a', url: remote.url, auth: { bearerEnv: 'ARGOCD_TOKEN' } }],
     env: {
       ARGOCD_TOKEN: SECRET,
       HOPLINE_LOG_LEVEL: 'trace',
@@ -50,22 +50,22 @@ before(async () => {
 after(async () => {
   await nats?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
   await receiver.stop();
 });
 
-test('what lets us in at an agent, and where it calls us, stand in no log, span, subject or record [S4-43]', {
+test('credentials for an agent and its webhook token are in no log, span, subject or record [S4-43]', {
   timeout: 120_000,
 }, async () => {
   const fold = new Fold();
   for await (const { event } of frames(cluster.url, { text: 'go' })) fold.add(event);
   assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
   assert.ok([...fold.artifacts.values()].some(artifact => artifact.text === PIECES.join('')));
-  assert.ok(foreign.requests.length > 0);
-  for (const { headers } of foreign.requests) assert.equal(headers.authorization, `Bearer ${SECRET}`);
-  const token = /\/webhooks\/([\w-]{43})/.exec(JSON.stringify(foreign.requests[0]?.params))?.[1] ?? '';
+  assert.ok(remote.requests.length > 0);
+  for (const { headers } of remote.requests) assert.equal(headers.authorization, `Bearer ${SECRET}`);
+  const token = /\/webhooks\/([\w-]{43})/.exec(JSON.stringify(remote.requests[0]?.params))?.[1] ?? '';
   assert.equal(token.length, 43);
-  assert.deepEqual(foreign.pushed, [204]);
+  assert.deepEqual(remote.pushStatuses, [204]);
 
   const until = performance.now() + 20_000;
   while (new Set(receiver.spans.map(span => span.service)).size < 4 && performance.now() < until) await sleep(50);
@@ -75,15 +75,15 @@ test('what lets us in at an agent, and where it calls us, stand in no log, span,
     spans: Buffer.concat(receiver.bodies).toString('latin1'),
     published: published.join('\n'),
   };
-  assert.match(everywhere.printed, /agent serves/);
+  assert.match(everywhere.printed, /agent listening/);
   assert.match(everywhere.published, /a2a\.raw\./);
   assert.ok(receiver.spans.some(span => span.service.includes('sub-agent')));
   for (const [where, text] of Object.entries(everywhere))
     for (const secret of [SECRET, token]) assert.ok(!text.includes(secret), where);
 });
 
-test('a sub-agent whose credentials are not there does not start, and says which field in one sentence', async () => {
-  const entry = { name: 'argocd', adapter: 'a2a', url: foreign.url, auth: { apiKeyEnv: 'NOT_THERE' } };
+test('a sub-agent without its credentials does not start, and names the field in one sentence', async () => {
+  const entry = { name: 'argocd', adapter: 'a2a', url: remote.url, auth: { apiKeyEnv: 'NOT_THERE' } };
   const env = { NATS_URL: cluster.nats.url, HOPLINE_AGENT: JSON.stringify(entry) };
   const lame = new ServiceProcess({ service: 'sub-agent', instance: 'lame', env }, await freePort());
   await assert.rejects(lame.start(), /agent \\?"argocd\\?": the variable that auth\.apiKeyEnv names is not set/);

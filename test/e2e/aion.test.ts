@@ -9,7 +9,7 @@ import { OtlpReceiver } from '../integration/telemetry/otlp-receiver.ts';
 import { collect, type Frame, frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-/** Profile `aion` with real graphs: what S1 says, from the door to the door. */
+/** Profile `aion` with real graphs, end to end: the requirements of S1. */
 
 const receiver = new OtlpReceiver();
 let cluster: Cluster;
@@ -21,7 +21,7 @@ before(async () => {
     profile: 'aion',
     agents: [{ name: 'graph', adapter: 'langgraph', module: 'graphs/graphs.ts', export: 'routed' }],
     agentsFolder: fileURLToPath(new URL('../support/agents', import.meta.url)),
-    // Pass-through: one frame for each chunk of a model.
+    // Disables coalescing: one frame per model chunk.
     env: { HOPLINE_EVENT_COST_MS: '0', OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_BSP_SCHEDULE_DELAY: '200' },
   });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
@@ -35,7 +35,7 @@ after(async () => {
 
 type Turn = { list: Frame[]; fold: Fold; task: Task; deltas: { id: string; text: string; append: boolean; last: boolean }[] };
 
-/** The name of a graph, as a message; its stream, and the task as it is read afterwards. */
+/** Sends the name of a graph; returns its stream and the stored task. */
 async function ask(graph: string, traceId?: string): Promise<Turn> {
   const headers = traceId === undefined ? {} : { traceparent: `00-${traceId}-b7ad6b7169203331-01` };
   const list = await collect(cluster.url, { dialect: '1.0', method: 'SendStreamingMessage', params: params10(graph), headers });
@@ -68,7 +68,7 @@ async function factsOf(taskId: string): Promise<Fact[]> {
 
 const answerOf = ({ status }: Task) => status.message?.parts.map(part => part.text).join('');
 
-test('one Stream Delta, a frame for each chunk, append false first, lastChunk once [S1-26 S1-27 C-18]', async () => {
+test('one Stream Delta has a frame per chunk, append false first, lastChunk once [S1-26 S1-27 C-18]', async () => {
   const { deltas, list } = await ask('chat');
   assert.deepEqual(new Set(deltas.map(({ id }) => id)), new Set(['aion:stream-delta']));
   assert.deepEqual(
@@ -89,7 +89,7 @@ test('one Stream Delta, a frame for each chunk, append false first, lastChunk on
   }
 });
 
-test('the delta is in the task while it works and gone when it has ended; the message stays [S1-28 C-19]', async () => {
+test('the delta is in the working task and removed at its end; the message stays [S1-28 C-19]', async () => {
   const seen: string[][] = [];
   let id = '';
   for await (const { event } of frames(cluster.url, {
@@ -110,7 +110,7 @@ test('the delta is in the task while it works and gone when it has ended; the me
   assert.deepEqual([task.artifacts ?? [], answerOf(task)], [[], 'Hello \nworld']);
 });
 
-test('two model calls: one terminal event, whose message is the last AI message alone, by its id [S1-19 S1-23 S1-18]', async () => {
+test('two model calls end in one terminal event, whose message is the last AI message, with its id [S1-19 S1-23 S1-18]', async () => {
   const { list, fold, task, deltas } = await ask('react');
   assert.equal(deltas.map(({ text }) => text).join(''), 'I look it up. Found value of a and value of b');
   assert.equal(answerOf(task), 'Found value of a and value of b');
@@ -126,7 +126,7 @@ test('two model calls: one terminal event, whose message is the last AI message 
   assert.equal(names.filter(name => name === 'tool_notification_end').length, 2);
 });
 
-test('two models at once are two texts; the first has the well-known id [S1-25]', async () => {
+test('two parallel models make two texts; the first has the well-known id [S1-25]', async () => {
   const { fold } = await ask('parallel');
   const texts = [...fold.artifacts.values()].map(({ artifactId, text }) => [artifactId, text]);
   assert.deepEqual(
@@ -136,7 +136,7 @@ test('two models at once are two texts; the first has the well-known id [S1-25]'
   assert.deepEqual(texts.map(([, text]) => text?.replace('both', '')).toSorted(), ['alpha', 'beta']);
 });
 
-test('the outbox goes before all, and stands once in the history under our ids [S1-12 S1-16 S1-14]', async () => {
+test('the outbox takes precedence, and is in the history once with our ids [S1-12 S1-16 S1-14]', async () => {
   const { task, deltas } = await ask('outbox');
   assert.equal(answerOf(task), 'the outbox');
   assert.ok(deltas.length > 0);
@@ -145,7 +145,7 @@ test('the outbox goes before all, and stands once in the history under our ids [
   assert.deepEqual([messages[0]?.taskId, messages[0]?.contextId], [task.id, task.contextId]);
 });
 
-test('an outbox of both fails the task with its reason [S1-13]', async () => {
+test('an outbox with both a message and a task fails the task with its reason [S1-13]', async () => {
   const { task } = await ask('bothOutbox');
   assert.equal(task.status.state, 'TASK_STATE_FAILED');
   assert.equal(task.metadata?.reason, 'the a2a_outbox of the graph holds both a message and a task');
@@ -165,18 +165,18 @@ test('an outbox task is merged into ours: history and artifacts grow, metadata m
   assert.equal(answerOf(task), 'see the report');
 });
 
-test('with neither outbox nor messages the streamed text becomes the message [S1-24]', async () => {
+test('without outbox and messages the streamed text becomes the message [S1-24]', async () => {
   const { task } = await ask('deltasOnly');
   assert.equal(answerOf(task), 'only deltas');
 });
 
-test('A2A events of the graph pass as they are, no id of its own reaches the client [S1-29 S1-30 S1-32]', async () => {
+test("A2A events of the graph pass unchanged, without the graph's ids [S1-29 S1-30 S1-32]", async () => {
   const { list, fold, task } = await ask('custom');
   assert.equal(fold.textOf('report'), 'one two');
   assert.ok(
     list.some(({ event }) => 'statusUpdate' in event && event.statusUpdate.status.message?.parts[0]?.text === 'half way'),
   );
-  assert.ok(!JSON.stringify(list).includes('foreign'));
+  assert.ok(!JSON.stringify(list).includes('remote'));
   assert.deepEqual(
     task.artifacts?.map(({ name }) => name),
     ['report'],
@@ -184,7 +184,7 @@ test('A2A events of the graph pass as they are, no id of its own reaches the cli
   assert.equal((await ask('customEnd')).task.status.state, 'TASK_STATE_REJECTED');
 });
 
-test('the mode stands in the log, the node in the trace, and neither in a frame [S1-21 S1-31]', async () => {
+test('the mode is in the log, the node in the trace, and neither in a frame [S1-21 S1-31]', async () => {
   const traceId = '0af7651916cd43dd8448eb211c80319c';
   const { list, task } = await ask('parallel', traceId);
   const sources = (await factsOf(task.id)).flatMap(fact => ('source' in fact ? [fact.source] : []));
@@ -206,7 +206,7 @@ test('the mode stands in the log, the node in the trace, and neither in a frame 
   assert.ok(!/"(source|mode|node)"/.test(JSON.stringify(list)));
 });
 
-test('a node that throws fails its task with a reason, and no other', async () => {
+test('a node that throws fails only its own task, with a reason', async () => {
   const [failed, fine] = await Promise.all([ask('fails'), ask('nested')]);
   assert.deepEqual(
     [failed.task.status.state, failed.task.metadata?.reason],

@@ -8,7 +8,7 @@ import { AgentCard } from '@a2a-js/sdk';
 import { DIALECTS, type DialectName, type JsonObject, type Operation } from '@hopline/a2a';
 import type { AgentCard as Card } from '@hopline/agent-card';
 import { createClient } from '@hopline/client';
-import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { type Issuer, startIssuer } from '../support/cluster/issuer.ts';
@@ -23,10 +23,10 @@ const NOT_FOUND = -32001;
 
 let folder: string;
 let issuer: Issuer;
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 let ann: Headers;
-/** Everybody whose task it is not: another caller of the tenant, the same name in another tenant, or in none, and a key. */
+/** Callers that do not own the task: another caller of the tenant, the same subject in another or no tenant, and an API key. */
 let others: Record<string, Headers>;
 
 function* play(text: string): Generator<Step> {
@@ -45,7 +45,7 @@ before(async () => {
   const keys = join(folder, 'keys.json');
   await writeFile(keys, JSON.stringify([{ key_sha256: hash('sha256', API_KEY), subject: 'ci', tenant: 'acme' }]));
   issuer = await startIssuer();
-  agent = await startForeignAgent({ dialect: '0.3', script: ({ text }) => play(text) });
+  agent = await startRemoteAgent({ dialect: '0.3', script: ({ text }) => play(text) });
   cluster = await Cluster.start({
     agents: [{ name: 'argocd', adapter: 'a2a', url: agent.url }],
     ingresses: 2,
@@ -70,7 +70,7 @@ after(async () => {
 type Called = { status: number; challenge: string | null; code: number | undefined; result: JsonObject };
 type CallOptions = { dialect?: DialectName; headers?: Headers; replica?: number; url?: string };
 
-/** One JSON-RPC call, to the other replica unless it says otherwise. */
+/** One JSON-RPC call, to the second replica by default. */
 async function call(operation: Operation, params: JsonObject, options: CallOptions = {}): Promise<Called> {
   const { dialect = '1.0', headers = {}, replica = 1, url = cluster.ingresses[replica]!.url } = options;
   const method = DIALECTS[dialect].methods[operation]!;
@@ -88,7 +88,7 @@ async function rest(line: string, headers: Headers, body?: unknown, replica = 1)
     headers: { 'a2a-version': '1.0', 'content-type': 'application/a2a+json', ...headers },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
-  // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects, and fails where it is not there.
+  // biome-ignore lint/suspicious/noExplicitAny: a test fails where an expected member is missing.
   return { status: response.status, challenge: response.headers.get('www-authenticate'), body: (await response.json()) as any };
 }
 
@@ -98,16 +98,16 @@ const message = (text: string, more = {}) => ({
   parts: [{ text }],
   ...more,
 });
-const paramsOf = (said: ReturnType<typeof message>, dialect: DialectName = '1.0', blocking = true): JsonObject =>
-  dialect === 'legacy' ? ask(randomUUID(), said.parts[0]!.text) : DIALECTS[dialect].encodeSend({ message: said, blocking });
+const paramsOf = (sent: ReturnType<typeof message>, dialect: DialectName = '1.0', blocking = true): JsonObject =>
+  dialect === 'legacy' ? ask(randomUUID(), sent.parts[0]!.text) : DIALECTS[dialect].encodeSend({ message: sent, blocking });
 
-/** Begins a task, and resolves with its id. */
+/** Starts a task, and resolves with its id. */
 async function begin(text: string, headers: Headers, more = {}): Promise<string> {
   const { result } = await call('send', paramsOf(message(text, more), '1.0', false), { headers });
   return (result.task as { id: string }).id;
 }
 
-test('without credentials every operation of every dialect is 401 with a challenge, at ingress and at the agent [S4-4]', async () => {
+test('without credentials each operation of each dialect is 401 with a challenge, at the ingress and at the agent [S4-4]', async () => {
   const began = agent.requests.length;
   for (const url of [cluster.url, cluster.agents[0]!.url]) {
     for (const dialect of ['1.0', '0.3', 'legacy'] as const) {
@@ -125,10 +125,10 @@ test('without credentials every operation of every dialect is 401 with a challen
     assert.deepEqual([status, body.error.status], [401, 'UNAUTHENTICATED'], line);
     assert.match(challenge!, /^Bearer/);
   }
-  assert.equal(agent.requests.length, began, 'no agent heard of it');
+  assert.equal(agent.requests.length, began, 'no request reached the agent');
 });
 
-test('the card says what is asked for and needs nothing itself; the SDK reads it; probes stay open [S4-4]', async () => {
+test('the card needs no credentials and names the required schemes; the SDK reads it; probes stay open [S4-4]', async () => {
   for (const url of [cluster.url, cluster.agents[0]!.url]) {
     const card = (await (await fetch(`${url}/.well-known/agent-card.json`)).json()) as Card;
     assert.deepEqual(card.security, [{ bearer: [] }, { apiKey: [] }]);
@@ -143,7 +143,7 @@ test('the card says what is asked for and needs nothing itself; the SDK reads it
   assert.deepEqual(document.security, [{ bearer: [] }, { apiKey: [] }]);
 });
 
-test('a token of the issuer or a key opens the door; ended, foreign, made-up ones do not [S4-4]', async () => {
+test('a token of the issuer or an API key is accepted; expired, third-party and invented ones are rejected [S4-4]', async () => {
   const taken: CallOptions[] = [
     { headers: ann },
     { headers: others['a key']!, dialect: '0.3' },
@@ -170,7 +170,7 @@ test('a token of the issuer or a key opens the door; ended, foreign, made-up one
   await assert.rejects(createClient({ url: cluster.url }).send('x'), { code: 'UNAUTHENTICATED' });
 });
 
-test("another caller's or tenant's task is not found, in whatever dialect and on whatever replica", {
+test("another caller's or tenant's task is not found, in any dialect and on any replica", {
   timeout: 120_000,
 }, async () => {
   const id = await begin('hang', ann);
@@ -200,7 +200,7 @@ test("another caller's or tenant's task is not found, in whatever dialect and on
     const listed = (await rest('GET /tasks', headers)).body.tasks as { id: string }[];
     assert.ok(!listed.some(task => task.id === id), `${who}: list`);
   }
-  // It was there all the time, and nobody has touched it.
+  // The task existed all the time and is unchanged.
   const { result } = await call('get', { id }, { headers: ann });
   assert.deepEqual((result.status as JsonObject).state, 'TASK_STATE_WORKING');
   assert.deepEqual(
@@ -211,7 +211,7 @@ test("another caller's or tenant's task is not found, in whatever dialect and on
   assert.equal((canceled.result.status as JsonObject).state, 'TASK_STATE_CANCELED');
 });
 
-test("not yours looks exactly like not there: status, headers and body of the answer, the task's name apart", async () => {
+test("responses for another caller's task equal those for an unknown task in status, headers and body, except the id", async () => {
   const [mine, unknown] = [await begin('hang', ann), randomUUID()];
   const headers = others['another caller']!;
   const answerOf = async (response: Response, id: string) => {
@@ -235,10 +235,10 @@ test("not yours looks exactly like not there: status, headers and body of the an
   for (const dialect of ['1.0', '0.3'] as const) {
     for (const operation of ['get', 'cancel', 'subscribe', 'send', 'stream'] as const) {
       const method = DIALECTS[dialect].methods[operation]!;
-      const said = message('x');
+      const sent = message('x');
       const at = async (id: string) => {
         const params =
-          operation === 'send' || operation === 'stream' ? paramsOf({ ...said, ...{ taskId: id } }, dialect) : { id };
+          operation === 'send' || operation === 'stream' ? paramsOf({ ...sent, ...{ taskId: id } }, dialect) : { id };
         return answerOf(await rpc(cluster.url, { dialect, method, params, headers }), id);
       };
       assert.deepEqual(await at(mine), await at(unknown), `${dialect} ${operation}`);
@@ -247,7 +247,7 @@ test("not yours looks exactly like not there: status, headers and body of the an
   assert.equal((await call('cancel', { id: mine }, { headers: ann })).code, undefined);
 });
 
-test('a task that waits for an answer takes it from its caller alone', async () => {
+test('a task that waits for an answer accepts it only from its caller', async () => {
   const { result } = await call('send', paramsOf(message('ask')), { headers: ann });
   const { id: taskId, status } = result.task as { id: string; status: { state: string } };
   assert.equal(status.state, 'TASK_STATE_INPUT_REQUIRED');
@@ -258,41 +258,41 @@ test('a task that waits for an answer takes it from its caller alone', async () 
   assert.equal((answered.result.task as { status: { state: string } }).status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('a tenant in the path or in the params is the one of the credentials, or nothing is there', async () => {
+test('a tenant in the path or the params other than that of the credentials is not found', async () => {
   const id = await begin('x', ann);
   assert.equal((await rest(`GET /acme/tasks/${id}`, ann)).status, 200);
   assert.equal((await rest(`GET /umbrella/tasks/${id}`, ann)).status, 404);
   assert.equal((await call('get', { id, tenant: 'acme' }, { headers: ann })).status, 200);
   assert.equal((await call('get', { id, tenant: 'umbrella' }, { headers: ann })).code, NOT_FOUND);
-  const foreign = others['another tenant']!;
-  assert.equal((await rest(`GET /acme/tasks/${id}`, foreign)).status, 404);
+  const otherTenant = others['another tenant']!;
+  assert.equal((await rest(`GET /acme/tasks/${id}`, otherTenant)).status, 404);
   assert.equal(
-    (await rest('POST /acme/message:send', foreign, { message: message('x') })).status,
+    (await rest('POST /acme/message:send', otherTenant, { message: message('x') })).status,
     404,
-    'nor can one begin there',
+    'and no task can be started there',
   );
   assert.equal((await rest('GET /acme/tasks', others['no tenant']!)).status, 404);
 });
 
-test('one message id of two callers in a context of one name is two tasks, and a conversation of its own each [S1-10]', async () => {
+test('two callers with the same message id and context id get two tasks in two contexts [S1-10]', async () => {
   const contextId = `context-${randomUUID()}`;
-  const said = message(`x ${contextId}`, { contextId });
+  const sent = message(`x ${contextId}`, { contextId });
   const ids = new Set<string>();
   for (const headers of [ann, ann, ...Object.values(others)]) {
-    const { result } = await call('send', paramsOf(said), { headers });
+    const { result } = await call('send', paramsOf(sent), { headers });
     ids.add((result.task as { id: string }).id);
   }
   assert.equal(ids.size, 1 + Object.keys(others).length);
   const listed = await rest(`GET /tasks?contextId=${contextId}`, ann);
   assert.equal(listed.body.totalSize, 1);
   const contexts = agent.requests
-    .filter(({ text }) => text === said.parts[0]!.text)
+    .filter(({ text }) => text === sent.parts[0]!.text)
     .map(({ params }) => (params.message as JsonObject).contextId);
   assert.equal(contexts.length, ids.size);
-  assert.equal(new Set(contexts).size, ids.size, 'the agent behind knows the callers apart');
+  assert.equal(new Set(contexts).size, ids.size, 'the agent gets a context per caller');
 });
 
-test('a task id that one caller chose begins nothing of another, not even with the same words [C-9]', async () => {
+test('a task id chosen by one caller starts no task of another, even with the same message [C-9]', async () => {
   const params = ask(`mine-${randomUUID()}`, 'x');
   const first = await call('send', params, { dialect: 'legacy', headers: ann });
   assert.equal(first.result.id, params.id);
@@ -304,18 +304,18 @@ test('a task id that one caller chose begins nothing of another, not even with t
   }
 });
 
-test('identity is what the credentials say, whatever a message claims [S1-15]', async () => {
+test('identity comes from the credentials, not from claims in a message [S1-15]', async () => {
   const id = await begin('x', ann);
   const claims = { 'hopline.owner': { subject: 'ann', tenant: 'acme' }, 'hopline.subject': 'ann', tenant: 'acme', owner: 'ann' };
   const headers = { ...others['another caller']!, 'x-tenant': 'acme', 'x-subject': 'ann', 'x-forwarded-user': 'ann' };
-  const said = message('x', { taskId: id, metadata: claims });
-  assert.equal((await call('send', { ...paramsOf(said), metadata: claims }, { headers })).code, NOT_FOUND);
+  const sent = message('x', { taskId: id, metadata: claims });
+  assert.equal((await call('send', { ...paramsOf(sent), metadata: claims }, { headers })).code, NOT_FOUND);
   const began = await begin('x', headers, { metadata: claims });
   assert.equal((await call('get', { id: began }, { headers: ann })).code, NOT_FOUND);
   assert.equal((await call('get', { id: began }, { headers: others['another caller']! })).status, 200);
 });
 
-test('a stream goes on when its token ends; the next request with it is refused', { timeout: 60_000 }, async () => {
+test('a stream continues after its token expires; the next request with it is rejected', { timeout: 60_000 }, async () => {
   const exp = Math.floor(Date.now() / 1000) + 4;
   const headers = await bearer({ tenant: 'acme', exp });
   const seen: { text: string; late: boolean }[] = [];
@@ -333,14 +333,14 @@ test('a stream goes on when its token ends; the next request with it is refused'
   }
   assert.ok(
     seen.some(({ late, text }) => late && text !== ''),
-    'text came after the end of the token',
+    'text was streamed after the token expired',
   );
   assert.match(seen.map(({ text }) => text).join(''), /58 59 done/);
   const { status } = await call('send', paramsOf(message('x')), { headers });
   assert.equal(status, 401);
 });
 
-test('a door on a public address that asks nobody does not open; it does when told so, or when it asks', {
+test('a server on a public address starts only with authentication, or with the setting that allows none', {
   timeout: 60_000,
 }, async t => {
   const env = { NATS_URL: cluster.nats.url, HOPLINE_HOST: '0.0.0.0' };
@@ -356,8 +356,8 @@ test('a door on a public address that asks nobody does not open; it does when to
   ] as const) {
     const refused = await process(service, more);
     await assert.rejects(refused.start(), /HOPLINE_HOST is not loopback and authentication is off/);
-    const told = await process(service, { ...more, HOPLINE_AUTH_NONE_ON_PUBLIC: 'true' });
-    await told.start();
+    const allowed = await process(service, { ...more, HOPLINE_AUTH_NONE_ON_PUBLIC: 'true' });
+    await allowed.start();
     const asking = await process(service, { ...more, ...issuer.env });
     await asking.start();
   }

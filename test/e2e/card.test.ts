@@ -12,13 +12,13 @@ import { verifyAgentCard } from '@hopline/agent-card/verify';
 import { createClient } from '@hopline/client';
 import { createRemoteJWKSet, type JWK } from 'jose';
 import { DRIVERS } from '../conformance/client-drivers.ts';
-import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, messageParams, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
 import { freePort } from '../support/nats/nats-server.ts';
 
-/** An agent that is killed is silent for AGENT_SILENCE_MS_MAX before it is gone. */
+/** A killed agent is removed after AGENT_SILENCE_MS_MAX of silence. */
 const GONE_MS_MAX = 60_000;
 const POLL_MS = 100;
 const PATH = '/.well-known/agent-card.json';
@@ -28,21 +28,21 @@ const API_KEY = `key-${randomUUID()}`;
 const skill = (id: string) => ({ id, name: id, description: id, tags: ['t'] });
 
 let folder: string;
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let silent: ServiceProcess;
-/** Asks its callers who they are, and tells its agents to them alone. */
+/** A cluster with authentication: only authenticated callers see its agents. */
 let asking: ServiceProcess;
 
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'card-'));
   await writeFile(join(folder, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '0.3',
     card: false,
     script: [{ token: 'one ' }, { token: 'two ' }, { token: 'three' }, { complete: true }],
   });
-  const entry = (name: string) => ({ name, adapter: 'a2a', url: foreign.url, skills: [skill('count'), skill(`only-${name}`)] });
+  const entry = (name: string) => ({ name, adapter: 'a2a', url: remote.url, skills: [skill('count'), skill(`only-${name}`)] });
   cluster = await Cluster.start({
     agents: [entry('alpha'), entry('beta')],
     ingresses: 2,
@@ -64,7 +64,7 @@ after(async () => {
   await silent?.kill();
   await asking?.kill();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
   await rm(folder, { recursive: true });
 });
 
@@ -90,7 +90,7 @@ const cardAt = async (url: string) => (await (await get(url)).json()) as AgentCa
 const skillsOf = async (url: string) => (await cardAt(url)).skills.map(({ id }) => id);
 const keyOf = async (kid: string) => (kid === 'k1' ? publicKey.export({ format: 'jwk' }) : undefined);
 
-test('the card of a cluster: every field, at both paths, the same at every ingress [S3-1 S4-1]', async () => {
+test('the card of a cluster has all members, at both paths, equal on each ingress [S3-1 S4-1]', async () => {
   const card = await cardAt(cluster.url);
   assert.deepEqual([card.name, card.description, card.version], ['Hopline', 'Ägents 🎯', '0.1.0']);
   assert.deepEqual(
@@ -120,7 +120,7 @@ test('the card of a cluster: every field, at both paths, the same at every ingre
   assert.deepEqual(older, card);
 });
 
-test('the card is signed: the SDK verifies it as its client got it, and so does ours; a changed byte is found by both [S4-5]', async () => {
+test('the SDK and our verifier accept the signed card, and both detect a changed byte [S4-5]', async () => {
   const text = await (await get(cluster.url)).text();
   const verify = verifyAgentCardSignature(async () => publicKey);
   const resolved = (body: string): Promise<SdkCard> =>
@@ -128,7 +128,7 @@ test('the card is signed: the SDK verifies it as its client got it, and so does 
   await verify(await resolved(text));
   const { signature, agent } = await createClient({ url: cluster.url }).card({ keyOf });
   assert.deepEqual([signature, agent.name], [{ kid: 'k1', whole: true }, 'Hopline']);
-  // The first letter of each text outside of the signatures, changed.
+  // Changes the first letter of each string outside the signatures.
   const [unsigned = '', signatures = ''] = text.split(/(?=,"signatures":)/);
   const places = [...unsigned.matchAll(/:"[a-z]/gi)].map(({ index }) => index + 2);
   assert.ok(places.length > 20);
@@ -146,14 +146,14 @@ test('the card is signed: the SDK verifies it as its client got it, and so does 
         await assert.rejects(async () => verify(await resolved(changed)), /No valid signatures/);
       }
     }
-    // The others are members that 0.3 alone reads: ours leaves them out, the SDK does not see them.
+    // The others are 0.3-only members, which neither verifier covers here.
     assert.ok(found > 15, `${found} of ${places.length}`);
   } finally {
     console.debug = debug;
   }
 });
 
-test("the SDK's verifier finds the key where the signature says that it is, at whichever ingress answers [S4-5]", async () => {
+test("the SDK's verifier finds the key at the signature's jku, on any ingress [S4-5]", async () => {
   const balanced = await Cluster.start({
     agents: [],
     balanced: true,
@@ -162,17 +162,17 @@ test("the SDK's verifier finds the key where the signature says that it is, at w
     env: { HOPLINE_CARD_KEY_FILE: join(folder, 'key.pem') },
   });
   await using _ = balanced;
-  const asked: string[] = [];
+  const urls: string[] = [];
   const keyAt = async (kid: string, jku?: string) => {
-    asked.push(jku ?? '');
+    urls.push(jku ?? '');
     const { keys } = (await (await fetch(jku!)).json()) as { keys: JWK[] };
     return createPublicKey({ key: keys.find(key => key.kid === kid)!, format: 'jwk' });
   };
   const resolved = await new DefaultAgentCardResolver().resolve(balanced.url);
   await verifyAgentCardSignature(keyAt)(resolved);
   await assert.rejects(async () => verifyAgentCardSignature(keyAt)({ ...resolved, name: 'Hopl1ne' }), /No valid signatures/);
-  assert.deepEqual([...new Set(asked)], [`${balanced.url}/.well-known/jwks.json`]);
-  const set = createRemoteJWKSet(new URL(asked[0]!));
+  assert.deepEqual([...new Set(urls)], [`${balanced.url}/.well-known/jwks.json`]);
+  const set = createRemoteJWKSet(new URL(urls[0]!));
   const { agent, signature } = await createClient({ url: balanced.url }).card({ keyOf: kid => set({ kid, alg: 'ES256' }) });
   assert.deepEqual([agent.name, signature?.whole], ['Hopline', true]);
   const documents = await Promise.all(balanced.ingresses.map(async ({ url }) => fetch(`${url}/.well-known/jwks.json`)));
@@ -180,7 +180,7 @@ test("the SDK's verifier finds the key where the signature says that it is, at w
   assert.equal(new Set(documents.map(one => one.headers.get('etag'))).size, 1);
 });
 
-test('an unchanged card is 304 at its ingress, whatever form the tag has [S3-1]', async () => {
+test('an unchanged card is 304, for any form of the tag [S3-1]', async () => {
   const response = await get(cluster.url);
   const etag = response.headers.get('etag')!;
   assert.match(etag, /^W\/"/);
@@ -192,7 +192,7 @@ test('an unchanged card is 304 at its ingress, whatever form the tag has [S3-1]'
   assert.equal((await get(cluster.url, { 'if-none-match': '"other"' })).status, 200);
 });
 
-test('the flag of streaming is flipped: the card says no, and every dialect is refused [S3-2 S4-2]', async () => {
+test('with streaming off the card declares it, and each dialect is rejected [S3-2 S4-2]', async () => {
   assert.equal((await cardAt(silent.url)).capabilities.streaming, false);
   for (const [dialect, method, params] of [
     ['1.0', 'SendStreamingMessage', DIALECTS['1.0'].encodeSend({ message: message(), blocking: true })],
@@ -213,7 +213,7 @@ function message(): Message {
   return { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'count' }] };
 }
 
-test('what the card does not offer is refused: push notifications and the extended card [S4-2]', async () => {
+test('push notifications and the extended card are rejected when the card does not offer them [S4-2]', async () => {
   const push = await rpc(cluster.url, {
     dialect: '1.0',
     method: 'CreateTaskPushNotificationConfig',
@@ -231,13 +231,13 @@ async function extendedCard(headers: Record<string, string>) {
   return { status: response.status, ...((await response.json()) as { result?: AgentCard; error?: object }) };
 }
 
-/** What an extended card says of the agents: `alpha live`. */
+/** Agents of an extended card, as `alpha live`. */
 function agentsOf(card: AgentCard | undefined): string[] {
   const params = card?.capabilities.extensions?.map(extension => extension.params as { agents?: Record<string, string>[] });
   return params?.flatMap(({ agents = [] }) => agents.map(({ name, health }) => `${name} ${health}`)) ?? [];
 }
 
-test('the extended card: nothing for strangers, every agent and skill for a caller who is known, and signed [S4-2]', async () => {
+test('the extended card is signed, lists each agent and skill, and requires authentication [S4-2]', async () => {
   await until(async () => agentsOf((await extendedCard(known)).result).length === 2, GONE_MS_MAX);
   const card = await cardAt(asking.url);
   assert.equal(card.capabilities.extendedAgentCard, true);
@@ -258,7 +258,7 @@ test('the extended card: nothing for strangers, every agent and skill for a call
   assert.deepEqual(await rest.json(), result);
   const answer = await rpc(asking.url, { method: 'agent/getAuthenticatedExtendedCard', params: {}, headers: known });
   const older = ((await answer.json()) as { result: AgentCard }).result;
-  assert.deepEqual([result?.protocolVersion, older.protocolVersion], [undefined, '0.3.0'], 'each in the version of its reader');
+  assert.deepEqual([result?.protocolVersion, older.protocolVersion], [undefined, '0.3.0'], 'each in the requested version');
   assert.deepEqual([older.skills, agentsOf(older)], [result?.skills, agentsOf(result)]);
   assert.equal((await verifyAgentCard({ ...older }, keyOf)).whole, true);
   const fetchImpl: typeof fetch = (url, init) =>
@@ -269,7 +269,7 @@ test('the extended card: nothing for strangers, every agent and skill for a call
   assert.equal((await client.getAgentCard()).skills.length, 4);
 });
 
-/** A frame without the generation that the extension puts into it. */
+/** A frame without the generation that the extension adds. */
 function plain({ id, result }: Frame): unknown {
   const copy = structuredClone(result) as Record<string, Record<string, unknown>>;
   const shown = (copy.task ?? copy.statusUpdate ?? copy.artifactUpdate ?? copy) as { metadata?: Record<string, unknown> };
@@ -285,7 +285,7 @@ function generationOf({ event }: Frame): unknown {
   return 'artifactUpdate' in event ? event.artifactUpdate.metadata?.generation : undefined;
 }
 
-test('the resume extension, active or not, on any ingress: the same frames but for the generation [S3-31]', async () => {
+test('frames with and without the resume extension differ only in the generation, on any ingress [S3-31]', async () => {
   const [first, second] = cluster.ingresses as [ServiceProcess, ServiceProcess];
   const names = { '1.0': 'a2a-extensions', '0.3': 'x-a2a-extensions' } as const;
   for (const dialect of ['1.0', '0.3'] as const) {
@@ -327,7 +327,9 @@ for (const driver of DRIVERS) {
   });
 }
 
-test('agents come and go: skills and ETag follow, and the new card is signed [S3-1 S4-3]', { timeout: 120_000 }, async () => {
+test('skills and ETag change with the registered agents, and the new card is signed [S3-1 S4-3]', {
+  timeout: 120_000,
+}, async () => {
   const before = (await get(cluster.url)).headers.get('etag');
   const [, beta] = cluster.agents as [ServiceProcess, ServiceProcess];
   await beta.kill('SIGTERM');
@@ -343,9 +345,9 @@ test('agents come and go: skills and ETag follow, and the new card is signed [S3
   assert.equal(signature?.whole, true);
   await beta.start();
   await until(async () => (await skillsOf(cluster.url)).length === 4, GONE_MS_MAX);
-  // The same content again has the same tag.
+  // Equal content has an equal tag.
   assert.equal((await get(cluster.url)).headers.get('etag'), before);
-  // One that is killed says nothing: the extended card knows it still.
+  // A killed agent does not deregister, so the extended card still lists it.
   await beta.kill('SIGKILL');
   await until(async () => (await skillsOf(cluster.url)).length === 2, GONE_MS_MAX);
   await until(async () => agentsOf((await extendedCard(known)).result).join() === 'alpha live,beta silent', GONE_MS_MAX);

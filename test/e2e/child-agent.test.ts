@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, frames, messageParams, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-/** Line breaks before and after, glyphs of notices, and text that looks like one and is none (S2-10, S2-20). */
+/** Leading and trailing line breaks, notice glyphs, and text that resembles a notice (S2-10, S2-20). */
 const TEXT = ['\n🔧 Calling argocd...\n', '\n\n', ' \t', 'v3.1.8', '\r\n', '\n'];
 
-let child: ForeignAgent;
+let child: RemoteAgent;
 let cluster: Cluster;
 let list: Frame[];
 
 before(async () => {
-  // The six events of S2: the task as submitted, a call's start and end, the whole answer as one status, the empty marker, an end without message.
-  child = await startForeignAgent({
+  // The six events of S2: the submitted task, start and end of a call, the complete answer as one status, the empty marker, and an
+  // end without a message.
+  child = await startRemoteAgent({
     dialect: '0.3',
     script: ({ text, turn }) => {
       if (text.includes('newlines')) return answer(TEXT);
@@ -41,7 +42,7 @@ after(async () => {
   await child?.close();
 });
 
-test('the child’s task is no second task of ours, and none of its ids reaches the client [S2-15]', () => {
+test("the child's task is not a second task, and none of its ids reaches the client [S2-15]", () => {
   const tasks = list.filter(({ event }) => 'task' in event);
   assert.equal(tasks.length, 1);
   const shown = JSON.stringify(list.map(({ result }) => result));
@@ -51,7 +52,7 @@ test('the child’s task is no second task of ours, and none of its ids reaches 
   assert.deepEqual([...ids], [(tasks[0]!.result as { id: string }).id]);
 });
 
-test('the states are submitted, working, completed, in this order, each once [S2-16]', () => {
+test('the states are submitted, working, completed, each once, in order [S2-16]', () => {
   const states = list.flatMap(({ event }) => {
     if ('task' in event) return [event.task.status.state];
     return 'statusUpdate' in event ? [event.statusUpdate.status.state] : [];
@@ -60,12 +61,12 @@ test('the states are submitted, working, completed, in this order, each once [S2
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
 });
 
-test('a status-update with its message in the status, and `final` beside it, is read: one whole text is the answer [S2-17]', () => {
+test('a status-update with the message in its status, and `final` beside it, is the complete answer [S2-17]', () => {
   const whole = `The version is v3.1.8. ${'All is well. '.repeat(40)}`;
   assert.deepEqual([textOf(list, 'streaming_result'), textOf(list, 'partial_result')], [whole, whole]);
 });
 
-test('the child is asked by message/stream, with an id, and the message’s role, parts and a message id [S2-25]', () => {
+test('the child is called by message/stream with an id and the role, parts and id of the message [S2-25]', () => {
   const [request] = child.requests;
   assert.equal(child.requests.length, 1);
   assert.equal(request!.method, 'stream');
@@ -76,7 +77,7 @@ test('the child is asked by message/stream, with an id, and the message’s role
   assert.ok(messageId.length > 0);
 });
 
-test('supervisor and agents share no memory: every service is a process of its own, and either may be another one each time [S2-24]', async () => {
+test('supervisor and agents share no memory: each is a process, and may be replaced between turns [S2-24]', async () => {
   const pids = cluster.services.map(({ pid }) => pid);
   assert.equal(new Set(pids).size, pids.length);
   await Promise.all([cluster.supervisors[0]!, cluster.agents[0]!].map(service => service.kill().then(() => service.start())));
@@ -84,13 +85,13 @@ test('supervisor and agents share no memory: every service is a process of its o
   assert.deepEqual(textOf(again, 'partial_result'), textOf(list, 'partial_result'));
 });
 
-test('line breaks before and after a text, and around it, arrive byte for byte [S2-20]', async () => {
-  const said = await collect(cluster.url, { text: 'newlines' });
-  for (const name of ['streaming_result', 'partial_result']) assert.equal(textOf(said, name), TEXT.join(''));
-  assert.equal(textOf(said, 'tool_notification_start'), '🔧 Supervisor: Calling Agent Argocd...\n', 'and of a notice too');
+test('line breaks before, within and after a text arrive byte for byte [S2-20]', async () => {
+  const list = await collect(cluster.url, { text: 'newlines' });
+  for (const name of ['streaming_result', 'partial_result']) assert.equal(textOf(list, name), TEXT.join(''));
+  assert.equal(textOf(list, 'tool_notification_start'), '🔧 Supervisor: Calling Agent Argocd...\n', 'a notice as well');
 });
 
-test('an agent gets its credentials another way: the stream stays open, and shows how it goes on [S3-5]', async () => {
+test('a stream stays open while an agent gets its credentials out of band, and continues [S3-5]', async () => {
   const seen = await collect(cluster.url, { text: 'login' });
   assert.deepEqual(
     seen.map(shapeOf).filter(shape => shape.startsWith('status')),
@@ -99,7 +100,7 @@ test('an agent gets its credentials another way: the stream stays open, and show
   assert.equal(textOf(seen, 'partial_result'), 'welcome');
 });
 
-test('an answer in a message goes to the agent’s task that waits, and the first stream shows that too [S3-5]', async () => {
+test("an answer in a message goes to the agent's waiting task, and the first stream shows it too [S3-5]", async () => {
   let answered: Promise<Frame[]> | undefined;
   const seen: Frame[] = [];
   for await (const frame of frames(cluster.url, { text: 'password' })) {

@@ -4,15 +4,15 @@ import type { Message, Task } from '@hopline/a2a';
 import { type Agent, serveAgent } from '@hopline/agent';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
-import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-/** S3's example: 4, 6, and what is known of a conversation added up. */
+/** The example of S3: 4, 6, and the sum of earlier answers. */
 const TURNS = ['2+2', '3+3', 'Add them together'];
 const ANSWERS = ['2 + 2 = 4', '3 + 3 = 6', '4 + 6 = 10'];
 
-/** What a foreign agent remembers of a context of its own naming. */
+/** Answers by context id of the remote agent. */
 const sums = new Map<string, number[]>();
 
 function answerTo(text: string, known: readonly number[]): string {
@@ -23,27 +23,27 @@ function answerTo(text: string, known: readonly number[]): string {
 const resultIn = (text: string) => Number(/= (\d+)$/.exec(text)?.[1]);
 const textIn = (message: Pick<Message, 'parts'>) => message.parts.map(part => part.text ?? '').join('');
 
-/** Knows nothing but what its turn tells it. */
+/** Uses only the history of its turn. */
 const forgetful: Agent = {
   description: 'Adds numbers and remembers nothing.',
   skills: async () => [],
   async *run({ message, history }) {
-    const known = history.filter(({ role }) => role === 'ROLE_AGENT').map(said => resultIn(textIn(said)));
+    const known = history.filter(({ role }) => role === 'ROLE_AGENT').map(reply => resultIn(textIn(reply)));
     yield { type: 'text', text: answerTo(textIn(message), known) };
   },
   close: async () => {},
 };
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let leave: () => Promise<void>;
 
-/** Serves the agent as a process of its own would: with its own connection, and nothing of the one before it. */
+/** Serves the agent as a new process would: with a new connection and no state. */
 async function serveForgetful(): Promise<void> {
   const log = await openJetStreamLog({ servers: cluster.nats.url, name: 'sums' });
   const logger = createLogger({ service: 'sub-agent', instance: 'sums', level: 'silent' });
   const stop = new AbortController();
-  const announced = Promise.withResolvers<void>();
+  const registered = Promise.withResolvers<void>();
   const served = serveAgent({
     log,
     name: 'sums',
@@ -53,9 +53,9 @@ async function serveForgetful(): Promise<void> {
     signal: stop.signal,
     logger,
     metrics: createHopMetrics('test'),
-    onRegistered: () => announced.resolve(),
+    onRegistered: () => registered.resolve(),
   });
-  await Promise.race([announced.promise, served]);
+  await Promise.race([registered.promise, served]);
   leave = async () => {
     stop.abort();
     await served;
@@ -64,7 +64,7 @@ async function serveForgetful(): Promise<void> {
 }
 
 before(async () => {
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '1.0',
     ownContexts: true,
     script: ({ text, contextId, turn }) => {
@@ -75,19 +75,19 @@ before(async () => {
       return [{ token: answer }, { complete: true }];
     },
   });
-  cluster = await Cluster.start({ agents: [{ name: 'remembers', adapter: 'a2a', url: foreign.url }], ingresses: 2 });
+  cluster = await Cluster.start({ agents: [{ name: 'remembers', adapter: 'a2a', url: remote.url }], ingresses: 2 });
   await serveForgetful();
 });
 
 after(async () => {
   await leave?.();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 let messages = 0;
 
-async function say(agent: string, text: string, more: Partial<Message> = {}): Promise<Task> {
+async function send(agent: string, text: string, more: Partial<Message> = {}): Promise<Task> {
   messages += 1;
   const message = { messageId: `m${messages}`, role: 'ROLE_USER', parts: [{ text }], ...more };
   const { url } = cluster.ingresses[messages % 2]!;
@@ -109,8 +109,8 @@ async function restartWorkers(): Promise<void> {
 }
 
 for (const [agent, how] of [
-  ['sums', 'that remembers nothing is told what was said'],
-  ['remembers', 'that names its contexts itself is called in its own'],
+  ['sums', 'without memory gets the history'],
+  ['remembers', 'that assigns context ids is called with its own'],
 ] as const) {
   test(`three tasks of one context, supervisor and agents new for each: an agent ${how} [S3-17 S3-18]`, {
     timeout: 120_000,
@@ -119,33 +119,33 @@ for (const [agent, how] of [
     let contextId: string | undefined;
     for (const text of TURNS) {
       if (contextId !== undefined) await restartWorkers();
-      const task = await say(agent, text, contextId === undefined ? {} : { contextId });
+      const task = await send(agent, text, contextId === undefined ? {} : { contextId });
       assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
       answers.push(answerIn(task));
-      // Named by us with the first task, by the client from then on.
+      // Hopline assigns the context with the first task; the client sends it from then on.
       contextId = task.contextId;
     }
     assert.deepEqual(answers, ANSWERS);
-    const elsewhere = await say(agent, 'Add them together', { contextId: 'another context' });
+    const elsewhere = await send(agent, 'Add them together', { contextId: 'another context' });
     assert.equal(answerIn(elsewhere), '0 + 0 = 0');
   });
 }
 
-test('a question waits while every process is replaced, and its answer goes where it was asked [S0-4 S4-13]', {
+test('a question waits while each process is replaced, and its answer goes to the task that question [S0-4 S4-13]', {
   timeout: 120_000,
 }, async () => {
-  const asked = await say('remembers', 'deploy');
-  assert.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED');
-  assert.equal(textIn(asked.status.message!), 'where to?');
+  const question = await send('remembers', 'deploy');
+  assert.equal(question.status.state, 'TASK_STATE_INPUT_REQUIRED');
+  assert.equal(textIn(question.status.message!), 'where to?');
   await leave();
   await Promise.all(cluster.services.map(service => service.kill()));
   await cluster.nats.kill();
   await cluster.nats.restart();
   await Promise.all(cluster.services.map(service => service.start()));
   await serveForgetful();
-  const done = await say('remembers', 'prod', { taskId: asked.id });
-  assert.deepEqual([done.id, done.status.state, answerIn(done)], [asked.id, 'TASK_STATE_COMPLETED', 'deployed to prod']);
-  const deploys = foreign.requests.filter(({ text }) => text === 'deploy' || text === 'prod');
+  const done = await send('remembers', 'prod', { taskId: question.id });
+  assert.deepEqual([done.id, done.status.state, answerIn(done)], [question.id, 'TASK_STATE_COMPLETED', 'deployed to prod']);
+  const deploys = remote.requests.filter(({ text }) => text === 'deploy' || text === 'prod');
   assert.equal(new Set(deploys.map(({ taskId }) => taskId)).size, 1, 'one task of the agent');
   assert.deepEqual(
     done.history?.map(message => [message.role, textIn(message)]),

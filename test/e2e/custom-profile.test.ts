@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Fold } from '@hopline/a2a';
-import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, frames, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
@@ -11,11 +11,11 @@ import { Cluster } from '../support/cluster/cluster.ts';
 const TOKENS = Array.from({ length: 60 }, (_, index) => `${index} `);
 const ANSWER = TOKENS.join('');
 
-let remote: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
-  remote = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '0.3',
     script: async function* ({ text }) {
       yield { notice: 'start', tool: 'lookup' };

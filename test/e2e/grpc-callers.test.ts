@@ -2,21 +2,21 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { type Issuer, startIssuer } from '../support/cluster/issuer.ts';
 
 const [NOT_FOUND, UNAUTHENTICATED] = [5, 16];
 
 let issuer: Issuer;
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 let client: GrpcClient;
 
 before(async () => {
   issuer = await startIssuer();
-  agent = await startForeignAgent({ dialect: '1.0', script: () => answer(['hello']) });
-  const agents = [{ name: 'foreign', adapter: 'a2a', url: agent.url }];
+  agent = await startRemoteAgent({ dialect: '1.0', script: () => answer(['hello']) });
+  const agents = [{ name: 'remote', adapter: 'a2a', url: agent.url }];
   cluster = await Cluster.start({ grpc: true, env: issuer.env, agents });
   const card = await (await fetch(`${cluster.url}/.well-known/agent-card.json`)).json();
   const { supportedInterfaces } = card as { supportedInterfaces: { url: string; protocolBinding: string }[] };
@@ -34,7 +34,7 @@ const message = () => ({ message: { messageId: randomUUID(), role: 'ROLE_USER', 
 
 async function refused(promise: Promise<unknown>): Promise<[number, string]> {
   const error = await promise.then(
-    () => assert.fail('was not refused'),
+    () => assert.fail('the call succeeded'),
     (thrown: unknown) => thrown,
   );
   assert.ok(error instanceof CallFailed, String(error));
@@ -46,7 +46,7 @@ async function as(sub: string, tenant?: string) {
   return { metadata: { authorization: `Bearer ${token}` } };
 }
 
-test('a caller of gRPC is known by the token in its metadata, and sees its own tasks alone', async () => {
+test('a gRPC caller is identified by the token in its metadata, and sees only its own tasks', async () => {
   const [ann, bob, elsewhere] = [await as('ann'), await as('bob'), await as('ann', 'acme')];
   const { task } = await client.call('SendMessage', message(), ann);
   assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
@@ -63,7 +63,7 @@ test('a caller of gRPC is known by the token in its metadata, and sees its own t
   assert.equal((await client.call('ListTasks', {}, ann)).totalSize, 1);
 });
 
-test('without a token, or with one that does not count, gRPC answers UNAUTHENTICATED, in both versions', async () => {
+test('without a valid token gRPC returns UNAUTHENTICATED, in both versions', async () => {
   const spoiled = { metadata: { authorization: 'Bearer nonsense' } };
   const none = [UNAUTHENTICATED, 'UNAUTHENTICATED'];
   assert.deepEqual(await refused(client.call('SendMessage', message())), none);

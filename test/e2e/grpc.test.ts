@@ -3,17 +3,17 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { StreamResponse } from '@hopline/a2a';
 import { CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
-import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-/** Two code units, a joiner, white space alone, a line break: what a careless frame would break. */
+/** Surrogate pairs, joiners, whitespace and line breaks: text that a careless split would break. */
 const WORDS = Array.from({ length: 60 }, (_, index) => `${index} 👩‍🚀 Grüße\n \t`);
 const TEXT = WORDS.join('');
 const NOT_FOUND = 5;
 const FAILED_PRECONDITION = 9;
 
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 const clients: GrpcClient[] = [];
 
@@ -34,9 +34,9 @@ async function cardOf(replica: number): Promise<Card> {
 }
 
 before(async () => {
-  agent = await startForeignAgent({ dialect: '1.0', script: ({ text, turn }) => play(text, turn) });
+  agent = await startRemoteAgent({ dialect: '1.0', script: ({ text, turn }) => play(text, turn) });
   cluster = await Cluster.start({ grpc: true, balanced: true, agents: [{ name: 'counter', adapter: 'a2a', url: agent.url }] });
-  // One connection each; every call on it goes to the next replica.
+  // One connection each; the balancer sends consecutive calls to different replicas.
   for (const replica of [0, 1]) {
     const { supportedInterfaces } = await cardOf(replica);
     clients.push(new GrpcClient(supportedInterfaces.find(one => one.protocolBinding === 'GRPC')!.url));
@@ -63,7 +63,7 @@ function textOf(events: StreamResponse[]): string {
 
 async function failed(promise: Promise<unknown>): Promise<CallFailed> {
   const error = await promise.then(
-    () => assert.fail('did not fail'),
+    () => assert.fail('the call succeeded'),
     (thrown: unknown) => thrown,
   );
   assert.ok(error instanceof CallFailed, String(error));
@@ -81,20 +81,20 @@ test('the card offers gRPC of both versions, as host and port [S4-2]', async () 
   assert.deepEqual(additionalInterfaces.at(-1), { url: offered[0]!.url, transport: 'GRPC' });
 });
 
-test('a stream of both versions has the text as the agent said it, and one end [S0-3 S0-36]', async () => {
-  const events = await clients[0]!.stream('SendStreamingMessage', message('say')).rest();
+test("a stream of both versions has the agent's exact text, and one end [S0-3 S0-36]", async () => {
+  const events = await clients[0]!.stream('SendStreamingMessage', message('talk')).rest();
   assert.equal(textOf(events), TEXT);
   assert.equal(events.at(-1).statusUpdate.status.state, 'TASK_STATE_COMPLETED');
-  const { message: said } = message('say');
-  const old = { message: { messageId: said.messageId, role: said.role, content: said.parts } };
+  const { message: sent } = message('talk');
+  const old = { message: { messageId: sent.messageId, role: sent.role, content: sent.parts } };
   const before = await clients[0]!.stream('SendStreamingMessage', old, { version: '0.3' }).rest();
   assert.equal(textOf(before), TEXT);
   assert.equal(before.filter(event => event.statusUpdate?.final === true).length, 1);
   assert.equal(before.at(-1).statusUpdate.final, true);
 });
 
-test('a stream that broke goes on at the other replica, after any event, also when the task has ended [S3-31]', async () => {
-  const stream = clients[0]!.stream('SendStreamingMessage', message('say'));
+test('an interrupted stream continues on the other replica, after any event, also of an ended task [S3-31]', async () => {
+  const stream = clients[0]!.stream('SendStreamingMessage', message('talk'));
   const seen = await stream.take(8);
   const { id } = seen[0].task;
   const [first] = (await stream.headers).get('first-event-id');
@@ -121,7 +121,7 @@ test('a question is answered on the same task, and a subscription stays open thr
   assert.equal((await following.rest()).at(-1).statusUpdate.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('one task, four doors: begun over gRPC, followed in 0.3, listed over REST, canceled in the legacy form', async () => {
+test('one task through four bindings: started over gRPC, followed in 0.3, listed over REST, canceled in the legacy dialect', async () => {
   const contextId = randomUUID();
   const stream = clients[0]!.stream('SendStreamingMessage', message('hang', { contextId }));
   const [begun] = await stream.take(1);
@@ -146,21 +146,21 @@ test('one task, four doors: begun over gRPC, followed in 0.3, listed over REST, 
   assert.deepEqual([again.code, again.details[0].reason], [FAILED_PRECONDITION, 'TASK_NOT_CANCELABLE']);
 });
 
-test('errors have a status of gRPC and its details [S3-20 S3-21]', async () => {
+test('errors have a gRPC status with details [S3-20 S3-21]', async () => {
   const unknown = await failed(clients[0]!.call('GetTask', { id: randomUUID() }));
   assert.deepEqual([unknown.code, unknown.details[0].reason], [NOT_FOUND, 'TASK_NOT_FOUND']);
   const version = await failed(clients[0]!.call('ListTasks', {}, { metadata: { 'a2a-version': '2.0' } }));
   assert.deepEqual([version.code, version.details[0].reason], [FAILED_PRECONDITION, 'VERSION_NOT_SUPPORTED']);
-  const { task } = await clients[0]!.call('SendMessage', message('say'));
+  const { task } = await clients[0]!.call('SendMessage', message('talk'));
   const ended = await clients[0]!.stream('SubscribeToTask', { id: task.id }).failure();
   assert.equal(ended.details[0].reason, 'UNSUPPORTED_OPERATION');
 });
 
-test('an ingress that drains tells a stream where to go on, and the other replica has the rest', async () => {
+test('a draining ingress sends the cursor of a stream, and the other replica continues it', async () => {
   const direct = cluster.ingresses.map(({ spec }) => new GrpcClient(`127.0.0.1:${spec.env.HOPLINE_GRPC_PORT}`));
   clients.push(...direct);
   const [first, second] = direct as [GrpcClient, GrpcClient];
-  const stream = first.stream('SendStreamingMessage', message('say'));
+  const stream = first.stream('SendStreamingMessage', message('talk'));
   const seen = await stream.take(3);
   const gone = cluster.ingresses[0]!.kill('SIGTERM');
   let error: CallFailed | undefined;

@@ -4,17 +4,17 @@ import { after, before, test } from 'node:test';
 import type { Fact } from '@hopline/events';
 import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { ask, type Frame, fold, type Json, post, read, rpc, states, stream } from '../support/cluster/legacy-client.ts';
 
 const STOCK = { 'SKU-12345': { quantity: 240, location: 'Warehouse-A' } };
 const WORDS = Array.from({ length: 40 }, (_, index) => `${index} ha ha\n`);
 const TERMINAL = ['completed', 'failed', 'canceled'];
-/** What an agent remembers of a session, S3's example: 4, 6, and their sum. */
+/** Answers by session of the agent; the example of S3: 4, 6, and their sum. */
 const sums = new Map<string, number[]>();
 
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
@@ -47,7 +47,7 @@ function* play(text: string, contextId: string, turn: number): Generator<Step> {
 }
 
 before(async () => {
-  agent = await startForeignAgent({
+  agent = await startRemoteAgent({
     dialect: '0.3',
     script: ({ text, params, turn }) => play(text, (params.message as { contextId: string }).contextId, turn),
   });
@@ -95,7 +95,7 @@ test('the stream of S4, frame by frame [S3-14 S3-15 S3-16 S4-15 S4-16 S4-17 S4-1
   );
   const { artifact } = frames.find(({ data }) => data.artifact)!.data;
   assert.deepEqual([artifact.index, artifact.lastChunk, artifact.parts], [0, true, [{ type: 'data', data: STOCK }]]);
-  assert.equal(fold(frames).size, 1, 'progress is no part of the answer');
+  assert.equal(fold(frames).size, 1, 'progress is not part of the answer');
   const times = frames.flatMap(({ data }) => (data.status ? [data.status.timestamp] : []));
   for (const time of times) assert.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   assert.deepEqual(times, times.toSorted());
@@ -105,7 +105,7 @@ test('the stream of S4, frame by frame [S3-14 S3-15 S3-16 S4-15 S4-16 S4-17 S4-1
   );
 });
 
-test('tasks/send of S4: the same id, the artifacts, its metadata and how long it took [S3-4 S3-10 S4-8 S4-9 S4-14]', async () => {
+test('tasks/send of S4 returns the same id, artifacts, metadata and duration [S3-4 S3-10 S4-8 S4-9 S4-14]', async () => {
   const id = randomUUID();
   const metadata = { correlationId: 'order-workflow-42', requestedBy: 'procurement-agent-v2' };
   const { result, id: rpcId } = await rpc(cluster.url, 'tasks/send', ask(id, 'check stock', { metadata }), { id: 'req-001' });
@@ -123,11 +123,11 @@ test('tasks/send of S4: the same id, the artifacts, its metadata and how long it
   assert.deepEqual(got.result, result, 'on the other replica too');
 });
 
-test('a question, its answer under the same id on the other replica, and all of it in the history [S3-11 S4-11 S4-26 S4-27 S4-28]', async () => {
+test('a question is answered with the same id on the other replica, and both are in the history [S3-11 S4-11 S4-26 S4-27 S4-28]', async () => {
   const id = randomUUID();
-  const asked = await stream(cluster.url, 'tasks/sendSubscribe', ask(id, 'reorder'));
-  assert.deepEqual([...new Set(states(asked))], ['submitted', 'working', 'input-required']);
-  assert.equal(asked.at(-1)!.data.status.message.parts[0].text, 'Please confirm quantity to proceed.');
+  const question = await stream(cluster.url, 'tasks/sendSubscribe', ask(id, 'reorder'));
+  assert.deepEqual([...new Set(states(question))], ['submitted', 'working', 'input-required']);
+  assert.equal(question.at(-1)!.data.status.message.parts[0].text, 'Please confirm quantity to proceed.');
   const { result } = await rpc(cluster.ingresses[1]!.url, 'tasks/send', ask(id, 'Proceed with 250 units.'));
   assert.deepEqual(
     [result.id, result.status.state, result.artifacts[0].parts[0].text],
@@ -149,7 +149,7 @@ test('a question, its answer under the same id on the other replica, and all of 
   assert.deepEqual(path, ['SUBMITTED', 'WORKING', 'INPUT_REQUIRED', 'WORKING', 'COMPLETED']);
 });
 
-test('tasks of one session share what the agent knows: 4, 6, 10 [S3-17]', async () => {
+test("tasks of one session share the agent's history: 4, 6, 10 [S3-17]", async () => {
   const sessionId = `session-${process.pid}`;
   const answers: string[] = [];
   for (const [index, text] of ['2+2', '3+3', 'Add them together'].entries()) {
@@ -161,7 +161,7 @@ test('tasks of one session share what the agent knows: 4, 6, 10 [S3-17]', async 
   assert.deepEqual(answers, ['2 + 2 = 4', '3 + 3 = 6', '4 + 6 = 10']);
 });
 
-test('tasks/cancel stops the agent, and nothing follows [S3-26 S3-28 S4-35]', async () => {
+test('tasks/cancel stops the agent, and no event follows [S3-26 S3-28 S4-35]', async () => {
   const id = randomUUID();
   const streaming = stream(cluster.url, 'tasks/sendSubscribe', ask(id, 'hang'));
   await reached(id, 'working');
@@ -173,7 +173,7 @@ test('tasks/cancel stops the agent, and nothing follows [S3-26 S3-28 S4-35]', as
   assert.deepEqual([again.error.code, again.error.data.taskId], [-32002, id]);
   const until = performance.now() + 10_000;
   while (agent.openStreams() > 0 && performance.now() < until) await new Promise(resolve => setTimeout(resolve, 20));
-  assert.equal(agent.openStreams(), 0, 'the worker stopped');
+  assert.equal(agent.openStreams(), 0, 'the agent stopped');
   const last = (await factsOf(id)).at(-1)!;
   assert.ok(last.kind === 'status.changed' && last.event.statusUpdate.status.state === 'TASK_STATE_CANCELED');
   const asking = randomUUID();
@@ -181,7 +181,7 @@ test('tasks/cancel stops the agent, and nothing follows [S3-26 S3-28 S4-35]', as
   assert.equal((await rpc(cluster.url, 'tasks/cancel', { id: asking })).result.status.state, 'canceled');
 });
 
-test('tasks/resubscribe on the other replica after any frame: the same artifacts in the same places [S3-31]', async () => {
+test('tasks/resubscribe on the other replica after any frame returns the same artifacts at the same indexes [S3-31]', async () => {
   const id = randomUUID();
   const whole = await stream(cluster.url, 'tasks/sendSubscribe', ask(id, 'report'));
   const expected = [...fold(whole).values()].map(({ text }) => text);
@@ -205,7 +205,7 @@ test('tasks/resubscribe on the other replica after any frame: the same artifacts
   assert.equal(states([...seen, ...snapshot]).at(-1), 'completed');
 });
 
-test('a client that leaves right after it asked changes nothing [S4-25]', async () => {
+test('a client disconnect right after the request does not affect the task [S4-25]', async () => {
   const id = randomUUID();
   const gone = new AbortController();
   await post(cluster.url, 'tasks/sendSubscribe', ask(id, 'report'), { signal: gone.signal });
@@ -213,7 +213,7 @@ test('a client that leaves right after it asked changes nothing [S4-25]', async 
   assert.equal((await reached(id, 'completed')).artifacts.length, 2);
 });
 
-test('a failed task is a task, with why and whether to retry; a request that makes none is an error [S3-12 S3-13 S4-39]', async () => {
+test('a failed task has a reason and a retryable flag; a request that creates no task is an error [S3-12 S3-13 S4-39]', async () => {
   const id = randomUUID();
   const { result, error } = await rpc(cluster.url, 'tasks/send', ask(id, 'broken'));
   assert.deepEqual([error, result.id, result.status.state], [undefined, id, 'failed']);
@@ -222,16 +222,16 @@ test('a failed task is a task, with why and whether to retry; a request that mak
   assert.deepEqual([refused.result, refused.error.code], [undefined, -32602]);
 });
 
-test('a task that nobody can work on fails as it was submitted, and says why [S3-7]', async () => {
+test('a task for an unknown agent fails from submitted, with a reason [S3-7]', async () => {
   const id = randomUUID();
-  const frames = await stream(cluster.url, 'tasks/sendSubscribe', ask(id, 'hello', { metadata: { agent: 'nobody' } }));
+  const frames = await stream(cluster.url, 'tasks/sendSubscribe', ask(id, 'hello', { metadata: { agent: 'unknown' } }));
   assert.deepEqual(states(frames), ['submitted', 'failed']);
   const { result } = await rpc(cluster.ingresses[1]!.url, 'tasks/get', { id });
   assert.deepEqual([result.status.state, result.metadata.retryable], ['failed', false]);
   assert.match(result.metadata.reason, /not available/);
 });
 
-test('the seven methods are known, and each mistake has its code [S3-3 S3-20 S3-21 S4-7 S4-29 S4-30 S4-31 S4-32 S4-34 S4-37]', async () => {
+test('the seven methods exist, and each invalid request has its code [S3-3 S3-20 S3-21 S4-7 S4-29 S4-30 S4-31 S4-32 S4-34 S4-37]', async () => {
   const raw = async (body: string): Promise<number> => {
     const response = await fetch(`${cluster.url}/a2a`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
     return ((await response.json()) as Json).error.code;
@@ -244,7 +244,7 @@ test('the seven methods are known, and each mistake has its code [S3-3 S3-20 S3-
     assert.equal(await code(`tasks/${name}`, {}), -32602, name);
   }
   for (const method of ['tasks/get', 'tasks/cancel', 'tasks/resubscribe'])
-    assert.equal(await code(method, { id: 'nobody' }), -32001);
+    assert.equal(await code(method, { id: 'unknown' }), -32001);
   for (const method of ['tasks/pushNotification/set', 'tasks/pushNotification/get'])
     assert.equal(await code(method, { id: 'x' }), -32003);
   const id = randomUUID();
@@ -253,7 +253,7 @@ test('the seven methods are known, and each mistake has its code [S3-3 S3-20 S3-
   assert.equal(await code('tasks/resubscribe', { id }), -32004);
 });
 
-test('parts of every type come back as they were sent [S3-29 S4-10]', async () => {
+test('parts of each type are returned as sent [S3-29 S4-10]', async () => {
   const parts = [
     { type: 'text', text: ' a\n' },
     { type: 'data', data: { k: [1, null] } },
@@ -269,7 +269,7 @@ test('parts of every type come back as they were sent [S3-29 S4-10]', async () =
   assert.deepEqual(result.history[0].parts[4].data, media.data);
 });
 
-test('requests side by side keep their ids [S4-6]', async () => {
+test('concurrent requests keep their ids [S4-6]', async () => {
   await Promise.all(
     Array.from({ length: 30 }, async (_, n) => {
       const id = randomUUID();
@@ -280,7 +280,7 @@ test('requests side by side keep their ids [S4-6]', async () => {
   );
 });
 
-test('one task, three dialects: begun in this one, seen and followed in 1.0 and 0.3, canceled in this one', async () => {
+test('one task in three dialects: started in this one, read and followed in 1.0 and 0.3, canceled in this one', async () => {
   const id = randomUUID();
   const streaming = stream(cluster.url, 'tasks/sendSubscribe', ask(id, 'hang', { sessionId: 's' }));
   await reached(id, 'working');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { readTask } from '@hopline/log';
-import { type Asked, newest, type Reply, type Say } from '../support/agents/model-server.ts';
+import { type ModelRequest, newest, type Reply, type ResponseStep } from '../support/agents/model-server.ts';
 import { collect, messageParams, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import {
@@ -37,7 +37,7 @@ async function recordedSteps(taskId: string): Promise<RecordedStep[]> {
   return steps;
 }
 
-test('the seven items, in their order, of a turn that a model plans [S2-1 S2-4 S2-5 S2-6 S2-7 S2-23 S2-37 S2-40 C-24]', async () => {
+test('a turn planned by a model has its seven items in order [S2-1 S2-4 S2-5 S2-6 S2-7 S2-23 S2-37 S2-40 C-24]', async () => {
   const summary = ['ArgoCD runs', ' v3.1.8', '.'];
   hopline.script([{ tokens: PLAN }, call('argocd', 'show the version')], [{ tokens: summary }]);
   const list = await collect(hopline.url, { text: 'show argocd version' });
@@ -96,16 +96,16 @@ test('the seven items, in their order, of a turn that a model plans [S2-1 S2-4 S
   );
 });
 
-test('text that policy does not forward is read by the model, and by no client [S2-9 C-5]', async () => {
-  hopline.script([call('quiet', 'go'), call('argocd', 'show')], asked => [
-    { text: `It said ${toolResults(asked)[0]?.length} characters.` },
+test('text that policy does not forward reaches the model, but no client [S2-9 C-5]', async () => {
+  hopline.script([call('quiet', 'go'), call('argocd', 'show')], request => [
+    { text: `It has ${toolResults(request)[0]?.length} characters.` },
   ]);
   const list = await collect(hopline.url, { text: 'try' });
-  const said = '[the user has not seen this answer]\nbetween us ✅';
-  assert.deepEqual(toolResults(hopline.asked[1]!), [said, VERSION.join('')]);
-  assert.deepEqual(sourcesOf(list), { argocd: VERSION.join(''), supervisor: `It said ${said.length} characters.` });
+  const result = '[the user has not seen this answer]\nbetween us ✅';
+  assert.deepEqual(toolResults(hopline.requests[1]!), [result, VERSION.join('')]);
+  assert.deepEqual(sourcesOf(list), { argocd: VERSION.join(''), supervisor: `It has ${result.length} characters.` });
   assert.ok(!JSON.stringify(list.map(frame => frame.result)).includes('between'));
-  // Without a word of the model, and without a model at all, the client is not left without an answer: it gets the text once, in the end.
+  // With a silent model, or without a model, the client still gets an answer: the text once, at the end.
   hopline.script([call('quiet', 'go')], [{ call: '_finish', args: {} }]);
   const params = messageParams('try', { metadata: { agent: 'quiet' } });
   for (const request of [{ text: 'try' }, { params }]) {
@@ -114,7 +114,7 @@ test('text that policy does not forward is read by the model, and by no client [
   }
 });
 
-test('every event in the log says whose it is, and all that is not a record of ours is shown, under its name [S2-12 S2-22 S2-33]', async () => {
+test('each event in the log has its source, and all but internal records are shown, under their names [S2-12 S2-22 S2-33]', async () => {
   hopline.script([{ tokens: PLAN }, call('argocd', 'show the version')], [{ text: 'So it is.' }]);
   const list = await collect(hopline.url, { text: 'show argocd version' });
   const [taskId] = hopline.fold(list).taskIds;
@@ -133,7 +133,7 @@ test('every event in the log says whose it is, and all that is not a record of o
     list.map(({ event }) => event),
     visible,
   );
-  // The foreign agent speaks of `current_result`; ours are these.
+  // The remote agent's `current_result` is not among them.
   assert.deepEqual(Object.fromEntries(Object.entries(names).map(([producer, of]) => [producer, [...of].sort()])), {
     supervisor: [
       'execution_plan_streaming',
@@ -151,8 +151,8 @@ test('every event in the log says whose it is, and all that is not a record of o
   }
 });
 
-test('a step that fails in mid-stream and is asked again comes to the same as one that did not [S2-14]', async () => {
-  const step: Say[] = [{ tokens: PLAN }, { text: 'I ask. ' }, call('argocd', 'show')];
+test('a step that fails in mid-stream and is requested again has the result of a step that did not fail [S2-14]', async () => {
+  const step: ResponseStep[] = [{ tokens: PLAN }, { text: 'I ask. ' }, call('argocd', 'show')];
   const run = async (...first: Reply[]) => {
     let tries = 0;
     hopline.script(() => first[tries++] ?? step, [{ text: 'So.' }]);
@@ -173,44 +173,44 @@ test('a step that fails in mid-stream and is asked again comes to the same as on
   assert.deepEqual([whole.tries, cut.tries], [1, 3]);
 });
 
-test('the answer is delivered once; the model reads the same text, whole and once, and adds nothing [S2-2 S2-11 S2-34]', async () => {
+test('the answer is delivered once; the model gets the same complete text once, and adds nothing [S2-2 S2-11 S2-34]', async () => {
   hopline.script([{ tokens: PLAN }, call('argocd', 'show the version')], [{ call: '_finish', args: {} }]);
   const list = await collect(hopline.url, { text: 'show argocd version' });
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
   assert.deepEqual(sourcesOf(list), { argocd: VERSION.join('') });
   assert.equal(textOf(list, 'partial_result'), VERSION.join(''));
-  assert.equal(hopline.asked.length, 2);
-  assert.deepEqual(toolResults(hopline.asked[1]!), [VERSION.join('')]);
+  assert.equal(hopline.requests.length, 2);
+  assert.deepEqual(toolResults(hopline.requests[1]!), [VERSION.join('')]);
   const steps = await recordedSteps([...hopline.fold(list).taskIds][0]!);
   const read = steps.flatMap(step => step.read);
   assert.deepEqual(read, [{ call: 'call-1-1-1', sha256: sha(VERSION.join('')), units: VERSION.join('').length }]);
   assert.equal(hopline.agents.argocd.requests.at(-1)?.text, 'show the version');
   assert.deepEqual(
-    hopline.asked[0]!.tools.map(tool => tool.function.name),
+    hopline.requests[0]!.tools.map(tool => tool.function.name),
     ['argocd', 'github', 'jira', 'quiet'],
   );
 });
 
-test('three agents streaming at once under one parent: three texts, each byte-identical', async () => {
-  hopline.script([call('argocd', 'slow'), call('github', 'go'), call('jira', 'go')], asked => [
-    { text: toolResults(asked).map(sha).join(' ') },
+test('three agents that stream in parallel under one parent make three byte-identical texts', async () => {
+  hopline.script([call('argocd', 'slow'), call('github', 'go'), call('jira', 'go')], request => [
+    { text: toolResults(request).map(sha).join(' ') },
   ]);
   const list = await collect(hopline.url, { text: 'all three' });
   const { supervisor, ...texts } = sourcesOf(list);
   const expected = { argocd: words('argocd').join(''), github: words('github').join(''), jira: words('jira').join('') };
   assert.deepEqual(texts, expected);
   assert.equal(supervisor, [expected.argocd, expected.github, expected.jira].map(sha).join(' '));
-  // They really streamed at once, and each between its own start and end (C-28).
+  // Their streams overlapped, each between its own start and end (C-28).
   const order = artifactsOf(list, 'streaming_result').map(({ artifact }) => artifact.metadata?.sourceAgent);
   assert.ok(order.indexOf('github') < order.lastIndexOf('argocd') && order.indexOf('argocd') < order.lastIndexOf('github'));
   assert.equal(textOf(list, 'execution_plan_update'), '⟦**🎯 Execution Plan**\n1. Argocd\n2. Github\n3. Jira\n⟧');
   hopline.fold(list);
 });
 
-test("an agent's question is the task's, and the answer goes back to it; then the model goes on with both", {
+test("an agent's question becomes the task's, its answer goes to the agent, and the model continues with both", {
   timeout: 60_000,
 }, async () => {
-  hopline.script([{ text: 'I ask. ' }, call('argocd', 'which')], asked => [{ text: `Read: ${newest(asked, 'tool')}` }]);
+  hopline.script([{ text: 'I ask. ' }, call('argocd', 'which')], request => [{ text: `Read: ${newest(request, 'tool')}` }]);
   const first = await collect(hopline.url, { text: 'version?' });
   const last = first.at(-1)!.result as {
     taskId: string;
@@ -218,24 +218,24 @@ test("an agent's question is the task's, and the answer goes back to it; then th
     status: { state: string; message: { parts: { text: string }[] } };
   };
   assert.deepEqual([last.status.state, last.status.message.parts[0]?.text], ['input-required', 'Which cluster?']);
-  assert.equal(hopline.asked.length, 1);
+  assert.equal(hopline.requests.length, 1);
   const { taskId, contextId } = last;
   const params = messageParams('blue', { taskId, contextId });
   const second = await collect(hopline.url, { params });
   assert.equal(shapeOf(second.at(-1)!), 'status:completed');
   assert.equal(hopline.agents.argocd.requests.at(-1)?.text, 'blue');
-  assert.deepEqual(hopline.asked.map(stepOf), [1, 2]);
+  assert.deepEqual(hopline.requests.map(stepOf), [1, 2]);
   const read = 'Let me see. \n[it asked: Which cluster?]\n[the user answered: blue]\nOn blue: v3';
-  assert.equal(newest(hopline.asked[1]!, 'tool'), read);
+  assert.equal(newest(hopline.requests[1]!, 'tool'), read);
   assert.equal(textOf(second, 'partial_result'), `On blue: v3Read: ${read}`);
 });
 
-test('a failed agent is what the model makes of it; when it says nothing, the task has failed with the reason', async () => {
+test('the model decides about a failed agent; when it stays silent, the task fails with the reason', async () => {
   hopline.script([call('argocd', 'broken'), call('telepathy', 'x')], [{ text: 'It is out of order.' }]);
-  const told = await collect(hopline.url, { text: 'try' });
-  const final = told.at(-1)!.result as { status: { state: string }; metadata: { failedAgents: { agent: string }[] } };
+  const answered = await collect(hopline.url, { text: 'try' });
+  const final = answered.at(-1)!.result as { status: { state: string }; metadata: { failedAgents: { agent: string }[] } };
   assert.deepEqual([final.status.state, final.metadata.failedAgents[0]?.agent], ['completed', 'argocd']);
-  const [result, invented] = toolResults(hopline.asked[1]!);
+  const [result, invented] = toolResults(hopline.requests[1]!);
   assert.match(result!, /^so far\n(out of order\n)?\[the agent failed: /);
   assert.equal(invented, 'There is no agent of that name.');
   hopline.script([call('argocd', 'broken')], [{ call: '_finish', args: {} }]);
@@ -243,30 +243,30 @@ test('a failed agent is what the model makes of it; when it says nothing, the ta
   assert.equal(shapeOf(silent.at(-1)!), 'status:failed');
 });
 
-test('metadata.agent names the agent: nobody asks the model', async () => {
+test('metadata.agent selects the agent without a model request', async () => {
   hopline.script();
   const list = await collect(hopline.url, { params: messageParams('show version', { metadata: { agent: 'argocd' } }) });
   assert.equal(textOf(list, 'partial_result'), VERSION.join(''));
-  assert.equal(hopline.asked.length, 0);
+  assert.equal(hopline.requests.length, 0);
 });
 
-test('it sums up only when asked to: the setting is the default, metadata.summary decides', async () => {
-  const systemOf = (asked: Asked | undefined) => asked?.messages.find(({ role }) => role === 'system')?.content ?? '';
+test('the summary is optional: the setting is the default, metadata.summary overrides it', async () => {
+  const systemOf = (request: ModelRequest | undefined) => request?.messages.find(({ role }) => role === 'system')?.content ?? '';
   hopline.script([{ text: 'hi' }]);
   await collect(hopline.url, { text: 'hello' });
   await collect(hopline.url, { params: messageParams('hello', { metadata: { summary: true } }) });
-  assert.match(systemOf(hopline.asked[0]), /Do not repeat/);
-  assert.match(systemOf(hopline.asked[1]), /conclude with a short summary/);
+  assert.match(systemOf(hopline.requests[0]), /Do not repeat/);
+  assert.match(systemOf(hopline.requests[1]), /conclude with a short summary/);
 });
 
-test('the books of every task above balance, steps included [S2-32 S2-13]', () => hopline.assertBooks());
+test('inputs and facts of all tasks above balance, steps included [S2-32 S2-13]', () => hopline.assertConserved());
 
 const { OPENAI_BASE_URL, OPENAI_API_KEY = '', OPENAI_MODEL = 'gpt-5-mini' } = process.env;
 const absent = OPENAI_BASE_URL === undefined && 'OPENAI_BASE_URL is not set';
 test('the same with a real model', { skip: absent, timeout: 300_000 }, async t => {
   const { agents } = hopline;
   const real = await Cluster.start({
-    agents: [{ name: 'argocd', adapter: 'a2a', url: agents.argocd.url, description: 'Tells the version of ArgoCD.' }],
+    agents: [{ name: 'argocd', adapter: 'a2a', url: agents.argocd.url, description: 'Returns the version of ArgoCD.' }],
     env: {
       HOPLINE_PLANNER: 'model',
       HOPLINE_MODEL: OPENAI_MODEL,

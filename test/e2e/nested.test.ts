@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, frames, messageParams, rpc, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = ['**Argo**', 'CD', ' ', '\n', '\n\n', 'ha', 'ha', ' ✅ done', ' 👩‍👩‍👧', ' failed', '\t', ' '];
 const ANSWER = TOKENS.join('');
 
-let foreign: ForeignAgent;
-/** The one that clients ask first; the last one asks the foreign agent. */
+let remote: RemoteAgent;
+/** The first cluster serves the clients; the last one calls the remote agent. */
 let clusters: Cluster[] = [];
 
 before(async () => {
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '0.3',
     script: async function* ({ text, turn }) {
       if (text.includes('ask') && turn === 1) return yield { inputRequired: 'Which one?' };
@@ -26,7 +26,7 @@ before(async () => {
       yield { complete: true };
     },
   });
-  let { url } = foreign;
+  let { url } = remote;
   for (const name of ['argocd', 'regional', 'global']) {
     const cluster = await Cluster.start({ agents: [{ name, adapter: 'a2a', url }] });
     clusters = [cluster, ...clusters];
@@ -36,7 +36,7 @@ before(async () => {
 
 after(async () => {
   await Promise.all(clusters.map(cluster => cluster[Symbol.asyncDispose]()));
-  await foreign?.close();
+  await remote?.close();
 });
 
 const top = () => clusters[0]!.url;
@@ -69,7 +69,7 @@ function noticesOf(list: readonly Frame[]): Notice[] {
   });
 }
 
-/** Newest task of a cluster. */
+/** The newest task of a cluster. */
 async function newestTask(url: string): Promise<{ id: string; contextId: string; status: { state: string } }> {
   const response = await rpc(url, { dialect: '1.0', method: 'ListTasks', params: { pageSize: 1 } });
   const { result } = (await response.json()) as {
@@ -78,7 +78,7 @@ async function newestTask(url: string): Promise<{ id: string; contextId: string;
   return result.tasks[0];
 }
 
-test('three clusters deep: one text, byte for byte, one plan, and every start of a call inside those around it [S2-7]', {
+test('three nested clusters: one text, byte for byte, one plan, and each call within its outer call [S2-7]', {
   timeout: 60_000,
 }, async () => {
   const list = await collect(top(), { text: 'go' });
@@ -119,16 +119,16 @@ test('three clusters deep: one text, byte for byte, one plan, and every start of
   }
 });
 
-test('each level has its own ids, and none of a level below is seen above [S0-34]', { timeout: 60_000 }, async () => {
+test('each level has its own ids, and exposes none of a lower level [S0-34]', { timeout: 60_000 }, async () => {
   const list = await collect(top(), { text: 'go' });
   const below = await Promise.all(clusters.slice(1).map(({ url }) => newestTask(url)));
   const shown = JSON.stringify(list.map(({ result }) => result));
-  const ids = [...below.flatMap(({ id, contextId }) => [id, contextId]), foreign.requests.at(-1)!.taskId];
+  const ids = [...below.flatMap(({ id, contextId }) => [id, contextId]), remote.requests.at(-1)!.taskId];
   assert.equal(new Set([...ids, taskIdOf(list)]).size, 6);
   for (const id of ids) assert.equal(shown.includes(id), false);
 });
 
-test('a cancel at the top reaches the agent at the bottom', { timeout: 60_000 }, async () => {
+test('a cancel at the top level reaches the agent at the lowest', { timeout: 60_000 }, async () => {
   const list: Frame[] = [];
   for await (const frame of frames(top(), { text: 'slow' })) {
     list.push(frame);
@@ -136,20 +136,22 @@ test('a cancel at the top reaches the agent at the bottom', { timeout: 60_000 },
     await rpc(top(), { method: 'tasks/cancel', params: { id: taskIdOf(list) } });
     break;
   }
-  const canceled = () => foreign.requests.some(({ method }) => method === 'cancel');
+  const canceled = () => remote.requests.some(({ method }) => method === 'cancel');
   for (let tries = 0; tries < 200 && !canceled(); tries += 1) await new Promise(resolve => setTimeout(resolve, 25));
   assert(canceled());
   for (const { url } of clusters) assert.equal((await newestTask(url)).status.state, 'TASK_STATE_CANCELED');
 });
 
-test('a question from the bottom comes up, and the answer goes down to the same tasks [S4-41]', { timeout: 60_000 }, async () => {
-  const asked = await collect(top(), { text: 'ask' });
-  const last = asked.at(-1)!.event;
+test('a question of the lowest agent reaches the client, and the answer goes down to the same tasks [S4-41]', {
+  timeout: 60_000,
+}, async () => {
+  const question = await collect(top(), { text: 'ask' });
+  const last = question.at(-1)!.event;
   assert('statusUpdate' in last);
   assert.equal(last.statusUpdate.status.state, 'TASK_STATE_INPUT_REQUIRED');
   assert.equal(last.statusUpdate.status.message?.parts[0]?.text, 'Which one?');
   const before = await Promise.all(clusters.map(({ url }) => newestTask(url)));
-  const answered = await collect(top(), { params: messageParams('this one', { taskId: taskIdOf(asked) }) });
+  const answered = await collect(top(), { params: messageParams('this one', { taskId: taskIdOf(question) }) });
   assert.equal(foldOf(answered).task?.status.state, 'TASK_STATE_COMPLETED');
   assert.equal(textOf(answered, 'streaming_result'), ANSWER);
   const after = await Promise.all(clusters.map(({ url }) => newestTask(url)));
@@ -157,5 +159,5 @@ test('a question from the bottom comes up, and the answer goes down to the same 
     after.map(({ id, status }) => [id, status.state]),
     before.map(({ id }) => [id, 'TASK_STATE_COMPLETED']),
   );
-  assert.equal(foreign.requests.at(-1)?.taskId, foreign.requests.findLast(({ turn }) => turn === 1)?.taskId);
+  assert.equal(remote.requests.at(-1)?.taskId, remote.requests.findLast(({ turn }) => turn === 1)?.taskId);
 });

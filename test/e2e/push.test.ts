@@ -6,26 +6,26 @@ import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { OtlpReceiver } from '../integration/telemetry/otlp-receiver.ts';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
-import type { ForeignAgent } from '../support/agents/remote-agent.ts';
+import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { rpc } from '../support/cluster/legacy-client.ts';
-import { beginTask, endOf, overOf, tell } from '../support/webhooks/finished-task.ts';
 import { generationOf, type Notification, received, startWebhook } from '../support/webhooks/webhook.ts';
+import { deliveryOutcomeOf, finalStateOf, putWebhookConfig, startTask } from '../support/webhooks/webhook-delivery.ts';
 
 const TOKENS = countingTokens(120);
 const TEXT = TOKENS.join('');
 const ATTEMPTS_MAX = 4;
 
 const receiver = new OtlpReceiver();
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
 before(async () => {
   const endpoint = await receiver.start();
-  foreign = await startCountingAgent(TOKENS, 8);
+  remote = await startCountingAgent(TOKENS, 8);
   cluster = await Cluster.start({
-    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }],
     profile: 'transparent',
     notifiers: 1,
     env: {
@@ -44,7 +44,7 @@ before(async () => {
 after(async () => {
   await log?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
   await receiver.stop();
 });
 
@@ -63,14 +63,14 @@ const states = (list: readonly Notification[]): unknown[] =>
     .map(({ body }) => (body.statusUpdate ?? body.task ?? body).status?.state)
     .filter((state, index, all) => state !== undefined && state !== all[index - 1]);
 
-test('parallel tasks: every status and artifact is posted, in order per task, once, and the text is whole [S3-24 S4-24]', {
+test('parallel tasks: each status and artifact is posted once, in order per task, with the complete text [S3-24 S4-24]', {
   timeout: 60_000,
 }, async () => {
   await using webhook = await startWebhook();
   const tasks = Array.from({ length: 4 }, () => randomUUID());
-  const told = await Promise.all(
+  const configs = await Promise.all(
     tasks.map(taskId =>
-      tell(log, {
+      putWebhookConfig(log, {
         taskId,
         url: `${webhook.url}/${taskId}`,
         dialect: 'legacy',
@@ -79,8 +79,8 @@ test('parallel tasks: every status and artifact is posted, in order per task, on
       }),
     ),
   );
-  await Promise.all(tasks.map(taskId => beginTask(cluster.url, taskId)));
-  for (const one of told) assert.equal(await overOf(log, one), 'delivered');
+  await Promise.all(tasks.map(taskId => startTask(cluster.url, taskId)));
+  for (const one of configs) assert.equal(await deliveryOutcomeOf(log, one), 'delivered');
   for (const taskId of tasks) {
     const list = webhook.notifications.filter(({ path }) => path === `/${taskId}`);
     const { kept, repeats } = received(list);
@@ -93,7 +93,7 @@ test('parallel tasks: every status and artifact is posted, in order per task, on
       TEXT,
     );
     assert.ok(artifacts.every(({ body }) => body.artifact.index === 0 && body.taskId === taskId));
-    assert.ok(artifacts.length < TOKENS.length, 'content is posted after coalescing');
+    assert.ok(artifacts.length < TOKENS.length, 'posted content is coalesced');
     for (const { headers } of kept) {
       assert.equal(headers['x-a2a-notification-token'], 'tok');
       assert.equal(headers.authorization, 'bearer tok');
@@ -103,18 +103,23 @@ test('parallel tasks: every status and artifact is posted, in order per task, on
   }
 });
 
-test('1.0 is told StreamResponses, 0.3 whole tasks; an event that comes late is told from the beginning', {
+test('1.0 webhooks get StreamResponses, 0.3 complete tasks; a late configuration gets all events from the start', {
   timeout: 60_000,
 }, async () => {
   await using webhook = await startWebhook();
-  const taskId = await beginTask(cluster.url);
-  const told = [
-    await tell(log, { taskId, id: 'a', url: `${webhook.url}/1.0`, authentication: { scheme: 'Bearer', credentials: 'cred' } }),
-    await tell(log, { taskId, id: 'b', url: `${webhook.url}/0.3`, dialect: '0.3' }),
+  const taskId = await startTask(cluster.url);
+  const configs = [
+    await putWebhookConfig(log, {
+      taskId,
+      id: 'a',
+      url: `${webhook.url}/1.0`,
+      authentication: { scheme: 'Bearer', credentials: 'cred' },
+    }),
+    await putWebhookConfig(log, { taskId, id: 'b', url: `${webhook.url}/0.3`, dialect: '0.3' }),
   ];
-  for (const one of told) assert.equal(await overOf(log, one), 'delivered');
+  for (const one of configs) assert.equal(await deliveryOutcomeOf(log, one), 'delivered');
 
-  const events = received(webhook.taken('/1.0')).kept;
+  const events = received(webhook.accepted('/1.0')).kept;
   const fold = foldOf(events, '1.0');
   assert.deepEqual(fold.violations, []);
   assert.equal(fold.textOf('response'), TEXT);
@@ -122,7 +127,7 @@ test('1.0 is told StreamResponses, 0.3 whole tasks; an event that comes late is 
   assert.ok(events.every(({ headers }) => headers['content-type'] === 'application/a2a+json'));
   assert.ok(events.every(({ headers }) => headers.authorization === 'Bearer cred' && !('x-a2a-notification-token' in headers)));
 
-  const tasks = received(webhook.taken('/0.3')).kept;
+  const tasks = received(webhook.accepted('/0.3')).kept;
   const texts = tasks.map(({ body }) => {
     assert.deepEqual([body.kind, body.id], ['task', taskId]);
     return (body.artifacts ?? [])
@@ -130,26 +135,26 @@ test('1.0 is told StreamResponses, 0.3 whole tasks; an event that comes late is 
       .join('') as string;
   });
   for (const [index, text] of texts.entries())
-    assert.ok(text.startsWith(texts[index - 1] ?? ''), 'a later task holds the earlier one');
+    assert.ok(text.startsWith(texts[index - 1] ?? ''), 'a later task contains the text of the earlier one');
   assert.equal(texts.at(-1), TEXT);
   assert.deepEqual(states(tasks), ['submitted', 'working', 'completed']);
 });
 
-test('a webhook that answers 500, 503 and 429 before 200 gets each event at least once, in order, repeated word for word [S3-25]', {
+test('a webhook that responds 500, 503 and 429 before 200 gets each event at least once, in order, with equal repeats [S3-25]', {
   timeout: 60_000,
 }, async () => {
   const failing = [500, 503, 429];
-  // Every third notification is refused first, and comes again until it is taken.
+  // Every third notification is rejected first, and is repeated until it is accepted.
   await using webhook = await startWebhook(n => ({
     status: n % 4 === 0 ? 200 : n < 12 ? (failing[n % 3] ?? 500) : 200,
     headers: { 'retry-after': '0' },
   }));
-  const taskId = await beginTask(cluster.url);
-  const told = await tell(log, { taskId, url: webhook.url });
-  assert.equal(await overOf(log, told), 'delivered');
+  const taskId = await startTask(cluster.url);
+  const config = await putWebhookConfig(log, { taskId, url: webhook.url });
+  assert.equal(await deliveryOutcomeOf(log, config), 'delivered');
   const { repeats } = received(webhook.notifications);
   assert.ok(repeats >= 6, `${repeats} repeats`);
-  const fold = foldOf(received(webhook.taken()).kept, '1.0');
+  const fold = foldOf(received(webhook.accepted()).kept, '1.0');
   assert.deepEqual(fold.violations, []);
   assert.equal(fold.textOf('response'), TEXT);
 });
@@ -159,18 +164,18 @@ test('a dead webhook is abandoned after its attempts, with a log line and a coun
 }, async () => {
   await using webhook = await startWebhook(() => ({ status: 500 }));
   const taskId = randomUUID();
-  const told = await tell(log, {
+  const config = await putWebhookConfig(log, {
     taskId,
     url: `${webhook.url}/PLANTED-path?PLANTED-query`,
     token: 'PLANTED-token',
     authentication: { scheme: 'Bearer', credentials: 'PLANTED-credentials' },
   });
-  await beginTask(cluster.url, taskId);
-  assert.equal(await overOf(log, told), 'abandoned');
-  assert.equal(await endOf(log, taskId), 'TASK_STATE_COMPLETED');
+  await startTask(cluster.url, taskId);
+  assert.equal(await deliveryOutcomeOf(log, config), 'abandoned');
+  assert.equal(await finalStateOf(log, taskId), 'TASK_STATE_COMPLETED');
   assert.equal(webhook.notifications.length, ATTEMPTS_MAX);
-  assert.equal(new Set(webhook.notifications.map(({ text }) => text)).size, 1, 'the first event, again and again');
-  assert.ok(await log.pushConfigs.get(told.key), 'the configuration can still be read');
+  assert.equal(new Set(webhook.notifications.map(({ text }) => text)).size, 1, 'only the first event, repeated');
+  assert.ok(await log.pushConfigs.get(config.key), 'the configuration remains readable');
   const [notifier] = cluster.notifiers;
   const lines = notifier!.output.split('\n').filter(line => line.includes('webhook abandoned') && line.includes(taskId));
   assert.equal(lines.length, 1);
@@ -181,52 +186,56 @@ test('a dead webhook is abandoned after its attempts, with a log line and a coun
   assert.match(metrics, /hopline_hop_log_to_webhook_count\{service="notifier"\} [1-9]/);
 });
 
-test('a webhook that is slow slows neither its task nor another webhook of the same task, and is told no less', {
+test('a slow webhook delays neither its task nor another webhook of the task, and gets the same content', {
   timeout: 60_000,
 }, async () => {
   await using slow = await startWebhook(() => ({ afterMs: 700 }));
   await using quick = await startWebhook();
   const taskId = randomUUID();
-  const toldSlow = await tell(log, { taskId, id: 'slow', url: slow.url });
-  const toldQuick = await tell(log, { taskId, id: 'quick', url: quick.url });
-  await beginTask(cluster.url, taskId);
-  assert.equal(await endOf(log, taskId), 'TASK_STATE_COMPLETED');
-  assert.equal(await overOf(log, toldQuick), 'delivered');
-  assert.equal((await log.pushProgress.get(toldSlow.key))?.value.over, undefined, 'the slow one is still being told');
-  assert.equal(await overOf(log, toldSlow), 'delivered');
-  const lists = [slow, quick].map(webhook => received(webhook.taken()).kept);
+  const slowConfig = await putWebhookConfig(log, { taskId, id: 'slow', url: slow.url });
+  const quickConfig = await putWebhookConfig(log, { taskId, id: 'quick', url: quick.url });
+  await startTask(cluster.url, taskId);
+  assert.equal(await finalStateOf(log, taskId), 'TASK_STATE_COMPLETED');
+  assert.equal(await deliveryOutcomeOf(log, quickConfig), 'delivered');
+  assert.equal(
+    (await log.pushProgress.get(slowConfig.key))?.value.over,
+    undefined,
+    'delivery to the slow webhook is still running',
+  );
+  assert.equal(await deliveryOutcomeOf(log, slowConfig), 'delivered');
+  const lists = [slow, quick].map(webhook => received(webhook.accepted()).kept);
   for (const list of lists) assert.equal(foldOf(list, '1.0').textOf('response'), TEXT);
-  assert.ok(lists[0]!.length < lists[1]!.length, 'what waited was put together');
+  assert.ok(lists[0]!.length < lists[1]!.length, 'waiting events were coalesced');
 });
 
-test('a webhook whose task is silent for longer than a lane waits costs nothing and is told in the end', {
+test('a webhook of a silent task releases its worker, and is delivered in the end', {
   timeout: 60_000,
 }, async () => {
   await using webhook = await startWebhook();
   const taskId = randomUUID();
-  const told = await tell(log, { taskId, url: webhook.url });
-  // The silence is what is tested: a lane looks around after QUIET_MS_MAX, 5 s.
+  const config = await putWebhookConfig(log, { taskId, url: webhook.url });
+  // The silence must exceed QUIET_MS_MAX, 5 s, after which a worker takes other webhooks.
   await new Promise(resolve => setTimeout(resolve, 6_000));
   assert.equal((await fetch(`${cluster.notifiers[0]!.url}/livez`, { signal: AbortSignal.timeout(5_000) })).status, 200);
-  await beginTask(cluster.url, taskId);
-  assert.equal(await overOf(log, told), 'delivered');
-  assert.equal(foldOf(received(webhook.taken()).kept, '1.0').textOf('response'), TEXT);
+  await startTask(cluster.url, taskId);
+  assert.equal(await deliveryOutcomeOf(log, config), 'delivered');
+  assert.equal(foldOf(received(webhook.accepted()).kept, '1.0').textOf('response'), TEXT);
 });
 
-test('a configuration that is deleted is told nothing more, and its neighbour everything', { timeout: 60_000 }, async () => {
+test('a deleted configuration gets no more notifications, another of the same task gets all', { timeout: 60_000 }, async () => {
   await using webhook = await startWebhook();
   const taskId = randomUUID();
-  const gone = await tell(log, { taskId, id: 'gone', url: `${webhook.url}/gone` });
-  const stays = await tell(log, { taskId, id: 'stays', url: `${webhook.url}/stays` });
-  await beginTask(cluster.url, taskId);
-  await webhook.until(() => webhook.taken('/gone').length >= 3);
+  const gone = await putWebhookConfig(log, { taskId, id: 'gone', url: `${webhook.url}/gone` });
+  const stays = await putWebhookConfig(log, { taskId, id: 'stays', url: `${webhook.url}/stays` });
+  await startTask(cluster.url, taskId);
+  await webhook.until(() => webhook.accepted('/gone').length >= 3);
   await log.pushConfigs.delete(gone.key);
-  assert.equal(await overOf(log, stays), 'delivered');
-  assert.ok(webhook.taken('/gone').length < webhook.taken('/stays').length);
+  assert.equal(await deliveryOutcomeOf(log, stays), 'delivered');
+  assert.ok(webhook.accepted('/gone').length < webhook.accepted('/stays').length);
   assert.equal((await log.pushProgress.get(gone.key))?.value.over, undefined);
 });
 
-test('a webhook named when the task is sent, as the document shows it, is told to the end [S4-22]', {
+test('a webhook configured with the task, as in the S4 example, gets all notifications [S4-22]', {
   timeout: 60_000,
 }, async () => {
   await using webhook = await startWebhook();
@@ -235,13 +244,13 @@ test('a webhook named when the task is sent, as the document shows it, is told t
   const pushNotification = { url: `${webhook.url}/inline`, token: 'PLANTED-inline', authentication: { schemes: ['bearer'] } };
   const answer = await rpc(cluster.url, 'tasks/send', { id: taskId, message, pushNotification });
   assert.equal(answer.result.id, taskId);
-  await webhook.until(() => webhook.taken().some(({ body }) => body.status?.state === 'completed'));
-  const { kept } = received(webhook.taken());
+  await webhook.until(() => webhook.accepted().some(({ body }) => body.status?.state === 'completed'));
+  const { kept } = received(webhook.accepted());
   assert.equal(foldOf(kept, 'legacy').textOf('response'), TEXT);
   assert.ok(kept.every(({ headers }) => headers.authorization === 'bearer PLANTED-inline'));
 });
 
-test('no token, credential, path or query of a webhook is in a span, a metric or a log line; each delivery is a span of its task [C-21]', async () => {
+test('spans, metrics and log lines have no token, credential, path or query of a webhook; each delivery is a span [C-21]', async () => {
   const pushes = () => receiver.spans.filter(({ name }) => name === 'send_push_notification');
   const strangers = () => {
     const byId = new Map(receiver.spans.map(span => [span.spanId, span]));

@@ -2,19 +2,19 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { Task } from '@hopline/a2a';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-/** Without what these tests are for, about one list in a hundred missed something. */
+/** Without read-your-writes across replicas, about one list in a hundred missed a task. */
 const ROUNDS = 40;
 
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
   const script = ({ text }: { text: string }) => (text === 'ask' ? [{ inputRequired: 'Which one?' }] : answer(['ok']));
-  agent = await startForeignAgent({ dialect: '1.0', script });
-  cluster = await Cluster.start({ balanced: true, agents: [{ name: 'foreign', adapter: 'a2a', url: agent.url }] });
+  agent = await startRemoteAgent({ dialect: '1.0', script });
+  cluster = await Cluster.start({ balanced: true, agents: [{ name: 'remote', adapter: 'a2a', url: agent.url }] });
 });
 
 after(async () => {
@@ -22,7 +22,7 @@ after(async () => {
   await agent?.close();
 });
 
-/** At the replica that did not get the call before. */
+/** Lists at the replica that did not serve the previous call. */
 async function call<T>(method: string, params: object): Promise<T> {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
   const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
@@ -42,7 +42,7 @@ const message = (text: string, more: object = {}) => ({
   message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...more },
 });
 
-test('what one replica has told of a task the next list of the other has: that it is there, its state, its end', {
+test("a list on one replica contains each task with the state that another replica's response had", {
   timeout: 120_000,
 }, async () => {
   for (const _replica of cluster.ingresses) await listed({});

@@ -5,13 +5,13 @@ import { decodeSse, type StreamResponse, type Task } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import fc from 'fast-check';
-import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 const WORDS = Array.from({ length: 60 }, (_, index) => `${index} `);
 
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
@@ -24,7 +24,7 @@ function* play(text: string, turn: number): Generator<Step> {
 }
 
 before(async () => {
-  agent = await startForeignAgent({ dialect: '1.0', script: ({ text, turn }) => play(text, turn) });
+  agent = await startRemoteAgent({ dialect: '1.0', script: ({ text, turn }) => play(text, turn) });
   cluster = await Cluster.start({
     agents: [{ name: 'counter', adapter: 'a2a', url: agent.url }],
     balanced: true,
@@ -89,7 +89,7 @@ function answerOf(frames: Frame[]): string {
     .join('');
 }
 
-/** What another replica hears of through the log is there soon, not at once. */
+/** Polls, because another replica learns of a task through the log. */
 async function listed(query: string, replica: number, until: (page: Listed) => boolean): Promise<Listed> {
   for (const limit = Date.now() + 5_000; ; ) {
     const { status, body } = await rest(`GET /tasks?${query}`, undefined, replica);
@@ -100,7 +100,7 @@ async function listed(query: string, replica: number, until: (page: Listed) => b
   }
 }
 
-test('send, get and stream over HTTP+JSON are what JSON-RPC tells of the same task, on either replica [S1-22]', async () => {
+test('send, get and stream over HTTP+JSON equal JSON-RPC for the same task, on either replica [S1-22]', async () => {
   const task = await send('count');
   assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
   const { body, type } = await rest(`GET /tasks/${task.id}`, undefined, 1);
@@ -112,7 +112,7 @@ test('send, get and stream over HTTP+JSON are what JSON-RPC tells of the same ta
   assert.equal(answerOf(frames), WORDS.join(''));
 });
 
-test('a stream that was cut goes on by cursor on the other replica, by GET and POST, header and query, each frame once [S3-31]', async () => {
+test('an interrupted stream resumes by cursor on the other replica, by GET and POST, header and query, each frame once [S3-31]', async () => {
   const begun = await open('POST /message:stream', message('count'));
   let frames = await framesOf(begun, 3);
   const [first] = frames;
@@ -130,11 +130,15 @@ test('a stream that was cut goes on by cursor on the other replica, by GET and P
   );
   assert.equal(answerOf(frames), WORDS.join(''));
   const replay = await framesOf(await open(`GET /tasks/${id}:subscribe?cursor=0.0`, undefined, 1));
-  assert.deepEqual(replay, frames, 'after the end, from the beginning');
-  assert.equal((await rest(`GET /tasks/${id}:subscribe`)).status, 400, 'S4-37 without a cursor there is nothing to subscribe to');
+  assert.deepEqual(replay, frames, 'from the start, after the end');
+  assert.equal(
+    (await rest(`GET /tasks/${id}:subscribe`)).status,
+    400,
+    'without a cursor there is nothing to subscribe to (S4-37)',
+  );
 });
 
-test('tasks of a context are listed on both replicas: newest status first, filtered, in pages, without artifacts', async () => {
+test('both replicas list tasks of a context: newest status first, filtered, in pages, without artifacts', async () => {
   const contextId = randomUUID();
   const query = `contextId=${contextId}`;
   const tasks: Task[] = [];
@@ -151,10 +155,10 @@ test('tasks of a context are listed on both replicas: newest status first, filte
     here.tasks.some(task => 'artifacts' in task),
     false,
   );
-  const asked = await listed(`${query}&status=TASK_STATE_INPUT_REQUIRED&pageSize=1`, 1, () => true);
-  assert.deepEqual([asked.tasks.map(task => task.id), asked.totalSize], [[ids[0]], 2]);
+  const waiting = await listed(`${query}&status=TASK_STATE_INPUT_REQUIRED&pageSize=1`, 1, () => true);
+  assert.deepEqual([waiting.tasks.map(task => task.id), waiting.totalSize], [[ids[0]], 2]);
   const next = await listed(
-    `${query}&status=TASK_STATE_INPUT_REQUIRED&pageSize=1&pageToken=${asked.nextPageToken}`,
+    `${query}&status=TASK_STATE_INPUT_REQUIRED&pageSize=1&pageToken=${waiting.nextPageToken}`,
     0,
     () => true,
   );
@@ -174,7 +178,7 @@ test('tasks of a context are listed on both replicas: newest status first, filte
   );
 });
 
-test('cancel on the other replica, and what has ended cannot be [S3-26 S4-34 S4-35 S4-37]', async () => {
+test('a task is canceled on the other replica; an ended task cannot be canceled [S3-26 S4-34 S4-35 S4-37]', async () => {
   const stream = await open('POST /message:stream', message('hang'));
   const events = decodeSse(stream.body!)[Symbol.asyncIterator]();
   const { task } = JSON.parse((await events.next()).value!.data) as { task: Task };
@@ -193,7 +197,7 @@ function reasonOf({ status, body }: Answer): string {
   return `${status} ${error?.details[0]?.reason}`;
 }
 
-test('every error that a client of this door can cause, with its status [C-12 S3-20 S4-29 S4-32 S4-36 S4-38]', async () => {
+test('each error that a REST client can cause has its status [C-12 S3-20 S4-29 S4-32 S4-36 S4-38]', async () => {
   const cases: [expected: string, ...Parameters<typeof open>][] = [
     ['400 PARSE_ERROR', 'POST /message:send', '{'],
     ['400 INVALID_PARAMS', 'POST /message:send', {}],
@@ -215,7 +219,7 @@ test('every error that a client of this door can cause, with its status [C-12 S3
   for (const [expected, ...request] of cases) assert.equal(reasonOf(await rest(...request)), expected, request[0]);
 });
 
-test('the card names this binding where it is, and the document beside it has the same address', async () => {
+test('card and OpenAPI document name the address of this binding', async () => {
   const { body } = await rest('GET /.well-known/agent-card.json');
   const interfaces = body.supportedInterfaces as { url: string; protocolBinding: string; protocolVersion: string }[];
   const { url, protocolVersion } = interfaces.find(one => one.protocolBinding === 'HTTP+JSON')!;
@@ -224,7 +228,7 @@ test('the card names this binding where it is, and the document beside it has th
   assert.deepEqual([document.body.openapi, document.body.servers], ['3.1.0', [{ url }]]);
 });
 
-test('whatever is sent: no 500, no stack, and no change of state [S4-33]', async () => {
+test('no request causes a 500, a stack trace or a change of state [S4-33]', async () => {
   const { id, contextId } = await send('ask');
   const state = async () => {
     const newest = await log.facts.last(id);

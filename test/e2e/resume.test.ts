@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
 import fc from 'fast-check';
-import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = Array.from({ length: 120 }, (_, index) => `${index} `);
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '0.3',
     script: async function* ({ text }) {
       const pause = text.includes('slow') ? 12 : 4;
@@ -23,17 +23,17 @@ before(async () => {
       yield { complete: true };
     },
   });
-  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }], balanced: true, relays: 2 });
+  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }], balanced: true, relays: 2 });
 });
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 const taskOf = (frame: Frame): string => (frame.result as { id: string }).id;
 
-/** Reads a stream and leaves after `count` frames. */
+/** Reads `count` frames of a stream, then disconnects. */
 async function cutAfter(url: string, request: Parameters<typeof frames>[1], count: number): Promise<Frame[]> {
   const got: Frame[] = [];
   for await (const frame of frames(url, request)) {
@@ -51,7 +51,7 @@ const resubscribe = (taskId: string, lastEventId: string) => ({
 
 const seen = (list: Frame[]) => list.map(({ id, result }) => ({ id, result }));
 
-test('resumed after any frame, on another ingress, a client sees every later frame once [S3-31]', {
+test('a client that resumes after any frame, on another ingress, gets each later frame once [S3-31]', {
   timeout: 120_000,
 }, async () => {
   const [first, second] = cluster.ingresses;
@@ -63,7 +63,7 @@ test('resumed after any frame, on another ingress, a client sees every later fra
   }
 });
 
-test('promise 3: cut at random places while it streams, and resumed on either ingress: the same fold', {
+test('random interruptions, resumed on either ingress, give the same fold (promise 3)', {
   timeout: 120_000,
 }, async () => {
   await fc.assert(
@@ -95,7 +95,7 @@ test('promise 3: cut at random places while it streams, and resumed on either in
   );
 });
 
-test('a client that goes away stops nothing: the task completes, and it is no error [S4-25 S2-35]', {
+test('a task completes after a client disconnect, which is not an error [S4-25 S2-35]', {
   timeout: 30_000,
 }, async () => {
   const [first] = await cutAfter(cluster.url, { text: 'count' }, 1);
@@ -109,7 +109,7 @@ test('a client that goes away stops nothing: the task completes, and it is no er
   assert.ok(!cluster.ingresses.some(ingress => /"level":(50|60)/.test(ingress.output)), 'an error was logged');
 });
 
-test('blocking false answers at once and the task goes on; S1-2 blocking waits for the end [S1-3]', {
+test('blocking false responds at once and the task continues; blocking waits for the end (S1-2) [S1-3]', {
   timeout: 30_000,
 }, async () => {
   const send = async (blocking: boolean) => {
@@ -130,7 +130,7 @@ test('blocking false answers at once and the task goes on; S1-2 blocking waits f
   assert.equal(late.artifacts?.find(artifact => artifact.name === 'partial_result')?.parts[0]?.text, TOKENS.join(''));
 });
 
-test('cancel from another ingress stops the agent, and nothing follows it', { timeout: 30_000 }, async () => {
+test('cancel on another ingress stops the agent, and no event follows', { timeout: 30_000 }, async () => {
   const [first, second] = cluster.ingresses;
   const list: Frame[] = [];
   let canceled: Promise<Response> | undefined;
@@ -142,11 +142,11 @@ test('cancel from another ingress stops the agent, and nothing follows it', { ti
   assert.equal(answered.result.status.state, 'canceled');
   assert.equal((list.at(-1)!.result as { status: { state: string } }).status.state, 'canceled');
   const until = performance.now() + 5_000;
-  while (!foreign.requests.some(request => request.method === 'cancel') && performance.now() < until)
+  while (!remote.requests.some(request => request.method === 'cancel') && performance.now() < until)
     await new Promise(resolve => setTimeout(resolve, 20));
   assert.ok(
-    foreign.requests.some(request => request.method === 'cancel'),
-    'the agent was not told',
+    remote.requests.some(request => request.method === 'cancel'),
+    'the agent got no cancel',
   );
   const again = (await (await rpc(first!.url, { method: 'tasks/cancel', params: { id: taskOf(list[0]!) } })).json()) as {
     error: { code: number };
@@ -154,7 +154,7 @@ test('cancel from another ingress stops the agent, and nothing follows it', { ti
   assert.equal(again.error.code, -32002);
 });
 
-test('a cursor that is none, or of the future, is refused; an unknown task is not found', async () => {
+test('a malformed or future cursor is rejected; an unknown task is not found', async () => {
   const [first] = await cutAfter(cluster.url, { text: 'count' }, 1);
   const taskId = taskOf(first!);
   const code = async (request: Parameters<typeof rpc>[1]) =>

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, frames, messageParams, rpc, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = ['Here', ' is', ' the', ' ', '\n', 'ha', 'ha', ' **Argo**', 'CD', ' version', ' v3.1.8+becb020', ' ✅ done'];
 const ANSWER = TOKENS.join('');
 
-let argocd: ForeignAgent;
+let argocd: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
-  argocd = await startForeignAgent({
+  argocd = await startRemoteAgent({
     dialect: '0.3',
     script: ({ text }) => {
       if (text.includes('fail')) return [{ token: 'so far' }, { fail: true, text: 'broken' }];
@@ -44,7 +44,7 @@ const artifactsOf = (list: Frame[], name: string) =>
     'artifactUpdate' in event && event.artifactUpdate.artifact.name === name ? [event.artifactUpdate] : [],
   );
 
-test('the curl of S0 returns the sequence of S0 [S0-33 S0-2 S0-3 S0-5 S0-7 S0-8 S0-9 S0-10 S0-12 S0-14 S0-17 S0-18 S0-20 S0-32 S0-37 S0-45]', async () => {
+test('the request of S0 returns the sequence of S0 [S0-33 S0-2 S0-3 S0-5 S0-7 S0-8 S0-9 S0-10 S0-12 S0-14 S0-17 S0-18 S0-20 S0-32 S0-37 S0-45]', async () => {
   const body =
     '{"id":"test-1","method":"message/stream","params":{"message":{"role":"user","parts":[{"kind":"text","text":"show argocd version"}],"messageId":"msg-1"}}}';
   const response = await fetch(cluster.url, {
@@ -104,7 +104,7 @@ test('the curl of S0 returns the sequence of S0 [S0-33 S0-2 S0-3 S0-5 S0-7 S0-8 
   assert.match(partial.artifact.description, /\(stream ended\)$/);
 });
 
-test('one answer artifact, byte for byte, and ids that never mix [S0-6 S0-16 S0-19 S0-28 S0-30 S0-31 S0-36 S0-39 S0-41 S0-47]', async () => {
+test('one answer artifact, byte for byte, with ids that never mix [S0-6 S0-16 S0-19 S0-28 S0-30 S0-31 S0-36 S0-39 S0-41 S0-47]', async () => {
   const list = await collect(cluster.url, { text: 'show argocd version' });
   const fold = new Fold();
   for (const { event } of list) fold.add(event);
@@ -120,7 +120,7 @@ test('one answer artifact, byte for byte, and ids that never mix [S0-6 S0-16 S0-
   assert.ok(notices.every(notice => notice.append !== true));
 });
 
-test('history is the message as the caller sent it, and the id of a request may be a number [S0-4]', async () => {
+test('history contains the message as sent, and a request id may be a number [S0-4]', async () => {
   const params = messageParams('show argocd version', { metadata: { a: 1 } });
   const [first] = await collect(cluster.url, { params, rpcId: 7 });
   assert.equal(first!.rpcId, 7);
@@ -140,7 +140,7 @@ test('one end notice for each start, with the same call id [S0-15 S2-7]', async 
   assert.equal(calls('tool_notification_start').length, 2);
 });
 
-test('a tool notice of the agent is an artifact of its own and never part of the answer [S0-24 S2-4 S2-5 S2-6]', async () => {
+test('a tool notice of the agent is a separate artifact, never part of the answer [S0-24 S2-4 S2-5 S2-6]', async () => {
   const list = await collect(cluster.url, { text: 'use a tool' });
   assert.equal(textOf(list, 'streaming_result'), ANSWER);
   const notice = artifactsOf(list, 'tool_notification_start').find(update => update.artifact.metadata?.sourceAgent === 'argocd');
@@ -148,12 +148,12 @@ test('a tool notice of the agent is an artifact of its own and never part of the
   assert.equal(notice?.artifact.metadata?.tool, 'version_service__version');
 });
 
-test('equal tokens survive; a message id delivered twice counts once [S0-22 S0-40]', async () => {
+test('equal tokens are kept; a message id delivered twice counts once [S0-22 S0-40]', async () => {
   const list = await collect(cluster.url, { text: 'same id' });
   assert.equal(textOf(list, 'streaming_result'), 'oncehaha');
 });
 
-test('a failed child is a failed task with a reason, and what it said stays [S0-26]', async () => {
+test('a failed child fails the task with a reason, and its text is kept [S0-26]', async () => {
   const list = await collect(cluster.url, { text: 'please fail' });
   const final = list.at(-1)!.result as { status: { state: string }; final: boolean; metadata: Record<string, unknown> };
   assert.deepEqual([final.status.state, final.final], ['failed', true]);
@@ -161,20 +161,20 @@ test('a failed child is a failed task with a reason, and what it said stays [S0-
   assert.ok(artifactsOf(list, 'tool_notification_end').some(update => update.artifact.parts[0]?.text?.startsWith('❌')));
 });
 
-test('the four events of a sub-agent: tokens, notices, an empty marker, a final status without a message [S0-27 S0-21 S0-25 S0-29 S0-23]', async () => {
+test('four events of a sub-agent are handled: tokens, notices, an empty marker, a final status without a message [S0-27 S0-21 S0-25 S0-29 S0-23]', async () => {
   const list = await collect(cluster.url, { text: 'use a tool' });
   assert.ok(!JSON.stringify(list.map(frame => frame.result)).includes('current_result'));
   assert.equal(list.filter(frame => shapeOf(frame) === 'status:working').length, 1);
   assert.equal(list.filter(frame => shapeOf(frame) === 'status:completed').length, 1);
 });
 
-test('550 tokens at once arrive in a tenth of the frames, and no character changes [S0-35 S0-11]', async () => {
+test('550 tokens in a burst arrive in a tenth of the frames, unchanged [S0-35 S0-11]', async () => {
   const list = await collect(cluster.url, { text: 'many' });
   assert.equal(textOf(list, 'streaming_result'), Array.from({ length: 550 }, (_, index) => index % 10).join(''));
   assert.ok(list.length * 10 <= 550, `${list.length} frames`);
 });
 
-test('the first text goes out while the agent still works [S0-38 S1-4]', async () => {
+test('the first text is sent while the agent still works [S0-38 S1-4]', async () => {
   let firstAt = 0;
   let endAt = 0;
   for await (const frame of frames(cluster.url, { text: 'slow' })) {
@@ -184,11 +184,11 @@ test('the first text goes out while the agent still works [S0-38 S1-4]', async (
   assert.ok(endAt - firstAt > 1000, 'the first text waited for the end');
 });
 
-test('an event of an unknown kind is skipped and the stream lives [S0-42]', async () => {
+test('an event of an unknown kind is skipped, and the stream continues [S0-42]', async () => {
   assert.equal(textOf(await collect(cluster.url, { text: 'odd' }), 'streaming_result'), 'ab');
 });
 
-test('names are interface: these and no others [S0-44]', async () => {
+test('artifact names are exactly those of the interface [S0-44]', async () => {
   const list = await collect(cluster.url, { text: 'use a tool' });
   const shapes = list.map(shapeOf).filter((shape, index, all) => shape !== all[index - 1] && !shape.endsWith('+'));
   assert.deepEqual(
@@ -208,14 +208,14 @@ test('names are interface: these and no others [S0-44]', async () => {
   );
 });
 
-test('a sub-agent answers the same call itself [S0-46]', async () => {
+test('a sub-agent answers the same request itself [S0-46]', async () => {
   const list = await collect(cluster.agents[0]!.url, { text: 'show argocd version' });
   assert.equal(shapeOf(list[0]!), 'task');
   assert.equal(textOf(list, 'response'), ANSWER);
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
 });
 
-test('a message of the wrong shape is -32602 and makes no task [S0-43]', async () => {
+test('a malformed message is -32602 and creates no task [S0-43]', async () => {
   const bad = [
     { message: { role: 'user', parts: [], messageId: 'x' } },
     { message: { role: 'robot', parts: [{ kind: 'text', text: 'x' }], messageId: 'x' } },

@@ -9,15 +9,15 @@ import { DIALECTS, type JsonObject } from '@hopline/a2a';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { OtlpReceiver } from '../integration/telemetry/otlp-receiver.ts';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { type Issuer, startIssuer } from '../support/cluster/issuer.ts';
 
-/** What is planted, and must not come up where it does not belong. */
+/** Secrets planted in requests, searched for in all output. */
 const SECRETS = {
   key: `planted-key-${randomUUID()}`,
-  /** A token for webhooks, in the body because A2A has it there. */
+  /** A webhook token, which A2A puts into the body. */
   push: `planted-push-${randomUUID()}`,
   query: `planted-query-${randomUUID()}`,
   cookie: `planted-cookie-${randomUUID()}`,
@@ -30,7 +30,7 @@ type Published = { subject: string; headers: string; payload: string };
 
 let folder: string;
 let issuer: Issuer;
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let nats: NatsConnection;
 const published: Published[] = [];
@@ -42,9 +42,9 @@ before(async () => {
   await writeFile(keys, JSON.stringify([{ key_sha256: hash('sha256', SECRETS.key), subject: 'ci' }]));
   issuer = await startIssuer();
   const endpoint = await receiver.start();
-  foreign = await startForeignAgent({ dialect: '0.3', script: answer([ANSWER, ' ok']) });
+  remote = await startRemoteAgent({ dialect: '0.3', script: answer([ANSWER, ' ok']) });
   cluster = await Cluster.start({
-    agents: [{ name: 'argocd', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'argocd', adapter: 'a2a', url: remote.url }],
     env: {
       ...issuer.env,
       HOPLINE_AUTH_API_KEYS_FILE: keys,
@@ -54,7 +54,7 @@ before(async () => {
     },
   });
   nats = await connect({ servers: cluster.nats.url });
-  // Everything: what is stored, work, key-value entries, requests to the broker and its answers.
+  // All subjects: stored records, work, key-value entries, requests to the broker and its responses.
   nats.subscribe('>', {
     callback: (_error, message) => {
       const headers = message.headers === undefined ? '' : JSON.stringify([...message.headers]);
@@ -67,7 +67,7 @@ before(async () => {
 after(async () => {
   await nats?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
   issuer?.close();
   await receiver.stop();
   await rm(folder, { recursive: true, force: true });
@@ -75,7 +75,7 @@ after(async () => {
 
 const message = (): JsonObject => ({ messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: TEXT }] });
 
-/** Requests with every secret, in every dialect: taken, refused, and broken. Resolves with the statuses. */
+/** Requests with each secret in each dialect: accepted, rejected, and malformed. Resolves with the statuses. */
 async function plant(token: string): Promise<number[]> {
   const push = {
     url: 'https://webhook.example/',
@@ -88,9 +88,9 @@ async function plant(token: string): Promise<number[]> {
     const headers = { ...credentials, cookie: `session=${SECRETS.cookie}` };
     for (const dialect of ['1.0', '0.3'] as const) {
       const { encodeSend, methods } = DIALECTS[dialect];
-      const said = { messageId: randomUUID(), role: 'ROLE_USER' as const, parts: [{ text: TEXT }] };
+      const message = { messageId: randomUUID(), role: 'ROLE_USER' as const, parts: [{ text: TEXT }] };
       for (const operation of ['send', 'stream'] as const) {
-        const params = encodeSend({ message: { ...said, messageId: randomUUID() }, blocking: true });
+        const params = encodeSend({ message: { ...message, messageId: randomUUID() }, blocking: true });
         const response = await rpc(url, { dialect, method: methods[operation]!, params, headers });
         statuses.push(response.status);
         await response.text();
@@ -119,12 +119,12 @@ async function plant(token: string): Promise<number[]> {
     });
     statuses.push(response.status);
     const refusal = await response.text();
-    for (const secret of Object.values(SECRETS)) assert.ok(!refusal.includes(secret), 'an error quotes nothing');
+    for (const secret of Object.values(SECRETS)) assert.ok(!refusal.includes(secret), 'an error quotes no secret');
   }
   return statuses;
 }
 
-test('credentials are in no log, subject, record, work item, key, header of the log or span; text is in messages alone [S4-43]', {
+test('credentials are in no log line, subject, record, work item, key, header or span; text is in messages only [S4-43]', {
   timeout: 120_000,
 }, async () => {
   const token = await issuer.token({ sub: 'ann', tenant: 'acme' });
@@ -146,7 +146,7 @@ test('credentials are in no log, subject, record, work item, key, header of the 
     published.some(({ subject }) => subject.startsWith('$KV.')),
     'key-value entries were seen',
   );
-  for (const output of printed) assert.match(output, /"msg":"ready"/, 'all that was printed is there');
+  for (const output of printed) assert.match(output, /"msg":"ready"/, 'the output is complete');
   assert.ok(spans.length > 1_000);
 
   const everywhere = {
@@ -165,12 +165,12 @@ test('credentials are in no log, subject, record, work item, key, header of the 
     for (const [index, payload] of payloads.entries())
       assert.ok(!payload.includes(secret), `${published[index]!.subject}: ${secret}`);
   }
-  // A webhook's token stands apart: in the bucket that keeps it, and in no record that anybody reads for something else.
+  // A webhook's token is only in the bucket of configurations.
   for (const { subject, payload } of published) {
     assert.ok(!payload.includes(push) || subject.startsWith('$KV.hopline_push'), `${subject}: a webhook's token`);
   }
   assert.ok(
     payloads.some(payload => payload.includes(TEXT)) && payloads.some(payload => payload.includes(ANSWER)),
-    'what belongs there was seen',
+    'expected content was seen',
   );
 });

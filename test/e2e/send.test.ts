@@ -3,16 +3,16 @@ import { after, before, test } from 'node:test';
 import type { Fact } from '@hopline/events';
 import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, messageParams, rpc, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-let echo: ForeignAgent;
+let echo: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
 before(async () => {
-  echo = await startForeignAgent({ dialect: '0.3', script: ({ text }) => answer(text.split(/(?<= )/)) });
+  echo = await startRemoteAgent({ dialect: '0.3', script: ({ text }) => answer(text.split(/(?<= )/)) });
   cluster = await Cluster.start({ agents: [{ name: 'echo', adapter: 'a2a', url: echo.url }], ingresses: 2 });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
 });
@@ -43,7 +43,7 @@ async function factsOf(taskId: string): Promise<Fact[]> {
   return facts;
 }
 
-/** What happened, without ids and times, and with the chunks of an artifact joined. */
+/** Facts without ids and times, with the chunks of an artifact joined. */
 function storyOf(facts: Fact[]): unknown[] {
   const story: unknown[][] = [];
   for (const fact of facts) {
@@ -60,7 +60,7 @@ function storyOf(facts: Fact[]): unknown[] {
   return story;
 }
 
-test('sending and streaming are one execution: the same facts [S1-1 S1-2]', async () => {
+test('send and stream store the same facts [S1-1 S1-2]', async () => {
   const [first] = await collect(cluster.url, { text: 'one two three' });
   const streamed = (first!.result as { id: string }).id;
   const { result } = await send(messageParams('one two three'));
@@ -68,7 +68,7 @@ test('sending and streaming are one execution: the same facts [S1-1 S1-2]', asyn
   assert.deepEqual(storyOf(await factsOf(result.id)), storyOf(await factsOf(streamed)));
 });
 
-test('the same params for both, and all text parts reach the agent joined by nothing [S1-5 S1-6 S2-28]', async () => {
+test('send and stream take the same params, and text parts reach the agent joined without a separator [S1-5 S1-6 S2-28]', async () => {
   const parts = ['one ', 'two', ' three'].map(text => ({ kind: 'text', text }));
   const params = { message: { kind: 'message', role: 'user', messageId: 'parts-1', parts } };
   const list = await collect(cluster.url, { params });
@@ -77,7 +77,7 @@ test('the same params for both, and all text parts reach the agent joined by not
   assert.equal(result.artifacts.find(artifact => artifact.name === 'streaming_result')?.parts[0]?.text, 'one two three');
 });
 
-test('the log keeps the message as it came, parts that are no text and metadata too [S1-8]', async () => {
+test('the log keeps the message as received, with non-text parts and metadata [S1-8]', async () => {
   const message = {
     kind: 'message',
     role: 'user',
@@ -96,7 +96,7 @@ test('the log keeps the message as it came, parts that are no text and metadata 
   assert.deepEqual((result.history as unknown[])[0], message);
 });
 
-test('a message id runs once in its context, whichever replica gets it; in another context it is another task [S1-9 S1-10]', async () => {
+test('a message id runs once in its context, on any replica; in another context it is another task [S1-9 S1-10]', async () => {
   const params = (contextId: string) => messageParams('twice', { messageId: 'same', contextId });
   const [one, two] = await Promise.all([send(params('ctx-1')), send(params('ctx-1'), cluster.ingresses[1]!.url)]);
   assert.equal(one.result.id, two.result.id);
@@ -109,7 +109,7 @@ test('a message id runs once in its context, whichever replica gets it; in anoth
   assert.equal(changed.error?.code, -32602);
 });
 
-test('the same task in the 1.0 dialect: wrapped frames, exactly one member each, and the caller’s id', async () => {
+test("the same task in the 1.0 dialect has wrapped frames with exactly one member, and the caller's id", async () => {
   const params = { message: { role: 'ROLE_USER', messageId: 'v1', parts: [{ text: 'hello world' }] } };
   const list = await collect(cluster.url, { dialect: '1.0', method: 'SendStreamingMessage', params, rpcId: 1 });
   for (const { result, rpcId } of list) {
@@ -123,7 +123,7 @@ test('the same task in the 1.0 dialect: wrapped frames, exactly one member each,
   assert.equal(got.result.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('a message to a task that has ended is refused and changes nothing', async () => {
+test('a message to an ended task is rejected without effect', async () => {
   const { result } = await send(messageParams('hello'));
   const before = await factsOf(result.id);
   const answered = await send(messageParams('more', { taskId: result.id }));
@@ -131,7 +131,7 @@ test('a message to a task that has ended is refused and changes nothing', async 
   assert.deepEqual(await factsOf(result.id), before);
 });
 
-test('bad JSON, a request that is none, an unknown method, an unknown task [S3-19 S3-20 S4-29 S4-30 S4-31]', async () => {
+test('invalid JSON, an invalid request, an unknown method and an unknown task have their error codes [S3-19 S3-20 S4-29 S4-30 S4-31]', async () => {
   const post = async (body: string) =>
     (await (await fetch(cluster.url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })).json()) as {
       error: { code: number };

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
-  agent = await startForeignAgent({ dialect: '0.3', script: answer(['ok']) });
+  agent = await startRemoteAgent({ dialect: '0.3', script: answer(['ok']) });
   cluster = await Cluster.start({
     agents: [{ name: 'argocd', adapter: 'a2a', url: agent.url }],
     env: { HOPLINE_TENANTS: 'acme, umbrella' },
@@ -27,11 +27,11 @@ async function rest(line: string, body?: unknown) {
     headers: { 'a2a-version': '1.0', 'content-type': 'application/a2a+json' },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
-  // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects, and fails where it is not there.
+  // biome-ignore lint/suspicious/noExplicitAny: a test fails where an expected member is missing.
   return { status: response.status, body: (await response.json()) as any };
 }
 
-test('where nobody is asked who they are, tenants of the list have tasks of their own, and no other tenant exists', async () => {
+test('without authentication, listed tenants have separate tasks, and no other tenant exists', async () => {
   const message = { messageId: randomUUID(), contextId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'x' }] };
   const tenants = ['', '/acme', '/umbrella'];
   const ids: string[] = [];

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { readTraces, TRACES_ABSENT, type Trace } from '../support/recorded-traces.ts';
@@ -11,10 +11,10 @@ const traces = readTraces() ?? [];
 const skip = traces.length === 0 && TRACES_ABSENT;
 const BURST = 24;
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
-/** `play <file> at <tokens per second, 0 = bursts>`: an agent of 0.3 that says one status-update per token. */
+/** A 0.3 agent with one status-update per token, for messages `play <file> at <tokens per second, 0 = bursts>`. */
 async function* play(text: string): AsyncGenerator<Step> {
   const [, file, rate] = /play (\S+) at (\d+)/.exec(text)!;
   const { tokens } = traces.find(trace => trace.file === file)!;
@@ -32,11 +32,11 @@ async function* play(text: string): AsyncGenerator<Step> {
 
 before(async () => {
   if (skip) return;
-  foreign = await startForeignAgent({ dialect: '0.3', script: ({ text }) => play(text) });
+  remote = await startRemoteAgent({ dialect: '0.3', script: ({ text }) => play(text) });
   const entry = (name: string) => ({
     name,
     adapter: 'a2a',
-    url: foreign.url,
+    url: remote.url,
     skills: [{ id: name, name, description: name, tags: [name] }],
   });
   cluster = await Cluster.start({ agents: [entry('alpha'), entry('beta')], relays: 2 });
@@ -44,7 +44,7 @@ before(async () => {
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -60,7 +60,7 @@ const ask = (trace: Trace, rate: number, agents = 'alpha') =>
   collect(cluster.url, { text: `${agents} play ${trace.file} at ${rate}` });
 
 for (const trace of traces) {
-  test(`promise 1: ${trace.file} folds byte-identical in bursts and at 500 tokens/s`, { skip }, async () => {
+  test(`${trace.file} folds byte-identical in bursts and at 500 tokens/s (promise 1)`, { skip }, async () => {
     for (const rate of [0, 500]) {
       const list = await ask(trace, rate);
       const fold = answers(list);
@@ -74,7 +74,7 @@ for (const trace of traces) {
   });
 }
 
-test('promise 1: every stream at 50 tokens/s, all at the same time', { skip, timeout: 60_000 }, async () => {
+test('all recorded streams in parallel at 50 tokens/s fold byte-identical (promise 1)', { skip, timeout: 60_000 }, async () => {
   await Promise.all(
     traces.map(async trace => {
       const fold = answers(await ask(trace, 50));
@@ -83,7 +83,7 @@ test('promise 1: every stream at 50 tokens/s, all at the same time', { skip, tim
   );
 });
 
-test('promise 1: twenty at once at 500 tokens/s', { skip, timeout: 60_000 }, async () => {
+test('twenty parallel streams at 500 tokens/s fold byte-identical (promise 1)', { skip, timeout: 60_000 }, async () => {
   const twenty = Array.from({ length: 20 }, (_, index) => traces[index % traces.length]!);
   await Promise.all(
     twenty.map(async trace => {

@@ -4,16 +4,16 @@ import { isVisible } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { type Audit, auditTask, INPUT_KINDS, isBalanced } from '@hopline/task-audit';
-import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
 before(async () => {
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '0.3',
     script: async function* ({ text, turn }) {
       if (text.includes('fail')) return yield { fail: true, text: 'no' };
@@ -26,7 +26,7 @@ before(async () => {
     },
   });
   cluster = await Cluster.start({
-    agents: [{ name: 'argocd', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'argocd', adapter: 'a2a', url: remote.url }],
     relays: 2,
     env: { HOPLINE_ACK_WAIT_MS: '1500' },
   });
@@ -36,10 +36,10 @@ before(async () => {
 after(async () => {
   await log?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
-/** Starts a task and follows it until it ends, asks, or the connection goes. */
+/** Starts a task and reads its stream to the end. `act` runs at frame `at`. */
 async function run(text: string, at = Number.POSITIVE_INFINITY, act: (taskId: string) => Promise<unknown> = async () => {}) {
   let taskId = '';
   let seen = 0;
@@ -53,7 +53,7 @@ async function run(text: string, at = Number.POSITIVE_INFINITY, act: (taskId: st
   return taskId;
 }
 
-/** The log is read again until nothing of the task waits to be folded. */
+/** Audits a task, repeatedly until no input is pending. */
 async function audited(taskId: string): Promise<Audit> {
   for (let tries = 0; ; tries += 1) {
     const audit = (await auditTask(log, taskId))!;
@@ -93,7 +93,7 @@ test('every input of every class is delivered, merged, or rejected with a reason
   await assertConserved(t, 'asked', await run('ask'));
 });
 
-test('every stored event is seen by the client [S2-33]', { timeout: 60_000 }, async () => {
+test('the client receives each stored event [S2-33]', { timeout: 60_000 }, async () => {
   const shown: string[] = [];
   let taskId = '';
   for await (const { id, event } of frames(cluster.url, { text: 'go' })) {
@@ -113,7 +113,9 @@ test('inputs of a canceled task are rejected and counted [S2-32]', { timeout: 60
   assert.equal(audit.tallies.cancel.accepted, 1);
 });
 
-test('over the death of a relay, an agent and the supervisor in mid-stream [S2-32]', { timeout: 120_000 }, async t => {
+test('inputs balance after kills of a relay, an agent and the supervisor in mid-stream [S2-32]', {
+  timeout: 120_000,
+}, async t => {
   const reborn = async (victims: Cluster['relays']) => {
     await Promise.all(victims.map(victim => victim.kill('SIGKILL')));
     await Promise.all(victims.map(victim => victim.start()));
@@ -124,7 +126,7 @@ test('over the death of a relay, an agent and the supervisor in mid-stream [S2-3
   await assertConserved(t, 'supervisor killed', await run('slow', 12, () => reborn(cluster.supervisors)));
 });
 
-/** `received` less everything that became of the inputs, for each kind, as the relays' counters have it. */
+/** `received` minus all outcomes of the inputs, for each kind, from the relays' counters. */
 async function heldByRelays(): Promise<Record<string, number>> {
   const held: Record<string, number> = {};
   for (const { url } of cluster.relays) {
@@ -137,7 +139,7 @@ async function heldByRelays(): Promise<Record<string, number>> {
   return held;
 }
 
-test('the counters of the relays balance too: no input of any kind is left when they are at rest [S2-32]', {
+test('the counters of idle relays balance: no input of any kind is left [S2-32]', {
   timeout: 60_000,
 }, async t => {
   await run('go');

@@ -5,17 +5,17 @@ import { Fold } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { countingTokens } from '../support/agents/counting-agent.ts';
-import { type ForeignAgent, type Step, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, frames, messageParams, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { keepFactsFor } from '../support/cluster/short-retention.ts';
 
-/** Some ten seconds of text, of which the log keeps three. */
+/** About ten seconds of text, of which the log keeps three. */
 const TOKENS = countingTokens(500);
 const MAX_AGE_MS = 3_000;
-const CARRY_AFTER_MS = 700;
+const COPY_FORWARD_AFTER_MS = 700;
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
@@ -26,12 +26,12 @@ function* play(text: string, turn: number): Generator<Step> {
 }
 
 before(async () => {
-  foreign = await startForeignAgent({ dialect: '0.3', script: ({ text, turn }) => play(text, turn) });
+  remote = await startRemoteAgent({ dialect: '0.3', script: ({ text, turn }) => play(text, turn) });
   cluster = await Cluster.start({
-    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }],
     ingresses: 2,
     relays: 2,
-    env: { HOPLINE_COPY_FORWARD_AFTER_MS: `${CARRY_AFTER_MS}` },
+    env: { HOPLINE_COPY_FORWARD_AFTER_MS: `${COPY_FORWARD_AFTER_MS}` },
   });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
   await keepFactsFor(cluster.nats.url, MAX_AGE_MS);
@@ -40,16 +40,16 @@ before(async () => {
 after(async () => {
   await log?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
-/** Log sequence of the oldest record that is left of a task. */
+/** Log sequence of a task's oldest remaining record. */
 async function oldestOf(taskId: string): Promise<number> {
   for await (const { seq } of log.facts.read(taskId, 1)) return seq;
   return 0;
 }
 
-test('promise 3: a task that outlives its retention is whole: to who stays, to who resumes from any frame, and to who reads it [S4-44]', {
+test('a task that outlives its retention is complete for a live stream, a resume from any frame, and a read (promise 3) [S4-44]', {
   timeout: 90_000,
 }, async () => {
   const [here, there] = cluster.ingresses;
@@ -59,7 +59,7 @@ test('promise 3: a task that outlives its retention is whole: to who stays, to w
     seen.push(frame);
     isGone ||= seen.length % 20 === 0 && (await oldestOf(taskOf(seen[0]!))) > Number(seen[0]!.id.split('.')[1]);
   }
-  assert.ok(isGone, 'retention has removed the first record while the task went on');
+  assert.ok(isGone, 'retention removed the first record of the running task');
   const whole = new Fold();
   for (const { event } of seen) whole.add(event);
   assert.deepEqual(whole.violations, []);
@@ -80,11 +80,11 @@ test('promise 3: a task that outlives its retention is whole: to who stays, to w
   assert.equal(result.artifacts.find(({ name }) => name === 'partial_result')?.parts[0]?.text, TOKENS.join(''));
 });
 
-test('a task that waits for its client longer than events are kept is answered, and ends [S4-44 S3-8]', {
+test('a task that waits for its client longer than the retention can be answered, and ends [S4-44 S3-8]', {
   timeout: 60_000,
 }, async () => {
-  const asked = await collect(cluster.url, { text: 'ask' });
-  const taskId = taskOf(asked[0]!);
+  const question = await collect(cluster.url, { text: 'ask' });
+  const taskId = taskOf(question[0]!);
   const beginning = (await log.facts.last(taskId))!.seq;
   while ((await oldestOf(taskId)) <= beginning) await sleep(100);
   const answered = await collect(cluster.ingresses[1]!.url, { params: messageParams('this one', { taskId }) });

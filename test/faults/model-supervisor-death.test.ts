@@ -18,13 +18,14 @@ import { freePort } from '../support/nats/nats-server.ts';
 let hopline: ModelCluster;
 
 before(async () => {
-  // The server redelivers to the oldest pull, and a paused process keeps its pulls: with few slots the work comes to another one before its attempts are used up.
+  // The server redelivers to the oldest pull, and a paused process keeps its pulls. With few slots the work reaches another process
+  // before its attempts are exhausted.
   hopline = await ModelCluster.start({ HOPLINE_SLOTS: '2' });
 });
 
 after(() => hopline?.[Symbol.asyncDispose]());
 
-/** Follows a task to its end, and does something in mid-stream. */
+/** Follows a task to its end, and acts in mid-stream. */
 async function follow(text: string, at: (list: readonly Frame[]) => boolean, act: () => Promise<unknown>): Promise<Frame[]> {
   const list: Frame[] = [];
   let acted: Promise<unknown> | undefined;
@@ -32,12 +33,12 @@ async function follow(text: string, at: (list: readonly Frame[]) => boolean, act
     list.push(frame);
     if (acted === undefined && at(list)) acted = act();
   }
-  assert.ok(acted !== undefined, 'nothing happened in mid-stream');
+  assert.ok(acted !== undefined, 'the action did not run in mid-stream');
   await acted;
   return list;
 }
 
-test('the supervisor is killed after its first step: it goes on from the log, and the model is asked each step once', {
+test('a supervisor killed after its first step continues from the log, with one model request per step', {
   timeout: 60_000,
 }, async () => {
   hopline.script([{ tokens: PLAN }, call('argocd', 'slow')], [{ tokens: ['The ', 'end'] }]);
@@ -48,7 +49,7 @@ test('the supervisor is killed after its first step: it goes on from the log, an
     await supervisor!.start();
   });
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
-  assert.deepEqual(hopline.asked.map(stepOf), [1, 2]);
+  assert.deepEqual(hopline.requests.map(stepOf), [1, 2]);
   assert.deepEqual(sourcesOf(list), { argocd: words('argocd').join(''), supervisor: 'The end' });
   assert.equal(hopline.fold(list).textOf('partial_result'), `${words('argocd').join('')}The end`);
   assert.equal(
@@ -57,14 +58,14 @@ test('the supervisor is killed after its first step: it goes on from the log, an
   );
 });
 
-test('the supervisor is killed in the middle of its own words: they are replaced, never doubled', {
+test('the text of a supervisor killed while it streams is replaced, never repeated', {
   timeout: 60_000,
 }, async () => {
   const long = words('own', 200);
-  let asked = 0;
+  let requests = 0;
   hopline.model.reply = () => {
-    asked += 1;
-    return asked === 1
+    requests += 1;
+    return requests === 1
       ? [{ tokens: ['⟦old plan⟧', ...long.slice(0, 50)], everyMs: 10 }, { stall: true }]
       : [{ tokens: ['⟦new plan⟧', ...long] }];
   };
@@ -77,21 +78,21 @@ test('the supervisor is killed in the middle of its own words: they are replaced
       await supervisor!.start();
     },
   );
-  assert.equal(asked, 2);
+  assert.equal(requests, 2);
   assert.deepEqual(sourcesOf(list), { supervisor: long.join('') });
   const folded = hopline.fold(list);
   assert.equal(folded.textOf('execution_plan_update'), '⟦new plan⟧');
   assert.equal(folded.textOf('partial_result'), long.join(''));
 });
 
-test('a supervisor that is paused and comes back finds that another has conducted the turn: its words are dropped', {
+test('text of a supervisor resumed after another took over its turn is rejected', {
   timeout: 60_000,
 }, async t => {
   const long = words('own', 100);
-  let asked = 0;
+  let requests = 0;
   hopline.model.reply = request => {
-    asked += 1;
-    if (asked === 1) return [{ tokens: ['⟦old plan⟧', ...long.slice(0, 50)], everyMs: 10 }, call('argocd', 'slow')];
+    requests += 1;
+    if (requests === 1) return [{ tokens: ['⟦old plan⟧', ...long.slice(0, 50)], everyMs: 10 }, call('argocd', 'slow')];
     return stepOf(request) === 1 ? [{ tokens: ['⟦new plan⟧', ...long] }, call('github', 'go')] : [{ call: '_finish', args: {} }];
   };
   const [paused] = hopline.cluster.supervisors;
@@ -105,9 +106,9 @@ test('a supervisor that is paused and comes back finds that another has conducte
   const list = await follow('talk', isSpeaking, async () => {
     paused!.pause();
     await other.start();
-    // It takes over after the ack wait; the paused one wakes up in the middle of its words.
+    // The other supervisor takes over after the ack wait; the paused one resumes in the middle of its text.
     const until = performance.now() + 30_000;
-    while (asked < 2 && performance.now() < until) await new Promise(resolve => setTimeout(resolve, 20));
+    while (requests < 2 && performance.now() < until) await new Promise(resolve => setTimeout(resolve, 20));
     paused!.resume();
   });
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
@@ -119,7 +120,7 @@ test('a supervisor that is paused and comes back finds that another has conducte
   );
 });
 
-test('cancel ends the task, and the request of the model that speaks', { timeout: 30_000 }, async () => {
+test('cancel ends the task and the running model request', { timeout: 30_000 }, async () => {
   hopline.model.reply = () => [{ tokens: words('own', 5) }, { stall: true }];
   const isSpeaking = (list: readonly Frame[]) => artifactsOf(list, 'streaming_result').length > 0;
   const list: Frame[] = [];
@@ -135,12 +136,12 @@ test('cancel ends the task, and the request of the model that speaks', { timeout
   assert.deepEqual(sourcesOf(list), { supervisor: words('own', 5).join('') });
 });
 
-test('a message that comes while the model speaks begins a new turn: it knows what was asked, and its result is its own', {
+test('a message received during model output starts a new turn with the earlier request in its history and its own result', {
   timeout: 30_000,
 }, async () => {
-  hopline.model.reply = asked =>
-    newest(asked, 'user') === 'stop' ? [{ text: 'Stopped.' }] : [{ tokens: words('own', 5) }, { stall: true }];
-  hopline.asked.length = 0;
+  hopline.model.reply = request =>
+    newest(request, 'user') === 'stop' ? [{ text: 'Stopped.' }] : [{ tokens: words('own', 5) }, { stall: true }];
+  hopline.requests.length = 0;
   let second: Promise<Frame[]> | undefined;
   for await (const { event } of frames(hopline.url, { text: 'talk' })) {
     if (!('artifactUpdate' in event) || second !== undefined) continue;
@@ -150,14 +151,14 @@ test('a message that comes while the model speaks begins a new turn: it knows wh
   const list = await second!;
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
   assert.equal(textOf(list, 'partial_result'), 'Stopped.');
-  const users = hopline.asked
+  const users = hopline.requests
     .at(-1)!
     .messages.filter(({ role }) => role === 'user')
     .map(({ content }) => content);
   assert.deepEqual(users, ['talk', 'stop']);
 });
 
-test('an agent process is killed in mid-stream: its text is replaced, the model reads it once', { timeout: 60_000 }, async () => {
+test('the text of an agent killed in mid-stream is replaced, and the model gets it once', { timeout: 60_000 }, async () => {
   hopline.script([call('argocd', 'slow')], [{ call: '_finish', args: {} }]);
   const [agent] = hopline.cluster.agents;
   const list = await follow(
@@ -170,31 +171,31 @@ test('an agent process is killed in mid-stream: its text is replaced, the model 
   );
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
   assert.equal(textOf(list, 'partial_result'), words('argocd').join(''));
-  assert.deepEqual(toolResults(hopline.asked[1]!), [words('argocd').join('')]);
+  assert.deepEqual(toolResults(hopline.requests[1]!), [words('argocd').join('')]);
   hopline.fold(list);
 });
 
-test('a child that fails once begins again: a new attempt replaces its text, and its call ends once [C-5]', {
+test('a child that fails once is retried: the new attempt replaces its text, and its call ends once [C-5]', {
   timeout: 60_000,
 }, async () => {
   hopline.script([call('jira', 'once')], [{ call: '_finish', args: {} }]);
   const list = await collect(hopline.url, { text: 'try' });
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
   assert.equal(hopline.agents.jira.requests.filter(({ text }) => text === 'once').length, 2);
-  assert.ok(JSON.stringify(list.map(frame => frame.result)).includes('lost0'), 'the first attempt was not seen');
+  assert.ok(JSON.stringify(list.map(frame => frame.result)).includes('lost0'), "the first attempt's text was not streamed");
   assert.deepEqual(sourcesOf(list), { jira: words('kept', 10).join('') });
   assert.equal(textOf(list, 'partial_result'), words('kept', 10).join(''));
   const ends = artifactsOf(list, 'tool_notification_end').map(({ artifact }) => artifact.parts[0]?.text);
   assert.deepEqual(ends, ['✅ Supervisor: Jira completed\n']);
-  assert.deepEqual(toolResults(hopline.asked[1]!), [words('kept', 10).join('')]);
+  assert.deepEqual(toolResults(hopline.requests[1]!), [words('kept', 10).join('')]);
   hopline.fold(list);
 });
 
 for (const [name, replies, reason, retryable] of [
   ['stalls', [[{ stall: true }]], 'the model did not start its answer in time', true],
-  ['says nothing', [[]], 'the model said nothing', true],
+  ['stays silent', [[]], 'the model returned no text', true],
   ['refuses', [{ status: 401 }], 'the model provider does not accept the credentials (HTTP 401)', false],
-  ['never ends', Array.from({ length: 4 }, () => [call('nobody', 'x')]), 'the model wanted more than 4 steps', false],
+  ['never ends', Array.from({ length: 4 }, () => [call('unknown', 'x')]), 'the model needs more than 4 steps', false],
 ] as const satisfies readonly (readonly [string, readonly Reply[], string, boolean])[]) {
   test(`a model that ${name} fails the task with a reason, never a hang`, { timeout: 60_000 }, async () => {
     hopline.script(...replies);
@@ -204,7 +205,7 @@ for (const [name, replies, reason, retryable] of [
   });
 }
 
-test('agents vanish and appear at run time: the planner sees it within seconds, and a call to one that is gone is given up', {
+test('the planner learns of removed and added agents within seconds, and a call to a removed agent is abandoned', {
   timeout: 90_000,
 }, async () => {
   const [agent] = hopline.cluster.agents;
@@ -215,17 +216,18 @@ test('agents vanish and appear at run time: the planner sees it within seconds, 
     () => agent!.kill(),
   );
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
-  assert.match(newest(hopline.asked[1]!, 'tool'), /\[the agent failed: the agent is gone\]$/);
+  assert.match(newest(hopline.requests[1]!, 'tool'), /\[the agent failed: the agent is gone\]$/);
   const offered = async () => {
-    hopline.asked.length = 0;
+    hopline.requests.length = 0;
     hopline.script([{ text: 'hello' }]);
     await collect(hopline.url, { text: 'who is there' });
-    return hopline.asked[0]!.tools.map(tool => tool.function.name);
+    return hopline.requests[0]!.tools.map(tool => tool.function.name);
   };
   assert.deepEqual(await offered(), ['github', 'jira', 'quiet']);
   await agent!.start();
   const start = performance.now();
-  while (!(await offered()).includes('argocd')) assert.ok(performance.now() - start < 5_000, 'the agent was not seen');
+  while (!(await offered()).includes('argocd'))
+    assert.ok(performance.now() - start < 5_000, 'the planner does not list the agent');
 });
 
-test('the books of every task above balance, steps included [S2-32 S2-13]', () => hopline.assertBooks());
+test('inputs and facts of all tasks above balance, steps included [S2-32 S2-13]', () => hopline.assertConserved());

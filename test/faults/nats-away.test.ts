@@ -4,25 +4,25 @@ import { status } from '@grpc/grpc-js';
 import { DIALECTS, decodeSse, Fold, type StreamResponse } from '@hopline/a2a';
 import { CallFailed, GrpcClient, userMessage } from '@hopline/a2a-grpc/test-client';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
-import type { ForeignAgent } from '../support/agents/remote-agent.ts';
+import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { messageParams } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = countingTokens(400);
 const ANSWER = TOKENS.join('');
-/** A door says by then that the log is away: it tries for 20 s; milliseconds. */
+/** Servers report the log as unavailable after trying for 20 s; milliseconds. */
 const ANSWER_MS_MAX = 30_000;
-/** Events of an open stream before the log goes away. */
+/** Events of an open stream before the log becomes unavailable. */
 const EVENTS_BEFORE = 8;
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let grpc: GrpcClient;
 
 before(async () => {
-  foreign = await startCountingAgent(TOKENS, 20);
+  remote = await startCountingAgent(TOKENS, 20);
   cluster = await Cluster.start({
-    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }],
     ingresses: 2,
     grpc: true,
     env: { HOPLINE_PUSH: 'true' },
@@ -33,10 +33,10 @@ before(async () => {
 after(async () => {
   grpc?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
-/** Tasks are begun at the first ingress and asked for at the second, which has nothing of them in memory. */
+/** Tasks start at the first ingress and are read at the second, which has none of them in memory. */
 const clientOf = (index: number) => new GrpcClient(`127.0.0.1:${cluster.ingresses[index]!.spec.env.HOPLINE_GRPC_PORT}`);
 
 type Headers = Record<string, string>;
@@ -49,7 +49,7 @@ function request(index: number, method: string, path: string, headers: Headers, 
   });
 }
 
-/** `ok`, or what an error says of itself and of the time to come back. A stream has come as far as its first frame. */
+/** `ok`, or the error with its retry delay. A stream is read up to its first frame. */
 async function answered(method: string, path: string, headers: Headers, body?: object): Promise<string> {
   const response = await request(1, method, path, headers, body);
   if (response.headers.get('content-type')?.startsWith('text/event-stream')) {
@@ -136,7 +136,7 @@ async function outcomes(taskId: string): Promise<{ of: Record<string, string>; m
   return { of, msMax };
 }
 
-/** One stream of a task that is followed from here to its end. */
+/** Follows one task to its end. */
 type Viewer = { events: StreamResponse[]; ended: Promise<void>; open: boolean };
 
 function view(events: AsyncIterable<StreamResponse>): Viewer {
@@ -179,7 +179,7 @@ async function viewersOf(client: GrpcClient): Promise<{ taskId: string; viewers:
   return { taskId, viewers: [first, view(sseEvents(rest, json => json)), view(grpcEvents(client, taskId))] };
 }
 
-test('nats-server is away for longer than anything is tried: every door says 503 in bounded time, open streams stay open, and all goes on by itself', {
+test('without nats-server each binding returns 503 in bounded time, open streams stay open, and all continue after its restart', {
   timeout: 180_000,
 }, async t => {
   const client = clientOf(0);
@@ -209,7 +209,7 @@ test('nats-server is away for longer than anything is tried: every door says 503
   }
   const { of } = await outcomes(taskId);
   for (const [name, outcome] of Object.entries(of)) {
-    // The task has ended meanwhile, and there is nothing to subscribe to in 1.0.
+    // The task has ended, and 1.0 rejects a subscription to an ended task.
     if (/[sS]ubscribe/.test(name)) assert.match(outcome, /UNSUPPORTED_OPERATION|^9 /, name);
     else assert.equal(outcome, 'ok', name);
   }

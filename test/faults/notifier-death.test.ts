@@ -5,25 +5,25 @@ import { DIALECTS, Fold } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
-import type { ForeignAgent } from '../support/agents/remote-agent.ts';
+import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
-import { beginTask, endOf, overOf, tell } from '../support/webhooks/finished-task.ts';
 import { type Notification, received, startWebhook, type Webhook } from '../support/webhooks/webhook.ts';
+import { deliveryOutcomeOf, finalStateOf, putWebhookConfig, startTask } from '../support/webhooks/webhook-delivery.ts';
 
-/** Six seconds of text: long enough for a notifier to die in it and another to take over. */
+/** Six seconds of text: long enough to kill a notifier in mid-stream and for a takeover. */
 const TOKENS = countingTokens(300);
 const TASKS = 6;
-/** A takeover repeats one delivery of a task at most. More than one of them happen where the machine is so loaded that a heartbeat is late. */
+/** A takeover repeats at most one delivery of a task. On a loaded machine late heartbeats cause more than one takeover. */
 const REPEATS_MAX = 3;
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
 before(async () => {
-  foreign = await startCountingAgent(TOKENS, 18);
+  remote = await startCountingAgent(TOKENS, 18);
   cluster = await Cluster.start({
-    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }],
     profile: 'transparent',
     notifiers: 2,
     env: { HOPLINE_WEBHOOK_ALLOW: '127.0.0.1', HOPLINE_WEBHOOK_HTTP: 'true', HOPLINE_WEBHOOK_RETRY_MS_BASE: '100' },
@@ -34,19 +34,19 @@ before(async () => {
 after(async () => {
   await log?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
-/** Runs tasks whose webhooks are told meanwhile, does something to a notifier when they are in mid-stream, and returns what each webhook was told. */
-async function tellThrough(webhook: Webhook, disturb: () => Promise<void>): Promise<Notification[][]> {
+/** Runs tasks with webhooks, calls `disturb` in mid-stream, and returns the notifications of each webhook. */
+async function deliverThrough(webhook: Webhook, disturb: () => Promise<void>): Promise<Notification[][]> {
   const tasks = Array.from({ length: TASKS }, () => randomUUID());
-  const told = await Promise.all(tasks.map(taskId => tell(log, { taskId, url: `${webhook.url}/${taskId}` })));
-  await Promise.all(tasks.map(taskId => beginTask(cluster.url, taskId)));
-  await webhook.until(() => tasks.every(taskId => webhook.taken(`/${taskId}`).length >= 4));
+  const configs = await Promise.all(tasks.map(taskId => putWebhookConfig(log, { taskId, url: `${webhook.url}/${taskId}` })));
+  await Promise.all(tasks.map(taskId => startTask(cluster.url, taskId)));
+  await webhook.until(() => tasks.every(taskId => webhook.accepted(`/${taskId}`).length >= 4));
   await disturb();
-  for (const taskId of tasks) assert.equal(await endOf(log, taskId), 'TASK_STATE_COMPLETED');
-  for (const one of told) assert.equal(await overOf(log, one), 'delivered');
-  return tasks.map(taskId => webhook.taken(`/${taskId}`));
+  for (const taskId of tasks) assert.equal(await finalStateOf(log, taskId), 'TASK_STATE_COMPLETED');
+  for (const one of configs) assert.equal(await deliveryOutcomeOf(log, one), 'delivered');
+  return tasks.map(taskId => webhook.accepted(`/${taskId}`));
 }
 
 function assertWhole(list: Notification[]): number {
@@ -63,11 +63,11 @@ function assertWhole(list: Notification[]): number {
   return repeats;
 }
 
-test('a notifier killed in mid-stream: the other goes on, nothing is missing, order is kept, repeats are bounded [S3-24 S3-25]', {
+test('after a kill of a notifier in mid-stream the other delivers everything in order, with bounded repeats [S3-24 S3-25]', {
   timeout: 90_000,
 }, async t => {
   await using webhook = await startWebhook(() => ({ afterMs: 15 }));
-  const lists = await tellThrough(webhook, async () => {
+  const lists = await deliverThrough(webhook, async () => {
     await cluster.notifiers[0]!.kill();
   });
   const repeats = lists.map(assertWhole);
@@ -76,16 +76,16 @@ test('a notifier killed in mid-stream: the other goes on, nothing is missing, or
   await cluster.notifiers[0]!.start();
 });
 
-test('a notifier that was paused and comes back tells nothing of its own: what it repeats is word for word what was told', {
+test('a notifier resumed after a takeover sends nothing new: its repeats equal earlier deliveries', {
   timeout: 90_000,
 }, async t => {
   await using webhook = await startWebhook(() => ({ afterMs: 15 }));
-  const lists = await tellThrough(webhook, async () => {
+  const lists = await deliverThrough(webhook, async () => {
     const [, paused] = cluster.notifiers;
     const before = webhook.notifications.length;
     paused!.pause();
     try {
-      // The other one has taken over when every task is told again.
+      // Deliveries for all tasks resume after the other notifier has taken over.
       await webhook.until(() => new Set(webhook.notifications.slice(before).map(({ path }) => path)).size === TASKS);
     } finally {
       paused!.resume();
@@ -96,15 +96,15 @@ test('a notifier that was paused and comes back tells nothing of its own: what i
   assert.ok(Math.max(...repeats) <= REPEATS_MAX, `${repeats}`);
 });
 
-test('nats-server restarted in mid-stream: webhooks are told everything, in order', { timeout: 90_000 }, async () => {
+test('webhooks get everything in order over a restart of nats-server in mid-stream', { timeout: 90_000 }, async () => {
   await using webhook = await startWebhook();
-  const lists = await tellThrough(webhook, () => cluster.nats.restart());
+  const lists = await deliverThrough(webhook, () => cluster.nats.restart());
   for (const list of lists) assertWhole(list);
 });
 
-test('a notifier that drains hands its webhooks over, and nothing is missing', { timeout: 90_000 }, async t => {
+test('another notifier continues the webhooks of a draining one, without missing notifications', { timeout: 90_000 }, async t => {
   await using webhook = await startWebhook();
-  const lists = await tellThrough(webhook, () => cluster.notifiers[0]!.kill('SIGTERM'));
+  const lists = await deliverThrough(webhook, () => cluster.notifiers[0]!.kill('SIGTERM'));
   const repeats = lists.map(assertWhole);
   t.diagnostic(`repeats per task: ${repeats}`);
   assert.ok(Math.max(...repeats) <= REPEATS_MAX, `${repeats}`);

@@ -3,24 +3,24 @@ import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
 import fc from 'fast-check';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
-import type { ForeignAgent } from '../support/agents/remote-agent.ts';
+import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { type Frame, frames } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-/** Some five seconds of text at 50 tokens/s. */
+/** About five seconds of text at 50 tokens/s. */
 const TOKENS = countingTokens(220);
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
-  foreign = await startCountingAgent(TOKENS, 18);
-  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }], ingresses: 2, relays: 2 });
+  remote = await startCountingAgent(TOKENS, 18);
+  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }], ingresses: 2, relays: 2 });
 });
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 type Step = { after: number; ingress: number; kill: number | undefined };
@@ -28,11 +28,11 @@ type Step = { after: number; ingress: number; kill: number | undefined };
 const step = fc.record({
   after: fc.integer({ min: 1, max: 25 }),
   ingress: fc.integer({ min: 0, max: 1 }),
-  /** A relay to kill when the frames of this step have been read. */
+  /** Relay to kill after the frames of this step. */
   kill: fc.option(fc.integer({ min: 0, max: 1 }), { nil: undefined }),
 });
 
-/** Reads a task to its end through cuts, another ingress each time, while relays are killed and started again. */
+/** Reads a task to its end through disconnects, on the ingress of each step, while relays are killed and restarted. */
 async function readThrough(steps: Step[]): Promise<Frame[]> {
   const list: Frame[] = [];
   let dying = Promise.resolve();
@@ -56,7 +56,7 @@ async function readThrough(steps: Step[]): Promise<Frame[]> {
   }
 }
 
-test('promise 3: cut at random places while relays die by SIGKILL at random places: the same fold [S3-31]', {
+test('random disconnects and kills of relays give the same fold (promise 3) [S3-31]', {
   timeout: 180_000,
 }, async () => {
   await fc.assert(

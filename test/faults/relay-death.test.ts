@@ -2,27 +2,27 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
-import type { ForeignAgent } from '../support/agents/remote-agent.ts';
+import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { type Frame, frames, shapeOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-/** Ten seconds of text at 50 tokens/s: long enough for a relay to die in it and another to take over. */
+/** Ten seconds of text at 50 tokens/s: long enough to kill a relay in mid-stream and for a takeover. */
 const TOKENS = countingTokens(400);
 
-/** Far more than lease and beat together, far less than for ever. */
+/** Far more than lease and heartbeat interval together. */
 const SILENCE_MS_MAX = 15_000;
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
-  foreign = await startCountingAgent(TOKENS, 18);
-  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }], relays: 2 });
+  remote = await startCountingAgent(TOKENS, 18);
+  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }], relays: 2 });
 });
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 type Watched = { fold: Fold; longestGapMs: number };
@@ -48,7 +48,7 @@ function assertWhole({ fold }: Watched): void {
   assert.equal(fold.textOf('partial_result'), TOKENS.join(''));
 }
 
-test('a relay killed in mid-stream: the other goes on within the lease, and no character is lost or doubled', {
+test('after a kill of a relay in mid-stream the other continues within the lease, without lost or repeated text', {
   timeout: 60_000,
 }, async t => {
   const streams = await Promise.all(
@@ -60,12 +60,12 @@ test('a relay killed in mid-stream: the other goes on within the lease, and no c
   );
   for (const stream of streams) assertWhole(stream);
   const gap = Math.max(...streams.map(stream => stream.longestGapMs));
-  t.diagnostic(`longest silence: ${Math.round(gap)} ms (lease 1500 ms + beat 300 ms)`);
-  // The figure is printed, and bounded only loosely: on a loaded machine everything is late, and no timing decides whether a test passes.
-  assert.ok(gap <= SILENCE_MS_MAX, `text stood still for ${gap} ms`);
+  t.diagnostic(`longest silence: ${Math.round(gap)} ms (lease 1500 ms + heartbeat 300 ms)`);
+  // The bound is loose, because timing on a loaded machine must not fail the test; the measured figure is printed.
+  assert.ok(gap <= SILENCE_MS_MAX, `no text for ${gap} ms`);
 });
 
-test('a relay that was paused and comes back writes nothing', { timeout: 60_000 }, async () => {
+test('a relay resumed after a takeover writes nothing', { timeout: 60_000 }, async () => {
   const streams = await Promise.all(
     Array.from({ length: 4 }, async (_, index) =>
       watch(list => {

@@ -6,22 +6,22 @@ import { isVisible } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
-import type { ForeignAgent } from '../support/agents/remote-agent.ts';
+import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { keepFactsFor } from '../support/cluster/short-retention.ts';
 
-/** Some ten seconds of text, of which the log keeps two. */
+/** About ten seconds of text, of which the log keeps two. */
 const TOKENS = countingTokens(500);
 const MAX_AGE_MS = 2_000;
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
 before(async () => {
-  foreign = await startCountingAgent(TOKENS, 20);
-  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }], ingresses: 2 });
+  remote = await startCountingAgent(TOKENS, 20);
+  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }], ingresses: 2 });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
   await keepFactsFor(cluster.nats.url, MAX_AGE_MS);
 });
@@ -29,10 +29,10 @@ before(async () => {
 after(async () => {
   await log?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
-/** Generation of the oldest event that the log still has of a task. */
+/** Generation of a task's oldest event in the log. */
 async function oldestOf(taskId: string): Promise<number> {
   for await (const { record } of log.facts.read(taskId, 1)) {
     const event = record.facts.find(isVisible);
@@ -41,7 +41,7 @@ async function oldestOf(taskId: string): Promise<number> {
   return 0;
 }
 
-test('a task that outlives its retention goes on; who stayed misses nothing, and who comes back is told what is gone [S4-44]', {
+test('a task outlives its retention: a live stream misses nothing, and a resumed one gets a gap frame [S4-44]', {
   timeout: 90_000,
 }, async () => {
   const [here, there] = cluster.ingresses;
@@ -74,7 +74,7 @@ test('a task that outlives its retention goes on; who stayed misses nothing, and
   const { result } = JSON.parse(snapshot!.data) as { result: { kind: string; id: string; status: { state: string } } };
   assert.deepEqual([result.kind, result.id, result.status.state], ['task', taskId, 'working']);
   const generations = [snapshot!, ...rest].map(({ id }) => Number(id!.split('.')[0]));
-  assert.ok(generations[0]! >= missing.to, 'the snapshot holds what the gap names');
+  assert.ok(generations[0]! >= missing.to, 'the snapshot covers the gap');
   assert.deepEqual(
     generations,
     generations.map((_generation, index) => generations[0]! + index),
@@ -87,7 +87,7 @@ test('a task that outlives its retention goes on; who stayed misses nothing, and
   for (const name of ['streaming_result', 'partial_result']) assert.equal(whole.textOf(name), TOKENS.join(''));
 });
 
-test('what retention has removed is not found, and said so [S4-44]', { timeout: 60_000 }, async () => {
+test('a task removed by retention is not found, with a reason [S4-44]', { timeout: 60_000 }, async () => {
   let taskId = '';
   for await (const { result } of frames(cluster.url, { text: 'count' })) {
     taskId ||= (result as { id: string }).id;

@@ -2,20 +2,20 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
-import type { ForeignAgent } from '../support/agents/remote-agent.ts';
+import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { type Frame, frames } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = countingTokens(150);
 const ANSWER = TOKENS.join('');
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
-  foreign = await startCountingAgent(TOKENS, 15);
+  remote = await startCountingAgent(TOKENS, 15);
   cluster = await Cluster.start({
-    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }],
     ingresses: 2,
     env: { HOPLINE_ACK_WAIT_MS: '1500' },
   });
@@ -23,10 +23,10 @@ before(async () => {
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
-/** Follows a task through whatever happens: resumes on the next ingress when its connection breaks. */
+/** Follows a task to its end, and resumes on the next ingress when the connection breaks. */
 async function follow(at: number, act: () => Promise<unknown>): Promise<void> {
   const fold = new Fold();
   const list: Frame[] = [];
@@ -43,7 +43,7 @@ async function follow(at: number, act: () => Promise<unknown>): Promise<void> {
         if (list.length === at) acted = act();
       }
     } catch {
-      // The connection broke: the cursor of the last frame is all a client needs.
+      // After a broken connection the cursor of the last frame suffices.
       await new Promise(resolve => setTimeout(resolve, 50));
     }
     ingress = (ingress + 1) % cluster.ingresses.length;
@@ -65,27 +65,27 @@ const restart = async (service: { kill(): Promise<void>; start(): Promise<void> 
   await service.start();
 };
 
-test('ingress dies in mid-stream: the client resumes on the other one [S0-1]', { timeout: 60_000 }, async () => {
+test('the client resumes on another ingress after a kill of its own in mid-stream [S0-1]', { timeout: 60_000 }, async () => {
   await follow(12, () => restart(cluster.ingresses[0]!));
 });
 
-test('the supervisor dies in mid-stream: text goes on, and another supervisor finishes the task once [S0-1]', {
+test('text continues after a kill of the supervisor in mid-stream, and another one ends the task once [S0-1]', {
   timeout: 60_000,
 }, async () => {
   await follow(12, () => restart(cluster.supervisors[0]!));
 });
 
-test('the sub-agent dies in mid-stream: its next attempt replaces what the dead one had said [S0-1]', {
+test('the next attempt replaces the text of a sub-agent killed in mid-stream [S0-1]', {
   timeout: 60_000,
 }, async () => {
   await follow(12, () => restart(cluster.agents[0]!));
 });
 
-test('the relay dies in mid-stream, and the same one comes back [S0-1]', { timeout: 60_000 }, async () => {
+test('a task completes after a kill and restart of the only relay in mid-stream [S0-1]', { timeout: 60_000 }, async () => {
   await follow(12, () => restart(cluster.relays[0]!));
 });
 
-test('nats-server dies in mid-stream and comes back on the same store: nothing acknowledged is lost', {
+test('no acknowledged record is lost when nats-server is killed in mid-stream and restarted on its store', {
   timeout: 60_000,
 }, async () => {
   await follow(12, async () => {

@@ -5,26 +5,26 @@ import { isTerminal, type Message, type Task, type TaskState } from '@hopline/a2
 import type { Fact } from '@hopline/events';
 import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { answer, type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, frames, rpc, shapeOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-/** Long enough for a relay to die and come back on a loaded machine before it is over. */
+/** Long enough for a kill and restart of a relay on a loaded machine. */
 const TIMEOUT_MS = 6_000;
 
-let stock: ForeignAgent;
-let shop: ForeignAgent;
-let bank: ForeignAgent;
+let stock: RemoteAgent;
+let shop: RemoteAgent;
+let bank: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 
 before(async () => {
-  stock = await startForeignAgent({
+  stock = await startRemoteAgent({
     dialect: '0.3',
     script: ({ text, turn }) => (turn === 1 ? [{ inputRequired: 'How many?' }] : answer([`reserved ${text}`])),
   });
-  shop = await startForeignAgent({ dialect: '1.0', script: ({ text }) => answer([`sold: ${text}`]) });
-  bank = await startForeignAgent({
+  shop = await startRemoteAgent({ dialect: '1.0', script: ({ text }) => answer([`sold: ${text}`]) });
+  bank = await startRemoteAgent({
     dialect: '1.0',
     script: [{ status: 'auth-required', text: 'log in first' }, { hang: true }],
   });
@@ -90,26 +90,26 @@ async function factsOf(taskId: string): Promise<Fact[]> {
   return facts;
 }
 
-/** The states of a task as the log tells them, each with when. */
+/** The states of a task in the log, with their times. */
 async function transitionsOf(taskId: string): Promise<[state: string, at: number][]> {
-  const said = (await factsOf(taskId)).flatMap((fact): [string, number][] => {
+  const states = (await factsOf(taskId)).flatMap((fact): [string, number][] => {
     if (fact.kind === 'task.created') return [[fact.event.task.status.state, fact.at]];
     return fact.kind === 'status.changed' ? [[fact.event.statusUpdate.status.state, fact.at]] : [];
   });
-  return said
+  return states
     .map(([state, at]): [string, number] => [state.replace('TASK_STATE_', ''), at])
     .filter(([state], index, all) => state !== all[index - 1]?.[0]);
 }
 
-test('one agent asks, the answer goes back to it and to no other, and the otherâ€™s part stands [S4-41]', {
+test("an answer goes only to the agent that asked, and the other agent's part is kept [S4-41]", {
   timeout: 60_000,
 }, async () => {
-  const asked = await send('stock and shop: 3 widgets');
-  assert.deepEqual([asked.status.state, textIn(asked.status.message)], ['TASK_STATE_INPUT_REQUIRED', 'How many?']);
+  const question = await send('stock and shop: 3 widgets');
+  assert.deepEqual([question.status.state, textIn(question.status.message)], ['TASK_STATE_INPUT_REQUIRED', 'How many?']);
   const texts = (task: Task) => task.artifacts?.filter(({ name }) => name === 'streaming_result').map(textIn);
-  assert.deepEqual(texts(asked), ['sold: stock and shop: 3 widgets']);
-  const done = await send('250', { taskId: asked.id });
-  assert.deepEqual([done.id, done.status.state], [asked.id, 'TASK_STATE_COMPLETED']);
+  assert.deepEqual(texts(question), ['sold: stock and shop: 3 widgets']);
+  const done = await send('250', { taskId: question.id });
+  assert.deepEqual([done.id, done.status.state], [question.id, 'TASK_STATE_COMPLETED']);
   assert.deepEqual(texts(done), ['sold: stock and shop: 3 widgets', 'reserved 250']);
   const calls = stock.requests.map(({ text, taskId }) => [text, taskId]);
   assert.deepEqual(calls, [
@@ -119,7 +119,7 @@ test('one agent asks, the answer goes back to it and to no other, and the otherâ
   assert.equal(shop.requests.length, 1);
 });
 
-test('a question that nobody answers fails its task in time, though the relay died in between [S3-8 S4-28]', {
+test('an unanswered question fails its task in time, despite a kill of the relay [S3-8 S4-28]', {
   timeout: 60_000,
 }, async () => {
   const { id } = await send('stock');
@@ -135,10 +135,10 @@ test('a question that nobody answers fails its task in time, though the relay di
     life.map(([state]) => state),
     ['SUBMITTED', 'WORKING', 'INPUT_REQUIRED', 'FAILED'],
   );
-  assert.ok(life[3]![1] - life[2]![1] >= TIMEOUT_MS, 'not before its time');
+  assert.ok(life[3]![1] - life[2]![1] >= TIMEOUT_MS, 'the timeout was not early');
 });
 
-test('credentials that never come fail their task in time, though the relay died in between, and its agent is let go', {
+test('missing credentials fail their task in time, despite a kill of the relay, and release its agent', {
   timeout: 60_000,
 }, async () => {
   const { id } = await send('bank', {}, { configuration: { returnImmediately: true } });
@@ -154,19 +154,19 @@ test('credentials that never come fail their task in time, though the relay died
     life.map(([state]) => state),
     ['SUBMITTED', 'WORKING', 'AUTH_REQUIRED', 'FAILED'],
   );
-  assert.ok(life[3]![1] - life[2]![1] >= TIMEOUT_MS, 'not before its time');
+  assert.ok(life[3]![1] - life[2]![1] >= TIMEOUT_MS, 'the timeout was not early');
   while (!bank.requests.some(({ method }) => method === 'cancel')) await sleep(50);
 });
 
-test('an answer stored just before the deadline wins, though no relay lived to see both [S3-8]', {
+test('an answer stored just before the deadline takes precedence, with no relay running at either time [S3-8]', {
   timeout: 60_000,
 }, async () => {
   const { id } = await send('stock');
-  const askedAt = (await transitionsOf(id)).at(-1)![1];
+  const questionAt = (await transitionsOf(id)).at(-1)![1];
   await cluster.relays[0]!.kill();
   const params = paramsOf('7', { taskId: id }, { configuration: { returnImmediately: true } });
   const answered = rpc(cluster.url, { dialect: '1.0', method: 'SendMessage', params });
-  await sleep(Math.max(0, askedAt + TIMEOUT_MS + 500 - Date.now()));
+  await sleep(Math.max(0, questionAt + TIMEOUT_MS + 500 - Date.now()));
   await cluster.relays[0]!.start();
   await answered;
   const done = await reached(id, isTerminal);
@@ -174,10 +174,10 @@ test('an answer stored just before the deadline wins, though no relay lived to s
   assert.equal(textIn(done.artifacts?.find(({ name }) => name === 'partial_result')), 'reserved 7');
 });
 
-test('what was acknowledged exists: every service dies right after the answer, before anybody took the work [S3-9]', {
+test('an acknowledged task survives a kill of each service right after the response, before its work starts [S3-9]', {
   timeout: 60_000,
 }, async () => {
-  // Nobody takes the work: the answer can only come from what is stored.
+  // No service takes the work, so the answer can only come from the store.
   await cluster.supervisors[0]!.kill();
   const task = await send('shop', {}, { configuration: { returnImmediately: true } });
   await Promise.all(cluster.services.map(service => service.kill()));
@@ -192,7 +192,7 @@ test('what was acknowledged exists: every service dies right after the answer, b
   assert.equal((await reached(task.id, isTerminal)).status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('a stream shows nothing that is not stored: at its first frame the task stands in the log [S3-9]', {
+test('a stream contains only stored events: at its first frame the task is in the log [S3-9]', {
   timeout: 60_000,
 }, async () => {
   for await (const frame of frames(cluster.url, { text: 'shop' })) {
@@ -206,7 +206,7 @@ test('a stream shows nothing that is not stored: at its first frame the task sta
   }
 });
 
-test('the states of a task only go forward [S2-16]', { timeout: 60_000 }, async () => {
+test('task states only move forward [S2-16]', { timeout: 60_000 }, async () => {
   const list = await collect(cluster.url, { text: 'shop' });
   const id = (list[0]!.result as { id: string }).id;
   const life = await transitionsOf(id);

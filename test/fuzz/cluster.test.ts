@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
-import { type ForeignAgent, startForeignAgent } from '../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { Exchange, type Received, type Sent } from './exchange.ts';
 import { ANSWER_MS_MAX, runs } from './fuzz-settings.ts';
@@ -15,16 +15,16 @@ import { fuzzedRest03 } from './rest-requests-03.ts';
 import { fuzzedRpc, RPC_METHODS } from './rpc-requests.ts';
 
 const RUNS = 100;
-/** What was accepted is at its end when the log has not moved for so long; milliseconds. */
+/** The log is idle, and all accepted requests are processed, after this time without a write; milliseconds. */
 const QUIET_MS = 120;
 
-let agent: ForeignAgent;
+let agent: RemoteAgent;
 let cluster: Cluster;
 let log: LogState;
 const exchange = new Exchange();
 
 before(async () => {
-  agent = await startForeignAgent({ dialect: '1.0', script: () => [{ inputRequired: 'Which one?' }] });
+  agent = await startRemoteAgent({ dialect: '1.0', script: () => [{ inputRequired: 'Which one?' }] });
   const agents = [{ name: 'counter', adapter: 'a2a', url: agent.url }];
   cluster = await Cluster.start({ agents, ingresses: 2, env: { HOPLINE_PUSH: 'true' } });
   log = await LogState.open(cluster.nats.url);
@@ -79,10 +79,10 @@ async function anyRequest(): Promise<fc.Arbitrary<Fuzzed>> {
   );
 }
 
-test('whatever is sent to a cluster: what is refused leaves every stream and bucket where it was, and both replicas refuse it alike [S4-33]', async t => {
+test('a rejected request changes no stream or bucket of a cluster, and both replicas reject it alike [S4-33]', async t => {
   const empty = await log.now();
   let known = await knownTasks();
-  assert.notEqual(await log.now(), empty, 'what is accepted is seen');
+  assert.notEqual(await log.now(), empty, 'an accepted request changes the state');
   let state = await log.quiet(QUIET_MS);
   const outcomes = new Map<string, number>();
   await fc.assert(
@@ -105,22 +105,22 @@ test('whatever is sent to a cluster: what is refused leaves every stream and buc
         state = await log.quiet(QUIET_MS);
         return;
       }
-      assert.equal(await log.now(), state, `refused with ${reason}, and yet it wrote: ${about}`);
+      assert.equal(await log.now(), state, `rejected with ${reason} after a write: ${about}`);
       const second = await exchange.send(cluster.ingresses[1]!.url, sent);
       assert.deepEqual([second.status, (await outcomeOf(kind, second, about)).reason], [first.status, reason], about);
-      assert.equal(await log.now(), state, `the other replica refused with ${reason}, and yet it wrote: ${about}`);
+      assert.equal(await log.now(), state, `the other replica rejected with ${reason} after a write: ${about}`);
     }),
     runs(RUNS),
   );
   t.diagnostic(JSON.stringify(Object.fromEntries(outcomes)));
 });
 
-test('after all that: no task is left half way, every service lives, a question is answered, and no secret was logged [S4-33]', async () => {
+test('after the fuzzing no task is left unfinished, all services run, a question is answered, and no secret was logged [S4-33]', async () => {
   for (const until = Date.now() + ANSWER_MS_MAX; ; ) {
     const pages = ['SUBMITTED', 'WORKING'].map(state => rest('GET', `/tasks?status=TASK_STATE_${state}`));
     const left = (await Promise.all(pages)).flatMap(({ tasks }) => tasks);
     if (left.length === 0) break;
-    assert(Date.now() < until, `${left.length} tasks are still on their way: ${JSON.stringify(left).slice(0, 1_000)}`);
+    assert(Date.now() < until, `${left.length} tasks are unfinished: ${JSON.stringify(left).slice(0, 1_000)}`);
   }
   await ask();
   for (const { spec, pid, output } of cluster.services) {

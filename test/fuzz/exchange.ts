@@ -1,19 +1,19 @@
 import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { ANSWER_MS_MAX } from './fuzz-settings.ts';
 
-/** One request as its bytes: nothing is escaped, completed or refused for the fuzzer's sake, but what HTTP/1.1 itself cannot write. */
+/** One request as raw bytes. Nothing is escaped, completed or validated, except what HTTP/1.1 itself cannot express. */
 export type Sent = { method: string; path: string; headers?: Record<string, string>; body?: Uint8Array | string | undefined };
 
 export type Received = {
   status: number;
   headers: IncomingHttpHeaders;
-  /** Of a stream: what came until it ended or had nothing to say any more. */
+  /** For a stream, the text until its end or until it is silent. */
   text: string;
   isStream: boolean;
   ms: number;
 };
 
-/** A stream that says nothing for so long is left alone; milliseconds. Its task waits for somebody, or it is where its cursor says. */
+/** A stream is closed after this silence; milliseconds. Its task waits for input, or the stream has reached its cursor. */
 const QUIET_MS = 50;
 const SILENT_MS = 300;
 
@@ -24,7 +24,7 @@ export class Exchange {
     this.#agent.destroy();
   }
 
-  /** Rejects when the connection broke or nothing came in time: a door that answers does neither. */
+  /** Rejects on a broken connection or without a response in time; both are faults of the server. */
   send(base: string, { method, path, headers = {}, body }: Sent): Promise<Received> {
     const { hostname, port } = new URL(base);
     const startedAt = performance.now();

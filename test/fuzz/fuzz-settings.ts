@@ -1,19 +1,19 @@
 import type { Parameters } from 'fast-check';
 
 /**
- * How the fuzzers run. A failure prints its seed and path; `HOPLINE_FUZZ_SEED=<seed>` (and `HOPLINE_FUZZ_PATH=<path>`, with the one test) plays it again.
- * `HOPLINE_FUZZ_FACTOR=20` tries twenty times as much.
+ * Settings of the fuzzers. A failure prints its seed and path; `HOPLINE_FUZZ_SEED=<seed>` (and `HOPLINE_FUZZ_PATH=<path>`, with the
+ * failing test only) replays it. `HOPLINE_FUZZ_FACTOR=20` multiplies the number of runs by twenty.
  */
 const { HOPLINE_FUZZ_SEED: seed, HOPLINE_FUZZ_PATH: path, HOPLINE_FUZZ_FACTOR: factor = '1' } = process.env;
 
-/** No request may take longer to be answered, on a machine that does eight other things; milliseconds. */
+/** Limit for each response on a loaded machine; milliseconds. */
 export const ANSWER_MS_MAX = 15_000;
 
 export function runs<T>(count: number): Parameters<T> {
   const scaled = Math.ceil(count * Number(factor));
   return {
     numRuns: scaled,
-    // Shrinking sends requests as well: a failure must be told before the file's time is over.
+    // Shrinking sends requests as well; a failure must be reported before the timeout of the file.
     interruptAfterTimeLimit: 60_000 * Math.max(1, Number(factor)),
     markInterruptAsFailure: true,
     ...(seed !== undefined && { seed: Number(seed) }),

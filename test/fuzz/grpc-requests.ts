@@ -5,7 +5,7 @@ import { PROCEDURES, SERVICE_0_3, SERVICE_1_0 } from '../../packages/a2a-grpc/sr
 import { ENDED, PLANTED, WAITING } from './placeholders.ts';
 import { goldenParams } from './rpc-requests.ts';
 
-/** Every procedure of both gRPC services, with the bytes of requests that fit, and of such that nearly do. */
+/** All procedures of both gRPC services, with bytes of valid and nearly valid requests. */
 
 export type FuzzedCall = { path: string; streams: boolean; bytes: Uint8Array; metadata: Record<string, string> };
 
@@ -24,7 +24,7 @@ const content = [
 const message = { messageId: 'm', contextId: 'c', role: 'ROLE_USER', content, metadata: { a: { b: 1 } } };
 const of = (make: (task: string) => JsonObject): JsonObject[] => tasks.map(make);
 
-/** Requests of `a2a.v1.A2AService` in the JSON of its messages. */
+/** Requests of `a2a.v1.A2AService` as ProtoJSON. */
 const GOLDEN_03: Record<string, JsonObject[]> = {
   SendMessage: [
     { message, configuration: { blocking: false, pushNotification: config } },
@@ -45,10 +45,10 @@ const GOLDEN_03: Record<string, JsonObject[]> = {
   GetAgentCard: [{}],
 };
 
-/** `requests`: in the JSON of its message; `golden`: the same in bytes. */
+/** `requests`: ProtoJSON; `golden`: the same requests in bytes. */
 type Target = { path: string; streams: boolean; requests: JsonObject[]; golden: Uint8Array[] };
 
-/** A task's name of another length would change the bytes that hold it: so the tasks are named before the bytes are made. What ends a task comes last. */
+/** Task ids exist before the bytes, because an id of another length would change their length prefixes. Requests that end a task are last. */
 export function grpcTargets(named: (text: string) => string): Target[] {
   const inOrder = PROCEDURES.toSorted((a, b) => Number(a.path.endsWith('/CancelTask')) - Number(b.path.endsWith('/CancelTask')));
   return inOrder.map(({ path, streams, dialect }) => {
@@ -62,7 +62,7 @@ export function grpcTargets(named: (text: string) => string): Target[] {
   });
 }
 
-/** Fields of no definition, of every wire type, and such as are no field at all. */
+/** Unknown fields of each wire type, and malformed fields. */
 const TAILS: Uint8Array[] = [
   [0xf8, 0xff, 0xff, 0xff, 0x0f, 0x01],
   [0xfa, 0xff, 0xff, 0xff, 0x0f, 0x03, 0x61, 0x62, 0x63],
@@ -76,7 +76,7 @@ const TAILS: Uint8Array[] = [
   [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80],
 ].map(bytes => Uint8Array.from(bytes));
 
-/** The same field in itself, so deep that a reader which recurses would leave its stack. */
+/** A field nested in itself deeply enough to overflow the stack of a recursive reader. */
 function deep(levels: number): Uint8Array {
   const groups = new Uint8Array(levels * 2);
   return groups.fill(0x0b, 0, levels).fill(0x0c, levels);

@@ -7,15 +7,15 @@ import { userMessage } from '../../packages/a2a-grpc/src/grpc-client.test-kit.ts
 import { openRig } from '../../packages/a2a-grpc/src/rig.test-kit.ts';
 import { ANSWER_MS_MAX, runs } from './fuzz-settings.ts';
 import { type FuzzedCall, fuzzedCall, grpcTargets } from './grpc-requests.ts';
-import { countWrites } from './memory-doors.ts';
+import { countWrites } from './memory-servers.ts';
 import { filled, PLANTED } from './placeholders.ts';
 
 const RUNS_OF_A_PROCEDURE = 40;
 const BODY_BYTES_MAX = 64 * 1024;
-/** A stream that says nothing for so long is left alone; milliseconds. */
+/** A stream is closed after this silence; milliseconds. */
 const QUIET_MS = 50;
 
-/** How a call ended. INTERNAL and UNKNOWN are faults, and a deadline that passed is a call that hung. */
+/** The status of a call. INTERNAL and UNKNOWN are faults; an exceeded deadline is a call that hung. */
 const ENDS = new Set([
   status.OK,
   status.CANCELLED,
@@ -45,7 +45,7 @@ function unary(client: Client, { path, bytes, metadata }: FuzzedCall): Promise<E
   return promise;
 }
 
-/** CANCELLED: it was open, and we left. */
+/** CANCELLED: the test closed an open stream. */
 function streaming(client: Client, { path, bytes, metadata }: FuzzedCall): Promise<Ended> {
   const { promise, resolve } = Promise.withResolvers<Ended>();
   const options = { deadline: Date.now() + ANSWER_MS_MAX };
@@ -81,7 +81,7 @@ async function openServer(t: TestContext) {
   return { rig, client, targets: grpcTargets(text => filled(text, { waiting, ended })), writes: countWrites(rig.log) };
 }
 
-test('every procedure of both gRPC services, with bytes that nearly fit: a status that is no fault, and nothing changed by what was refused [S4-33]', async t => {
+test('nearly valid bytes for each procedure of both gRPC services cause no fault, and rejected ones change nothing [S4-33]', async t => {
   const { rig, client, targets, writes } = await openServer(t);
   for (const target of targets) {
     const ends = new Map<string, number>();

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Bytes that HTTP allows in a field value (RFC 9110 5.5), also those that no header of ours has a meaning for. */
+/** Bytes that HTTP allows in a field value (RFC 9110, section 5.5), including those without a meaning in our headers. */
 const anyValue = fc
   .array(fc.oneof(fc.integer({ min: 0x20, max: 0x7e }), fc.integer({ min: 0x80, max: 0xff })), { maxLength: 40 })
   .map(codes => String.fromCharCode(...codes).trim());
@@ -46,7 +46,7 @@ const VALUES: Record<string, string[]> = {
   'if-none-match': ['*', '"', 'W/"x"'],
   'x-forwarded-host': ['evil.example.org'],
   host: ['evil.example.org', '127.0.0.1:1'],
-  // The door has a list of origins, and none of these is on it.
+  // None of these is in the server's list of origins.
   origin: ['null', '*', 'https://page.example.evil.example', 'HTTPS://PAGE.EXAMPLE', 'https://page.example, null'],
   'access-control-request-method': ['POST', 'TRACE', '*', '\u00e9'],
   'access-control-request-headers': ['a2a-version', '*', ',,,', 'x'.repeat(4_000)],
@@ -63,13 +63,13 @@ const field = fc
     ),
   );
 
-/** Mostly none, so that what is under test is the body. */
+/** Mostly no headers, so that the body is under test. */
 export const headerFields: fc.Arbitrary<Record<string, string>> = fc.oneof(
   { weight: 3, arbitrary: fc.constant({}) },
   { weight: 1, arbitrary: fc.array(field, { minLength: 1, maxLength: 3 }).map(fields => Object.fromEntries(fields)) },
 );
 
-/** Always some, each of them hostile. */
+/** At least one header, each hostile. */
 export const hostileFields: fc.Arbitrary<Record<string, string>> = fc
   .array(field, { minLength: 1, maxLength: 5 })
   .map(fields => Object.fromEntries(fields));

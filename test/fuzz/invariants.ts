@@ -3,17 +3,17 @@ import { A2A_ERRORS, decodeSse, type JsonObject } from '@hopline/a2a';
 import type { Received } from './exchange.ts';
 import { PLANTED } from './placeholders.ts';
 
-/** What only somebody who works on the server knows: files, frames of a stack, words of what it is made of. */
+/** Internals of the server: file names, stack frames, names of its dependencies. */
 const INNARDS =
   /node_modules|node:internal|\.[cm]?[jt]s:\d|\bat (async )?[\w.<>]+ \(|FST_ERR|statusCode|ECONN|\/packages\/|\/services\/|JetStream|TypeError|RangeError/;
 
 const RPC_NUMBERS = new Set<unknown>(Object.values(A2A_ERRORS).map(row => row.rpc));
-/** Of the catalogue, what a client can cause. The others are faults of ours, also where JSON-RPC says them with HTTP 200. */
+/** Errors of the catalog that a client can cause. The others are faults, also with HTTP 200 in JSON-RPC. */
 const REASONS = new Set<unknown>(
   Object.keys(A2A_ERRORS).filter(code => code !== 'INTERNAL_ERROR' && code !== 'INVALID_AGENT_RESPONSE'),
 );
 
-/** Of whatever came back, from any path: no fault of the server but "not now", and nothing that a client must not read. `echoes`: an answer that shows the client its own words. */
+/** Asserts for any response: no fault except 503, and no internals or secrets. `echoes`: the response contains the client's own text. */
 export function assertHarmless({ status, headers, text }: Received, echoes: boolean, about: string): void {
   assert(status < 500 || status === 503, `${about}: ${status} ${text.slice(0, 500)}`);
   if (status === 503) assert.match(String(headers['retry-after']), /^\d+$/, about);
@@ -23,7 +23,7 @@ export function assertHarmless({ status, headers, text }: Received, echoes: bool
 
 export type Outcome = {
   accepted: boolean;
-  /** The code of the catalogue; absent: accepted, or refused before anybody read it. */
+  /** Code of the catalog; absent: accepted, or rejected before it was parsed. */
   reason?: string | undefined;
   frames: JsonObject[];
 };
@@ -41,7 +41,7 @@ async function framesOf(text: string): Promise<JsonObject[]> {
 
 type RpcError = { code: number; message: string; data: { reason?: string } | { reason?: string }[] };
 
-/** A JSON-RPC 2.0 response, of the request it answers. `id`: what the request is known by; undefined: nobody can tell. */
+/** Asserts a JSON-RPC 2.0 response. `id`: the id of the request; undefined: not readable from the request. */
 export async function rpcOutcome(received: Received, id: unknown, about: string): Promise<Outcome> {
   const { status, text, isStream } = received;
   if (isStream) {
@@ -53,7 +53,7 @@ export async function rpcOutcome(received: Received, id: unknown, about: string)
   }
   const body = JSON.parse(text) as { jsonrpc?: string; id?: unknown; result?: unknown; error?: RpcError };
   assertHarmless(received, body.error === undefined, about);
-  // Only a card, a page that is not there, or a header that HTTP itself refuses.
+  // Other bodies than JSON-RPC: a card, a 404, or a header that HTTP itself rejects.
   assert([200, 400, 401, 413, 415, 503].includes(status), `${about}: ${status} ${text}`);
   assert.equal(body.jsonrpc, '2.0', `${about}: ${text.slice(0, 300)}`);
   assert.equal('result' in body, body.error === undefined, about);
@@ -71,7 +71,7 @@ function reasonOf({ code, message, data }: RpcError, about: string): string {
 
 type RestError = { details: { reason?: string }[] };
 
-/** An answer of HTTP+JSON, by what its error says: google.rpc.Status of 1.0, or the bare error object of 0.3. */
+/** Asserts an HTTP+JSON response, whose error is the google.rpc.Status of 1.0 or the bare error object of 0.3. */
 export async function restOutcome(received: Received, about: string): Promise<Outcome> {
   const { status, text, isStream } = received;
   const frames = isStream ? await framesOf(text) : [];
@@ -81,7 +81,7 @@ export async function restOutcome(received: Received, about: string): Promise<Ou
   if (accepted) return { accepted, frames };
   const body = (failed ?? JSON.parse(text)) as { error: RestError | string } | RpcError;
   if (!('error' in body)) return { accepted, reason: reasonOf(body, about), frames };
-  // What no binding has a path for.
+  // A path of no binding.
   if (body.error === 'not found') return { accepted, reason: 'NOTHING_THERE', frames };
   const { reason } = (body.error as RestError).details[0]!;
   assert(REASONS.has(reason), `${about}: ${text}`);

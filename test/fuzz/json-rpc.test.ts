@@ -4,13 +4,13 @@ import fc from 'fast-check';
 import { Exchange } from './exchange.ts';
 import { runs } from './fuzz-settings.ts';
 import { type Outcome, rpcOutcome } from './invariants.ts';
-import { type Doors, openDoors } from './memory-doors.ts';
+import { type MemoryServers, openMemoryServers } from './memory-servers.ts';
 import { filled, filledBytes, PLANTED } from './placeholders.ts';
 import { type FuzzedRpc, fuzzedRpc, goldenParams, goldenRpc, RPC_METHODS } from './rpc-requests.ts';
 
 const RUNS_OF_A_METHOD = 30;
 
-/** The id that JSON-RPC demands in the answer; undefined where the body cannot tell. */
+/** The id that JSON-RPC requires in the response; undefined when the body does not determine it. */
 function idOf(body: Uint8Array): unknown {
   try {
     const { id } = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body)) as { id?: unknown };
@@ -20,8 +20,12 @@ function idOf(body: Uint8Array): unknown {
   }
 }
 
-/** Refused: nothing was written. Asked again at the other replica: refused in the same way. */
-async function judge({ replicas, known: tasks, writes }: Doors, exchange: Exchange, request: FuzzedRpc): Promise<Outcome> {
+/** Asserts that a rejected request wrote nothing, and that the other replica rejects it alike. */
+async function judge(
+  { replicas, known: tasks, writes }: MemoryServers,
+  exchange: Exchange,
+  request: FuzzedRpc,
+): Promise<Outcome> {
   const known = await tasks();
   const body = filledBytes(request.body, known);
   const about = `${request.path} ${JSON.stringify(request.headers)} ${Buffer.from(body).toString('latin1').slice(0, 2_000)}`;
@@ -30,14 +34,14 @@ async function judge({ replicas, known: tasks, writes }: Doors, exchange: Exchan
   const first = await exchange.send(replicas[0].url, sent);
   const outcome = await rpcOutcome(first, idOf(body), about);
   if (outcome.accepted) return outcome;
-  assert.equal(writes(), before, `refused with ${outcome.reason}, and yet it wrote: ${about}`);
+  assert.equal(writes(), before, `rejected with ${outcome.reason} after a write: ${about}`);
   const second = await exchange.send(replicas[1].url, sent);
   assert.deepEqual([second.status, (await rpcOutcome(second, idOf(body), about)).reason], [first.status, outcome.reason], about);
   return outcome;
 }
 
-test('every method of every dialect, with params that nearly fit: an answer, no fault, no secret, and nothing changed by what was refused [S4-32 S4-33]', async t => {
-  const doors = await openDoors(t);
+test('nearly valid params for each method of each dialect cause no fault and no leak, and rejected ones change nothing [S4-32 S4-33]', async t => {
+  const servers = await openMemoryServers(t);
   const exchange = new Exchange();
   t.after(() => exchange.close());
   const seen = new Map<string, Set<string>>();
@@ -46,22 +50,22 @@ test('every method of every dialect, with params that nearly fit: an answer, no 
     seen.set(`${name} ${operation}`, reasons);
     await fc.assert(
       fc.asyncProperty(fuzzedRpc(name, operation), async request => {
-        const { reason = 'accepted' } = await judge(doors, exchange, request);
+        const { reason = 'accepted' } = await judge(servers, exchange, request);
         reasons.add(reason);
       }),
       runs(RUNS_OF_A_METHOD),
     );
   }
-  await doors.settled();
-  for (const { lines } of doors.replicas) {
+  await servers.settled();
+  for (const { lines } of servers.replicas) {
     const written = JSON.stringify(lines, (_name, value) => (value instanceof Error ? `${value.message} ${value.stack}` : value));
     assert.equal(written.includes(PLANTED), false);
     assert.doesNotMatch(written, /request failed/);
   }
 });
 
-test('every golden request is taken, or refused for what its task is: the fuzzers start from requests that fit', async t => {
-  const { replicas, known } = await openDoors(t);
+test('each golden request is accepted, or rejected for the state of its task, so that the fuzzers start from valid requests', async t => {
+  const { replicas, known } = await openMemoryServers(t);
   const exchange = new Exchange();
   t.after(() => exchange.close());
   const states = ['TASK_NOT_FOUND', 'TASK_NOT_CANCELABLE', 'UNSUPPORTED_OPERATION', 'EXTENDED_AGENT_CARD_NOT_CONFIGURED'];

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 
 /**
- * JSON as it stands in a text, not as a parser sees it: members in order, any name as often as it likes, scalars by their own text. So a mutation can write what no `JSON.stringify` does:
- * a name twice, `__proto__`, `1e999`, half of a surrogate pair.
+ * A JSON syntax tree: members in order, duplicate names, scalars as source text. Mutations can write what `JSON.stringify` cannot: a
+ * duplicate name, `__proto__`, `1e999`, half of a surrogate pair.
  */
 export type Tree = { members: [name: string, value: Tree][] } | { items: Tree[] } | { scalar: string };
 
@@ -22,7 +22,7 @@ export function textOf(tree: Tree): string {
 
 const nested = (depth: number): string => '['.repeat(depth) + ']'.repeat(depth);
 
-/** Scalars and small documents that readers stumble over. */
+/** Scalars and small documents that often break parsers. */
 export const HOSTILE: readonly string[] = [
   'null',
   'true',
@@ -101,7 +101,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   name: fc.oneof(fc.constantFrom(...NAMES), fc.string({ unit: 'binary', maxLength: 5 })),
 });
 
-/** Every place of a tree that can be another: its holder, and where in it. */
+/** All replaceable nodes of a tree: parent and position. */
 function placesOf(tree: Tree): { holder: Tree; index: number }[] {
   if ('scalar' in tree) return [];
   const children = 'items' in tree ? tree.items : tree.members.map(([, value]) => value);
@@ -114,7 +114,7 @@ function wrapped(tree: Tree, times: number): Tree {
   return deep;
 }
 
-/** What one step repeats may become so long; bytes. Three steps one in another were gigabytes. */
+/** Limit for the result of one repetition, bytes: three nested repetitions would reach gigabytes. */
 const GROWN_BYTES_MAX = 128 * 1024;
 const GROWN_TIMES_MAX = 300;
 
@@ -146,7 +146,7 @@ function applied(tree: Tree, { at, how, value, name }: Step): void {
   }
 }
 
-/** Texts near a document that fits: `steps` places of it are changed. */
+/** Texts near a valid document: `steps` of its nodes are mutated. */
 export function mutated(golden: unknown, steps = 3): fc.Arbitrary<string> {
   return fc.array(step, { maxLength: steps }).map(list => {
     const tree = treeOf(golden);
@@ -155,7 +155,7 @@ export function mutated(golden: unknown, steps = 3): fc.Arbitrary<string> {
   });
 }
 
-/** What can happen to a text on its way: cut, something in front of it, behind it, or in it. Mostly nothing. */
+/** Mutations of raw text: truncation, or an insertion before, after or within it. Mostly none. */
 export function damaged(text: fc.Arbitrary<string>): fc.Arbitrary<Uint8Array> {
   const bytes = text.map(one => new TextEncoder().encode(one));
   const damage = fc

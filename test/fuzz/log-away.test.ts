@@ -11,20 +11,20 @@ import { Exchange, type Received, type Sent } from './exchange.ts';
 import { ANSWER_MS_MAX } from './fuzz-settings.ts';
 import { grpcTargets } from './grpc-requests.ts';
 import { assertHarmless, restOutcome, rpcOutcome } from './invariants.ts';
-import { openDoors } from './memory-doors.ts';
+import { openMemoryServers } from './memory-servers.ts';
 import { filled, PLANTED, WAITING } from './placeholders.ts';
 import { GOLDEN_REST_03 } from './rest-requests-03.ts';
 import { goldenParams, goldenRpc, RPC_METHODS } from './rpc-requests.ts';
 
 const VERSION = { '1.0': '1.0', '0.3': '0.3', legacy: '0.1' } as const;
 const json = { 'content-type': 'application/json' };
-/** Params that only a token which was given out could make fit. */
+/** True where only an issued page token would be valid. */
 const isPageTokenRefused = (operation: string | undefined, reason: string | undefined) =>
   operation === 'list' && reason === 'INVALID_PARAMS';
 
-const READERS = ['last', 'read', 'get', 'under', 'watch', 'follow', 'say', 'append', 'put', 'create', 'update', 'delete'];
+const READERS = ['last', 'read', 'get', 'under', 'watch', 'follow', 'append', 'put', 'create', 'update', 'delete'];
 
-/** The log of a process does not answer any more. */
+/** Makes all operations of a process's log fail. */
 function loseLog(log: Log): void {
   for (const part of Object.values(log) as unknown[]) {
     if (typeof part !== 'object' || part === null) continue;
@@ -38,11 +38,11 @@ function loseLog(log: Log): void {
 }
 
 async function openWithoutLog(t: TestContext) {
-  const doors = await openDoors(t, { limits: { freshMsMax: 100 } });
+  const servers = await openMemoryServers(t, { limits: { freshMsMax: 100 } });
   const exchange = new Exchange();
   t.after(() => exchange.close());
-  const known = await doors.known();
-  const { url, log } = doors.replicas[0];
+  const known = await servers.known();
+  const { url, log } = servers.replicas[0];
   loseLog(log);
   const ask = async (sent: Sent, about: string): Promise<Received> => {
     const received = await exchange.send(url, sent);
@@ -52,7 +52,7 @@ async function openWithoutLog(t: TestContext) {
   return { known, ask };
 }
 
-test('where the log is away every operation of every dialect is 503 with Retry-After, and says no more [S4-33]', async t => {
+test('without the log each operation of each dialect is 503 with Retry-After, and discloses nothing more [S4-33]', async t => {
   const { known, ask } = await openWithoutLog(t);
   for (const { name, operation } of RPC_METHODS) {
     for (const params of goldenParams(name, operation)) {
@@ -67,14 +67,14 @@ test('where the log is away every operation of every dialect is 503 with Retry-A
   }
 });
 
-/** The operation a method of JSON-RPC names, which 1.0 has in every binding. */
+/** The operation of a JSON-RPC method; 1.0 has the same in each binding. */
 function operationNamed(name: string): Operation {
   const found = Object.entries(DIALECTS['1.0'].methods).find(([, method]) => method === name);
   assert.ok(found, name);
   return found[0] as Operation;
 }
 
-/** Every route of HTTP+JSON 1.0, about the task that waits, with params that fit. */
+/** Each route of HTTP+JSON 1.0 for the waiting task, with valid params. */
 function restRequests(): (Sent & { operation: Operation })[] {
   return Object.entries(REST_ROUTES).flatMap(([path, route]) =>
     Object.entries(route).flatMap(([method, name]) => {
@@ -92,14 +92,14 @@ function restRequests(): (Sent & { operation: Operation })[] {
   );
 }
 
-/** What the path says already is not in the body. */
+/** Omits body members that are in the path. */
 function bodyOf(operation: Operation, params: JsonObject): JsonObject {
   const { id: _id, taskId: _taskId, ...rest } = params;
   if (operation === 'send' || operation === 'stream') return params;
   return operation === 'createPush' ? { ...rest, id: 'hook' } : rest;
 }
 
-test('where the log is away every route of HTTP+JSON 1.0 is 503 with Retry-After, but the card, which is not read from it [S4-33]', async t => {
+test('without the log each route of HTTP+JSON 1.0 is 503 with Retry-After, except the card, which does not need it [S4-33]', async t => {
   const { known, ask } = await openWithoutLog(t);
   for (const { operation, ...request } of restRequests()) {
     const sent = { ...request, path: filled(request.path, known), body: request.body && filled(String(request.body), known) };
@@ -111,7 +111,7 @@ test('where the log is away every route of HTTP+JSON 1.0 is 503 with Retry-After
   }
 });
 
-test('where the log is away every route of HTTP+JSON 0.3 is 503 with Retry-After, but the card [S4-33]', async t => {
+test('without the log each route of HTTP+JSON 0.3 is 503 with Retry-After, except the card [S4-33]', async t => {
   const { known, ask } = await openWithoutLog(t);
   const asked = new Set<string>();
   for (const { method, path, bodies = [undefined] } of GOLDEN_REST_03) {
@@ -150,7 +150,7 @@ async function failureOf(
   return answer instanceof CallFailed ? answer : undefined;
 }
 
-test('where the log is away every procedure of both gRPC services is UNAVAILABLE with RetryInfo, but the cards [S4-33]', async t => {
+test('without the log each procedure of both gRPC services is UNAVAILABLE with RetryInfo, except the cards [S4-33]', async t => {
   const first = await openRig(t, { push: true, limits: { freshMsMax: 100 } });
   const sent = {
     message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] },

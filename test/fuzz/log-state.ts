@@ -1,10 +1,10 @@
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 
-/** Written by services about themselves, whether anybody asks them or not. */
+/** Streams that services write without requests, such as heartbeats. */
 const OWN = /^KV_.*(lease|agent)/i;
 
-/** How far every stream and bucket of the log has come. */
+/** The last sequence of each stream and bucket. */
 export class LogState {
   readonly #connection: NatsConnection;
 
@@ -16,7 +16,7 @@ export class LogState {
     return new LogState(await connect({ servers: url }));
   }
 
-  /** The last sequence of each, as one text. */
+  /** All last sequences as one string. */
   async now(): Promise<string> {
     const streams: string[] = [];
     for await (const { config, state } of (await jetstreamManager(this.#connection)).streams.list()) {
@@ -25,7 +25,7 @@ export class LogState {
     return streams.sort().join('\n');
   }
 
-  /** The state once it has not changed for `quietMs`. */
+  /** The state after `quietMs` without a change. */
   async quiet(quietMs: number): Promise<string> {
     for (let before = await this.now(); ; ) {
       await new Promise(resolve => setTimeout(resolve, quietMs));

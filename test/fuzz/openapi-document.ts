@@ -1,7 +1,7 @@
 import type { JsonObject } from '@hopline/a2a';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 
-/** An OpenAPI 3.1 document, as far as the fuzzer reads it. */
+/** The parts of an OpenAPI 3.1 document that the fuzzer uses. */
 export type Parameter = { name: string; in: 'path' | 'query' | 'header'; required?: boolean; schema: JsonObject };
 type Media = { schema?: JsonObject };
 type Operation = {
@@ -17,7 +17,7 @@ type Document = {
   components: { schemas: Record<string, JsonObject>; parameters: Record<string, JsonObject> };
 };
 
-/** The document a door serves: its operations with every reference to a parameter followed, and its schemas as checks. */
+/** A served OpenAPI document: operations with resolved parameters, and schemas as validators. */
 export class OpenApiDocument {
   readonly operations: Described[];
   readonly #document: Document;
@@ -35,7 +35,7 @@ export class OpenApiDocument {
     );
   }
 
-  /** What a reference names; anything else as it is. */
+  /** Resolves a reference; returns other values unchanged. */
   resolved(value: unknown): unknown {
     const { $ref } = value as { $ref?: string };
     if ($ref === undefined) return value;
@@ -43,7 +43,7 @@ export class OpenApiDocument {
     return path.reduce<unknown>((at, name) => (at as JsonObject)[name], this.#document);
   }
 
-  /** What is wrong with a value, by a schema of the document; undefined when nothing is. */
+  /** The problem of a value under a schema of the document; undefined when it is valid. */
   problem(schema: JsonObject, value: unknown): string | undefined {
     const key = JSON.stringify(schema);
     const check = this.#checks.get(key) ?? this.#ajv.compile({ ...schema, components: this.#document.components });

@@ -1,17 +1,17 @@
 import { connect } from 'node:net';
 import { ANSWER_MS_MAX } from './fuzz-settings.ts';
 
-/** Nothing came for so long after the last byte; milliseconds. A server that waits for the rest of a request says nothing. */
+/** Silence that ends an exchange, milliseconds: a server that waits for the rest of a request sends nothing. */
 const QUIET_MS = 40;
 
-/** Bytes on a connection of their own, and everything that comes back until the server closes it, or has nothing to say. */
-export function sayRaw(base: string, bytes: Uint8Array): Promise<string> {
+/** Sends bytes on a new connection; returns all received text until the server closes it or is silent. */
+export function sendRaw(base: string, bytes: Uint8Array): Promise<string> {
   const { hostname, port } = new URL(base);
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const socket = connect({ host: hostname, port: Number(port) });
   let text = '';
   let quiet = setTimeout(() => {}, 0);
-  const late = setTimeout(() => socket.destroy(new Error('the connection neither answered nor ended')), ANSWER_MS_MAX);
+  const late = setTimeout(() => socket.destroy(new Error('the connection got no response and was not closed')), ANSWER_MS_MAX);
   const wait = () => {
     clearTimeout(quiet);
     quiet = setTimeout(() => socket.destroy(), QUIET_MS);
@@ -26,7 +26,7 @@ export function sayRaw(base: string, bytes: Uint8Array): Promise<string> {
     wait();
   });
   socket.on('error', (error: NodeJS.ErrnoException) => {
-    // A server that has refused a request need not read the rest of it.
+    // A server need not read the rest of a rejected request.
     if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error);
   });
   socket.on('close', () => {

@@ -5,7 +5,7 @@ import { damaged, mutated } from './json-tree.ts';
 import { ENDED, FRESH, PLANTED, WAITING } from './placeholders.ts';
 import type { FuzzedRest } from './rest-requests.ts';
 
-/** HTTP+JSON of 0.3, which no document describes: its paths as [A2A 0.3] 3.5.6 names them, with bodies in the JSON of its Protocol Buffers definition. */
+/** HTTP+JSON of 0.3, without an OpenAPI document: paths of [A2A 0.3] section 3.5.6, with ProtoJSON bodies. */
 
 const config = {
   id: 'hook',
@@ -56,7 +56,7 @@ function ofTask(task: string): Golden[] {
   ];
 }
 
-/** Every route with requests that fit. */
+/** Each route with valid requests. */
 export const GOLDEN_REST_03: Golden[] = [
   { method: 'POST', path: '/v1/message:send', bodies: send },
   { method: 'POST', path: '/v1/message:stream', bodies: send },

@@ -5,7 +5,7 @@ import type { Described, OpenApiDocument, Parameter } from './openapi-document.t
 import { ENDED, WAITING } from './placeholders.ts';
 import { valuesOf } from './schema-values.ts';
 
-/** `fits`: by the document there is nothing wrong with it, so it is refused for what the task is, or not at all. */
+/** `fits`: valid by the document, so that only the state of the task can be a reason to reject it. */
 export type FuzzedRest = {
   method: string;
   path: string;
@@ -17,7 +17,7 @@ export type FuzzedRest = {
 const METHODS = ['GET', 'POST', 'DELETE', 'PUT', 'PATCH', 'HEAD', 'OPTIONS', 'TRACE', 'QUERY', 'PROPFIND'];
 const TYPES = ['application/a2a+json', 'application/json', 'application/json; charset=utf-8'];
 
-/** As they may stand between slashes: what HTTP cannot carry at all is the raw fuzzer's. */
+/** Hostile path segments that HTTP can transport; others belong to the raw fuzzer. */
 const wrongPart = fc.oneof(
   fc.constantFrom(
     '%',
@@ -42,7 +42,7 @@ const wrongPart = fc.oneof(
   fc.string({ unit: 'binary', minLength: 1, maxLength: 12 }).map(encodedPart),
 );
 
-/** Halves of surrogate pairs have no percent-encoding of their own. */
+/** A lone surrogate has no percent-encoding. */
 function encodedPart(text: string): string {
   return encodeURIComponent(text.toWellFormed());
 }
@@ -56,7 +56,7 @@ function pathPart(document: OpenApiDocument, { name, schema }: Parameter, path: 
   const isTask = name === 'taskId' || !path.includes('{taskId}');
   const known = fc.constantFrom(...(isTask ? [WAITING, WAITING, ENDED] : ['hook']));
   const described = valuesOf(document, schema).map(value => encodedPart(String(value)));
-  // A dot alone, or two, are the path itself to whoever sends it.
+  // Clients resolve the segments `.` and `..` before sending.
   const sendable = described.filter(text => text !== '' && text !== '.' && text !== '..');
   return fc.oneof(
     { weight: 6, arbitrary: fitting(known) },
@@ -78,7 +78,7 @@ function queryValue(document: OpenApiDocument, { schema }: Parameter): fc.Arbitr
   );
 }
 
-/** Of one operation: its own path and method with parameters and a body of every degree of fitting, and now and then another method, version or type. */
+/** Requests of one operation, with valid to invalid parameters and bodies, and sometimes another method, version or type. */
 export function fuzzedRest(document: OpenApiDocument, { method, path, operation }: Described): fc.Arbitrary<FuzzedRest> {
   const of = (place: Parameter['in']) => operation.parameters.filter(one => one.in === place);
   const inPath = fc.tuple(...of('path').map(one => pathPart(document, one, path)));
@@ -119,7 +119,7 @@ export function fuzzedRest(document: OpenApiDocument, { method, path, operation 
       made.inQuery[index] === undefined ? [] : [`${name}=${made.inQuery[index].text}`],
     );
     const query = [...pairs, made.extra].filter(one => one !== '').join('&');
-    const asked = [...made.inPath, ...made.inQuery].every(one => one?.fits !== false);
+    const valid = [...made.inPath, ...made.inQuery].every(one => one?.fits !== false);
     const ordinary =
       made.extra === '' && made.verb === method && made.prefix === '' && made.version === '1.0' && TYPES.includes(made.type);
     return {
@@ -127,7 +127,7 @@ export function fuzzedRest(document: OpenApiDocument, { method, path, operation 
       path: `${made.prefix}${filledIn}${query === '' ? '' : `?${query}`}`,
       headers: { 'a2a-version': made.version, ...(made.body && { 'content-type': made.type }), ...made.more },
       body: made.body?.bytes,
-      fits: asked && ordinary && made.body?.fits !== false && Object.keys(made.more).length === 0,
+      fits: valid && ordinary && made.body?.fits !== false && Object.keys(made.more).length === 0,
     };
   });
 }

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { Exchange, type Received } from './exchange.ts';
 import { runs } from './fuzz-settings.ts';
 import { type Outcome, restOutcome } from './invariants.ts';
-import { type Doors, openDoors } from './memory-doors.ts';
+import { type MemoryServers, openMemoryServers } from './memory-servers.ts';
 import { type Described, OpenApiDocument } from './openapi-document.ts';
 import { filled, filledBytes, PLANTED } from './placeholders.ts';
 import { type FuzzedRest, fuzzedRest } from './rest-requests.ts';
@@ -18,17 +18,17 @@ const BEYOND_SCHEMAS =
   /pageToken must be|cursor does not belong|contextId \(legacy|without an authentication scheme|messageId was already used|the webhook URL/;
 const UNREADABLE = ['INVALID_PARAMS', 'PARSE_ERROR', 'INVALID_REQUEST', 'VERSION_NOT_SUPPORTED', 'METHOD_NOT_FOUND'];
 
-type Fuzzer = { doors: Doors; exchange: Exchange; document: OpenApiDocument };
+type Fuzzer = { servers: MemoryServers; exchange: Exchange; document: OpenApiDocument };
 
 async function openFuzzer(t: TestContext): Promise<Fuzzer> {
-  const doors = await openDoors(t);
+  const servers = await openMemoryServers(t);
   const exchange = new Exchange();
   t.after(() => exchange.close());
-  const { text } = await exchange.send(doors.replicas[0].url, { method: 'GET', path: '/openapi.json' });
-  return { doors, exchange, document: new OpenApiDocument(text) };
+  const { text } = await exchange.send(servers.replicas[0].url, { method: 'GET', path: '/openapi.json' });
+  return { servers, exchange, document: new OpenApiDocument(text) };
 }
 
-/** What the document says of the status that came, and of the body under its type. */
+/** Asserts that the document describes the status and the body of a response. */
 function assertDocumented(
   { document }: Fuzzer,
   { operation }: Described,
@@ -47,11 +47,11 @@ function assertDocumented(
   for (const body of bodies) assert.equal(document.problem(schema, body), undefined, `${about}: ${text}`);
 }
 
-/** Answered as the document says; refused: nothing written, and refused by the other replica in the same way. */
+/** Asserts a documented response; a rejected request wrote nothing, and the other replica rejects it alike. */
 async function judge(fuzzer: Fuzzer, described: Described | undefined, request: FuzzedRest): Promise<string> {
-  const { doors, exchange } = fuzzer;
-  const { replicas, writes } = doors;
-  const known = await doors.known();
+  const { servers, exchange } = fuzzer;
+  const { replicas, writes } = servers;
+  const known = await servers.known();
   const path = filled(request.path, known);
   const body = request.body && filledBytes(request.body, known);
   const about = `${request.method} ${path} ${JSON.stringify(request.headers)} ${Buffer.from(body ?? [])
@@ -67,24 +67,24 @@ async function judge(fuzzer: Fuzzer, described: Described | undefined, request: 
   if (request.fits && described !== undefined) {
     assertDocumented(fuzzer, described, first, outcome, about);
     const misread = UNREADABLE.includes(outcome.reason ?? '') && !BEYOND_SCHEMAS.test(first.text);
-    assert.equal(misread, false, `fits the document, and was refused: ${about} ${first.text}`);
+    assert.equal(misread, false, `rejected although valid by the document: ${about} ${first.text}`);
   }
   if (outcome.accepted) return 'accepted';
-  assert.equal(writes(), before, `refused with ${outcome.reason}, and yet it wrote: ${about}`);
+  assert.equal(writes(), before, `rejected with ${outcome.reason} after a write: ${about}`);
   const second = await exchange.send(replicas[1].url, { ...request, path, body });
   assert.deepEqual([second.status, (await restOutcome(second, about)).reason], [first.status, outcome.reason], about);
   return `${first.status} ${outcome.reason}`;
 }
 
-function assertQuiet({ doors }: Fuzzer): void {
-  for (const { lines } of doors.replicas) {
+function assertQuiet({ servers }: Fuzzer): void {
+  for (const { lines } of servers.replicas) {
     const written = JSON.stringify(lines, (_name, value) => (value instanceof Error ? `${value.message} ${value.stack}` : value));
     assert.equal(written.includes(PLANTED), false);
     assert.doesNotMatch(written, /request failed/);
   }
 }
 
-test('every operation of /openapi.json: what fits the document is read, what does not is refused, and every answer is one that it describes [S4-32 S4-33]', async t => {
+test('each operation of /openapi.json accepts valid requests, rejects invalid ones, and returns documented responses [S4-32 S4-33]', async t => {
   const fuzzer = await openFuzzer(t);
   for (const described of fuzzer.document.operations) {
     const outcomes = new Map<string, number>();
@@ -97,11 +97,11 @@ test('every operation of /openapi.json: what fits the document is read, what doe
     );
     t.diagnostic(`${described.method} ${described.path} ${JSON.stringify(Object.fromEntries(outcomes))}`);
   }
-  await fuzzer.doors.settled();
+  await fuzzer.servers.settled();
   assertQuiet(fuzzer);
 });
 
-test('HTTP+JSON of 0.3 below /v1: an answer to everything, and nothing changed by what was refused [S4-32 S4-33]', async t => {
+test('HTTP+JSON of 0.3 below /v1 responds to each request, and rejected ones change nothing [S4-32 S4-33]', async t => {
   const fuzzer = await openFuzzer(t);
   const outcomes = new Map<string, number>();
   await fc.assert(
@@ -112,6 +112,6 @@ test('HTTP+JSON of 0.3 below /v1: an answer to everything, and nothing changed b
     runs(RUNS_OF_03),
   );
   t.diagnostic(JSON.stringify(Object.fromEntries(outcomes)));
-  await fuzzer.doors.settled();
+  await fuzzer.servers.settled();
   assertQuiet(fuzzer);
 });

@@ -4,7 +4,7 @@ import { headerFields } from './header-fields.ts';
 import { damaged, HOSTILE, mutated, textOf, treeOf } from './json-tree.ts';
 import { ENDED, FRESH, PLANTED, WAITING } from './placeholders.ts';
 
-/** JSON-RPC in its three dialects: every method, with params that fit and that nearly do. */
+/** JSON-RPC in its three dialects: each method with valid and nearly valid params. */
 
 const webhook = { id: 'hook', url: 'https://hooks.example.org/a2a', token: PLANTED };
 const scheme = { scheme: 'Bearer', credentials: PLANTED };
@@ -69,7 +69,7 @@ const SENDS: Record<DialectName, JsonObject> = {
   },
 };
 
-/** A further message to a task that waits, and one to a task that has ended. */
+/** A message to a waiting task, and one to an ended task. */
 function follows(name: DialectName, task: string): JsonObject {
   if (name === 'legacy') return { ...SENDS.legacy, id: task, sessionId: undefined };
   const { message, ...rest } = SENDS[name];
@@ -95,7 +95,7 @@ function pushParams(name: DialectName, task: string): Partial<Record<Operation, 
   return { createPush, getPush: one, deletePush: one, listPush: { id: task } };
 }
 
-/** Params of every operation that a dialect has, as they should be. */
+/** Valid params of each operation of a dialect. */
 export function goldenParams(name: DialectName, operation: Operation): JsonObject[] {
   const tasks = [WAITING, ENDED, 'unknown'];
   const push = (task: string) => pushParams(name, task)[operation]!;
@@ -131,7 +131,7 @@ const VERSIONS: Record<DialectName, string[]> = {
 
 const HEAD = { jsonrpc: '2.0', id: 'the-id' };
 
-/** Envelopes: mostly right, so that what is under test is the params. */
+/** Envelopes, mostly valid, so that the params are under test. */
 function envelope(method: string, params: fc.Arbitrary<string>): fc.Arbitrary<string> {
   const fitting = params.map(text => `{"jsonrpc":"2.0","id":7,"method":${JSON.stringify(method)},"params":${text}}`);
   const batch = fc.array(fitting, { maxLength: 3 }).map(all => `[${all.join(',')}]`);
@@ -161,7 +161,7 @@ export function fuzzedRpc(name: DialectName, operation: Operation): fc.Arbitrary
   }));
 }
 
-/** As a dialect has them, each of which is answered without an error or with one that its state explains. */
+/** Valid requests of a dialect; each succeeds, or fails for the state of its task. */
 export const RPC_METHODS: { name: DialectName; operation: Operation }[] = DIALECT_NAMES.flatMap(name =>
   OPERATIONS.filter(operation => DIALECTS[name].methods[operation] !== undefined).map(operation => ({ name, operation })),
 );

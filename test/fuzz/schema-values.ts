@@ -24,7 +24,7 @@ type Schema = {
 const LIST_ITEMS_MAX = 3;
 const TEXT_CHARS_MAX = 24;
 
-/** Values that fit a JSON schema of the document: as much of the language as the document uses, and a sentence where it begins to use more. */
+/** Values of a JSON schema, for the keywords that the document uses; throws on others. */
 export function valuesOf(document: OpenApiDocument, schema: JsonObject): fc.Arbitrary<unknown> {
   const read = document.resolved(schema) as Schema;
   const { type, enum: values, anyOf } = read;
@@ -52,7 +52,7 @@ function ofType(document: OpenApiDocument, type: string | undefined, schema: Sch
     case undefined:
       return fc.jsonValue({ maxDepth: 3 });
     default:
-      throw new Error(`the document has a type that the fuzzer cannot make: ${type}`);
+      throw new Error(`the fuzzer does not support the schema type ${type}`);
   }
 }
 
@@ -84,7 +84,7 @@ function strings({ pattern, format, minLength = 0, maxLength = TEXT_CHARS_MAX, c
     fc.base64String(bounds),
     fc.constantFrom('', 'x'),
   );
-  // A pattern of what must not be in a text is met by most texts; one of what it is made of has to be made.
+  // Most texts satisfy a pattern that excludes characters; for other patterns values are generated.
   const made = pattern.startsWith('^[^') ? near : fc.stringMatching(new RegExp(pattern));
   return made.filter(text => rule.test(text) && text.length >= minLength && text.length <= maxLength);
 }

@@ -11,25 +11,25 @@ import { runs } from './fuzz-settings.ts';
 import { hostileFields } from './header-fields.ts';
 import { assertHarmless, restOutcome, rpcOutcome } from './invariants.ts';
 import { HOSTILE } from './json-tree.ts';
-import { type Doors, openDoors, PAGE_ORIGIN } from './memory-doors.ts';
+import { type MemoryServers, openMemoryServers, PAGE_ORIGIN } from './memory-servers.ts';
 import { filled, PLANTED, WAITING } from './placeholders.ts';
-import { sayRaw } from './raw-connection.ts';
+import { sendRaw } from './raw-connection.ts';
 
 const RUNS_OF_HEADERS = 300;
 const RUNS_OF_BYTES = 150;
 
-async function open(t: TestContext, limits: Partial<Limits> = {}): Promise<{ doors: Doors; exchange: Exchange }> {
-  const doors = await openDoors(t, { limits });
+async function open(t: TestContext, limits: Partial<Limits> = {}): Promise<{ servers: MemoryServers; exchange: Exchange }> {
+  const servers = await openMemoryServers(t, { limits });
   const exchange = new Exchange();
   t.after(() => exchange.close());
-  return { doors, exchange };
+  return { servers, exchange };
 }
 
 const json = { 'content-type': 'application/json' };
 
-test('whatever the headers say: an answer, and the same of both replicas [S4-33]', async t => {
-  const { doors, exchange } = await open(t);
-  const { replicas } = doors;
+test('any headers get a response, equal from both replicas [S4-33]', async t => {
+  const { servers, exchange } = await open(t);
+  const { replicas } = servers;
   const get = '{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":"TASK-WAITING"}}';
   const targets: Sent[] = [
     { method: 'POST', path: '/', headers: { ...json, 'a2a-version': '1.0' }, body: get },
@@ -44,7 +44,7 @@ test('whatever the headers say: an answer, and the same of both replicas [S4-33]
   ];
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...targets), hostileFields, async (target, fields) => {
-      const known = await doors.known();
+      const known = await servers.known();
       const path = filled(target.path, known);
       const body = target.body && filled(target.body as string, known);
       const sent = { ...target, path, body, headers: { ...target.headers, ...fields } };
@@ -59,14 +59,14 @@ test('whatever the headers say: an answer, and the same of both replicas [S4-33]
     }),
     runs(RUNS_OF_HEADERS),
   );
-  await doors.settled();
+  await servers.settled();
   for (const { lines } of replicas) assert.doesNotMatch(JSON.stringify(lines), /request failed/);
 });
 
 const HEAD = 'POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n';
 const BODY = '{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"id":"x"}}';
 
-/** Requests that no client library would write. */
+/** Requests that no client library would send. */
 const RAW: (string | Uint8Array)[] = [
   '\r\n\r\n',
   'GET\r\n\r\n',
@@ -104,22 +104,22 @@ const RAW: (string | Uint8Array)[] = [
   `${HEAD}content-length: ${BODY.length}\r\n\r\n${BODY}`.repeat(20),
 ];
 
-/** The statuses of an answer in HTTP/1.x, however many of them there are on a connection. */
+/** All HTTP/1.x statuses received on a connection. */
 function statusesOf(text: string): number[] {
   return [...text.matchAll(/^HTTP\/1\.\d (\d{3})/gm)].map(([, status]) => Number(status));
 }
 
-test('bytes that are no request, or two: refused or dropped in time, and the door goes on [S4-33]', async t => {
-  const { doors, exchange } = await open(t);
-  const { url } = doors.replicas[0];
-  const before = doors.writes();
+test('malformed and ambiguous request bytes are rejected or dropped in time, and the server continues [S4-33]', async t => {
+  const { servers, exchange } = await open(t);
+  const { url } = servers.replicas[0];
+  const before = servers.writes();
   const whole = Buffer.from(`${HEAD}content-length: ${BODY.length}\r\n\r\n${BODY}`);
   const damaged = fc
     .tuple(fc.nat(whole.length), fc.uint8Array({ maxLength: 8 }))
     .map(([at, bytes]) => Buffer.concat([whole.subarray(0, at), bytes, whole.subarray(at + bytes.length)]));
   const judge = async (bytes: string | Uint8Array) => {
     const about = JSON.stringify(Buffer.from(bytes).toString('latin1').slice(0, 500));
-    const text = await sayRaw(url, typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
+    const text = await sendRaw(url, typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
     for (const status of statusesOf(text)) assert(status < 500, `${about}: ${text.slice(0, 500)}`);
     assert.doesNotMatch(text, /node_modules|\.ts:\d|at async|PLANTED/, about);
   };
@@ -131,20 +131,20 @@ test('bytes that are no request, or two: refused or dropped in time, and the doo
     ),
     runs(RUNS_OF_BYTES),
   );
-  assert.equal(doors.writes(), before);
+  assert.equal(servers.writes(), before);
   assert.equal((await exchange.send(url, { method: 'GET', path: '/openapi.json' })).status, 200);
-  await doors.settled();
+  await servers.settled();
   assert.deepEqual(
-    doors.replicas.flatMap(({ lines }) => lines),
+    servers.replicas.flatMap(({ lines }) => lines),
     [],
   );
 });
 
-test('bodies that are no JSON text: gzip, other encodings of characters, half a character, each refused as what it is [S4-29]', async t => {
-  const { doors, exchange } = await open(t);
-  const { url } = doors.replicas[0];
+test('bodies that are not JSON text (gzip, other character encodings, half a character) are rejected with their reason [S4-29]', async t => {
+  const { servers, exchange } = await open(t);
+  const { url } = servers.replicas[0];
   const bodies: [about: string, body: Uint8Array, headers?: Record<string, string>][] = [
-    ['gzip that says so', gzipSync(BODY), { 'content-encoding': 'gzip' }],
+    ['declared gzip', gzipSync(BODY), { 'content-encoding': 'gzip' }],
     ['gzip', gzipSync(BODY)],
     ['UTF-16', Buffer.from(BODY, 'utf16le')],
     ['a byte order mark', Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(BODY)])],
@@ -165,7 +165,7 @@ test('bodies that are no JSON text: gzip, other encodings of characters, half a 
   }
 });
 
-/** Bytes that two thousand refused requests may leave behind: what the engine compiles on the way, and buffers it has not given back. */
+/** Heap growth allowed for two thousand rejected requests, for compiled code and pooled buffers; bytes. */
 const HEAP_GROWTH_MAX = 8 * 1024 * 1024;
 const REFUSED = 2_000;
 
@@ -177,9 +177,9 @@ function heapUsed(): number {
   return process.memoryUsage().heapUsed;
 }
 
-test('two thousand refused requests leave nothing behind: no stream, no subscription, no memory', async t => {
-  const { doors, exchange } = await open(t);
-  const { url } = doors.replicas[0];
+test('two thousand rejected requests leave no stream, no subscription and no memory behind', async t => {
+  const { servers, exchange } = await open(t);
+  const { url } = servers.replicas[0];
   const operations: Operation[] = OPERATIONS.filter(one => one !== 'extendedCard');
   const refuse = async (n: number) => {
     const method = DIALECTS['1.0'].methods[operations[n % operations.length]!];
@@ -189,27 +189,27 @@ test('two thousand refused requests leave nothing behind: no stream, no subscrip
     assert.equal((await rpcOutcome(received, undefined, body)).accepted, false, body);
   };
   for (let n = 0; n < REFUSED / 4; n += 1) await refuse(n);
-  await doors.settled();
-  const [heap, writes] = [heapUsed(), doors.writes()];
+  await servers.settled();
+  const [heap, writes] = [heapUsed(), servers.writes()];
   for (let n = 0; n < REFUSED; n += 1) await refuse(n);
-  await doors.settled();
+  await servers.settled();
   const growth = heapUsed() - heap;
   t.diagnostic(`${growth} bytes`);
   assert(growth < HEAP_GROWTH_MAX, `${growth} bytes`);
-  assert.equal(doors.writes(), writes);
+  assert.equal(servers.writes(), writes);
 });
 
-test('a stream that its client leaves is closed at both ends', async t => {
-  const { doors, exchange } = await open(t);
-  const { waiting } = await doors.known();
+test('a client disconnect closes a stream at both ends', async t => {
+  const { servers, exchange } = await open(t);
+  const { waiting } = await servers.known();
   const subscribe = {
     method: 'GET',
     path: `/tasks/${filled(WAITING, { waiting, ended: '' })}:subscribe`,
     headers: { 'a2a-version': '1.0' },
   };
   const all = await Promise.all(
-    doors.replicas.flatMap(({ url }) => Array.from({ length: 8 }, () => exchange.send(url, subscribe))),
+    servers.replicas.flatMap(({ url }) => Array.from({ length: 8 }, () => exchange.send(url, subscribe))),
   );
   for (const { status, isStream } of all) assert.deepEqual([status, isStream], [200, true]);
-  await doors.settled();
+  await servers.settled();
 });

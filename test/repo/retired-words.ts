@@ -106,5 +106,4 @@ export const ALLOWED_CONTEXTS: readonly RegExp[] = [
   /\bSay hello\b|\bsay-hello\b/g,
   /\bYou said \b/g,
   /\bis None\b/g,
-  /" says"/g,
 ];

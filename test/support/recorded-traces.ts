@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** Recorded token streams of real providers, kept beside the project, never in it. */
+/** Recorded token streams of real providers; they are not part of the project. */
 const FOLDER = fileURLToPath(new URL('../../../shared/traces/', import.meta.url));
 
 export type Trace = {
@@ -14,7 +14,7 @@ export type Trace = {
 
 type ManifestEntry = { file: string; text_sha256: string };
 
-/** The text tokens of every stream; undefined when the folder is absent: tests then say that they were skipped. */
+/** The text tokens of each stream; undefined when the folder is absent, and tests are skipped. */
 export function readTraces(): Trace[] | undefined {
   if (!existsSync(`${FOLDER}MANIFEST.json`)) return undefined;
   const manifest: ManifestEntry[] = JSON.parse(readFileSync(`${FOLDER}MANIFEST.json`, 'utf8'));

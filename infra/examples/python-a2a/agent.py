@@ -17,7 +17,7 @@ from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, 
 from starlette.applications import Starlette
 
 PORT = int(sys.argv[1]) if len(sys.argv) > 1 else 9100
-WORDS = ["Python", " says", ":", " ", "ha", "ha", "\n\n", "**bold**", " ✅ done", " 👩‍👩‍👧"]
+WORDS = ["Python", " replies", ":", " ", "ha", "ha", "\n\n", "**bold**", " ✅ done", " 👩‍👩‍👧"]
 
 
 class Echo(AgentExecutor):

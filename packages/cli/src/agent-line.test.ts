@@ -12,7 +12,7 @@ function printed(line: string): string[] {
 
 test('lines of the process log are summarized', () => {
   const log = (more: object) => printed(JSON.stringify({ level: 'info', msg: 'turn ended', ...more }));
-  assert.deepEqual(log({ msg: 'agent serves', agent: 'mine', url: 'http://a/' }), [
+  assert.deepEqual(log({ msg: 'agent listening', agent: 'mine', url: 'http://a/' }), [
     'out:mine is running (http://a/); try: hopline ask --agent mine --url http://h/ TEXT\n',
   ]);
   assert.deepEqual(log({ agent: 'mine', state: 'TASK_STATE_FAILED', reason: 'why' }), ['out:turn ended · failed · why\n']);

@@ -13,7 +13,7 @@ export function showAgentLine(text: string, { output, urlOption }: { output: Out
     return;
   }
   const { level, msg, agent, err } = line;
-  if (msg === 'agent serves') {
+  if (msg === 'agent listening') {
     output.line(`${agent} is running (${line.url}); try: hopline ask --agent ${agent}${urlOption} TEXT`);
     return;
   }

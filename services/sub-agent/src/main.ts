@@ -49,7 +49,7 @@ await runService({
       logger,
     });
     const url = await subAgent.start(settings.HOPLINE_HOST, settings.HOPLINE_PORT);
-    logger.info({ agent: name, adapter: entry.adapter, url }, 'agent serves');
+    logger.info({ agent: name, adapter: entry.adapter, url }, 'agent listening');
     return {
       checks: [{ name: 'log', check: () => log.check() }],
       close: async () => {

@@ -4,7 +4,7 @@ import { monotonicMs } from '../measure/clock.ts';
 import { answerCalls } from '../measure/load-process.ts';
 import { stampedToken } from '../tokens.ts';
 
-/** The least that can stand between a writer and its viewers: one process, no log, no protocol, nothing kept. */
+/** The minimum between a writer and its viewers: one process without log, protocol or storage. */
 
 const viewers = new Set<ServerResponse>();
 

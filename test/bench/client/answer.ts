@@ -10,14 +10,14 @@ export type AnswerReport = {
   firstTextAtMs: number;
   endedAtMs: number;
   frames: number;
-  /** The text is that of the expected tokens, byte for byte. */
+  /** The text equals the expected tokens, byte for byte. */
   intact: boolean;
   tokens: number;
-  /** When so many tokens were there: pairs of epoch-free monotonic milliseconds and tokens so far, one per frame with text. */
+  /** Pairs of monotonic milliseconds and number of tokens so far, one per frame with text. */
   arrivals: Float64Array;
 };
 
-/** What a client makes of one task's stream: the text of one artifact, and when each part of it came. A2A 1.0 frames of any server. */
+/** Folds one task's stream of A2A 1.0 frames: the text of one artifact, and the time of each part. */
 export class Answer {
   taskId = '';
   readonly #artifact: string;
@@ -37,7 +37,7 @@ export class Answer {
     const data = dataOf(frame);
     if (data === undefined) return;
     const { result, error } = JSON.parse(data) as { result?: StreamResponse; error?: { message: string } };
-    if (result === undefined) throw new Error(`the server says: ${error?.message}`);
+    if (result === undefined) throw new Error(`the server returned an error: ${error?.message}`);
     this.#frames += 1;
     if ('artifactUpdate' in result) {
       const { artifact, append } = result.artifactUpdate;

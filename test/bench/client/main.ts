@@ -5,10 +5,10 @@ import { stampsIn } from '../tokens.ts';
 import { Answer, type AnswerReport } from './answer.ts';
 import { SseConnection } from './sse-connection.ts';
 
-/** The clients of the bench: people who ask and read, and people who watch. */
+/** The clients of the bench: senders that read their streams, and watchers. */
 
-type Asked = { answer: Answer; connection: SseConnection };
-let asked: Asked[] = [];
+type SentTask = { answer: Answer; connection: SseConnection };
+let asked: SentTask[] = [];
 let watching: SseConnection[] = [];
 let sightings: { stampMs: number[]; atMs: number[]; seq: number[] } = { stampMs: [], atMs: [], seq: [] };
 
@@ -40,7 +40,7 @@ async function ask({ url, text, artifact, count, staggerMs = 0 }: AskParams): Pr
   return asked.slice(-count).map(({ answer }) => answer.taskId);
 }
 
-/** Resolves when all that was asked has ended. */
+/** Waits for the end of all sent tasks. */
 async function answers({ tokens }: { tokens: number }): Promise<AnswerReport[]> {
   const all = asked;
   await Promise.all(all.map(({ connection }) => connection.ended));
@@ -51,14 +51,14 @@ async function answers({ tokens }: { tokens: number }): Promise<AnswerReport[]> 
 /** Resolves with the monotonic time of its terminal state when the stream of this task has ended. */
 async function ended({ taskId }: { taskId: string }): Promise<number> {
   const one = asked.find(({ answer }) => answer.taskId === taskId);
-  if (one === undefined) throw new Error('nobody asked for this task');
+  if (one === undefined) throw new Error('this client did not send the task');
   await one.connection.ended;
   return one.answer.endedAtMs;
 }
 
 export type WatchParams = { url: string; count: number; taskId?: string };
 
-/** Opens `count` streams that only look; resolves when each has had its first frame. */
+/** Opens `count` watching streams; resolves after the first frame of each. */
 async function watch({ url, count, taskId }: WatchParams): Promise<void> {
   const body = taskId === undefined ? undefined : { jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id: taskId } };
   const opened = Array.from({ length: count }, () => {
@@ -83,11 +83,11 @@ function see(frame: string, atMs: number): void {
   }
 }
 
-export type Sightings = { sinceSaidMs: Float64Array; seq: Float64Array; atEpochMs: Float64Array };
+export type Sightings = { sincePublishedMs: Float64Array; seq: Float64Array; atEpochMs: Float64Array };
 
 const SIGHTED_MS_MAX = 5_000;
 
-/** What the watchers saw since the last call, `count` events or all that came in time: how long each stamped token took, and when the frame of which record came. */
+/** Events that the watchers received since the last call, at most `count`: the delay of each stamped token, and time and record of its frame. */
 async function sighted({ count }: { count: number }): Promise<Sightings> {
   for (const untilMs = monotonicMs() + SIGHTED_MS_MAX; sightings.seq.length < count && monotonicMs() < untilMs; ) {
     await new Promise(resolve => setTimeout(resolve, 20));
@@ -96,13 +96,13 @@ async function sighted({ count }: { count: number }): Promise<Sightings> {
   sightings = { stampMs: [], atMs: [], seq: [] };
   const offsetMs = epochOffsetMs();
   return {
-    sinceSaidMs: Float64Array.from(atMs, (at, index) => at - stampMs[index]!),
+    sincePublishedMs: Float64Array.from(atMs, (at, index) => at - stampMs[index]!),
     seq: Float64Array.from(seq),
     atEpochMs: Float64Array.from(atMs, at => at + offsetMs),
   };
 }
 
-/** Everybody goes away. */
+/** Closes all streams. */
 async function leave(): Promise<void> {
   for (const connection of [...watching, ...asked.map(({ connection: open }) => open)]) {
     connection.ended.catch(() => {});

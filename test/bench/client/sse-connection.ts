@@ -5,15 +5,15 @@ const agent = new Agent({ maxSockets: Number.POSITIVE_INFINITY });
 
 export type SseRequest = { url: string; body?: unknown };
 
-/** One event stream, read as cheaply as can be, by the same code for every server: what is measured is the server. */
+/** A minimal event stream reader, the same for each server, so that the server dominates the measurement. */
 export class SseConnection {
-  /** Resolves when the server has ended the stream, or it was left; rejects when it broke. */
+  /** Resolves when the server ended the stream or the client closed it; rejects when it broke. */
   readonly ended: Promise<void>;
   readonly #request: ClientRequest;
   #rest = '';
   #left = false;
 
-  /** `onFrame` gets each frame without its blank line, and when the bytes that completed it arrived. */
+  /** `onFrame` gets each frame without its blank line, and the arrival time of its last byte. */
   constructor({ url, body }: SseRequest, onFrame: (frame: string, atMs: number) => void) {
     const headers = { accept: 'text/event-stream', 'content-type': 'application/json', 'a2a-version': '1.0' };
     this.#request = request(url, { agent, headers, method: body === undefined ? 'GET' : 'POST' });

@@ -7,11 +7,11 @@ import { costOf, type Outcome, simulateCoalescer, simulateRule } from './simulat
 import { recordedStreams, type Stream, shapedStreams } from './streams.ts';
 
 export const EVENT_COSTS_MS = [10, 20, 40, 80, 110, 160, 400];
-/** Each stream runs under each clock this often, with other seeds. The rule was tuned on other seeds and other shapes. */
+/** Runs of each stream under each clock, with different seeds. The rule was tuned on other seeds and shapes. */
 const REPEATS = 3;
 const SEED = 20_251_121;
 export const OURS = 'hopline';
-/** The same with timers that fire on whole milliseconds only, as Node's do. */
+/** The rule with timers that fire on whole milliseconds only, as Node's do. */
 export const OURS_COARSE = 'hopline, timers of 1 ms';
 
 export type CoalescerRow = {
@@ -21,21 +21,21 @@ export type CoalescerRow = {
   eventsPer1000: number;
   meanAddedMs: number;
   p99AddedMs: number;
-  /** Cost of all streams over the offline optimum of all streams. The optimum may hold a token for ever; no rule of ours holds one over holdMsMax. */
+  /** Cost of all streams over the offline optimum of all streams. The optimum may hold a token indefinitely; our rules hold one for at most holdMsMax. */
   costRatio: number;
   /** The same for the worst single lane of `WORST_TOKENS_MIN` tokens or more. */
   worstLaneRatio: number;
 };
 
-/** A lane of a few tokens is one decision; its ratio says nothing. */
+/** A lane of a few tokens is one decision; its ratio means nothing. */
 const WORST_TOKENS_MIN = 100;
 
-/** `streams`: what it was measured on, in words. */
+/** `streams`: a description of the measured streams. */
 export type CoalescerBench = { streams: string; rows: CoalescerRow[] };
 
 type Lane = { times: number[]; optimum: number };
 
-/** All rows, and what they were measured on. Deterministic: simulated time, seeded clocks. */
+/** All rows, and a description of the streams. Deterministic: simulated time, seeded clocks. */
 export function benchCoalescer(): CoalescerBench {
   const recorded = recordedStreams();
   const streams = recorded.length > 0 ? recorded : shapedStreams();
@@ -56,7 +56,7 @@ export function benchCoalescer(): CoalescerBench {
   return { streams: what, rows };
 }
 
-/** Arrival times of every lane of every stream, `REPEATS` times over. */
+/** Arrival times of each lane of each stream, `REPEATS` times. */
 function lanesOf(streams: readonly Stream[], arrivals: Clock): number[][] {
   const lanes: number[][] = [];
   for (let repeat = 0; repeat < REPEATS; repeat++) {

@@ -17,7 +17,7 @@ function spaced(gapMs: (random: Random) => number): Clock {
 
 const steady = (perSecond: number) => spaced(() => 1000 / perSecond);
 const jittered = (perSecond: number) => spaced(random => (1000 / perSecond) * (0.5 + random()));
-/** Exponential gaps: no pattern at all to learn, the hardest source of its mean rate. */
+/** Exponential gaps: no pattern to learn, the hardest source of its mean rate. */
 const patternless = (perSecond: number) => spaced(random => (-1000 / perSecond) * Math.log(1 - random()));
 
 /** Packets 20 to 250 ms apart, one in fifty followed by a pause of 1 to 3 s; tokens of a packet up to `insideMs` apart. */

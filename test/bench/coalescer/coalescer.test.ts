@@ -16,7 +16,7 @@ test(`within ${RATIO_MAX} of the offline optimum under every clock and every eve
   assert.deepEqual(missed, []);
   assert.ok(
     ours.every(row => row.costRatio >= 0.9999),
-    'nothing beats the optimum: else the measure is wrong',
+    'a cost below the optimum means that the measure is wrong',
   );
 });
 
@@ -33,8 +33,8 @@ const HOLD_MS_MAX = DEFAULT_SETTINGS.holdMsMax;
 const rounding = (times: readonly number[]) => 1e-6 * (1 + times.length);
 
 /**
- * What the rule promises on any sequence, whatever it has learned (packages/coalesce/src/hold-policy.ts): at every moment it has paid at most
- * (1 + 1/32) times what the greedy rule has paid, and 16 events; and the greedy rule pays at most twice the optimum.
+ * The bound of the rule on any sequence and learned state (packages/coalesce/src/hold-policy.ts): at each moment its cost is at most
+ * (1 + 1/32) times the cost of the greedy rule, plus 16 events; the greedy rule costs at most twice the optimum.
  */
 function assertBound(times: readonly number[], eventCostMs: number, holdMsMax: number): void {
   const ours = simulateCoalescer(times, eventCostMs, holdMsMax);
@@ -64,7 +64,7 @@ test('cost <= (1 + 1/32) x greedy + 16 K, so <= (1 + 1/32) x 2 x optimum + 16 K,
     fc.double({ min: 0, max: 500, noNaN: true }),
     fc.constant(20_000),
   );
-  // Phases that repeat a few gaps teach the rule a pattern; the next phase betrays it.
+  // Phases that repeat a few gaps teach the rule a pattern; the next phase breaks it.
   const phase = fc.record({ pattern: fc.array(gap, { minLength: 1, maxLength: 4 }), repeats: fc.integer({ min: 1, max: 80 }) });
   const settings = fc.record({ eventCostMs: fc.constantFrom(1, 10, 120, 400), holdMsMax: fc.constantFrom(20, 250, 5000) });
   fc.assert(
@@ -79,7 +79,7 @@ test('cost <= (1 + 1/32) x greedy + 16 K, so <= (1 + 1/32) x 2 x optimum + 16 K,
   );
 });
 
-/** Arrivals of somebody who watches the rule: `waitMs` chooses the next gap knowing when the chunk would leave. */
+/** Arrivals of an adversary: `waitMs` chooses the next gap with knowledge of the chunk's departure. */
 function adversary(
   tokens: number,
   eventCostMs: number,
@@ -99,7 +99,7 @@ function adversary(
   return times;
 }
 
-test('an adversary that watches every decision stays under the same bound', () => {
+test('an adversary that sees each decision stays under the same bound', () => {
   const justAfter = (_: number, dueMs: number, nowMs: number) => Math.max(0.001, dueMs - nowMs + 0.001);
   const betrays = (index: number, dueMs: number, nowMs: number) => (index % 50 < 40 ? 3 : justAfter(index, dueMs, nowMs));
   const floods = (index: number) => (index % 200 < 150 ? 300 : 0.01);
@@ -110,7 +110,7 @@ test('an adversary that watches every decision stays under the same bound', () =
   }
 });
 
-test('a source that changes its pace is learned again: 100 tokens a second apart, then 5000 in 50 ms', () => {
+test('the rule adapts to a source that changes its pace: 100 tokens a second apart, then 5000 in 50 ms', () => {
   let at = 0;
   const times = Array.from({ length: 5100 }, (_, index) => (at += index < 100 ? 1000 : 0.01));
   const flood = simulateCoalescer(times, 120, HOLD_MS_MAX).events.length - 100;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { offlineOptimum } from './optimum.ts';
 
-/** Every way to cut the tokens into chunks, each leaving at its last arrival. */
+/** All partitions of the tokens into chunks, each leaving at its last arrival. */
 function bruteForce(times: readonly number[], eventCostMs: number, holdMsMax: number): number {
   let best = Number.POSITIVE_INFINITY;
   for (let cuts = 0; cuts < 2 ** (times.length - 1); cuts++) {
@@ -26,7 +26,7 @@ const gaps = fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 5 }), f
   maxLength: 9,
 });
 
-test('the dynamic program finds what trying every partition finds', () => {
+test('the dynamic program finds the result of an exhaustive search', () => {
   const holds = fc.constantFrom(Number.POSITIVE_INFINITY, 0, 10, 100);
   fc.assert(
     fc.property(gaps, fc.integer({ min: 0, max: 400 }), holds, (list, eventCostMs, holdMsMax) => {
@@ -43,7 +43,7 @@ test('a steady gap p has its known optimum: sqrt(2 K / p) tokens a chunk', () =>
   assert.deepEqual(offlineOptimum(times, 250), { cost: 100 * (250 + 5 * 45), events: 100 });
 });
 
-test('no token, one token, all at once', () => {
+test('the optimum of no token, one token, and simultaneous tokens', () => {
   assert.deepEqual(offlineOptimum([], 10), { cost: 0, events: 0 });
   assert.deepEqual(offlineOptimum([7], 10), { cost: 10, events: 1 });
   assert.deepEqual(offlineOptimum([7, 7, 7], 10), { cost: 10, events: 1 });

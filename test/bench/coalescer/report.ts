@@ -1,6 +1,6 @@
 import { type CoalescerBench, type CoalescerRow, EVENT_COSTS_MS, OURS } from './bench.ts';
 
-/** The lines to print: what it was measured on, every row, our ratios by clock, and the largest ratio of every rule. */
+/** The printed lines: streams, all rows, our ratios by clock, and the largest ratio of each rule. */
 export function coalescerReport({ streams, rows }: CoalescerBench): string[] {
   const title = `coalescer against the offline optimum of K x events + sum of delay; ${streams}; simulated time`;
   return [title, ...formatRows(rows), '', ...formatRatios(rows), '', ...formatLargest(rows)];

@@ -1,13 +1,13 @@
-/** The rules that others ship, and two of the literature, each as "when does what is held leave". */
+/** Rules of other products, and two of the literature, each as the departure time of held tokens. */
 export type Rule = {
   name: string;
   /** Tokens are held since `firstMs`; the last came at `nowMs`; the last event left at `sentMs` (-Infinity before the first). */
   dueMs(held: { tokens: number; firstMs: number; nowMs: number; delayMs: number; sentMs: number }): number;
-  /** Only looks at the clock when a token arrives: nothing leaves between arrivals. */
+  /** Checks the clock only when a token arrives, so nothing leaves between arrivals. */
   timerless?: boolean;
 };
 
-/** What every product's window costs in our measure; the names say whose default it is. */
+/** Default windows of other products, named in each entry. */
 export function rules(eventCostMs: number): Rule[] {
   return [
     { name: 'pass-through', dueMs: ({ nowMs }) => nowMs },

@@ -1,7 +1,7 @@
 import { type Chunk, createCoalescer, offer, tick, wakeAtMs } from '@hopline/coalesce';
 import type { Rule } from './rules.ts';
 
-/** What a rule did to one lane: its events with the summed delay of their tokens, and the delay it added to each token, in order. */
+/** Result of a rule on one lane: its events with the summed delay of their tokens, and the added delay of each token, in order. */
 export type Outcome = { events: { atMs: number; delayMs: number }[]; delaysMs: number[] };
 
 export function costOf(outcome: Outcome, eventCostMs: number): number {
@@ -15,8 +15,8 @@ function record(outcome: Outcome, arrivals: readonly number[], atMs: number): vo
 }
 
 /**
- * Runs the coalescer over one lane in simulated time. Timers fire exactly when asked (`timerMs` 0), or on the next multiple of `timerMs` after it, as real
- * ones do. The stream just stops: no final event helps anybody, the last chunk leaves by timer.
+ * Runs the coalescer over one lane in simulated time. Timers fire exactly in time (`timerMs` 0), or on the next multiple of `timerMs`, as real ones do.
+ * The stream has no final event, so the last chunk leaves by timer.
  */
 export function simulateCoalescer(times: readonly number[], eventCostMs: number, holdMsMax: number, timerMs = 0): Outcome {
   const coalescer = createCoalescer<number>({ eventCostMs, holdMsMax });
@@ -41,7 +41,7 @@ export function simulateCoalescer(times: readonly number[], eventCostMs: number,
   return outcome;
 }
 
-/** The same for a rule that others ship. */
+/** The same for a rule of another product. */
 export function simulateRule(times: readonly number[], rule: Rule): Outcome {
   const outcome: Outcome = { events: [], delaysMs: [] };
   let held: number[] = [];
@@ -60,7 +60,7 @@ export function simulateRule(times: readonly number[], rule: Rule): Outcome {
     dueMs = rule.dueMs({ tokens: held.length, firstMs: held[0]!, nowMs, delayMs, sentMs });
     if (dueMs <= nowMs) send(nowMs);
   }
-  // Without a timer the end of the stream is what sends the rest.
+  // Without a timer the end of the stream sends the rest.
   if (held.length > 0) send(rule.timerless ? times.at(-1)! : dueMs);
   return outcome;
 }

@@ -1,13 +1,13 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A recorded stream, as far as the bench needs it: how many tokens, and which lane each belongs to. */
+/** A recorded stream: its number of tokens, and the lane of each. */
 export type Stream = { name: string; lanes: string[] };
 
-/** Recorded provider streams, beside the project; not part of it. */
+/** Recorded provider streams; they are not part of the project. */
 const TRACES = join(import.meta.dirname, '../../../../shared/traces');
 
-/** Lengths of the stand-ins: short answers, where a rule that learns has little time, and one long one. */
+/** Lengths of synthetic streams: short answers, where a learning rule has little time, and a long one. */
 const SHAPES: Readonly<Record<string, number>> = {
   'shape of 60': 60,
   'shape of 300': 300,

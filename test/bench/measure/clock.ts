@@ -1,9 +1,12 @@
-/** Milliseconds of the machine's monotonic clock: the same in every process of this machine, unlike performance.now(). */
+/** Milliseconds of the machine's monotonic clock: equal in all processes of this machine, unlike performance.now(). */
 export function monotonicMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** What to add to monotonicMs() for epoch milliseconds, to a few microseconds: taken at an edge of the millisecond clock. Blocks for at most a millisecond. */
+/**
+ * Difference of epoch and monotonic milliseconds, accurate to a few microseconds, because it is read at an edge of the millisecond
+ * clock. Blocks for at most a millisecond.
+ */
 export function epochOffsetMs(): number {
   const from = Date.now();
   for (;;) {

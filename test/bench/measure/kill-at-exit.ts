@@ -1,20 +1,20 @@
 import { children } from './process-usage.ts';
 
-/** Whatever ends this process ends what it has started: also Ctrl-C, and an error nobody caught. */
+/** Child processes end with this process, also on Ctrl-C and on an uncaught error. */
 const pids = new Set<number>();
 
 process.on('exit', () => {
-  // Services that are still starting are known to nobody but the system.
+  // Only the system lists services that are still starting.
   for (const pid of new Set([...pids, ...children().map(child => child.pid)])) {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
-      // It has ended by itself.
+      // The process has already ended.
     }
   }
 });
 
-/** Returns what to call when the process was ended in an orderly way, so that a later one with the same id is left alone. */
+/** Returns a function that removes the process after an orderly end, so that a later one with the same id is not killed. */
 export function killAtExit(pid: number): () => void {
   pids.add(pid);
   return () => pids.delete(pid);

@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { killAtExit } from './kill-at-exit.ts';
 
-/** What a process of the bench can be asked to do. Arguments and results are structured-cloned. */
+/** Methods of a bench process. Arguments and results are structured-cloned. */
 export type Methods = { [name: string]: (params: never) => Promise<unknown> };
 
 type Call = { id: number; method: string; params: unknown };
 type Answer = { id: number; result: unknown } | { id: number; failed: string };
 
-/** Each generator and reader of load is a process of its own, as in life: their work must not delay the clock of another. */
+/** Each generator and reader of load is a separate process, so that its work does not delay the clock of another. */
 export class LoadProcess<M extends Methods> implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #open = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
@@ -54,7 +54,7 @@ export class LoadProcess<M extends Methods> implements AsyncDisposable {
   }
 }
 
-/** The other side: answers calls until the parent is gone. */
+/** Child side: answers calls until the parent disconnects. */
 export function answerCalls(methods: Methods): void {
   process.on('disconnect', () => process.exit());
   process.on('message', message => {

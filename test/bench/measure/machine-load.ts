@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { ticksPerSecond } from './process-usage.ts';
 
-/** Seconds since some moment: of the clock, of all CPUs working, and of that for this process and the children it has seen end. */
+/** Seconds of wall clock, of all busy CPUs, and of this process with its ended children. */
 type Snapshot = { atS: number; busyS: number; ownS: number };
 
 /** Fields of the first line of /proc/stat: user nice system idle iowait irq softirq steal. */
@@ -23,7 +23,7 @@ export function readLoad(): Snapshot | undefined {
   }
 }
 
-/** Part of the machine's CPU time since `before` that went to others, 0 to 1. Children count once they have ended. Undefined where the platform does not say. */
+/** Share of the machine's CPU time since `before` used by other processes, 0 to 1. Running children count as others. Undefined without /proc. */
 export function shareOfOthers(before: Snapshot | undefined, after = readLoad(), cores = cpus().length): number | undefined {
   if (before === undefined || after === undefined) return undefined;
   const others = after.busyS - before.busyS - (after.ownS - before.ownS);

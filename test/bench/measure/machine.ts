@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { findBinary } from '../../support/nats/nats-server.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
-/** Packages whose version moves a figure. */
+/** Packages whose version affects a figure. */
 const PACKAGES = [
   '@a2a-js/sdk',
   '@nats-io/jetstream',
@@ -26,7 +26,7 @@ export type Machine = {
   commit: string;
 };
 
-/** Where and with what the figures were made: without it they mean nothing. */
+/** Machine and versions of a measurement, without which its figures mean nothing. */
 export function machine(): Machine {
   const cores = cpus();
   return {
@@ -50,7 +50,7 @@ export function machineLines(found: Machine): string[] {
   ];
 }
 
-/** The workspace pins exact versions in its catalog; what is installed is what stands there. */
+/** The workspace pins exact versions in its catalog, so these are the installed ones. */
 export function packageVersions(workspace: string): Record<string, string> {
   const versions: Record<string, string> = {};
   for (const [, name, version] of workspace.matchAll(/^ {2}'?([^\s':]+)'?: (\d[\w.-]*)$/gm)) {

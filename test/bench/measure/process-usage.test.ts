@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 import { children, cpuSecondsOf, residentKibOf, totalOf, withCpu } from './process-usage.ts';
 
-const skip = process.platform !== 'linux' && 'only Linux says';
+const skip = process.platform !== 'linux' && 'requires /proc of Linux';
 
-test('the time a process used, next to what it says of itself', { skip }, async () => {
+test("a process's CPU time equals its own measurement", { skip }, async () => {
   const before = process.cpuUsage();
   const busy = async () => {
     const until = process.cpuUsage().user + 200_000;
@@ -19,18 +19,18 @@ test('the time a process used, next to what it says of itself', { skip }, async 
   assert.equal(totalOf({ a: 1, b: 2 }), 3);
 });
 
-test('resident memory, next to what the process says of itself', { skip }, () => {
+test("a process's resident memory equals its own measurement", { skip }, () => {
   const own = process.memoryUsage.rss() / 1024;
   const read = residentKibOf(process.pid)!;
   assert.ok(Math.abs(read - own) < 0.2 * own, `${read} KiB, ${own} KiB`);
 });
 
-test('a process that is gone has no figures', () => {
+test('an ended process has no figures', () => {
   assert.equal(cpuSecondsOf(2 ** 30), undefined);
   assert.equal(residentKibOf(2 ** 30), undefined);
 });
 
-test('the processes this one has started, until they have ended', { skip }, async () => {
+test('child processes are listed until they end', { skip }, async () => {
   const child = spawn('sleep', ['30']);
   await once(child, 'spawn');
   assert.deepEqual(

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** User and system time of a process so far, seconds; in steps of a tick (10 ms). Undefined where /proc does not say: not Linux, or the process is gone. */
+/** User and system time of a process so far, seconds; in steps of a tick (10 ms). Undefined without /proc (not Linux), or for an ended process. */
 export function cpuSecondsOf(pid: number): number | undefined {
   const stat = readProc(`/proc/${pid}/stat`);
-  // The name of the program may have spaces and brackets in it; fields are counted after its last bracket.
+  // The program name may contain spaces and brackets, so fields are counted after the last bracket.
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
   return fields === undefined ? undefined : (Number(fields[11]) + Number(fields[12])) / ticksPerSecond();
 }
@@ -17,7 +17,7 @@ export function residentKibOf(pid: number): number | undefined {
 
 export type Child = { pid: number; program: string };
 
-/** The processes this one has started and that still run; empty where /proc does not say. */
+/** Running child processes; empty without /proc. */
 export function children(): Child[] {
   const found: Child[] = [];
   for (const entry of procEntries()) {
@@ -36,7 +36,7 @@ function procEntries(): string[] {
 }
 
 let ticks = 0;
-/** Of the times in /proc. */
+/** Unit of the times in /proc. */
 export function ticksPerSecond(): number {
   ticks ||= Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
   return ticks;
@@ -53,7 +53,7 @@ function readProc(path: string): string | undefined {
 export type Pids = Record<string, number>;
 export type CpuSeconds = Record<string, number>;
 
-/** CPU seconds that each process used while `work` ran; undefined where the platform does not say. */
+/** CPU seconds of each process during `work`; undefined without /proc. */
 export async function withCpu<R>(pids: Pids, work: () => Promise<R>): Promise<{ result: R; cpu: CpuSeconds | undefined }> {
   const before = snapshot(pids);
   const result = await work();

@@ -1,4 +1,4 @@
-/** Runs the peers in turn, A B C A B C …: what else the machine does meets all of them alike. */
+/** Runs the peers in turn, A B C A B C …, so that other load affects all of them alike. */
 export async function interleave<K extends string, R>(
   rounds: number,
   peers: Record<K, () => Promise<R>>,

@@ -5,7 +5,7 @@ import { latencyOf, percentile, spreadOf } from './spread.ts';
 
 const numbers = fc.array(fc.double({ noNaN: true, min: -1e9, max: 1e9 }), { minLength: 1, maxLength: 200 });
 
-test('a percentile is the smallest value that so many do not exceed', () => {
+test('a percentile is the smallest value that the given share does not exceed', () => {
   fc.assert(
     fc.property(numbers, fc.double({ min: 0, max: 100, noNaN: true }), (values, percent) => {
       const sorted = Float64Array.from(values).sort();
@@ -38,7 +38,7 @@ test('the spread does not depend on the order of the rounds', () => {
   assert.deepEqual(spreadOf([3, 1, 2]), { min: 1, median: 2, max: 3, rounds: 3 });
 });
 
-test('nothing measured is an error, not a zero', () => {
+test('an empty measurement is an error, not a zero', () => {
   assert.throws(() => spreadOf([]), RangeError);
   assert.throws(() => latencyOf(new Float64Array()), RangeError);
   assert.throws(() => percentile(Float64Array.of(1), 101), RangeError);

@@ -1,4 +1,4 @@
-/** Min, median and max over rounds: on a shared machine one number says nothing. */
+/** Min, median and max over rounds, because a single number from a shared machine means little. */
 export type Spread = { min: number; median: number; max: number; rounds: number };
 
 /** Throws RangeError on an empty list: a bench that measured nothing must not print a number. */
@@ -10,7 +10,7 @@ export function spreadOf(values: readonly number[]): Spread {
 /** Nearest rank, as HDR histograms count: the smallest value that at least `percent` % of all values do not exceed. `sorted` ascends. */
 export function percentile(sorted: Float64Array, percent: number): number {
   if (sorted.length === 0) throw new RangeError('nothing was measured');
-  if (!(percent >= 0 && percent <= 100)) throw new RangeError(`no percentile: ${percent}`);
+  if (!(percent >= 0 && percent <= 100)) throw new RangeError(`not a percentile: ${percent}`);
   const rank = Math.max(1, Math.ceil((percent / 100) * sorted.length));
   return sorted[rank - 1]!;
 }

@@ -2,7 +2,7 @@ import type { Spread } from './spread.ts';
 
 export type Table = { columns: string[]; rows: string[][] };
 
-/** First column to the left, figures to the right. */
+/** Aligns the first column to the left, figures to the right. */
 export function tableLines({ columns, rows }: Table): string[] {
   const widths = columns.map((column, index) => Math.max(column.length, ...rows.map(row => row[index]?.length ?? 0)));
   const line = (cells: readonly string[]) =>
@@ -16,7 +16,7 @@ export function spreadCells({ min, median, max }: Spread): string[] {
   return [min, median, max].map(figure);
 }
 
-/** Three digits that mean something, thousands apart. */
+/** Three significant digits, with thousands separators. */
 export function figure(value: number): string {
   if (value === 0) return '0';
   if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString('en-US');

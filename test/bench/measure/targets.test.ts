@@ -4,14 +4,14 @@ import { judge } from './targets.ts';
 
 const found = { min: 1, median: 2, max: 3, rounds: 5 };
 
-test('a target is held against the median, its bound included', () => {
+test('a target is compared with the median, bound included', () => {
   assert.equal(judge({ name: 'x', wanted: { atLeast: 2 }, found }).met, true);
   assert.equal(judge({ name: 'x', wanted: { atLeast: 2.01 }, found }).met, false);
   assert.equal(judge({ name: 'x', wanted: { atMost: 2 }, found }).met, true);
   assert.equal(judge({ name: 'x', wanted: { atMost: 1.99 }, found }).met, false);
 });
 
-test('the line says by how much', () => {
+test('the line contains the margin', () => {
   assert.equal(
     judge({ name: 'x', wanted: { atLeast: 1 }, found }).line,
     'met     x: 2.00 (1.00 to 3.00 in 5 rounds), wanted at least 1, 100 % to spare',
@@ -20,6 +20,6 @@ test('the line says by how much', () => {
   assert.equal(judge({ name: 'x', wanted: { atMost: 0 }, found: 0 }).line, 'met     x: 0, wanted at most 0');
 });
 
-test('what was not measured is not met', () => {
+test('a target without a measurement is not met', () => {
   assert.equal(judge({ name: 'x', wanted: { atMost: 1 }, found: undefined }).met, false);
 });

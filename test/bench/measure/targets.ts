@@ -1,6 +1,6 @@
 import type { Spread } from './spread.ts';
 
-/** What a figure is to be. A target on a spread is held against its median. */
+/** Bound of a figure. A spread is compared by its median. */
 export type Target = { name: string; wanted: { atLeast: number } | { atMost: number }; found: Spread | number | undefined };
 
 export type Verdict = Target & { met: boolean; line: string };

@@ -6,13 +6,13 @@ import { monotonicMs } from '../measure/clock.ts';
 import { answerCalls } from '../measure/load-process.ts';
 import { ANSWER, stampedToken, tokenAt } from '../tokens.ts';
 
-/** The agent of the bench: says tokens on tasks that exist, through the same writer as every agent, without anything in front of it. */
+/** The agent of the bench: appends tokens to existing tasks, through the same writer as all agents. */
 
 const LANE = 'answer';
-/** It speaks for the task as a whole, in place of a supervisor (no supervisor runs in these clusters). */
+/** The producer of the task itself, because no supervisor runs in these clusters. */
 const PRODUCER: Producer = { id: 'supervisor', agent: 'bench', turn: 1, attempt: 1 };
 const TRACE = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' };
-/** Tokens an agent hears in one go before its event loop turns: about what one read of a busy socket holds. */
+/** Tokens per turn of the event loop, about as many as in one read of a busy socket. */
 const TOKENS_PER_TURN = 128;
 const TICK_MS = 2;
 
@@ -24,7 +24,7 @@ async function connect({ servers }: { servers: string }): Promise<void> {
 
 export type PublishParams = { run: string; tasks: number; tokens: number; inFlight: number };
 
-/** One token a message, `inFlight` of them on their way at any time. Seconds. */
+/** Publishes one token per message, with `inFlight` in flight; returns seconds. */
 async function publish({ run, tasks, tokens, inFlight }: PublishParams): Promise<number> {
   let next = 0;
   const one = async () => {
@@ -41,22 +41,22 @@ async function publish({ run, tasks, tokens, inFlight }: PublishParams): Promise
   return (monotonicMs() - startMs) / 1000;
 }
 
-export type SayParams = {
+export type AnswerParams = {
   taskIds: string[];
-  /** Of each task. */
+  /** Tokens per task. */
   tokens: number;
-  /** Of each task; absent: as fast as the log takes them. */
+  /** Pace per task; absent: as fast as the log accepts. */
   perSecond?: number;
 };
 
-/** Whole answers, all at the same time. Resolves with the monotonic time of the first word when all is stored. */
-async function say({ taskIds, tokens, perSecond }: SayParams): Promise<number> {
+/** Streams complete answers to all tasks in parallel; resolves with the monotonic start time when all are stored. */
+async function answer({ taskIds, tokens, perSecond }: AnswerParams): Promise<number> {
   const startMs = monotonicMs();
   const writers = taskIds.map(begin);
-  const speak = perSecond === undefined ? burst : (writer: InputWriter) => pace(writer, tokens, perSecond);
+  const stream = perSecond === undefined ? burst : (writer: InputWriter) => pace(writer, tokens, perSecond);
   await Promise.all(
     writers.map(async writer => {
-      await speak(writer, tokens);
+      await stream(writer, tokens);
       writer.add({ kind: 'close', lane: LANE });
       writer.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
       await writer.flush();
@@ -84,7 +84,7 @@ async function pace(writer: InputWriter, tokens: number, perSecond: number): Pro
   }
 }
 
-/** Says when it says it, once every `everyMs`. Leaves the task working. */
+/** Appends a token with its own time each `everyMs`. Leaves the task working. */
 async function stamp({
   taskId,
   count,
@@ -105,7 +105,7 @@ async function stamp({
   await writer.flush();
 }
 
-/** A task that works and says nothing more. */
+/** Makes a task work without further events. */
 async function idle({ taskId }: { taskId: string }): Promise<void> {
   const writer = begin(taskId);
   writer.token(LANE, tokenAt(0));
@@ -119,7 +119,7 @@ function begin(taskId: string): InputWriter {
   return writer;
 }
 
-const methods = { connect, publish, say, stamp, idle };
+const methods = { connect, publish, answer, stamp, idle };
 export type ProducerMethods = typeof methods;
 
 answerCalls(methods);

@@ -15,9 +15,9 @@ import express from 'express';
 import { answerCalls } from '../measure/load-process.ts';
 import { ANSWER, tokenAt } from '../tokens.ts';
 
-/** The official SDK's server as its documentation wires it: default handler, tasks in memory, express. The agent says one artifact update per token. */
+/** The official SDK's server as its documentation wires it: default handler, tasks in memory, express. The agent sends one artifact update per token. */
 
-/** The same breath as the bench's own agent takes. */
+/** The same as the bench's own agent. */
 const TOKENS_PER_TURN = 128;
 
 class Speaker implements AgentExecutor {
@@ -68,7 +68,7 @@ async function listen(): Promise<string> {
 function cardOf(url: string): AgentCard {
   return {
     name: 'bench',
-    description: 'says tokens',
+    description: 'streams tokens',
     supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', tenant: '', protocolVersion: '1.0' }],
     provider: undefined,
     version: '1.0.0',

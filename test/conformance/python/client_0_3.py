@@ -1,4 +1,6 @@
-"""Uses an agent with the Python SDK 0.3 over one transport, and prints what its own parser, which refuses members it does not know, made of the answers, as one JSON object.
+"""Uses an agent with the Python SDK 0.3 over one transport, and prints the responses as one JSON object.
+
+The SDK's parser is strict: it rejects unknown members.
 
 client_0_3.py URL JSONRPC|HTTP+JSON|GRPC
 """
@@ -29,7 +31,7 @@ def message(text: str, task: Task | None = None) -> Message:
     return Message(message_id=str(uuid.uuid4()), role='user', parts=[Part(root=TextPart(text=text))], **known)
 
 
-async def thrown(awaitable) -> str:
+async def error_of(awaitable) -> str:
     try:
         await awaitable
     except Exception as error:  # noqa: BLE001
@@ -39,7 +41,7 @@ async def thrown(awaitable) -> str:
     return 'nothing'
 
 
-def seen(value) -> dict:
+def plain(value) -> dict:
     return value.model_dump(mode='json', exclude_none=True, by_alias=True)
 
 
@@ -56,29 +58,29 @@ async def main(url: str, transport: str) -> None:
         report = {'card': card.name}
 
         [(sent, _)] = [event async for event in waiting.send_message(message('ask'))]
-        report['sent'] = seen(sent)
-        # Written down at once: its task manager changes one and the same task all along.
-        report['streamed'] = [seen(update or task) async for task, update in client.send_message(message('say', sent))]
-        report['read'] = seen(await client.get_task(TaskQueryParams(id=sent.id, history_length=1)))
+        report['sent'] = plain(sent)
+        # Copied at once, because the task manager mutates one task object.
+        report['streamed'] = [plain(update or task) async for task, update in client.send_message(message('talk', sent))]
+        report['read'] = plain(await client.get_task(TaskQueryParams(id=sent.id, history_length=1)))
 
-        [(asked, _)] = [event async for event in waiting.send_message(message('ask'))]
+        [(question, _)] = [event async for event in waiting.send_message(message('ask'))]
         authentication = PushNotificationAuthenticationInfo(schemes=['Bearer'], credentials='k')
         config = PushNotificationConfig(url='https://hooks.example.org/', token='t', authentication=authentication)
-        wanted = TaskPushNotificationConfig(task_id=asked.id, push_notification_config=config)
+        wanted = TaskPushNotificationConfig(task_id=question.id, push_notification_config=config)
         answer = await client.set_task_callback(wanted)
-        report['set'] = seen(answer)
+        report['set'] = plain(answer)
         named = GetTaskPushNotificationConfigParams(
-            id=asked.id, push_notification_config_id=answer.push_notification_config.id
+            id=question.id, push_notification_config_id=answer.push_notification_config.id
         )
-        report['named'] = seen(await client.get_task_callback(named))
-        following = client.resubscribe(TaskIdParams(id=asked.id))
+        report['named'] = plain(await client.get_task_callback(named))
+        following = client.resubscribe(TaskIdParams(id=question.id))
         first, _ = await anext(following)
-        followed = [seen(first)]
-        report['canceled'] = seen(await client.cancel_task(TaskIdParams(id=asked.id)))
-        report['followed'] = followed + [seen(update or task) async for task, update in following]
+        followed = [plain(first)]
+        report['canceled'] = plain(await client.cancel_task(TaskIdParams(id=question.id)))
+        report['followed'] = followed + [plain(update or task) async for task, update in following]
 
-        report['missing'] = await thrown(client.get_task(TaskQueryParams(id='no-such-task')))
-        report['again'] = await thrown(client.cancel_task(TaskIdParams(id=asked.id)))
+        report['missing'] = await error_of(client.get_task(TaskQueryParams(id='no-such-task')))
+        report['again'] = await error_of(client.cancel_task(TaskIdParams(id=question.id)))
         print(json.dumps(report))
 
 

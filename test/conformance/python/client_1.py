@@ -1,6 +1,8 @@
-"""Uses an agent with the Python SDK 1.x over one binding, and prints what its own parser made of the answers, as one JSON object.
+"""Uses an agent with the Python SDK 1.x over one binding, and prints the parsed responses as one JSON object.
 
-client_1.py URL JSONRPC|HTTP+JSON|GRPC 1.0|0.3: the version is that of the interfaces which the client gets to see; of 0.3 it uses its compatibility layer.
+client_1.py URL JSONRPC|HTTP+JSON|GRPC 1.0|0.3
+
+The version selects the interfaces that the client gets; for 0.3 it uses the SDK's compatibility layer.
 """
 
 import asyncio
@@ -21,7 +23,7 @@ def request(text: str, task: a2a.Task | None = None) -> a2a.SendMessageRequest:
     return a2a.SendMessageRequest(message=message)
 
 
-async def thrown(awaitable) -> str:
+async def error_of(awaitable) -> str:
     try:
         await awaitable
     except Exception as error:  # noqa: BLE001
@@ -29,8 +31,8 @@ async def thrown(awaitable) -> str:
     return 'nothing'
 
 
-def seen(value) -> dict | list:
-    return [seen(one) for one in value] if isinstance(value, list) else MessageToDict(value)
+def plain(value) -> dict | list:
+    return [plain(one) for one in value] if isinstance(value, list) else MessageToDict(value)
 
 
 async def main(url: str, binding: str, version: str) -> None:
@@ -46,32 +48,32 @@ async def main(url: str, binding: str, version: str) -> None:
 
     [sent] = [event.task async for event in waiting.send_message(request('ask'))]
     report['sent'] = sent
-    report['streamed'] = [event async for event in client.send_message(request('say', sent))]
+    report['streamed'] = [event async for event in client.send_message(request('talk', sent))]
     report['read'] = await client.get_task(a2a.GetTaskRequest(id=sent.id, history_length=1))
 
-    [asked] = [event.task async for event in waiting.send_message(request('ask'))]
+    [question] = [event.task async for event in waiting.send_message(request('ask'))]
     wanted = a2a.TaskPushNotificationConfig(
-        task_id=asked.id,
+        task_id=question.id,
         url='https://hooks.example.org/',
         token='t',
         authentication=a2a.AuthenticationInfo(scheme='Bearer', credentials='k'),
     )
     report['set'] = await client.create_task_push_notification_config(wanted)
-    named = {'task_id': asked.id, 'id': report['set'].id}
+    named = {'task_id': question.id, 'id': report['set'].id}
     report['named'] = await client.get_task_push_notification_config(a2a.GetTaskPushNotificationConfigRequest(**named))
     if version == '1.0':
-        wanted_list = a2a.ListTaskPushNotificationConfigsRequest(task_id=asked.id)
+        wanted_list = a2a.ListTaskPushNotificationConfigsRequest(task_id=question.id)
         report['configs'] = list((await client.list_task_push_notification_configs(wanted_list)).configs)
         await client.delete_task_push_notification_config(a2a.DeleteTaskPushNotificationConfigRequest(**named))
         report['tasks'] = list((await client.list_tasks(a2a.ListTasksRequest(page_size=2))).tasks)
-    following = client.subscribe(a2a.SubscribeToTaskRequest(id=asked.id))
+    following = client.subscribe(a2a.SubscribeToTaskRequest(id=question.id))
     followed = [await anext(following)]
-    report['canceled'] = await client.cancel_task(a2a.CancelTaskRequest(id=asked.id))
+    report['canceled'] = await client.cancel_task(a2a.CancelTaskRequest(id=question.id))
     report['followed'] = followed + [event async for event in following]
 
-    report = {name: value if isinstance(value, str) else seen(value) for name, value in report.items()}
-    report['missing'] = await thrown(client.get_task(a2a.GetTaskRequest(id='no-such-task')))
-    report['again'] = await thrown(client.cancel_task(a2a.CancelTaskRequest(id=asked.id)))
+    report = {name: value if isinstance(value, str) else plain(value) for name, value in report.items()}
+    report['missing'] = await error_of(client.get_task(a2a.GetTaskRequest(id='no-such-task')))
+    report['again'] = await error_of(client.cancel_task(a2a.CancelTaskRequest(id=question.id)))
     print(json.dumps(report))
     await client.close()
     await waiting.close()

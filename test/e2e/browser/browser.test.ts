@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { Fold } from '@hopline/a2a';
 import { BEGINNING, createClient, type StreamItem } from '@hopline/client';
 import { build } from 'esbuild';
-import { type ForeignAgent, startForeignAgent } from '../../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
 import { freePort } from '../../support/nats/nats-server.ts';
@@ -18,7 +18,7 @@ import { startWebOrigin, type WebOrigin } from './web-origin.ts';
 const EXAMPLE = new URL('../../../infra/examples/web-page/index.html', import.meta.url);
 const TOKENS = Array.from({ length: 160 }, (_, index) => `${index} 🎯\n`);
 const ANSWER = TOKENS.join('');
-/** A page has some of the first half when it is cut; the other half is said while its ingress is dead. */
+/** The page is disconnected within the first half; the second half is published while its ingress is down. */
 const BEFORE_CUT = 10;
 const HALF = TOKENS.length / 2;
 const TEST_MS_MAX = 120_000;
@@ -32,12 +32,12 @@ const options = {
 };
 
 let folder: string;
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let listed: WebOrigin;
 let other: WebOrigin;
 let browser: Chromium;
-/** The stream of the task that began last was cut: its agent goes on. */
+/** Lets the agent of the newest task continue, after its stream was interrupted. */
 let cut = Promise.withResolvers<void>();
 
 before(async () => {
@@ -47,7 +47,7 @@ before(async () => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   await writeFile(join(folder, 'card.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
   await writeFile(join(folder, 'keys.json'), JSON.stringify([{ key_sha256: hash('sha256', API_KEY), subject: 'ann' }]));
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '0.3',
     script: async function* ({ text }) {
       const { promise: wasCut } = cut;
@@ -60,12 +60,12 @@ before(async () => {
     },
   });
   cluster = await Cluster.start({
-    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }],
     env: { HOPLINE_CORS_ORIGINS: `https://app.example,${listed.origin}`, HOPLINE_CARD_KEY_FILE: join(folder, 'card.pem') },
   });
   const page = { type: 'text/html', body: await readFile(EXAMPLE) };
   for (const place of [listed, other]) place.documents.set('/', page);
-  // As strict as a page can be that runs a script at all and asks one server: above all, no code out of text.
+  // The strictest policy for a page with one script and one server; in particular, no eval.
   const policy = `default-src 'none'; script-src 'self'; connect-src http://127.0.0.1:*`;
   const client = '<!doctype html><script type="module" src="/client.js"></script>';
   listed.documents.set('/client', { type: 'text/html', body: client, policy });
@@ -76,13 +76,13 @@ before(async () => {
 after(async () => {
   await browser?.[Symbol.asyncDispose]();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
   await listed?.[Symbol.asyncDispose]();
   await other?.[Symbol.asyncDispose]();
   if (folder !== undefined) await rm(folder, { recursive: true });
 });
 
-/** Ingress dies in the middle of a stream, and comes back on its port when more has been said. */
+/** Kills the ingress in mid-stream, and restarts it on its port after more text was published. */
 async function restartIngress(): Promise<void> {
   const [ingress] = cluster.ingresses;
   await ingress!.kill('SIGKILL');
@@ -98,7 +98,7 @@ const ask = (page: Page, url: string, text: string) =>
     document.forms[0].requestSubmit();`);
 
 test(
-  'the example asks, is cut in mid-stream, resumes by its cursor, and shows what stands in the log [S3-31]',
+  'the example page resumes an interrupted stream by its cursor, and shows the content of the log [S3-31]',
   options,
   async () => {
     cut = Promise.withResolvers();
@@ -127,32 +127,36 @@ test(
   },
 );
 
-test('the client, bundled, under a strict policy: streams, is cut, resumes; every event once [S3-31]', options, async () => {
-  cut = Promise.withResolvers();
-  const page = await browser.open(`${listed.origin}/client`);
-  await page.evaluate(`
+test(
+  'the bundled client under a strict policy resumes an interrupted stream, with each event once [S3-31]',
+  options,
+  async () => {
+    cut = Promise.withResolvers();
+    const page = await browser.open(`${listed.origin}/client`);
+    await page.evaluate(`
       globalThis.items = [];
       globalThis.running = (async () => {
         for await (const item of createClient({ url: '${cluster.url}' }).stream('be cut')) items.push(item);
       })();
       undefined`);
-  await page.until(`items.filter(({ event }) => event?.artifactUpdate).length > ${BEFORE_CUT}`, ANSWER_MS_MAX);
-  assert.equal(await page.evaluate(`items.some(({ event }) => /COMPLETED/.test(event?.statusUpdate?.status.state))`), false);
-  await restartIngress();
-  await page.evaluate('running');
-  const items = await page.evaluate<StreamItem[]>('items');
-  const taskId = await page.evaluate<string>('items[0].event.task.id');
-  assert.deepEqual(items, await itemsOf(cluster.url, taskId));
-  const { artifacts } = await foldOf(cluster.url, taskId);
-  assert.equal(textNamed(artifacts, 'streaming_result'), ANSWER);
-  assert.ok(page.requests.some(({ headers, body }) => 'last-event-id' in headers && /SubscribeToTask/.test(body)));
-  assert.deepEqual(
-    page.faults.filter(fault => /eval|Content Security Policy|CORS/i.test(fault)),
-    [],
-  );
-});
+    await page.until(`items.filter(({ event }) => event?.artifactUpdate).length > ${BEFORE_CUT}`, ANSWER_MS_MAX);
+    assert.equal(await page.evaluate(`items.some(({ event }) => /COMPLETED/.test(event?.statusUpdate?.status.state))`), false);
+    await restartIngress();
+    await page.evaluate('running');
+    const items = await page.evaluate<StreamItem[]>('items');
+    const taskId = await page.evaluate<string>('items[0].event.task.id');
+    assert.deepEqual(items, await itemsOf(cluster.url, taskId));
+    const { artifacts } = await foldOf(cluster.url, taskId);
+    assert.equal(textNamed(artifacts, 'streaming_result'), ANSWER);
+    assert.ok(page.requests.some(({ headers, body }) => 'last-event-id' in headers && /SubscribeToTask/.test(body)));
+    assert.deepEqual(
+      page.faults.filter(fault => /eval|Content Security Policy|CORS/i.test(fault)),
+      [],
+    );
+  },
+);
 
-test('a page verifies the card with the key that the door publishes, and reads its ETag [S4-5]', options, async () => {
+test('a page verifies the card with the key that the server publishes, and reads its ETag [S4-5]', options, async () => {
   const page = await browser.open(`${listed.origin}/client`);
   const { agent, signature, forged, etag, tag } = await page.evaluate<Record<string, string>>(`(async () => {
       const published = await fetch('${cluster.url}/.well-known/jwks.json');
@@ -163,14 +167,14 @@ test('a page verifies the card with the key that the door publishes, and reads i
       const again = await fetch('${cluster.url}/.well-known/jwks.json', known);
       const forging = async (...asked) => new Response((await (await fetch(...asked)).text()).replace('Hopline', 'Hopl1ne'));
       const forged = createClient({ url: '${cluster.url}', fetch: forging }).card({ keyOf });
-      const told = { forged: await forged.catch(({ code }) => code), etag: again.status, tag: published.headers.get('etag') };
-      return { agent: card.agent.name, signature: card.signature.whole, ...told };
+      const result = { forged: await forged.catch(({ code }) => code), etag: again.status, tag: published.headers.get('etag') };
+      return { agent: card.agent.name, signature: card.signature.whole, ...result };
     })()`);
   assert.deepEqual([agent, signature, forged, etag], ['Hopline', true, 'INVALID_AGENT_RESPONSE', 304]);
   assert.match(tag!, /^"[0-9a-f]{32}"$/);
 });
 
-test("a page asks a sub-agent at the agent's own door [S0-46]", options, async () => {
+test("a page calls a sub-agent at the agent's own endpoint [S0-46]", options, async () => {
   const page = await browser.open(`${listed.origin}/`);
   await ask(page, cluster.agents[0]!.url, 'count');
   await page.until(`/COMPLETED/.test(document.querySelector('#state').textContent)`, ANSWER_MS_MAX);
@@ -178,23 +182,19 @@ test("a page asks a sub-agent at the agent's own door [S0-46]", options, async (
   assert.ok(shown.includes(ANSWER));
 });
 
-test(
-  'a page of an origin that is not on the list gets nothing: its preflight is refused, and no task begins',
-  options,
-  async () => {
-    const asked = foreign.requests.length;
-    const page = await browser.open(`${other.origin}/`);
-    const result = `fetch('${cluster.url}/.well-known/agent-card.json').then(() => 'read', error => error.name)`;
-    assert.equal(await page.evaluate(result), 'TypeError');
-    await ask(page, cluster.url, 'count');
-    await page.until(`document.querySelector('#state').textContent.startsWith('not reached')`, ANSWER_MS_MAX);
-    assert.equal(await page.evaluate(`document.querySelector('#answer').textContent`), '');
-    assert.ok(page.faults.some(fault => fault.includes('CORS')));
-    assert.equal(foreign.requests.length, asked);
-  },
-);
+test('a page of an unlisted origin is rejected at its preflight, and starts no task', options, async () => {
+  const asked = remote.requests.length;
+  const page = await browser.open(`${other.origin}/`);
+  const result = `fetch('${cluster.url}/.well-known/agent-card.json').then(() => 'read', error => error.name)`;
+  assert.equal(await page.evaluate(result), 'TypeError');
+  await ask(page, cluster.url, 'count');
+  await page.until(`document.querySelector('#state').textContent.startsWith('not reached')`, ANSWER_MS_MAX);
+  assert.equal(await page.evaluate(`document.querySelector('#answer').textContent`), '');
+  assert.ok(page.faults.some(fault => fault.includes('CORS')));
+  assert.equal(remote.requests.length, asked);
+});
 
-test('a page without a key reads that it needs one; with one in a header it is served [S4-4]', options, async t => {
+test('a page without a key gets an error that asks for one; with a key in a header it is served [S4-4]', options, async t => {
   const env = {
     NATS_URL: cluster.nats.url,
     HOPLINE_CORS_ORIGINS: listed.origin,
@@ -213,7 +213,7 @@ test('a page without a key reads that it needs one; with one in a header it is s
   const challenge = `fetch('${asking.url}/tasks', { headers: { 'a2a-version': '1.0' } }).then(({ headers }) => headers.get('www-authenticate'))`;
   assert.match(await page.evaluate<string>(challenge), /^ApiKey /);
 });
-/** As an application's bundler makes it of the package. */
+/** The client package, bundled as an application does. */
 async function bundledClient(): Promise<Uint8Array> {
   const { outputFiles } = await build({
     stdin: {
@@ -228,7 +228,7 @@ async function bundledClient(): Promise<Uint8Array> {
   return outputFiles[0]!.contents;
 }
 
-/** What the log has of a task, from its first event. */
+/** All events of a task in the log. */
 async function itemsOf(url: string, taskId: string): Promise<StreamItem[]> {
   const items: StreamItem[] = [];
   for await (const item of createClient({ url }).subscribe(taskId, { cursor: BEGINNING })) items.push(item);
@@ -252,7 +252,7 @@ function textNamed(artifacts: Fold['artifacts'], name: string): string {
     .join('');
 }
 
-/** Of the task that a page continued. */
+/** Events of the task that a page resumed. */
 async function taskIdOf({ requests }: Page): Promise<string> {
   const { body } = requests.find(one => one.body.includes('SubscribeToTask'))!;
   return (JSON.parse(body) as { params: { id: string } }).params.id;

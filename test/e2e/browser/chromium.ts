@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 
-/** Where packages put it. */
+/** Paths of common packages. */
 const USUAL_PATHS = [
   '/usr/bin/chromium',
   '/usr/bin/chromium-browser',
@@ -17,7 +17,7 @@ const USUAL_PATHS = [
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ];
 
-/** What a user may run; undefined where no browser is. CHROMIUM_PATH names one. */
+/** Path of the browser: CHROMIUM_PATH, else the first that exists; undefined without one. */
 export function chromiumPath(): string | undefined {
   const named = process.env.CHROMIUM_PATH;
   return (named === undefined ? USUAL_PATHS : [named]).find(path => {
@@ -32,7 +32,7 @@ export function chromiumPath(): string | undefined {
 
 const FLAGS = [
   '--headless',
-  // Its pages are ours, and a container's root has no sandbox.
+  // The pages are trusted, and root in a container has no sandbox.
   '--no-sandbox',
   '--disable-gpu',
   '--disable-dev-shm-usage',
@@ -41,18 +41,18 @@ const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // By pipe, so that a browser ends with the test that started it, whatever ends that.
+  // With a pipe the browser ends with the test process, however that ends.
   '--remote-debugging-pipe',
 ];
 const START_MS_MAX = 60_000;
 const POLL_MS = 50;
 
 type Params = Record<string, unknown>;
-// biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects, and fails where it is not there.
+// biome-ignore lint/suspicious/noExplicitAny: a test fails where an expected member is missing.
 type Any = any;
 type Message = { id?: number; method?: string; sessionId?: string; params?: Any; result?: Any; error?: { message: string } };
 
-/** A browser without a window, with a profile of its own, driven by its DevTools protocol. */
+/** A headless browser with a temporary profile, controlled by the DevTools protocol. */
 export class Chromium implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #folder: string;
@@ -69,7 +69,7 @@ export class Chromium implements AsyncDisposable {
       text = messages.pop()!;
       for (const message of messages) this.#take(JSON.parse(message) as Message);
     });
-    // It breaks when the browser ends first, and the calls that wait are told so below.
+    // The pipe breaks when the browser ends first; pending calls are rejected below.
     child.stdio[3]!.on('error', () => {});
     const gone = () => {
       for (const { reject } of this.#calls.values()) reject(new Error('the browser has ended'));
@@ -92,7 +92,7 @@ export class Chromium implements AsyncDisposable {
     }
   }
 
-  /** A new page at an address, when it has loaded. */
+  /** Opens a page and waits until it has loaded. */
   async open(url: string): Promise<Page> {
     const { targetId } = await this.call('Target.createTarget', { url: 'about:blank' });
     const { sessionId } = await this.call('Target.attachToTarget', { targetId, flatten: true });
@@ -117,7 +117,7 @@ export class Chromium implements AsyncDisposable {
       child.kill('SIGKILL');
       await gone;
     }
-    // Processes of its own may still write as they end.
+    // The browser's child processes may still write while they end.
     await rm(this.#folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 
@@ -131,12 +131,12 @@ export class Chromium implements AsyncDisposable {
   }
 }
 
-/** What a page has sent; header names as it wrote them. */
+/** A request of a page; header names as sent. */
 export type PageRequest = { method: string; url: string; headers: Record<string, string>; body: string };
 
 export class Page {
   readonly requests: PageRequest[] = [];
-  /** What its console says is wrong: exceptions that nobody caught, refusals by CORS or by its security policy. */
+  /** Console errors: uncaught exceptions, violations of CORS or of the security policy. */
   readonly faults: string[] = [];
   readonly #call: (method: string, params?: Params) => Promise<Any>;
   readonly #loaded = Promise.withResolvers<void>();
@@ -161,20 +161,20 @@ export class Page {
     }
   }
 
-  /** Value of an expression, or of what it promises, as JSON carries it. Rejects with what it throws. */
+  /** JSON value of an expression or of its promise. Rejects with what it throws. */
   async evaluate<T>(expression: string): Promise<T> {
     const { result, exceptionDetails } = await this.#call('Runtime.evaluate', {
       expression,
       awaitPromise: true,
       returnByValue: true,
-      // Otherwise what the page's policy forbids would be allowed for as long as it runs.
+      // Otherwise the page's security policy would not apply while the expression runs.
       allowUnsafeEvalBlockedByCSP: false,
     });
     if (exceptionDetails !== undefined) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
     return result.value as T;
   }
 
-  /** Resolves when an expression is true. */
+  /** Waits until an expression is true. */
   async until(expression: string, withinMs: number): Promise<void> {
     const end = performance.now() + withinMs;
     while (!(await this.evaluate<boolean>(`Boolean(${expression})`))) {

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 
 type Document = { type: string; body: string | Uint8Array; policy?: string };
 
-/** A server of documents, and with it an origin of its own: scheme, host and port. */
+/** A server of static documents with its own origin. */
 export type WebOrigin = AsyncDisposable & { origin: string; documents: Map<string, Document> };
 
 export async function startWebOrigin(): Promise<WebOrigin> {

@@ -12,7 +12,7 @@ const EXAMPLES = fileURLToPath(new URL('../../../infra/examples/', import.meta.u
 
 type Entry = Record<string, unknown>;
 
-/** The cluster that `HOPLINE_AGENTS=infra/examples/NAME/agents.json npm start` runs. `change`: where the agents are in this test. */
+/** The cluster of `HOPLINE_AGENTS=infra/examples/NAME/agents.json npm start`. `change` sets addresses of this test. */
 function startExample(
   name: string,
   change: (entry: Entry) => Entry = entry => entry,
@@ -34,11 +34,11 @@ function foldOf(list: readonly Frame[]): Fold {
   return fold;
 }
 
-test('hand-written: asks back, streams, hands out a file', { timeout: 60_000 }, async () => {
+test('hand-written: asks a question, streams, and returns a file', { timeout: 60_000 }, async () => {
   await using cluster = await startExample('hand-written');
-  const asked = await collect(cluster.url, { text: 'throw some dice' });
-  assert.equal(stateOf(asked), 'TASK_STATE_INPUT_REQUIRED');
-  const thrown = await collect(cluster.url, answerTo(asked, '3'));
+  const question = await collect(cluster.url, { text: 'throw some dice' });
+  assert.equal(stateOf(question), 'TASK_STATE_INPUT_REQUIRED');
+  const thrown = await collect(cluster.url, answerTo(question, '3'));
   assert.equal(stateOf(thrown), 'TASK_STATE_COMPLETED');
   const text = textOf(thrown, 'streaming_result');
   const [pips = ''] = text.split('\n');
@@ -47,19 +47,19 @@ test('hand-written: asks back, streams, hands out a file', { timeout: 60_000 }, 
   assert.deepEqual(file.match(/(?<=,)\d/g), pips.trim().split(' '));
 });
 
-test('langgraph: streams the model, asks, and goes on with the answer', { timeout: 60_000 }, async () => {
+test('langgraph: streams the model, asks, and continues with the answer', { timeout: 60_000 }, async () => {
   await using cluster = await startExample('langgraph');
-  const asked = await collect(cluster.url, { text: 'a poem' });
-  const fold = foldOf(asked);
-  assert.match(textOf(asked, 'streaming_result'), /^Roses are red,\n/);
+  const question = await collect(cluster.url, { text: 'a poem' });
+  const fold = foldOf(question);
+  assert.match(textOf(question, 'streaming_result'), /^Roses are red,\n/);
   assert.equal(fold.task?.status.state, 'TASK_STATE_INPUT_REQUIRED');
   assert.equal(fold.task?.status.message?.parts[0]?.text, 'Shall I publish it? (yes or no)');
-  const published = await collect(cluster.url, answerTo(asked, 'yes'));
+  const published = await collect(cluster.url, answerTo(question, 'yes'));
   assert.equal(stateOf(published), 'TASK_STATE_COMPLETED');
   assert.equal(textOf(published, 'partial_result'), 'Published.');
 });
 
-test('nested: a cluster is the agent of another one', { timeout: 60_000 }, async () => {
+test('nested: a cluster is the agent of another cluster', { timeout: 60_000 }, async () => {
   await using below = await startExample('hand-written');
   await using cluster = await startExample('nested', entry => ({ ...entry, url: below.url }));
   const list = await collect(cluster.url, { text: '2 dice' });
@@ -68,8 +68,8 @@ test('nested: a cluster is the agent of another one', { timeout: 60_000 }, async
 });
 
 test('model: answers with the tools of its MCP server', { timeout: 60_000 }, async () => {
-  const reply = (asked: { messages: { role: string; content?: string | null }[] }) => {
-    const result = asked.messages.findLast(({ role }) => role === 'tool');
+  const reply = (request: { messages: { role: string; content?: string | null }[] }) => {
+    const result = request.messages.findLast(({ role }) => role === 'tool');
     if (result === undefined) return [{ call: 'get-sum', args: { a: 17, b: 25 } }, { finish: 'tool_calls' }];
     return [{ text: `It is ${/42/.exec(result.content ?? '')?.[0] ?? 'unknown'}.` }, { finish: 'stop' }];
   };
@@ -79,17 +79,17 @@ test('model: answers with the tools of its MCP server', { timeout: 60_000 }, asy
   const list = await collect(cluster.url, { text: 'add 17 and 25' });
   assert.equal(stateOf(list), 'TASK_STATE_COMPLETED');
   assert.equal(textOf(list, 'streaming_result'), 'It is 42.');
-  assert.ok(model.asked[0]!.tools.some(tool => tool.function.name === 'get-sum'));
+  assert.ok(model.requests[0]!.tools.some(tool => tool.function.name === 'get-sum'));
 });
 
 const python = pythonWith('1');
 const skip = python === undefined && 'no Python with a2a-sdk 1.x: install it with uvicorn, or name one in A2A_PYTHON_1';
 
-test('python-a2a: an agent made with the Python SDK, behind Hopline', { skip, timeout: 60_000 }, async t => {
+test('python-a2a: an agent written with the Python SDK, behind Hopline', { skip, timeout: 60_000 }, async t => {
   const agent = await startPythonAgent(python!, '1');
   t.after(agent.stop);
   await using cluster = await startExample('python-a2a', entry => ({ ...entry, url: agent.url }));
   const list = await collect(cluster.url, { text: 'hi' });
   assert.equal(stateOf(list), 'TASK_STATE_COMPLETED');
-  assert.match(textOf(list, 'streaming_result'), /^Python says: haha/);
+  assert.match(textOf(list, 'streaming_result'), /^Python replies: haha/);
 });

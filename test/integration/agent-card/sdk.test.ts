@@ -40,13 +40,13 @@ const KEYS = [
 ];
 const CARDS = [cardWith({}), cardWith({ security })];
 
-/** As a client of the SDK gets a card: fetched, parsed, made its own. */
+/** A card as the SDK's client reads it: fetched, parsed, converted. */
 async function asFetched(json: string): Promise<AgentCard> {
   const fetchImpl = async () => new Response(json, { headers: { 'content-type': 'application/json' } });
   return new DefaultAgentCardResolver({ fetchImpl }).resolve('https://h.example/');
 }
 
-/** The SDK writes each signature that does not fit to the console. */
+/** The SDK logs each invalid signature to the console. */
 async function quietly<T>(work: () => Promise<T>): Promise<T> {
   const { debug } = console;
   console.debug = () => {};
@@ -55,7 +55,7 @@ async function quietly<T>(work: () => Promise<T>): Promise<T> {
   });
 }
 
-test("cards are verified by the SDK's own verifier, as its client reads them, with ES256, RS256 and EdDSA [S4-5]", async () => {
+test("the SDK's verifier accepts our signatures with ES256, RS256 and EdDSA [S4-5]", async () => {
   for (const { privateKey, publicKey } of KEYS) {
     const signer = await CardSigner.open({ key: pem(privateKey) });
     const verify = verifyAgentCardSignature(async kid => {
@@ -79,7 +79,7 @@ test("cards are verified by the SDK's own verifier, as its client reads them, wi
   }
 });
 
-test('the SDK sees nothing of 0.3 in a card: a change there is found by ours alone [S4-5]', async () => {
+test('our verifier detects a change to the 0.3 members of a card, which the SDK does not read [S4-5]', async () => {
   const { privateKey, publicKey } = KEYS[0]!;
   const signer = await CardSigner.open({ key: pem(privateKey) });
   const [card] = CARDS as [Json];
@@ -90,7 +90,7 @@ test('the SDK sees nothing of 0.3 in a card: a change there is found by ours alo
   assert.doesNotMatch(JSON.stringify(signed), /evil/);
 });
 
-test('what the SDK signs, ours verifies, and hands out what was signed [S4-5]', async () => {
+test('our verifier accepts a card signed by the SDK, and returns the signed members [S4-5]', async () => {
   const { privateKey, publicKey } = KEYS[0]!;
   const sign = generateAgentCardSignature(privateKey, { alg: 'ES256', kid: 'theirs', typ: 'JOSE' });
   for (const card of CARDS) {
@@ -101,7 +101,7 @@ test('what the SDK signs, ours verifies, and hands out what was signed [S4-5]', 
   }
 });
 
-test('the SDK reads every field of 1.0 on the card [S4-1]', () => {
+test('the SDK reads all 1.0 members of the card [S4-1]', () => {
   const card = AgentCard.fromJSON(CARDS[1]);
   const { securitySchemes, securityRequirements, provider, skills } = card;
   assert.deepEqual(securitySchemes.bearer?.scheme?.$case, 'httpAuthSecurityScheme');
@@ -114,10 +114,10 @@ test('the SDK reads every field of 1.0 on the card [S4-1]', () => {
   assert.deepEqual(card.capabilities?.extensions[0]?.uri, resumeExtension.uri);
 });
 
-test('the SDK is in no tenant of a card that names some, unless it asks for one [S4-1]', async () => {
-  const asked: { params: { tenant?: string } }[] = [];
+test('the SDK sends no tenant to a card with tenants unless its user chooses one [S4-1]', async () => {
+  const requests: { params: { tenant?: string } }[] = [];
   const fetchImpl: typeof fetch = async (_url, init) => {
-    asked.push(JSON.parse(String(init?.body)));
+    requests.push(JSON.parse(String(init?.body)));
     return Response.json({ jsonrpc: '2.0', id: 1, error: { code: -32001, message: 'Task not found' } });
   };
   const transports = [new JsonRpcTransportFactory({ fetchImpl })];
@@ -126,6 +126,6 @@ test('the SDK is in no tenant of a card that names some, unless it asks for one 
   for (const tenants of [[], ['a'], ['a', 'b']]) {
     const client = await new ClientFactory(options).createFromAgentCard(card(tenants));
     await assert.rejects(client.getTask({ id: 'x', tenant: '' }));
-    assert.equal(asked.at(-1)?.params.tenant ?? '', '');
+    assert.equal(requests.at(-1)?.params.tenant ?? '', '');
   }
 });

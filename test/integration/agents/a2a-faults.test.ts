@@ -6,41 +6,41 @@ import type { Agent } from '@hopline/agent';
 import { type A2AOptions, createA2AAgent } from '@hopline/agent-a2a';
 import {
   answer,
-  type ForeignAgent,
-  type ForeignAgentOptions,
+  type RemoteAgent,
+  type RemoteAgentOptions,
   type Step,
-  startForeignAgent,
+  startRemoteAgent,
 } from '../../support/agents/remote-agent.ts';
 import { eventsOf, lastOf, textOf } from '../../support/agents/turn.ts';
 
-async function pair(t: TestContext, foreignOptions: Partial<ForeignAgentOptions>, options: Partial<A2AOptions> = {}) {
-  const foreign: ForeignAgent = await startForeignAgent({ dialect: '0.3', script: [], ...foreignOptions });
-  const agent: Agent = createA2AAgent({ url: foreign.url, ...options });
+async function pair(t: TestContext, remoteOptions: Partial<RemoteAgentOptions>, options: Partial<A2AOptions> = {}) {
+  const remote: RemoteAgent = await startRemoteAgent({ dialect: '0.3', script: [], ...remoteOptions });
+  const agent: Agent = createA2AAgent({ url: remote.url, ...options });
   t.after(async () => {
     await agent.close();
-    await foreign.close();
+    await remote.close();
   });
-  return { foreign, agent };
+  return { remote, agent };
 }
 
 const failure = async (agent: Agent) => lastOf(await eventsOf(agent, 'x'), 'failed');
 const sse = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
 
-test('an agent that is down is retryable', async t => {
-  const { foreign, agent } = await pair(t, {});
-  await foreign.close();
+test('an unreachable agent is a retryable failure', async t => {
+  const { remote, agent } = await pair(t, {});
+  await remote.close();
   assert.deepEqual(await eventsOf(agent, 'x'), [{ type: 'failed', reason: 'the agent cannot be reached', retryable: true }]);
   await assert.rejects(agent.skills(), /cannot be reached/);
 });
 
-test('an agent that comes back is asked again', async t => {
-  const first = await startForeignAgent({ dialect: '0.3', script: answer(['one']) });
+test('an agent that is reachable again is called again', async t => {
+  const first = await startRemoteAgent({ dialect: '0.3', script: answer(['one']) });
   const agent = createA2AAgent({ url: first.url });
   t.after(() => agent.close());
   assert.equal(textOf(await eventsOf(agent, 'x')), 'one');
   await first.close();
   assert.equal((await failure(agent)).retryable, true);
-  const second = await startForeignAgent({ dialect: '0.3', script: answer(['two']), port: Number(new URL(first.url).port) });
+  const second = await startRemoteAgent({ dialect: '0.3', script: answer(['two']), port: Number(new URL(first.url).port) });
   t.after(() => second.close());
   assert.equal(textOf(await eventsOf(agent, 'x')), 'two');
 });
@@ -49,14 +49,14 @@ for (const [before, after] of [
   ['0.3', '1.0'],
   ['1.0', '0.3'],
 ] as const) {
-  test(`an agent of ${before} that is one of ${after} in the next turn is spoken to as it is now`, async t => {
-    const first = await startForeignAgent({ dialect: before, script: answer(['one']) });
+  test(`an agent that changes from ${before} to ${after} is called with its current dialect in the next turn`, async t => {
+    const first = await startRemoteAgent({ dialect: before, script: answer(['one']) });
     const agent = createA2AAgent({ url: first.url });
     t.after(() => agent.close());
     assert.equal(textOf(await eventsOf(agent, 'x')), 'one');
     await first.close();
     const port = Number(new URL(first.url).port);
-    const second = await startForeignAgent({ dialect: after, script: answer(['two']), port });
+    const second = await startRemoteAgent({ dialect: after, script: answer(['two']), port });
     t.after(() => second.close());
     const events = await eventsOf(agent, 'y');
     assert.equal(textOf(events), 'two');
@@ -68,15 +68,15 @@ for (const [before, after] of [
   });
 }
 
-test('an agent that closes a kept connection as it is used again neither loses a turn nor gets it twice', async t => {
-  const foreign = await startForeignAgent({ dialect: '0.3', script: answer(['there']), card: false });
-  // Stands before the agent, and takes one request of a connection: the next one meets its end.
+test('an agent that closes a kept connection while it is used again receives each turn exactly once', async t => {
+  const remote = await startRemoteAgent({ dialect: '0.3', script: answer(['there']), card: false });
+  // A proxy that serves one request per connection and closes it when the next request is sent.
   const used = new WeakSet<object>();
   const server = createServer((request, response) => {
     if (used.has(request.socket)) return void request.socket.destroy();
     used.add(request.socket);
     if (request.method === 'GET') return void response.writeHead(404).end();
-    const { port } = new URL(foreign.url);
+    const { port } = new URL(remote.url);
     request.pipe(
       httpRequest({ port, path: '/', method: 'POST' }, answered => {
         response.writeHead(answered.statusCode ?? 500, answered.headers);
@@ -89,7 +89,7 @@ test('an agent that closes a kept connection as it is used again neither loses a
   t.after(async () => {
     await agent.close();
     server.close();
-    await foreign.close();
+    await remote.close();
   });
   for (const turn of ['a', 'b', 'c']) {
     const events = await eventsOf(agent, turn);
@@ -97,12 +97,12 @@ test('an agent that closes a kept connection as it is used again neither loses a
     lastOf(events, 'done');
   }
   assert.deepEqual(
-    foreign.requests.map(({ text }) => text),
+    remote.requests.map(({ text }) => text),
     ['a', 'b', 'c'],
   );
 });
 
-test('HTTP and JSON-RPC errors: the code, never the words of the agent', async t => {
+test("HTTP and JSON-RPC errors: the reason has the code, never the agent's text", async t => {
   const unavailable = await pair(t, { httpStatus: 503 });
   assert.deepEqual(await failure(unavailable.agent), {
     type: 'failed',
@@ -139,7 +139,7 @@ test('unknown kinds and frames that are not JSON are skipped and counted [S0-42]
   assert.deepEqual(skipped, ['unknown event', 'unknown event', 'unknown event', 'malformed frame']);
 });
 
-test('an agent that sends garbage only is given up', async t => {
+test('an agent that sends only garbage fails the turn', async t => {
   const { agent } = await pair(t, { script: [{ raw: 'data: garbage\n\n'.repeat(100) }, { hang: true }] });
   assert.deepEqual(await failure(agent), {
     type: 'failed',
@@ -159,7 +159,7 @@ test('an event of 10 MB is refused; one at the limit is not', async t => {
   assert.equal((await failure(whole.agent)).reason, 'an event of the agent is too large');
 });
 
-test('silence: before the first event, after it, and in all', async t => {
+test('limits: silence before the first event, silence after it, total time', async t => {
   const script: Step[] = [{ token: 'a' }, { hang: true }];
   const mute = await pair(t, { script: [{ hang: true }] }, { firstEventMsMax: 80 });
   assert.deepEqual(await failure(mute.agent), { type: 'failed', reason: 'the agent sent nothing for 0.08 s', retryable: true });
@@ -167,7 +167,7 @@ test('silence: before the first event, after it, and in all', async t => {
   const events = await eventsOf(stuck.agent, 'x');
   assert.equal(textOf(events), 'a');
   assert.equal(lastOf(events, 'failed').reason, 'the agent sent nothing for 0.08 s');
-  assert.equal(stuck.foreign.requests.at(-1)?.method, 'cancel', 'it should not work on for nobody');
+  assert.equal(stuck.remote.requests.at(-1)?.method, 'cancel', 'the abandoned task is canceled');
   async function* forever(): AsyncGenerator<Step> {
     for (;;) yield* [{ token: 'a' }, { pause: 5 }];
   }
@@ -177,7 +177,7 @@ test('silence: before the first event, after it, and in all', async t => {
   assert.equal((await failure(waiting.agent)).reason, 'the turn took too long');
 });
 
-test('a slow reader is not taken for a silent agent', async t => {
+test('a slow reader does not trigger the silence limit', async t => {
   const { agent } = await pair(t, { script: answer(['a', 'b', 'c']) }, { silenceMsMax: 100 });
   const { turnOf } = await import('../../support/agents/turn.ts');
   let text = '';
@@ -189,7 +189,7 @@ test('a slow reader is not taken for a silent agent', async t => {
   assert.equal(text, 'abc');
 });
 
-test('ids that an agent changes in mid-stream change nothing [S1-14]', async t => {
+test('ids that an agent changes in mid-stream are ignored [S1-14]', async t => {
   const update = (text: string, id: string) => ({
     kind: 'status-update',
     taskId: id,
@@ -203,14 +203,14 @@ test('ids that an agent changes in mid-stream change nothing [S1-14]', async t =
     { result: update('c', 'other-2') },
     { inputRequired: '?' },
   ];
-  const { foreign, agent } = await pair(t, { script });
+  const { remote, agent } = await pair(t, { script });
   const events = await eventsOf(agent, 'x');
   assert.equal(textOf(events), 'abc');
-  assert.equal((lastOf(events, 'interrupted').resume as { taskId: string }).taskId, foreign.requests[0]?.taskId);
+  assert.equal((lastOf(events, 'interrupted').resume as { taskId: string }).taskId, remote.requests[0]?.taskId);
 });
 
 for (const dialect of ['0.3', '1.0'] as const) {
-  test(`a stream of ${dialect} that is cut goes on where the agent can tell the rest`, async t => {
+  test(`an interrupted ${dialect} stream is continued from the agent's task`, async t => {
     const script: Step[] = [
       { token: 'one' },
       { cut: true },
@@ -220,14 +220,14 @@ for (const dialect of ['0.3', '1.0'] as const) {
       { marker: true },
       { complete: true },
     ];
-    const { foreign, agent } = await pair(t, { dialect, script });
+    const { remote, agent } = await pair(t, { dialect, script });
     const events = await eventsOf(agent, 'x');
     assert.equal(textOf(events), 'one two three');
     assert.deepEqual(lastOf(events, 'done'), { type: 'done' });
-    assert.ok(foreign.requests.some(request => request.method === 'subscribe'));
+    assert.ok(remote.requests.some(request => request.method === 'subscribe'));
   });
 
-  test(`a stream of ${dialect} that is cut after the agent had ended`, async t => {
+  test(`a ${dialect} stream interrupted after the end of the task is completed from tasks/get`, async t => {
     const script: Step[] = [
       { token: 'one' },
       { notice: 'start', tool: 'x' },
@@ -245,12 +245,12 @@ for (const dialect of ['0.3', '1.0'] as const) {
 
 test('a task that does not change after its stream ended fails within the silence limit, although polls are answered', async t => {
   const script: Step[] = [{ status: 'submitted' }, { cut: true }, { hang: true }];
-  const { foreign, agent } = await pair(t, { script }, { firstEventMsMax: 300, silenceMsMax: 300, totalMsMax: 20_000 });
+  const { remote, agent } = await pair(t, { script }, { firstEventMsMax: 300, silenceMsMax: 300, totalMsMax: 20_000 });
   assert.deepEqual(await failure(agent), { type: 'failed', reason: 'the agent sent nothing for 0.3 s', retryable: true });
-  assert.ok(foreign.requests.some(({ method }) => method === 'get'));
+  assert.ok(remote.requests.some(({ method }) => method === 'get'));
 });
 
-test('artifacts survive a cut too', async t => {
+test('artifacts are complete after an interrupted stream', async t => {
   const artifact = { artifactId: 'a', name: 'r' };
   const script: Step[] = [
     { artifact: { ...artifact, text: 'one' } },
@@ -265,7 +265,7 @@ test('artifacts survive a cut too', async t => {
   lastOf(events, 'done');
 });
 
-test('a stream without a terminal state, of an agent that cannot tell more: failed, retryable, never silently complete', async t => {
+test('a stream without a terminal state, from an agent without tasks/get, is a retryable failure, never complete', async t => {
   const reason = 'the stream ended without a terminal state';
   const cut = await pair(t, {
     script: [{ token: 'one' }, { cut: true }, { token: ' two' }, { complete: true }],
@@ -279,11 +279,11 @@ test('a stream without a terminal state, of an agent that cannot tell more: fail
   const gone = await pair(t, { script: [{ token: 'one' }, { cut: true }, { hang: true }] });
   const events = eventsOf(gone.agent, 'x');
   await new Promise(resolve => setTimeout(resolve, 50));
-  await gone.foreign.close();
+  await gone.remote.close();
   assert.deepEqual(lastOf(await events, 'failed'), { type: 'failed', reason, retryable: true });
 });
 
-test('a task whose history does not reach back to the first text is not called complete', async t => {
+test('a task whose history does not reach back to the first text is a failure', async t => {
   const status = { state: 'completed' };
   const server = createServer((request, response) => {
     if (request.method === 'GET') return void response.writeHead(404).end();
@@ -319,8 +319,8 @@ test('a task whose history does not reach back to the first text is not called c
   });
 });
 
-test('a send that does not wait is asked for until it is done', async t => {
-  // 0.2 servers that ignore `blocking` answer with the task as it is.
+test('a non-blocking send is polled until the task ends', async t => {
+  // 0.2 servers that ignore `blocking` respond with the current task.
   let polls = 0;
   const server = createServer((request, response) => {
     const json = (value: unknown) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
@@ -351,7 +351,7 @@ test('a send that does not wait is asked for until it is done', async t => {
   assert.equal(polls, 3);
 });
 
-test('frames in every shape that SSE allows [S2-26]', async t => {
+test('frames in each form that SSE allows are read [S2-26]', async t => {
   const task = { kind: 'task', id: 't', contextId: 'c', status: { state: 'submitted' } };
   const status = (text: string) => ({
     kind: 'status-update',
@@ -376,15 +376,15 @@ test('frames in every shape that SSE allows [S2-26]', async t => {
   lastOf(events, 'done');
 });
 
-test('a page, and bytes that nobody asked to be compressed, are told as what they are', async t => {
+test('an HTML page and an unrequested content encoding are named in the reason', async t => {
   const head: Record<string, string>[] = [
     { 'content-type': 'text/html; charset=utf-8' },
     { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' },
   ];
   for (const headers of head) {
-    const asked: unknown[] = [];
+    const encodings: unknown[] = [];
     const server = createServer((request, response) => {
-      asked.push(request.headers['accept-encoding']);
+      encodings.push(request.headers['accept-encoding']);
       if (request.method === 'GET') return void response.writeHead(404).end();
       request.resume().on('end', () => response.writeHead(200, headers).end('<html>data: secret</html>'));
     });
@@ -396,14 +396,14 @@ test('a page, and bytes that nobody asked to be compressed, are told as what the
     });
     const reason = 'the agent answered with neither an event stream nor JSON';
     assert.deepEqual(await eventsOf(agent, 'x'), [{ type: 'failed', reason, retryable: false }]);
-    assert.deepEqual(new Set(asked), new Set(['identity']));
+    assert.deepEqual(new Set(encodings), new Set(['identity']));
   }
 });
 
-test('a redirect is followed within the origin and nowhere else', async t => {
-  const foreign = await startForeignAgent({ dialect: '0.3', script: answer(['there']), path: '/a2a/', card: false });
-  const elsewhere = await startForeignAgent({ dialect: '0.3', script: answer(['stolen']), card: false });
-  const { port } = new URL(foreign.url);
+test('redirects are followed within the origin only', async t => {
+  const remote = await startRemoteAgent({ dialect: '0.3', script: answer(['there']), path: '/a2a/', card: false });
+  const elsewhere = await startRemoteAgent({ dialect: '0.3', script: answer(['stolen']), card: false });
+  const { port } = new URL(remote.url);
   const server = createServer((request, response) => {
     const location = request.url === '/in' ? '/on' : request.url === '/on' ? '/on/' : elsewhere.url;
     if (request.method === 'GET') response.writeHead(404).end();
@@ -415,7 +415,7 @@ test('a redirect is followed within the origin and nowhere else', async t => {
   const within = createA2AAgent({ url: `${url}/in` });
   const away = createA2AAgent({ url: `${url}/out`, headers: { 'x-api-key': 'k' } });
   t.after(async () => {
-    await Promise.all([within.close(), away.close(), foreign.close(), elsewhere.close()]);
+    await Promise.all([within.close(), away.close(), remote.close(), elsewhere.close()]);
     server.close();
   });
   assert.deepEqual(await failure(away), { type: 'failed', reason: 'the agent answered with HTTP 307', retryable: false });

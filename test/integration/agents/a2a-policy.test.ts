@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parseAgentEntry } from '../../../services/sub-agent/src/agent-entry.ts';
 import { createAgent } from '../../../services/sub-agent/src/create-agent.ts';
-import { answer, type ForeignAgentOptions, startForeignAgent } from '../../support/agents/remote-agent.ts';
+import { answer, type RemoteAgentOptions, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { eventsOf, textOf } from '../../support/agents/turn.ts';
 import { createAuthority } from '../tls/certificates.ts';
 import { startTlsProxy } from '../tls/tls-proxy.ts';
@@ -18,13 +18,13 @@ const VARIABLES: Record<string, string> = {
   EMPTY: '',
 };
 
-async function foreignAgent(t: TestContext, options: Partial<ForeignAgentOptions> = {}) {
-  const foreign = await startForeignAgent({ dialect: '0.3', script: answer(['h', 'i']), ...options });
-  t.after(() => foreign.close());
-  return foreign;
+async function remoteAgent(t: TestContext, options: Partial<RemoteAgentOptions> = {}) {
+  const remote = await startRemoteAgent({ dialect: '0.3', script: answer(['h', 'i']), ...options });
+  t.after(() => remote.close());
+  return remote;
 }
 
-/** The agent of an entry, as the service makes it. */
+/** The agent of an entry, created as the service does. */
 async function agentOf(t: TestContext, entry: object, folder = '/nowhere') {
   const agent = await createAgent(parseAgentEntry(JSON.stringify({ name: 'argo', adapter: 'a2a', ...entry })), {
     folder,
@@ -37,8 +37,8 @@ async function agentOf(t: TestContext, entry: object, folder = '/nowhere') {
   return agent;
 }
 
-test("an entry's credentials come from the environment and go with every call; its extensions are asked for", async t => {
-  const foreign = await foreignAgent(t);
+test("requests contain an entry's credentials, read from the environment, and name its extensions", async t => {
+  const remote = await remoteAgent(t);
   const extensions = ['https://example.org/ext/one', 'urn:two'];
   const policies: [object, Record<string, string>][] = [
     [{ auth: { bearerEnv: 'TOKEN' } }, { authorization: 'Bearer bearer-secret' }],
@@ -51,14 +51,14 @@ test("an entry's credentials come from the environment and go with every call; i
     [{ extensions }, { 'x-a2a-extensions': extensions.join(', ') }],
   ];
   for (const [policy, expected] of policies) {
-    const agent = await agentOf(t, { url: foreign.url, ...policy });
+    const agent = await agentOf(t, { url: remote.url, ...policy });
     assert.equal(textOf(await eventsOf(agent, 'go')), 'hi');
-    const { headers } = foreign.requests.at(-1)!;
+    const { headers } = remote.requests.at(-1)!;
     for (const [name, value] of Object.entries(expected)) assert.equal(headers[name], value);
   }
 });
 
-test('a variable that is missing, or contains characters that a header cannot have, is told at start by field, not by name or value', async t => {
+test('a missing variable, or a value that no header can contain, fails at start with the field, without name or value', async t => {
   const url = 'http://127.0.0.1:1/';
   const refused: [object, string][] = [
     [{ auth: { bearerEnv: 'MISSING' } }, 'the variable that auth.bearerEnv names is not set'],
@@ -70,7 +70,7 @@ test('a variable that is missing, or contains characters that a header cannot ha
     await assert.rejects(agentOf(t, { url, ...policy }), { message: `agent "argo": ${reason}` });
 });
 
-test('TLS files lie where the agents file does, and are read at start', async t => {
+test('TLS files are relative to the agents file, and are read at start', async t => {
   const authority = createAuthority('Agents');
   const folder = await mkdtemp(join(tmpdir(), 'a2a-policy-'));
   t.after(() => rm(folder, { recursive: true }));
@@ -84,9 +84,9 @@ test('TLS files lie where the agents file does, and are read at start', async t 
   };
   for (const [name, pem] of Object.entries(files)) await writeFile(join(folder, name), pem);
 
-  const foreign = await foreignAgent(t, { card: false });
-  const asked = { ...authority.issue('agent'), ca: authority.cert, requestCert: true, rejectUnauthorized: true };
-  const url = await startTlsProxy(t, foreign.url, asked);
+  const remote = await remoteAgent(t, { card: false });
+  const tlsServer = { ...authority.issue('agent'), ca: authority.cert, requestCert: true, rejectUnauthorized: true };
+  const url = await startTlsProxy(t, remote.url, tlsServer);
   const tls = { caFile: 'ca.pem', certFile: './own.pem', keyFile: join(folder, 'own.key') };
   assert.equal(textOf(await eventsOf(await agentOf(t, { url, tls }, folder), 'go')), 'hi');
 

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
-import { answer, type ForeignAgent, type Step, startForeignAgent } from '../../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, type Step, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { frames } from '../../support/cluster/a2a-stream.ts';
 import { type Balancer, startBalancer } from '../../support/cluster/balancer.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
 import { freePort } from '../../support/nats/nats-server.ts';
 
-/** Far less than the 30 s after which a turn looks by itself, and far more than a call takes. */
+/** Far less than the 30 s after which a turn polls, and far more than a delivery takes. */
 const PROMPT_MS_MAX = 15_000;
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let balancer: Balancer;
 let nc: NatsConnection;
@@ -30,7 +30,7 @@ async function* script(): AsyncGenerator<Step> {
 }
 
 before(async () => {
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '1.0',
     script,
     card: { streaming: false, pushNotifications: true },
@@ -38,11 +38,11 @@ before(async () => {
   });
   cluster = await Cluster.start({ agents: [] });
   const [onePort, otherPort] = [await freePort(), await freePort()];
-  // The public address of both leads to the second one alone: whatever the first one's turns wait for comes to the wrong process.
+  // The public address of both leads to the second process only, so each call for a turn of the first reaches the wrong one.
   balancer = await startBalancer([{ httpPort: otherPort }]);
   const env = {
     NATS_URL: cluster.nats.url,
-    HOPLINE_AGENT: JSON.stringify({ name: 'pusher', adapter: 'a2a', url: foreign.url }),
+    HOPLINE_AGENT: JSON.stringify({ name: 'pusher', adapter: 'a2a', url: remote.url }),
     HOPLINE_PUBLIC_URL: `${balancer.url}/`,
   };
   runsTurn = new ServiceProcess({ service: 'sub-agent', instance: 'pusher-1', env }, onePort);
@@ -57,18 +57,18 @@ after(async () => {
   await getsCalls?.kill();
   await balancer?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
-test('a call that meets another process of the agent wakes up the turn it is for, and its token goes no further', {
+test('a call that reaches another process of the agent wakes its turn, and the token is neither logged nor published', {
   timeout: 60_000,
 }, async () => {
-  const heard: string[] = [];
-  nc.subscribe('a2a.wake.>', { callback: (_error, msg) => void heard.push(`${msg.subject} ${msg.string()}`) });
+  const wakeUps: string[] = [];
+  nc.subscribe('a2a.wake.>', { callback: (_error, msg) => void wakeUps.push(`${msg.subject} ${msg.string()}`) });
   const fold = new Fold();
   let calledAt = 0;
   const calling = (async () => {
-    while (foreign.requests.length === 0) await new Promise(resolve => setTimeout(resolve, 20));
+    while (remote.requests.length === 0) await new Promise(resolve => setTimeout(resolve, 20));
     await getsCalls.start();
     calledAt = performance.now();
     goOn();
@@ -78,18 +78,18 @@ test('a call that meets another process of the agent wakes up the turn it is for
   await calling;
   assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
   assert.equal(fold.textOf('partial_result'), 'first second third');
-  assert.deepEqual([foreign.pushed, balancer.counts.http], [[204], [1]], 'one call, and it met the process that has no turn');
+  assert.deepEqual([remote.pushStatuses, balancer.counts.http], [[204], [1]], 'one call, to the process without the turn');
   assert.ok(tookMs < PROMPT_MS_MAX, `${tookMs} ms`);
 
-  const [, token] = /\/webhooks\/([\w-]{43})/.exec(JSON.stringify(foreign.requests[0]?.params)) ?? [];
-  assert.equal(heard.length, 1);
-  assert.match(heard[0]!, /^a2a\.wake\.pusher [\w-]{43}$/);
-  for (const place of [heard[0]!, runsTurn.output, getsCalls.output]) assert.ok(!place.includes(token!));
+  const [, token] = /\/webhooks\/([\w-]{43})/.exec(JSON.stringify(remote.requests[0]?.params)) ?? [];
+  assert.equal(wakeUps.length, 1);
+  assert.match(wakeUps[0]!, /^a2a\.wake\.pusher [\w-]{43}$/);
+  for (const place of [wakeUps[0]!, runsTurn.output, getsCalls.output]) assert.ok(!place.includes(token!));
 });
 
-test('who has no token is answered as if there were a turn of it', { timeout: 60_000 }, async () => {
+test('a call with an unknown token gets the response of a valid one', { timeout: 60_000 }, async () => {
   const unknown = `${balancer.url}/webhooks/${'A'.repeat(43)}`;
-  for (const door of [unknown, unknown.replace(balancer.url, runsTurn.url)]) {
-    assert.equal((await fetch(door, { method: 'POST', body: '{}' })).status, 204);
+  for (const url of [unknown, unknown.replace(balancer.url, runsTurn.url)]) {
+    assert.equal((await fetch(url, { method: 'POST', body: '{}' })).status, 204);
   }
 });

@@ -11,10 +11,10 @@ import { createSubAgent } from '../../../services/sub-agent/src/sub-agent.ts';
 import { CALL_BYTES_MAX, TurnWebhooks } from '../../../services/sub-agent/src/turn-webhooks.ts';
 import {
   answer,
-  type ForeignAgent,
-  type ForeignAgentOptions,
+  type RemoteAgent,
+  type RemoteAgentOptions,
   type Step,
-  startForeignAgent,
+  startRemoteAgent,
 } from '../../support/agents/remote-agent.ts';
 import { eventsOf, lastOf, textOf } from '../../support/agents/turn.ts';
 
@@ -22,11 +22,11 @@ const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as H
 const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
 const PUSHES_ONLY = { streaming: false, pushNotifications: true };
 
-/** A foreign agent, ours for it, behind the sub-agent's door, which it may call. */
-async function trio(t: TestContext, foreignOptions: Partial<ForeignAgentOptions>, options: Partial<A2AOptions> = {}) {
-  const foreign = await startForeignAgent({ dialect: '1.0', script: [], card: PUSHES_ONLY, pushes: 'each', ...foreignOptions });
+/** A remote agent, its adapter, and the sub-agent's server, which receives the remote agent's calls. */
+async function trio(t: TestContext, remoteOptions: Partial<RemoteAgentOptions>, options: Partial<A2AOptions> = {}) {
+  const remote = await startRemoteAgent({ dialect: '1.0', script: [], card: PUSHES_ONLY, pushes: 'each', ...remoteOptions });
   const webhooks = new TurnWebhooks(undefined);
-  const agent = createA2AAgent({ url: foreign.url, webhooks: webhooks.forAgent(foreign.url), ...options });
+  const agent = createA2AAgent({ url: remote.url, webhooks: webhooks.forAgent(remote.url), ...options });
   const log = createMemoryLog();
   const health = createHealth();
   health.started([]);
@@ -46,65 +46,65 @@ async function trio(t: TestContext, foreignOptions: Partial<ForeignAgentOptions>
   const url = await subAgent.start('127.0.0.1', 0);
   t.after(async () => {
     await subAgent.stop();
-    await foreign.close();
+    await remote.close();
     await log.close();
   });
-  return { foreign, agent, webhooks, url };
+  return { remote, agent, webhooks, url };
 }
 
-const countOf = ({ requests }: ForeignAgent, method: string) => requests.filter(request => request.method === method).length;
-const webhookIn = ({ requests }: ForeignAgent) =>
+const countOf = ({ requests }: RemoteAgent, method: string) => requests.filter(request => request.method === method).length;
+const webhookIn = ({ requests }: RemoteAgent) =>
   /http:[^"]*\/webhooks\/[\w-]+/.exec(JSON.stringify(requests[0]?.params))?.[0] ?? '';
 
 const PIECES = Array.from({ length: 200 }, (_, at) => (at % 7 === 0 ? ' 🚀\n' : `t${at}`));
 
 for (const dialect of ['0.3', '1.0'] as const) {
-  test(`an agent of ${dialect} that does not stream but pushes is asked when it calls, and its text is whole`, async t => {
+  test(`a ${dialect} agent that pushes without streaming is polled when it calls, and its text is complete`, async t => {
     const quiet: Step[] = [{ token: 'first ' }, { pause: 3_000 }, ...answer(PIECES)];
-    const { foreign, agent, webhooks } = await trio(t, { dialect, script: quiet });
+    const { remote, agent, webhooks } = await trio(t, { dialect, script: quiet });
     const events = await eventsOf(agent, 'go');
     assert.equal(textOf(events), `first ${PIECES.join('')}`);
     lastOf(events, 'done');
-    assert.equal(countOf(foreign, 'send'), 1);
-    assert.equal(countOf(foreign, 'stream'), 0);
-    // 0.25 + 0.5 + 1 + 2 s: polling would have asked at least five times in these 3 s; 200 calls are no 200 looks.
-    assert.ok(countOf(foreign, 'get') <= 4, `${countOf(foreign, 'get')} times tasks/get`);
-    assert.ok(foreign.pushed.length >= 2 && foreign.pushed.every(status => status === 204));
-    assert.equal(webhooks.size, 0, 'the address is gone with its turn');
+    assert.equal(countOf(remote, 'send'), 1);
+    assert.equal(countOf(remote, 'stream'), 0);
+    // Polling after 0.25, 0.5, 1 and 2 s would make at least five requests in these 3 s; 200 calls must not make 200.
+    assert.ok(countOf(remote, 'get') <= 4, `${countOf(remote, 'get')} requests of tasks/get`);
+    assert.ok(remote.pushStatuses.length >= 2 && remote.pushStatuses.every(status => status === 204));
+    assert.equal(webhooks.size, 0, 'the webhook address ends with its turn');
   });
 
-  test(`an agent of ${dialect} that takes no webhook although its card says so is asked to wait`, async t => {
-    const { foreign, agent, webhooks } = await trio(t, { dialect, script: answer(PIECES), pushes: 'refused' });
+  test(`a ${dialect} agent that rejects webhooks against its card gets a blocking send`, async t => {
+    const { remote, agent, webhooks } = await trio(t, { dialect, script: answer(PIECES), pushes: 'refused' });
     assert.equal(textOf(await eventsOf(agent, 'go')), PIECES.join(''));
-    assert.equal(countOf(foreign, 'send'), 1, 'the refused one made no task');
-    assert.doesNotMatch(JSON.stringify(foreign.requests), /webhooks/);
+    assert.equal(countOf(remote, 'send'), 1, 'the rejected send created no task');
+    assert.doesNotMatch(JSON.stringify(remote.requests), /webhooks/);
     assert.equal(webhooks.size, 0);
   });
 
-  test(`an agent of ${dialect} that neither streams nor pushes nor waits is polled by tasks/get`, async t => {
+  test(`a ${dialect} agent without streaming, webhooks and blocking sends is polled by tasks/get`, async t => {
     const script: Step[] = [{ token: 'a' }, { pause: 1_000 }, ...answer(['b', 'c'])];
-    const { foreign, agent } = await trio(t, { dialect, script, card: { streaming: false }, neverWaits: true });
+    const { remote, agent } = await trio(t, { dialect, script, card: { streaming: false }, neverWaits: true });
     assert.equal(textOf(await eventsOf(agent, 'go')), 'abc');
-    assert.ok(countOf(foreign, 'get') >= 3);
-    assert.doesNotMatch(JSON.stringify(foreign.requests), /webhooks/);
+    assert.ok(countOf(remote, 'get') >= 3);
+    assert.doesNotMatch(JSON.stringify(remote.requests), /webhooks/);
   });
 }
 
-test('calls that never come only delay: the task is looked at all the same', async t => {
+test('missing calls only delay the turn, because the task is polled as well', async t => {
   const script: Step[] = [{ token: 'a' }, { pause: 300 }, ...answer(['b'])];
-  const { foreign, agent } = await trio(t, { script, pushes: 'never' }, { lostCallMsMax: 1_000 });
+  const { remote, agent } = await trio(t, { script, pushes: 'never' }, { lostCallMsMax: 1_000 });
   assert.equal(textOf(await eventsOf(agent, 'go')), 'ab');
-  assert.equal(countOf(foreign, 'get'), 1);
+  assert.equal(countOf(remote, 'get'), 1);
 });
 
-test('a turn whose agent neither calls nor ends takes no longer than it may, and the agent hears of it', async t => {
-  const { foreign, agent } = await trio(t, { script: [{ token: 'a' }, { hang: true }], pushes: 'never' }, { totalMsMax: 700 });
+test('a turn whose agent neither calls nor ends stops at its time limit and cancels the task', async t => {
+  const { remote, agent } = await trio(t, { script: [{ token: 'a' }, { hang: true }], pushes: 'never' }, { totalMsMax: 700 });
   const failed = lastOf(await eventsOf(agent, 'go'), 'failed');
   assert.deepEqual([failed.reason, failed.retryable], ['the turn took too long', false]);
-  assert.equal(countOf(foreign, 'cancel'), 1);
+  assert.equal(countOf(remote, 'cancel'), 1);
 });
 
-test('a forged call changes nothing: it is no news, and without the token it is not even heard', async t => {
+test('a forged call changes nothing: its body is not used, and a call without the token is ignored', async t => {
   let goOn = () => {};
   const until = new Promise<void>(resolve => {
     goOn = resolve;
@@ -114,13 +114,13 @@ test('a forged call changes nothing: it is no news, and without the token it is 
     await until;
     yield* answer(['answer']);
   }
-  const { foreign, agent, url } = await trio(t, { script, pushes: 'last' });
+  const { remote, agent, url } = await trio(t, { script, pushes: 'last' });
   const turn = eventsOf(agent, 'go');
-  while (foreign.requests.length === 0) await new Promise(resolve => setTimeout(resolve, 10));
-  const webhook = webhookIn(foreign);
+  while (remote.requests.length === 0) await new Promise(resolve => setTimeout(resolve, 10));
+  const webhook = webhookIn(remote);
   const lie = (state: string) =>
     JSON.stringify({
-      statusUpdate: { taskId: foreign.requests[0]?.taskId, status: { state, message: { parts: [{ text: 'lie' }] } } },
+      statusUpdate: { taskId: remote.requests[0]?.taskId, status: { state, message: { parts: [{ text: 'lie' }] } } },
     });
   const post = async (to: string, body: string, type = 'application/json') =>
     (await fetch(to, { method: 'POST', headers: { 'content-type': type }, body })).status;
@@ -132,40 +132,40 @@ test('a forged call changes nothing: it is no news, and without the token it is 
   assert.equal((await fetch(webhook)).status, 404);
   const other = webhook.replace(/[\w-]{43}$/, 'A'.repeat(43));
   for (const body of [lie('TASK_STATE_FAILED'), 'x'.repeat(CALL_BYTES_MAX)]) assert.equal(await post(other, body), 204);
-  assert.equal(await post(other, 'x'.repeat(CALL_BYTES_MAX + 1)), 413, 'as for one that exists');
+  assert.equal(await post(other, 'x'.repeat(CALL_BYTES_MAX + 1)), 413, 'the response of an existing webhook');
   for (const wrong of [`${webhook}x`, webhook.slice(0, -1), `${url}webhooks/`, `${url}webhooks/toString`])
     assert.equal(await post(wrong, lie('TASK_STATE_FAILED')), 404);
   goOn();
   const events = await turn;
   assert.equal(textOf(events), 'true answer');
   lastOf(events, 'done');
-  assert.equal(await post(webhook, lie('TASK_STATE_FAILED')), 204, 'nobody learns whether there is such a turn');
+  assert.equal(await post(webhook, lie('TASK_STATE_FAILED')), 204, 'the response does not disclose whether the turn exists');
 });
 
-test('an answer to a question is not taken for the question again', async t => {
+test('an answer to a question is not mistaken for the question', async t => {
   const { agent } = await trio(t, {
-    answersAsItWas: true,
+    answersWithPreviousState: true,
     script: ({ turn }) => (turn === 1 ? [{ inputRequired: 'which?' }] : [{ pause: 200 }, ...answer(['prod'])]),
   });
   const { resume } = lastOf(await eventsOf(agent, 'deploy'), 'interrupted');
   assert.equal(textOf(await eventsOf(agent, 'prod', { resume })), 'prod');
 });
 
-test('an agent on another machine gets no address of this one; with a public address it does', () => {
+test('an agent on another machine gets a webhook only with a public address', () => {
   const own = new TurnWebhooks(undefined);
   const open = (webhooks: TurnWebhooks, url: string) => webhooks.forAgent(url).open(() => {})?.url;
-  assert.equal(open(own, 'http://127.0.0.1:1/'), undefined, 'the door is not open yet');
+  assert.equal(open(own, 'http://127.0.0.1:1/'), undefined, 'the server is not listening yet');
   own.listening('http://127.0.0.1:8001/');
   assert.match(open(own, 'http://localhost:1/') ?? '', /^http:\/\/127\.0\.0\.1:8001\/webhooks\/[\w-]{43}$/);
   assert.equal(open(own, 'http://agent.test/'), undefined);
   own.listening('https://127.0.0.1:8001/');
-  assert.equal(open(own, 'http://127.0.0.1:1/'), undefined, 'its certificate is for another name');
+  assert.equal(open(own, 'http://127.0.0.1:1/'), undefined, 'the certificate is for another name');
   const known = new TurnWebhooks('https://hop.test/agents/argo');
   assert.match(open(known, 'http://agent.test/') ?? '', /^https:\/\/hop\.test\/agents\/argo\/webhooks\/[\w-]{43}$/);
 });
 
 for (const binding of ['HTTP+JSON', 'GRPC']) {
-  test(`an agent that offers ${binding} alone is not guessed at: the reason says what is missing`, async t => {
+  test(`an agent with only a ${binding} interface fails with the reason`, async t => {
     const paths: string[] = [];
     const supportedInterfaces = [{ url: '/', protocolBinding: binding, protocolVersion: '1.0' }];
     const server = createServer(({ method, url }, response) => {

@@ -19,8 +19,8 @@ import { createA2AAgent } from '@hopline/agent-a2a';
 import express from 'express';
 import { eventsOf, lastOf, textOf } from '../../support/agents/turn.ts';
 
-/** Agents that are made with the official SDK, served by its own Express server: what we meet in the field, bugs included. */
-type Script = (said: {
+/** Agents written with the official SDK and served by its Express server, including its bugs. */
+type Script = (turn: {
   status(text: string): void;
   artifact(text: string, append: boolean, last: boolean): void;
   end(state: TaskState, text?: string): void;
@@ -111,7 +111,7 @@ async function sdkAgent(t: TestContext, version: '1.0' | '0.3', script: Script):
 }
 
 for (const version of ['1.0', '0.3'] as const) {
-  test(`an SDK agent, asked in ${version}: statuses and artifact chunks`, async t => {
+  test(`an SDK agent called with ${version}: statuses and artifact chunks`, async t => {
     const agent = await sdkAgent(t, version, async ({ status, artifact, end }) => {
       status('🔧 Calling tool: lookup\n');
       status('✅ Tool lookup completed\n');
@@ -127,25 +127,25 @@ for (const version of ['1.0', '0.3'] as const) {
     );
   });
 
-  test(`an SDK agent, asked in ${version}: per-token statuses, then input required, then the rest`, async t => {
+  test(`an SDK agent called with ${version}: per-token statuses, then input required, then the rest`, async t => {
     const agent = await sdkAgent(t, version, async ({ status, end, text }) => {
       if (text === 'start') {
         for (const token of ['a', ' ', 'a', '\n']) status(token);
         return end(TaskState.TASK_STATE_INPUT_REQUIRED, 'go on?');
       }
-      status(`heard ${text}`);
+      status(`received ${text}`);
       end(TaskState.TASK_STATE_COMPLETED, 'bye');
     });
     const first = await eventsOf(agent, 'start');
     assert.equal(textOf(first), 'a a\n');
-    const asked = lastOf(first, 'interrupted');
-    assert.equal(asked.message.parts[0]?.text, 'go on?');
-    const second = await eventsOf(agent, 'yes', { resume: asked.resume });
-    assert.equal(textOf(second), 'heard yes');
+    const question = lastOf(first, 'interrupted');
+    assert.equal(question.message.parts[0]?.text, 'go on?');
+    const second = await eventsOf(agent, 'yes', { resume: question.resume });
+    assert.equal(textOf(second), 'received yes');
     assert.equal(lastOf(second, 'done').message?.parts[0]?.text, 'bye');
   });
 
-  test(`an SDK agent, asked in ${version}: failure`, async t => {
+  test(`an SDK agent called with ${version}: failure`, async t => {
     const agent = await sdkAgent(t, version, async ({ end }) => end(TaskState.TASK_STATE_FAILED, 'no luck'));
     const failed = lastOf(await eventsOf(agent, 'x'), 'failed');
     assert.equal(failed.message?.parts[0]?.text, 'no luck');

@@ -4,48 +4,48 @@ import { type Agent, TASK_ENDED } from '@hopline/agent';
 import { type A2AOptions, createA2AAgent } from '@hopline/agent-a2a';
 import {
   answer,
-  type ForeignAgent,
-  type ForeignAgentOptions,
+  type RemoteAgent,
+  type RemoteAgentOptions,
   type Step,
-  startForeignAgent,
+  startRemoteAgent,
 } from '../../support/agents/remote-agent.ts';
 import { eventsOf, lastOf, textOf, turnOf } from '../../support/agents/turn.ts';
 
-type Pair = { foreign: ForeignAgent; agent: Agent };
+type Pair = { remote: RemoteAgent; agent: Agent };
 
 async function pair(
   t: TestContext,
-  foreignOptions: Partial<ForeignAgentOptions>,
+  remoteOptions: Partial<RemoteAgentOptions>,
   options: Partial<A2AOptions> = {},
 ): Promise<Pair> {
-  const foreign = await startForeignAgent({ dialect: '0.3', script: [], ...foreignOptions });
-  const agent = createA2AAgent({ url: foreign.url, ...options });
+  const remote = await startRemoteAgent({ dialect: '0.3', script: [], ...remoteOptions });
+  const agent = createA2AAgent({ url: remote.url, ...options });
   t.after(async () => {
     await agent.close();
-    await foreign.close();
+    await remote.close();
   });
-  return { foreign, agent };
+  return { remote, agent };
 }
 
 const TOKENS = ['H', 'ere', ' is', ' ', '\n', '✅', ' done', '🔧', ' ', 'ha', 'ha', '\ud83d', '\ude80', '**bold**'];
 
 for (const dialect of ['0.2', '0.3', '1.0'] as const) {
-  test(`an agent of ${dialect} streams a status per token [S0-21 S0-25 S0-27 S0-29 S0-39]`, async t => {
-    const { foreign, agent } = await pair(t, { dialect, script: answer(TOKENS) });
+  test(`a ${dialect} agent streams a status per token [S0-21 S0-25 S0-27 S0-29 S0-39]`, async t => {
+    const { remote, agent } = await pair(t, { dialect, script: answer(TOKENS) });
     const events = await eventsOf(agent, 'show argocd version');
     assert.deepEqual(
       events.flatMap(event => (event.type === 'text' ? [event.text] : [])),
       TOKENS,
     );
     assert.deepEqual(lastOf(events, 'done'), { type: 'done' });
-    assert.equal(events.length, TOKENS.length + 1, 'the empty marker is no artifact');
+    assert.equal(events.length, TOKENS.length + 1, 'the empty marker is not an artifact');
     assert.deepEqual(
-      foreign.requests.map(request => [request.method, request.text]),
+      remote.requests.map(request => [request.method, request.text]),
       [['stream', 'show argocd version']],
     );
   });
 
-  test(`an agent of ${dialect} that does not stream is asked to wait`, async t => {
+  test(`a ${dialect} agent without streaming gets a blocking send`, async t => {
     const script: Step[] = [
       { notice: 'start', tool: 'x_y' },
       { notice: 'end', tool: 'x_y' },
@@ -53,7 +53,7 @@ for (const dialect of ['0.2', '0.3', '1.0'] as const) {
       { token: ' two' },
       { complete: true },
     ];
-    const { foreign, agent } = await pair(t, { dialect, script, card: { streaming: false } });
+    const { remote, agent } = await pair(t, { dialect, script, card: { streaming: false } });
     const events = await eventsOf(agent, 'hi');
     assert.equal(textOf(events), 'one two');
     assert.deepEqual(
@@ -61,28 +61,28 @@ for (const dialect of ['0.2', '0.3', '1.0'] as const) {
       ['tool', 'tool', 'text', 'text', 'done'],
     );
     assert.deepEqual(
-      foreign.requests.map(request => request.method),
+      remote.requests.map(request => request.method),
       ['send'],
     );
   });
 
-  test(`an agent of ${dialect} asks for input, and the answer goes to the same task`, async t => {
-    const { foreign, agent } = await pair(t, {
+  test(`a ${dialect} agent asks for input, and the answer goes to the same task`, async t => {
+    const { remote, agent } = await pair(t, {
       dialect,
       script: ({ turn }) => (turn === 1 ? [{ inputRequired: 'which cluster?' }] : answer(['prod'])),
     });
     const asked = lastOf(await eventsOf(agent, 'deploy'), 'interrupted');
     assert.equal(asked.state, 'TASK_STATE_INPUT_REQUIRED');
     assert.equal(asked.message.parts[0]?.text, 'which cluster?');
-    assert.ok(!('taskId' in asked.message) && !('contextId' in asked.message), 'S0-34 ids of the agent stay inside');
+    assert.ok(!('taskId' in asked.message) && !('contextId' in asked.message), "the agent's ids are not exposed");
     const resume: unknown = JSON.parse(JSON.stringify(asked.resume));
     const events = await eventsOf(agent, 'prod', { resume });
     assert.equal(textOf(events), 'prod');
-    assert.equal(foreign.requests[1]?.taskId, foreign.requests[0]?.taskId);
+    assert.equal(remote.requests[1]?.taskId, remote.requests[0]?.taskId);
   });
 }
 
-test('tool notices are no text, and pair by call [S2-8 S2-18]', async t => {
+test('tool notices are not text, and pair by call [S2-8 S2-18]', async t => {
   const script: Step[] = [
     { notice: 'start', tool: 'version_service__version' },
     { notice: 'start', tool: 'version_service__version' },
@@ -124,7 +124,7 @@ test('an answer that looks like a notice is text [S2-10]', async t => {
   assert.equal(textOf(await eventsOf(agent, 'x')), texts.join(''));
 });
 
-test('metadata goes before looks [S2-10]', async t => {
+test('metadata takes precedence over the form of the text [S2-10]', async t => {
   const script: Step[] = [
     { status: 'working', text: 'starting', metadata: { tool: 'a', phase: 'start', toolCallId: 'c1' } },
     { status: 'working', text: 'over', metadata: { tool: 'a', phase: 'end', toolCallId: 'c1', failed: true } },
@@ -138,7 +138,7 @@ test('metadata goes before looks [S2-10]', async t => {
   assert.equal(textOf(events), '');
 });
 
-test('notices that are artifacts, of a CAIPE supervisor or another Hopline [S2-6]', async t => {
+test('notices sent as artifacts by a CAIPE supervisor or another Hopline are notices [S2-6]', async t => {
   const metadata = { tool: 'argocd', toolCallId: 'c9' };
   const script: Step[] = [
     {
@@ -167,7 +167,7 @@ test('the same message id twice is one token, the same text twice is two [S0-22]
   assert.equal(textOf(await eventsOf(agent, 'x')), 'haha');
 });
 
-test('data and files in a status are not lost [S2-28]', async t => {
+test('data and file parts of a status are kept [S2-28]', async t => {
   const parts = [
     { kind: 'text', text: 'a' },
     { kind: 'data', data: { n: 1 } },
@@ -180,7 +180,7 @@ test('data and files in a status are not lost [S2-28]', async t => {
   assert.deepEqual(files, [{ data: { n: 1 } }, { url: 'https://x.test/y.png', mediaType: 'image/png' }]);
 });
 
-test('cumulative texts are snapshots; progress and hidden texts are no answer', async t => {
+test('cumulative texts are snapshots; progress and hidden texts are not part of the answer', async t => {
   const script = answer(['one', 'one two', 'one two three']);
   const cumulative = await eventsOf((await pair(t, { script }, { deltas: 'cumulative' })).agent, 'x');
   assert.ok(cumulative.slice(0, 3).every(event => event.type === 'snapshot'));
@@ -203,7 +203,7 @@ test('cumulative texts are snapshots; progress and hidden texts are no answer', 
   assert.deepEqual(skipped, ['hidden text', 'hidden text', 'hidden text', 'empty marker']);
 });
 
-test('artifacts pass chunk by chunk with what the agent said of them', async t => {
+test('artifacts pass chunk by chunk with their metadata', async t => {
   const artifact = { artifactId: 'a1', name: 'report', description: 'The report', metadata: { k: 1 } };
   const script: Step[] = [
     { artifact: { ...artifact, text: 'one' }, append: false, lastChunk: false },
@@ -228,7 +228,7 @@ test('artifacts pass chunk by chunk with what the agent said of them', async t =
   );
 });
 
-test('a direct message is the whole answer, streamed or not', async t => {
+test('a direct message is the complete answer, streamed or not', async t => {
   for (const streaming of [true, false]) {
     const { agent } = await pair(t, { script: [{ message: 'the answer' }], card: { streaming } });
     const [done, ...more] = await eventsOf(agent, 'x');
@@ -238,7 +238,7 @@ test('a direct message is the whole answer, streamed or not', async t => {
   }
 });
 
-test('a failed agent fails the turn, with its message and its word on retries [S0-26]', async t => {
+test('a failed agent fails the turn with its message and its retryable flag [S0-26]', async t => {
   const failed = lastOf(await eventsOf((await pair(t, { script: [{ fail: true, text: 'no cluster' }] })).agent, 'x'), 'failed');
   assert.equal(failed.reason, 'the agent failed');
   assert.equal(failed.state, 'TASK_STATE_FAILED');
@@ -250,7 +250,7 @@ test('a failed agent fails the turn, with its message and its word on retries [S
   assert.equal(lastOf(await eventsOf(rejected.agent, 'x'), 'failed').state, 'TASK_STATE_REJECTED');
 });
 
-test('no card: 0.3 JSON-RPC at the URL; an agent that cannot stream is asked to wait', async t => {
+test('without a card, 0.3 JSON-RPC at the URL is used; an agent without streaming gets a blocking send', async t => {
   const bare = await pair(t, { script: answer(['hi']), card: false, path: '/a2a/' });
   assert.equal(textOf(await eventsOf(bare.agent, 'x')), 'hi');
   assert.deepEqual(await bare.agent.skills(), []);
@@ -260,22 +260,22 @@ test('no card: 0.3 JSON-RPC at the URL; an agent that cannot stream is asked to 
   });
   assert.equal(textOf(await eventsOf(silent.agent, 'x')), 'waited');
   assert.deepEqual(
-    silent.foreign.requests.map(request => request.method),
+    silent.remote.requests.map(request => request.method),
     ['stream', 'send'],
   );
 });
 
-test('the card gives skills and path; its host is not believed', async t => {
+test('skills and path are taken from the card, its host is not', async t => {
   const skills = [
     { id: 'deploy', name: 'Deploy', description: 'Deploys', tags: ['k8s'], examples: ['deploy it'], inputModes: ['text/plain'] },
   ];
-  const { foreign, agent } = await pair(t, {
+  const { remote, agent } = await pair(t, {
     dialect: '1.0',
     script: answer(['x']),
     card: { description: 'Argo', skills },
     path: '/rpc',
   });
-  const atRoot = createA2AAgent({ url: foreign.url.replace('/rpc', '') });
+  const atRoot = createA2AAgent({ url: remote.url.replace('/rpc', '') });
   t.after(() => atRoot.close());
   assert.deepEqual(await atRoot.skills(), [
     { id: 'deploy', name: 'Deploy', description: 'Deploys', tags: ['k8s'], examples: ['deploy it'] },
@@ -285,15 +285,15 @@ test('the card gives skills and path; its host is not believed', async t => {
   assert.equal(textOf(await eventsOf(agent, 'x')), 'x');
 });
 
-test('trace context, headers and metadata are handed on; our ids are not', async t => {
-  const { foreign, agent } = await pair(t, { script: answer(['x']) }, { headers: { authorization: 'Bearer k' } });
+test('trace context, headers and metadata are passed on; our ids are not', async t => {
+  const { remote, agent } = await pair(t, { script: answer(['x']) }, { headers: { authorization: 'Bearer k' } });
   const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
   await eventsOf(agent, 'x', { trace: { traceparent }, metadata: { tenant: 'blue' } });
   await eventsOf(agent, 'y');
   await eventsOf(agent, 'z', { contextId: 'context-2' });
   await eventsOf(agent, 'v', { owner: { subject: 'ann' } });
   await eventsOf(agent, 'w', { owner: { subject: 'bob' } });
-  const [first, second, third, ann, bob] = foreign.requests.map(({ headers, params }) => ({
+  const [first, second, third, ann, bob] = remote.requests.map(({ headers, params }) => ({
     headers,
     params,
     message: params.message as Record<string, unknown>,
@@ -302,15 +302,15 @@ test('trace context, headers and metadata are handed on; our ids are not', async
   assert.equal(first?.headers.authorization, 'Bearer k');
   assert.deepEqual(first?.params.metadata, { tenant: 'blue' });
   assert.notEqual(first?.message.contextId, 'context-1');
-  assert.equal(first?.message.contextId, second?.message.contextId, 'the agent remembers the conversation');
+  assert.equal(first?.message.contextId, second?.message.contextId, 'one context of the agent for one of ours');
   assert.notEqual(first?.message.contextId, third?.message.contextId);
   const ofOne = [first, ann, bob].map(asked => asked?.message.contextId);
-  assert.equal(new Set(ofOne).size, 3, 'a context that two callers call by one name is two');
+  assert.equal(new Set(ofOne).size, 3, 'two callers with the same context id get different contexts');
   assert.equal(first?.message.taskId, undefined);
 });
 
-test('a cancelled turn stops at once, and the agent hears of it', async t => {
-  const { foreign, agent } = await pair(t, { script: [{ token: 'a' }, { hang: true }] });
+test('a cancelled turn stops at once and cancels the task of the agent', async t => {
+  const { remote, agent } = await pair(t, { script: [{ token: 'a' }, { hang: true }] });
   const stop = new AbortController();
   const seen: string[] = [];
   for await (const event of agent.run(turnOf('x', { signal: stop.signal }))) {
@@ -319,19 +319,19 @@ test('a cancelled turn stops at once, and the agent hears of it', async t => {
   }
   assert.deepEqual(seen, ['text']);
   assert.deepEqual(
-    foreign.requests.map(request => request.method),
+    remote.requests.map(request => request.method),
     ['stream', 'cancel'],
   );
 });
 
-test('an agent that names its contexts itself is called back in its own, for as long as the conversation goes on [S3-17]', async t => {
-  const { foreign, agent } = await pair(t, { script: answer(['x']), ownContexts: true });
-  const contexts = () => foreign.requests.map(({ params }) => (params.message as { contextId?: string }).contextId);
+test('an agent that assigns context ids is called with its own id in each later turn [S3-17]', async t => {
+  const { remote, agent } = await pair(t, { script: answer(['x']), ownContexts: true });
+  const contexts = () => remote.requests.map(({ params }) => (params.message as { contextId?: string }).contextId);
   let resume: unknown;
   for (const text of ['2+2', '3+3', 'add them']) {
     const events = await eventsOf(agent, text, resume === undefined ? {} : { resume });
     const done = lastOf(events, 'done');
-    // As it comes back from the log.
+    // A JSON round trip, as through the log.
     resume = JSON.parse(JSON.stringify(done.resume));
   }
   const [first, second, third] = contexts();
@@ -339,34 +339,34 @@ test('an agent that names its contexts itself is called back in its own, for as 
   assert.equal(second, third);
   assert.deepEqual(resume, { contextId: second });
   assert.ok(
-    foreign.requests.every(({ params }) => !('taskId' in (params.message as object))),
-    'each turn is a task of its own',
+    remote.requests.every(({ params }) => !('taskId' in (params.message as object))),
+    'each turn is a new task',
   );
 });
 
-test('a turn that begins with a question is no repetition, though the conversation has gone on before', async t => {
+test('a turn that starts with a question is not a duplicate of an earlier turn', async t => {
   const { agent } = await pair(t, { script: [{ inputRequired: 'which?' }] });
   const events = await eventsOf(agent, 'deploy', { resume: { contextId: 'context-of-theirs' } });
   assert.equal(lastOf(events, 'interrupted').message.parts[0]?.text, 'which?');
 });
 
 for (const how of ['stays open', 'breaks'] as const) {
-  test(`an agent that needs credentials is waited for, however silent, and goes on: its stream ${how} [S3-5]`, async t => {
+  test(`auth-required suspends the silence limit, and the turn continues: its stream ${how} [S3-5]`, async t => {
     const between: Step[] = how === 'breaks' ? [{ cut: true }, { pause: 300 }] : [{ pause: 300 }];
     const script: Step[] = [{ status: 'auth-required', text: 'log in first' }, ...between, { token: 'here' }, { complete: true }];
-    const { foreign, agent } = await pair(t, { dialect: '1.0', script }, { silenceMsMax: 100 });
+    const { remote, agent } = await pair(t, { dialect: '1.0', script }, { silenceMsMax: 100 });
     const events = await eventsOf(agent, 'x');
     const [asked] = events;
     assert.equal(asked?.type === 'auth-required' && asked.message.parts[0]?.text, 'log in first');
     assert.equal(events.filter(({ type }) => type === 'auth-required').length, 1);
     assert.equal(textOf(events), 'here');
     lastOf(events, 'done');
-    assert.ok(!foreign.requests.some(({ method }) => method === 'cancel'));
+    assert.ok(!remote.requests.some(({ method }) => method === 'cancel'));
   });
 }
 
-test('who waits for credentials is given up when the task is over, and left to the next turn otherwise [S3-5]', async t => {
-  const { foreign, agent } = await pair(t, { script: [{ status: 'auth-required', text: 'log in first' }, { hang: true }] });
+test('waiting for credentials ends with the task; otherwise the next turn continues it [S3-5]', async t => {
+  const { remote, agent } = await pair(t, { script: [{ status: 'auth-required', text: 'log in first' }, { hang: true }] });
   for (const reason of [undefined, 'later turn', TASK_ENDED]) {
     const stop = new AbortController();
     for await (const event of agent.run(turnOf('x', { signal: stop.signal }))) {
@@ -375,18 +375,18 @@ test('who waits for credentials is given up when the task is over, and left to t
     }
   }
   assert.deepEqual(
-    foreign.requests.map(({ method }) => method),
+    remote.requests.map(({ method }) => method),
     ['stream', 'stream', 'stream', 'cancel'],
   );
 });
 
-test('nobody watches for ever: at the turn’s time limit the question stands, and the answer goes to the same task [S3-5]', async t => {
-  const script: ForeignAgentOptions['script'] = ({ turn }) =>
+test('waiting for credentials ends at the time limit: the question stays, and the answer goes to the same task [S3-5]', async t => {
+  const script: RemoteAgentOptions['script'] = ({ turn }) =>
     turn === 1 ? [{ status: 'auth-required', text: 'log in first' }, { hang: true }] : answer(['thanks']);
-  const { foreign, agent } = await pair(t, { script }, { totalMsMax: 300 });
+  const { remote, agent } = await pair(t, { script }, { totalMsMax: 300 });
   const asked = lastOf(await eventsOf(agent, 'x'), 'interrupted');
   assert.deepEqual([asked.state, asked.message.parts[0]?.text], ['TASK_STATE_AUTH_REQUIRED', 'log in first']);
-  const taskId = foreign.requests[0]?.taskId;
+  const taskId = remote.requests[0]?.taskId;
   assert.deepEqual((asked.resume as { taskId: string }).taskId, taskId);
-  assert.ok(!foreign.requests.some(({ method }) => method === 'cancel'));
+  assert.ok(!remote.requests.some(({ method }) => method === 'cancel'));
 });

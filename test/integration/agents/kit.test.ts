@@ -20,7 +20,7 @@ async function emptyFolder(t: TestContext): Promise<string> {
   return folder;
 }
 
-/** Blocks of one language in the README's part about one's own agent, word for word. */
+/** Code blocks of one language in the README's section about writing an agent. */
 async function readmeBlocks(language: string): Promise<string[]> {
   const readme = await readFile(join(ROOT, 'packages/agent/README.md'), 'utf8');
   return [...readme.matchAll(new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(match => match[1]!);
@@ -35,16 +35,16 @@ async function pathWithHopline(folder: string): Promise<string> {
   return `${bin}:${process.env.PATH}`;
 }
 
-/** Runs a line of the README in a folder. Its output is kept; what it says comes on both streams. */
+/** Runs a command of the README in a folder, and collects stdout and stderr. */
 function runLine(line: string, cwd: string, env: Record<string, string | undefined>) {
-  // A process group of its own: a shell's child is ended with it.
+  // Its own process group, so that the shell's child ends with it.
   const child = spawn('/bin/sh', ['-c', `exec ${line}`], { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
   const shown = { out: '' };
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (shown.out += text));
   return { child, shown };
 }
 
-async function says(child: ChildProcess, shown: { out: string }, words: RegExp): Promise<void> {
+async function waitForOutput(child: ChildProcess, shown: { out: string }, words: RegExp): Promise<void> {
   while (!words.test(shown.out)) {
     const ended = await Promise.race([once(child, 'exit').then(() => true), once(child.stdout!, 'data').then(() => false)]);
     if (ended) assert.match(shown.out, words);
@@ -59,60 +59,60 @@ function foldOf(frames: readonly Frame[]): Fold {
 
 const curlIsMissing = spawnSync('curl', ['--version']).error !== undefined && 'curl is not installed here';
 
-test('the example of the README, copied into an empty folder, answers by curl', { skip: curlIsMissing }, async t => {
+test('the example of the README, copied into an empty folder, answers a curl request', { skip: curlIsMissing }, async t => {
   const [source] = await readmeBlocks('ts');
   const [commands] = await readmeBlocks('sh');
   const [start, curl] = commands!.trim().split('\n');
-  assert.ok(source!.split('\n').length + 2 <= 20, 'twenty lines');
+  assert.ok(source!.split('\n').length + 2 <= 20, 'the example has at most twenty lines');
   const recording = { name: 'other', adapter: 'recording', path: join(ROOT, 'infra/local/demo/guide.jsonl'), pace: 'burst' };
   await using cluster = await Cluster.start({ agents: [recording] });
   const folder = await emptyFolder(t);
   const PATH = await pathWithHopline(await emptyFolder(t));
   await writeFile(join(folder, 'my-agent.ts'), source!);
-  // What `npm start` leaves: the command finds the cluster by it.
+  // `npm start` writes this file, by which the command finds the cluster.
   const home = await emptyFolder(t);
   const processes = [{ service: 'nats', instance: 'nats-1', pid: 1, url: cluster.nats.url }];
   await writeFile(join(home, 'run.json'), JSON.stringify({ processes }));
   const { child, shown } = runLine(start!, folder, { PATH, HOME: process.env.HOME, HOPLINE_HOME: home });
   t.after(() => child.kill('SIGKILL'));
-  await says(child, shown, /greeter serves/);
+  await waitForOutput(child, shown, /greeter is running/);
   assert.doesNotMatch(shown.out, /MODULE_TYPELESS|warning/i);
 
-  // Its progress bar is on standard error, which nobody wants in the stream.
-  const asked = runLine(curl!.replace('curl ', 'curl --silent ').replace('http://127.0.0.1:8000/', cluster.url), folder, {
+  // curl's progress bar would be on stderr, within the collected output.
+  const question = runLine(curl!.replace('curl ', 'curl --silent ').replace('http://127.0.0.1:8000/', cluster.url), folder, {
     PATH,
   });
-  await once(asked.child, 'close');
+  await once(question.child, 'close');
   const fold = new Fold();
-  for await (const { data } of decodeSse(Readable.from([Buffer.from(asked.shown.out)]))) {
-    const said = decodeRemoteResponse(JSON.parse(data));
-    if ('event' in said) fold.add(said.event);
+  for await (const { data } of decodeSse(Readable.from([Buffer.from(question.shown.out)]))) {
+    const response = decodeRemoteResponse(JSON.parse(data));
+    if ('event' in response) fold.add(response.event);
   }
   assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
   assert.equal(fold.textOf('streaming_result'), 'Hello, Ada!\n');
   assert.equal(fold.textOf('card.md'), '# For Ada\n');
   assert.equal(fold.textOf('progress'), 'Choosing a greeting');
   assert.deepEqual(fold.violations, []);
-  await says(child, shown, /turn ended · completed/);
+  await waitForOutput(child, shown, /turn ended · completed/);
   assert.match(shown.out, /greeted with 3 characters/);
   assert.doesNotMatch(shown.out, /Ada/);
 
-  // Ctrl-C: the turn in hand is drained, the process ends and leaves nothing behind.
+  // Ctrl-C drains the current turn; the process then ends.
   child.kill('SIGINT');
   const [code] = await once(child, 'exit');
   assert.equal(code, 130);
 });
 
-test('an agent of the agents file is a module: it asks, and goes on with the answer under the name of the file', async t => {
+test('a module of the agents file asks, continues with the answer, and has the name of the file', async t => {
   const folder = await emptyFolder(t);
   const [source] = await readmeBlocks('ts');
   await writeFile(join(folder, 'my-agent.ts'), source!);
   const agents = [{ name: 'ada', adapter: 'module', path: './my-agent.ts', export: 'default' }];
   await using cluster = await Cluster.start({ agents, agentsFolder: folder });
-  const asked = foldOf(await collect(cluster.url, { text: '' }));
-  assert.equal(asked.task?.status.state, 'TASK_STATE_INPUT_REQUIRED');
-  assert.equal(asked.task.status.message?.parts[0]?.text, 'Who should I greet?');
-  const { id: taskId, contextId } = asked.task;
+  const question = foldOf(await collect(cluster.url, { text: '' }));
+  assert.equal(question.task?.status.state, 'TASK_STATE_INPUT_REQUIRED');
+  assert.equal(question.task.status.message?.parts[0]?.text, 'Who should I greet?');
+  const { id: taskId, contextId } = question.task;
   const frames = await collect(cluster.url, { params: messageParams('Grace', { taskId, contextId }) });
   assert.equal(textOf(frames, 'streaming_result'), 'Hello, Grace!\n');
   assert.equal(shapeOf(frames.at(-1)!), 'status:completed');

@@ -8,7 +8,7 @@ import { Fold } from '@hopline/a2a';
 import { type Frame, frames, messageParams, type StreamRequest, shapeOf, textOf } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 
-/** Graphs in profile `caipe`, also one whose process dies: its thread is in a file, its turn in the log. */
+/** Graphs in profile `caipe`. One process is killed: its thread is in a file, its turn in the log. */
 
 const COUNTED = Array.from({ length: 150 }, (_, index) => `${index} `).join('');
 let folder: string;
@@ -45,7 +45,7 @@ async function follow(request: StreamRequest, onFrame: (frame: Frame) => void = 
   return list;
 }
 
-test('a graph that dies in mid-stream goes on from its checkpoint in another process; its text is whole and once [S2-2 C-5]', {
+test('a graph killed in mid-stream continues from its checkpoint in another process, without lost or repeated text [S2-2 C-5]', {
   timeout: 60_000,
 }, async () => {
   let death: Promise<void> | undefined;
@@ -60,7 +60,7 @@ test('a graph that dies in mid-stream goes on from its checkpoint in another pro
   for (const { event } of list) fold.add(event);
   assert.deepEqual(fold.violations, []);
 
-  // The process that asked is gone when the answer comes.
+  // The process that asked has ended before the answer arrives.
   await restartAgent();
   const { id: taskId, contextId } = fold.task!;
   const answered = await follow({ params: messageParams('blue', { taskId, contextId }) });
@@ -77,7 +77,7 @@ const segments = (list: Frame[]) => {
   return [...fold.artifacts.values()].filter(({ name }) => name === 'streaming_result').map(({ text }) => text);
 };
 
-test('in caipe each model call is a segment of the answer, which is said once [S1-25 S2-2]', async () => {
+test('in caipe each model call is a segment of the answer, sent once [S1-25 S2-2]', async () => {
   const parallel = await ask('parallel');
   assert.deepEqual(segments(parallel).toSorted(), ['alpha', 'beta', 'both']);
   assert.equal(textOf(parallel, 'partial_result'), segments(parallel).join(''));
@@ -86,11 +86,11 @@ test('in caipe each model call is a segment of the answer, which is said once [S
   assert.equal(
     react.filter(frame => shapeOf(frame) === 'artifact:tool_notification_start').length,
     1 + 2,
-    'ours, and two of the graph',
+    "the supervisor's, and two of the graph",
   );
 });
 
-test('in caipe the outbox replaces what was streamed before it [S1-12]', async () => {
+test('in caipe the outbox replaces the text streamed before it [S1-12]', async () => {
   const list = await ask('outbox');
   assert.equal(textOf(list, 'partial_result'), 'the outbox');
 });

@@ -6,12 +6,13 @@ import { type RecordedServer, startRecordedServer } from '../../support/agents/r
 import { eventsOf, lastOf, textOf } from '../../support/agents/turn.ts';
 
 /**
- * Graphs behind a LangGraph server. Without LANGGRAPH_URL the recordings of a real one answer (langgraph-api 0.16.7, langgraph 1.2.22; graphs/server); with it the same tests run against that server
- * (`langgraph dev` in test/agents/graphs/server), and LANGGRAPH_RECORD=1 renews the recordings.
+ * Graphs behind a LangGraph server. Without LANGGRAPH_URL, recordings of a real server are replayed (langgraph-api 0.16.7, langgraph
+ * 1.2.22). With it, the same tests run against that server (`langgraph dev` in test/support/agents/graphs/server), and
+ * LANGGRAPH_RECORD=1 renews the recordings.
  */
 const REAL = process.env.LANGGRAPH_URL;
 const record = process.env.LANGGRAPH_RECORD === '1';
-/** Contexts of a recording have fixed names; those of a server that is asked again must be new. */
+/** Contexts of a recording have fixed names; a live server needs new ones in each run. */
 const run = REAL === undefined || record ? '' : ` ${Date.now()}`;
 
 async function serve(t: TestContext, assistant: string, more: object = {}) {
@@ -28,9 +29,9 @@ const turn = (context: string, messageId: string, text: string, more: Partial<Tu
   ...more,
 });
 
-const runsOf = ({ asked }: RecordedServer) => asked.filter(({ path }) => path.endsWith('/runs/stream'));
+const runsOf = ({ requests }: RecordedServer) => requests.filter(({ path }) => path.endsWith('/runs/stream'));
 
-test('a graph of a server streams its text, and says the answer once', async t => {
+test('a graph of a server streams its text, and the answer is sent once', async t => {
   const { agent, server } = await serve(t, 'chat');
   const trace = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' };
   const events = await eventsOf(agent, '', turn('chat', 'm-1', 'hi', { trace }));
@@ -39,15 +40,15 @@ test('a graph of a server streams its text, and says the answer once', async t =
   const done = lastOf(events, 'done');
   assert.equal(done.standing, 'repeats');
   assert.equal(done.message?.messageId, events.find(event => event.type === 'text')?.stream, 'S1-18');
-  const [asked] = runsOf(server);
-  assert.deepEqual((asked!.body as { stream_mode: string[] }).stream_mode, ['values', 'messages-tuple', 'custom', 'updates']);
-  assert.equal(asked!.traceparent, trace.traceparent);
+  const [run] = runsOf(server);
+  assert.deepEqual((run!.body as { stream_mode: string[] }).stream_mode, ['values', 'messages-tuple', 'custom', 'updates']);
+  assert.equal(run!.traceparent, trace.traceparent);
   assert.deepEqual(await agent.skills(), [
     { id: 'chat', name: 'chat', description: 'Graph chat of a LangGraph server', tags: ['langgraph'] },
   ]);
 });
 
-test('a message that a server has ingested is not said to the graph again [S1-9]', async t => {
+test('a message that a server has ingested is not sent to the graph again [S1-9]', async t => {
   const { agent, server } = await serve(t, 'nested');
   assert.equal(textOf(await eventsOf(agent, '', turn('nested', 'm-1', 'hi'))), 'Hello from the server');
   const again = await eventsOf(agent, '', turn('nested', 'm-1', 'hi', { attempt: 2 }));
@@ -55,7 +56,7 @@ test('a message that a server has ingested is not said to the graph again [S1-9]
   assert.equal(runsOf(server).length, 1);
 });
 
-test('two models at once, an artifact in custom and an outbox, all from Python [S1-25 S1-12 S1-29]', async t => {
+test('a Python graph with two parallel models, a custom artifact and an outbox [S1-25 S1-12 S1-29]', async t => {
   const { agent } = await serve(t, 'parallel');
   const events = await eventsOf(agent, '', turn('parallel', 'm-1', 'hi'));
   const texts = new Map<string, string>();
@@ -67,38 +68,38 @@ test('two models at once, an artifact in custom and an outbox, all from Python [
   assert.deepEqual(lastOf(events, 'done').message, { messageId: 'out-1', role: 'ROLE_AGENT', parts: [{ text: 'joined' }] });
 });
 
-test('the whole message stands in the inbox of a Python graph, and data alone is no HumanMessage [S1-7 S1-8]', async t => {
+test('the inbox of a Python graph contains the complete message, and data alone makes no HumanMessage [S1-7 S1-8]', async t => {
   const { agent } = await serve(t, 'echo');
   const echoed = async (options: Partial<Turn>) => JSON.parse(textOf(await eventsOf(agent, '', options)));
-  const { said, inbox } = await echoed(turn('echo', 'm-1', 'hi'));
-  assert.deepEqual(said, [['human', 'm-1', 'hi']]);
+  const { received, inbox } = await echoed(turn('echo', 'm-1', 'hi'));
+  assert.deepEqual(received, [['human', 'm-1', 'hi']]);
   assert.deepEqual(inbox, { messageId: 'm-1', role: 'ROLE_USER', parts: [{ text: 'hi' }] });
   const message = { messageId: 'm-2', role: 'ROLE_USER' as const, parts: [{ data: { x: 1 } }] };
   const data = await echoed(turn('echo data', 'm-2', '', { message }));
-  assert.deepEqual([data.said, data.inbox.parts], [[], [{ data: { x: 1 } }]]);
+  assert.deepEqual([data.received, data.inbox.parts], [[], [{ data: { x: 1 } }]]);
 });
 
-test('interrupt() on a server: the answer resumes the thread, also where nobody kept what the turn left', async t => {
+test('interrupt() on a server: the answer resumes the thread, also without the resume value of the turn', async t => {
   const { agent, server } = await serve(t, 'asks');
-  const asked = lastOf(await eventsOf(agent, '', turn('asks', 'm-1', 'paint')), 'interrupted');
-  assert.equal(asked.message.parts[0]?.text, 'Which colour?');
-  const answered = await eventsOf(agent, '', turn('asks', 'm-2', 'blue', { resume: asked.resume }));
+  const question = lastOf(await eventsOf(agent, '', turn('asks', 'm-1', 'paint')), 'interrupted');
+  assert.equal(question.message.parts[0]?.text, 'Which colour?');
+  const answered = await eventsOf(agent, '', turn('asks', 'm-2', 'blue', { resume: question.resume }));
   assert.equal(textOf(answered), 'painted blue for m-2');
   assert.deepEqual((runsOf(server)[1]!.body as { command: { resume: string } }).command.resume, 'blue');
   await eventsOf(agent, '', turn('asks later', 'm-1', 'paint'));
   assert.equal(textOf(await eventsOf(agent, '', turn('asks later', 'm-2', 'red'))), 'painted red for m-2');
 });
 
-test('a node that throws on a server fails the turn with the class of the error alone', async t => {
+test('a node that throws on a server fails the turn with only the class of the error', async t => {
   const { agent } = await serve(t, 'fails');
   const failed = lastOf(await eventsOf(agent, '', turn('fails', 'm-1', 'hi')), 'failed');
   assert.deepEqual([failed.reason, failed.retryable], ['the graph failed: ValueError', false]);
 });
 
-test('a run that never ends is cancelled on the server when its turn is over', async t => {
+test('an endless run is cancelled on the server when its turn ends', async t => {
   const { agent, server } = await serve(t, 'endless', { limits: { silenceMsMax: 1_500 } });
   const events = await eventsOf(agent, '', turn('endless', 'm-1', 'hi'));
   assert.equal(textOf(events), 'begun');
   assert.equal(lastOf(events, 'failed').reason, 'the graph sent no event for 1.5 s');
-  assert.ok(server.asked.some(({ path }) => /\/threads\/[^/]+\/runs\/[^/]+\/cancel$/.test(path)));
+  assert.ok(server.requests.some(({ path }) => /\/threads\/[^/]+\/runs\/[^/]+\/cancel$/.test(path)));
 });

@@ -11,10 +11,10 @@ type Part = Message['parts'][number];
 
 const agentOf = (graph: unknown, more: object = {}) => createLangGraphAgent({ graph, HumanMessage, ...more });
 const message = (parts: Part[], messageId = 'm-1'): Message => ({ messageId, role: 'ROLE_USER', parts });
-const play = async (graph: unknown, said: string | Message = 'hi', options: PlayOptions = {}, more: object = {}) =>
-  playTurn(await agentOf(graph, more), said, options);
+const play = async (graph: unknown, input: string | Message = 'hi', options: PlayOptions = {}, more: object = {}) =>
+  playTurn(await agentOf(graph, more), input, options);
 
-test('tokens of a model are the answer as they come, and the state at the end does not say them again', async () => {
+test('tokens of a model stream as the answer, and the final state does not repeat them', async () => {
   const { text, end, events } = await play(graphs.chat);
   assert.equal(text, 'Hello \nworld');
   assert.equal(end.state, 'TASK_STATE_COMPLETED');
@@ -22,14 +22,14 @@ test('tokens of a model are the answer as they come, and the state at the end do
   assert.equal(events.filter(event => event.type === 'text').length, 5);
 });
 
-test('one HumanMessage of the joined text with the id of the message; the inbox has all of it [S1-6 S1-8]', async () => {
+test('one HumanMessage has the joined text and the message id; the inbox has the complete message [S1-6 S1-8]', async () => {
   const parts = [{ text: 'a' }, { data: { x: 1 } }, { text: ' b' }];
   const { text } = await play(graphs.echo, message(parts), {
     metadata: { network: 'n' },
     history: [message([{ text: 'before' }], 'm-0')],
   });
-  const { said, a2a_inbox: inbox } = JSON.parse(text);
-  assert.deepEqual(said, [['human', 'm-1', 'a b']]);
+  const { received, a2a_inbox: inbox } = JSON.parse(text);
+  assert.deepEqual(received, [['human', 'm-1', 'a b']]);
   assert.deepEqual(inbox.message, message(parts));
   assert.deepEqual(inbox.metadata, { network: 'n' });
   assert.equal(inbox.task.id, 'task-1');
@@ -39,23 +39,23 @@ test('one HumanMessage of the joined text with the id of the message; the inbox 
   );
 });
 
-test('a message without text adds no HumanMessage, and runs; an empty text is a text [S1-7]', async () => {
+test('a message without text runs without a HumanMessage; an empty text counts as text [S1-7]', async () => {
   const data = await play(graphs.echo, message([{ data: { x: 1 } }, { url: 'https://x.test/f' }]));
-  assert.deepEqual(JSON.parse(data.text).said, []);
+  assert.deepEqual(JSON.parse(data.text).received, []);
   assert.equal(JSON.parse(data.text).a2a_inbox.message.parts.length, 2);
-  assert.deepEqual(JSON.parse((await play(graphs.echo, message([{ text: '' }]))).text).said, [['human', 'm-1', '']]);
+  assert.deepEqual(JSON.parse((await play(graphs.echo, message([{ text: '' }]))).text).received, [['human', 'm-1', '']]);
 });
 
-test('a state without messages gets the inbox alone; one that has neither fails with its reason [S1-7]', async () => {
+test('a state without messages gets only the inbox; a state with neither fails with a reason [S1-7]', async () => {
   assert.equal((await play(graphs.deltasOnly)).text, 'only deltas');
-  assert.deepEqual((await play(graphs.deaf)).end, {
+  assert.deepEqual((await play(graphs.withoutMessages)).end, {
     state: 'TASK_STATE_FAILED',
     reason: 'the state of the graph has neither messages nor a2a_inbox, so it cannot receive a message',
     retryable: false,
   });
 });
 
-test('ReAct with tools: each model call is a text of its own, the last AI message is the answer, calls of one tool pair by id [S1-19]', async () => {
+test('ReAct: each model call is a separate text, the last AI message is the answer, tool calls pair by id [S1-19]', async () => {
   const events = await eventsOf(await agentOf(graphs.react), 'hi');
   const texts = new Map<string, string>();
   for (const event of events)
@@ -74,8 +74,8 @@ test('ReAct with tools: each model call is a text of its own, the last AI messag
 });
 
 test('the id of the AI message is the id of the A2A message [S1-18]', async () => {
-  const { message: said } = lastOf(await eventsOf(await agentOf(graphs.outbox.builder.compile()), 'hi'), 'done');
-  assert.equal(said?.messageId, 'out-1');
+  const { message: reply } = lastOf(await eventsOf(await agentOf(graphs.outbox.builder.compile()), 'hi'), 'done');
+  assert.equal(reply?.messageId, 'out-1');
   const events = await eventsOf(await agentOf(graphs.chat), 'hi');
   const stream = events.find(event => event.type === 'text')?.stream;
   assert.equal(lastOf(events, 'done').message?.messageId, stream);
@@ -85,7 +85,7 @@ for (const [name, graph, expected] of [
   ['two branches', graphs.parallel, ['alpha', 'beta', 'both']],
   ['one node three times', graphs.fanOut, ['ape', 'bee', 'cat']],
 ] as const) {
-  test(`${name} at once: their tokens come mixed and are not spliced [S1-25]`, async () => {
+  test(`${name} in parallel: interleaved tokens are not spliced [S1-25]`, async () => {
     const { events } = await play(graph);
     const texts = new Map<string, string>();
     let changes = 0;
@@ -98,23 +98,23 @@ for (const [name, graph, expected] of [
       before = stream;
     }
     assert.deepEqual([...texts.values()].toSorted(), expected);
-    assert.ok(changes >= expected.length, `the tokens were not mixed: ${changes} changes`);
+    assert.ok(changes >= expected.length, `the tokens were not interleaved: ${changes} changes`);
   });
 }
 
-test('sub-graphs of sub-graphs stream like the graph itself, once', async () => {
+test('nested sub-graphs stream like the graph itself, once', async () => {
   const { text, end } = await play(graphs.nested);
   assert.equal(text, 'inner');
   assert.equal(end.standing, 'repeats');
 });
 
-test('a node that copies what its model said does not say it twice [S2-2]', async () => {
+test("a node that copies its model's text does not repeat it [S2-2]", async () => {
   const { text, end } = await play(graphs.copies);
   assert.equal(text, 'copy');
   assert.equal(end.standing, 'repeats');
 });
 
-test('the outbox goes before the last AI message, and that before the tokens; its message joins the history [S1-12 S1-16]', async () => {
+test('the outbox takes precedence over the last AI message, and that over tokens; its message joins the history [S1-12 S1-16]', async () => {
   const { end } = await play(graphs.outbox);
   assert.deepEqual(end.message, { messageId: 'out-1', role: 'ROLE_AGENT', parts: [{ text: 'the outbox' }] });
   assert.deepEqual(end.history, [end.message]);
@@ -157,12 +157,12 @@ test('an outbox task is a patch: artifacts and history are added, metadata merge
   assert.equal(end.message?.parts[0]?.text, 'see the report');
 });
 
-test('without outbox and messages what was streamed is the answer [S1-24]', async () => {
+test('without outbox and messages the streamed text is the answer [S1-24]', async () => {
   const { end, text } = await play(graphs.deltasOnly);
   assert.deepEqual([end.message, text], [undefined, 'only deltas']);
 });
 
-test('A2A events of the graph pass in both notations with our ids, beside the tokens; what is none is counted [S1-29 S1-30]', async () => {
+test('A2A events of the graph pass in both notations with our ids, beside the tokens; other payloads are counted [S1-29 S1-30]', async () => {
   const skipped: string[] = [];
   const { artifacts, notices, text, events } = await play(
     graphs.custom,
@@ -171,52 +171,52 @@ test('A2A events of the graph pass in both notations with our ids, beside the to
     { onSkipped: (what: string) => skipped.push(what) },
   );
   assert.deepEqual(
-    artifacts.map(({ name, text: said, closed }) => [name, said, closed]),
+    artifacts.map(({ name, text: content, closed }) => [name, content, closed]),
     [['report', 'one two', true]],
   );
   assert.deepEqual(notices, ['half way']);
   assert.equal(text, 'tokens');
   assert.deepEqual(skipped, ['custom payload']);
-  assert.ok(!JSON.stringify(events.filter(event => event.type === 'progress')).includes('foreign'));
+  assert.ok(!JSON.stringify(events.filter(event => event.type === 'progress')).includes('remote'));
   assert.deepEqual(
-    [...artifacts.values()].map(({ artifactId }) => artifactId === 'foreign-a'),
+    [...artifacts.values()].map(({ artifactId }) => artifactId === 'remote-a'),
     [false],
   );
 });
 
-test('an end that the graph says itself stands, and nothing after it is said [S1-23 S1-29]', async () => {
+test('a terminal status written by the graph is final, and later output is dropped [S1-23 S1-29]', async () => {
   const { end, text } = await play(graphs.customEnd);
   assert.equal(end.state, 'TASK_STATE_REJECTED');
   assert.equal(end.message?.parts[0]?.text, 'not that');
   assert.equal(text, '');
 });
 
-test('a graph may say each of the four events of a stream [S1-20]', async () => {
-  const ids = { taskId: 'foreign', contextId: 'foreign' };
-  const said = { messageId: 'said', role: 'ROLE_AGENT', parts: [{ text: 'said' }] };
+test('a graph may write each of the four events of a stream [S1-20]', async () => {
+  const ids = { taskId: 'remote', contextId: 'remote' };
+  const reply = { messageId: 'reply', role: 'ROLE_AGENT', parts: [{ text: 'reply' }] };
   const artifact = { artifactId: 'x', name: 'report', parts: [{ text: 'R' }] };
-  const status = (state: string) => ({ state, message: said });
+  const status = (state: string) => ({ state, message: reply });
   const { notices } = await play(graphs.writes({ statusUpdate: { ...ids, status: status('TASK_STATE_WORKING') } }));
-  assert.deepEqual(notices, ['said']);
+  assert.deepEqual(notices, ['reply']);
   assert.equal((await play(graphs.writes({ artifactUpdate: { ...ids, artifact } }))).artifacts[0]?.text, 'R');
   for (const message of [
-    { message: said },
-    { kind: 'message', ...said, role: 'agent', parts: [{ kind: 'text', text: 'said' }] },
+    { message: reply },
+    { kind: 'message', ...reply, role: 'agent', parts: [{ kind: 'text', text: 'reply' }] },
   ]) {
     const { end } = await play(graphs.writes(message));
-    assert.deepEqual([end.message?.parts, end.history?.length], [[{ text: 'said' }], 1]);
+    assert.deepEqual([end.message?.parts, end.history?.length], [[{ text: 'reply' }], 1]);
   }
   const task = {
-    id: 'foreign',
-    contextId: 'foreign',
+    id: 'remote',
+    contextId: 'remote',
     status: status('TASK_STATE_COMPLETED'),
     artifacts: [artifact],
     metadata: { cost: 1 },
   };
   const { artifacts, end } = await play(graphs.writes({ task }));
-  assert.deepEqual([artifacts[0]?.text, end.message?.messageId, end.metadata], ['R', 'said', { cost: 1 }]);
-  const asked = await play(graphs.writes({ statusUpdate: { ...ids, status: status('TASK_STATE_INPUT_REQUIRED') } }));
-  assert.equal(asked.end.state, 'TASK_STATE_INPUT_REQUIRED');
+  assert.deepEqual([artifacts[0]?.text, end.message?.messageId, end.metadata], ['R', 'reply', { cost: 1 }]);
+  const question = await play(graphs.writes({ statusUpdate: { ...ids, status: status('TASK_STATE_INPUT_REQUIRED') } }));
+  assert.equal(question.end.state, 'TASK_STATE_INPUT_REQUIRED');
 });
 
 test('every event has its mode and node, and the node is the step of the turn [S1-21 S1-31]', async () => {
@@ -232,17 +232,17 @@ test('every event has its mode and node, and the node is the step of the turn [S
   assert.deepEqual([...new Set(steps)].toSorted(), ['left', 'right', 'sum']);
 });
 
-test('a node that throws fails the turn with the class of the error and nothing of its words; what was said stands', async () => {
+test('a node that throws fails the turn with the class of the error, not its message; earlier text is kept', async () => {
   const { end, text } = await play(graphs.fails);
   assert.deepEqual(end, { state: 'TASK_STATE_FAILED', reason: 'the graph failed: TypeError', retryable: false });
   assert.equal(text, 'before ');
 });
 
-test('a graph that goes round and round ends at its recursion limit', async () => {
+test('an endless loop ends at the recursion limit', async () => {
   assert.equal((await play(graphs.loops)).end.reason, 'the graph exceeded its recursion limit');
 });
 
-test('a graph that never ends is stopped by a cancel, and by its limits with a reason', async () => {
+test('an endless graph is stopped by a cancel, and by its limits with a reason', async () => {
   const stop = new AbortController();
   setTimeout(() => stop.abort(), 100);
   const startedMs = performance.now();
@@ -255,7 +255,7 @@ test('a graph that never ends is stopped by a cancel, and by its limits with a r
   assert.equal(long.end.reason, 'the turn took longer than 0.2 s');
 });
 
-test('an export that is no compiled graph is told when the agent is made; a function makes one', async () => {
+test('an export that is not a compiled graph fails when the agent is created; a function that returns one is accepted', async () => {
   await assert.rejects(agentOf({ nodes: [] }), /^Error: the export is not a compiled graph/);
   await assert.rejects(agentOf(graphs.echo.builder), /is \.compile\(\) missing\?/);
   assert.equal((await play(async () => graphs.chat)).text, 'Hello \nworld');

@@ -14,7 +14,7 @@ import { createMcpAgent } from '@hopline/agent-mcp';
 import { eventsOf, lastOf, textOf, turnOf } from '../../support/agents/turn.ts';
 import { freePort } from '../../support/nats/nats-server.ts';
 
-/** The reference servers are not made to be imported: they are run, as an operator would. */
+/** The reference servers cannot be imported; they run as commands. */
 function serverFile(name: string, from: string): string {
   const manifest = createRequire(new URL(from, import.meta.url)).resolve(`${name}/package.json`);
   return join(dirname(manifest), 'dist/index.js');
@@ -61,16 +61,17 @@ test('server-everything: several calls in order, by data part and by text', asyn
 test('server-everything: progress, images and resources', async t => {
   const agent = everything(t);
   const long = await eventsOf(agent, 'trigger-long-running-operation {"duration":0.3,"steps":3}');
-  // The MCP SDK hands notifications over a tick later than answers, and forgets a call's with its answer: one that comes in the same read as the answer may be lost.
-  const told = long.filter(event => event.type === 'progress').length;
-  assert.ok(told === 2 || told === 3, `${told} of 3 steps`);
+  // The MCP SDK dispatches notifications one tick later than results and drops those of a finished call, so one in the same read
+  // as the result may be lost.
+  const steps = long.filter(event => event.type === 'progress').length;
+  assert.ok(steps === 2 || steps === 3, `${steps} of 3 steps`);
   const image = await eventsOf(agent, 'get-tiny-image {}');
   assert.ok(image.some(event => event.type === 'artifact' && event.artifact.parts[0]?.mediaType === 'image/png'));
   const resource = await eventsOf(agent, 'get-resource-reference {"resourceType":"Text","resourceId":1}');
   assert.ok(resource.some(event => event.type === 'artifact' && event.artifact.parts[0]?.raw !== undefined));
 });
 
-test('server-everything: a call is cancelled with its turn', async t => {
+test('server-everything: cancelling a turn cancels its call', async t => {
   const agent = everything(t);
   await agent.skills();
   const stop = new AbortController();
@@ -85,7 +86,7 @@ test('server-everything: a call is cancelled with its turn', async t => {
   assert.ok(!all.includes('done'));
 });
 
-test('server-filesystem: a real file, and what is outside of its folder', async t => {
+test('server-filesystem: reads a file, and fails for a path outside its folder', async t => {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'mcp-')));
   t.after(() => rm(folder, { recursive: true }));
   await writeFile(join(folder, 'a.md'), '# ✅ Title\r\n\n  two  spaces\n');
@@ -97,7 +98,7 @@ test('server-filesystem: a real file, and what is outside of its folder', async 
   assert.ok((outside.message?.parts[0]?.text ?? '') !== '');
 });
 
-test('a message without a call gets the list of tools', async t => {
+test('a message without a call is answered with the list of tools', async t => {
   const events = await eventsOf(hostile(t), 'hello there');
   assert.match(textOf(events), /- environment\n/);
   lastOf(events, 'done');
@@ -130,14 +131,14 @@ test('a server that dies in mid-call fails the turn as retryable, and the next t
   assert.notEqual(after, before);
 });
 
-test('calls that have ended leave no listener on the signal of their turn', async t => {
+test('finished calls leave no listener on the signal of their turn', async t => {
   const { signal } = new AbortController();
   lastOf(await eventsOf(hostile(t), 'ok {} error {}', { signal }), 'failed');
   lastOf(await eventsOf(hostile(t), 'ok {} ok {} ok {}', { signal }), 'done');
   assert.equal(getEventListeners(signal, 'abort').length, 0);
 });
 
-test('a call that says nothing ends after the silence limit', async t => {
+test('a silent call ends after the silence limit', async t => {
   const agent = hostile(t, { silenceMsMax: 100 });
   assert.deepEqual(lastOf(await eventsOf(agent, 'hang {}'), 'failed'), {
     type: 'failed',
@@ -147,10 +148,10 @@ test('a call that says nothing ends after the silence limit', async t => {
   assert.match(textOf(await eventsOf(agent, 'ok {}')), /^pid/);
 });
 
-test('floods, noise, an answer over the limit: bounded, and a sentence without content', async t => {
+test('floods, noise and an answer over the limit are bounded, and the reason contains no content', async t => {
   const agent = hostile(t);
   assert.equal(textOf(await eventsOf(agent, 'flood {}')), 'flooded');
-  assert.equal(textOf(await eventsOf(agent, 'noise {}')), 'heard');
+  assert.equal(textOf(await eventsOf(agent, 'noise {}')), 'noted');
   assert.equal(lastOf(await eventsOf(agent, 'huge {}'), 'failed').reason, 'the MCP server closed the connection during huge');
   assert.match(lastOf(await eventsOf(agent, 'garbled {}'), 'failed').reason, /is malformed/);
   const refused = lastOf(await eventsOf(agent, 'refuse {}'), 'failed');
@@ -160,7 +161,7 @@ test('floods, noise, an answer over the limit: bounded, and a sentence without c
   assert.equal(failed.message?.parts[0]?.text, 'no such file');
 });
 
-test('a server that cannot be started is one sentence, retryable', async t => {
+test('a server that cannot be started fails the turn as retryable, with one sentence', async t => {
   const missing = createMcpAgent({ command: '/nonexistent/server' });
   t.after(() => missing.close());
   assert.deepEqual(await eventsOf(missing, 'x {}'), [
@@ -169,7 +170,7 @@ test('a server that cannot be started is one sentence, retryable', async t => {
   await assert.rejects(missing.skills());
 });
 
-test('streamable HTTP: the same server by its URL; gone, it is retryable', async t => {
+test('streamable HTTP: the same server by URL; its absence is retryable', async t => {
   const { spawn } = await import('node:child_process');
   const port = await freePort();
   const child = spawn(
@@ -191,7 +192,7 @@ test('streamable HTTP: the same server by its URL; gone, it is retryable', async
   assert.deepEqual(failed, { type: 'failed', reason: 'the MCP server cannot be reached', retryable: true });
 });
 
-test('a server that closes a kept connection as it is used again neither loses a call nor gets it twice', async t => {
+test('a server that closes a kept connection while it is used again receives each call exactly once', async t => {
   const used = new WeakSet<object>();
   const called: unknown[] = [];
   const results: Record<string, object> = {
@@ -235,5 +236,5 @@ async function answering(port: number): Promise<void> {
     if (there) return;
     await new Promise(resolve => setTimeout(resolve, 50));
   }
-  throw new Error('the server did not start');
+  throw new Error('the MCP server did not start in time');
 }

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Agent, AgentEvent } from '@hopline/agent';
 import { createModelAgent, type ModelAgentOptions } from '@hopline/agent-model';
-import { ModelServer, newest, type Reply, type Say } from '../../support/agents/model-server.ts';
+import { ModelServer, newest, type Reply, type ResponseStep } from '../../support/agents/model-server.ts';
 import { eventsOf, lastOf, textOf, turnOf } from '../../support/agents/turn.ts';
 import { readTraces, TRACES_ABSENT } from '../../support/recorded-traces.ts';
 
@@ -15,9 +15,9 @@ const MCP = {
 
 type Stand = { agent: Agent; server: ModelServer };
 
-/** A model agent and the stand-in it asks. `replies`: of the first request, the second, …; the last one again and again. */
+/** A model agent and a scripted model server. `replies` are in order of requests; the last one repeats. */
 async function standIn(t: TestContext, replies: readonly Reply[], options: Partial<ModelAgentOptions> = {}): Promise<Stand> {
-  const server = await ModelServer.start((_asked, nth) => replies[Math.min(nth, replies.length) - 1] ?? []);
+  const server = await ModelServer.start((_request, nth) => replies[Math.min(nth, replies.length) - 1] ?? []);
   const agent = createModelAgent({ model: 'stand-in', baseUrl: server.url, ...options });
   t.after(async () => {
     await agent.close();
@@ -35,14 +35,14 @@ const reasoningOf = (events: readonly AgentEvent[]) =>
     return (event.append ? text : '') + (event.artifact.parts[0]?.text ?? '');
   }, '');
 
-test('recorded streams of real providers come out byte for byte, reasoning apart from the answer', async t => {
+test('recorded provider streams come out byte for byte, with reasoning apart from the answer', async t => {
   const traces = readTraces();
   if (traces === undefined) return t.skip(TRACES_ABSENT);
   for (const { file, deltas, sha256 } of traces) {
-    const says = deltas.flatMap(({ k, t: text }): Say[] =>
+    const steps = deltas.flatMap(({ k, t: text }): ResponseStep[] =>
       k === 'text' ? [{ text }] : k === 'reasoning' ? [{ reasoning: text }] : [],
     );
-    const { agent } = await standIn(t, [says], { reasoning: true });
+    const { agent } = await standIn(t, [steps], { reasoning: true });
     const events = await eventsOf(agent, 'go');
     lastOf(events, 'done');
     assert.equal(createHash('sha256').update(textOf(events)).digest('hex'), sha256, file);
@@ -51,14 +51,14 @@ test('recorded streams of real providers come out byte for byte, reasoning apart
   }
 });
 
-test('each delta is an event of its own, as it comes; reasoning is off by default', async t => {
+test('each delta is one event, sent at once; reasoning is off by default', async t => {
   const { agent, server } = await standIn(t, [[{ reasoning: 'hm' }, { tokens: ['a', ' ', '\n', '✅', ' b'] }]]);
-  const events = await eventsOf(agent, 'say it');
+  const events = await eventsOf(agent, 'go');
   assert.deepEqual(events, [...['a', ' ', '\n', '✅', ' b'].map(text => ({ type: 'text', text })), { type: 'done' }]);
-  assert.deepEqual(server.asked[0]?.messages, [{ role: 'user', content: 'say it' }]);
+  assert.deepEqual(server.requests[0]?.messages, [{ role: 'user', content: 'go' }]);
 });
 
-test('system prompt, history of the context, key, headers and trace context go with the request', async t => {
+test('a request contains system prompt, history of the context, key, headers and trace context', async t => {
   const own = { system: 'be brief', apiKey: 'key-1', headers: { 'x-team': 'blue' }, temperature: 0 };
   const { agent, server } = await standIn(t, [[{ text: 'ok' }]], own);
   const history = [
@@ -67,19 +67,19 @@ test('system prompt, history of the context, key, headers and trace context go w
   ];
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
   await eventsOf(agent, 'now', { history, trace: { traceparent } });
-  const [asked] = server.asked;
-  assert.deepEqual(asked?.messages, [
+  const [request] = server.requests;
+  assert.deepEqual(request?.messages, [
     { role: 'system', content: 'be brief' },
     { role: 'user', content: 'before' },
     { role: 'assistant', content: 'answered' },
     { role: 'user', content: 'now' },
   ]);
-  assert.deepEqual([asked?.headers.authorization, asked?.headers['x-team']], ['Bearer key-1', 'blue']);
-  assert.equal(String(asked?.headers.traceparent).split('-')[1], '0af7651916cd43dd8448eb211c80319c');
+  assert.deepEqual([request?.headers.authorization, request?.headers['x-team']], ['Bearer key-1', 'blue']);
+  assert.equal(String(request?.headers.traceparent).split('-')[1], '0af7651916cd43dd8448eb211c80319c');
 });
 
-test('parallel tool calls run, balanced per call, and the model reads each result once, in its own order', async t => {
-  const calls: Say[] = [{ text: 'Looking. ' }, { call: 'ok', args: {} }, { call: 'noise', args: { a: '{"' }, piece: 1 }];
+test('parallel tool calls run with balanced events, and the model gets each result once, in call order', async t => {
+  const calls: ResponseStep[] = [{ text: 'Looking. ' }, { call: 'ok', args: {} }, { call: 'noise', args: { a: '{"' }, piece: 1 }];
   const { agent, server } = await standIn(t, [calls, [{ text: 'Done.' }]], { mcp: [MCP] });
   const events = await eventsOf(agent, 'use both');
   assert.equal(textOf(events), 'Looking. Done.');
@@ -87,17 +87,17 @@ test('parallel tool calls run, balanced per call, and the model reads each resul
   assert.deepEqual(tools(events).slice(2).sort(), ['noise end', 'ok end']);
   const ids = events.flatMap(event => (event.type === 'tool' ? [event.callId] : []));
   assert.equal(new Set(ids).size, 2);
-  const results = server.asked[1]!.messages.filter(({ role }) => role === 'tool');
+  const results = server.requests[1]!.messages.filter(({ role }) => role === 'tool');
   assert.deepEqual(
     results.map(({ tool_call_id }) => tool_call_id),
     ['call_0', 'call_1'],
   );
   assert.match(results[0]!.content!, /^pid \d+$/);
-  assert.equal(results[1]!.content, 'heard');
-  assert.ok(server.asked[0]!.tools.some(tool => tool.function.name === 'ok'));
+  assert.equal(results[1]!.content, 'noted');
+  assert.ok(server.requests[0]!.tools.some(tool => tool.function.name === 'ok'));
 });
 
-test('a tool that fails, dies, or was made up is a result for the model, and the turn goes on', async t => {
+test('a tool that fails, dies or does not exist gives the model a result, and the turn continues', async t => {
   const turns = [
     [{ call: 'error', args: {} }],
     [{ call: 'die', args: {} }],
@@ -108,22 +108,22 @@ test('a tool that fails, dies, or was made up is a result for the model, and the
   const events = await eventsOf(agent, 'try');
   assert.deepEqual(tools(events), ['error start', 'error end failed', 'die start', 'die end failed']);
   assert.deepEqual(
-    server.asked.slice(1).map(asked => newest(asked, 'tool')),
+    server.requests.slice(1).map(request => newest(request, 'tool')),
     ['no such file', 'The call failed: the MCP server closed the connection during die.', 'There is no tool of that name.'],
   );
   lastOf(events, 'done');
 });
 
-test('a result larger than the bound is cut, and the model is told', async t => {
+test('a result above the bound is truncated with a note for the model', async t => {
   const { agent, server } = await standIn(t, [[{ call: 'noise', args: {} }], [{ text: 'ok' }]], {
     mcp: [MCP],
     toolResultUnitsMax: 4,
   });
   await eventsOf(agent, 'go');
-  assert.equal(newest(server.asked[1]!, 'tool'), 'hear\n[cut: 1 more characters]');
+  assert.equal(newest(server.requests[1]!, 'tool'), 'note\n[cut: 1 more characters]');
 });
 
-test('a model that never stops calling is cut at its steps, with the reason', async t => {
+test('a model that never stops calling tools ends at the step limit, with the reason', async t => {
   const { agent, server } = await standIn(t, [[{ call: 'ok', args: {} }]], { mcp: [MCP], stepsMax: 3 });
   const events = await eventsOf(agent, 'go');
   assert.deepEqual(lastOf(events, 'failed'), {
@@ -131,17 +131,17 @@ test('a model that never stops calling is cut at its steps, with the reason', as
     reason: 'the model wanted more than 3 steps',
     retryable: false,
   });
-  assert.equal(server.asked.length, 3);
+  assert.equal(server.requests.length, 3);
   assert.equal(tools(events).length, 4);
 });
 
-test('429 waits for Retry-After, 500 is asked again; both at last as typed failures without a word of the provider', async t => {
+test('429 waits for Retry-After and 500 is retried; both end as typed failures without text of the provider', async t => {
   const limited = { status: 429, headers: { 'retry-after': '1' } };
   const { agent, server } = await standIn(t, [limited, { status: 500 }, [{ text: 'at last' }]]);
   const start = performance.now();
   assert.equal(textOf(await eventsOf(agent, 'go')), 'at last');
   assert.ok(performance.now() - start >= 1_000);
-  assert.equal(server.asked.length, 3);
+  assert.equal(server.requests.length, 3);
   for (const [reply, reason, retryable, tries] of [
     [{ status: 503 }, 'the model provider failed (HTTP 503)', true, 2],
     [{ status: 429, headers: { 'retry-after': '31' } }, 'the model is rate limited (HTTP 429); retry after 31 s', true, 1],
@@ -151,11 +151,11 @@ test('429 waits for Retry-After, 500 is asked again; both at last as typed failu
   ] as const) {
     const stand = await standIn(t, [reply], { limits: { triesMax: 2 } });
     assert.deepEqual(await eventsOf(stand.agent, 'go'), [{ type: 'failed', reason, retryable }]);
-    assert.equal(stand.server.asked.length, tries);
+    assert.equal(stand.server.requests.length, tries);
   }
 });
 
-test('a stream that breaks off in the middle is asked again, and its text is replaced, never doubled', async t => {
+test('an interrupted stream is requested again, and its text is replaced, never repeated', async t => {
   const read = Promise.withResolvers<void>();
   const broken: Reply = [{ reasoning: 'old' }, { tokens: ['Half ', 'an '] }, { until: read.promise }, { cut: true }];
   const whole: Reply = [{ reasoning: 'new' }, { tokens: ['A whole ', 'answer'] }];
@@ -176,7 +176,7 @@ test('a stream that breaks off in the middle is asked again, and its text is rep
   assert.equal(reasoningOf(events), 'new');
 });
 
-for (const [name, says, reason, retryable] of [
+for (const [name, steps, reason, retryable] of [
   ['stalls before its first token', [{ stall: true }], 'the model did not start its answer in time', true],
   ['falls silent', [{ text: 'so' }, { stall: true }], 'the model fell silent', true],
   ['cuts the stream', [{ text: 'so' }, { cut: true }], "the model's stream broke off", true],
@@ -205,21 +205,21 @@ for (const [name, says, reason, retryable] of [
   ],
   [
     'calls 33 tools at once',
-    Array.from({ length: 33 }, (_, index): Say => ({ call: 'ok', args: {}, id: `c${index}` })),
+    Array.from({ length: 33 }, (_, index): ResponseStep => ({ call: 'ok', args: {}, id: `c${index}` })),
     'the model called too many tools at once',
     false,
   ],
-] as const satisfies readonly (readonly [string, readonly Say[], string, boolean])[]) {
+] as const satisfies readonly (readonly [string, readonly ResponseStep[], string, boolean])[]) {
   test(`a model that ${name} is a typed failure, never a hang`, { timeout: 30_000 }, async t => {
-    const { agent, server } = await standIn(t, [says], quick);
+    const { agent, server } = await standIn(t, [steps], quick);
     const events = await eventsOf(agent, 'go');
     assert.deepEqual(lastOf(events, 'failed'), { type: 'failed', reason, retryable });
-    assert.equal(server.asked.length, 1);
+    assert.equal(server.requests.length, 1);
     assert.ok(!JSON.stringify(events).includes('secret'));
   });
 }
 
-test('a slow reader is not taken for a silent model', { timeout: 30_000 }, async t => {
+test('a slow reader does not trigger the silence limit', { timeout: 30_000 }, async t => {
   const tokens = Array.from({ length: 40 }, (_, index) => `${index} `);
   const { agent, server } = await standIn(t, [[{ tokens, everyMs: 20 }]], quick);
   const events: AgentEvent[] = [];
@@ -229,34 +229,34 @@ test('a slow reader is not taken for a silent model', { timeout: 30_000 }, async
   }
   lastOf(events, 'done');
   assert.equal(textOf(events), tokens.join(''));
-  assert.equal(server.asked.length, 1);
+  assert.equal(server.requests.length, 1);
 });
 
-test('a server that died in one call is started again for the next call of the same turn', async t => {
+test('an MCP server that died in one call is restarted for the next call of the same turn', async t => {
   const replies = [[{ call: 'die', args: {} }], [{ call: 'ok', args: {} }], [{ text: 'So.' }]];
   const { agent, server } = await standIn(t, replies, { mcp: [MCP] });
   const events = await eventsOf(agent, 'try');
   assert.deepEqual(tools(events), ['die start', 'die end failed', 'ok start', 'ok end']);
-  assert.match(newest(server.asked[2]!, 'tool'), /^pid \d+$/);
+  assert.match(newest(server.requests[2]!, 'tool'), /^pid \d+$/);
 });
 
-test('a model that ends later than it may is cut, though it never falls silent', { timeout: 30_000 }, async t => {
+test('a model that exceeds its time limit is stopped, though never silent', { timeout: 30_000 }, async t => {
   const limits = { totalMsMax: 400, triesMax: 1 };
   const { agent } = await standIn(t, [[{ tokens: Array.from({ length: 200 }, () => 'x'), everyMs: 20 }]], { limits });
   assert.equal(lastOf(await eventsOf(agent, 'go'), 'failed').reason, 'the model did not end its answer in time');
 });
 
-test('nobody there, and a server of the agent that cannot start, are one sentence each, retryable', async t => {
-  const nobody = createModelAgent({ model: 'x', baseUrl: 'http://127.0.0.1:1/v1', limits: { triesMax: 1 } });
-  assert.deepEqual(await eventsOf(nobody, 'go'), [{ type: 'failed', reason: 'the model cannot be reached', retryable: true }]);
+test('an unreachable model, and an MCP server that cannot start, are retryable with one sentence each', async t => {
+  const absent = createModelAgent({ model: 'x', baseUrl: 'http://127.0.0.1:1/v1', limits: { triesMax: 1 } });
+  assert.deepEqual(await eventsOf(absent, 'go'), [{ type: 'failed', reason: 'the model cannot be reached', retryable: true }]);
   const { agent } = await standIn(t, [[{ text: 'x' }]], { mcp: [{ command: '/nonexistent/server' }] });
   assert.deepEqual(await eventsOf(agent, 'go'), [
     { type: 'failed', reason: 'an MCP server of the agent cannot be reached', retryable: true },
   ]);
 });
 
-test('a turn that is cancelled closes its request at once, and cancels its tool', { timeout: 30_000 }, async t => {
-  for (const reply of [[{ text: 'so' }, { stall: true }], [{ call: 'hang', args: {} }]] as Say[][]) {
+test('cancelling a turn closes its request at once and cancels its tool', { timeout: 30_000 }, async t => {
+  for (const reply of [[{ text: 'so' }, { stall: true }], [{ call: 'hang', args: {} }]] as ResponseStep[][]) {
     const { agent } = await standIn(t, [reply], { mcp: [MCP] });
     const stop = new AbortController();
     const types: string[] = [];
@@ -268,7 +268,7 @@ test('a turn that is cancelled closes its request at once, and cancels its tool'
   }
 });
 
-test('skills: what the agents file says of it, and its tools', async t => {
+test("skills: the agents file's, and the tools", async t => {
   const { agent } = await standIn(t, [[{ text: 'x' }]], { mcp: [MCP], description: 'Knows' });
   const skills = await agent.skills();
   assert.deepEqual(skills[0], { id: 'chat', name: 'Chat', description: 'Knows', tags: [] });
@@ -284,9 +284,9 @@ test('the same against a real model', { skip: OPENAI_BASE_URL === undefined && '
     mcp: [MCP],
   });
   t.after(() => agent.close());
-  const said = await eventsOf(agent, 'Answer with the single word hello.');
-  lastOf(said, 'done');
-  assert.match(textOf(said), /hello/i);
+  const events = await eventsOf(agent, 'Answer with the single word hello.');
+  lastOf(events, 'done');
+  assert.match(textOf(events), /hello/i);
   const used = await eventsOf(agent, 'Call the tool named ok once, without arguments, then repeat what it returned.');
   lastOf(used, 'done');
   assert.ok(tools(used).includes('ok end'));

@@ -5,7 +5,7 @@ import { type PythonSdk, pythonWith, startPythonAgent } from '../../support/agen
 import { collect, type Frame, frames, messageParams, rpc, textOf } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 
-const WORDS = 'Python says: haha\n\n**bold** ✅ done 👩‍👩‍👧';
+const WORDS = 'Python replies: haha\n\n**bold** ✅ done 👩‍👩‍👧';
 const taskIdOf = (list: readonly Frame[]) => (list[0]!.result as { id: string }).id;
 
 function foldOf(list: readonly Frame[]): Fold {
@@ -20,7 +20,7 @@ for (const sdk of ['1', '0.3'] as PythonSdk[]) {
   const variable = `A2A_PYTHON_${sdk.replace('.', '_')}`;
   const skip = python === undefined && `no Python with a2a-sdk ${sdk}.x: install it with uvicorn, or name one in ${variable}`;
 
-  test(`an agent made with the Python SDK ${sdk}.x, behind Hopline: text, question, cancel`, {
+  test(`an agent written with the Python SDK ${sdk}.x, behind Hopline: text, question, cancel`, {
     skip,
     timeout: 90_000,
   }, async t => {
@@ -33,11 +33,11 @@ for (const sdk of ['1', '0.3'] as PythonSdk[]) {
     assert.equal(textOf(answered, 'streaming_result'), `${WORDS} hi`);
     assert.equal(textOf(answered, 'partial_result'), `${WORDS} hi`);
 
-    const asked = await collect(cluster.url, { text: 'ask' });
-    const fold = foldOf(asked);
+    const question = await collect(cluster.url, { text: 'ask' });
+    const fold = foldOf(question);
     assert.equal(fold.task?.status.state, 'TASK_STATE_INPUT_REQUIRED');
     assert.equal(fold.task?.status.message?.parts[0]?.text, 'Which one?');
-    const again = await collect(cluster.url, { params: messageParams('this one', { taskId: taskIdOf(asked) }) });
+    const again = await collect(cluster.url, { params: messageParams('this one', { taskId: taskIdOf(question) }) });
     assert.equal(foldOf(again).task?.status.state, 'TASK_STATE_COMPLETED');
     assert.equal(textOf(again, 'streaming_result'), `${WORDS} this one`);
 

@@ -8,13 +8,13 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { createRelay } from '../../../services/relay/src/relay.ts';
 import { createSubAgent } from '../../../services/sub-agent/src/sub-agent.ts';
-import { answer, type Step, startForeignAgent } from '../../support/agents/remote-agent.ts';
+import { answer, type Step, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 
 const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
 const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
 const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
 
-/** A sub-agent with everything behind its door but the broker. */
+/** A sub-agent with server, relay and log, without a broker. */
 async function serve(
   t: TestContext,
   agent: Agent,
@@ -36,13 +36,13 @@ async function serve(
   return { url, log, subAgent };
 }
 
-async function foreign(t: TestContext, script: Step[]): Promise<Agent> {
-  const server = await startForeignAgent({ dialect: '0.3', script, card: { description: 'Argo CD' } });
+async function remote(t: TestContext, script: Step[]): Promise<Agent> {
+  const server = await startRemoteAgent({ dialect: '0.3', script, card: { description: 'Argo CD' } });
   t.after(() => server.close());
   return createA2AAgent({ url: server.url });
 }
 
-/** The stream of S0's second curl. */
+/** The streaming request of S0 to a sub-agent. */
 async function ask(url: string, text: string): Promise<{ fold: Fold; names: (string | undefined)[] }> {
   const message = { role: 'user', parts: [{ kind: 'text', text }], messageId: `msg-${Math.random()}` };
   const body = JSON.stringify({ id: 'test-2', method: 'message/stream', params: { message } });
@@ -53,10 +53,10 @@ async function ask(url: string, text: string): Promise<{ fold: Fold; names: (str
   for await (const { data } of decodeSse(response.body as AsyncIterable<Uint8Array>)) {
     const frame = JSON.parse(data) as { id: string };
     assert.equal(frame.id, 'test-2');
-    const said = decodeRemoteResponse(frame);
-    if (!('event' in said)) assert.fail(`not an event: ${data}`);
-    fold.add(said.event);
-    names.push('artifactUpdate' in said.event ? said.event.artifactUpdate.artifact.name : Object.keys(said.event)[0]);
+    const response = decodeRemoteResponse(frame);
+    if (!('event' in response)) assert.fail(`not an event: ${data}`);
+    fold.add(response.event);
+    names.push('artifactUpdate' in response.event ? response.event.artifactUpdate.artifact.name : Object.keys(response.event)[0]);
   }
   return { fold, names };
 }
@@ -65,7 +65,7 @@ test('a sub-agent answers a direct call on its own endpoint [S0-46 S0-21 S0-24]'
   const tokens = ['Here', ' is', ' the', ' ', '\n', '✅', ' v3.1.8', 'ha', 'ha'];
   const { url } = await serve(
     t,
-    await foreign(t, [
+    await remote(t, [
       { notice: 'start', tool: 'version_service__version' },
       { notice: 'end', tool: 'version_service__version' },
       ...answer(tokens),
@@ -83,8 +83,8 @@ test('a sub-agent answers a direct call on its own endpoint [S0-46 S0-21 S0-24]'
   assert.deepEqual(notice?.metadata?.tool, 'version_service__version');
 });
 
-test('the ids of the foreign agent stay behind the door [S0-34]', async t => {
-  const server = await startForeignAgent({ dialect: '0.3', script: answer(['a', 'b']) });
+test('ids of the remote agent are not exposed [S0-34]', async t => {
+  const server = await startRemoteAgent({ dialect: '0.3', script: answer(['a', 'b']) });
   t.after(() => server.close());
   const { url } = await serve(t, createA2AAgent({ url: server.url }));
   const { fold } = await ask(url, 'x');
@@ -94,23 +94,23 @@ test('the ids of the foreign agent stay behind the door [S0-34]', async t => {
   assert.ok(!JSON.stringify([fold.task, ...fold.artifacts.values()]).includes(request.taskId));
 });
 
-test('the card has the skills of the file and of the agent, and the probes answer', async t => {
-  const { url } = await serve(t, await foreign(t, answer(['x'])));
+test('the card has the skills of the file and of the agent, and the probes respond', async t => {
+  const { url } = await serve(t, await remote(t, answer(['x'])));
   const card = async () =>
     (await (await fetch(`${url}.well-known/agent-card.json`)).json()) as {
       description: string;
       skills: { id: string }[];
       url: string;
     };
-  const { description, skills, url: told } = await card();
+  const { description, skills, url: cardUrl } = await card();
   assert.equal(description, 'Argo CD');
   assert.deepEqual(skills.map(skill => skill.id).sort(), ['own', 'script']);
-  assert.equal(told, url);
+  assert.equal(cardUrl, url);
   for (const path of ['livez', 'readyz', 'metrics']) assert.equal((await fetch(`${url}${path}`)).status, 200, path);
 });
 
-test('an agent that asks for input goes on with the answer, in the same task', async t => {
-  const server = await startForeignAgent({
+test('an agent that asks for input continues with the answer, in the same task', async t => {
+  const server = await startRemoteAgent({
     dialect: '0.3',
     script: ({ turn, text }) => (turn === 1 ? [{ token: 'Hm. ' }, { inputRequired: 'which?' }] : answer([`took ${text}`])),
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type ForeignAgent, startForeignAgent } from '../../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { type Finished, HoplineCommand } from '../../support/cluster/hopline-command.ts';
 
@@ -23,11 +23,11 @@ const WORDS = [
 const TOKENS = Array.from({ length: 8 }, () => WORDS).flat();
 const ANSWER = TOKENS.join('');
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '0.3',
     script: async function* ({ text, turn }) {
       if (text.includes('fail')) return yield { fail: true, text: 'no cheese' };
@@ -39,12 +39,12 @@ before(async () => {
       yield { complete: true };
     },
   });
-  cluster = await Cluster.start({ agents: [{ name: 'argocd', adapter: 'a2a', url: foreign.url }] });
+  cluster = await Cluster.start({ agents: [{ name: 'argocd', adapter: 'a2a', url: remote.url }] });
 });
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
 const start = (argv: readonly string[], input?: string) => new HoplineCommand(cluster.url, argv, input);
@@ -60,13 +60,13 @@ const restart = async () => {
   await ingress!.start();
 };
 
-test('what ask pipes is the answer, byte for byte, and nothing else', { timeout: 30_000 }, async () => {
+test('ask pipes the answer, byte for byte, and nothing else', { timeout: 30_000 }, async () => {
   assert.deepEqual(await hopline(['ask', 'go', '--agent', 'argocd']), { code: 0, out: ANSWER, err: '' });
   assert.deepEqual(await hopline(['ask', '-'], 'go\n'), { code: 0, out: ANSWER, err: '' });
-  assert.equal(foreign.requests.at(-1)!.text, 'go\n');
+  assert.equal(remote.requests.at(-1)!.text, 'go\n');
 });
 
-test('ask prints the answer as it comes, and goes on over the death of ingress', { timeout: 60_000 }, async () => {
+test('ask streams the answer, and continues after a kill of the ingress', { timeout: 60_000 }, async () => {
   const command = start(['ask', 'slow']);
   await command.printed(20);
   assert.ok(command.out.length < ANSWER.length);
@@ -74,7 +74,7 @@ test('ask prints the answer as it comes, and goes on over the death of ingress',
   assert.deepEqual(await command.finished, { code: 0, out: ANSWER, err: '' });
 });
 
-test('Ctrl-C leaves the task running; the command it prints goes on where it was, over the death of ingress', {
+test('Ctrl-C leaves the task running; the printed command continues at its cursor, after a kill of the ingress', {
   timeout: 60_000,
 }, async () => {
   const command = start(['ask', 'slow']);
@@ -89,14 +89,14 @@ test('Ctrl-C leaves the task running; the command it prints goes on where it was
   await restart();
   const followed = await rest.finished;
   assert.deepEqual([followed.code, out + followed.out], [0, ANSWER]);
-  assert.ok(foreign.requests.every(request => request.method !== 'cancel'));
+  assert.ok(remote.requests.every(request => request.method !== 'cancel'));
   const again = await hopline(['follow', taskId!]);
   assert.deepEqual([again.code, again.out], [0, ANSWER]);
   const got = await hopline(['get', taskId!]);
   assert.deepEqual([got.code, got.out], [0, ANSWER]);
 });
 
-test('a reader that has gone is noticed, and the task goes on', { timeout: 30_000 }, async () => {
+test('a closed stdout is detected, and the task continues', { timeout: 30_000 }, async () => {
   const command = start(['ask', 'slow']);
   await command.printed(20);
   command.closeOutput();
@@ -119,7 +119,7 @@ test('cancel ends the task and the commands that follow it', { timeout: 30_000 }
   assert.deepEqual([again.code, again.err], [1, 'hopline: Task cannot be canceled: it has ended\n']);
 });
 
-test('a failure and a question have exit codes of their own, and the question can be answered', { timeout: 30_000 }, async () => {
+test('a failure and a question have distinct exit codes, and the question can be answered', { timeout: 30_000 }, async () => {
   const failed = await hopline(['ask', 'fail']);
   assert.deepEqual([failed.code, failed.out], [1, '']);
   assert.match(failed.err, /^task \S+ failed: .*no cheese/);
@@ -156,23 +156,23 @@ test('trace prints the inputs of each agent, the events that clients received, a
   const asked = lines((await hopline(['ask', 'go', '--json'])).out);
   const { id } = asked[0].event.task;
   const environment = { NATS_URL: cluster.nats.url };
-  const told = await new HoplineCommand(cluster.url, ['trace', id], '', environment).finished;
-  assert.deepEqual([told.code, told.err], [0, '']);
-  assert.match(told.out, new RegExp(`^task ${id} completed, ${asked.length} events`));
+  const printed = await new HoplineCommand(cluster.url, ['trace', id], '', environment).finished;
+  assert.deepEqual([printed.code, printed.err], [0, '']);
+  assert.match(printed.out, new RegExp(`^task ${id} completed, ${asked.length} events`));
   const characters = [...ANSWER].length;
   assert.match(
-    told.out,
+    printed.out,
     new RegExp(`argocd \\(call-1-1\\), turn 1, attempt 1: ${TOKENS.length} tokens, ${characters} characters`),
   );
-  assert.match(told.out, /all text is complete and unchanged/);
-  assert.ok(!told.out.includes('Here') && !told.out.includes('Argo'), 'no text');
+  assert.match(printed.out, /all text is complete and unchanged/);
+  assert.ok(!printed.out.includes('Here') && !printed.out.includes('Argo'), 'no text');
   const json = lines((await new HoplineCommand(cluster.url, ['trace', id, '--json'], '', environment).finished).out)[0];
   assert.deepEqual([json.events.length, json.audit.unaccounted.text], [asked.length, 0]);
   const unknown = await new HoplineCommand(cluster.url, ['trace', 'no-such-task'], '', environment).finished;
   assert.equal(unknown.code, 1);
 });
 
-test('card and get speak to programs too; usage and an absent server have codes of their own', { timeout: 30_000 }, async () => {
+test('card and get print JSON; usage errors and an absent server have distinct exit codes', { timeout: 30_000 }, async () => {
   const [card] = lines((await hopline(['card', '--json'])).out);
   assert.ok(card.supportedInterfaces.length > 0);
   const shown = await hopline(['card']);

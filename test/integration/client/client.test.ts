@@ -2,18 +2,18 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { A2AError, Fold } from '@hopline/a2a';
 import { BEGINNING, type Client, createClient, type Notice, type StreamItem } from '@hopline/client';
-import { type ForeignAgent, startForeignAgent } from '../../support/agents/remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 
 const TOKENS = Array.from({ length: 120 }, (_, index) => `${index} 🎯\n`);
 const ANSWER = TOKENS.join('');
 
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let client: Client;
 
 before(async () => {
-  foreign = await startForeignAgent({
+  remote = await startRemoteAgent({
     dialect: '0.3',
     script: async function* ({ text, turn }) {
       if (text.includes('ask back') && turn === 1) return yield { inputRequired: 'Which one?' };
@@ -24,16 +24,16 @@ before(async () => {
       yield { complete: true };
     },
   });
-  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }] });
+  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }] });
   client = createClient({ url: cluster.url });
 });
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
 });
 
-/** Reads to the end, and acts once after some items. */
+/** Reads to the end, and acts once after a number of items. */
 async function read(items: AsyncIterable<StreamItem>, at = 0, act: () => Promise<unknown> = async () => {}) {
   const list: StreamItem[] = [];
   let acted: Promise<unknown> | undefined;
@@ -51,7 +51,7 @@ const restart = async (signal: NodeJS.Signals) => {
   await ingress!.start();
 };
 
-/** Every event once and in order, and the whole answer in it. */
+/** Asserts each event once and in order, with the complete answer. */
 function assertWhole(list: readonly StreamItem[]): Fold {
   const fold = new Fold();
   const generations = list.map(item => {
@@ -69,7 +69,7 @@ function assertWhole(list: readonly StreamItem[]): Fold {
   return fold;
 }
 
-test('ingress is killed in mid-stream and comes back: the client goes on by itself, nothing lost, nothing twice', {
+test('the client continues by itself after a kill of the ingress in mid-stream, without lost or repeated events', {
   timeout: 60_000,
 }, async () => {
   const notices: Notice[] = [];
@@ -78,7 +78,7 @@ test('ingress is killed in mid-stream and comes back: the client goes on by itse
   assert.ok(notices.length > 0 && notices.every(notice => notice.kind === 'retry' && notice.error.code === 'UNAVAILABLE'));
 });
 
-test('ingress drains in mid-stream: the client comes back when it was told to', { timeout: 60_000 }, async () => {
+test('the client reconnects after the delay that a draining ingress sent', { timeout: 60_000 }, async () => {
   const notices: Notice[] = [];
   const stream = client.stream('count', { onNotice: notice => notices.push(notice) });
   assertWhole(await read(stream, 10, () => restart('SIGTERM')));
@@ -86,7 +86,7 @@ test('ingress drains in mid-stream: the client comes back when it was told to', 
   assert.ok(first?.kind === 'retry' && /shutting down/.test(first.error.message) && first.waitMs >= 500);
 });
 
-test('a subscription goes on over a restart too; of a task that has ended it shows all, or the rest after a cursor', {
+test('a subscription continues after a restart; for an ended task it returns all events, or those after a cursor', {
   timeout: 60_000,
 }, async () => {
   const { task } = (await client.send('count', { blocking: false })) as { task: { id: string } };
@@ -99,8 +99,8 @@ test('a subscription goes on over a restart too; of a task that has ended it sho
     assert.deepEqual(await read(client.subscribe(task.id, { cursor: cursors[at]! })), list.slice(at + 1));
 });
 
-test('a first request whose answer was lost is repeated, and its task is started once', { timeout: 30_000 }, async () => {
-  const asked = foreign.requests.length;
+test('a first request with a lost response is repeated, and its task is started once', { timeout: 30_000 }, async () => {
+  const asked = remote.requests.length;
   let lost = 0;
   const losing = createClient({
     url: cluster.url,
@@ -115,10 +115,10 @@ test('a first request whose answer was lost is repeated, and its task is started
   });
   assertWhole(await read(losing.stream('quick count')));
   assert.equal(lost, 2);
-  assert.equal(foreign.requests.length, asked + 1);
+  assert.equal(remote.requests.length, asked + 1);
 });
 
-test('both dialects show the same task in the same form', { timeout: 30_000 }, async () => {
+test('both dialects return the same task in the same form', { timeout: 30_000 }, async () => {
   const old = createClient({ url: cluster.url, dialect: '0.3' });
   const list = await read(old.stream('quick count'));
   const { task } = assertWhole(list);
@@ -126,7 +126,7 @@ test('both dialects show the same task in the same form', { timeout: 30_000 }, a
   assert.deepEqual(await old.get(task!.id), await client.get(task!.id));
 });
 
-test('cancel stops the agent and ends every stream of the task; a second one is refused with a typed error', {
+test('cancel stops the agent and ends all streams of the task; a second cancel is a typed error', {
   timeout: 30_000,
 }, async () => {
   let canceled: Promise<unknown> | undefined;
@@ -147,7 +147,7 @@ test('cancel stops the agent and ends every stream of the task; a second one is 
   await assert.rejects(read(client.subscribe(taskId, { cursor: 'nonsense' })), code('INVALID_PARAMS'));
 });
 
-test('a stream ends with the question of an agent, and the answer goes on in the same task', { timeout: 30_000 }, async () => {
+test('a stream ends with the question of an agent, and the answer continues the same task', { timeout: 30_000 }, async () => {
   const asked = await read(client.stream('ask back, quick'));
   const fold = new Fold();
   for (const item of asked) if ('event' in item) fold.add(item.event);

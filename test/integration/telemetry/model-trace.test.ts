@@ -15,9 +15,9 @@ let cluster: Cluster;
 
 before(async () => {
   const endpoint = await receiver.start();
-  // One model is supervisor and agent: who asks is seen by the tools.
+  // One model serves supervisor and agent; only requests of the supervisor have tools.
   model = await ModelServer.start(({ tools, messages }) => {
-    if (tools.length === 0) return [{ tokens: [SECRET, ' ', 'said'] }];
+    if (tools.length === 0) return [{ tokens: [SECRET, ' ', 'done'] }];
     const isFirst = !messages.some(({ role }) => role === 'tool');
     return isFirst ? [{ call: 'llm', args: { request: SECRET } }] : [{ call: '_finish', args: {} }];
   });
@@ -40,7 +40,7 @@ after(async () => {
   await receiver.stop();
 });
 
-test('a request of a model is one span with its token counts, under the hop that asked', { timeout: 60_000 }, async () => {
+test('a model request is one span with its token counts, below the hop that sent it', { timeout: 60_000 }, async () => {
   const headers = { traceparent: `00-${TRACE_ID}-b7ad6b7169203331-01` };
   const list = await collect(cluster.url, { text: `ask ${SECRET}`, headers });
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
@@ -70,7 +70,7 @@ test('a request of a model is one span with its token counts, under the hop that
   }
 });
 
-test('invariant 7: no text of a prompt or an answer, and no key, in a span or a log line', () => {
+test('spans and log lines contain no text of prompts or answers, and no key (invariant 7)', () => {
   assert.ok(receiver.bodies.length > 0);
   for (const secret of [SECRET, 'sk-secret']) {
     for (const body of receiver.bodies) assert.ok(!body.includes(secret));

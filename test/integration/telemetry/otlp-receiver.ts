@@ -10,16 +10,16 @@ export type ReceivedSpan = {
   spanId: string;
   parentId: string;
   links: string[];
-  /** Of each event its name and the values of its attributes. */
+  /** Name and attribute values of each event. */
   events: string[][];
   status: number;
-  /** Texts and whole numbers. */
+  /** String and integer attributes. */
   attributes: Record<string, string | number>;
 };
 
 type Field = { number: number; value: bigint | Buffer };
 
-/** The parts of an OTLP trace request that tests look at, read from its protobuf form (opentelemetry-proto, trace/v1). */
+/** The members of an OTLP trace request that tests assert, decoded from protobuf (opentelemetry-proto, trace/v1). */
 export class OtlpReceiver {
   readonly spans: ReceivedSpan[] = [];
   readonly bodies: Buffer[] = [];

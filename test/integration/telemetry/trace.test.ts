@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { answer, type ForeignAgent, startForeignAgent } from '../../support/agents/remote-agent.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { collect, type Frame, frames } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { OtlpReceiver, type ReceivedSpan } from './otlp-receiver.ts';
@@ -9,21 +9,21 @@ const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const SECRET = 'the-text-of-a-token';
 
 const receiver = new OtlpReceiver();
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
   const endpoint = await receiver.start();
-  foreign = await startForeignAgent({ dialect: '0.3', script: answer(Array.from({ length: 200 }, () => SECRET)) });
+  remote = await startRemoteAgent({ dialect: '0.3', script: answer(Array.from({ length: 200 }, () => SECRET)) });
   cluster = await Cluster.start({
-    agents: [{ name: 'argocd', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'argocd', adapter: 'a2a', url: remote.url }],
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_BSP_SCHEDULE_DELAY: '200' },
   });
 });
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
   await receiver.stop();
 });
 
@@ -38,9 +38,9 @@ async function spansOf(traceId: string, enough: (spans: ReceivedSpan[]) => boole
 
 const services = (spans: ReceivedSpan[]) => new Set(spans.map(span => span.service));
 
-test('promise 6: one trace goes through every hop, one span per hop and none per token [S0-1]', { timeout: 30_000 }, async () => {
+test('one trace covers all hops, with one span per hop and none per token (promise 6) [S0-1]', { timeout: 30_000 }, async () => {
   const headers = { traceparent: `00-${TRACE_ID}-b7ad6b7169203331-01` };
-  await collect(cluster.url, { text: `say ${SECRET}`, headers });
+  await collect(cluster.url, { text: `repeat ${SECRET}`, headers });
   const spans = await spansOf(TRACE_ID, list => services(list).size >= 4);
   assert.deepEqual([...services(spans)].sort(), ['ingress', 'relay', 'sub-agent', 'supervisor']);
   assert.ok(spans.length <= 10, `${spans.length} spans for 200 tokens: ${spans.map(span => span.name)}`);
@@ -50,10 +50,10 @@ test('promise 6: one trace goes through every hop, one span per hop and none per
   assert.equal(parentOf('relay'), 'ingress');
   assert.equal(parentOf('supervisor'), 'relay');
   assert.equal(parentOf('sub-agent'), 'supervisor');
-  assert.match(String(foreign.requests[0]?.headers.traceparent), new RegExp(`^00-${TRACE_ID}-`));
+  assert.match(String(remote.requests[0]?.headers.traceparent), new RegExp(`^00-${TRACE_ID}-`));
 });
 
-test('invariant 7: no text of a token in a span, a metric or a log line', async () => {
+test('spans, metrics and log lines contain no token text (invariant 7)', async () => {
   assert.ok(receiver.bodies.length > 0);
   for (const body of receiver.bodies) assert.ok(!body.includes(SECRET));
   for (const service of cluster.services) {
@@ -64,7 +64,7 @@ test('invariant 7: no text of a token in a span, a metric or a log line', async 
   }
 });
 
-test('a client that goes away leaves no span in error [S2-35 S2-36]', { timeout: 30_000 }, async () => {
+test('a client disconnect leaves no span in error [S2-35 S2-36]', { timeout: 30_000 }, async () => {
   const traceId = TRACE_ID.replace('0af', '0bf');
   const list: Frame[] = [];
   for await (const frame of frames(cluster.url, {

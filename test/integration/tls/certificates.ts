@@ -2,7 +2,7 @@ import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:cry
 import { isIP } from 'node:net';
 import { bits, boolean, implicit, integer, objectId, octets, sequence, set, tagged, utcTime, utf8 } from './der.ts';
 
-/** Certificates for one test run: Node can read and check X.509, and sign, but not write it. */
+/** Certificates for one test run: Node can parse and verify X.509, and sign, but not encode it. */
 
 export const DAY_MS = 86_400_000;
 const ECDSA_WITH_SHA256 = sequence(objectId('1.2.840.10045.4.3.2'));
@@ -17,9 +17,9 @@ const CLIENT_AUTH = objectId('1.3.6.1.5.5.7.3.2');
 export type Certificate = { cert: string; key: string };
 
 export type Authority = {
-  /** PEM of the authority itself, for those who trust it. */
+  /** PEM of the authority, for trust stores. */
   readonly cert: string;
-  /** A certificate for servers and clients, good from yesterday to tomorrow. `hosts`: names and IPv4 addresses it stands for. `shiftMs`: of both ends of its time. */
+  /** A server and client certificate, valid from yesterday to tomorrow, shifted by `shiftMs`. `hosts`: names and IPv4 addresses. */
   issue(name: string, hosts?: string[], shiftMs?: number): Certificate;
 };
 
@@ -72,7 +72,7 @@ function certificate({ issuer, subject, publicKey, signer, extensions, shiftMs =
   return `-----BEGIN CERTIFICATE-----\n${lines}-----END CERTIFICATE-----\n`;
 }
 
-/** A name that is a common name alone. */
+/** A name with only a common name. */
 const named = (name: string) => sequence(set(sequence(objectId('2.5.4.3'), utf8(name))));
 
 function extension(id: string, value: Uint8Array, critical = false): Buffer {

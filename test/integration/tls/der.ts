@@ -1,4 +1,4 @@
-/** The few words of DER (X.690) that a certificate is made of. */
+/** The DER (X.690) types of a certificate. */
 
 function element(tag: number, ...content: Uint8Array[]): Buffer {
   const body = Buffer.concat(content);
@@ -10,13 +10,13 @@ function element(tag: number, ...content: Uint8Array[]): Buffer {
 
 export const sequence = (...content: Uint8Array[]): Buffer => element(0x30, ...content);
 export const set = (...content: Uint8Array[]): Buffer => element(0x31, ...content);
-/** A positive number, as its bytes. */
+/** A positive integer from its bytes. */
 export const integer = (bytes: Uint8Array): Buffer => element(0x02, bytes[0]! >= 0x80 ? Buffer.of(0) : Buffer.of(), bytes);
 export const boolean = (value: boolean): Buffer => element(0x01, Buffer.of(value ? 0xff : 0));
 export const bits = (bytes: Uint8Array, unused = 0): Buffer => element(0x03, Buffer.of(unused), bytes);
 export const octets = (bytes: Uint8Array): Buffer => element(0x04, bytes);
 export const utf8 = (text: string): Buffer => element(0x0c, Buffer.from(text));
-/** Of the years 1950 to 2049. */
+/** Valid for the years 1950 to 2049. */
 export const utcTime = (date: Date): Buffer =>
   element(
     0x17,
@@ -27,9 +27,9 @@ export const utcTime = (date: Date): Buffer =>
         .slice(2)}`,
     ),
   );
-/** `[n]` around elements. */
+/** `[n]`, explicit tag. */
 export const tagged = (n: number, ...content: Uint8Array[]): Buffer => element(0xa0 | n, ...content);
-/** `[n]` in the place of an element's own tag. */
+/** `[n]`, implicit tag. */
 export const implicit = (n: number, bytes: Uint8Array): Buffer => element(0x80 | n, bytes);
 
 export function objectId(dotted: string): Buffer {

@@ -16,7 +16,7 @@ const RENEWED_MS_MAX = 10_000;
 const authority = createAuthority('Hopline test authority');
 const next = createAuthority('The authority after it');
 
-/** An ingress that speaks TLS on both ports, and the address of its gRPC. */
+/** An ingress with TLS on both ports, and its gRPC address. */
 async function startIngress(t: TestContext) {
   const nats = await startNats();
   const folder = await mkdtemp(join(tmpdir(), 'hopline-tls-'));
@@ -45,7 +45,7 @@ async function startIngress(t: TestContext) {
   return { address: supportedInterfaces.find(one => one.protocolBinding === 'GRPC')!.url, write };
 }
 
-/** `ok`, or the code of gRPC. A connection of its own, so that the handshake is made again. */
+/** `ok`, or the gRPC code. Each call has its own connection, and so its own handshake. */
 async function list(address: string, ca?: string): Promise<number | 'ok'> {
   const client = new GrpcClient(address, ca === undefined ? {} : { ca });
   try {
@@ -59,15 +59,15 @@ async function list(address: string, ca?: string): Promise<number | 'ok'> {
   }
 }
 
-test('gRPC speaks TLS where HTTP does, and nothing else; a renewed certificate is taken [S4-42]', async t => {
+test('with TLS settings gRPC serves TLS only, and loads a renewed certificate [S4-42]', async t => {
   const { address, write } = await startIngress(t);
   assert.equal(await list(address, authority.cert), 'ok');
-  assert.equal(await list(address, next.cert), UNAVAILABLE, 'a client that does not trust it stays away');
-  assert.equal(await list(address), UNAVAILABLE, 'without TLS nothing is answered');
+  assert.equal(await list(address, next.cert), UNAVAILABLE, 'a client that does not trust the certificate');
+  assert.equal(await list(address), UNAVAILABLE, 'a client without TLS');
   await write(next.issue('ingress'));
   const late = performance.now() + RENEWED_MS_MAX;
   while ((await list(address, next.cert)) !== 'ok') {
-    assert.ok(performance.now() < late, `not taken in ${RENEWED_MS_MAX} ms`);
+    assert.ok(performance.now() < late, `certificate not loaded in ${RENEWED_MS_MAX} ms`);
     await sleep(100);
   }
 });

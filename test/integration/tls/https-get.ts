@@ -1,10 +1,10 @@
 import { request } from 'node:https';
 import type { TLSSocket } from 'node:tls';
 
-/** What a client may bring and trust: PEM. */
+/** Certificate, key and trusted authorities of a client, PEM. */
 export type ClientTls = { ca?: string; cert?: string; key?: string; maxVersion?: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3' };
 
-/** One GET on a connection of its own. Rejects with an error of TLS when either side does not accept the other. */
+/** One GET on a new connection. Rejects with a TLS error when either side rejects the other. */
 export async function httpsGet(
   url: string,
   tls: ClientTls,
@@ -15,9 +15,9 @@ export async function httpsGet(
     protocol: string;
     serial: string;
   }>();
-  // Old versions need OpenSSL's lowest level of security before it says hello with them.
+  // OpenSSL offers old versions only at its lowest security level.
   const ciphers = tls.maxVersion === 'TLSv1.1' ? { ciphers: 'DEFAULT@SECLEVEL=0', minVersion: 'TLSv1.1' as const } : {};
-  const asked = request(url, { agent: false, ...tls, ...ciphers }, response => {
+  const sent = request(url, { agent: false, ...tls, ...ciphers }, response => {
     const socket = response.socket as TLSSocket;
     const seen = { protocol: socket.getProtocol() ?? '', serial: socket.getPeerCertificate().serialNumber };
     let body = '';
@@ -26,6 +26,6 @@ export async function httpsGet(
     });
     response.on('end', () => resolve({ status: response.statusCode ?? 0, body, ...seen }));
   });
-  asked.on('error', reject).end();
+  sent.on('error', reject).end();
   return promise;
 }

@@ -16,7 +16,7 @@ const authority = createAuthority('Hopline test authority');
 const config = defineServiceConfig(LOG_SETTINGS);
 const logger = createLogger({ service: 'test', instance: 'test', level: 'silent' });
 
-/** A server that speaks TLS to clients with a certificate, and the paths of PEM files. */
+/** A server that requires TLS with client certificates, and paths of PEM files. */
 async function startSecureNats(t: TestContext) {
   const folder = await mkdtemp(join(tmpdir(), 'hopline-tls-'));
   t.after(() => rm(folder, { recursive: true }));
@@ -41,7 +41,7 @@ async function startSecureNats(t: TestContext) {
 const open = (servers: string, tls?: { ca?: string; cert?: string; key?: string }) =>
   openJetStreamLog({ servers, name: 'test', ...(tls && { tls }), openTimeoutMs: OPEN_TIMEOUT_MS });
 
-test('NATS over TLS: settings name the authority and a certificate, and the log works [S4-42]', async t => {
+test('the log works over TLS with an authority and a client certificate from settings [S4-42]', async t => {
   const { nats, ca, client } = await startSecureNats(t);
   const files = { NATS_TLS_CA_FILE: ca, NATS_TLS_CERT_FILE: client.cert, NATS_TLS_KEY_FILE: client.key };
   const log = await openFromSettings(config.load({ NATS_URL: nats.url, ...files }), { name: 'test', logger });
@@ -56,16 +56,16 @@ test('NATS over TLS: settings name the authority and a certificate, and the log 
   await log.close();
 });
 
-test('a NATS whose authority is not trusted is refused, and NATS refuses who has no certificate [S4-42]', async t => {
+test('a NATS server with an untrusted authority is rejected, and NATS rejects a client without a certificate [S4-42]', async t => {
   const { nats, ca, other, client } = await startSecureNats(t);
   await assert.rejects(open(nats.url, { ca: other, ...client }), /certificate/);
-  await assert.rejects(open(nats.url), /certificate/, 'the authorities that Node trusts');
+  await assert.rejects(open(nats.url), /certificate/, 'default: authorities that Node trusts');
   await assert.rejects(open(nats.url, { ca }), /no connection to NATS/);
   const log = await open(nats.url, { ca, ...client });
   await log.close();
 });
 
-test('who asks for TLS never speaks in the clear [S4-42]', async t => {
+test('a client that requires TLS never connects in plaintext [S4-42]', async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const refused = /does not support 'tls'/;
@@ -76,7 +76,7 @@ test('who asks for TLS never speaks in the clear [S4-42]', async t => {
   await log.close();
 });
 
-test('settings that contradict each other are told by name [S4-42]', async () => {
+test('errors name contradictory settings [S4-42]', async () => {
   const load = (env: Record<string, string>) => openFromSettings(config.load(env), { name: 'test', logger });
   const paths = { NATS_TLS_CERT_FILE: 'c', NATS_TLS_KEY_FILE: 'k' };
   for (const [name, path] of Object.entries(paths)) await assert.rejects(load({ [name]: path }), /belong together/);
@@ -88,7 +88,7 @@ test('settings that contradict each other are told by name [S4-42]', async () =>
   }
 });
 
-test('a token, or a user and password, opens the log of a server that asks for them', async t => {
+test('a token, or a user and password, opens the log of a server that requires them', async t => {
   const token = await startNats({ config: 'authorization { token: "s3cret" }' });
   t.after(() => token.stop());
   const load = (env: Record<string, string>) => openFromSettings(config.load(env), { name: 'test', logger });
@@ -100,7 +100,9 @@ test('a token, or a user and password, opens the log of a server that asks for t
   );
 });
 
-test('a credentials file opens the log, is read at each connection, and can be given as text', { timeout: 60_000 }, async t => {
+test('a credentials file opens the log and is read at each connection; its content can be a setting', {
+  timeout: 60_000,
+}, async t => {
   const folder = await mkdtemp(join(tmpdir(), 'hopline-creds-'));
   t.after(() => rm(folder, { recursive: true }));
   const operator = createOperator();
@@ -122,7 +124,7 @@ test('a credentials file opens the log, is read at each connection, and can be g
   await nats.restart();
   const until = performance.now() + 1_500;
   while (performance.now() < until) {
-    assert.equal(await works(), false, 'the credentials of now are refused');
+    assert.equal(await works(), false, 'the current credentials are rejected');
     await sleep(100);
   }
   await writeFile(path, operator.credentials());

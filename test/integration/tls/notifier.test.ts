@@ -7,17 +7,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { countingTokens, startCountingAgent } from '../../support/agents/counting-agent.ts';
-import type { ForeignAgent } from '../../support/agents/remote-agent.ts';
+import type { RemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import type { ServiceProcess } from '../../support/cluster/service-process.ts';
-import { beginTask, endOf, overOf, tell } from '../../support/webhooks/finished-task.ts';
 import { generationOf, received, startWebhook } from '../../support/webhooks/webhook.ts';
+import { deliveryOutcomeOf, finalStateOf, putWebhookConfig, startTask } from '../../support/webhooks/webhook-delivery.ts';
 import { createAuthority } from './certificates.ts';
 
 const TRIED_MS_MAX = 20_000;
 
 const authority = createAuthority('Hopline test authority');
-let foreign: ForeignAgent;
+let remote: RemoteAgent;
 let cluster: Cluster;
 let log: Log;
 let folder: string;
@@ -25,9 +25,9 @@ let folder: string;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'hopline-webhook-'));
   await writeFile(join(folder, 'ca.pem'), authority.cert);
-  foreign = await startCountingAgent(countingTokens(20), 5);
+  remote = await startCountingAgent(countingTokens(20), 5);
   cluster = await Cluster.start({
-    agents: [{ name: 'counter', adapter: 'a2a', url: foreign.url }],
+    agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }],
     profile: 'transparent',
     notifiers: 1,
     env: { HOPLINE_PUSH: 'true', HOPLINE_WEBHOOK_ALLOW: '127.0.0.1', HOPLINE_WEBHOOK_RETRY_MS_BASE: '200' },
@@ -38,11 +38,11 @@ before(async () => {
 after(async () => {
   await log?.close();
   await cluster?.[Symbol.asyncDispose]();
-  await foreign?.close();
+  await remote?.close();
   await rm(folder, { recursive: true });
 });
 
-/** The notifier, with other settings. */
+/** Restarts the notifier with other settings. */
 async function restarted(env: Record<string, string>): Promise<ServiceProcess> {
   const [notifier] = cluster.notifiers;
   assert.ok(notifier);
@@ -53,42 +53,42 @@ async function restarted(env: Record<string, string>): Promise<ServiceProcess> {
   return notifier;
 }
 
-/** A webhook of a private authority, before and after the setting names it. */
-async function isToldOnce(setting: string): Promise<void> {
+/** Delivers to a webhook of a private authority only after `setting` names the authority. */
+async function assertDeliveredAfter(setting: string): Promise<void> {
   await restarted({});
   const webhook = await startWebhook(() => ({}), authority.issue('webhook', ['127.0.0.1']));
   await using _closed = webhook;
-  const taskId = await beginTask(cluster.url);
-  const told = await tell(log, { taskId, url: `${webhook.url}/PLANTED-PATH`, token: 'PLANTED-TOKEN' });
-  assert.equal(await endOf(log, taskId), 'TASK_STATE_COMPLETED');
-  const progress = async () => (await log.pushProgress.get(told.key))?.value;
+  const taskId = await startTask(cluster.url);
+  const config = await putWebhookConfig(log, { taskId, url: `${webhook.url}/PLANTED-PATH`, token: 'PLANTED-TOKEN' });
+  assert.equal(await finalStateOf(log, taskId), 'TASK_STATE_COMPLETED');
+  const progress = async () => (await log.pushProgress.get(config.key))?.value;
   const late = performance.now() + TRIED_MS_MAX;
   while (((await progress())?.failures ?? 0) < 2) {
-    assert.ok(performance.now() < late, 'it is tried again');
+    assert.ok(performance.now() < late, 'the delivery is retried');
     await sleep(20);
   }
   assert.deepEqual([(await progress())?.over, webhook.notifications.length], [undefined, 0]);
   const [notifier] = cluster.notifiers;
-  const said = notifier!.output.split('\n').filter(line => line.includes('webhook delivery failed'));
-  const line = JSON.parse(said.find(one => one.includes(taskId)) ?? '{}');
+  const lines = notifier!.output.split('\n').filter(line => line.includes('webhook delivery failed'));
+  const line = JSON.parse(lines.find(one => one.includes(taskId)) ?? '{}');
   assert.deepEqual([line.reason, line.code], ['certificate', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE']);
   assert.equal(line.host, new URL(webhook.url).host);
   assert.doesNotMatch(notifier!.output, /PLANTED/);
 
   await restarted({ [setting]: join(folder, 'ca.pem') });
-  assert.equal(await overOf(log, told), 'delivered');
+  assert.equal(await deliveryOutcomeOf(log, config), 'delivered');
   const { kept, repeats } = received(webhook.notifications);
   assert.equal(repeats, 0);
   assert.equal(generationOf(kept.at(-1)!), (await log.facts.last(taskId))!.record.aggregate.generation);
   assert.ok(kept.every(({ headers }) => headers['x-a2a-notification-token'] === 'PLANTED-TOKEN'));
 }
 
-test('a webhook of a private authority is told nothing until HOPLINE_WEBHOOK_CA_FILE names it, then everything; its task never waits [S3-25]', {
+test('a webhook of a private authority gets all notifications once HOPLINE_WEBHOOK_CA_FILE names it, without delaying the task [S3-25]', {
   timeout: 120_000,
 }, async () => {
-  await isToldOnce('HOPLINE_WEBHOOK_CA_FILE');
+  await assertDeliveredAfter('HOPLINE_WEBHOOK_CA_FILE');
 });
 
-test('NODE_EXTRA_CA_CERTS names authorities as well [S3-25]', { timeout: 120_000 }, async () => {
-  await isToldOnce('NODE_EXTRA_CA_CERTS');
+test('NODE_EXTRA_CA_CERTS adds authorities as well [S3-25]', { timeout: 120_000 }, async () => {
+  await assertDeliveredAfter('NODE_EXTRA_CA_CERTS');
 });

@@ -4,7 +4,7 @@ import { createServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 
-/** Speaks TLS and hands every request on to a server that does not. */
+/** Terminates TLS and forwards each request to a server without TLS. */
 export async function startTlsProxy(t: TestContext, to: string, options: ServerOptions): Promise<string> {
   const server = createServer(options, (incoming, outgoing) => {
     const { method, headers, url = '/' } = incoming;

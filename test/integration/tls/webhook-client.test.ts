@@ -23,7 +23,7 @@ const never = new AbortController().signal;
 const authority = createAuthority('Hopline test authority');
 const stranger = createAuthority('Another authority');
 
-/** A webhook of one certificate on this machine. `seen`: the name TLS was asked for, and the Host header, of each request. */
+/** A webhook with one certificate on this machine. `seen`: SNI, Host header and remote address of each request. */
 async function serve(t: TestContext, certificate: Certificate, answer: RequestListener = (_request, response) => response.end()) {
   const seen: { sni: unknown; host: string | undefined; from: string | undefined }[] = [];
   const server = createServer(certificate, (request, response) => {
@@ -72,7 +72,7 @@ function clientOf(
 const taken = { kind: 'accepted', status: 200 };
 const untrusted = (code: string) => ({ kind: 'failed', reason: 'certificate', code, retry: 'normal' });
 
-test('a webhook of a private authority is told; TLS and Host name it as its URL does, though the socket goes to the address that was checked', async t => {
+test('delivers to a webhook of a private authority; SNI and Host are those of the URL, the socket goes to the checked address', async t => {
   const trust = await (await caFile(t, `made for a test\n${stranger.cert}${authority.cert}`)).open();
   const webhook = await serve(t, authority.issue('webhook', [NAME]));
   const post = clientOf(t, { trust });
@@ -80,7 +80,7 @@ test('a webhook of a private authority is told; TLS and Host name it as its URL 
   assert.deepEqual(webhook.seen, [{ sni: NAME, host: `${NAME}:${webhook.port}`, from: '127.0.0.1' }]);
 });
 
-test('an address in a URL is asked for by no name, and is what the certificate must be of', async t => {
+test('for an address in a URL there is no SNI, and the certificate must name the address', async t => {
   const trust = await (await caFile(t, authority.cert)).open();
   const post = clientOf(t, { trust });
   const webhook = await serve(t, authority.issue('webhook', ['127.0.0.1']));
@@ -90,7 +90,7 @@ test('an address in a URL is asked for by no name, and is what the certificate m
   assert.deepEqual(await post(`https://127.0.0.1:${named.port}/`), untrusted('ERR_TLS_CERT_ALTNAME_INVALID'));
 });
 
-test('a certificate that is not trusted, of another name, over, or not good yet: nothing is sent, and later it may be better', async t => {
+test('nothing is sent to a webhook with an untrusted, misnamed, expired or future certificate, and a retry is possible', async t => {
   const trust = await (await caFile(t, authority.cert)).open();
   const cases: [certificate: Certificate, code: string, trust?: Trust][] = [
     [stranger.issue('webhook', [NAME]), 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', trust],
@@ -107,12 +107,12 @@ test('a certificate that is not trusted, of another name, over, or not good yet:
   }
 });
 
-test('a server without TLS behind an https URL is sent nothing', async t => {
-  let heard = '';
+test('nothing is sent to a server without TLS behind an https URL', async t => {
+  let sent = '';
   const server = createTcpServer(socket => {
     socket.setEncoding('latin1').on('error', () => {});
     socket.on('data', (text: string) => {
-      heard += text;
+      sent += text;
       socket.end('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
     });
   });
@@ -121,10 +121,10 @@ test('a server without TLS behind an https URL is sent nothing', async t => {
   t.after(() => server.close());
   const outcome = await clientOf(t, {})(`https://127.0.0.1:${(server.address() as AddressInfo).port}/`);
   assert.deepEqual(outcome, { kind: 'failed', reason: 'unreachable', code: 'ERR_SSL_WRONG_VERSION_NUMBER', retry: 'normal' });
-  assert.doesNotMatch(heard, /PLANTED/);
+  assert.doesNotMatch(sent, /PLANTED/);
 });
 
-test('a redirect from https to an address of this machine is not followed, whatever its scheme', async t => {
+test('a redirect from https to an address of this machine is not followed, with any scheme', async t => {
   const trust = await (await caFile(t, authority.cert)).open();
   let connections = 0;
   const trap = createTcpServer(socket => {
@@ -146,11 +146,11 @@ test('a redirect from https to an address of this machine is not followed, whate
   assert.equal(connections, 0);
 });
 
-test('the file of authorities is read again when it has changed: what it leaves out is trusted no longer', async t => {
+test('a changed file of authorities is read again: a removed authority is no longer trusted', async t => {
   const file = await caFile(t, authority.cert);
   const trust = await file.open();
   const webhook = await serve(t, authority.issue('webhook', [NAME]), (_request, response) => {
-    // Each request a connection, and so a handshake.
+    // Each request opens a connection, and so makes a handshake.
     response.writeHead(200, { connection: 'close' }).end();
   });
   const post = clientOf(t, { trust });
@@ -176,7 +176,7 @@ test('the file of authorities is read again when it has changed: what it leaves 
   assert.doesNotMatch(file.lines[0]!, /PLANTED/);
 });
 
-test('a file of authorities that holds none is refused at the start', async t => {
+test('a file of authorities without any is rejected at the start', async t => {
   const broken = authority.cert.replace(/\n.{20}/, '\nAAAAAAAAAAAAAAAAAAAA');
   for (const text of ['', 'PLANTED', broken, authority.cert + broken, authority.issue('x').key]) {
     const file = await caFile(t, text);

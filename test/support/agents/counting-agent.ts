@@ -1,11 +1,11 @@
-import { type ForeignAgent, startForeignAgent } from './remote-agent.ts';
+import { type RemoteAgent, startRemoteAgent } from './remote-agent.ts';
 
-/** Tokens `0 `, `1 `, … : a hole, a double or a swap in the text is seen at once. */
+/** Tokens `0 `, `1 `, …: a missing, repeated or swapped token shows in the text. */
 export const countingTokens = (count: number): string[] => Array.from({ length: count }, (_, index) => `${index} `);
 
-/** A foreign agent of 0.3 that counts, one token after each pause: long enough a text for something to die in it. */
-export function startCountingAgent(tokens: readonly string[], pauseMs: number): Promise<ForeignAgent> {
-  return startForeignAgent({
+/** A remote 0.3 agent that counts with a pause after each token, so that a test can kill a process in mid-answer. */
+export function startCountingAgent(tokens: readonly string[], pauseMs: number): Promise<RemoteAgent> {
+  return startRemoteAgent({
     dialect: '0.3',
     script: async function* () {
       for (const token of tokens) {

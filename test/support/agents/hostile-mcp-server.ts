@@ -1,13 +1,13 @@
 import { createInterface } from 'node:readline';
 
-/** An MCP server over stdio that misbehaves on request: one tool per fault. Written against the wire, so that no library softens it. */
+/** An MCP server over stdio with one tool per protocol fault. It writes raw JSON, because an MCP library would prevent these faults. */
 const TOOLS = ['ok', 'die', 'hang', 'flood', 'huge', 'noise', 'environment', 'garbled', 'refuse', 'error'];
 
 type Request = { id?: number; method: string; params?: { name?: string; _meta?: { progressToken?: number } } };
 
 const write = (value: unknown) => process.stdout.write(`${JSON.stringify(value)}\n`);
 const answer = (id: number, result: unknown) => write({ jsonrpc: '2.0', id, result });
-const text = (id: number, said: string) => answer(id, { content: [{ type: 'text', text: said }] });
+const text = (id: number, content: string) => answer(id, { content: [{ type: 'text', text: content }] });
 
 function call(id: number, { params }: Request): void {
   const progressToken = params?._meta?.progressToken;
@@ -29,7 +29,7 @@ function call(id: number, { params }: Request): void {
     case 'noise':
       process.stdout.write('not json\n{"jsonrpc":"1.0"}\n\n');
       process.stderr.write('secret on standard error\n');
-      text(id, 'heard');
+      text(id, 'noted');
       break;
     case 'environment':
       text(id, Object.keys(process.env).sort().join(','));

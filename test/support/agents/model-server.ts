@@ -3,66 +3,66 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What the stand-in does next in one response. */
-export type Say =
+/** One step of a scripted response. */
+export type ResponseStep =
   | { text: string }
-  /** Each a chunk of its own, as a provider sends tokens. */
+  /** One chunk per token, as providers send them. */
   | { tokens: readonly string[]; everyMs?: number }
   | { reasoning: string }
-  /** A tool call; its arguments arrive in pieces of `piece` characters. Calls of one response run in parallel. */
+  /** A tool call; its arguments are sent in pieces of `piece` characters. Calls of one response run in parallel. */
   | { call: string; args: unknown; id?: string; piece?: number }
-  /** A tool call whose arguments stop in the middle. */
+  /** A tool call with truncated arguments. */
   | { halfCall: string; args: string }
   | { pause: number }
-  /** Waits for the test. */
+  /** Waits for a promise of the test. */
   | { until: Promise<unknown> }
-  /** Says nothing more and keeps the connection. */
+  /** Sends nothing more and keeps the connection open. */
   | { stall: true }
-  /** Closes the connection after what was said, without the end of the response. */
+  /** Closes the connection in the middle of the response. */
   | { cut: true }
-  /** Ends the response politely, without a finish reason. */
+  /** Ends the response without a finish reason. */
   | { end: true }
   | { finish: string }
   /** An error event in the stream. */
   | { streamError: string }
-  /** A line that is no JSON. */
+  /** A line of invalid JSON. */
   | { garbage: true };
 
 type Refusal = { status: number; code?: string; headers?: Record<string, string> };
 
-/** A request as it came. */
-export type Asked = {
+/** A received request. */
+export type ModelRequest = {
   model: string;
   messages: { role: string; content?: string | null; tool_calls?: unknown[]; tool_call_id?: string }[];
   tools: { function: { name: string; description: string; parameters: unknown } }[];
   headers: Record<string, string | string[] | undefined>;
 };
 
-export type Reply = readonly Say[] | Refusal;
+export type Reply = readonly ResponseStep[] | Refusal;
 
-/** A stand-in for a model server: the OpenAI chat-completions streaming wire, played as a test says. */
+/** A scripted model server that speaks OpenAI chat-completions streaming. */
 export class ModelServer implements AsyncDisposable {
-  readonly asked: Asked[] = [];
-  /** Responses whose connection is open and that have not ended. */
+  readonly requests: ModelRequest[] = [];
+  /** Unfinished responses with an open connection. */
   open = 0;
   readonly #server;
-  /** Answers the nth request (1-based). */
-  reply: (asked: Asked, nth: number) => Reply;
+  /** The response to the nth request (1-based). */
+  reply: (request: ModelRequest, nth: number) => Reply;
 
   private constructor(reply: ModelServer['reply']) {
     this.reply = reply;
-    this.#server = createServer((request, response) => {
+    this.#server = createServer((incoming, response) => {
       void (async () => {
         const chunks: Buffer[] = [];
-        for await (const chunk of request) chunks.push(chunk as Buffer);
+        for await (const chunk of incoming) chunks.push(chunk as Buffer);
         const body = JSON.parse(Buffer.concat(chunks).toString('utf8'));
-        const asked = { model: body.model, messages: body.messages, tools: body.tools ?? [], headers: request.headers };
-        this.asked.push(asked);
+        const request = { model: body.model, messages: body.messages, tools: body.tools ?? [], headers: incoming.headers };
+        this.requests.push(request);
         this.open += 1;
         response.on('close', () => {
           this.open -= 1;
         });
-        await play(response, this.reply(asked, this.asked.length));
+        await play(response, this.reply(request, this.requests.length));
       })().catch(() => response.destroy());
     });
   }
@@ -74,7 +74,7 @@ export class ModelServer implements AsyncDisposable {
     return server;
   }
 
-  /** What an OpenAI client is given as its base URL. */
+  /** Base URL for an OpenAI client. */
   get url(): string {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1`;
   }
@@ -98,13 +98,13 @@ async function play(response: ServerResponse, reply: Reply): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   response.flushHeaders();
   const chat = new Chat(response, gone.signal);
-  for (const say of reply) {
-    if (!(await chat.say(say))) return;
+  for (const step of reply) {
+    if (!(await chat.run(step))) return;
   }
   chat.finish();
 }
 
-const isScript = (reply: Reply): reply is readonly Say[] => Array.isArray(reply);
+const isScript = (reply: Reply): reply is readonly ResponseStep[] => Array.isArray(reply);
 
 /** One streamed completion. */
 class Chat {
@@ -119,17 +119,17 @@ class Chat {
   }
 
   /** Returns whether the response goes on. */
-  async say(say: Say): Promise<boolean> {
-    if ('text' in say) this.#delta({ content: say.text });
-    else if ('tokens' in say) await this.#stream(say.tokens, say.everyMs);
-    else if ('reasoning' in say) this.#delta({ reasoning_content: say.reasoning });
-    else if ('call' in say) this.#call(say.call, JSON.stringify(say.args), say.piece ?? 5, say.id);
-    else if ('halfCall' in say) this.#call(say.halfCall, say.args, 5);
-    else if ('pause' in say) await sleep(say.pause, undefined, { signal: this.#gone });
-    else if ('until' in say) await say.until;
-    else if ('streamError' in say) this.#write({ error: { message: say.streamError, type: 'server_error' } });
-    else if ('garbage' in say) this.#response.write('data: {"choices":[{"delta"\n\n');
-    else return this.#ending(say);
+  async run(step: ResponseStep): Promise<boolean> {
+    if ('text' in step) this.#delta({ content: step.text });
+    else if ('tokens' in step) await this.#stream(step.tokens, step.everyMs);
+    else if ('reasoning' in step) this.#delta({ reasoning_content: step.reasoning });
+    else if ('call' in step) this.#call(step.call, JSON.stringify(step.args), step.piece ?? 5, step.id);
+    else if ('halfCall' in step) this.#call(step.halfCall, step.args, 5);
+    else if ('pause' in step) await sleep(step.pause, undefined, { signal: this.#gone });
+    else if ('until' in step) await step.until;
+    else if ('streamError' in step) this.#write({ error: { message: step.streamError, type: 'server_error' } });
+    else if ('garbage' in step) this.#response.write('data: {"choices":[{"delta"\n\n');
+    else return this.#end(step);
     return true;
   }
 
@@ -140,10 +140,10 @@ class Chat {
     this.#response.end('data: [DONE]\n\n');
   }
 
-  #ending(say: Say): false {
-    if ('finish' in say) this.finish(say.finish);
-    else if ('cut' in say) this.#response.socket?.end();
-    else if ('end' in say) this.#response.end();
+  #end(step: ResponseStep): false {
+    if ('finish' in step) this.finish(step.finish);
+    else if ('cut' in step) this.#response.socket?.end();
+    else if ('end' in step) this.#response.end();
     return false;
   }
 
@@ -173,7 +173,7 @@ class Chat {
   }
 }
 
-/** The text of the newest message of one role. */
-export function newest(asked: Asked, role: string): string {
-  return asked.messages.findLast(message => message.role === role)?.content ?? '';
+/** Text of the newest message of a role. */
+export function newest(request: ModelRequest, role: string): string {
+  return request.messages.findLast(message => message.role === role)?.content ?? '';
 }

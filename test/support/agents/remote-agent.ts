@@ -3,24 +3,24 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { answersAtOnce, type Pushes, pushFrames, webhookOf } from './remote-push.ts';
-import { type CardOptions, cardOf, type ForeignDialect, type Json, METHODS, type Method, SHAPES } from './remote-shapes.ts';
-import { ForeignTask, type Frame, type Step } from './remote-task.ts';
+import { type CardOptions, cardOf, type Json, METHODS, type Method, type RemoteDialect, SHAPES } from './remote-shapes.ts';
+import { type Frame, RemoteTask, type Step } from './remote-task.ts';
 
 export type { Step } from './remote-task.ts';
 export { answer } from './remote-task.ts';
 
-/** One call the agent got, as it came. */
-type ForeignRequest = {
-  /** Of the JSON-RPC request. */
+/** One request to the agent. */
+type RemoteRequest = {
+  /** JSON-RPC request id. */
   id: unknown;
   method: Method;
   params: Json;
   headers: IncomingHttpHeaders;
-  /** Id of the agent's own task; 'cancel', 'get' and 'subscribe' name it, a new message gets one. */
+  /** Id of the agent's task: named by 'cancel', 'get' and 'subscribe', assigned to a new message. */
   taskId: string;
-  /** Of that task, as the agent names it. */
+  /** The agent's context id of that task. */
   contextId: string;
-  /** 1 for the message that made the task, 2 for the next one… */
+  /** 1 for the message that created the task, 2 for the next one, … */
   turn: number;
   /** Text parts of the message, joined. */
   text: string;
@@ -28,47 +28,47 @@ type ForeignRequest = {
 
 type Steps = Iterable<Step> | AsyncIterable<Step>;
 
-export type ForeignAgentOptions = {
-  dialect: ForeignDialect;
-  /** What the agent does with a message: a list, or a (async) generator that sees the request. */
-  script: Step[] | ((request: ForeignRequest) => Steps);
-  /** Of the card; `false`: it has none. */
+export type RemoteAgentOptions = {
+  dialect: RemoteDialect;
+  /** Response to a message: steps, or a function of the request that returns or generates them. */
+  script: Step[] | ((request: RemoteRequest) => Steps);
+  /** Members of the agent card; `false`: no card. */
   card?: CardOptions | false;
-  /** Where JSON-RPC is served, default `/`. */
+  /** Path of the JSON-RPC endpoint, default `/`. */
   path?: string;
-  /** Fixed port, default any. */
+  /** Default: any free port. */
   port?: number;
-  /** tasks/get and tasks/resubscribe are answered, default true. */
+  /** Supports tasks/get and tasks/resubscribe, default true. */
   recoverable?: boolean;
-  /** What it does with a webhook that comes along with a message, default nothing. */
+  /** Use of a webhook that a message configures, default none. */
   pushes?: Pushes;
-  /** A send that asks to wait is answered at once all the same. */
+  /** Responds to a blocking send at once. */
   neverWaits?: boolean;
-  /** A send that is answered at once tells of the task as it was before the message. */
-  answersAsItWas?: boolean;
-  /** Takes no context that it has not named itself. */
+  /** Responds to a non-blocking send with the state of the task before the message. */
+  answersWithPreviousState?: boolean;
+  /** Rejects a context id that it has not assigned itself. */
   ownContexts?: boolean;
-  /** Answers every POST with this HTTP status and no body. */
+  /** Responds to every POST with this HTTP status and no body. */
   httpStatus?: number;
 };
 
-export interface ForeignAgent {
+export interface RemoteAgent {
   readonly url: string;
-  /** Every call, in order. */
-  readonly requests: readonly ForeignRequest[];
-  /** HTTP statuses that its calls of webhooks got, in order. */
-  readonly pushed: readonly number[];
-  /** Responses that are still open. */
+  /** All requests, in order. */
+  readonly requests: readonly RemoteRequest[];
+  /** HTTP statuses of its webhook deliveries, in order. */
+  readonly pushStatuses: readonly number[];
+  /** Number of open responses. */
   openStreams(): number;
-  /** Cuts everything at once, as a crash would. */
+  /** Closes all connections at once, as a crash would. */
   close(): Promise<void>;
 }
 
-/** Starts a foreign A2A agent on 127.0.0.1 that plays a script. It runs a task to its end whether or not a client listens. */
-export async function startForeignAgent(options: ForeignAgentOptions): Promise<ForeignAgent> {
-  const requests: ForeignRequest[] = [];
-  const pushed: number[] = [];
-  const tasks = new Map<string, ForeignTask>();
+/** Starts a scripted A2A agent on 127.0.0.1. A task runs to its end with or without a connected client. */
+export async function startRemoteAgent(options: RemoteAgentOptions): Promise<RemoteAgent> {
+  const requests: RemoteRequest[] = [];
+  const pushStatuses: number[] = [];
+  const tasks = new Map<string, RemoteTask>();
   const open = new Set<ServerResponse>();
   const server = createServer((request, response) => {
     open.add(response);
@@ -100,9 +100,9 @@ export async function startForeignAgent(options: ForeignAgentOptions): Promise<F
       return fail(response, body.id, -32001);
     const webhook = webhookOf(body.params);
     if (webhook !== undefined && options.pushes === 'refused') return fail(response, body.id, -32003);
-    const task = known ?? new ForeignTask(SHAPES[options.dialect], contextFor(body.params));
+    const task = known ?? new RemoteTask(SHAPES[options.dialect], contextFor(body.params));
     tasks.set(task.ids.taskId, task);
-    const asked: ForeignRequest = {
+    const received: RemoteRequest = {
       id: body.id,
       method,
       params: body.params,
@@ -112,7 +112,7 @@ export async function startForeignAgent(options: ForeignAgentOptions): Promise<F
       turn: task.turn,
       text: textOfMessage(body.params),
     };
-    requests.push(asked);
+    requests.push(received);
     if (method === 'cancel') task.cancel();
     if (method === 'get' || method === 'cancel') return reply(response, body.id, { result: task.snapshot() });
     const before = task.snapshot();
@@ -120,13 +120,14 @@ export async function startForeignAgent(options: ForeignAgentOptions): Promise<F
     if (method === 'subscribe' && options.dialect === '1.0')
       sse(response, body.id, { result: SHAPES['1.0'].taskResult(task.snapshot()) });
     if (method !== 'subscribe') {
-      asked.turn = task.turn;
-      void task.play(typeof options.script === 'function' ? options.script(asked) : options.script);
+      received.turn = task.turn;
+      void task.play(typeof options.script === 'function' ? options.script(received) : options.script);
     }
     if (method !== 'send') return await follow(task, from, response, body.id);
     if (webhook !== undefined && options.pushes !== undefined)
-      void pushFrames(task, { from, webhook, pushes: options.pushes, pushed });
-    if (options.answersAsItWas === true) return reply(response, body.id, { result: SHAPES[options.dialect].taskResult(before) });
+      void pushFrames(task, { from, webhook, pushes: options.pushes, statuses: pushStatuses });
+    if (options.answersWithPreviousState === true)
+      return reply(response, body.id, { result: SHAPES[options.dialect].taskResult(before) });
     if (options.neverWaits !== true && !answersAtOnce(body.params)) await task.ended();
     reply(response, body.id, task.sendResult());
   }
@@ -144,7 +145,7 @@ export async function startForeignAgent(options: ForeignAgentOptions): Promise<F
   return {
     url: `${url}${path}`,
     requests,
-    pushed,
+    pushStatuses: pushStatuses,
     openStreams: () => open.size,
     close: async () => {
       for (const task of tasks.values()) task.stop();
@@ -155,12 +156,12 @@ export async function startForeignAgent(options: ForeignAgentOptions): Promise<F
   };
 }
 
-/** Writes the task's frames from one on, as fast as the socket takes them. */
-async function follow(task: ForeignTask, from: number, response: ServerResponse, id: unknown): Promise<void> {
+/** Writes the task's frames from an index on, with backpressure. */
+async function follow(task: RemoteTask, from: number, response: ServerResponse, id: unknown): Promise<void> {
   for await (const frame of task.follow(from)) {
     if (response.destroyed) return;
     if (frame.kind === 'cut') {
-      // What was said before has left the process.
+      // The cut must not overtake earlier frames.
       await new Promise(resolve => start(response).write(': cut\n', resolve));
       return void response.destroy();
     }
@@ -187,7 +188,7 @@ function reply(response: ServerResponse, id: unknown, body: Json): void {
 }
 
 function fail(response: ServerResponse, id: unknown, code: number): void {
-  reply(response, id, { error: { code, message: 'refused by the foreign agent' } });
+  reply(response, id, { error: { code, message: 'rejected by the remote agent' } });
 }
 
 async function textOf(request: IncomingMessage): Promise<string> {

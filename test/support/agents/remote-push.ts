@@ -1,12 +1,15 @@
 import type { Json } from './remote-shapes.ts';
-import type { ForeignTask } from './remote-task.ts';
+import type { RemoteTask } from './remote-task.ts';
 
-/** A foreign agent's webhooks, by hand from the documents: it calls for each event of the task, for the last one alone, not at all, or takes none. */
+/**
+ * Webhook deliveries of a remote agent, written from the specifications without code under test: one for each event, one for the last
+ * event, none, or the configuration is rejected.
+ */
 export type Pushes = 'each' | 'last' | 'never' | 'refused';
 
 const configurationOf = (params: Json): Json => (params.configuration ?? {}) as Json;
 
-/** Where a message asks for calls: in the form of 1.0 or of 0.3. */
+/** The webhook that a 1.0 or 0.3 message configures. */
 export function webhookOf(params: Json): string | undefined {
   const { taskPushNotificationConfig, pushNotificationConfig } = configurationOf(params);
   const config = (taskPushNotificationConfig ?? pushNotificationConfig) as { url: string } | undefined;
@@ -18,14 +21,14 @@ export function answersAtOnce(params: Json): boolean {
   return returnImmediately === true || blocking === false;
 }
 
-type Pushing = { from: number; webhook: string; pushes: Pushes; pushed: number[] };
+type Pushing = { from: number; webhook: string; pushes: Pushes; statuses: number[] };
 
-/** Calls one after the other, and does not mind what comes of it. */
-export async function pushFrames(task: ForeignTask, { from, webhook, pushes, pushed }: Pushing): Promise<void> {
+/** Delivers in sequence and ignores failures. */
+export async function pushFrames(task: RemoteTask, { from, webhook, pushes, statuses }: Pushing): Promise<void> {
   const call = async (body: unknown) => {
     const request = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
     const response = await fetch(webhook, request).catch(() => undefined);
-    if (response !== undefined) pushed.push(response.status);
+    if (response !== undefined) statuses.push(response.status);
   };
   if (pushes === 'never') return;
   let last: unknown;

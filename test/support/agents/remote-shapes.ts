@@ -1,9 +1,9 @@
 /**
- * The wire shapes of agents that somebody else wrote, by hand from the documents: nothing here is shared with the code under test.
- * 0.3 has the exact shapes of the CAIPE event flow (S0): absent `final`, `append` or `contextId` where its samples have none.
+ * Wire shapes of third-party agents, written from the specifications without code under test. 0.3 has the exact shapes of the CAIPE
+ * event flow (S0): `final`, `append` and `contextId` are absent where its samples have none.
  */
-export type ForeignDialect = '0.2' | '0.3' | '1.0';
-export type ForeignState =
+export type RemoteDialect = '0.2' | '0.3' | '1.0';
+export type RemoteState =
   | 'submitted'
   | 'working'
   | 'completed'
@@ -13,11 +13,11 @@ export type ForeignState =
   | 'input-required'
   | 'auth-required';
 export type Json = { [name: string]: unknown };
-export type ForeignIds = { taskId: string; contextId: string };
+export type RemoteIds = { taskId: string; contextId: string };
 
-/** A message as the script says it; `parts` are written by the script in the agent's own dialect. */
-type Said = { messageId: string; text?: string; parts?: Json[]; metadata?: Json };
-export type SaidArtifact = {
+/** A message of a script; `parts` are in the agent's own dialect. */
+type MessageFields = { messageId: string; text?: string; parts?: Json[]; metadata?: Json };
+export type ArtifactFields = {
   artifactId: string;
   name?: string;
   description?: string;
@@ -27,20 +27,20 @@ export type SaidArtifact = {
 };
 
 export interface Shapes {
-  task(ids: ForeignIds, state: ForeignState, more: { history: Json[]; artifacts: Json[]; message?: Json }): Json;
-  message(ids: ForeignIds, said: Said): Json;
-  /** The caller's message as the task's history holds it. */
-  userMessage(ids: ForeignIds, message: Json): Json;
-  artifact(said: SaidArtifact): Json;
-  statusUpdate(ids: ForeignIds, state: ForeignState, message: Json | undefined, metadata: Json | undefined): Json;
-  artifactUpdate(ids: ForeignIds, artifact: Json, append: boolean | undefined, lastChunk: boolean | undefined): Json;
-  /** The result of a send that waited, and of the first event of a stream. */
+  task(ids: RemoteIds, state: RemoteState, more: { history: Json[]; artifacts: Json[]; message?: Json }): Json;
+  message(ids: RemoteIds, fields: MessageFields): Json;
+  /** The caller's message in the task's history. */
+  userMessage(ids: RemoteIds, message: Json): Json;
+  artifact(fields: ArtifactFields): Json;
+  statusUpdate(ids: RemoteIds, state: RemoteState, message: Json | undefined, metadata: Json | undefined): Json;
+  artifactUpdate(ids: RemoteIds, artifact: Json, append: boolean | undefined, lastChunk: boolean | undefined): Json;
+  /** Result of a blocking send, and of the first event of a stream. */
   taskResult(task: Json): Json;
   messageResult(message: Json): Json;
 }
 
 const present = (members: Json): Json => Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
-const TERMINAL: readonly ForeignState[] = ['completed', 'failed', 'canceled', 'rejected'];
+const TERMINAL: readonly RemoteState[] = ['completed', 'failed', 'canceled', 'rejected'];
 
 const shapes03: Shapes = {
   task: (ids, state, { history, artifacts, message }) => ({
@@ -51,21 +51,21 @@ const shapes03: Shapes = {
     history,
     ...(artifacts.length > 0 && { artifacts }),
   }),
-  message: (ids, said) =>
+  message: (ids, fields) =>
     present({
       kind: 'message',
       role: 'agent',
-      messageId: said.messageId,
+      messageId: fields.messageId,
       contextId: ids.contextId,
       taskId: ids.taskId,
-      parts: said.parts ?? [{ kind: 'text', text: said.text ?? '' }],
-      metadata: said.metadata,
+      parts: fields.parts ?? [{ kind: 'text', text: fields.text ?? '' }],
+      metadata: fields.metadata,
     }),
   userMessage: (ids, message) => ({ ...message, kind: 'message', taskId: ids.taskId, contextId: ids.contextId }),
-  artifact: ({ text, parts, ...said }) => present({ ...said, parts: parts ?? [{ kind: 'text', text: text ?? '' }] }),
+  artifact: ({ text, parts, ...fields }) => present({ ...fields, parts: parts ?? [{ kind: 'text', text: text ?? '' }] }),
   statusUpdate: (ids, state, message, metadata) => {
     const final = TERMINAL.includes(state) || state === 'input-required';
-    // S0-25: the sample of the last event has neither contextId nor message.
+    // The sample of the last event has neither contextId nor message (S0-25).
     const contextId = final && message === undefined ? undefined : ids.contextId;
     return present({
       kind: 'status-update',
@@ -82,7 +82,7 @@ const shapes03: Shapes = {
   messageResult: message => message,
 };
 
-const state10 = (state: ForeignState) => `TASK_STATE_${state.toUpperCase().replaceAll('-', '_')}`;
+const state10 = (state: RemoteState) => `TASK_STATE_${state.toUpperCase().replaceAll('-', '_')}`;
 
 const shapes10: Shapes = {
   task: (ids, state, { history, artifacts, message }) => ({
@@ -92,29 +92,29 @@ const shapes10: Shapes = {
     ...(history.length > 0 && { history }),
     ...(artifacts.length > 0 && { artifacts }),
   }),
-  message: (ids, said) =>
+  message: (ids, fields) =>
     present({
-      messageId: said.messageId,
+      messageId: fields.messageId,
       contextId: ids.contextId,
       taskId: ids.taskId,
       role: 'ROLE_AGENT',
-      parts: said.parts ?? [{ text: said.text ?? '' }],
-      metadata: said.metadata,
+      parts: fields.parts ?? [{ text: fields.text ?? '' }],
+      metadata: fields.metadata,
     }),
   userMessage: (ids, message) => ({ ...message, taskId: ids.taskId, contextId: ids.contextId }),
-  artifact: ({ text, parts, ...said }) => present({ ...said, parts: parts ?? [{ text: text ?? '' }] }),
+  artifact: ({ text, parts, ...fields }) => present({ ...fields, parts: parts ?? [{ text: text ?? '' }] }),
   statusUpdate: (ids, state, message, metadata) => ({
     statusUpdate: present({ ...ids, status: present({ state: state10(state), message }), metadata }),
   }),
   artifactUpdate: (ids, artifact, append, lastChunk) => ({
-    // ProtoJSON leaves out what is false.
+    // ProtoJSON omits false.
     artifactUpdate: present({ ...ids, artifact, append: append || undefined, lastChunk: lastChunk || undefined }),
   }),
   taskResult: task => ({ task }),
   messageResult: message => ({ message }),
 };
 
-export const SHAPES: Record<ForeignDialect, Shapes> = { '0.2': shapes03, '0.3': shapes03, '1.0': shapes10 };
+export const SHAPES: Record<RemoteDialect, Shapes> = { '0.2': shapes03, '0.3': shapes03, '1.0': shapes10 };
 
 export type Method = 'send' | 'stream' | 'get' | 'cancel' | 'subscribe';
 
@@ -126,7 +126,7 @@ const METHODS_03: Record<string, Method> = {
   'tasks/resubscribe': 'subscribe',
 };
 
-export const METHODS: Record<ForeignDialect, Record<string, Method>> = {
+export const METHODS: Record<RemoteDialect, Record<string, Method>> = {
   '0.2': METHODS_03,
   '0.3': METHODS_03,
   '1.0': {
@@ -146,11 +146,11 @@ export type CardOptions = {
   skills?: Json[];
 };
 
-/** Where the agent's card lies, and what is in it. `url` is that of the endpoint. */
-export function cardOf(dialect: ForeignDialect, url: string, options: CardOptions): { path: string; card: Json } {
+/** Path and content of the agent card; `url` is the endpoint. */
+export function cardOf(dialect: RemoteDialect, url: string, options: CardOptions): { path: string; card: Json } {
   const base = {
-    name: options.name ?? 'Foreign Agent',
-    description: options.description ?? 'An agent that plays a script',
+    name: options.name ?? 'Remote Agent',
+    description: options.description ?? 'A scripted agent',
     version: '1.0.0',
     capabilities: {
       streaming: options.streaming ?? true,

@@ -1,22 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ForeignIds, ForeignState, Json, SaidArtifact, Shapes } from './remote-shapes.ts';
+import type { ArtifactFields, Json, RemoteIds, RemoteState, Shapes } from './remote-shapes.ts';
 
-/** One thing a foreign agent does. */
+/** One step of a remote agent's script. */
 export type Step =
-  /** A token of the answer: a working status-update with a message id of its own (S0-22), or this one. */
+  /** A token of the answer: a working status-update with a new message id (S0-22), or with `id`. */
   | { token: string; id?: string }
   | { pause: number }
   /** A tool notice as text of a working status (S2): `🔧 Calling tool: **x**`, `✅ Tool **x** completed`, `❌ Tool **x** failed`. */
   | { notice: 'start' | 'end' | 'failed'; tool: string }
-  | { artifact: Partial<SaidArtifact>; append?: boolean; lastChunk?: boolean }
+  | { artifact: Partial<ArtifactFields>; append?: boolean; lastChunk?: boolean }
   /** The empty `current_result` of S0-27. */
   | { marker: true }
-  | { status: ForeignState; text?: string; parts?: Json[]; metadata?: Json; id?: string }
+  | { status: RemoteState; text?: string; parts?: Json[]; metadata?: Json; id?: string }
   | { complete: true; text?: string }
   | { fail: true; text?: string; metadata?: Json }
   | { inputRequired: string }
-  /** The answer is this one message; there is no task on the wire. */
+  /** The answer is one message; no task is on the wire. */
   | { message: string }
   /** Any JSON as the result of a frame. */
   | { result: unknown }
@@ -24,12 +24,12 @@ export type Step =
   | { error: number }
   /** Any bytes on the stream. */
   | { raw: string }
-  /** Breaks the connection; the task goes on with the next step. */
+  /** Closes the connection; the task continues with the next step. */
   | { cut: true }
-  /** Says nothing more and keeps the connection open. */
+  /** Sends nothing more and keeps the connection open. */
   | { hang: true };
 
-/** S0's whole answer: a status per token, the empty marker, a final status without message. */
+/** A complete answer in the shape of S0: a status per token, the empty marker, a final status without message. */
 export function answer(tokens: Iterable<string>): Step[] {
   return [...Array.from(tokens, token => ({ token })), { marker: true }, { complete: true }];
 }
@@ -46,15 +46,15 @@ const NOTICES = {
   failed: (tool: string) => `❌ Tool **${tool}** failed\n`,
 };
 
-/** A task of the foreign agent. It holds every frame, so that any number of connections can follow it from any place. */
-export class ForeignTask {
-  readonly ids: ForeignIds;
+/** A task of the remote agent. It keeps all frames, so that any number of connections can follow it from any frame on. */
+export class RemoteTask {
+  readonly ids: RemoteIds;
   readonly frames: Frame[] = [];
   turn = 0;
   readonly #shapes: Shapes;
   readonly #history: Json[] = [];
   readonly #artifacts = new Map<string, Json>();
-  #state: ForeignState = 'submitted';
+  #state: RemoteState = 'submitted';
   #message: Json | undefined;
   #direct: Json | undefined;
   #error: Extract<Frame, { kind: 'error' }> | undefined;
@@ -67,7 +67,7 @@ export class ForeignTask {
     this.ids = { taskId: randomUUID(), contextId };
   }
 
-  /** Takes the caller's message; returns the place of the turn's first frame. */
+  /** Adds the caller's message; returns the index of the turn's first frame. */
   begin(message: Json): number {
     this.turn += 1;
     this.#playing = true;
@@ -77,7 +77,7 @@ export class ForeignTask {
     return this.frames.length;
   }
 
-  /** Plays a turn. The task itself is the first frame, unless the script begins with something that is no task event. */
+  /** Runs a turn. Its first frame is the task, unless the first step is not a task event. */
   async play(steps: Iterable<Step> | AsyncIterable<Step>): Promise<void> {
     let first = true;
     try {
@@ -85,7 +85,7 @@ export class ForeignTask {
         if (this.#stop.signal.aborted) break;
         const bare =
           'message' in step || 'result' in step || 'error' in step || 'raw' in step || 'hang' in step || 'pause' in step;
-        if (first && !bare) this.#say(this.#shapes.taskResult(this.snapshot()));
+        if (first && !bare) this.#emit(this.#shapes.taskResult(this.snapshot()));
         if (!('pause' in step)) first = false;
         await this.#do(step);
       }
@@ -131,7 +131,7 @@ export class ForeignTask {
     });
   }
 
-  /** What a send that waited answers. */
+  /** Response to a blocking send. */
   sendResult(): Json {
     if (this.#error !== undefined) return { error: { code: this.#error.code, message: this.#error.message } };
     return { result: this.#direct ?? this.#shapes.taskResult(this.snapshot()) };
@@ -148,27 +148,27 @@ export class ForeignTask {
     else if ('inputRequired' in step) this.#status('input-required', { text: step.inputRequired });
     else if ('status' in step) this.#statusStep(step);
     else if ('message' in step) this.#answerDirectly(step.message);
-    else if ('result' in step) this.#say(step.result);
+    else if ('result' in step) this.#emit(step.result);
     else if ('raw' in step) this.#push({ kind: 'raw', bytes: step.raw });
     else if ('cut' in step) this.#push({ kind: 'cut' });
     else if ('hang' in step) await delay(2 ** 31 - 1, undefined, { signal: this.#stop.signal });
     else this.#fail(step.error);
   }
 
-  #statusStep(step: Extract<Step, { status: ForeignState }>): void {
+  #statusStep(step: Extract<Step, { status: RemoteState }>): void {
     const { status, text, parts, metadata, id } = step;
-    const said = text === undefined && parts === undefined ? undefined : { text, parts, messageId: id };
-    this.#status(status, said, metadata);
+    const fields = text === undefined && parts === undefined ? undefined : { text, parts, messageId: id };
+    this.#status(status, fields, metadata);
   }
 
   #status(
-    state: ForeignState,
-    said: { text?: string | undefined; parts?: Json[] | undefined; messageId?: string | undefined } | undefined,
+    state: RemoteState,
+    fields: { text?: string | undefined; parts?: Json[] | undefined; messageId?: string | undefined } | undefined,
     metadata?: Json,
   ): void {
-    const { text, parts, messageId } = said ?? {};
+    const { text, parts, messageId } = fields ?? {};
     const message =
-      said &&
+      fields &&
       this.#shapes.message(this.ids, {
         messageId: messageId ?? randomUUID(),
         ...(text !== undefined && { text }),
@@ -177,30 +177,30 @@ export class ForeignTask {
     this.#state = state;
     this.#message = message;
     if (message !== undefined && state === 'working') this.#history.push(message);
-    this.#say(this.#shapes.statusUpdate(this.ids, state, message, metadata));
+    this.#emit(this.#shapes.statusUpdate(this.ids, state, message, metadata));
   }
 
-  #artifact(said: Partial<SaidArtifact>, append: boolean | undefined, lastChunk: boolean | undefined): void {
-    const artifact = this.#shapes.artifact({ artifactId: randomUUID(), ...said });
+  #artifact(fields: Partial<ArtifactFields>, append: boolean | undefined, lastChunk: boolean | undefined): void {
+    const artifact = this.#shapes.artifact({ artifactId: randomUUID(), ...fields });
     const id = artifact.artifactId as string;
     const known = this.#artifacts.get(id);
     const parts = [...(append && known ? (known.parts as Json[]) : []), ...(artifact.parts as Json[])];
     this.#artifacts.set(id, { ...artifact, parts });
-    this.#say(this.#shapes.artifactUpdate(this.ids, artifact, append, lastChunk));
+    this.#emit(this.#shapes.artifactUpdate(this.ids, artifact, append, lastChunk));
   }
 
   #answerDirectly(text: string): void {
     this.#state = 'completed';
     this.#direct = this.#shapes.messageResult(this.#shapes.message(this.ids, { messageId: randomUUID(), text }));
-    this.#say(this.#direct);
+    this.#emit(this.#direct);
   }
 
   #fail(code: number): void {
-    this.#error = { kind: 'error', code, message: 'secret detail of the foreign agent' };
+    this.#error = { kind: 'error', code, message: 'secret detail of the remote agent' };
     this.#push(this.#error);
   }
 
-  #say(result: unknown): void {
+  #emit(result: unknown): void {
     this.#push({ kind: 'result', result });
   }
 

@@ -1,7 +1,7 @@
 import type { Part } from '@hopline/a2a';
 import type { Agent, AgentEvent, Turn } from '@hopline/agent';
 
-/** A turn as the worker would make it. */
+/** A turn as the sub-agent creates it. */
 export function turnOf(parts: string | Part[], options: Partial<Turn> = {}): Turn {
   return {
     taskId: 'task-1',
@@ -22,7 +22,7 @@ export async function eventsOf(agent: Agent, parts: string | Part[], options: Pa
   return events;
 }
 
-/** The answer as a reader of the events would fold it. */
+/** The answer folded from the events. */
 export function textOf(events: readonly AgentEvent[]): string {
   return events.reduce(
     (text, event) => (event.type === 'text' ? text + event.text : event.type === 'snapshot' ? event.text : text),

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DIALECTS, type DialectName, decodeSse, type StreamResponse } from '@hopline/a2a';
 
-/** One frame of a client's stream, as it came. */
+/** One received frame of a stream. */
 export type Frame = { id: string; rpcId: unknown; event: StreamResponse; result: Record<string, unknown>; atMs: number };
 
 export type StreamRequest = {
@@ -30,7 +30,7 @@ export async function rpc(url: string, request: StreamRequest): Promise<Response
   return fetch(url, { method: 'POST', headers, body, ...(signal && { signal }) });
 }
 
-/** Frames of a stream until the server ends it. Leaving the loop early cuts the connection, as a client that goes away does. */
+/** Frames of a stream until the server ends it. Leaving the loop early closes the connection. */
 export async function* frames(url: string, request: StreamRequest): AsyncGenerator<Frame> {
   const cut = new AbortController();
   const signal = request.signal === undefined ? cut.signal : AbortSignal.any([cut.signal, request.signal]);
@@ -59,7 +59,7 @@ export async function collect(url: string, request: StreamRequest): Promise<Fram
   return all;
 }
 
-/** Text of the artifacts of one name, in order of opening, as a client folds it. */
+/** Text of the artifacts of one name, folded as a client does, in order of their first chunks. */
 export function textOf(list: readonly Frame[], name: string): string {
   const byId = new Map<string, string>();
   for (const { event } of list) {
@@ -71,7 +71,7 @@ export function textOf(list: readonly Frame[], name: string): string {
   return [...byId.values()].join('');
 }
 
-/** `task`, `status:working`, `artifact:streaming_result+` …: the shape of a stream. */
+/** `task`, `status:working`, `artifact:streaming_result+`, …: the kind of a frame. */
 export function shapeOf({ event }: Frame): string {
   if ('task' in event) return 'task';
   if ('statusUpdate' in event) return `status:${event.statusUpdate.status.state.replace('TASK_STATE_', '').toLowerCase()}`;

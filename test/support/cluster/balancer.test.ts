@@ -33,7 +33,7 @@ async function balanced(t: TestContext, handle: Handle, handleCall: HandleCall =
   return balancer;
 }
 
-test('every request goes to the next replica, with its path, its headers and its body', async t => {
+test('requests go to the replicas in turn, with path, headers and body', async t => {
   const { url } = await balanced(t, (replica, request, response) => {
     response.writeHead(201, { 'x-replica': replica, 'set-cookie': ['a=1', 'b=2'] });
     response.write(`${request.method} ${request.url} ${request.headers['x-from']} `);
@@ -45,15 +45,15 @@ test('every request goes to the next replica, with its path, its headers and its
     assert.deepEqual([response.status, response.headers.getSetCookie()], [201, ['a=1', 'b=2']]);
     answers.push([response.headers.get('x-replica'), await response.text()]);
   }
-  const said = (body: string) => `PUT /a%20b?c=d client ${body}`;
+  const echoOf = (body: string) => `PUT /a%20b?c=d client ${body}`;
   assert.deepEqual(answers, [
-    ['0', said('one')],
-    ['1', said('two')],
-    ['0', said('three')],
+    ['0', echoOf('one')],
+    ['1', echoOf('two')],
+    ['0', echoOf('three')],
   ]);
 });
 
-test('the head of a stream and each piece of it come at once, and a client that leaves is gone upstream', async t => {
+test('the head and each piece of a stream are passed at once, and a client disconnect closes the upstream connection', async t => {
   const opened = Promise.withResolvers<ServerResponse>();
   const { url } = await balanced(t, (_replica, _request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
@@ -72,7 +72,7 @@ test('the head of a stream and each piece of it come at once, and a client that 
   assert.equal(upstream.writableFinished, false);
 });
 
-test('a stream that its replica breaks off is broken for the client too, and a replica that is gone is a bad gateway', async t => {
+test('a stream that its replica breaks off breaks for the client, and an absent replica is a bad gateway', async t => {
   const { url } = await balanced(t, (replica, request, response) => {
     if (replica === 1) return request.socket.destroy();
     response.writeHead(200);
@@ -82,7 +82,7 @@ test('a stream that its replica breaks off is broken for the client too, and a r
   assert.equal((await fetch(url)).status, 502);
 });
 
-test('calls of one HTTP/2 connection go to the replicas in turn, with trailers, also where there is nothing else', {
+test('calls of one HTTP/2 connection go to the replicas in turn, with trailers, and with trailers only', {
   timeout: 30_000,
 }, async t => {
   const canceled = Promise.withResolvers<number>();

@@ -11,13 +11,13 @@ import {
 } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** What stands before the replicas of a door: every request goes to the next one, so that no two of a client in turn meet the same replica. */
+/** A load balancer before ingress replicas. Strict round robin: consecutive requests of a client reach different replicas. */
 export type Balancer = {
-  /** `http://host:port`, without a slash at its end. */
+  /** `http://host:port`, without a trailing slash. */
   url: string;
   /** `host:port`, as a card names gRPC. */
   grpcUrl: string;
-  /** HTTP requests and gRPC calls that each replica got. */
+  /** HTTP requests and gRPC calls of each replica. */
   readonly counts: { http: number[]; grpc: number[] };
   close(): Promise<void>;
 };
@@ -25,10 +25,13 @@ export type Balancer = {
 export type Replica = { httpPort: number; grpcPort?: number | undefined };
 
 const HOST = '127.0.0.1';
-/** Of one connection, not of a request: [RFC 9110] 7.6.1. */
+/** RFC 9110, section 7.6.1. */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade']);
 const BAD_GATEWAY = 502;
-/** Longer than any client keeps an idle connection, milliseconds: with Node's 5 s, one that a busy machine held up wrote its next request into a connection that was just closed. */
+/**
+ * Longer than any client keeps an idle connection, milliseconds. With Node's 5 s, a client delayed by a busy machine wrote its next
+ * request into a connection that had just been closed.
+ */
 const KEEP_ALIVE_MS = 120_000;
 
 export async function startBalancer(replicas: readonly Replica[]): Promise<Balancer> {
@@ -66,7 +69,7 @@ function roundRobin(counts: number[]): () => number {
 
 const portOf = (server: Server | Http2Server) => (server.address() as AddressInfo).port;
 
-/** Returns what ends the server and cuts everything that is open, as the end of a test does. */
+/** Returns a function that closes the server and all its connections. */
 async function listen(server: Server | Http2Server): Promise<() => Promise<void>> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
@@ -84,7 +87,10 @@ async function listen(server: Server | Http2Server): Promise<() => Promise<void>
   };
 }
 
-/** Passes each piece as it comes, both ways; whichever side goes away takes the other with it at once. A connection for each request: none that is kept can be dead when it is used again. */
+/**
+ * Passes each piece at once, in both directions; a close on one side closes the other. Each request has a connection of its own,
+ * because a kept one may be dead when it is used again.
+ */
 function forward(port: number, request: IncomingMessage, response: ServerResponse): void {
   const { method = 'GET', url: path = '/' } = request;
   const upstream = requestHttp({ host: HOST, port, method, path, headers: endToEnd(request.rawHeaders), agent: false });
@@ -105,7 +111,7 @@ function forward(port: number, request: IncomingMessage, response: ServerRespons
   request.pipe(upstream);
 }
 
-/** Names and values in turn, as Node takes them: a name may come more than once. */
+/** Alternating names and values, as Node accepts them, because a name may occur more than once. */
 function endToEnd(raw: readonly string[]): string[] {
   const kept: string[] = [];
   for (let index = 0; index < raw.length; index += 2) {
@@ -114,7 +120,7 @@ function endToEnd(raw: readonly string[]): string[] {
   return kept;
 }
 
-/** One connection to each replica's gRPC, made when it is needed. */
+/** One gRPC connection to each replica, opened on first use. */
 class Sessions {
   readonly #ports: readonly number[];
   readonly #open = new Map<number, ClientHttp2Session>();
@@ -127,7 +133,7 @@ class Sessions {
     const known = this.#open.get(index);
     if (known !== undefined && !known.closed && !known.destroyed) return known;
     const session = connect(`http://${HOST}:${this.#ports[index]}`);
-    // Its streams tell their clients.
+    // Each stream reports the error to its client.
     session.on('error', () => {});
     this.#open.set(index, session);
     return session;
@@ -138,13 +144,13 @@ class Sessions {
   }
 }
 
-/** One call of gRPC, which is one stream of HTTP/2: a client has one connection for all its calls, so connections are not what must be dealt out. */
+/** Balances HTTP/2 streams, not connections: a gRPC client has one connection for all its calls. */
 function forwardCall(session: ClientHttp2Session, client: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
   const upstream = session.request(headers);
   let trailers: IncomingHttpHeaders = {};
   upstream.once('response', (answer, flags) => {
     if (client.destroyed) return;
-    // Trailers alone: an error without a message before it.
+    // Trailers only: an error without a message before it.
     const endStream = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
     client.respond(answer, { endStream, waitForTrailers: !endStream });
     if (!endStream) upstream.pipe(client);

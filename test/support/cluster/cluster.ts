@@ -4,25 +4,25 @@ import { ServiceProcess } from './service-process.ts';
 
 export type ClusterOptions = {
   ingresses?: number;
-  /** `url` and the card's addresses are those of a balancer that gives every request to the next ingress. */
+  /** `url` and the card's addresses are those of a round-robin balancer before the ingresses. */
   balanced?: boolean;
   relays?: number;
   supervisors?: number;
-  /** None by default: most tests have no webhooks. */
+  /** Default 0: most tests have no webhooks. */
   notifiers?: number;
   /** `caipe` by default. */
   profile?: string;
-  /** Ingress speaks gRPC as well; the card tells where. */
+  /** The ingress serves gRPC as well, at the card's address. */
   grpc?: boolean;
   /** Entries of an agents file. */
   agents: Record<string, unknown>[];
   /** Settings of every service. */
   env?: Record<string, string>;
-  /** Folder that relative paths of the agents' entries start from. */
+  /** Base of relative paths in the agents' entries. */
   agentsFolder?: string;
 };
 
-/** A whole cluster for one test file: a real nats-server and every service as a process. */
+/** A cluster for one test file: a real nats-server, and each service as a process. */
 export class Cluster implements AsyncDisposable {
   readonly nats: Awaited<ReturnType<typeof startNats>>;
   readonly ingresses: ServiceProcess[] = [];

@@ -6,7 +6,7 @@ const MAIN = fileURLToPath(new URL('../../../packages/cli/src/main.ts', import.m
 
 export type Finished = { code: number | null; out: string; err: string };
 
-/** The command as its users start it: a process of its own with pipes. */
+/** The `hopline` command as a process with pipes. */
 export class HoplineCommand {
   out = '';
   err = '';
@@ -22,7 +22,7 @@ export class HoplineCommand {
     this.finished = once(this.#child, 'close').then(([code]) => ({ code: code as number | null, out: this.out, err: this.err }));
   }
 
-  /** Resolves when it has printed so much of the answer. */
+  /** Resolves after this many characters on stdout. */
   async printed(chars: number): Promise<void> {
     while (this.out.length < chars) await Promise.race([once(this.#child.stdout, 'data'), this.finished]);
   }
@@ -31,7 +31,7 @@ export class HoplineCommand {
     this.#child.kill(signal);
   }
 
-  /** Nobody reads the answer any more. */
+  /** Closes the reading end of stdout. */
   closeOutput(): void {
     this.#child.stdout.destroy();
   }

@@ -5,11 +5,11 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 
 type Claims = { sub?: string; tenant?: string; aud?: string; exp?: number };
 
-/** An issuer of bearer tokens, with its keys at an address, as an identity provider of the field. */
+/** An issuer of bearer tokens that serves its keys, as an identity provider does. */
 export type Issuer = {
-  /** For every service of a cluster. */
+  /** Settings of all services of a cluster. */
   env: Record<string, string>;
-  /** A token for ten minutes, unless it says otherwise. `exp`: seconds since the epoch. */
+  /** A token, valid for ten minutes by default. `exp`: seconds since the epoch. */
   token(claims?: Claims): Promise<string>;
   close(): void;
 };

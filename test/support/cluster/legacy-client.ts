@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { decodeSse } from '@hopline/a2a';
 
-/** A client of the form of April 2025, written by hand from the documents: `fetch`, JSON, and nothing of the dialect's own code. */
+/** A client of the April 2025 dialect, written from its specification with `fetch` and JSON, without code under test. */
 
-// biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects, and fails where it is not there.
+// biome-ignore lint/suspicious/noExplicitAny: a test fails where an expected member is missing.
 export type Json = { [name: string]: any };
 export type Frame = { id: string | undefined; data: Json; atMs: number };
 
-/** Params of tasks/send and tasks/sendSubscribe with one text. */
+/** Params of tasks/send and tasks/sendSubscribe with one text part. */
 export const ask = (id: string, text: string, more: Json = {}) => ({
   id,
   message: { role: 'user', parts: [{ type: 'text', text }] },
@@ -27,7 +27,7 @@ export async function rpc(...args: Parameters<typeof post>): Promise<Json> {
   return (await (await post(...args)).json()) as Json;
 }
 
-/** Frames until the server closes, or until `count`. Leaving early cuts the connection. */
+/** Frames until the server closes, or until `count`. Leaving early closes the connection. */
 export async function read(response: Response, count = Number.POSITIVE_INFINITY): Promise<Frame[]> {
   assert.equal(response.status, 200);
   assert.match(response.headers.get('content-type') ?? '', /^text\/event-stream/);
@@ -45,14 +45,14 @@ export async function stream(...args: Parameters<typeof post>): Promise<Frame[]>
 
 export const states = (frames: Frame[]): string[] => frames.flatMap(({ data }) => (data.status ? [data.status.state] : []));
 
-/** Artifacts as a client of this form folds them: by index alone. */
+/** Artifacts as a client of this dialect folds them: by index alone. */
 export function fold(frames: Frame[]): Map<number, { text: string; closed: boolean }> {
   const folded = new Map<number, { text: string; closed: boolean }>();
   for (const { artifact } of frames.map(frame => frame.data)) {
     if (artifact === undefined) continue;
     const known = folded.get(artifact.index);
     assert.notEqual(known?.closed, true, 'S4-19 nothing follows lastChunk');
-    assert.equal(artifact.append && known === undefined, false, 'an append follows what it appends to');
+    assert.equal(artifact.append && known === undefined, false, 'append without an artifact to append to');
     const text = artifact.parts.map((part: Json) => part.text ?? JSON.stringify(part.data)).join('');
     folded.set(artifact.index, { text: artifact.append ? known!.text + text : text, closed: artifact.lastChunk });
   }

@@ -4,22 +4,22 @@ import { Fold } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { auditTask, isBalanced } from '@hopline/task-audit';
-import { type Asked, ModelServer, type Reply, type Say } from '../agents/model-server.ts';
-import { answer, type ForeignAgent, startForeignAgent } from '../agents/remote-agent.ts';
+import { type ModelRequest, ModelServer, type Reply, type ResponseStep } from '../agents/model-server.ts';
+import { answer, type RemoteAgent, startRemoteAgent } from '../agents/remote-agent.ts';
 import type { Frame } from './a2a-stream.ts';
 import { Cluster } from './cluster.ts';
 
 export const PLAN = ['⟦', '**🎯 Execution', ' Plan**\n', '1. Argocd: version\n', '⟧', '\n'];
 export const VERSION = ['ArgoCD', ' is ', '\n', 'v3.1.8', ' ✅', ' ha', ' ha'];
-/** Tokens that show at once whose they are, and where one is missing, doubled or swapped. */
+/** Tokens with their source's name and a number: a missing, repeated or swapped token shows in the text. */
 export const words = (name: string, count = 120) => Array.from({ length: count }, (_, index) => `${name}${index} `);
 
-/** A cluster whose supervisor is conducted by a stand-in model, and four agents for it. */
+/** A cluster with a model-driven supervisor, a scripted model and four agents. */
 export class ModelCluster implements AsyncDisposable {
   readonly model: ModelServer;
   readonly cluster: Cluster;
   readonly log: Log;
-  readonly agents: { argocd: ForeignAgent; github: ForeignAgent; jira: ForeignAgent; quiet: ForeignAgent };
+  readonly agents: { argocd: RemoteAgent; github: RemoteAgent; jira: RemoteAgent; quiet: RemoteAgent };
   readonly #tasks = new Set<string>();
 
   private constructor(parts: Pick<ModelCluster, 'model' | 'cluster' | 'log' | 'agents'>) {
@@ -58,21 +58,21 @@ export class ModelCluster implements AsyncDisposable {
     return this.cluster.url;
   }
 
-  /** Requests of the model, by the test that runs. */
-  get asked(): Asked[] {
-    return this.model.asked;
+  /** Requests to the model since the test's `script`. */
+  get requests(): ModelRequest[] {
+    return this.model.requests;
   }
 
-  /** The stand-in answers by the step it is asked for, so that a second question for one step would be seen in `asked`. */
-  script(...replies: (Reply | ((asked: Asked) => Reply))[]): void {
-    this.asked.length = 0;
-    this.model.reply = asked => {
-      const reply = replies[stepOf(asked) - 1] ?? [];
-      return typeof reply === 'function' ? reply(asked) : reply;
+  /** Replies are chosen by the step that a request asks for, so that a second request for one step shows in `requests`. */
+  script(...replies: (Reply | ((request: ModelRequest) => Reply))[]): void {
+    this.requests.length = 0;
+    this.model.reply = request => {
+      const reply = replies[stepOf(request) - 1] ?? [];
+      return typeof reply === 'function' ? reply(request) : reply;
     };
   }
 
-  /** What a client folds of a stream that broke no rule; its task is looked at by `assertBooks`. */
+  /** Folds a stream, asserts that it broke no rule, and notes its task for `assertConserved`. */
   fold(list: readonly Frame[]): Fold {
     const folded = new Fold();
     for (const { event } of list) folded.add(event);
@@ -81,7 +81,7 @@ export class ModelCluster implements AsyncDisposable {
     return folded;
   }
 
-  async assertBooks(): Promise<void> {
+  async assertConserved(): Promise<void> {
     assert.ok(this.#tasks.size > 0);
     for (const taskId of this.#tasks) {
       const audit = await auditTask(this.log, taskId);
@@ -99,7 +99,7 @@ export class ModelCluster implements AsyncDisposable {
 }
 
 async function startAgents(): Promise<ModelCluster['agents']> {
-  const argocd = await startForeignAgent({
+  const argocd = await startRemoteAgent({
     dialect: '0.3',
     script: ({ text, turn }) => {
       if (text.includes('slow')) return slowly(words('argocd'), 15);
@@ -113,9 +113,9 @@ async function startAgents(): Promise<ModelCluster['agents']> {
       ];
     },
   });
-  const github = await startForeignAgent({ dialect: '1.0', script: () => slowly(words('github'), 5) });
+  const github = await startRemoteAgent({ dialect: '1.0', script: () => slowly(words('github'), 5) });
   let isFirst = true;
-  const jira = await startForeignAgent({
+  const jira = await startRemoteAgent({
     dialect: '0.3',
     recoverable: false,
     script: ({ text }) => {
@@ -126,7 +126,7 @@ async function startAgents(): Promise<ModelCluster['agents']> {
       return [...words('lost', 10).map(token => ({ token })), { pause: 200 }, { cut: true }];
     },
   });
-  const quiet = await startForeignAgent({ dialect: '1.0', script: answer(['between', ' us ', '✅']) });
+  const quiet = await startRemoteAgent({ dialect: '1.0', script: answer(['between', ' us ', '✅']) });
   return { argocd, github, jira, quiet };
 }
 
@@ -138,11 +138,11 @@ async function* slowly(tokens: readonly string[], everyMs: number) {
   yield { complete: true as const };
 }
 
-/** Which step of its conversation a request of the model asks for, 1-based. */
-export const stepOf = ({ messages }: Asked) => messages.filter(({ role }) => role === 'assistant').length + 1;
-export const call = (name: string, request: string): Say => ({ call: name, args: { request } });
-export const toolResults = (asked: Asked) =>
-  asked.messages.filter(({ role }) => role === 'tool').map(({ content }) => content ?? '');
+/** The step that a model request asks for, 1-based. */
+export const stepOf = ({ messages }: ModelRequest) => messages.filter(({ role }) => role === 'assistant').length + 1;
+export const call = (name: string, request: string): ResponseStep => ({ call: name, args: { request } });
+export const toolResults = (request: ModelRequest) =>
+  request.messages.filter(({ role }) => role === 'tool').map(({ content }) => content ?? '');
 export const sha = (text: string) => createHash('sha256').update(text).digest('hex');
 
 export const artifactsOf = (list: readonly Frame[], name: string) =>
@@ -150,7 +150,7 @@ export const artifactsOf = (list: readonly Frame[], name: string) =>
     'artifactUpdate' in event && event.artifactUpdate.artifact.name === name ? [event.artifactUpdate] : [],
   );
 
-/** The text of each agent, and of the supervisor itself, as a client folds it (C-24). */
+/** Text of each agent and of the supervisor, as a client folds it (C-24). */
 export function sourcesOf(list: readonly Frame[]): Record<string, string> {
   const texts: Record<string, string> = {};
   for (const { artifact, append } of artifactsOf(list, 'streaming_result')) {

@@ -9,7 +9,7 @@ const OUTPUT_CHARS_MAX = 1_000_000;
 
 export type ServiceSpec = { service: string; instance: string; env: Record<string, string> };
 
-/** One service of a cluster under test: a process of its own, as in production; killed, stopped and continued by signals. */
+/** One service as a process, killed, stopped and continued by signals. */
 export class ServiceProcess {
   readonly spec: ServiceSpec;
   readonly port: number;
@@ -25,7 +25,7 @@ export class ServiceProcess {
     return `${this.#secure ? 'https' : 'http'}://127.0.0.1:${this.port}`;
   }
 
-  /** Its door speaks HTTPS. */
+  /** Serves HTTPS. */
   get #secure(): boolean {
     return this.spec.env.HOPLINE_TLS_CERT_FILE !== undefined;
   }
@@ -34,12 +34,12 @@ export class ServiceProcess {
     return this.#child!.pid!;
   }
 
-  /** What the process has logged, the newest part. */
+  /** The newest part of the process's log. */
   get output(): string {
     return this.#output;
   }
 
-  /** It has been started, and runs no more. */
+  /** True when the process was started and has ended. */
   get hasEnded(): boolean {
     const child = this.#child;
     return child !== undefined && (child.exitCode !== null || child.signalCode !== null);
@@ -67,7 +67,7 @@ export class ServiceProcess {
     await this.#ready(child);
   }
 
-  /** Ends the process with a signal and waits until it is gone. */
+  /** Sends a signal and waits until the process has ended. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -76,7 +76,7 @@ export class ServiceProcess {
     await gone;
   }
 
-  /** Freezes the process, as a long garbage collection or a stopped virtual machine would. */
+  /** Freezes the process, as a long garbage collection or a paused virtual machine would. */
   pause(): void {
     process.kill(this.pid, 'SIGSTOP');
   }
@@ -97,7 +97,7 @@ export class ServiceProcess {
   }
 
   async #answers(): Promise<boolean> {
-    // Whom its certificate is of, and whom it lets in, is a test's own business.
+    // Tests choose their own certificates and client authentication, so readiness checks neither.
     if (this.#secure) return this.#output.includes('"msg":"ready"');
     return fetch(`${this.url}/readyz`)
       .then(response => response.ok)

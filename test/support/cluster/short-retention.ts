@@ -3,7 +3,7 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 
-/** Lets the log keep facts for so long, milliseconds: the least that the setting takes is ten minutes. */
+/** Sets the retention of facts in the stream itself, because the setting's minimum is ten minutes. */
 export async function keepFactsFor(natsUrl: string, ageMs: number): Promise<void> {
   const nc = await connect({ servers: natsUrl });
   const jsm = await jetstreamManager(nc);

@@ -1,14 +1,14 @@
 import { connect, createServer, type Socket } from 'node:net';
 
 /**
- * A TCP proxy before a real nats-server that reads the server's side of the protocol frame by frame, so that a test can lose single messages on the way to a client
- * (a live message, the ack of a publish) or cut the connection. What passes is passed byte for byte.
+ * A TCP proxy before a real nats-server. It parses the server's side of the protocol, so that a test can drop single messages to a
+ * client (a live message, the ack of a publish) or close the connection. Other bytes pass unchanged.
  */
 export type NatsProxy = {
   url: string;
-  /** Asked for each message to a client; true loses it. */
+  /** Called for each message to a client; true drops it. */
   lose: ((frame: Frame) => boolean) | undefined;
-  /** Breaks all connections and refuses new ones until `mend`. */
+  /** Closes all connections and refuses new ones until `mend`. */
   cut(): void;
   mend(): void;
   close(): Promise<void>;
@@ -62,7 +62,7 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
 
 const CRLF = Buffer.from('\r\n');
 
-/** Cuts the server's bytes into protocol lines, and messages with their payload (`MSG`, `HMSG`). */
+/** Splits the server's bytes into protocol lines, and messages with their payload (`MSG`, `HMSG`). */
 class FrameReader {
   #rest: Buffer = Buffer.alloc(0);
 

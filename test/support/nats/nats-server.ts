@@ -4,23 +4,23 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 
-/** A real nats-server of one test file: 127.0.0.1, a free port, JetStream in a directory of its own. */
+/** A real nats-server for one test file: 127.0.0.1, a free port, JetStream in its own directory. */
 export type NatsServer = {
   url: string;
   port: number;
-  /** Ends it as an operator does, and removes its directory if it was ours. */
+  /** SIGTERM; removes a temporary directory. */
   stop(): Promise<void>;
-  /** SIGKILL. What it has stored stays; `restart` brings it back. */
+  /** SIGKILL. The store remains for `restart`. */
   kill(): Promise<void>;
-  /** Starts it again, on the same port and directory; stops it before if it runs. */
+  /** Stops the server if it runs, and starts it on the same port and directory. */
   restart(): Promise<void>;
 };
 
 export type NatsServerOptions = {
-  /** Where JetStream stores; default a new temporary directory, removed at the end. */
+  /** Directory of the store; default a temporary directory, removed at the end. */
   dir?: string;
   port?: number;
-  /** More lines of the server's configuration file. */
+  /** Additional lines of the server's configuration file. */
   config?: string;
 };
 
@@ -73,7 +73,7 @@ export function findBinary(): string {
   const named = process.env.HOPLINE_NATS_SERVER;
   const places = named ? [named] : (process.env.PATH ?? '').split(delimiter).map(path => join(path, 'nats-server'));
   const found = places.find(isExecutable);
-  if (!found) throw new Error('no nats-server: put one in PATH, or name it in HOPLINE_NATS_SERVER');
+  if (!found) throw new Error('nats-server not found: put it on PATH, or set HOPLINE_NATS_SERVER');
   return found;
 }
 
@@ -108,7 +108,7 @@ async function start(binary: string, config: string, port: number): Promise<Chil
   return child;
 }
 
-/** True when the server greets with INFO. */
+/** True when the server sends INFO. */
 function answers(port: number): Promise<boolean> {
   return new Promise(resolve => {
     const socket = connect(port, '127.0.0.1');

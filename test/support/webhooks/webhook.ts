@@ -3,12 +3,12 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
-/** One notification as it came, with the status it was answered with. */
+/** One received notification, and the status of its response. */
 export type Notification = {
   path: string;
   headers: IncomingHttpHeaders;
   text: string;
-  // biome-ignore lint/suspicious/noExplicitAny: the body is what is tested
+  // biome-ignore lint/suspicious/noExplicitAny: tests assert the body
   body: any;
   status: number;
   atMs: number;
@@ -19,13 +19,13 @@ export type WebhookAnswer = { status?: number; headers?: Record<string, string>;
 export interface Webhook extends AsyncDisposable {
   readonly url: string;
   readonly notifications: Notification[];
-  /** Notifications that were answered with a 2xx. */
-  taken(path?: string): Notification[];
-  /** Resolves when `fine` says so of what has come. */
-  until(fine: () => boolean, timeoutMs?: number): Promise<void>;
+  /** Notifications with a 2xx response. */
+  accepted(path?: string): Notification[];
+  /** Waits until `condition` is true. */
+  until(condition: () => boolean, timeoutMs?: number): Promise<void>;
 }
 
-/** A webhook on 127.0.0.1, on https with `tls`. `answer` says how the n-th notification (from 1) of a path is answered; 200 without it. */
+/** A webhook on 127.0.0.1, on https with `tls`. `answer` chooses the response to the n-th notification (from 1) of a path; default 200. */
 export async function startWebhook(
   answer: (n: number, path: string) => WebhookAnswer = () => ({}),
   tls?: ServerOptions,
@@ -53,11 +53,11 @@ export async function startWebhook(
   return {
     url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     notifications,
-    taken: path => notifications.filter(one => one.status < 300 && (path === undefined || one.path === path)),
-    until: async (fine, timeoutMs = 30_000) => {
+    accepted: path => notifications.filter(one => one.status < 300 && (path === undefined || one.path === path)),
+    until: async (condition, timeoutMs = 30_000) => {
       const end = performance.now() + timeoutMs;
-      while (!fine()) {
-        if (performance.now() > end) throw new Error(`not reached with ${notifications.length} notifications`);
+      while (!condition()) {
+        if (performance.now() > end) throw new Error(`condition not met after ${notifications.length} notifications`);
         await new Promise(resolve => setTimeout(resolve, 10));
       }
     },
@@ -72,8 +72,8 @@ export async function startWebhook(
 export const generationOf = ({ headers }: Notification): number => Number(String(headers['x-hopline-cursor']).split('.')[0]);
 
 /**
- * What a receiver keeps that drops whatever is not after the last cursor it took. `repeats` is what it dropped; throws when one of them is not word for word what was
- * told under that cursor before.
+ * Drops notifications whose cursor is not after the last accepted one, as a receiver should. `repeats` counts them; throws when one
+ * differs from the accepted notification of the same cursor.
  */
 export function received(list: readonly Notification[]): { kept: Notification[]; repeats: number } {
   const kept: Notification[] = [];

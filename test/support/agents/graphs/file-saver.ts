@@ -4,7 +4,7 @@ import { MemorySaver } from '@langchain/langgraph';
 type Put = Parameters<MemorySaver['put']>;
 type PutWrites = Parameters<MemorySaver['putWrites']>;
 
-/** A checkpointer that survives its process: LangGraph's own in memory, written to a file with every checkpoint. */
+/** A checkpointer that survives its process: LangGraph's MemorySaver, written to a file with every checkpoint. */
 export class FileSaver extends MemorySaver {
   readonly #path: string;
 

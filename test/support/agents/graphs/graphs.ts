@@ -12,9 +12,9 @@ import {
   StateGraph,
 } from '@langchain/langgraph';
 import { createReactAgent } from '@langchain/langgraph/prebuilt';
-import { PlayedModel, says } from './played-model.ts';
+import { ScriptedModel, textModel } from './scripted-model.ts';
 
-/** Graphs as people write them. Only the models are played. */
+/** Graphs as users of LangGraph write them; only the models are scripted. */
 
 export const State = Annotation.Root({
   ...MessagesAnnotation.spec,
@@ -24,10 +24,10 @@ export const State = Annotation.Root({
 type Node = (state: typeof State.State, config: LangGraphRunnableConfig) => Promise<Partial<typeof State.State>>;
 
 const answers =
-  (model: PlayedModel): Node =>
+  (model: ScriptedModel): Node =>
   async ({ messages }, config) => ({ messages: [await model.invoke(messages, config)] });
 
-/** One node after the other. */
+/** Nodes in sequence. */
 function chain(...nodes: Node[]) {
   const graph = new StateGraph(State);
   const names = nodes.map((node, index) => {
@@ -44,11 +44,13 @@ const write = (config: LangGraphRunnableConfig, payload: unknown) => config.writ
 
 export const echo = chain(async ({ messages, a2a_inbox }) => ({
   messages: [
-    new AIMessage(JSON.stringify({ said: messages.map(message => [message.getType(), message.id, message.content]), a2a_inbox })),
+    new AIMessage(
+      JSON.stringify({ received: messages.map(message => [message.getType(), message.id, message.content]), a2a_inbox }),
+    ),
   ],
 })).compile();
 
-export const chat = chain(answers(says('Hel', 'lo', ' ', '\n', 'world'))).compile();
+export const chat = chain(answers(textModel('Hel', 'lo', ' ', '\n', 'world'))).compile();
 
 const look = tool(async ({ key }: { key: string }) => `value of ${key}`, {
   name: 'look_up',
@@ -56,9 +58,9 @@ const look = tool(async ({ key }: { key: string }) => `value of ${key}`, {
   schema: { type: 'object', properties: { key: { type: 'string' } }, required: ['key'] },
 });
 
-/** Says what it will do, calls one tool twice at once, then answers. */
+/** Streams a preamble, calls one tool twice in parallel, then answers. */
 export const react = createReactAgent({
-  llm: new PlayedModel(messages => {
+  llm: new ScriptedModel(messages => {
     const found = messages.filter(message => message instanceof ToolMessage);
     if (found.length > 0) return { tokens: ['Found ', found.map(message => message.content).join(' and ')] };
     const calls = ['a', 'b'].map(key => ({ id: `call-${key}`, name: 'look_up', args: { key } }));
@@ -67,46 +69,46 @@ export const react = createReactAgent({
   tools: [look],
 });
 
-/** Two models speak at once; a third one sums up. */
+/** Two models stream in parallel; a third one sums up. */
 export const parallel = new StateGraph(State)
-  .addNode('left', answers(new PlayedModel(() => ({ tokens: ['al', 'p', 'ha'], pauseMs: 3 }))))
-  .addNode('right', answers(new PlayedModel(() => ({ tokens: ['be', 't', 'a'], pauseMs: 3 }))))
-  .addNode('sum', answers(says('both')))
+  .addNode('left', answers(new ScriptedModel(() => ({ tokens: ['al', 'p', 'ha'], pauseMs: 3 }))))
+  .addNode('right', answers(new ScriptedModel(() => ({ tokens: ['be', 't', 'a'], pauseMs: 3 }))))
+  .addNode('sum', answers(textModel('both')))
   .addEdge(START, 'left')
   .addEdge(START, 'right')
   .addEdge(['left', 'right'], 'sum')
   .addEdge('sum', END)
   .compile();
 
-/** One node, many times at once, each with its own model call. */
+/** Parallel runs of one node, each with its own model call. */
 export const fanOut = new StateGraph(State)
   .addNode('one', async (state: { word: string }, config) => {
-    const model = new PlayedModel(() => ({ tokens: [...state.word], pauseMs: 1 }));
+    const model = new ScriptedModel(() => ({ tokens: [...state.word], pauseMs: 1 }));
     return { messages: [await model.invoke([new HumanMessage('x')], config)] };
   })
   .addConditionalEdges(START, () => ['ape', 'bee', 'cat'].map(word => new Send('one', { word })))
   .addEdge('one', END)
   .compile();
 
-/** A graph in a graph in a graph. */
-export const nested = chain(chain(chain(answers(says('in', 'ner'))).compile() as never).compile() as never).compile();
+/** A graph nested two levels deep. */
+export const nested = chain(chain(chain(answers(textModel('in', 'ner'))).compile() as never).compile() as never).compile();
 
-/** A node that copies what its model said into a message of its own. */
+/** A node that copies its model's text into a message of its own. */
 export const copies = chain(async ({ messages }, config) => {
-  const said = await says('co', 'py').invoke(messages, config);
-  return { messages: [new AIMessage(String(said.content))] };
+  const reply = await textModel('co', 'py').invoke(messages, config);
+  return { messages: [new AIMessage(String(reply.content))] };
 }).compile();
 
-/** A node that says everything it has, tokens of a model, an AI message and an outbox, in that order. */
-export const outbox = chain(answers(says('dra', 'ft')), async () => ({
+/** Streams tokens of a model, then writes an AI message and an outbox. */
+export const outbox = chain(answers(textModel('dra', 'ft')), async () => ({
   messages: [new AIMessage({ content: 'the last message', id: 'ai-last' })],
   a2a_outbox: {
     message: {
       messageId: 'out-1',
       role: 'agent',
       parts: [{ kind: 'text', text: 'the outbox' }],
-      taskId: 'foreign',
-      contextId: 'foreign',
+      taskId: 'remote',
+      contextId: 'remote',
     },
   },
 })).compile({ checkpointer: new MemorySaver() });
@@ -114,10 +116,10 @@ export const outbox = chain(answers(says('dra', 'ft')), async () => ({
 export const outboxTask = chain(async () => ({
   a2a_outbox: {
     task: {
-      id: 'foreign',
-      contextId: 'foreign',
+      id: 'remote',
+      contextId: 'remote',
       history: [{ messageId: 'h-1', role: 'ROLE_AGENT', parts: [{ text: 'noted' }] }],
-      artifacts: [{ artifactId: 'foreign-a', name: 'report', parts: [{ data: { rows: 2 } }] }],
+      artifacts: [{ artifactId: 'remote-a', name: 'report', parts: [{ data: { rows: 2 } }] }],
       metadata: { cost: 3, 'aion:network': 'spoofed', 'hopline.legacy': true },
       status: {
         state: 'TASK_STATE_COMPLETED',
@@ -131,61 +133,61 @@ export const badOutbox = (outboxOf: unknown) =>
   chain(async () => ({ a2a_outbox: outboxOf as Record<string, unknown> })).compile();
 export const bothOutbox = badOutbox({ message: { parts: [] }, task: {} });
 
-/** Its answer is nowhere but in what its model streamed. */
+/** Its answer exists only in the deltas of its model. */
 export const deltasOnly = new StateGraph(Annotation.Root({ a2a_inbox: Annotation<unknown>(), note: Annotation<string>() }))
   .addNode('n', async (_state, config) => {
-    await says('only ', 'deltas').invoke([new HumanMessage('x')], config);
-    return { note: 'said' };
+    await textModel('only ', 'deltas').invoke([new HumanMessage('x')], config);
+    return { note: 'done' };
   })
   .addEdge(START, 'n')
   .addEdge('n', END)
   .compile();
 
-/** A2A events of its own beside the tokens of a model, in both notations, with foreign ids; and something that is no A2A. */
+/** Writes A2A events in both notations, with ids of its own, beside the tokens of a model; and one payload that is not A2A. */
 export const custom = chain(async ({ messages }, config) => {
-  const foreign = { taskId: 'foreign', contextId: 'foreign' };
+  const remote = { taskId: 'remote', contextId: 'remote' };
   write(config, {
     statusUpdate: {
-      ...foreign,
+      ...remote,
       status: { state: 'TASK_STATE_WORKING', message: { messageId: 'p', role: 'ROLE_AGENT', parts: [{ text: 'half way' }] } },
     },
   });
-  const artifact = { artifactId: 'foreign-a', name: 'report' };
-  write(config, { artifactUpdate: { ...foreign, artifact: { ...artifact, parts: [{ text: 'one ' }] }, append: false } });
-  const said = await says('tok', 'ens').invoke(messages, config);
+  const artifact = { artifactId: 'remote-a', name: 'report' };
+  write(config, { artifactUpdate: { ...remote, artifact: { ...artifact, parts: [{ text: 'one ' }] }, append: false } });
+  const reply = await textModel('tok', 'ens').invoke(messages, config);
   write(config, {
     kind: 'artifact-update',
-    ...foreign,
+    ...remote,
     artifact: { ...artifact, parts: [{ kind: 'text', text: 'two' }] },
     append: true,
     lastChunk: true,
   });
   write(config, { percent: 50 });
-  return { messages: [said] };
+  return { messages: [reply] };
 }).compile();
 
-/** Ends the task itself, and then says more. */
+/** Ends the task itself, then returns another message. */
 export const customEnd = chain(async (_state, config) => {
   const status = {
     state: 'rejected',
     message: { kind: 'message', messageId: 'no', role: 'agent', parts: [{ kind: 'text', text: 'not that' }] },
   };
-  write(config, { kind: 'status-update', taskId: 'foreign', contextId: 'foreign', status, final: true });
+  write(config, { kind: 'status-update', taskId: 'remote', contextId: 'remote', status, final: true });
   return { messages: [new AIMessage('too late')] };
 }).compile();
 
-/** Writes these payloads in `custom`. */
+/** Writes these payloads in stream mode `custom`. */
 export const writes = (...payloads: unknown[]) =>
   chain(async (_state, config) => {
     for (const payload of payloads) write(config, payload);
     return {};
   }).compile();
 
-export const fails = chain(answers(says('before ')), async () => {
+export const fails = chain(answers(textModel('before ')), async () => {
   throw new TypeError('a secret of the user');
 }).compile();
 
-export const endless = chain(answers(says('begun')), async () => {
+export const endless = chain(answers(textModel('begun')), async () => {
   await new Promise(() => {});
   return {};
 }).compile();
@@ -200,7 +202,7 @@ const lastText = (messages: BaseMessage[]) => String(messages.at(-1)?.content);
 
 const asking = () =>
   chain(
-    async ({ messages }, config) => ({ messages: [await says('Hm. ').invoke(messages, config)] }),
+    async ({ messages }, config) => ({ messages: [await textModel('Hm. ').invoke(messages, config)] }),
     async ({ a2a_inbox }) => {
       const colour = interrupt({ question: 'Which colour?' });
       const size = interrupt('Which size?');
@@ -214,10 +216,10 @@ const asking = () =>
     },
   );
 export const asks = asking().compile({ checkpointer: new MemorySaver() });
-/** Compiled without a checkpointer: the entry names one. */
+/** Compiled without a checkpointer: the agent's entry names one. */
 export const asksBare = asking().compile();
 
-/** Keeps its thread, with a reducer that takes messages as they are: says how many of the user it has seen. */
+/** Keeps its thread, with a reducer that appends messages unchanged; answers with its number of user messages. */
 export const counts = new StateGraph(
   Annotation.Root({ messages: Annotation<BaseMessage[]>({ reducer: (a, b) => [...a, ...b], default: () => [] }) }),
 )
@@ -228,15 +230,15 @@ export const counts = new StateGraph(
   .addEdge('n', END)
   .compile({ checkpointer: new MemorySaver() });
 
-/** One agent for all of them: the text of the message is the name of the graph that answers. */
+/** One agent for all graphs: the text of the message names the graph that answers. */
 const ROUTES = { chat, react, parallel, outbox, outboxTask, bothOutbox, deltasOnly, custom, customEnd, fails, endless, nested };
 export const routed = Object.entries(ROUTES)
   .reduce((graph, [name, route]) => graph.addNode(name, route as never) as never, new StateGraph(State))
   .addConditionalEdges(START, ({ messages }) => lastText(messages) as never)
   .compile({ checkpointer: new MemorySaver() });
 
-/** A state that has neither messages nor an inbox. */
-export const deaf = new StateGraph(Annotation.Root({ question: Annotation<string>() }))
+/** A state with neither messages nor an inbox. */
+export const withoutMessages = new StateGraph(Annotation.Root({ question: Annotation<string>() }))
   .addNode('n', async () => ({ question: 'x' }))
   .addEdge(START, 'n')
   .addEdge('n', END)

@@ -1,4 +1,4 @@
-"""An A2A 0.3 agent made with a2a-sdk 0.3.x: the same agent as infra/examples/python-a2a/agent.py."""
+"""The agent of infra/examples/python-a2a/agent.py, written with a2a-sdk 0.3.x."""
 
 import asyncio
 import sys
@@ -13,7 +13,7 @@ from a2a.types import AgentCapabilities, AgentCard, AgentSkill, Part, TaskState,
 from a2a.utils import new_task
 
 PORT = int(sys.argv[1])
-WORDS = ["Python", " says", ":", " ", "ha", "ha", "\n\n", "**bold**", " ✅ done", " 👩‍👩‍👧"]
+WORDS = ["Python", " replies", ":", " ", "ha", "ha", "\n\n", "**bold**", " ✅ done", " 👩‍👩‍👧"]
 
 
 class Echo(AgentExecutor):
@@ -23,14 +23,14 @@ class Echo(AgentExecutor):
             task = new_task(context.message)
             await event_queue.enqueue_event(task)
         updater = TaskUpdater(event_queue, task.id, task.context_id)
-        say = lambda text: updater.new_agent_message([Part(root=TextPart(text=text))])
-        asked = context.get_user_input()
-        if "ask" in asked and context.current_task is None:
-            await updater.update_status(TaskState.input_required, say("Which one?"), final=True)
+        message = lambda text: updater.new_agent_message([Part(root=TextPart(text=text))])
+        text = context.get_user_input()
+        if "ask" in text and context.current_task is None:
+            await updater.update_status(TaskState.input_required, message("Which one?"), final=True)
             return
-        for word in [*WORDS, f" {asked}"]:
-            await updater.update_status(TaskState.working, say(word))
-            await asyncio.sleep(0.05 if "slow" in asked else 0.002)
+        for word in [*WORDS, f" {text}"]:
+            await updater.update_status(TaskState.working, message(word))
+            await asyncio.sleep(0.05 if "slow" in text else 0.002)
         await updater.complete()
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
@@ -39,13 +39,13 @@ class Echo(AgentExecutor):
 
 card = AgentCard(
     name="Python Agent",
-    description="Echoes what it is told",
+    description="Echoes the message",
     version="1.0.0",
     url=f"http://127.0.0.1:{PORT}/",
     capabilities=AgentCapabilities(streaming=True),
     default_input_modes=["text/plain"],
     default_output_modes=["text/plain"],
-    skills=[AgentSkill(id="echo", name="Echo", description="Echoes what it is told", tags=["echo"])],
+    skills=[AgentSkill(id="echo", name="Echo", description="Echoes the message", tags=["echo"])],
 )
 handler = DefaultRequestHandler(agent_executor=Echo(), task_store=InMemoryTaskStore())
 app = A2AStarletteApplication(agent_card=card, http_handler=handler).build()

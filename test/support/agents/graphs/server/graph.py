@@ -1,4 +1,4 @@
-"""Graphs for `langgraph dev` in this folder: what test/agents/recordings holds was recorded from them. Only the models are played."""
+"""Graphs for `langgraph dev` in this folder, the source of ../../recordings. Only the models are scripted."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ def model(text):
     return GenericFakeChatModel(messages=iter([AIMessage(content=text)]))
 
 
-def says(text):
+def model_node(text):
     async def node(state, config):
         return {"messages": [await model(text).ainvoke(state["messages"], config)]}
 
@@ -42,7 +42,7 @@ def chain(**nodes):
 
 
 def chat():
-    return chain(answer=says("Hello from the server"))
+    return chain(answer=model_node("Hello from the server"))
 
 
 def nested():
@@ -51,22 +51,22 @@ def nested():
 
 def echo():
     async def node(state):
-        said = [[message.type, message.id, message.content] for message in state["messages"]]
-        return {"messages": [AIMessage(json.dumps({"said": said, "inbox": state["a2a_inbox"]["message"]}))]}
+        received = [[message.type, message.id, message.content] for message in state["messages"]]
+        return {"messages": [AIMessage(json.dumps({"received": received, "inbox": state["a2a_inbox"]["message"]}))]}
 
     return chain(node=node)
 
 
 def parallel():
     async def join(state):
-        foreign = {"taskId": "foreign", "contextId": "foreign"}
-        artifact = {"artifactId": "foreign-a", "name": "report", "parts": [{"kind": "text", "text": "R"}]}
-        get_stream_writer()({"kind": "artifact-update", **foreign, "artifact": artifact, "append": False, "lastChunk": True})
+        remote = {"taskId": "remote", "contextId": "remote"}
+        artifact = {"artifactId": "remote-a", "name": "report", "parts": [{"kind": "text", "text": "R"}]}
+        get_stream_writer()({"kind": "artifact-update", **remote, "artifact": artifact, "append": False, "lastChunk": True})
         return {"a2a_outbox": {"message": {"messageId": "out-1", "role": "agent", "parts": [{"kind": "text", "text": "joined"}]}, "task": None}}
 
     graph = StateGraph(State)
-    graph.add_node("left", says("left one two"))
-    graph.add_node("right", says("right three four"))
+    graph.add_node("left", model_node("left one two"))
+    graph.add_node("right", model_node("right three four"))
     graph.add_node("join", join)
     graph.add_edge(START, "left")
     graph.add_edge(START, "right")
@@ -94,4 +94,4 @@ def endless():
     async def wait(state):
         await asyncio.sleep(600)
 
-    return chain(begin=says("begun"), wait=wait)
+    return chain(begin=model_node("begun"), wait=wait)

@@ -6,31 +6,31 @@ import type { Log } from '@hopline/log';
 import { call, openRig, type Rig, sendParams, userMessage } from '../../packages/a2a-http/src/http-server.test-kit.ts';
 import type { Known } from './placeholders.ts';
 
-/** Small ones, so that a fuzzer reaches them. */
+/** Small limits, so that a fuzzer exceeds them. */
 const BODY_BYTES_MAX = 64 * 1024;
 const RECORD_BYTES_MAX = 48 * 1024;
-/** How long a feed lingers after its last viewer; milliseconds. */
+/** Lifetime of a feed after its last viewer; milliseconds. */
 const LINGER_MS = 50;
 const SETTLE_MS_MAX = 20_000;
 
-/** Whose pages may use the doors. */
+/** Allowed origin. */
 export const PAGE_ORIGIN = 'https://page.example';
 
-export type Doors = {
-  /** Two processes on one log. What the relay writes is counted on neither. */
+export type MemoryServers = {
+  /** Two replicas on one log; `writes` counts theirs, not the relay's. */
   replicas: [Rig, Rig];
-  /** The tasks that requests are about. One that is canceled, or answered to its end, is followed by another. */
+  /** The tasks of requests. A waiting task that was ended is replaced. */
   known(): Promise<Known>;
-  /** Writes of the doors that the log has taken so far. */
+  /** Number of successful writes of the replicas. */
   writes(): number;
-  /** Streams, waits and subscriptions of both. */
+  /** Number of open streams, waits and subscriptions of both replicas. */
   open(): number;
-  /** Waits until nothing is open any more. */
+  /** Waits until none is open. */
   settled(): Promise<void>;
 };
 
-/** Two replicas of a door with everything turned on, a log in memory, and an agent that asks back. */
-export async function openDoors(t: TestContext, options: Partial<A2AServerOptions> = {}): Promise<Doors> {
+/** Two server replicas with all features enabled, a log in memory, and an agent that asks a question. */
+export async function openMemoryServers(t: TestContext, options: Partial<A2AServerOptions> = {}): Promise<MemoryServers> {
   const limits = { bodyBytesMax: BODY_BYTES_MAX, feedLingerMs: LINGER_MS, idleFeedsMax: 4, ...options.limits };
   const rig = await openRig(t, {
     push: true,
@@ -75,9 +75,9 @@ async function taskOf(rig: Rig): Promise<string> {
   return taskId;
 }
 
-const WRITERS = ['say', 'append', 'put', 'create', 'update', 'delete', 'request'];
+const WRITERS = ['append', 'put', 'create', 'update', 'delete', 'request'];
 
-/** Counts what the log has taken: a claim that somebody else has changes nothing. */
+/** Counts successful writes; a failed claim is not a write. */
 export function countWrites(log: Log): () => number {
   let writes = 0;
   for (const part of Object.values(log) as unknown[]) {

@@ -4,32 +4,32 @@ import { BaseChatModel } from '@langchain/core/language_models/chat_models';
 import { AIMessageChunk, type BaseMessage } from '@langchain/core/messages';
 import { ChatGenerationChunk, type ChatResult } from '@langchain/core/outputs';
 
-export type Played = {
+export type ScriptedAnswer = {
   tokens: readonly string[];
   calls?: readonly { id: string; name: string; args: object }[];
   pauseMs?: number;
 };
 
-/** A chat model that is played: it streams as models do, and says what the test wants. The graph around it is real. */
-export class PlayedModel extends BaseChatModel {
-  readonly #play: (messages: BaseMessage[]) => Played;
+/** A chat model that streams tokens chosen by the test; the graph around it is real. */
+export class ScriptedModel extends BaseChatModel {
+  readonly #script: (messages: BaseMessage[]) => ScriptedAnswer;
 
-  constructor(play: (messages: BaseMessage[]) => Played) {
+  constructor(script: (messages: BaseMessage[]) => ScriptedAnswer) {
     super({});
-    this.#play = play;
+    this.#script = script;
   }
 
   override _llmType(): string {
-    return 'played';
+    return 'scripted';
   }
 
-  /** Tools are known by the play itself. */
+  /** The script knows its tools. */
   override bindTools(): this {
     return this;
   }
 
   override async _generate(): Promise<ChatResult> {
-    throw new Error('only streams');
+    throw new Error('a scripted model supports streaming only');
   }
 
   override async *_streamResponseChunks(
@@ -37,18 +37,18 @@ export class PlayedModel extends BaseChatModel {
     options: this['ParsedCallOptions'],
     manager?: CallbackManagerForLLMRun,
   ): AsyncGenerator<ChatGenerationChunk> {
-    const { tokens, calls = [], pauseMs } = this.#play(messages);
+    const { tokens, calls = [], pauseMs } = this.#script(messages);
     for (const token of tokens) {
       if (pauseMs !== undefined) await delay(pauseMs, undefined, { signal: options.signal });
-      yield await this.#said(new AIMessageChunk({ content: token }), manager);
+      yield await this.#chunkOf(new AIMessageChunk({ content: token }), manager);
     }
     for (const [index, { id, name, args }] of calls.entries()) {
       const chunk = { index, id, name, args: JSON.stringify(args), type: 'tool_call_chunk' as const };
-      yield await this.#said(new AIMessageChunk({ content: '', tool_call_chunks: [chunk] }), manager);
+      yield await this.#chunkOf(new AIMessageChunk({ content: '', tool_call_chunks: [chunk] }), manager);
     }
   }
 
-  async #said(message: AIMessageChunk, manager?: CallbackManagerForLLMRun): Promise<ChatGenerationChunk> {
+  async #chunkOf(message: AIMessageChunk, manager?: CallbackManagerForLLMRun): Promise<ChatGenerationChunk> {
     const text = typeof message.content === 'string' ? message.content : '';
     const chunk = new ChatGenerationChunk({ message, text });
     await manager?.handleLLMNewToken(text, undefined, undefined, undefined, undefined, { chunk });
@@ -56,6 +56,6 @@ export class PlayedModel extends BaseChatModel {
   }
 }
 
-export function says(...tokens: string[]): PlayedModel {
-  return new PlayedModel(() => ({ tokens }));
+export function textModel(...tokens: string[]): ScriptedModel {
+  return new ScriptedModel(() => ({ tokens }));
 }

@@ -25,7 +25,7 @@ async function folder(t: TestContext): Promise<string> {
   return path;
 }
 
-/** Writes the files of a door, and names them as its settings do. */
+/** Writes the files of a server; returns its settings. */
 async function files(path: string, { cert, key }: Certificate, clientCa?: string): Promise<Record<string, string>> {
   await writeFile(join(path, 'cert.pem'), cert);
   await writeFile(join(path, 'key.pem'), key);
@@ -40,7 +40,7 @@ async function files(path: string, { cert, key }: Certificate, clientCa?: string
 async function serve(t: TestContext, env: Record<string, string>) {
   const lines: string[] = [];
   const logger = createLogger({
-    service: 'door',
+    service: 'server',
     instance: 'test',
     level: 'trace',
     destination: { write: line => lines.push(line) },
@@ -56,7 +56,7 @@ async function serve(t: TestContext, env: Record<string, string>) {
   return { get, lines, port };
 }
 
-test('ingress answers over HTTPS; a client that does not trust its certificate is refused [S4-42]', async t => {
+test('the ingress serves HTTPS only, with a certificate that a client must trust [S4-42]', async t => {
   await using nats = await startNatsUntilDisposed();
   const env = { NATS_URL: nats.url, ...(await files(await folder(t), authority.issue('ingress'))) };
   const ingress = new ServiceProcess({ service: 'ingress', instance: 'ingress-1', env }, await freePort());
@@ -73,8 +73,8 @@ test('ingress answers over HTTPS; a client that does not trust its certificate i
   await assert.rejects(fetch(`http://127.0.0.1:${ingress.port}/readyz`));
 });
 
-test('TLS 1.3 where the client can, 1.2 where it must, nothing older; a higher bound holds [S4-42]', async t => {
-  const env = await files(await folder(t), authority.issue('door'));
+test('TLS 1.3 is preferred, 1.2 accepted, older versions rejected; a higher minimum applies [S4-42]', async t => {
+  const env = await files(await folder(t), authority.issue('server'));
   const { get } = await serve(t, env);
   const ca = authority.cert;
   assert.equal((await get({ ca })).protocol, 'TLSv1.3');
@@ -85,20 +85,20 @@ test('TLS 1.3 where the client can, 1.2 where it must, nothing older; a higher b
   await assert.rejects(strict.get({ ca, maxVersion: 'TLSv1.2' }), /protocol version|alert/i);
 });
 
-test('with an authority for clients, one without a certificate of it does not get in [S4-42]', async t => {
-  const { get } = await serve(t, await files(await folder(t), authority.issue('door'), authority.cert));
+test('with a client authority, a client without its certificate is rejected [S4-42]', async t => {
+  const { get } = await serve(t, await files(await folder(t), authority.issue('server'), authority.cert));
   const ca = authority.cert;
   assert.equal((await get({ ca, ...authority.issue('client') })).status, 200);
   await assert.rejects(get({ ca }), /certificate required|ECONNRESET|socket hang up/i);
   await assert.rejects(get({ ca, ...stranger.issue('client') }), /unknown ca|ECONNRESET|socket hang up|certificate/i);
 });
 
-test('a new certificate is in force without a restart; one without its key changes nothing', { timeout: 60_000 }, async t => {
+test('a new certificate takes effect without a restart; one without its key is ignored', { timeout: 60_000 }, async t => {
   const path = await folder(t);
-  const first = authority.issue('door');
+  const first = authority.issue('server');
   const { get, lines } = await serve(t, await files(path, first));
   const { serial } = await get({ ca: authority.cert });
-  const second = authority.issue('door');
+  const second = authority.issue('server');
   await writeFile(join(path, 'cert.pem'), second.cert);
   while (!lines.join('').includes('cannot be used together')) await sleep(50);
   assert.equal((await get({ ca: authority.cert })).serial, serial);
@@ -107,8 +107,8 @@ test('a new certificate is in force without a restart; one without its key chang
   assert.doesNotMatch(lines.join(''), /BEGIN/);
 });
 
-test('a connection on which nobody shakes hands is cut in time', async t => {
-  const { port } = await serve(t, await files(await folder(t), authority.issue('door')));
+test('a connection without a handshake is closed in time', async t => {
+  const { port } = await serve(t, await files(await folder(t), authority.issue('server')));
   const socket = connect(port, '127.0.0.1').on('error', () => {});
   await once(socket, 'connect');
   const startedMs = performance.now();
@@ -117,11 +117,11 @@ test('a connection on which nobody shakes hands is cut in time', async t => {
   assert.ok(tookMs >= TLS_HANDSHAKE_MS_MAX - 50 && tookMs < TLS_HANDSHAKE_MS_MAX + 15_000, `${tookMs} ms`);
 });
 
-test('files that cannot be used are named by their setting, and never shown', async t => {
+test('errors name the setting of an unusable file, never its content', async t => {
   const path = await folder(t);
-  const { key } = authority.issue('door');
+  const { key } = authority.issue('server');
   const { cert } = authority.issue('another');
-  const logger = createLogger({ service: 'door', instance: 'test', level: 'silent' });
+  const logger = createLogger({ service: 'server', instance: 'test', level: 'silent' });
   const open = (env: Record<string, string>) => tlsFromSettings(config.load(env), { logger });
   const env = await files(path, { cert, key });
   await assert.rejects(open(env), /^Error: HOPLINE_TLS_CERT_FILE and its key cannot be used: ERR_OSSL_X509_KEY_VALUES_MISMATCH$/);
