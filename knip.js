@@ -52,7 +52,6 @@ const config = ({ production = false }) => ({
         '**/*.test.ts',
         '**/main.ts',
         'repo/write-*.ts',
-        'repo/retired-words-report.ts',
         'conformance/tck.ts',
         'support/agents/graphs/*.ts',
         'support/profiles/*.ts',

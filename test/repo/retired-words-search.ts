@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { ALLOWED_CONTEXTS, RETIRED_WORDS } from './retired-words.ts';
 import { projectFiles, read } from './source-files.ts';
 
@@ -46,15 +45,3 @@ export function retiredUses(): RetiredUse[] {
 export function describeUse({ path, line, word, use }: RetiredUse): string {
   return `${line === 0 ? path : `${path}:${line}`} "${word}": use ${use}`;
 }
-
-/** The part of the tree that is cleaned as one: a package, a service, a folder of test or infra, or `.` for files of the root. */
-export function areaOf(path: string): string {
-  const [first, second, ...rest] = path.split('/');
-  if (second === undefined) return '.';
-  return rest.length > 0 && /^(?:packages|services|infra|test)$/.test(first!) ? `${first}/${second}` : first!;
-}
-
-/** Areas that are known to contain retired words. The list only shrinks: an area without any must be removed from it. */
-export const PENDING = new URL('retired-words-pending.json', import.meta.url);
-
-export const pendingAreas = (): string[] => JSON.parse(readFileSync(PENDING, 'utf8'));
