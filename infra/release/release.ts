@@ -16,9 +16,10 @@ function release(version: string | undefined): void {
   const today = new Date().toISOString().slice(0, 10);
   const { changelog, notes } = nextChangelog(read('CHANGELOG.md'), version, today);
   write('CHANGELOG.md', changelog);
-  // The only place of the version: tarballs, cards and service names read it from here.
-  write('package.json', read('package.json').replace(/^( {2}"version": )"[^"]*"/m, `$1"${version}"`));
-  git('commit', '--quiet', '--message', `release: ${version}`, '--', 'CHANGELOG.md', 'package.json');
+  // The root has the version; a test holds every other package.json to it.
+  const manifests = git('ls-files', '--', 'package.json', '**/package.json').split('\n');
+  for (const path of manifests) write(path, read(path).replace(/^( {2}"version": )"[^"]*"/m, `$1"${version}"`));
+  git('commit', '--quiet', '--message', `release: ${version}`, '--', 'CHANGELOG.md', ...manifests);
   git('tag', '--annotate', `v${version}`, '--message', `Hopline ${version}\n\n${notes}`);
   console.log(
     `${notes}\n\nCommitted and tagged as v${version}. Next: npm run pack, git push --follow-tags, npm publish each tarball.`,

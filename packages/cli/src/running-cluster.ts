@@ -6,16 +6,20 @@ import { UsageError } from './usage-error.ts';
 const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 
 /**
- * The NATS server of the local cluster: NATS_URL, or the one that `npm start` wrote to run.json in its home (HOPLINE_HOME).
- * Throws UsageError.
+ * The NATS server of the local cluster: NATS_URL, or the one that `npm start` wrote to run.json in its home: HOPLINE_HOME, else
+ * `.hopline` in the current folder or in the checkout that contains this command. Throws UsageError.
  */
 export function natsUrlOf(environment: Readonly<Record<string, string | undefined>>): string {
   if (environment.NATS_URL) return environment.NATS_URL;
-  const home = environment.HOPLINE_HOME ? resolve(environment.HOPLINE_HOME) : resolve(CHECKOUT, '.hopline');
-  const url = natsUrlIn(`${home}/run.json`);
-  if (url !== undefined) return url;
+  const homes = environment.HOPLINE_HOME
+    ? [resolve(environment.HOPLINE_HOME)]
+    : [resolve('.hopline'), resolve(CHECKOUT, '.hopline')];
+  for (const home of homes) {
+    const url = natsUrlIn(`${home}/run.json`);
+    if (url !== undefined) return url;
+  }
   throw new UsageError(
-    `no local cluster is running (${home} has no run.json with a NATS server): run npm start, or set HOPLINE_HOME or NATS_URL`,
+    `no local cluster is running (no run.json with a NATS server in ${homes.join(' or ')}): run npm start, or set HOPLINE_HOME or NATS_URL`,
   );
 }
 
