@@ -13,7 +13,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'agent-card': ['a2a'],
   endpoint: ['a2a', 'agent-card', 'lifecycle', 'telemetry'],
   client: ['a2a', 'agent-card'],
-  'chat-model': ['outbound-http', 'telemetry'],
+  'chat-model': ['a2a', 'outbound-http', 'telemetry'],
   cli: ['a2a', 'task-audit', 'client', 'lifecycle', 'log-jetstream', 'profiles', 'telemetry'],
   events: ['a2a'],
   profiles: ['events'],

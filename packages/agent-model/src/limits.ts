@@ -10,8 +10,6 @@ export const MODEL_AGENT_LIMITS = {
 
 /** Upper bound of `stepsMax`. */
 export const STEPS_MAX = 128;
-/** Text of earlier turns sent to the model, UTF-16 units; the oldest messages are left out. */
-export const HISTORY_UNITS_MAX = 64 * 1024;
 /** Tools offered to a model: the limit of OpenAI (https://platform.openai.com/docs/api-reference/chat/create). */
 export const TOOLS_MAX = 128;
 /** MCP servers of one agent. */

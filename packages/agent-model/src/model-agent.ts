@@ -10,8 +10,8 @@ import {
   type Step,
   type ToolCall,
 } from '@hopline/chat-model';
+import { promptMessages } from '@hopline/chat-model/prompt-messages';
 import { MODEL_AGENT_LIMITS } from './limits.ts';
-import { promptMessages } from './prompt-messages.ts';
 import { type OpenTools, Toolbox, type ToolResult } from './toolbox.ts';
 
 export type ModelAgentOptions = ChatModelOptions & {
@@ -55,7 +55,7 @@ class ToolLoop {
     this.#model = model;
     this.#options = options;
     this.#turn = turn;
-    this.#messages = promptMessages(options.system, turn.history, turn.message);
+    this.#messages = promptMessages({ system: options.system, history: turn.history, message: turn.message });
   }
 
   async *run(toolbox: Toolbox): AsyncGenerator<AgentEvent> {

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { cutIndex, isInterrupted, type Message, type Part } from '@hopline/a2a';
+import { cutIndex, isInterrupted, type Message } from '@hopline/a2a';
 import type { ChatMessage } from '@hopline/chat-model';
+import { promptMessages, promptText } from '@hopline/chat-model/prompt-messages';
 import type { ChosenCall, ModelStep, Read } from './model-step.ts';
 import type { TurnView } from './turn-view.ts';
 
-/** Text of earlier messages that goes to the model, UTF-16 units; the oldest messages beyond it are left out. */
-const HISTORY_UNITS_MAX = 64 * 1024;
+const FILE_NOTE = '; agents that are called get it';
 /** Text of one agent that the model reads, UTF-16 units; longer text is cut with a mark. */
 export const RESULT_UNITS_MAX = 512 * 1024;
 
@@ -16,32 +16,13 @@ export function conversation(
   view: TurnView,
   steps: readonly ModelStep[],
 ): ChatMessage[] {
-  const question = view.messageOf(view.requestTurn);
-  const messages: ChatMessage[] = [{ role: 'system', text: system }, ...history(question ? [...earlier, question] : earlier)];
+  const message = view.messageOf(view.requestTurn);
+  const messages = promptMessages({ system, history: earlier, message, fileNote: FILE_NOTE });
   for (const { text, calls } of steps) {
     messages.push({ role: 'assistant', text, calls });
     for (const call of calls) messages.push({ role: 'tool', call, text: resultOf(call, view) });
   }
   return messages;
-}
-
-function history(earlier: readonly Message[]): ChatMessage[] {
-  const messages: ChatMessage[] = [];
-  let units = 0;
-  for (const [back, { role, parts }] of earlier.toReversed().entries()) {
-    const text = parts.map(wordsOf).join('');
-    units += text.length;
-    // The newest message is the question itself: ingress has bounded it.
-    if (back > 0 && units > HISTORY_UNITS_MAX) break;
-    messages.unshift(role === 'ROLE_USER' ? { role: 'user', text } : { role: 'assistant', text, calls: [] });
-  }
-  return messages;
-}
-
-function wordsOf(part: Part): string {
-  if (part.text !== undefined) return part.text;
-  if (part.data !== undefined) return JSON.stringify(part.data);
-  return `[file ${part.filename ?? part.url ?? ''}; agents that are called get it]`;
 }
 
 function resultOf(chosen: ChosenCall, view: TurnView): string {
@@ -72,7 +53,7 @@ function outcomeOf(call: string, view: TurnView): string {
   return lines.join('\n');
 }
 
-const wordsIn = (message: Message | undefined) => (message?.parts ?? []).map(wordsOf).join('');
+const wordsIn = (message: Message | undefined) => promptText(message?.parts ?? [], FILE_NOTE);
 
 function dataOf(call: string, view: TurnView): string[] {
   const parts = view.artifactsOf(call).flatMap(artifact => artifact.parts);
