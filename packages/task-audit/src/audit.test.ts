@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AgentInput, Fact, Producer, TaskAggregate } from '@hopline/events';
+import type { AgentInput, Producer } from '@hopline/events';
 import { createMemoryLog } from '@hopline/log/memory';
-import { type Command, decide, evolve } from '@hopline/task';
+import { type Command, ROOT_AGENT } from '@hopline/task';
+import { agent as producer, StoredScenario } from '@hopline/task/test-kit';
 import { auditTask, isBalanced } from './audit.ts';
 
 const TASK = 't1';
 
 /** A task whose inputs and facts are written separately, so that the facts may differ from what a relay would store. */
-class Scenario {
+class AuditedTask {
   readonly log = createMemoryLog({ shards: 1 });
-  #aggregate: TaskAggregate | undefined;
-  #seq = 0;
+  readonly #task = new StoredScenario(this.log.facts, TASK, () => 1);
   #inputSeq = 0;
   #ordinals = new Map<string, number>();
 
@@ -32,23 +32,14 @@ class Scenario {
   }
 
   async store(...commands: Command[]): Promise<this> {
-    let aggregate = this.#aggregate;
-    const facts: Fact[] = [];
-    for (const command of commands) {
-      for (const fact of decide(aggregate, command, 1).facts) {
-        facts.push(fact);
-        aggregate = evolve(aggregate, fact);
-      }
-    }
-    this.#aggregate = { ...aggregate!, foldedSeq: this.#inputSeq };
-    const start = { startSeq: this.#seq === 0 ? 0 : 1, startStoredAt: 0 };
-    const record = { v: 1, facts, aggregate: this.#aggregate, ...start } as const;
-    this.#seq = (await this.log.facts.append(record, { expected: this.#seq, id: `${Math.random()}` })).seq;
+    for (const command of commands) this.#task.when(command);
+    this.#task.aggregate = { ...this.#task.aggregate!, foldedSeq: this.#inputSeq };
+    await this.#task.store();
     return this;
   }
 }
 
-const agent = (attempt = 1): Producer => ({ id: 'agent', agent: 'echo', turn: 1, attempt });
+const agent = (attempt = 1) => producer(ROOT_AGENT, attempt);
 const open: AgentInput = { kind: 'open', lane: 'a', artifact: { name: 'response' } };
 const text = (...tokens: string[]): AgentInput => ({ kind: 'text', lane: 'a', tokens });
 const command = (input: Exclude<AgentInput, { kind: 'text' }>, attempt = 1): Command => ({
@@ -63,10 +54,10 @@ const chunk = (content: string, count: number, attempt = 1): Command => {
 const done: Exclude<AgentInput, { kind: 'text' }> = { kind: 'status', state: 'TASK_STATE_COMPLETED' };
 
 test('merged tokens are accounted for one by one', async () => {
-  const scenario = await new Scenario().receiveMessage();
-  await scenario.receive(agent(), [open, text('H', 'ere', ' is', ' ', 'ha', 'ha'), done]);
-  await scenario.store(command(open), chunk('Here', 2), chunk(' is haha', 4), command(done));
-  const audit = (await auditTask(scenario.log, TASK))!;
+  const task = await new AuditedTask().receiveMessage();
+  await task.receive(agent(), [open, text('H', 'ere', ' is', ' ', 'ha', 'ha'), done]);
+  await task.store(command(open), chunk('Here', 2), chunk(' is haha', 4), command(done));
+  const audit = (await auditTask(task.log, TASK))!;
   assert(isBalanced(audit), JSON.stringify(audit));
   assert.deepEqual([audit.tallies.text.received, audit.chunks, audit.mergedTokens, audit.incomplete], [6, 2, 4, false]);
 });
@@ -79,27 +70,27 @@ test('a lost, duplicated or changed token is found', async () => {
     [[], 3, 1],
   ];
   for (const [chunks, unaccounted, differing] of wrong) {
-    const scenario = await new Scenario().receiveMessage();
-    await scenario.receive(agent(), [open, text('H', 'er', 'e'), done]);
-    await scenario.store(command(open), ...chunks, command(done));
-    const audit = (await auditTask(scenario.log, TASK))!;
+    const task = await new AuditedTask().receiveMessage();
+    await task.receive(agent(), [open, text('H', 'er', 'e'), done]);
+    await task.store(command(open), ...chunks, command(done));
+    const audit = (await auditTask(task.log, TASK))!;
     assert.equal(isBalanced(audit), false);
     assert.deepEqual([audit.unaccounted.text, audit.differing.length], [unaccounted, differing]);
   }
 });
 
 test('late inputs of a dead attempt, duplicates and inputs after the end are distinguished, with reasons', async () => {
-  const scenario = await new Scenario().receiveMessage();
-  await scenario.receive(agent(1), [open, text('dead')]);
-  await scenario.store(command(open), chunk('dead', 1));
-  await scenario.receive(agent(2), [open, text('a', 'live')]);
-  await scenario.store(command(open, 2), chunk('alive', 2, 2));
-  await scenario.receive(agent(1), [text('late')], 3);
-  await scenario.receive(agent(2), [text('live')], 3);
-  await scenario.receive(agent(2), [done]);
-  await scenario.store(command(done, 2));
-  await scenario.receive(agent(2), [text('x', 'y')]);
-  const audit = (await auditTask(scenario.log, TASK))!;
+  const task = await new AuditedTask().receiveMessage();
+  await task.receive(agent(1), [open, text('dead')]);
+  await task.store(command(open), chunk('dead', 1));
+  await task.receive(agent(2), [open, text('a', 'live')]);
+  await task.store(command(open, 2), chunk('alive', 2, 2));
+  await task.receive(agent(1), [text('late')], 3);
+  await task.receive(agent(2), [text('live')], 3);
+  await task.receive(agent(2), [done]);
+  await task.store(command(done, 2));
+  await task.receive(agent(2), [text('x', 'y')]);
+  const audit = (await auditTask(task.log, TASK))!;
   assert(isBalanced(audit), JSON.stringify(audit));
   const { received, duplicates, rejected, accepted, pending } = audit.tallies.text;
   assert.deepEqual([received, duplicates, accepted, pending], [7, 1, 3, 0]);
@@ -107,14 +98,14 @@ test('late inputs of a dead attempt, duplicates and inputs after the end are dis
 });
 
 test('inputs that a running task has not stored yet are pending; removed inputs make the audit incomplete', async () => {
-  const scenario = await new Scenario().receiveMessage();
-  await scenario.receive(agent(), [open, text('one')]);
-  await scenario.store(command(open), chunk('one', 1));
-  await scenario.receive(agent(), [text('two'), text('three')]);
-  const running = (await auditTask(scenario.log, TASK))!;
+  const task = await new AuditedTask().receiveMessage();
+  await task.receive(agent(), [open, text('one')]);
+  await task.store(command(open), chunk('one', 1));
+  await task.receive(agent(), [text('two'), text('three')]);
+  const running = (await auditTask(task.log, TASK))!;
   assert(isBalanced(running));
   assert.equal(running.tallies.text.pending, 2);
-  scenario.log.expire('inputs', TASK, 3);
-  assert.equal((await auditTask(scenario.log, TASK))!.incomplete, true);
-  assert.equal(await auditTask(scenario.log, 'other'), undefined);
+  task.log.expire('inputs', TASK, 3);
+  assert.equal((await auditTask(task.log, TASK))!.incomplete, true);
+  assert.equal(await auditTask(task.log, 'other'), undefined);
 });

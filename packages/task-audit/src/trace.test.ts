@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AgentInput, ArtifactInput, Fact, Producer } from '@hopline/events';
+import type { AgentInput, ArtifactInput } from '@hopline/events';
 import { createMemoryLog } from '@hopline/log/memory';
-import { type Command, decide, evolve } from '@hopline/task';
+import { ROOT_AGENT } from '@hopline/task';
+import { agent, StoredScenario } from '@hopline/task/test-kit';
 import { percentilesOf, traceTask } from './trace.ts';
 
 const NOTICE = '🔧 Supervisor: Calling Agent Argocd...\n';
@@ -13,7 +14,7 @@ test('a trace counts the output of each producer in code points, and holds the t
   const question = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
   const trace = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` };
   await log.inputs.append('t', { v: 1, at: 1_000, from: 'client', input: question }, { id: '1', trace });
-  const from: Producer = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
+  const from = agent(ROOT_AGENT);
   const notice: ArtifactInput = {
     kind: 'artifact',
     lane: 'n',
@@ -26,21 +27,12 @@ test('a trace counts the output of each producer in code points, and holds the t
   const inputs: AgentInput[] = [notice, open, { kind: 'text', lane: 'a', tokens: ['👍', ' ', 'é\n'], dt: [0, 5, 305] }];
   await log.inputs.append('t', { v: 1, at: 1_100, from, n: 1, inputs }, { id: '2', trace });
   const chunk = { firstSeq: 2, lastSeq: 2, count: 3, n: 5, reason: 'silence', heldMs: 12, firstAt: 1_100, lastAt: 1_405 };
-  const commands: Command[] = [
-    { kind: 'client', taskId: 't', input: question },
-    { kind: 'agent', from, input: notice },
-    { kind: 'agent', from, input: open },
-    { kind: 'run', from, lane: 'a', text: '👍 é\n', last: false, n: 5, chunk },
-  ];
-  let aggregate: ReturnType<typeof evolve> | undefined;
-  const facts: Fact[] = [];
-  for (const command of commands) {
-    for (const fact of decide(aggregate, command, 1_420).facts) {
-      facts.push(fact);
-      aggregate = evolve(aggregate, fact);
-    }
-  }
-  await log.facts.append({ v: 1, facts, aggregate: aggregate!, startSeq: 0, startStoredAt: 0 }, { expected: 0, id: 'x' });
+  await new StoredScenario(log.facts, 't', () => 1_420)
+    .when({ kind: 'client', taskId: 't', input: question })
+    .input(from, notice)
+    .input(from, open)
+    .when({ kind: 'run', from, lane: 'a', text: '👍 é\n', last: false, n: 5, chunk })
+    .store();
 
   const result = (await traceTask(log, 't'))!;
   assert.deepEqual([result.traces, result.state, result.contextId], [['a'.repeat(32)], 'submitted', 'c']);

@@ -1,23 +1,49 @@
 import type { Message } from '@hopline/a2a';
-import type { AgentInput, Fact, LaneArtifact, Producer, ProfileName, Role, TaskAggregate } from '@hopline/events';
+import type {
+  AgentInput,
+  Fact,
+  FactRecord,
+  LaneArtifact,
+  MessageInput,
+  Producer,
+  ProfileName,
+  Role,
+  TaskAggregate,
+} from '@hopline/events';
 import type { Command, RejectionReason } from './commands.ts';
 import { decide } from './decide.ts';
 import { evolve } from './evolve.ts';
 import { project, type TaskView } from './project.ts';
 
-/** For tests: a task and the commands it receives. Every command is decided at the next tick of the scenario's own clock. */
+/** A clock that advances by 10 ms whenever it is read. */
+function ticks(): () => number {
+  let at = 1_000;
+  return () => (at += 10);
+}
+
+/** For tests: a task and the commands it receives, decided with the real rules. By default every command has its own tick. */
 export class Scenario {
+  readonly taskId: string;
   aggregate: TaskAggregate | undefined;
   view: TaskView | undefined;
   readonly facts: Fact[] = [];
   readonly rejected: RejectionReason[] = [];
-  #at = 1_000;
+  readonly #now: () => number;
+
+  constructor(taskId = 't1', now = ticks()) {
+    this.taskId = taskId;
+    this.#now = now;
+  }
 
   when(command: Command): this {
-    this.#at += 10;
-    const decision = decide(this.aggregate, command, this.#at);
+    const decision = decide(this.aggregate, command, this.#now());
     if (decision.rejected !== undefined) this.rejected.push(decision.rejected);
-    for (const fact of decision.facts) {
+    return this.given(...decision.facts);
+  }
+
+  /** Adds facts without asking the rules. */
+  given(...facts: Fact[]): this {
+    for (const fact of facts) {
       this.facts.push(fact);
       this.aggregate = evolve(this.aggregate, fact);
       this.view = project(this.view, fact);
@@ -25,13 +51,20 @@ export class Scenario {
     return this;
   }
 
-  message(text: string, messageId = 'm1', role: Role = 'supervisor', profile: ProfileName = 'caipe'): this {
+  message(
+    text: string,
+    messageId = 'm1',
+    role: Role = 'supervisor',
+    profile: ProfileName = 'caipe',
+    more: Partial<MessageInput> = {},
+  ): this {
     const message: Message = { messageId, role: 'ROLE_USER', parts: [{ text }] };
-    return this.when({ kind: 'client', taskId: 't1', input: { kind: 'message', message, contextId: 'c1', role, profile } });
+    const input = { kind: 'message', message, contextId: 'c1', role, profile, ...more } as const;
+    return this.when({ kind: 'client', taskId: this.taskId, input });
   }
 
   cancel(): this {
-    return this.when({ kind: 'client', taskId: 't1', input: { kind: 'cancel' } });
+    return this.when({ kind: 'client', taskId: this.taskId, input: { kind: 'cancel' } });
   }
 
   input(from: Producer, input: Exclude<AgentInput, { kind: 'text' }>): this {
@@ -56,6 +89,35 @@ export class Scenario {
       const { append, lastChunk, artifact } = fact.event.artifactUpdate;
       return [`${append ? '+' : '='}${artifact.parts.map(part => part.text).join('')}${lastChunk ? '.' : ''}`];
     });
+  }
+}
+
+/** Where records of facts are stored: `log.facts` of any log. */
+export type FactSink = { append(record: FactRecord, options: { expected: number; id: string }): Promise<{ seq: number }> };
+
+/** For tests: a scenario whose facts are stored in a log, as its relay would store them. */
+export class StoredScenario extends Scenario {
+  /** The newest record and its log sequence. */
+  newest: { seq: number; record: FactRecord } | undefined;
+  readonly #log: FactSink;
+  #stored = 0;
+
+  constructor(log: FactSink, taskId = 't1', now: () => number = Date.now) {
+    super(taskId, now);
+    this.#log = log;
+  }
+
+  /** Appends the facts since the last record as one record; without new facts it appends nothing. */
+  async store(): Promise<this> {
+    const facts = this.facts.slice(this.#stored);
+    if (facts.length === 0) return this;
+    this.#stored = this.facts.length;
+    const expected = this.newest?.seq ?? 0;
+    const startSeq = this.newest?.record.startSeq || expected;
+    const record: FactRecord = { v: 1, facts, aggregate: this.aggregate!, startSeq, startStoredAt: 0 };
+    const { seq } = await this.#log.append(record, { expected, id: `${this.taskId}:${expected}` });
+    this.newest = { seq, record };
+    return this;
   }
 }
 

@@ -3,11 +3,11 @@ import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Message, TaskState } from '@hopline/a2a';
 import type { ChatMessage, ChatModel } from '@hopline/chat-model';
-import { type AgentInput, type Producer, shardOf, type TaskAggregate, type Work } from '@hopline/events';
+import { shardOf, type Work } from '@hopline/events';
 import { LiveAgents, Requeued } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { PROFILES } from '@hopline/profiles';
-import { type Command, decide, evolve } from '@hopline/task';
+import { agent, StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
 import type { ModelSettings } from './model-turn.ts';
 import { SkillPlanner } from './skill-planner.ts';
@@ -19,28 +19,15 @@ const login: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'Lo
 /** One task in the in-memory log, with a minimal relay. */
 class Relayed implements Disposable {
   readonly log = createMemoryLog();
-  readonly states: TaskState[] = [];
-  readonly lanes: string[] = [];
-  #aggregate: TaskAggregate | undefined;
-  #seq = 0;
+  readonly task = new StoredScenario(this.log.facts, 't');
   readonly #stop = new AbortController();
 
-  async decide(item: Command): Promise<void> {
-    const { facts } = decide(this.#aggregate, item, Date.now());
-    if (facts.length === 0) return;
-    for (const fact of facts) {
-      this.#aggregate = evolve(this.#aggregate, fact);
-      if (fact.kind === 'artifact.updated') this.lanes.push(fact.lane);
-      if (fact.kind === 'status.changed') this.states.push(fact.event.statusUpdate.status.state);
-    }
-    const start = { startSeq: this.#seq === 0 ? 0 : 1, startStoredAt: 0 };
-    const record = { v: 1 as const, facts, aggregate: this.#aggregate!, ...start };
-    this.#seq = (await this.log.facts.append(record, { expected: this.#seq, id: String(this.#seq) })).seq;
+  get states(): TaskState[] {
+    return this.task.facts.flatMap(fact => (fact.kind === 'status.changed' ? [fact.event.statusUpdate.status.state] : []));
   }
 
-  appends(id: string, input: Exclude<AgentInput, { kind: 'text' }>): Promise<void> {
-    const from: Producer = { id, agent: id, turn: 1, attempt: 1 };
-    return this.decide({ kind: 'agent', from, input });
+  hasLane(name: string): boolean {
+    return this.task.facts.some(fact => fact.kind === 'artifact.updated' && fact.lane === name);
   }
 
   /** Relays inputs of supervisors from now on. */
@@ -48,11 +35,10 @@ class Relayed implements Disposable {
     (async () => {
       for await (const { record } of this.log.inputs.readShard(shardOf('t', this.log.shards), 1, this.#stop.signal)) {
         if (record.from === 'client' || record.from === 'relay') continue;
-        const { from, n } = record;
-        const chunk = { firstSeq: 1, lastSeq: 1, count: 1, n, reason: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
-        for (const input of record.inputs) {
-          if (input.kind !== 'text') await this.decide({ kind: 'agent', from, input });
-          else await this.decide({ kind: 'run', from, lane: input.lane, text: input.tokens.join(''), last: false, n, chunk });
+        const { from, inputs } = record;
+        for (const input of inputs) {
+          if (input.kind !== 'text') await this.task.input(from, input).store();
+          else await this.task.text(from, input.lane, input.tokens.join('')).store();
         }
       }
     })();
@@ -63,7 +49,7 @@ class Relayed implements Disposable {
   }
 
   async supervise(attempt: number, model?: ModelSettings): Promise<void> {
-    const work: Work = { v: 1, taskId: 't', contextId: 'c', turn: 1, profile: 'caipe', message };
+    const work: Work = { v: 1, taskId: 't', contextId: 'c1', turn: 1, profile: 'caipe', message };
     const logger = createLogger({ service: 'test', instance: 'test', level: 'silent' });
     const metrics = createHopMetrics('supervisor');
     const { signal } = this.#stop;
@@ -83,68 +69,68 @@ class Relayed implements Disposable {
 }
 
 /** The supervisor has called one agent, which waits for credentials; then the supervisor has died. */
-async function waitingForCredentials(call: string, before: (task: Relayed) => Promise<void> = async () => {}): Promise<Relayed> {
-  const task = new Relayed();
-  const input = { kind: 'message', message, contextId: 'c', role: 'supervisor', profile: 'caipe' } as const;
-  await task.decide({ kind: 'client', taskId: 't', input });
-  await task.appends('supervisor', { kind: 'status', state: 'TASK_STATE_WORKING' });
+async function waitingForCredentials(call: string, before: (task: StoredScenario) => unknown = () => {}): Promise<Relayed> {
+  const relayed = new Relayed();
+  const { task } = relayed;
+  await task.message('version?', 'm').store();
+  await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
   await before(task);
-  await task.appends('supervisor', { kind: 'call', call, agent: 'argocd' });
-  await task.appends(call, { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: login });
-  return task;
+  await task.input(supervisor(), { kind: 'call', call, agent: 'argocd' }).store();
+  await task.input(agent(call), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: login }).store();
+  return relayed;
 }
 
 test('a supervisor that takes over does not hide that an agent waits for credentials [S3-5]', async () => {
-  using task = await waitingForCredentials('call-1-1');
-  task.relay();
-  const supervised = task.supervise(2);
+  using relayed = await waitingForCredentials('call-1-1');
+  relayed.relay();
+  const supervised = relayed.supervise(2);
   // The notice follows the state.
-  await task.until(() => task.lanes.includes('1/call-1-1/start'));
-  assert.deepEqual(task.states, ['TASK_STATE_WORKING', 'TASK_STATE_AUTH_REQUIRED']);
-  await task.appends('call-1-1', { kind: 'status', state: 'TASK_STATE_WORKING' });
-  await task.appends('call-1-1', { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' });
+  await relayed.until(() => relayed.hasLane('1/call-1-1/start'));
+  assert.deepEqual(relayed.states, ['TASK_STATE_WORKING', 'TASK_STATE_AUTH_REQUIRED']);
+  await relayed.task.input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
+  await relayed.task.input(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' }).store();
   await supervised;
-  assert.deepEqual(task.states.slice(2), ['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED']);
+  assert.deepEqual(relayed.states.slice(2), ['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED']);
 });
 
 test('an agent that is gone while it waits for credentials is abandoned, and its task goes on [S3-5]', async () => {
   const call = 'call-1-1-0';
   const chosen = { id: 'x', name: 'argocd', args: { request: 'go' }, call, agent: 'argocd' };
   const step = { turn: 1, text: '', calls: [chosen], read: [] };
-  using task = await waitingForCredentials(call, story =>
-    story.appends('supervisor', { kind: 'step', step: '1', payload: step }),
+  using relayed = await waitingForCredentials(call, task =>
+    task.input(supervisor(), { kind: 'step', step: '1', payload: step }).store(),
   );
-  await task.log.agents.create('files', { name: 'files', url: 'http://x/', description: 'Files', skills: [], heartbeat: 1 });
-  task.relay();
+  await relayed.log.agents.create('files', { name: 'files', url: 'http://x/', description: 'Files', skills: [], heartbeat: 1 });
+  relayed.relay();
   let asked: readonly ChatMessage[] = [];
   let shown: TaskState | undefined;
   const model: ChatModel = {
     async *step({ messages }) {
       asked = messages;
-      shown = task.states.at(-1);
+      shown = relayed.states.at(-1);
       yield { type: 'text', text: 'It is gone.' };
       return { text: 'It is gone.', calls: [] };
     },
   };
-  await task.supervise(2, { model, stepsMax: 4, sumsUp: true, agentGoneMs: 1 });
+  await relayed.supervise(2, { model, stepsMax: 4, sumsUp: true, agentGoneMs: 1 });
   assert.equal(asked.at(-1)?.text, '[the agent failed: the agent is gone]');
   assert.equal(shown, 'TASK_STATE_WORKING');
   const states = ['TASK_STATE_WORKING', 'TASK_STATE_AUTH_REQUIRED', 'TASK_STATE_WORKING', 'TASK_STATE_COMPLETED'];
-  assert.deepEqual(task.states, states);
+  assert.deepEqual(relayed.states, states);
 });
 
 test('a supervisor that is stopped requeues its work; one whose log fails rejects with that error', async () => {
   {
-    using task = await waitingForCredentials('call-1-1');
-    task.relay();
-    const supervised = task.supervise(2);
+    using relayed = await waitingForCredentials('call-1-1');
+    relayed.relay();
+    const supervised = relayed.supervise(2);
     const requeues = assert.rejects(supervised, Requeued);
-    await task.until(() => task.lanes.includes('1/call-1-1/start'));
-    task.stop();
+    await relayed.until(() => relayed.hasLane('1/call-1-1/start'));
+    relayed.stop();
     await requeues;
   }
-  using task = await waitingForCredentials('call-1-1');
+  using relayed = await waitingForCredentials('call-1-1');
   const away = new Error('away');
-  task.log.inputs.append = async () => Promise.reject(away);
-  await assert.rejects(task.supervise(2), away);
+  relayed.log.inputs.append = async () => Promise.reject(away);
+  await assert.rejects(relayed.supervise(2), away);
 });
