@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { compile, compiledPath, reachable, readWorkspaces } from './compile.ts';
@@ -78,7 +77,7 @@ function dependencies(root: string, names: readonly string[]): Record<string, st
     names.map(name => {
       const folder = folders.find(candidate => existsSync(join(candidate, 'node_modules', name, 'package.json')));
       if (folder === undefined) throw new Error(`${name} is imported, but no package of the workspace depends on it`);
-      const { version } = createRequire(join(folder, 'package.json'))(join(folder, 'node_modules', name, 'package.json'));
+      const { version } = JSON.parse(readFileSync(join(folder, 'node_modules', name, 'package.json'), 'utf8'));
       return [name, `^${version}`];
     }),
   );

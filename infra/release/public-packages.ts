@@ -4,19 +4,16 @@ export const PUBLIC_PACKAGES = [
     folder: 'packages/client',
     description: 'A typed A2A client that resumes interrupted streams, for Node and browsers',
     keywords: ['a2a', 'agent2agent', 'sse', 'client'],
-    isForBrowsers: true,
   },
   {
     folder: 'packages/agent',
     description: 'Write an A2A agent as one function, and test it without a cluster',
     keywords: ['a2a', 'agent2agent', 'agent'],
-    isForBrowsers: false,
   },
   {
     folder: 'packages/cli',
     description: 'The hopline command: ask agents, follow and trace their tasks, run an agent of your own',
     keywords: ['a2a', 'agent2agent', 'cli'],
-    isForBrowsers: false,
   },
 ] as const;
 
