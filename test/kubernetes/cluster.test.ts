@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Release } from './release.ts';
+
+const QUESTION = 'explain hopline';
+/** The recorded answer takes about ten seconds; a fault in its middle meets a running turn. */
+const MID_STREAM_MS = 3_000;
+const TIMEOUT_MS = 300_000;
+
+// A kubeconfig in the home folder is not used: it may name a cluster that is in use.
+const missing = !process.env.KUBECONFIG
+  ? 'KUBECONFIG is not set; the tests on a cluster need one, with the images of `npm run image` loaded'
+  : ['kubectl', 'helm'].find(program => spawnSync(program, ['version', '--client']).error) && 'kubectl and helm must be on PATH';
+const options = { skip: missing ?? false, timeout: TIMEOUT_MS };
+
+const release = new Release();
+let url: string;
+let answer: string;
+
+before(
+  async () => {
+    if (missing) return;
+    const startedMs = performance.now();
+    await release.install();
+    url = await release.forward();
+    answer = await release.ask(url, QUESTION);
+    process.stdout.write(
+      `# ${((performance.now() - startedMs) / 1000).toFixed(1)} s from helm install to the end of the first answer\n`,
+    );
+  },
+  { timeout: TIMEOUT_MS },
+);
+
+after(async () => {
+  if (!missing) await release.close();
+});
+
+test('the chart with no values runs in a restricted namespace and answers through its Service', options, () => {
+  assert.match(answer, /relay/);
+  assert.ok(answer.length > 1_000);
+});
+
+test('helm test asks a question from inside', options, async () => {
+  assert.match(await release.helm('test', 'hopline', '--timeout', '120s'), /Succeeded/);
+});
+
+for (const component of ['relay', 'ingress', 'supervisor', 'agent-guide']) {
+  test(`${component}: a pod killed in mid-stream costs no text`, options, async () => {
+    const asked = release.ask(url, QUESTION);
+    await sleep(MID_STREAM_MS);
+    const pods = await release.pods(component);
+    await release.kubectl('delete', ...pods, '--grace-period=0', '--force');
+    assert.equal(await asked, answer);
+    await release.kubectl('rollout', 'status', `deployment/hopline-${component}`, '--timeout=120s');
+  });
+}
+
+test('a NATS node that ends in mid-stream costs no text', options, async () => {
+  const asked = release.ask(url, QUESTION);
+  await sleep(MID_STREAM_MS);
+  await release.kubectl('delete', 'pod/hopline-nats-0', '--grace-period=0', '--force');
+  assert.equal(await asked, answer);
+  await release.kubectl('rollout', 'status', 'statefulset/hopline-nats', '--timeout=180s');
+});
+
+test('a rolling update of everything under load costs no text and no request', options, async () => {
+  let updated = false;
+  const ask = async () => {
+    const answers: string[] = [];
+    while (!updated) answers.push(await release.ask(url, QUESTION));
+    return answers;
+  };
+  const load = Promise.all(Array.from({ length: 4 }, ask));
+  await release.kubectl('rollout', 'restart', 'deployment');
+  for (const component of ['ingress', 'relay', 'supervisor', 'notifier', 'agent-guide', 'agent-files']) {
+    await release.kubectl('rollout', 'status', `deployment/hopline-${component}`, '--timeout=180s');
+  }
+  updated = true;
+  const answers = (await load).flat();
+  assert.ok(answers.length >= 4);
+  for (const text of answers) assert.equal(text, answer);
+});
+
+test('relays scale up and down in mid-stream without cost', options, async () => {
+  const asked = Promise.all([release.ask(url, QUESTION), release.ask(url, QUESTION)]);
+  await release.kubectl('scale', 'deployment/hopline-relay', '--replicas=4');
+  await release.kubectl('rollout', 'status', 'deployment/hopline-relay', '--timeout=120s');
+  await release.kubectl('scale', 'deployment/hopline-relay', '--replicas=1');
+  assert.deepEqual(await asked, [answer, answer]);
+});
+
+test('an added agent restarts no other pod, and answers', options, async () => {
+  const before = await release.kubectl('get', 'pods', '--output', 'name', '--selector', 'app.kubernetes.io/component!=test');
+  const values = JSON.parse(await release.helm('get', 'values', 'hopline', '--all', '--output', 'json'));
+  const entry = { ...values.agents[0].entry, description: 'A second guide', pace: 'burst' };
+  await release.upgrade({
+    ...values,
+    relay: { ...values.relay, replicas: 1 },
+    agents: [...values.agents, { ...values.agents[0], name: 'second', entry }],
+  });
+  const now = await release.kubectl('get', 'pods', '--output', 'name', '--selector', 'app.kubernetes.io/component!=test');
+  const added = now.split('\n').filter(pod => !before.includes(pod));
+  assert.equal(added.length, 1, added.join());
+  assert.match(added[0]!, /agent-second/);
+});
+
+test('uninstall leaves the volumes of NATS and nothing else', options, async () => {
+  await release.kubectl('delete', 'pod', '--selector', 'app.kubernetes.io/component=test', '--ignore-not-found');
+  await release.uninstall();
+  const left = await release.kubectl('get', 'all,configmap,secret,pvc,pdb,networkpolicy', '--output', 'name');
+  const names = left.split('\n').filter(name => name !== '' && !/kube-root-ca.crt/.test(name) && !name.startsWith('pod/'));
+  assert.ok(
+    names.every(name => /persistentvolumeclaim\/data-hopline-nats-\d/.test(name)),
+    names.join(),
+  );
+});

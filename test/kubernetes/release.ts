@@ -1,0 +1,107 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const CHART = fileURLToPath(new URL('../../infra/helm/hopline', import.meta.url));
+const CLI = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url));
+const RETRY_MS = 200;
+const run = promisify(execFile);
+
+/** A release of the chart in a namespace of its own, which enforces the restricted Pod Security Standard. */
+export class Release {
+  readonly namespace = `hopline-test-${process.pid}`;
+  readonly #forwards = new Set<ChildProcess>();
+  #isClosed = false;
+
+  async kubectl(...args: string[]): Promise<string> {
+    const { stdout } = await run('kubectl', ['--namespace', this.namespace, ...args], { maxBuffer: 1 << 26 });
+    return stdout;
+  }
+
+  async helm(...args: string[]): Promise<string> {
+    const { stdout } = await run('helm', ['--namespace', this.namespace, ...args], { maxBuffer: 1 << 26 });
+    return stdout;
+  }
+
+  async install(): Promise<void> {
+    await this.kubectl('create', 'namespace', this.namespace);
+    const enforce = 'pod-security.kubernetes.io/enforce=restricted';
+    await this.kubectl('label', 'namespace', this.namespace, enforce);
+    await this.upgrade({});
+  }
+
+  /** Waits until every pod is ready. */
+  async upgrade(values: object): Promise<void> {
+    const upgrade = ['upgrade', '--install', 'hopline', CHART, '--values', '-', '--wait', '--timeout', '240s'];
+    const helm = run('helm', ['--namespace', this.namespace, ...upgrade], { maxBuffer: 1 << 26 });
+    helm.child.stdin?.end(JSON.stringify(values));
+    await helm;
+  }
+
+  /** Names of the running pods of one component. */
+  async pods(component: string): Promise<string[]> {
+    const selector = `app.kubernetes.io/component=${component}`;
+    const running = await this.kubectl(
+      'get',
+      'pods',
+      '--selector',
+      selector,
+      '--field-selector',
+      'status.phase=Running',
+      '--output',
+      'name',
+    );
+    return running.split('\n').filter(name => name !== '');
+  }
+
+  /** Publishes the Service (or a pod) on a port of this machine, again whenever the pod behind it ends. */
+  async forward(target = 'service/hopline-ingress'): Promise<string> {
+    const port = await freePort();
+    const open = () => {
+      if (this.#isClosed) return;
+      const child = spawn('kubectl', ['--namespace', this.namespace, 'port-forward', target, `${port}:8000`], {
+        stdio: 'ignore',
+      });
+      this.#forwards.add(child);
+      child.once('exit', () => {
+        this.#forwards.delete(child);
+        setTimeout(open, RETRY_MS).unref();
+      });
+    };
+    open();
+    const url = `http://127.0.0.1:${port}/`;
+    while (
+      !(await fetch(`${url}readyz`)
+        .then(response => response.ok)
+        .catch(() => false))
+    ) {
+      await new Promise(resolve => setTimeout(resolve, RETRY_MS));
+    }
+    return url;
+  }
+
+  /** Asks with the command line, which resumes by itself. Resolves with the text of the answer. */
+  async ask(url: string, question: string): Promise<string> {
+    const { stdout } = await run(process.execPath, [CLI, 'ask', '--url', url, question], { maxBuffer: 1 << 26 });
+    return stdout;
+  }
+
+  async uninstall(): Promise<void> {
+    await this.helm('uninstall', 'hopline', '--wait', '--timeout', '120s');
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const child of this.#forwards) child.kill();
+    await run('kubectl', ['delete', 'namespace', this.namespace, '--wait=false']).catch(() => {});
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise(resolve => server.close(resolve));
+  return port;
+}
