@@ -42,7 +42,9 @@ test('the first text of a lane is appended at once, in one record with the lane,
     skills: async () => [],
     run: async function* () {
       yield text('Here');
-      yield await new Promise<AgentEvent>((_resolve, reject) => stop.signal.addEventListener('abort', () => reject(stop.signal.reason)));
+      yield await new Promise<AgentEvent>((_resolve, reject) =>
+        stop.signal.addEventListener('abort', () => reject(stop.signal.reason)),
+      );
     },
     close: async () => {},
   };
