@@ -38,16 +38,12 @@ test('a called agent of profile caipe answers in the lane its supervisor names [
 test('the first text of a lane is appended at once, in one record with the lane, before any timer [S0-38]', async t => {
   const task = await TaskLog.create('caipe');
   const stop = new AbortController();
-  const agent: Agent = {
-    skills: async () => [],
-    run: async function* () {
-      yield text('Here');
-      yield await new Promise<AgentEvent>((_resolve, reject) =>
-        stop.signal.addEventListener('abort', () => reject(stop.signal.reason)),
-      );
-    },
-    close: async () => {},
-  };
+  const agent = scripted(async function* () {
+    yield text('Here');
+    yield await new Promise<AgentEvent>((_resolve, reject) => {
+      stop.signal.addEventListener('abort', () => reject(stop.signal.reason));
+    });
+  });
   t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
   const outcome = run(task, agent, task.job(), stop.signal).catch(() => undefined);
   while ((await task.inputs()).length === 0) await new Promise(resolve => setImmediate(resolve));
