@@ -188,7 +188,9 @@ test('reserved metadata is removed from client input, everywhere [S1-15]', async
   });
   const { result } = await call(rig, 'send', { message, metadata: reserved });
   const [echoed] = result.task.history;
-  assert.deepEqual(echoed, { ...message, metadata: { own: 1 }, parts: [{ text: 'a', metadata: { own: 1 } }, { text: 'b' }] });
+  const { id: taskId, contextId } = result.task;
+  const parts = [{ text: 'a', metadata: { own: 1 } }, { text: 'b' }];
+  assert.deepEqual(echoed, { ...message, metadata: { own: 1 }, parts, taskId, contextId });
   assert.deepEqual(result.task.metadata, { own: 1 });
 });
 
