@@ -43,8 +43,17 @@ test('a send and a stream leave the same facts [S1-1]', async t => {
   assert.deepEqual(shape(sent), shape(streamed));
 });
 
-test('a non-blocking send answers at once, and the task continues without clients [S1-3 S3-33]', async t => {
-  const rig = await openRig(t);
+test('a non-blocking send answers a task that is working, in every dialect that has the flag [S1-3]', async t => {
+  const rig = await openRig(t, { limits: { workingWaitMsMax: 60_000 } });
+  rig.relay.onClient = taskId => rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+  for (const dialect of ['1.0', '0.3'] as const) {
+    const { result } = await call(rig, 'send', sendParams(userMessage('x'), dialect, { blocking: false }), { dialect });
+    assert.match((result.task ?? result).status.state, /working/i, dialect);
+  }
+});
+
+test('a non-blocking send answers at once when nothing takes the task, which continues without clients [S1-3 S3-33]', async t => {
+  const rig = await openRig(t, { limits: { workingWaitMsMax: 30 } });
   const go = Promise.withResolvers<void>();
   const done = Promise.withResolvers<void>();
   rig.relay.onClient = async taskId => {
