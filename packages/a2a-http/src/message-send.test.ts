@@ -84,6 +84,44 @@ test('a blocking send ends at input-required, and the next message continues fro
   assert.equal(second.result.task.status.state, 'TASK_STATE_COMPLETED');
 });
 
+test('white space alone is no message: -32602 in every dialect, for a reply too, and nothing is stored [S0-43 S4-32]', async t => {
+  const rig = await openRig(t);
+  let received = 0;
+  rig.relay.onClient = async (taskId, { turn }) => {
+    received += 1;
+    if (turn === 2) return rig.relay.answer(taskId, ['ok']);
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, 'INPUT_REQUIRED');
+  };
+  const blank = { messageId: 'blank', contextId: 'c1', parts: [{ text: ' \n' }, { text: '\u00a0\t' }] };
+  for (const dialect of ['1.0', '0.3'] as const) {
+    for (const method of ['send', 'stream'] as const) {
+      const { error } = await call(rig, method, sendParams(userMessage('x', blank), dialect), { dialect });
+      assert.equal(error?.code, -32602, `${dialect} ${method}`);
+      assert.match(error.message, /white space/);
+    }
+  }
+  const legacyTask = { id: 'blank', message: { role: 'user', parts: [{ type: 'text', text: '  ' }] } };
+  assert.equal((await call(rig, 'send', legacyTask, { dialect: 'legacy' })).error?.code, -32602);
+  assert.equal(received, 0);
+
+  const asked = await call(rig, 'send', sendParams(userMessage('one', { ...blank, parts: [{ text: 'one' }] })));
+  const { id: taskId, contextId } = asked.result.task;
+  const reply = userMessage('', { messageId: 'reply', taskId, contextId, parts: [{ text: '\r\n' }] });
+  assert.equal((await call(rig, 'send', sendParams(reply))).error?.code, -32602);
+  assert.equal((await call(rig, 'get', { id: taskId })).result.status.state, 'TASK_STATE_INPUT_REQUIRED');
+  const answered = await call(rig, 'send', sendParams({ ...reply, parts: [{ text: ' ' }, { data: { city: 'Rome' } }] }));
+  assert.equal(answered.result.task.status.state, 'TASK_STATE_COMPLETED', 'white space beside data is a message');
+  assert.equal(received, 2);
+});
+
+test('a message of empty text runs: its agent may ask for what it needs [S1-7]', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['hello']);
+  const { result } = await call(rig, 'send', sendParams(userMessage('')));
+  assert.equal(result.task.status.state, 'TASK_STATE_COMPLETED');
+});
+
 test('historyLength returns all, none, or the newest messages', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async (taskId, aggregate) => {
