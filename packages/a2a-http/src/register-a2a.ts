@@ -1,4 +1,4 @@
-import { A2AError } from '@hopline/a2a';
+import { A2AError, type JsonObject } from '@hopline/a2a';
 import type { A2AServer, Limits } from '@hopline/a2a-server';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -14,6 +14,8 @@ export type A2AHttpOptions = {
   card: PublishedCard;
   /** Absent: pages of other origins have no access. */
   cors?: Cors | undefined;
+  /** Paths of the process beside A2A, for `/openapi.json`. */
+  otherPaths?: JsonObject | undefined;
 };
 
 /**
@@ -30,7 +32,7 @@ const PATHS = ['/', '/a2a'];
  * (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, and JSON 404s elsewhere. The app needs only
  * `serverOptions`. Closing the app drains and closes the server: streams ask their clients to reconnect, and end.
  */
-export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cors }: A2AHttpOptions): void {
+export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cors, otherPaths }: A2AHttpOptions): void {
   const { limits, metrics } = server;
   app.server.maxConnections = limits.connectionsMax;
   discardRefusedBodies(app);
@@ -59,7 +61,7 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cor
       sendRestError(request, reply, faultOf(server, error)),
     );
     registerRest(scope, server);
-    registerOpenApi(scope, card);
+    registerOpenApi(scope, card, otherPaths);
   });
   app.register(async scope => {
     takeJsonBytes(scope, limits);

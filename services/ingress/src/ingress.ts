@@ -9,6 +9,7 @@ import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { type WebhookRules, webhookUrlProblem } from '@hopline/webhook-guard';
 import fastify from 'fastify';
 import { type IngressCardOptions, ingressCard } from './ingress-card.ts';
+import { registerTaskAudit, TASK_AUDIT_PATHS } from './task-audit-route.ts';
 
 export type IngressDeps = {
   log: Log;
@@ -66,7 +67,8 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const webhookProblem = (webhook: string) => webhookUrlProblem(webhook, deps.webhooks);
   const own = { log, role: 'supervisor', profile, logger, metrics, limits } as const;
   const server = createA2AServer({ ...own, ...declared, webhookProblem, ...authenticate });
-  registerA2A(app, server, { card, cors });
+  registerA2A(app, server, { card, cors, otherPaths: TASK_AUDIT_PATHS });
+  registerTaskAudit(app, server);
   const publicCard = async () => (await card.current()).card;
   // Loaded only when used: its library takes 20 MB and 60 ms.
   const grpc = deps.grpc && (await import('@hopline/a2a-grpc')).openGrpc(server, { card: publicCard, tls: deps.tls });

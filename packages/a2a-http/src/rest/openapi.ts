@@ -143,7 +143,7 @@ function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined 
  * The HTTP+JSON binding in OpenAPI 3.1, generated from the table of routes and the schemas that validate requests, so that it
  * cannot diverge.
  */
-function openApiDocument(card: AgentCard): JsonObject {
+function openApiDocument(card: AgentCard, otherPaths: JsonObject): JsonObject {
   const paths = Object.entries(REST_ROUTES).map(([path, route]) => {
     const methods = Object.entries(route).map(([method, name]) => [method.toLowerCase(), operationAt(path, method, name)]);
     return [path, Object.fromEntries(methods)];
@@ -155,7 +155,7 @@ function openApiDocument(card: AgentCard): JsonObject {
     openapi: '3.1.0',
     info: { title: name, version, description: `${description}\n\n${OTHER_VERSION}` },
     servers: [{ url: url || '/' }],
-    paths: Object.fromEntries(paths),
+    paths: { ...Object.fromEntries(paths), ...otherPaths },
     components: {
       parameters: {
         Version: { name: 'A2A-Version', in: 'header', required: true, schema: { type: 'string', enum: ['1.0'] } },
@@ -168,11 +168,11 @@ function openApiDocument(card: AgentCard): JsonObject {
 }
 
 /** GET `/openapi.json`. */
-export function registerOpenApi(scope: FastifyInstance, card: PublishedCard): void {
+export function registerOpenApi(scope: FastifyInstance, card: PublishedCard, otherPaths: JsonObject = {}): void {
   scope.get(OPENAPI_PATH, async (_request, reply) =>
     reply
       .header('cache-control', `public, max-age=${DOCUMENT_AGE_S}`)
       .type('application/json; charset=utf-8')
-      .send(JSON.stringify(openApiDocument((await card.current()).card))),
+      .send(JSON.stringify(openApiDocument((await card.current()).card, otherPaths))),
   );
 }
