@@ -18,7 +18,7 @@ export type ReadLimits = {
   inputBytesMax: number;
 };
 
-export const NO_LIMITS: ReadLimits = { recordsMax: Number.POSITIVE_INFINITY, inputBytesMax: Number.POSITIVE_INFINITY };
+const NO_LIMITS: ReadLimits = { recordsMax: Number.POSITIVE_INFINITY, inputBytesMax: Number.POSITIVE_INFINITY };
 
 /** The task exceeds a limit of the read. */
 export class TaskTooLong extends Error {

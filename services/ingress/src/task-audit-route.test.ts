@@ -8,10 +8,10 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { createLogger } from '@hopline/telemetry';
 import fastify from 'fastify';
-import { AUDIT_RECORDS_MAX, AUDITS_AT_ONCE_MAX, registerTaskAudit } from './task-audit-route.ts';
+import { AUDIT_INPUT_BYTES_MAX, AUDIT_RECORDS_MAX, AUDITS_AT_ONCE_MAX, registerTaskAudit } from './task-audit-route.ts';
 
 const TASK = 'task-1';
-const SECRET = 'tell me the password';
+const SECRET = 'what is the password';
 const ANSWER = 'it is 1234';
 const ANN = { subject: 'ann' };
 
@@ -78,19 +78,23 @@ test('a log that is away is 503 with Retry-After', async t => {
   assert.deepEqual([response.statusCode, response.headers['retry-after']], [503, '1']);
 });
 
-test(`a task of ${AUDIT_RECORDS_MAX} records is audited, one more is 400`, async t => {
+test(`a task of ${AUDIT_RECORDS_MAX} records, or ${AUDIT_INPUT_BYTES_MAX} bytes of inputs, is audited, one more is 400`, async t => {
   const { get, log } = await openServer(t);
   // The task has one record of facts.
-  let count = AUDIT_RECORDS_MAX - 1;
+  let [count, bytes] = [AUDIT_RECORDS_MAX - 1, 10];
   log.inputs.read = async function* () {
     const record = { v: 1, at: 1, from: 'relay', input: { kind: 'timeout', request: 1 } } as const;
-    for (let index = 0; index < count; index++) yield { seq: index, taskId: TASK, record, bytes: 10, storedAt: 1 };
+    for (let index = 0; index < count; index++) yield { seq: index, taskId: TASK, record, bytes, storedAt: 1 };
   };
   assert.equal((await get('ann')).statusCode, 200);
   count += 1;
   const response = await get('ann');
   assert.equal(response.statusCode, 400);
   assert.match(response.json().error.message, /more than 20000 records/);
+  [count, bytes] = [1, AUDIT_INPUT_BYTES_MAX];
+  assert.equal((await get('ann')).statusCode, 200);
+  bytes += 1;
+  assert.match((await get('ann')).json().error.message, /inputs of the task have more than 33554432 bytes/);
 });
 
 test(`${AUDITS_AT_ONCE_MAX} audits run at once, one more is 503`, async t => {
