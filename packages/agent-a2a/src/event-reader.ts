@@ -168,7 +168,8 @@ export class EventReader {
 
   #tool(notice: ToolNotice): AgentEvent {
     const callId = this.#calls.idOf(notice);
-    const ended = notice.phase === 'end' && { failed: notice.failed };
+    const waiting = notice.waiting && { waiting: true };
+    const ended = notice.phase === 'end' && { failed: notice.failed, ...waiting };
     return { type: 'tool', phase: notice.phase, callId, tool: notice.tool, ...ended };
   }
 
