@@ -1,3 +1,4 @@
+export type { ListedAgent } from './agents-route.ts';
 export type { CorsOptions } from './cors.ts';
 export { Cors } from './cors.ts';
 export type { A2AHttpOptions } from './register-a2a.ts';

@@ -13,7 +13,7 @@ const agent = (name: string, more: Partial<AgentEntry> = {}): AgentEntry => ({
   ...more,
 });
 
-test('the default agent is the configured one, else the first that is marked, else the only one without skills', () => {
+test('the default agent is the only one, else the configured one, else the first that is marked, else the only one without skills', () => {
   const bare = agent('bare', { skills: [] });
   const marked = ['a', 'b'].map(name => agent(name, { default: true }));
   const all = [...marked, bare, agent('z')];
@@ -22,5 +22,7 @@ test('the default agent is the configured one, else the first that is marked, el
   assert.equal(defaultAgentOf(all, undefined)?.name, 'a');
   assert.equal(defaultAgentOf([agent('z'), bare], undefined)?.name, 'bare');
   assert.equal(defaultAgentOf([bare, agent('c', { skills: [] })], undefined), undefined);
-  assert.equal(defaultAgentOf([agent('z')], undefined), undefined);
+  assert.equal(defaultAgentOf([agent('y'), agent('z')], undefined), undefined);
+  assert.equal(defaultAgentOf([agent('z')], 'gone')?.name, 'z');
+  assert.equal(defaultAgentOf([], undefined), undefined);
 });

@@ -12,10 +12,11 @@ export const DEFAULT_AGENT_SETTINGS = {
 } as const;
 
 /**
- * The agent for messages that no skill fits: the configured one, if it is among `agents`; else the first that its entry marks; else the only
- * one without skills, which can be meant for nothing in particular.
+ * The agent for messages that no skill fits: the only one; else the configured one, if it is among `agents`; else the first that its entry
+ * marks; else the only one without skills, which is meant for no particular question.
  */
 export function defaultAgentOf(agents: readonly AgentEntry[], configured: string | undefined): AgentEntry | undefined {
+  if (agents.length === 1) return agents[0];
   if (configured !== undefined) return agents.find(({ name }) => name === configured);
   const marked = agents.find(agent => agent.default === true);
   if (marked !== undefined) return marked;

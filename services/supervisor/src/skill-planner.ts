@@ -29,15 +29,9 @@ export class SkillPlanner implements Planner {
   #choose(request: PlanRequest): Choice[] {
     const { message, agents } = request;
     const path = agentPathOf(request);
-    const [only] = agents;
-    if (only === undefined) throw new NoAgentFits('no agent is available');
+    if (agents.length === 0) throw new NoAgentFits('no agent is available');
     if (path !== undefined) return [{ agent: named(path.agent, agents), skill: undefined }];
-    if (agents.length === 1) return [{ agent: only, skill: undefined }];
-    const words = wordsOf(message);
-    const choices = agents.flatMap(agent => {
-      const skill = agent.skills.find(candidate => names(words, candidate));
-      return skill === undefined ? [] : [{ agent, skill }];
-    });
+    const choices = agents.length > 1 ? fitting(message, agents) : [];
     return choices.length > 0 ? choices : [{ agent: this.#default(agents), skill: undefined }];
   }
 
@@ -54,6 +48,14 @@ function named(name: string, agents: AgentEntry[]): AgentEntry {
   if (agent !== undefined) return agent;
   // Any other text is not repeated: it may have any length.
   throw new NoAgentFits(`the ${isAgentName(name) ? `agent "${name}"` : 'named agent'} is not available`, agents);
+}
+
+function fitting(message: Message, agents: AgentEntry[]): Choice[] {
+  const words = wordsOf(message);
+  return agents.flatMap(agent => {
+    const skill = agent.skills.find(candidate => names(words, candidate));
+    return skill === undefined ? [] : [{ agent, skill }];
+  });
 }
 
 /** Lower-case words of all text and data parts, and the text itself for names of several words. */
