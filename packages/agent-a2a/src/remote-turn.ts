@@ -88,6 +88,7 @@ export class RemoteTurn {
     } catch (error) {
       if (this.#turn.signal.aborted) return;
       if (!(error instanceof AgentFault)) throw error;
+      yield* this.#reader.end();
       const { waiting } = this.#reader;
       // Credentials may take longer than a turn: the next turn continues the agent's task.
       if (waiting !== undefined && performance.now() >= this.#endsAtMs - CLOCK_MS)
