@@ -60,8 +60,7 @@ async function startLevel(agents: Record<string, unknown>[]): Promise<Level> {
   return { caipe: cluster.url, transparent: transparent.url };
 }
 
-const ask = (url: string, text: string, agent: unknown) =>
-  collect(url, { params: messageParams(text, { metadata: { agent } }) });
+const ask = (url: string, text: string, agent: unknown) => collect(url, { params: messageParams(text, { metadata: { agent } }) });
 
 function outcomeOf(list: readonly Frame[]) {
   const fold = new Fold();
@@ -103,8 +102,8 @@ test('a path that names no agent fails where it ends, and names the agents of th
   const cases: [unknown, RegExp, string[] | undefined][] = [
     ['none', /^the agent "none" is not available; choose one of: middle, middle-plain$/, ['middle', 'middle-plain']],
     ['middle/none', /^middle: .*/, undefined],
-    ['middle//lower', /^metadata\.agent must be/, undefined],
-    [7, /^metadata\.agent must be/, undefined],
+    ['middle//lower', /^an agent must be named by/, undefined],
+    [7, /^an agent must be named by/, undefined],
   ];
   for (const url of [top.caipe, top.transparent]) {
     for (const [agent, why, agents] of cases) {

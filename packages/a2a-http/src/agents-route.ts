@@ -19,7 +19,7 @@ export type ListedAgent = {
   lastSeenAt: string;
 };
 
-/** GET `/agents`: the agents that `metadata.agent` of a message may name. Callers are authenticated as for an operation of A2A. */
+/** GET `/agents`: the agents that `metadata.agent` of a message may name, for callers that may use an operation of A2A. */
 export function registerAgents(scope: FastifyInstance, server: A2AServer, agents: () => readonly ListedAgent[]): void {
   const answer = async (request: FastifyRequest, reply: FastifyReply) => {
     try {

@@ -91,7 +91,10 @@ test('without a setting, texts that are held are decided by a poll, an artifact 
     events.flatMap(event => (event.type === 'text' || event.type === 'snapshot' ? [[event.type, event.text]] : []));
 
   const polled = begun();
-  assert.deepEqual(snapshot(polled, task({ status: { state: 'TASK_STATE_WORKING' }, history: [0, 1, 2].map(message10) })).events, []);
+  assert.deepEqual(
+    snapshot(polled, task({ status: { state: 'TASK_STATE_WORKING' }, history: [0, 1, 2].map(message10) })).events,
+    [],
+  );
   assert.deepEqual(textsOf(snapshot(polled, task({ history: [0, 1, 2, 3].map(message10) })).events), [
     ['snapshot', texts[3]],
     ['snapshot', texts[3]],

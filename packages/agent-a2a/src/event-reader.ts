@@ -127,7 +127,7 @@ export class EventReader {
   }
 
   *#wholeText(messages: readonly Message[]): Generator<AgentEvent> {
-    // Messages without an id cannot be told from those that were read already.
+    // A message without an id may have been read already.
     if (this.#texts.deltas === undefined)
       for (const message of messages) if (message.messageId !== '') yield* this.#working(message, undefined);
     if (this.#texts.deltas !== undefined) yield { type: 'snapshot', text: this.#answerOf(messages) };

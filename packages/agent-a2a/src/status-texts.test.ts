@@ -37,7 +37,9 @@ function looksCumulative(texts: readonly string[]): boolean {
   return false;
 }
 
-const pieces = fc.array(fc.string({ unit: fc.constantFrom('h', 'a', ' ', '\n', '-'), minLength: 1, maxLength: 4 }), { maxLength: 30 });
+const pieces = fc.array(fc.string({ unit: fc.constantFrom('h', 'a', ' ', '\n', '-'), minLength: 1, maxLength: 4 }), {
+  maxLength: 30,
+});
 
 test('pieces of the answer are added up, also where a piece repeats the one before it', () => {
   assert.deepEqual(fold(['ha', 'ha', 'haha']).end, 'hahahaha');
@@ -75,7 +77,10 @@ test('a text is held only as long as it may repeat the one before it, and no mor
   assert.deepEqual(fold(['a', 'ab', 'c']).answers, ['a', 'a', 'aabc']);
   const same = Array.from({ length: HELD_TEXTS_MAX + 3 }, () => '-');
   const lengths = fold(same).answers.map(answer => answer.length);
-  assert.deepEqual(lengths.slice(0, -2), Array.from({ length: HELD_TEXTS_MAX + 1 }, () => 1));
+  assert.deepEqual(
+    lengths.slice(0, -2),
+    Array.from({ length: HELD_TEXTS_MAX + 1 }, () => 1),
+  );
   assert.deepEqual(lengths.slice(-2), [HELD_TEXTS_MAX + 2, HELD_TEXTS_MAX + 3]);
 });
 

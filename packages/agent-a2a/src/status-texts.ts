@@ -1,7 +1,7 @@
 import type { AgentEvent } from '@hopline/agent';
 import type { Deltas } from './options.ts';
 
-/** Texts in a row that begin with the text before them and are longer, from the first text on: after so many the texts are cumulative. */
+/** Texts are cumulative when, from the first on, so many in a row begin with the text before them and are longer. */
 export const CUMULATIVE_STEPS = 3;
 /** Texts held while it is undecided; with one more they are pieces. */
 export const HELD_TEXTS_MAX = 8;
@@ -9,9 +9,9 @@ export const HELD_TEXTS_MAX = 8;
 type StatusText = { text: string; id: string };
 
 /**
- * The texts of an agent's working statuses as events of the answer. Without a setting the first texts decide what they are: the next piece
- * of the answer each, or the answer so far. A text that repeats its predecessor and adds to it may be either. It is held until the texts
- * after it, or the whole answer, decide, so that nothing that was sent has to be taken back.
+ * The texts of an agent's working statuses as events of the answer. Without a setting the first texts decide what they are: the
+ * next piece of the answer each, or the answer so far. A text that repeats its predecessor and adds to it may be either. It is held
+ * until the texts after it, or the whole answer, decide, so that nothing that was sent has to be taken back.
  */
 export class StatusTexts {
   #deltas: Deltas | undefined;

@@ -1,7 +1,10 @@
 import type { Metadata } from '@hopline/a2a';
 import { artifactKind } from '@hopline/profiles';
 
-/** The start or end of a tool call, as reported by the agent. `callId` is present when the agent sent one; `waiting`: it waits for the client. */
+/**
+ * The start or end of a tool call, as reported by the agent. `callId` is present when the agent sent one; `waiting`: the call waits
+ * for the client.
+ */
 export type ToolNotice = { phase: 'start' | 'end'; tool: string; callId?: string; failed: boolean; waiting?: true };
 
 /**

@@ -12,8 +12,8 @@ export const DEFAULT_AGENT_SETTINGS = {
 } as const;
 
 /**
- * The agent for messages that no skill fits: the only one; else the configured one, if it is among `agents`; else the first that its entry
- * marks; else the only one without skills, which is meant for no particular question.
+ * The agent for messages that no skill fits: the only one; else the configured one, if it is among `agents`; else the first that
+ * its entry marks; else the only one without skills, which is meant for no particular question.
  */
 export function defaultAgentOf(agents: readonly AgentEntry[], configured: string | undefined): AgentEntry | undefined {
   if (agents.length === 1) return agents[0];

@@ -255,7 +255,14 @@ test('GET /agents lists the agents with their state, and which takes what no ski
   const { log, url } = await openIngress(t);
   const heartbeat = Date.parse('2026-01-02T03:04:05.678Z');
   const skills = [{ id: 'a', name: 'A', description: 'secret detail', tags: ['t'] }];
-  await log.agents.put('guide', { name: 'guide', description: 'Guides', url: 'http://secret/', skills, default: true, heartbeat });
+  await log.agents.put('guide', {
+    name: 'guide',
+    description: 'Guides',
+    url: 'http://secret/',
+    skills,
+    default: true,
+    heartbeat,
+  });
   const isListed = async () => (await agentsAt(url)).body.agents.length === 2;
   while (!(await isListed()));
   const { response, body } = await agentsAt(url);
@@ -293,7 +300,10 @@ test('GET /agents needs the credentials of an operation, and answers pages of th
   const caller = await agentsAt(url, { ...good, origin });
   assert.equal(caller.response.status, 200);
   assert.equal(caller.response.headers.get('access-control-allow-origin'), origin);
-  assert.equal((await agentsAt(url, { ...good, origin: 'https://other' })).response.headers.get('access-control-allow-origin'), null);
+  assert.equal(
+    (await agentsAt(url, { ...good, origin: 'https://other' })).response.headers.get('access-control-allow-origin'),
+    null,
+  );
 });
 
 test('GET /agents is temporarily unavailable while the log is', async t => {

@@ -25,10 +25,10 @@ test('the metadata of the message takes precedence over that of the request', ()
   assert.deepEqual(agentPathOf({ message: message(), metadata: { agent: 'b' } }), { agent: 'b' });
 });
 
-test('what is no path of names is refused with a sentence that names the member', () => {
+test('what is no path of names is refused with a sentence', () => {
   for (const agent of ['', '/', 'a/', '/a', 'a//b', 7, {}, ['a'], true]) {
     const request = { message: message({ agent }) };
-    assert.throws(() => agentPathOf(request), { name: NoAgentFits.name, message: /^metadata\.agent must be/ }, String(agent));
+    assert.throws(() => agentPathOf(request), { name: NoAgentFits.name, message: /^an agent must be named by/ }, String(agent));
     assert.ok(namesAgent(request));
   }
   assert.equal(namesAgent({ message: message({ agent: null }) }), false);

@@ -8,12 +8,15 @@ type Request = { message: Message; metadata?: Metadata };
 
 const SEPARATOR = '/';
 
-/** The path in `metadata.agent` of the message, else of the request. Throws NoAgentFits if it is none; undefined where there is no choice. */
+/**
+ * The path in `metadata.agent` of the message, else of the request; undefined where the client names no agent. Throws NoAgentFits
+ * for any other value.
+ */
 export function agentPathOf(request: Request): AgentPath | undefined {
   if (!namesAgent(request)) return undefined;
   const path = parse(chosenBy(request));
   if (path === undefined)
-    throw new NoAgentFits('metadata.agent must be the name of an agent, or names with "/" between them for agents of clusters below');
+    throw new NoAgentFits('an agent must be named by its name, or by names with "/" between them for agents of clusters below');
   return path;
 }
 
@@ -23,8 +26,8 @@ export function namesAgent(request: Request): boolean {
 }
 
 /**
- * The request as the agent of a call gets it. The name of an agent here means nothing to a cluster behind it, which would refuse the
- * message: only the rest of the path goes on.
+ * The request as the agent of a call gets it: with the rest of the path only. A cluster behind the agent would refuse the message
+ * for a name that it does not know.
  */
 export function delegatedRequest({ message, metadata = {} }: Request): Request {
   const { metadata: ofMessage = {}, ...content } = message;

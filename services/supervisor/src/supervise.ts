@@ -144,7 +144,16 @@ function turnContext(deps: SuperviseDeps, job: Job, { profile, view, writer, new
     history: async beforeTurn => (await readContextHistory(log, newest, beforeTurn)).messages,
     isLive: agent => agents.list().some(({ name }) => name === agent),
     delegate: ({ agent, message, ...call }) => {
-      const item = { v: 1 as const, taskId, contextId, turn, profile: profileName, call, ...request, ...(message && { message }) };
+      const item = {
+        v: 1 as const,
+        taskId,
+        contextId,
+        turn,
+        profile: profileName,
+        call,
+        ...request,
+        ...(message && { message }),
+      };
       return log.work.request(`agent.${agent}`, item, { id: `${taskId}:${call.id}`, trace: hop.carrier() });
     },
     fail,

@@ -205,7 +205,11 @@ test('cumulative texts are snapshots; progress and hidden texts are not part of 
 
 test('cumulative texts are recognized without a setting: each text comes once, and one line names the setting', async t => {
   const texts = Array.from(Array(40), (_, index) => Array.from({ length: index + 1 }, (_, word) => `word${word} `).join(''));
-  const script = [...texts.map(token => ({ token })), { artifact: { text: texts.at(-1)! }, lastChunk: true }, { complete: true as const }];
+  const script = [
+    ...texts.map(token => ({ token })),
+    { artifact: { text: texts.at(-1)! }, lastChunk: true },
+    { complete: true as const },
+  ];
   const { agent } = await pair(t, { script });
   const lines: string[] = [];
   const info = (words: TemplateStringsArray) => void lines.push(words.join(''));

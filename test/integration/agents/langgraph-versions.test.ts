@@ -77,7 +77,10 @@ for (const [name, version] of Object.entries(VERSIONS)) {
       const first = lastOf(await eventsOf(agent, 'paint', { contextId }), 'interrupted');
       const answer = (text: string, resume: unknown) => eventsOf(agent, text, { contextId, resume });
       const second = lastOf(await answer('blue', first.resume), 'interrupted');
-      assert.deepEqual([first, second].map(({ message }) => message.parts[0]?.text), ['Which colour?', 'Which size?']);
+      assert.deepEqual(
+        [first, second].map(({ message }) => message.parts[0]?.text),
+        ['Which colour?', 'Which size?'],
+      );
       assert.deepEqual(lastOf(await answer('large', second.resume), 'done').message?.parts, [{ text: 'painted blue large' }]);
     });
   }
