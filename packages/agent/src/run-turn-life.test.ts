@@ -141,7 +141,7 @@ test('a cancelled task stops its agent, and nothing more is written [S3-26]', as
     });
     const running = run(task, agent);
     await new Promise(resolve => setTimeout(resolve, 20));
-    await task.cancel();
+    await task.cancel().store();
     assert.equal(await running, undefined);
     assert.equal(stopped, true);
     assert.ok(!JSON.stringify(await task.records()).includes('late'));
@@ -157,7 +157,7 @@ test('an agent that does not listen is left alone', { timeout: 20_000 }, async (
   });
   const running = run(task, deaf);
   await new Promise(resolve => setTimeout(resolve, 20));
-  await task.cancel();
+  await task.cancel().store();
   assert.equal(await running, undefined);
 });
 
@@ -171,17 +171,7 @@ test('a later message of the client ends the turn before it [S4-27]', async () =
     }),
   );
   await new Promise(resolve => setTimeout(resolve, 20));
-  await task.decide({
-    kind: 'client',
-    taskId: task.taskId,
-    input: {
-      kind: 'message',
-      message: { messageId: 'm2', role: 'ROLE_USER', parts: [{ text: 'more' }] },
-      contextId: 'c1',
-      role: 'agent.argocd',
-      profile: 'transparent',
-    },
-  });
+  await task.message('more', 'm2', 'agent.argocd', 'transparent').store();
   assert.equal(await running, undefined);
   const outcome = await run(task, scripted([text('second turn'), done]), task.job(1, { turn: 2 }));
   assert.equal(outcome?.state, 'TASK_STATE_COMPLETED');

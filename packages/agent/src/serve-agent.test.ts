@@ -192,11 +192,7 @@ test('a directly addressed agent gets the answer to its question, and the histor
   asking.stop();
   await asking.served;
   const message = { messageId: 'm2', role: 'ROLE_USER' as const, parts: [{ text: 'that one' }] };
-  await task.decide({
-    kind: 'client',
-    taskId: task.taskId,
-    input: { kind: 'message', message, contextId: 'c1', role: 'agent.argocd', profile: 'transparent' },
-  });
+  await task.message('that one', 'm2', 'agent.argocd', 'transparent').store();
   const answered = serve(t, task, agent);
   await task.log.work.request('agent.argocd', task.job(1, { turn: 2, message }).work, { id: 'w2' });
   await eventually(() => turns.length === 2);
