@@ -1,5 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isInterrupted, isTerminal, type JsonObject, type RemoteResponse, type Task, type TaskState } from '@hopline/a2a';
+import {
+  fullJitterMs,
+  isInterrupted,
+  isTerminal,
+  type JsonObject,
+  type RemoteResponse,
+  type Task,
+  type TaskState,
+} from '@hopline/a2a';
 import { type AgentEvent, TASK_ENDED, type Turn } from '@hopline/agent';
 import type { RemoteAgent } from '@hopline/agent-card';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
@@ -8,9 +16,11 @@ import { AgentFault, NO_TERMINAL_STATE, silenceFault, totalFault, UNREACHABLE, t
 import { CALL_MS_MAX, type RemoteClient } from './remote-client.ts';
 import { WebhookCalls } from './webhook-calls.ts';
 
-/** Attempts of one tasks/get while the agent is unreachable, and the first pause between them, milliseconds; doubled each time. */
+/** Attempts of one tasks/get while the agent is unreachable; bounds of the pauses between them, about 3 s in all, milliseconds. */
 const GET_TRIES_MAX = 5;
-const GET_RETRY_MS = 200;
+const GET_RETRY_MS_MIN = 200;
+const GET_RETRY_MS_BASE = 300;
+const GET_RETRY_MS_MAX = 2_400;
 /** First and longest pause between two tasks/get, milliseconds. */
 const POLL_MS = 250;
 const POLL_MS_MAX = 2_000;
@@ -265,7 +275,8 @@ export class RemoteTurn {
       } catch (error) {
         const isRetried = error instanceof AgentFault && error.message === UNREACHABLE && tries < GET_TRIES_MAX;
         if (!isRetried) throw error instanceof AgentFault ? new AgentFault(NO_TERMINAL_STATE, true, { cause: error }) : error;
-        await delay(GET_RETRY_MS * 2 ** (tries - 1) * (0.75 + Math.random() / 2), undefined, { signal: this.#turn.signal });
+        const waitMs = GET_RETRY_MS_MIN + fullJitterMs(tries, GET_RETRY_MS_BASE, GET_RETRY_MS_MAX, Math.random);
+        await delay(waitMs, undefined, { signal: this.#turn.signal });
       }
     }
   }
