@@ -1,7 +1,7 @@
 import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
 import { ATTEMPTS_MAX_DEFAULT, type Log, LogMismatch, REQUEUES_MAX_DEFAULT, type RereadReason } from '@hopline/log';
 import { requireServer } from './capabilities.ts';
-import { type Connection, openConnection } from './connection.ts';
+import { type Connection, type ConnectOptions, openConnection } from './connection.ts';
 import { JetStreamFacts } from './facts.ts';
 import { JetStreamInputs } from './inputs.ts';
 import { JetStreamKeyValue } from './key-value.ts';
@@ -38,6 +38,16 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
   } catch (error) {
     await connection.close();
     throw error;
+  }
+}
+
+/** Connects, checks the server and disconnects. Rejects as openJetStreamLog. */
+export async function checkServer(options: Omit<ConnectOptions, 'onEvent'> & { replicas: number }): Promise<void> {
+  const connection = await openConnection({ ...options, onEvent: () => {} });
+  try {
+    requireServer(connection.nc.info?.version ?? 'unknown', options.replicas);
+  } finally {
+    await connection.close();
   }
 }
 
