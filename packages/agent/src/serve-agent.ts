@@ -31,11 +31,13 @@ export type ServeAgentOptions = {
   heartbeatMs?: number;
   /** Called after each heartbeat with the current entry. */
   onRegistered?: (entry: AgentEntry) => void;
+  /** Called after each request for the agent's skills, with why it failed. */
+  onSkills?: (fault: unknown) => void;
 };
 
 /** Takes the agent's work and registers it, until `signal` aborts and its turns are settled. Does not close the agent. */
 export async function serveAgent(options: ServeAgentOptions): Promise<void> {
-  const { log, name, agent, url, skills = [], slots, signal, logger, heartbeatMs, onRegistered } = options;
+  const { log, name, agent, url, skills = [], slots, signal, logger, heartbeatMs, onRegistered, onSkills } = options;
   const release = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const onStop = () => {
@@ -50,6 +52,7 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
     skills,
     ...(heartbeatMs !== undefined && { heartbeatMs }),
     ...(onRegistered && { onRegistered }),
+    ...(onSkills && { onSkills }),
   };
   const registered = registerAgent({ log, ...entry, logger, signal });
   await log.work.take(`agent.${name}`, { slots, signal }, job => runJob(options, job, release.signal));

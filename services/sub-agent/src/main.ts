@@ -58,7 +58,10 @@ await runService({
     const url = await subAgent.start(settings.HOPLINE_HOST, settings.HOPLINE_PORT);
     logger.info({ agent: name, adapter: entry.adapter, url }, 'agent listening');
     return {
-      checks: [{ name: 'log', check: () => log.check() }],
+      checks: [
+        { name: 'log', check: () => log.check() },
+        { name: 'agent', optional: true, check: () => subAgent.check() },
+      ],
       close: async () => {
         await subAgent.stop();
         await log.close();

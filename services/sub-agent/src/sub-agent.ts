@@ -41,6 +41,8 @@ export type SubAgentDeps = {
 export type SubAgent = {
   /** Listens, consumes work and registers the agent. Resolves with the endpoint's URL once the agent is registered. */
   start(host: string, port: number): Promise<string>;
+  /** Rejects with why the agent does not answer or cannot be started, as of the newest request for its skills. */
+  check(): Promise<void>;
   /** Waits for running turns, then closes endpoint and agent. */
   stop(): Promise<void>;
 };
@@ -53,6 +55,7 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
   deps.tls?.keepFresh(app.server);
   const stop = new AbortController();
   let serving: Promise<void> = Promise.resolve();
+  let agentFault: unknown = new AgentPending('the agent has not answered yet');
   let url = deps.publicUrl ?? '';
   let skills = [...deps.skills];
   const extensions = [resumeExtension];
@@ -94,6 +97,9 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
         slots,
         drainMs,
         onRegistered,
+        onSkills: (fault: unknown) => {
+          agentFault = fault;
+        },
         ...(retries !== undefined && { retries }),
         ...(forwardText !== undefined && { forwardText }),
       };
@@ -108,6 +114,9 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
       await Promise.race([registered.promise, serving]);
       return url;
     },
+    check: async () => {
+      if (agentFault !== undefined) throw agentFault;
+    },
     stop: async () => {
       stop.abort();
       await serving;
@@ -116,4 +125,8 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
       await agent.close();
     },
   };
+}
+
+class AgentPending extends Error {
+  override readonly name = 'pending';
 }
