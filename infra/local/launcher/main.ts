@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { type AgentState, agentStates, watchAgents } from './agent-states.ts';
 import { type DemoRun, demoQuestion, runDemo } from './demo.ts';
 import { type LocalCluster, launch } from './launch.ts';
 import { LaunchError } from './launch-error.ts';
@@ -50,7 +51,9 @@ async function run(options: Options): Promise<void> {
     { stop: stop.signal, kill: kill.signal },
   );
   try {
-    showAddresses(running);
+    const states = await agentStates(running.cluster);
+    showAddresses(running, states);
+    void watchAgents(running.cluster, states, showAgent, stop.signal);
     const demo = await showDemo(running.url, options);
     showNextSteps(running, options, demo);
     if (!stop.signal.aborted) await new Promise<void>(resolve => stop.signal.addEventListener('abort', () => resolve()));
@@ -60,14 +63,23 @@ async function run(options: Options): Promise<void> {
   }
 }
 
-function showAddresses({ url, home, cluster }: LocalCluster): void {
+function showAddresses({ url, home, cluster }: LocalCluster, agents: readonly AgentState[]): void {
   const here = (path: string) => relative(process.cwd(), path) || '.';
   screen.line();
-  screen.line(`Hopline is up: ${url} (agent card: ${url}.well-known/agent-card.json)`);
-  for (const { instance, pid, url: address } of cluster.running())
-    screen.line(`  ${instance.padEnd(18)} ${address.padEnd(26)} pid ${pid}`);
+  const state = agents.some(({ fault }) => fault === null)
+    ? 'Hopline is up'
+    : 'Hopline runs, but none of its agents can work yet';
+  screen.line(`${state}: ${url} (agent card: ${url}.well-known/agent-card.json)`);
+  for (const { instance, pid, url: address } of cluster.list())
+    screen.line(`  ${instance.padEnd(18)} ${address.padEnd(26)} ${pid === null ? 'does not run' : `pid ${pid}`}`);
+  for (const agent of agents) showAgent(agent);
   screen.line(`  logs ${here(home.logs)}/   processes ${here(home.runFile)}`);
   screen.line();
+}
+
+function showAgent({ name, fault }: AgentState): void {
+  if (fault === null) screen.line(`  agent ${name} ✓`);
+  else screen.warn(`  agent ${name} ✗ ${fault}; tried again every few seconds`);
 }
 
 async function showDemo(url: string, options: Options): Promise<DemoRun | null> {
@@ -92,7 +104,7 @@ function showNextSteps({ url, cluster }: LocalCluster, options: Options, demo: D
   const resume = demo?.taskId && cursor !== undefined ? { taskId: demo.taskId, cursor } : null;
   const question = options.agentsFile === null ? demoQuestion() : QUESTION_FOR_ANY_AGENT;
   screen.line();
-  for (const line of nextSteps({ url, question, processes: cluster.running(), resume })) screen.line(line);
+  for (const line of nextSteps({ url, question, processes: cluster.list(), resume })) screen.line(line);
   screen.line('Ctrl-C drains and stops everything.');
 }
 

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
 import { nextSteps } from './next-steps.ts';
 
-const processes = [{ service: 'relay', instance: 'relay-1', pid: 4711, url: '' }];
+const processes = [{ service: 'relay', instance: 'relay-1', pid: 4711, url: '', restarts: 0 }];
 
 /** The arguments that a shell passes to curl. */
 function shellArguments(line: string): string[] {

@@ -1,11 +1,11 @@
-import type { RunningProcess } from './run-file.ts';
+import type { ListedProcess } from './run-file.ts';
 
 const JSON_HEADER = "-H 'content-type: application/json'";
 
 export type NextSteps = {
   url: string;
   question: string;
-  processes: RunningProcess[];
+  processes: ListedProcess[];
   /** The demo's task and the cursor of one of its frames; null when the demo did not run. */
   resume: { taskId: string; cursor: string } | null;
 };

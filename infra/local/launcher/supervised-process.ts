@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
-import { openLog } from './log-file.ts';
+import { faultInLog, logSize, openLog } from './log-file.ts';
 
 /** A process to run. `prepare` is called for every start, so that a port in use can be replaced. */
 export type ProcessSpec = {
@@ -8,6 +8,8 @@ export type ProcessSpec = {
   instance: string;
   cwd: string;
   logPath: string;
+  /** Of a sub-agent: its name, and what it connects to or runs. */
+  agent?: { name: string; target: string };
   prepare: () => Promise<{ command: string[]; env: NodeJS.ProcessEnv; url: string }>;
 };
 
@@ -50,6 +52,9 @@ export class SupervisedProcess {
   #waitMs = 0;
   #stopping = false;
   #exits = 0;
+  #starts = 0;
+  #ending = '';
+  #logStart = 0;
   #isFinal = false;
   #isReported = false;
 
@@ -73,6 +78,21 @@ export class SupervisedProcess {
     return this.#exits;
   }
 
+  /** Starts after the first. */
+  get restarts(): number {
+    return Math.max(0, this.#starts - 1);
+  }
+
+  /** How the process ended last, e.g. `exit code 1`; "" when it never has. */
+  get ending(): string {
+    return this.#ending;
+  }
+
+  /** What the process wrote about its end, from its newest start on. */
+  get fault(): string {
+    return faultInLog(this.spec.logPath, this.#logStart);
+  }
+
   /** The process is not restarted, because its settings are invalid. */
   get isFinal(): boolean {
     return this.#isFinal;
@@ -82,6 +102,7 @@ export class SupervisedProcess {
     const { command, env, url } = await this.spec.prepare();
     if (this.#stopping) return;
     const [program, ...args] = command as [string, ...string[]];
+    this.#logStart = logSize(this.spec.logPath);
     const log = openLog(this.spec.logPath);
     const startedAt = performance.now();
     // The open stdin is the lifeline: it ends with the launcher, even on SIGKILL, and the service then drains.
@@ -101,6 +122,7 @@ export class SupervisedProcess {
     child.once('error', error => settle(error.message)).once('exit', (code, signal) => settle(signal ?? exitCode(code)));
     if (child.pid === undefined) return;
     this.#child = child;
+    this.#starts += 1;
     this.#events.changed();
     if (this.#isReported) this.#events.restarted(this, child.pid);
   }
@@ -109,6 +131,7 @@ export class SupervisedProcess {
     this.#child = null;
     if (this.#stopping) return;
     this.#exits += 1;
+    this.#ending = ending;
     this.#isFinal = ending === exitCode(EXIT_CONFIG);
     const waitMs = restartDelay(this.#waitMs, livedMs);
     this.#isReported = this.#isFinal || waitMs !== this.#waitMs || livedMs > waitMs;

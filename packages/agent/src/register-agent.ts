@@ -83,8 +83,7 @@ class SkillsCache {
     } catch (error) {
       onSkills?.(error);
       // Logged once, not with every heartbeat.
-      if (!this.#failed)
-        logger.warn({ agent: name, reason: errorWord(error) }, 'agent skills unavailable');
+      if (!this.#failed) logger.warn({ agent: name, reason: errorWord(error) }, 'agent skills unavailable');
       this.#failed = true;
     }
   }

@@ -11,6 +11,8 @@ import type { Output } from './output.ts';
 import { natsUrlOf } from './running-cluster.ts';
 import { UsageError } from './usage-error.ts';
 
+/** The process has reported what is wrong with its settings (packages/lifecycle). */
+const EXIT_CONFIG = 78;
 const SUB_AGENT = fileURLToPath(new URL('../../../services/sub-agent/src/main.ts', import.meta.url));
 
 export type AgentRun = {
@@ -38,7 +40,7 @@ export async function agent(run: AgentRun): Promise<ExitCode> {
   for (const stream of [child.stdout, child.stderr]) void printLines(stream as Readable, run);
   const [code] = await exited;
   if (signal.aborted) return EXIT.interrupted;
-  output.warn(`the agent process ended${code === null ? '' : ` with code ${code}`}`);
+  if (code !== EXIT_CONFIG) output.warn(`the agent process ended${code === null ? '' : ` with code ${code}`}`);
   return EXIT.failed;
 }
 
@@ -53,7 +55,8 @@ function startSubAgent({ file, name, export: exported, environment }: AgentRun, 
   const settings = {
     NATS_URL: natsUrl,
     HOPLINE_AGENT: JSON.stringify(entry),
-    HOPLINE_PORT: environment.HOPLINE_PORT || '0',
+    // HOPLINE_PORT in the environment is the port of the cluster.
+    HOPLINE_PORT: '0',
     HOPLINE_STDIN_LIFELINE: '1',
   };
   // A single file needs no package.json that declares it a module.

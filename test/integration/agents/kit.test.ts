@@ -73,7 +73,9 @@ test('the example of the README, copied into an empty folder, answers a curl req
   const home = await emptyFolder(t);
   const processes = [{ service: 'nats', instance: 'nats-1', pid: 1, url: cluster.nats.url }];
   await writeFile(join(home, 'run.json'), JSON.stringify({ processes }));
-  const { child, shown } = runLine(start!, folder, { PATH, HOME: process.env.HOME, HOPLINE_HOME: home });
+  // The port in the environment is the one of the cluster, beside which the agent runs.
+  const HOPLINE_PORT = `${cluster.ingresses[0]!.port}`;
+  const { child, shown } = runLine(start!, folder, { PATH, HOME: process.env.HOME, HOPLINE_HOME: home, HOPLINE_PORT });
   t.after(() => child.kill('SIGKILL'));
   await waitForOutput(child, shown, /greeter is running/);
   assert.doesNotMatch(shown.out, /MODULE_TYPELESS|warning/i);
