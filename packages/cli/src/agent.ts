@@ -20,7 +20,7 @@ export type AgentRun = {
   name: string | undefined;
   export: string | undefined;
   json: boolean;
-  urlOption: string;
+  commandLine: (args: string) => string;
   output: Output;
   environment: Readonly<Record<string, string | undefined>>;
   /** Aborts to end the agent: running turns are drained first. */
