@@ -1,5 +1,5 @@
+import type { ListedProcess } from '@hopline/cli';
 import { becomesReady } from './readiness.ts';
-import type { ListedProcess } from './run-file.ts';
 import { type ProcessEvents, type ProcessSpec, SupervisedProcess } from './supervised-process.ts';
 
 /** A service with this many exits before it is ready cannot start. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   cpSync,
@@ -17,6 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { hasEnded } from './process-identity.ts';
 import { type RunningProcess, readRunFile } from './run-file.ts';
 
@@ -104,6 +105,13 @@ function start(t: TestContext, root: string, args: string[] = [], env: NodeJS.Pr
   };
 }
 
+/** The command of this checkout, for the cluster in `root`. */
+async function hopline(root: string, ...args: string[]): Promise<string> {
+  const main = fileURLToPath(new URL('../../../packages/cli/src/main.ts', import.meta.url));
+  const env = { ...process.env, HOPLINE_HOME: join(root, '.hopline') };
+  return (await promisify(execFile)(process.execPath, [main, ...args], { env })).stdout.trimEnd();
+}
+
 async function until(condition: () => boolean, what: () => string): Promise<void> {
   for (const deadline = Date.now() + START_MS_MAX; !condition(); ) {
     if (Date.now() > deadline) assert.fail(`timed out waiting for ${what()}`);
@@ -151,6 +159,13 @@ test('the cluster starts, answers the demo question, restarts a killed relay, dr
   for (const { url } of services) assert.equal((await fetch(`${url}/livez`)).status, 200);
   const demo = join(root, 'infra/local/demo');
   assert.equal(readFileSync(join(root, '.hopline/logs/sub-agent-guide.log'), 'utf8'), `guide ${demo}\n`);
+
+  const status = await hopline(root, 'status', '--json');
+  const rows = status.split('\n').map(line => JSON.parse(line));
+  assert.deepEqual(
+    rows.map(({ instance, pid, isReady }) => [instance, pid, isReady]),
+    processes.map(({ instance, pid }) => [instance, pid, true]),
+  );
 
   const relay = processes.find(({ instance }) => instance === 'relay-2') as RunningProcess;
   process.kill(relay.pid, 'SIGKILL');

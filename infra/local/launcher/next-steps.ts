@@ -1,4 +1,4 @@
-import type { ListedProcess } from './run-file.ts';
+import type { ListedProcess } from '@hopline/cli';
 
 const JSON_HEADER = "-H 'content-type: application/json'";
 

@@ -1,20 +1,7 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import type { ListedProcess, RunFile } from '@hopline/cli';
 
-/** One process of the local cluster in `run.json`. `ending`: how it ended last. `agent`: of a sub-agent. */
-export type ListedProcess = {
-  service: string;
-  instance: string;
-  /** Null while the process does not run. */
-  pid: number | null;
-  url: string;
-  restarts: number;
-  ending?: string;
-  agent?: { name: string; target: string };
-};
 export type RunningProcess = ListedProcess & { pid: number };
-
-/** Content of `run.json`. `nats`: address without credentials. */
-export type RunFile = { url: string; nats: string; logs: string; processes: ListedProcess[] };
 
 /** For its owner alone. Replaces the file atomically: a concurrent reader finds the old list or the new one. */
 export function writeRunFile(path: string, content: RunFile): void {

@@ -20,6 +20,8 @@ const NOTHING = {
   continue: false,
   watch: false,
   nats: false,
+  follow: false,
+  lines: 100,
   out: undefined,
   answer: [],
   json: false,
@@ -89,7 +91,7 @@ test('an invalid command line is a usage error that refers to --help', () => {
 });
 
 test('the help lists every command, option and exit code, and every option parses', () => {
-  const values: Record<string, string> = { state: 'failed', limit: '3', since: '2h', url: 'http://h/' };
+  const values: Record<string, string> = { state: 'failed', limit: '3', lines: '3', since: '2h', url: 'http://h/' };
   for (const [command, { subjectIs }] of Object.entries<Command>(COMMANDS)) {
     assert.ok(isCommand(command));
     assert.deepEqual(parseArguments([command, '--help'], undefined), { help: command });

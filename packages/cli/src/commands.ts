@@ -130,6 +130,21 @@ export const COMMANDS = {
     options: {},
   },
   card: { summary: 'prints the name, address and skills of the server', details: '--json prints the agent card', options: {} },
+  status: {
+    summary: 'lists the processes and agents of the local cluster: process id, port, state, restarts',
+    details: 'reads run.json in the home of `npm start` (HOPLINE_HOME); exit code 1 when a process is not ready',
+    options: {},
+  },
+  logs: {
+    subject: '[SERVICE]',
+    subjectIs: { text: 'one service, instance or agent', required: false },
+    summary: 'prints the logs of the local cluster in the order of their times',
+    details: 'of all services, or of one: ingress, relay-1, sub-agent, the name of an agent; --json prints the lines as they are',
+    options: {
+      follow: { short: 'f', help: 'prints what is added, until Ctrl-C' },
+      lines: { value: 'N', help: 'lines of the past, default 100' },
+    },
+  },
   agent: {
     subject: 'FILE',
     subjectIs: { text: 'the file of an agent', required: true, values: 'files' },
