@@ -80,6 +80,9 @@ function createCluster(home: Home, run: RunState, screen: Screen): Cluster {
       else if (run.isUp)
         screen.line(`${instance} ended and is not restarted, because its settings are invalid: ${process.fault}`);
     },
+    authorText: (_process, text) => {
+      for (const line of text.trimEnd().split('\n')) screen.warn(line);
+    },
     restarted: ({ spec }, pid) => screen.line(`${spec.instance} restarted as process ${pid}`),
   });
   return cluster;

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { AgentEntry, AgentsFile } from './agents-file.ts';
 import type { Home } from './home.ts';
 import { freePorts, HOST, isPortFree, urlHost } from './ports.ts';
-import type { ProcessSpec } from './supervised-process.ts';
+import { AUTHOR_FD, type ProcessSpec } from './supervised-process.ts';
 
 export type ServicesPlan = {
   home: Home;
@@ -29,6 +29,8 @@ type Service = {
   port: number | null;
   host: string;
   agent?: { name: string; target: string };
+  /** The agent's code is its operator's own. */
+  isLocalCode?: boolean;
 };
 
 /** The processes of all services of the cluster. */
@@ -49,6 +51,7 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
     instance: `sub-agent-${entry.name}`,
     cwd: plan.agents.folder,
     agent: { name: entry.name, target: targetOf(entry) },
+    isLocalCode: entry.adapter === 'module' || (entry.adapter === 'langgraph' && entry.module !== undefined),
     env: { HOPLINE_AGENT: JSON.stringify(entry), HOPLINE_AGENTS_DIR: plan.agents.folder },
   }));
   const offers = { HOPLINE_GRPC_PORT: String(plan.grpcPort), HOPLINE_PUSH: 'true' };
@@ -63,7 +66,10 @@ export function targetOf({ url, command, path, module }: AgentEntry): string {
   return [command, path, module].find(target => typeof target === 'string') ?? '';
 }
 
-function serviceProcess({ service, instance, cwd, env, port: fixedPort, host, agent }: Service, plan: ServicesPlan): ProcessSpec {
+function serviceProcess(
+  { service, instance, cwd, env, port: fixedPort, host, agent, isLocalCode = false }: Service,
+  plan: ServicesPlan,
+): ProcessSpec {
   let port = fixedPort;
   return {
     service,
@@ -71,6 +77,7 @@ function serviceProcess({ service, instance, cwd, env, port: fixedPort, host, ag
     cwd,
     logPath: join(plan.home.logs, `${instance}.log`),
     ...(agent && { agent }),
+    writesForAuthor: isLocalCode,
     prepare: async () => {
       if (fixedPort === null && (port === null || !(await isPortFree(port)))) [port = 0] = await freePorts(1);
       const settings = {
@@ -80,6 +87,7 @@ function serviceProcess({ service, instance, cwd, env, port: fixedPort, host, ag
         HOPLINE_INSTANCE: instance,
         HOPLINE_PROFILE: plan.profile,
         HOPLINE_STDIN_LIFELINE: '1',
+        ...(isLocalCode && { HOPLINE_AGENT_ERRORS_FD: String(AUTHOR_FD) }),
         // Halves the CPU time to start a service (0.9 s to 0.43 s), and so the outage after a kill.
         NODE_COMPILE_CACHE:
           process.env.NODE_COMPILE_CACHE || join(plan.servicesFolder, '..', 'node_modules/.cache/hopline-compile'),

@@ -98,6 +98,18 @@ test('a process that is not ready in time is reported with the time', async t =>
   assert.match((await waitReady(child, async () => false, 100)) ?? '', /^relay-1 is not ready after 0.1 s: /);
 });
 
+test('what a process writes for the author of an agent is reported and is not in its log', async t => {
+  const folder = scratch(t);
+  const seen = Promise.withResolvers<string>();
+  const events = { ...recorder().events, authorText: (_process: SupervisedProcess, text: string) => seen.resolve(text) };
+  const script = `console.log('in the log'); require('fs').writeSync(3, 'a secret of the agent\\n'); ${STAYS}`;
+  const child = new SupervisedProcess({ ...spec(folder, 'sub-agent', script), writesForAuthor: true }, events);
+  t.after(() => child.kill());
+  await child.start();
+  assert.equal(await seen.promise, 'a secret of the agent\n');
+  assert.doesNotMatch(readFileSync(child.spec.logPath, 'utf8'), /secret/);
+});
+
 test('a missing program is retried like a process that exits', async t => {
   const { events, next } = recorder();
   const folder = scratch(t);

@@ -96,7 +96,11 @@ test('the help lists every command, option and exit code, and every option parse
     assert.ok(isCommand(command));
     assert.deepEqual(parseArguments([command, '--help'], undefined), { help: command });
     assert.match(helpText(''), new RegExp(`^  ${command} `, 'm'));
-    const subject = Array.isArray(subjectIs?.values) ? [subjectIs.values[0]!] : subjectIs === undefined ? [] : ['x'];
+    const subject = Array.isArray(subjectIs?.values)
+      ? [subjectIs.values[0]!]
+      : subjectIs === undefined
+        ? []
+        : Array<string>(subjectIs.words ?? 1).fill('x');
     for (const [option, { value }] of Object.entries(optionsOf(command))) {
       assert.match(helpText(command), new RegExp(`--${option} `));
       if (option === 'help') continue;

@@ -88,8 +88,11 @@ function readOptions(command: CommandName, args: string[]) {
   }
 }
 
-function subjectOf(command: CommandName, [subject, ...more]: readonly string[]): string | undefined {
+function subjectOf(command: CommandName, positionals: readonly string[]): string | undefined {
   const { subjectIs }: Command = COMMANDS[command];
+  const { words = 1 } = subjectIs ?? {};
+  const subject = positionals.length < words ? undefined : positionals.slice(0, words).join(' ');
+  const more = positionals.slice(words);
   const see = `see hopline ${command} --help`;
   if (more.length > 0 || (subjectIs === undefined && subject !== undefined))
     throw new UsageError(`${command} takes ${subjectIs?.text ?? 'no arguments'}; ${see}`);

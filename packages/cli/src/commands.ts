@@ -16,8 +16,8 @@ export type Option = {
 export type Command = {
   /** Its subject in the help; absent: it takes none. */
   subject?: string;
-  /** What an error asks for; `required`: the command does not run without it. */
-  subjectIs?: { text: string; required: boolean; values?: readonly string[] | 'files' };
+  /** What an error asks for; `required`: the command does not run without it; `words`: of how many it consists, default 1. */
+  subjectIs?: { text: string; required: boolean; words?: number; values?: readonly string[] | 'files' };
   summary: string;
   /** Continues the summary in the help of the command. */
   details?: string;
@@ -153,8 +153,15 @@ export const COMMANDS = {
     options: {
       name: { value: 'NAME', help: "name in the cluster; default: the name in the agent's definition" },
       export: { value: 'NAME', help: 'the export that is the agent (default: default)' },
+      watch: { help: 'restarts the agent when a source in its folder changes; running turns end first' },
     },
     notes: 'The cluster is the one at NATS_URL, or the one that `npm start` runs (HOPLINE_HOME).',
+  },
+  new: {
+    subject: 'agent NAME',
+    subjectIs: { text: '`agent` and its name', required: true, words: 2 },
+    summary: 'writes the folder of a new agent: TypeScript, a test, package.json',
+    options: {},
   },
   completion: {
     subject: 'SHELL',

@@ -3,6 +3,7 @@ import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/en
 import { fromSettings, runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { parseAgentEntry } from './agent-entry.ts';
+import { authorTerminal } from './author-terminal.ts';
 import { subAgentConfig } from './config.ts';
 import { createAgent } from './create-agent.ts';
 import { createSubAgent } from './sub-agent.ts';
@@ -35,6 +36,7 @@ await runService({
       };
     });
     const { skills = [], retries, forwardText } = entry;
+    const errorsFd = settings.HOPLINE_AGENT_ERRORS_FD;
     const log = await openFromSettings(settings, { name: instance, logger });
     const subAgent = createSubAgent({
       log,
@@ -45,6 +47,7 @@ await runService({
       retries,
       forwardText,
       drainMs: settings.HOPLINE_DRAIN_TURNS_MS,
+      showError: errorsFd === undefined ? undefined : authorTerminal(errorsFd, name),
       version,
       publicUrl: settings.HOPLINE_PUBLIC_URL,
       webhooks,

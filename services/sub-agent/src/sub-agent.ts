@@ -22,6 +22,8 @@ export type SubAgentDeps = {
   /** Whether a supervisor's client sees the agent's text. */
   forwardText: boolean | undefined;
   drainMs: number;
+  /** Receives what the agent throws, for the terminal of its author. */
+  showError?: ((error: unknown) => void) | undefined;
   version: string;
   /** URL of the endpoint for clients; absent: the address it listens on. */
   publicUrl: string | undefined;
@@ -87,7 +89,7 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
         skills = entry.skills;
         registered.resolve();
       };
-      const { slots, drainMs, retries, forwardText } = deps;
+      const { slots, drainMs, retries, forwardText, showError } = deps;
       const serveOptions = {
         log,
         name,
@@ -96,6 +98,7 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
         skills: deps.skills,
         slots,
         drainMs,
+        showError,
         onRegistered,
         onSkills: (fault: unknown) => {
           agentFault = fault;
