@@ -8,6 +8,9 @@ import { UsageError } from './usage-error.ts';
 /** As a token of NATS subjects. */
 const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
 
+/** Set into the templates, because the release rewrites every import of a workspace package that it finds in a source. */
+const KIT = '@hopline/agent';
+
 /** Versions of the tools in a new folder; a test compares them with those of this repository. */
 export const TYPESCRIPT_VERSION = '7.0.2';
 export const NODE_TYPES_VERSION = '26.6.6';
@@ -48,8 +51,8 @@ export function filesOf(name: string): Record<string, string> {
     'package.json': `${JSON.stringify(manifestOf(name), null, 2)}\n`,
     'tsconfig.json': `${JSON.stringify(TSCONFIG, null, 2)}\n`,
     '.gitignore': 'node_modules/\n',
-    'agent.ts': AGENT.replaceAll('NAME', name),
-    'agent.test.ts': TEST,
+    'agent.ts': AGENT.replaceAll('NAME', name).replace('KIT', KIT),
+    'agent.test.ts': TEST.replace('KIT', KIT),
     'README.md': README.replaceAll('NAME', name),
   };
 }
@@ -84,7 +87,7 @@ const TSCONFIG = {
   include: ['*.ts'],
 };
 
-const AGENT = `import { artifact, defineAgent, notice } from '@hopline/agent';
+const AGENT = `import { artifact, defineAgent, notice } from 'KIT';
 
 export default defineAgent({
   name: 'NAME',
@@ -100,7 +103,7 @@ export default defineAgent({
 
 const TEST = `import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { playTurn } from '@hopline/agent/test-kit';
+import { playTurn } from 'KIT/test-kit';
 import agent from './agent.ts';
 
 test('greets by name and makes a card', async () => {
