@@ -8,7 +8,8 @@ import { UsageError } from './usage-error.ts';
 /** As a token of NATS subjects. */
 const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
 
-/** Set into the templates, because the release rewrites every import of a workspace package that it finds in a source. */
+/** Put together, because the release rewrites every import that it finds in a source, also in a template. */
+const importOf = (names: string, module: string) => ['import', names, 'from', `'${module}';`].join(' ');
 const KIT = '@hopline/agent';
 
 /** Versions of the tools in a new folder; a test compares them with those of this repository. */
@@ -51,8 +52,8 @@ export function filesOf(name: string): Record<string, string> {
     'package.json': `${JSON.stringify(manifestOf(name), null, 2)}\n`,
     'tsconfig.json': `${JSON.stringify(TSCONFIG, null, 2)}\n`,
     '.gitignore': 'node_modules/\n',
-    'agent.ts': AGENT.replaceAll('NAME', name).replace('KIT', KIT),
-    'agent.test.ts': TEST.replace('KIT', KIT),
+    'agent.ts': AGENT.replaceAll('NAME', name).replace('IMPORT', importOf('{ artifact, defineAgent, notice }', KIT)),
+    'agent.test.ts': TEST.replace('IMPORT', importOf('{ playTurn }', `${KIT}/test-kit`)),
     'README.md': README.replaceAll('NAME', name),
   };
 }
@@ -87,7 +88,7 @@ const TSCONFIG = {
   include: ['*.ts'],
 };
 
-const AGENT = `import { artifact, defineAgent, notice } from 'KIT';
+const AGENT = `IMPORT
 
 export default defineAgent({
   name: 'NAME',
@@ -103,7 +104,7 @@ export default defineAgent({
 
 const TEST = `import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { playTurn } from 'KIT/test-kit';
+IMPORT
 import agent from './agent.ts';
 
 test('greets by name and makes a card', async () => {

@@ -12,6 +12,7 @@ export { runService } from './run-service.ts';
 export type { ServiceSettings } from './service-settings.ts';
 export { defineServiceConfig, SERVICE_SETTINGS } from './service-settings.ts';
 export type { Setting, SettingValue, ValueOf } from './setting.ts';
+export { suggestion } from './suggestion.ts';
 export type { WatchedFileOptions } from './watched-file.ts';
 export { WatchedFile } from './watched-file.ts';
 export { withinMs } from './within-ms.ts';
