@@ -8,10 +8,6 @@ import { UsageError } from './usage-error.ts';
 /** As a token of NATS subjects. */
 const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
 
-/** Put together, because the release rewrites every import that it finds in a source, also in a template. */
-const importOf = (names: string, module: string) => ['import', names, 'from', `'${module}';`].join(' ');
-const KIT = '@hopline/agent';
-
 /** Versions of the tools in a new folder; a test compares them with those of this repository. */
 export const TYPESCRIPT_VERSION = '7.0.2';
 export const NODE_TYPES_VERSION = '26.6.6';
@@ -52,8 +48,8 @@ export function filesOf(name: string): Record<string, string> {
     'package.json': `${JSON.stringify(manifestOf(name), null, 2)}\n`,
     'tsconfig.json': `${JSON.stringify(TSCONFIG, null, 2)}\n`,
     '.gitignore': 'node_modules/\n',
-    'agent.ts': AGENT.replaceAll('NAME', name).replace('IMPORT', importOf('{ artifact, defineAgent, notice }', KIT)),
-    'agent.test.ts': TEST.replace('IMPORT', importOf('{ playTurn }', `${KIT}/test-kit`)),
+    'agent.ts': quoted(AGENT).replaceAll('NAME', name),
+    'agent.test.ts': quoted(TEST),
     'README.md': README.replaceAll('NAME', name),
   };
 }
@@ -88,7 +84,10 @@ const TSCONFIG = {
   include: ['*.ts'],
 };
 
-const AGENT = `IMPORT
+/** The release rewrites each import that it finds in a source, also in a template: there « and » stand for quotes. */
+const quoted = (template: string) => template.replaceAll(/[«»]/g, "'");
+
+const AGENT = `import { artifact, defineAgent, notice } from «@hopline/agent»;
 
 export default defineAgent({
   name: 'NAME',
@@ -104,7 +103,7 @@ export default defineAgent({
 
 const TEST = `import assert from 'node:assert/strict';
 import { test } from 'node:test';
-IMPORT
+import { playTurn } from «@hopline/agent/test-kit»;
 import agent from './agent.ts';
 
 test('greets by name and makes a card', async () => {

@@ -3,6 +3,7 @@ import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { Msg, NatsConnection, Status, Subscription } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { authentication, connectionFault, encryption, isPermanent, withoutUser } from './connection-security.ts';
+import type { LogNames } from './names.ts';
 import type { Credentials, LogEvent, NatsTls } from './options.ts';
 
 const RECONNECT_WAIT_MS = 250;
@@ -23,6 +24,8 @@ export type ConnectOptions = {
   name: string;
   credentials?: Credentials | undefined;
   tls?: NatsTls | undefined;
+  /** Names of the cluster in the account. */
+  names: LogNames;
   timeoutMs: number;
   onEvent: (event: LogEvent) => void;
 };
@@ -31,6 +34,7 @@ export type ConnectOptions = {
 export class Connection {
   readonly nc: NatsConnection;
   readonly jsm: JetStreamManager;
+  readonly names: LogNames;
   readonly onEvent: (event: LogEvent) => void;
   /** Aborts when the log is closed, which ends every reader. */
   readonly closed: AbortSignal;
@@ -39,9 +43,10 @@ export class Connection {
   readonly #reconnects = new Set<() => void>();
   #connected = true;
 
-  constructor(nc: NatsConnection, jsm: JetStreamManager, onEvent: (event: LogEvent) => void) {
+  constructor(nc: NatsConnection, jsm: JetStreamManager, { names, onEvent }: Pick<ConnectOptions, 'names' | 'onEvent'>) {
     this.nc = nc;
     this.jsm = jsm;
+    this.names = names;
     this.onEvent = onEvent;
     this.closed = this.#closing.signal;
     void this.#watch();
@@ -139,7 +144,7 @@ export async function openConnection(options: ConnectOptions): Promise<Connectio
     await nc.close();
     throw error;
   }
-  return new Connection(nc, jsm, options.onEvent);
+  return new Connection(nc, jsm, options);
 }
 
 /**

@@ -4,6 +4,7 @@ import { ConfigError, type Setting, type Settings } from '@hopline/lifecycle';
 import { type Log, LogMismatch, LogUnavailable } from '@hopline/log';
 import type { Logger } from '@hopline/telemetry';
 import { checkServer, openJetStreamLog } from './jetstream-log.ts';
+import { PREFIX_FORM } from './names.ts';
 import {
   ACK_WAIT_MS,
   type Credentials,
@@ -42,6 +43,12 @@ export const LOG_SETTINGS = {
   NATS_TOKEN: { type: 'string', optional: true, min: 1, max: 1_024, secret: true, doc: 'NATS token.' },
   NATS_USER: { type: 'string', optional: true, min: 1, max: 256, doc: 'User name, with NATS_PASSWORD.' },
   NATS_PASSWORD: { type: 'string', optional: true, min: 1, max: 1_024, secret: true, doc: 'Password of NATS_USER.' },
+  HOPLINE_PREFIX: {
+    type: 'string',
+    optional: true,
+    form: { pattern: PREFIX_FORM, words: '1 to 32 letters, digits, _ and -' },
+    doc: 'Prefix of the names of streams, subjects and buckets, the same for all services of a cluster: so several clusters share one NATS account.',
+  },
   HOPLINE_SHARDS: {
     type: 'integer',
     default: SHARDS_DEFAULT,
@@ -92,6 +99,7 @@ export async function openFromSettings(settings: LogSettings, { name, logger }: 
   const options = {
     ...connectionOf(settings),
     name,
+    prefix: settings.HOPLINE_PREFIX,
     shards: settings.HOPLINE_SHARDS,
     replicas: settings.HOPLINE_REPLICAS,
     maxAges: { inputsMs: settings.HOPLINE_INPUTS_AGE_MS, factsMs: settings.HOPLINE_TASKS_AGE_MS },
