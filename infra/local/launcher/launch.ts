@@ -72,8 +72,16 @@ async function freePort(): Promise<number> {
 type RunState = { url: string; nats: string; isUp: boolean };
 
 function createCluster(home: Home, run: RunState, screen: Screen): Cluster {
+  const prefix = process.env.HOPLINE_PREFIX;
   const cluster: Cluster = new Cluster({
-    changed: () => writeRunFile(home.runFile, { url: run.url, nats: run.nats, logs: home.logs, processes: cluster.list() }),
+    changed: () =>
+      writeRunFile(home.runFile, {
+        url: run.url,
+        nats: run.nats,
+        ...(prefix && { prefix }),
+        logs: home.logs,
+        processes: cluster.list(),
+      }),
     restarting: (process, ending, waitMs) => {
       const { instance } = process.spec;
       if (waitMs !== null) screen.line(`${instance} ended (${ending}); restarting in ${waitMs / 1000} s`);

@@ -274,9 +274,11 @@ test('an existing NATS server is asked first, and what is wrong with it is the o
 
 test('HOPLINE_HOST is the address of the public endpoint alone', { skip: process.platform !== 'linux' }, async t => {
   const root = checkout(t);
-  const launcher = start(t, root, ['--no-demo'], { HOPLINE_HOST: '127.0.0.2' });
+  const launcher = start(t, root, ['--no-demo'], { HOPLINE_HOST: '127.0.0.2', HOPLINE_PREFIX: 'blue' });
   await launcher.prints(/Hopline is up: http:\/\/127\.0\.0\.2:\d+\//);
-  for (const { service, url } of readRunFile(join(root, '.hopline/run.json')))
+  const runFile = join(root, '.hopline/run.json');
+  assert.equal(JSON.parse(readFileSync(runFile, 'utf8')).prefix, 'blue');
+  for (const { service, url } of readRunFile(runFile))
     assert.equal(new URL(url).hostname, service === 'ingress' ? '127.0.0.2' : '127.0.0.1', service);
   const nowhere = start(t, root, [], { HOPLINE_HOST: '192.0.2.1', HOPLINE_HOME: 'other' });
   assert.equal(await nowhere.exit(), 1);

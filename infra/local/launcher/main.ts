@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ownCommand } from '@hopline/cli';
 import { type AgentState, agentStates, watchAgents } from './agent-states.ts';
 import { type DemoRun, demoQuestion, runDemo } from './demo.ts';
 import { type LocalCluster, launch } from './launch.ts';
@@ -16,7 +17,7 @@ const QUESTION_FOR_ANY_AGENT = 'Hello, what can you do?';
 /** A terminal's Ctrl-C arrives directly and through the parent process; signals within this time count as one. */
 const SAME_PRESS_MS = 1000;
 
-const screen = new Screen(process.stdout);
+const screen = new Screen(process.stdout, process.env);
 const stop = new AbortController();
 const kill = new AbortController();
 
@@ -103,8 +104,9 @@ function showNextSteps({ url, cluster }: LocalCluster, options: Options, demo: D
   const cursor = demo?.cursors[Math.floor(demo.cursors.length / 2)];
   const resume = demo?.taskId && cursor !== undefined ? { taskId: demo.taskId, cursor } : null;
   const question = options.agentsFile === null ? demoQuestion() : QUESTION_FOR_ANY_AGENT;
+  const command = ownCommand(process.env, process.env.INIT_CWD ?? process.cwd()).prefix;
   screen.line();
-  for (const line of nextSteps({ url, question, processes: cluster.list(), resume })) screen.line(line);
+  for (const line of nextSteps({ url, command, question, processes: cluster.list(), resume })) screen.line(line);
   screen.line('Ctrl-C drains and stops everything.');
 }
 

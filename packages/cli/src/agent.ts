@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { showAgentLine } from './agent-line.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import type { Output } from './output.ts';
-import { natsUrlOf } from './running-cluster.ts';
+import { logSettingsOf } from './running-cluster.ts';
 import { SourceWatch } from './source-watch.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -35,13 +35,13 @@ export type AgentRun = {
 export async function agent(run: AgentRun): Promise<ExitCode> {
   const { file, environment, signal } = run;
   if (!existsSync(file)) throw new UsageError(`file ${file} does not exist`);
-  const natsUrl = natsUrlOf(environment);
-  if (!run.watch) return (await runOnce(run, { natsUrl, port: 0, stop: signal })) === 'stopped' ? EXIT.interrupted : EXIT.failed;
-  return watched(run, natsUrl);
+  const log = logSettingsOf(environment);
+  if (!run.watch) return (await runOnce(run, { log, port: 0, stop: signal })) === 'stopped' ? EXIT.interrupted : EXIT.failed;
+  return watched(run, log);
 }
 
 /** Restarts the agent on the same port when a source changes, and waits for a change where it cannot run. */
-async function watched(run: AgentRun, natsUrl: string): Promise<ExitCode> {
+async function watched(run: AgentRun, log: LogSettings): Promise<ExitCode> {
   const { file, output, signal } = run;
   const port = await freePort();
   const sources = new SourceWatch(dirname(resolve(file)));
@@ -49,7 +49,7 @@ async function watched(run: AgentRun, natsUrl: string): Promise<ExitCode> {
     while (!signal.aborted) {
       const changed = sources.change();
       const stop = AbortSignal.any([signal, changed]);
-      const end = await runOnce(run, { natsUrl, port, stop });
+      const end = await runOnce(run, { log, port, stop });
       if (signal.aborted) break;
       if (end === 'failed') {
         output.warn(`waiting for a change in ${dirname(file)}`);
@@ -63,12 +63,13 @@ async function watched(run: AgentRun, natsUrl: string): Promise<ExitCode> {
   return EXIT.interrupted;
 }
 
-type OneRun = { natsUrl: string; port: number; stop: AbortSignal };
+type LogSettings = ReturnType<typeof logSettingsOf>;
+type OneRun = { log: LogSettings; port: number; stop: AbortSignal };
 
 /** Runs the agent until its process ends, or until `stop` aborts and its turns are drained. */
-async function runOnce(run: AgentRun, { natsUrl, port, stop }: OneRun): Promise<'stopped' | 'failed'> {
+async function runOnce(run: AgentRun, { log, port, stop }: OneRun): Promise<'stopped' | 'failed'> {
   const { output } = run;
-  const child = startSubAgent(run, natsUrl, port);
+  const child = startSubAgent(run, log, port);
   const exited = once(child, 'exit') as Promise<[number | null]>;
   // The process drains when its standard input ends. Its own process group keeps the terminal's Ctrl-C away from it.
   const drain = () => child.stdin?.end();
@@ -84,7 +85,7 @@ async function runOnce(run: AgentRun, { natsUrl, port, stop }: OneRun): Promise<
   return 'failed';
 }
 
-function startSubAgent({ file, name, export: exported, environment }: AgentRun, natsUrl: string, port: number): ChildProcess {
+function startSubAgent({ file, name, export: exported, environment }: AgentRun, log: LogSettings, port: number): ChildProcess {
   const path = resolve(file);
   const entry = {
     adapter: 'module',
@@ -93,7 +94,7 @@ function startSubAgent({ file, name, export: exported, environment }: AgentRun, 
     ...(exported !== undefined && { export: exported }),
   };
   const settings = {
-    NATS_URL: natsUrl,
+    ...log,
     HOPLINE_AGENT: JSON.stringify(entry),
     // HOPLINE_PORT in the environment is the port of the cluster.
     HOPLINE_PORT: String(port),

@@ -104,7 +104,7 @@ export default defineAgent({
 const TEST = `import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { playTurn } from «@hopline/agent/test-kit»;
-import agent from './agent.ts';
+import agent from «./agent.ts»;
 
 test('greets by name and makes a card', async () => {
   const { text, artifacts, notices, end } = await playTurn(agent, 'Ada');

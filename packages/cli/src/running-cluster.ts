@@ -20,8 +20,8 @@ export type ListedProcess = {
   agent?: { name: string; target: string };
 };
 
-/** Content of `run.json`, which the launcher replaces whenever a process starts or ends. `nats`: without credentials. */
-export type RunFile = { url: string; nats: string; logs: string; processes: ListedProcess[] };
+/** Content of `run.json`, which the launcher replaces whenever a process starts or ends. `nats`: without credentials. `prefix`: HOPLINE_PREFIX. */
+export type RunFile = { url: string; nats: string; prefix?: string; logs: string; processes: ListedProcess[] };
 
 /**
  * The running local cluster, from the `run.json` that `npm start` keeps in its home: HOPLINE_HOME, else `.hopline` in the current
@@ -38,9 +38,12 @@ export function runningCluster(environment: Environment): RunFile {
   );
 }
 
-/** The NATS server of the local cluster: NATS_URL, or that of `run.json`. Throws UsageError. */
-export function natsUrlOf(environment: Environment): string {
-  return environment.NATS_URL || runningCluster(environment).nats;
+/** Settings that lead to the log of the cluster: NATS_URL, else what `run.json` names. Throws UsageError. */
+export function logSettingsOf(environment: Environment): { NATS_URL: string; HOPLINE_PREFIX?: string } {
+  if (environment.NATS_URL) return { NATS_URL: environment.NATS_URL };
+  const { nats, prefix } = runningCluster(environment);
+  const isSet = environment.HOPLINE_PREFIX !== undefined && environment.HOPLINE_PREFIX !== '';
+  return { NATS_URL: nats, ...(prefix !== undefined && !isSet && { HOPLINE_PREFIX: prefix }) };
 }
 
 /** Folder with the logs of the local cluster, which stay after it has ended. Throws UsageError. */
@@ -59,9 +62,11 @@ function homesOf(environment: Environment): string[] {
 
 function readRunFile(path: string): RunFile | undefined {
   try {
-    const { processes, nats, url = '', logs = '' } = JSON.parse(readFileSync(path, 'utf8')) as Partial<RunFile>;
+    const { processes, nats, prefix, url = '', logs = '' } = JSON.parse(readFileSync(path, 'utf8')) as Partial<RunFile>;
     const address = nats || processes?.find(({ service }) => service === 'nats')?.url;
-    return processes === undefined || typeof address !== 'string' ? undefined : { url, nats: address, logs, processes };
+    return processes === undefined || typeof address !== 'string'
+      ? undefined
+      : { url, nats: address, ...(prefix && { prefix }), logs, processes };
   } catch {
     return undefined;
   }
