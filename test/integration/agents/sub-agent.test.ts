@@ -109,7 +109,9 @@ test('the card has the skills of the file and of the agent, and the probes respo
   for (const path of ['livez', 'readyz', 'metrics']) assert.equal((await fetch(`${url}${path}`)).status, 200, path);
 });
 
-test('an agent that cannot be reached is known with its reason, and is well again when it answers', { timeout: 60_000 }, async t => {
+test('an agent that cannot be reached is known with its reason, and is well again when it answers', {
+  timeout: 60_000,
+}, async t => {
   let isUp = false;
   const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
   const agent: Agent = {
@@ -124,10 +126,12 @@ test('an agent that cannot be reached is known with its reason, and is well agai
   const { subAgent } = await serve(t, agent);
   await assert.rejects(subAgent.check(), { message: 'the agent cannot be reached' });
   isUp = true;
-  while (!(await subAgent.check().then(
-    () => true,
-    () => false,
-  )))
+  while (
+    !(await subAgent.check().then(
+      () => true,
+      () => false,
+    ))
+  )
     await new Promise(resolve => setTimeout(resolve, 50));
 });
 
