@@ -61,7 +61,7 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
 }
 
 /** What an agent connects to or runs: host and port of its URL, else its command or its file. */
-export function targetOf({ url, command, path, module }: AgentEntry): string {
+function targetOf({ url, command, path, module }: AgentEntry): string {
   if (typeof url === 'string') return URL.canParse(url) ? new URL(url).host : '';
   return [command, path, module].find(target => typeof target === 'string') ?? '';
 }

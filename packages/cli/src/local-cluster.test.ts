@@ -46,10 +46,13 @@ async function probed(t: TestContext, status: number, body: object): Promise<str
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
+/** Above the ids that Linux and macOS give. */
+const GONE = 2 ** 22 + 1;
+
 const row = (instance: string, url: string, more: object = {}) => ({
   service: instance.replace(/-\w+$/, ''),
   instance,
-  pid: 4711,
+  pid: process.pid,
   url,
   restarts: 0,
   ...more,
@@ -70,9 +73,14 @@ test('status lists each process with its state, and each agent with the reason w
   const { code, out } = await hopline(home, ['status']);
   assert.equal(code, 0);
   assert.match(out, /^Hopline http:\/\/h\/ {3}NATS nats:\/\/n:1 \(not started by Hopline\)/);
-  assert.match(out, new RegExp(`ingress +ingress-1 +4711 +${new URL(ready).port} +ready +0\n`));
+  assert.match(out, new RegExp(`ingress +ingress-1 +${process.pid} +${new URL(ready).port} +ready +0\n`));
   assert.match(out, /\nargocd +cannot be reached \(ECONNREFUSED 127\.0\.0\.1:8001\)\n/);
-  write([...processes, row('relay-1', waiting, { restarts: 3 }), row('relay-2', '', { pid: null, ending: 'exit code 78' })]);
+  write([
+    ...processes,
+    row('relay-1', waiting, { restarts: 3 }),
+    row('relay-2', '', { pid: null, ending: 'exit code 78' }),
+    row('nats-1', 'nats://n', { pid: GONE }),
+  ]);
   const failed = await hopline(home, ['status', '--json']);
   assert.equal(failed.code, 1);
   const rows = failed.out
@@ -84,11 +92,12 @@ test('status lists each process with its state, and each agent with the reason w
     [
       ['relay-1', 3, false, 'is not ready (log: LogUnavailable)'],
       ['relay-2', 0, false, 'does not run (exit code 78)'],
+      ['nats-1', 0, false, `does not run (process ${GONE} is gone)`],
     ],
   );
 });
 
-test('status without a cluster says how to start one', async t => {
+test('status without a cluster names the command that starts one', async t => {
   const { code, err } = await hopline(newHome(t), ['status']);
   assert.equal(code, 2);
   assert.match(err, /no local cluster is running .*npm start/);

@@ -7,7 +7,7 @@ import type { Output } from './output.ts';
 import { logsFolder } from './running-cluster.ts';
 import { UsageError } from './usage-error.ts';
 
-/** Lines of the past that are printed unless --lines says how many. */
+/** Lines of the past that are printed unless --lines is given. */
 export const LOG_LINES_DEFAULT = 100;
 export const LOG_LINES_MAX = 100_000;
 const FOLLOW_POLL_MS = 250;

@@ -11,6 +11,7 @@ export type ProcessState = { isReady: boolean; fault: string | null };
 /** Asks the process: its /readyz, which lists an agent without an answer as degraded. nats-server has no such path. */
 export async function processState({ pid, url, service, ending, agent }: ListedProcess): Promise<ProcessState> {
   if (pid === null) return { isReady: false, fault: `does not run (${ending ?? 'starting'})` };
+  if (!isAlive(pid)) return { isReady: false, fault: `does not run (process ${pid} is gone)` };
   if (service === 'nats') return { isReady: true, fault: null };
   let body: { degraded?: { check: string; reason: string }[]; not_ready?: { check: string; reason: string }[] };
   let status: number;
@@ -27,6 +28,16 @@ export async function processState({ pid, url, service, ending, agent }: ListedP
   }
   const reason = body.degraded?.find(({ check }) => check === 'agent')?.reason;
   return { isReady: true, fault: reason === undefined ? null : agentFault(reason, agent?.target ?? '') };
+}
+
+/** The launcher may have been killed, and its list with it outdated. */
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }
 
 /** @param reason a code such as ECONNREFUSED, or the name of an error */

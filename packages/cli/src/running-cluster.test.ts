@@ -35,7 +35,7 @@ test('the cluster is found by NATS_URL, then by run.json in the home; without ei
   assert.equal(natsOf({ HOPLINE_HOME: home, NATS_URL: 'nats://elsewhere:4222' }), 'nats://elsewhere:4222');
 });
 
-test('logs are found without a running cluster; without any the error says how they come', async t => {
+test('logs are found without a running cluster; without any the error names the command that makes them', async t => {
   const home = await mkdtemp(join(tmpdir(), 'hopline-home-'));
   t.after(() => rm(home, { recursive: true }));
   assert.throws(() => logsFolder({ HOPLINE_HOME: home }), { name: 'UsageError', message: /there are no logs in .* npm start/ });

@@ -50,7 +50,7 @@ test('logs of different prefixes share an account, and each has its own inputs, 
   const stop = new AbortController();
   t.after(() => stop.abort());
   const key = 'k'.repeat(43);
-  for (const [index, log] of logs.entries()) log.wakeUps.listen('agent', heard => awake[index]?.push(heard), stop.signal);
+  for (const [index, log] of logs.entries()) log.wakeUps.listen('agent', received => awake[index]?.push(received), stop.signal);
   for (const [index, log] of logs.entries()) {
     const name = prefixes[index] ?? 'none';
     await log.inputs.append(TASK, input(name), { id: `${TASK}:1` });
