@@ -35,7 +35,7 @@ await runService({
         tls: await tlsFromSettings(settings, { logger }),
       };
     });
-    const { skills = [], retries, forwardText } = entry;
+    const { skills = [], default: isDefault, retries, forwardText } = entry;
     const errorsFd = settings.HOPLINE_AGENT_ERRORS_FD;
     const log = await openFromSettings(settings, { name: instance, logger });
     const subAgent = createSubAgent({
@@ -43,6 +43,7 @@ await runService({
       name,
       agent,
       skills,
+      isDefault,
       slots: settings.HOPLINE_SLOTS,
       retries,
       forwardText,
