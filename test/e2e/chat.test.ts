@@ -41,13 +41,17 @@ after(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-const start = (argv: readonly string[], input: string | null = null) => new HoplineCommand(cluster.url, argv, input, { HOPLINE_HOME: home });
+const start = (argv: readonly string[], input: string | null = null) =>
+  new HoplineCommand(cluster.url, argv, input, { HOPLINE_HOME: home });
 const ask = (...argv: string[]) => start(['ask', ...argv], '').finished;
 
 /** Contexts and agents of the newest tasks, newest first. */
 async function newest(limit: number): Promise<{ id: string; contextId: string; state: string; agent: unknown; text: string }[]> {
   const { out } = await start(['list', '--json', '--limit', String(limit)], '').finished;
-  const tasks = out.trim().split('\n').map(line => JSON.parse(line));
+  const tasks = out
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line));
   return Promise.all(
     tasks.map(async ({ id, contextId, status }) => {
       const { history = [] } = JSON.parse((await start(['get', id, '--json'], '').finished).out);
@@ -93,7 +97,11 @@ test("chat: a line after an agent's question is its answer; a failure does not e
   chat.end();
   const { code, out } = await chat.finished;
   assert.deepEqual([code, out], [0, '<this one>\n<last>\n']);
-  assert.equal((await start(['chat', '--agent', 'echo'], 'one\nfail\n').finished).code, 1, 'the exit code is that of the last message');
+  assert.equal(
+    (await start(['chat', '--agent', 'echo'], 'one\nfail\n').finished).code,
+    1,
+    'the exit code is that of the last message',
+  );
 });
 
 test('chat: /cancel and Ctrl-C cancel the answer in progress, and a second Ctrl-C leaves', TIMEOUT, async () => {
@@ -134,7 +142,10 @@ test('list: time, state, duration, agent, context and first words or reason; by 
   const { out } = await start(['list', '--context', context], '').finished;
   const [failed, completed] = out.trimEnd().split('\n');
   const time = String.raw`\S{36}  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d`;
-  assert.match(completed!, new RegExp(String.raw`^${time}  completed  +\d+\.\d s  echo  +${context}  "the first words of a question"$`));
+  assert.match(
+    completed!,
+    new RegExp(String.raw`^${time}  completed  +\d+\.\d s  echo  +${context}  "the first words of a question"$`),
+  );
   assert.match(failed!, new RegExp(String.raw`^${time}  failed  +\d+\.\d s  other  +${context}  "fail"  \(.*no cheese.*\)$`));
   const only = await start(['list', '--context', context, '--agent', 'other', '--since', '1h'], '').finished;
   assert.equal(only.out, `${failed}\n`);

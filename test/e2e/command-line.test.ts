@@ -21,7 +21,9 @@ let model: ModelServer;
 /** The agent of the README of packages/agent, as it stands there. */
 function greeterOfReadme(): string {
   const readme = readFileSync(join(ROOT, 'packages/agent/README.md'), 'utf8');
-  const code = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map(match => match[1]!).find(block => block.includes('defineAgent('));
+  const code = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)]
+    .map(match => match[1]!)
+    .find(block => block.includes('defineAgent('));
   return code ?? assert.fail('the README has no agent');
 }
 
@@ -36,7 +38,12 @@ const AGENTS = () => [
   { name: 'greeter', adapter: 'module', path: join(folder, 'my-agent.ts') },
   { name: 'dice', adapter: 'module', path: join(EXAMPLES, 'hand-written/dice.ts') },
   { name: 'writer', adapter: 'langgraph', module: join(EXAMPLES, 'langgraph/writer.ts'), export: 'graph', checkpointer: 'saver' },
-  { name: 'guide', adapter: 'recording', path: join(ROOT, 'infra/local/demo/guide.jsonl'), skills: [skill('explain', 'Explain Hopline')] },
+  {
+    name: 'guide',
+    adapter: 'recording',
+    path: join(ROOT, 'infra/local/demo/guide.jsonl'),
+    skills: [skill('explain', 'Explain Hopline')],
+  },
   { name: 'sums', adapter: 'model', model: 'm', description: 'Adds numbers', skills: [skill('sum', 'Add numbers')] },
 ];
 
@@ -57,7 +64,12 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const hopline = (cluster: Cluster, argv: readonly string[], input = '', environment: Record<string, string> = {}): Promise<Finished> =>
+const hopline = (
+  cluster: Cluster,
+  argv: readonly string[],
+  input = '',
+  environment: Record<string, string> = {},
+): Promise<Finished> =>
   new HoplineCommand(cluster.url, argv, input, { HOPLINE_HOME: join(folder, 'home'), ...environment }).finished;
 
 /** Asks, and reads the task again with `get`, and with `follow` if it has ended: all print the same. */
@@ -74,7 +86,9 @@ async function answerOf(cluster: Cluster, argv: readonly string[]): Promise<Fini
   return asked;
 }
 
-test("the README's agent: its answer is printed once, its file is a line, its progress is for a terminal", { timeout: 180_000 }, async () => {
+test("the README's agent: its answer is printed once, its file is a line, its progress is for a terminal", {
+  timeout: 180_000,
+}, async () => {
   const expected = { code: 0, out: 'Hello, Ada!\n', err: 'card.md, 10 bytes\n' };
   assert.deepEqual(await answerOf(lower, ['--agent', 'greeter', 'Ada']), expected);
 });

@@ -58,7 +58,8 @@ export class AnswerText implements AgentText {
     const { kinds, nestedPlan } = this.#presentation;
     const kind = artifactKind(artifact.name, kinds);
     // Plans, notices and progress of a server below are not its answer, nor is a file of an agent behind it.
-    const isOther = kind === undefined ? artifact.name !== undefined && this.#namesAnswer : kind !== 'answer' && kind !== 'result';
+    const isOther =
+      kind === undefined ? artifact.name !== undefined && this.#namesAnswer : kind !== 'answer' && kind !== 'result';
     const isApart = apart === true || isOther;
     this.#namesAnswer ||= kind === 'answer' || kind === 'plan';
     const others = isApart ? parts : parts.filter(part => part.text === undefined);
