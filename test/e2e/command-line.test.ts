@@ -13,6 +13,9 @@ import { type Finished, HoplineCommand } from '../support/cluster/hopline-comman
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const EXAMPLES = join(ROOT, 'infra/examples');
 
+/** Long: each cluster is eight processes, and each command one more. */
+const TIMEOUT = { timeout: 180_000 };
+
 let folder: string;
 let lower: Cluster;
 let upper: Cluster;
@@ -93,7 +96,7 @@ test("the README's agent: its answer is printed once, its file is a line, its pr
   assert.deepEqual(await answerOf(lower, ['--agent', 'greeter', 'Ada']), expected);
 });
 
-test('--out saves the file of an agent, and a second answer does not replace it', { timeout: 180_000 }, async () => {
+test('--out saves the file of an agent, and a second answer does not replace it', TIMEOUT, async () => {
   const out = join(folder, 'saved');
   for (const [name, file] of [
     ['Ada', 'card.md'],
@@ -108,29 +111,29 @@ test('--out saves the file of an agent, and a second answer does not replace it'
   assert.deepEqual(readdirSync(out).sort(), ['card-2.md', 'card-3.md', 'card.md']);
 });
 
-test('dice: data and a file beside the answer', { timeout: 180_000 }, async () => {
+test('dice: data and a file beside the answer', TIMEOUT, async () => {
   const { code, out, err } = await answerOf(lower, ['--agent', 'dice', 'throw 5 dice']);
   assert.equal(code, 0);
   assert.match(out, /^([1-6] ){5}\nTogether \d+\.\n$/);
   assert.match(err, /^data, \d+ bytes\ndice\.csv, 27 bytes\n$/);
 });
 
-test('LangGraph: the answer before a question and the one after it', { timeout: 180_000 }, async () => {
+test('LangGraph: the answer before a question and the one after it', TIMEOUT, async () => {
   const asked = await answerOf(lower, ['--agent', 'writer', 'a poem']);
   assert.deepEqual([asked.code, asked.out], [4, 'Roses are red,\nviolets are blue,\nlogs are append-only,\nand so are you.\n']);
   const task = /input required: Shall I publish it\? \(yes or no\)\nreply with: .* --task (\S+)/.exec(asked.err)?.[1];
   assert.deepEqual(await hopline(lower, ['ask', '--task', task!, 'yes']), { code: 0, out: 'Published.', err: '' });
 });
 
-test('a recording: byte for byte', { timeout: 180_000 }, async () => {
+test('a recording: byte for byte', TIMEOUT, async () => {
   assert.deepEqual(await answerOf(lower, ['--agent', 'guide', 'explain']), { code: 0, out: GUIDE, err: '' });
 });
 
-test('a model: its text', { timeout: 180_000 }, async () => {
+test('a model: its text', TIMEOUT, async () => {
   assert.deepEqual(await answerOf(lower, ['--agent', 'sums', 'add 40 and 2']), { code: 0, out: 'It is 42.\n', err: '' });
 });
 
-test('nested clusters: neither plan nor notices of the lower one, and its files stay files', { timeout: 180_000 }, async () => {
+test('nested clusters: neither plan nor notices of the lower one, and its files stay files', TIMEOUT, async () => {
   const greeted = await answerOf(upper, ['greet a person']);
   assert.deepEqual(greeted, { code: 0, out: 'Hello, greet a person!\n', err: 'card.md, 21 bytes\n' });
   const thrown = await answerOf(upper, ['throw 2 dice']);
@@ -138,7 +141,31 @@ test('nested clusters: neither plan nor notices of the lower one, and its files 
   assert.deepEqual(await answerOf(upper, ['explain hopline']), { code: 0, out: GUIDE, err: '' });
 });
 
-test('profiles transparent and aion: the answer is the same', { timeout: 180_000 }, async () => {
+test('agents: names, state, skills and the default; where none fits, the hint names them', TIMEOUT, async () => {
+  const { code, out, err } = await hopline(lower, ['agents']);
+  assert.deepEqual([code, err], [0, '']);
+  assert.match(out, /^ {2}dice {4}live {2}Throws dice {2}\[Throw dice\]$/m);
+  assert.match(out, /^\* writer {2}live {2}/m);
+  const list = (await hopline(lower, ['agents', '--json'])).out
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line));
+  assert.deepEqual(
+    list.map(({ name }) => name).sort(),
+    AGENTS()
+      .map(({ name }) => name)
+      .sort(),
+  );
+  const asked = await hopline(lower, ['ask', '--agent', 'absent', 'hello']);
+  assert.equal(asked.code, 1);
+  assert.match(
+    asked.err,
+    /failed: the agent "absent" is not available; choose one of: [\w, ]+\nname one with: npm .*ask --agent [\w|]+ --url \S+ TEXT\n$/,
+  );
+  assert.equal((await hopline(upper, ['ask', '--agent', 'regional/greeter', 'Ada'])).out, 'Hello, Ada!\n');
+});
+
+test('profiles transparent and aion: the answer is the same', TIMEOUT, async () => {
   for (const profile of ['transparent', 'aion']) {
     await using cluster = await Cluster.start({ profile, agents: AGENTS().slice(0, 1) });
     const expected = { code: 0, out: 'Hello, Ada!\n', err: 'card.md, 10 bytes\n' };
