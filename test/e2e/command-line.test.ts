@@ -47,7 +47,14 @@ const AGENTS = () => [
     path: join(ROOT, 'infra/local/demo/guide.jsonl'),
     skills: [skill('explain', 'Explain Hopline')],
   },
-  { name: 'sums', adapter: 'model', model: 'm', description: 'Adds numbers', skills: [skill('sum', 'Add numbers')] },
+  {
+    name: 'sums',
+    adapter: 'model',
+    model: 'm',
+    description: 'Adds numbers',
+    default: true,
+    skills: [skill('sum', 'Add numbers')],
+  },
 ];
 
 const skill = (id: string, name: string) => ({ id, name, description: name, tags: [] });
@@ -144,8 +151,8 @@ test('nested clusters: neither plan nor notices of the lower one, and its files 
 test('agents: names, state, skills and the default; where none fits, the hint names them', TIMEOUT, async () => {
   const { code, out, err } = await hopline(lower, ['agents']);
   assert.deepEqual([code, err], [0, '']);
-  assert.match(out, /^ {2}dice {4}live {2}Throws dice {2}\[Throw dice\]$/m);
-  assert.match(out, /^\* writer {2}live {2}/m);
+  assert.match(out, /^ {2}dice {5}live, seen \d+ s ago {2}Throws dice {2}\[Throw dice\]$/m);
+  assert.match(out, /^\* sums {5}live, /m);
   const list = (await hopline(lower, ['agents', '--json'])).out
     .trim()
     .split('\n')

@@ -142,7 +142,7 @@ test('agents: names, states, skills, and which one takes what fits no skill', as
   const replies = { 'GET /agents': { page: JSON.stringify({ agents }) } };
   const { code, out } = await hopline(replies, ['agents']);
   assert.equal(code, 0);
-  assert.match(out, /^ {2}files {2}live {2}Reads files {2}\[Read\]\n\* guide {2}silent, last seen \d+ \w+ ago\n$/);
+  assert.match(out, /^ {2}files {2}live {2}Reads files {2}\[Read\]\n\* guide {2}silent, seen \d+ \w+ ago\n$/);
   const json = await hopline(replies, ['agents', '--json'], { environment: { HOPLINE_TOKEN: 'abc' } });
   assert.deepEqual(
     json.out
