@@ -38,7 +38,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
   const { work, attempt } = job;
   const newest = await log.facts.last(work.taskId);
   if (newest === undefined) throw new Error('work for a task that is not in the log');
-  const over = overBecause(newest.record.aggregate, work, attempt);
+  const over = overBecause(newest.record.aggregate, job);
   if (over === 'superseded') throw new Superseded();
   if (over !== undefined) return undefined;
   const authorizing = newest.record.aggregate.state === 'TASK_STATE_AUTH_REQUIRED';

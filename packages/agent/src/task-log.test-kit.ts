@@ -72,13 +72,13 @@ export class TaskLog {
   }
 
   job(attempt = 1, more: Partial<Job & Work> = {}): Job {
-    const { exhausted = false, requeues = 0, trace, ...work } = more;
+    const { item = 1, exhausted = false, requeues = 0, trace, ...work } = more;
     const call = { id: CALL, presentation: PRESENTATIONS[this.#mode] };
     const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
     const { taskId } = this;
     const profile = profileOf(this.#mode);
     const base: Work = { v: 1, taskId, contextId: 'c1', turn: 1, profile, message, ...(this.#mode !== 'direct' && { call }) };
-    return { work: { ...base, ...work }, attempt, requeues, exhausted, ...(trace && { trace }) };
+    return { work: { ...base, ...work }, item, attempt, requeues, exhausted, ...(trace && { trace }) };
   }
 
   /** Decides one item and stores its facts, as a relay would. Returns why it was dropped. */
@@ -126,8 +126,8 @@ export class TaskLog {
             : { kind: 'agent', from, input };
         const dropped = await this.decide(item);
         assert.ok(dropped === undefined || dropped === 'no change', `dropped ${input.kind}: ${dropped}`);
-        const { id, attempt } = from;
-        this.aggregate = { ...this.aggregate, producers: { ...this.aggregate.producers, [id]: { attempt, n } } };
+        const producers = { ...this.aggregate.producers, [from.id]: { item: from.item ?? 1, attempt: from.attempt, n } };
+        this.aggregate = { ...this.aggregate, producers };
       }
     }
     const fold = new Fold();

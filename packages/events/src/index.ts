@@ -47,7 +47,7 @@ export type {
   TextInput,
   TimeoutInput,
 } from './inputs.ts';
-export { isSameOwner, ordinalsOf } from './inputs.ts';
+export { isSameItem, isSameOwner, ordinalsOf } from './inputs.ts';
 export type { AgentPresentation, ArtifactKind, NoticeTemplates } from './presentation.ts';
 export type { Role, TraceCarrier } from './subjects.ts';
 export {

@@ -190,9 +190,21 @@ export type Producer = {
   agent: string;
   /** The turn it works on (`Work.turn`). A later message of the client supersedes it. */
   turn: number;
+  /**
+   * Stream sequence of the work item it runs for. One call may have two stored items: only the inputs of the one that writes first
+   * are folded. Absent: written by a version without it, or outside of a work item.
+   */
+  item?: number;
   /** Delivery count of the work item, 1-based: a redelivered item is a new attempt. */
   attempt: number;
 };
+
+type OfItem = { item?: number | undefined };
+
+/** Deliveries of the same stored work item. A run of a version without items matches every item. */
+export function isSameItem(one: OfItem, other: OfItem): boolean {
+  return one.item === undefined || other.item === undefined || one.item === other.item;
+}
 
 /** One message on the raw subject, appended on behalf of a client. */
 export type ClientRecord = { v: 1; at: number; from: 'client'; input: ClientInput };

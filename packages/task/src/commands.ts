@@ -33,6 +33,7 @@ export const REJECTION_REASONS = [
   'other producer',
   'stale turn',
   'stale attempt',
+  'other item',
   'not root',
   'unknown call',
   'ended call',

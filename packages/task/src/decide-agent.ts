@@ -1,13 +1,14 @@
 import { isTerminal } from '@hopline/a2a';
-import type {
-  ArtifactInput,
-  CallInput,
-  EndedInput,
-  OpenInput,
-  Producer,
-  StatusInput,
-  StepInput,
-  TaskAggregate,
+import {
+  type ArtifactInput,
+  type CallInput,
+  type EndedInput,
+  isSameItem,
+  type OpenInput,
+  type Producer,
+  type StatusInput,
+  type StepInput,
+  type TaskAggregate,
 } from '@hopline/events';
 import type { AgentCommand } from './commands.ts';
 import { refusal } from './decide-run.ts';
@@ -26,6 +27,7 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
   const { from, input } = command;
   if (from.turn !== aggregate.turn) return reject('stale turn');
   const producer = aggregate.producers[from.id];
+  if (producer !== undefined && !isSameItem(producer, from)) return reject('other item');
   if (producer !== undefined && from.attempt < producer.attempt) return reject('stale attempt');
   if (hasEnded(aggregate, from)) return reject('ended call');
   switch (input.kind) {
@@ -47,9 +49,14 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
 }
 
 /** The supervisor may have abandoned the call of an agent that still sends inputs. */
-function hasEnded(aggregate: TaskAggregate, { id }: Producer): boolean {
+export function hasEnded(aggregate: TaskAggregate, { id }: Producer): boolean {
   const state = aggregate.calls[id]?.state;
   return state !== undefined && isTerminal(state);
+}
+
+/** The root producer, or a call of this turn. The aggregate keeps the ordinals of these only, which bounds it. */
+export function isKnownProducer(aggregate: TaskAggregate, id: string): boolean {
+  return id === rootProducer(aggregate) || aggregate.calls[id] !== undefined;
 }
 
 /** The producer that reports the state of the whole task. */

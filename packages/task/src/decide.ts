@@ -1,7 +1,7 @@
 import { isTerminal } from '@hopline/a2a';
 import type { TaskAggregate, TimeoutInput } from '@hopline/events';
 import type { Command, LostInputs } from './commands.ts';
-import { decideAgent } from './decide-agent.ts';
+import { decideAgent, hasEnded, isKnownProducer } from './decide-agent.ts';
 import { decideClient } from './decide-client.ts';
 import { decideRun } from './decide-run.ts';
 import { type Decision, failTask, reject } from './decision.ts';
@@ -30,12 +30,17 @@ export function decide(aggregate: TaskAggregate | undefined, command: Command, a
   }
 }
 
+/** Reason of a task that failed because retention removed inputs that no relay had read. */
+export const INPUTS_LOST = 'inputs were removed from the log before a relay could read them';
+
 /** Text with a hole must not look complete: the task fails with the reason. */
 function decideLost(aggregate: TaskAggregate | undefined, { from }: LostInputs, at: number): Decision {
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');
   if (from.turn !== aggregate.turn) return reject('stale turn');
-  return failTask(aggregate, 'inputs were removed from the log before a relay could read them', at);
+  if (!isKnownProducer(aggregate, from.id)) return reject('unknown call');
+  if (hasEnded(aggregate, from)) return reject('ended call');
+  return failTask(aggregate, INPUTS_LOST, at);
 }
 
 /** Makes no fact: the relay stores those of an open task again. The facts of an ended task may expire. */

@@ -7,8 +7,8 @@ export type {
   TextRun,
 } from './commands.ts';
 export { REJECTION_REASONS } from './commands.ts';
-export { AUTH_TIMEOUT, decide, INPUT_TIMEOUT } from './decide.ts';
-export { ROOT_AGENT, rootProducer, SUPERVISOR } from './decide-agent.ts';
+export { AUTH_TIMEOUT, decide, INPUT_TIMEOUT, INPUTS_LOST } from './decide.ts';
+export { isKnownProducer, ROOT_AGENT, rootProducer, SUPERVISOR } from './decide-agent.ts';
 export type { Decision } from './decision.ts';
 export { failTask } from './decision.ts';
 export { evolve } from './evolve.ts';

@@ -1,6 +1,7 @@
 import { isTerminal, type Message, type Metadata } from '@hopline/a2a';
 import type { TaskAggregate, TraceCarrier, Work } from '@hopline/events';
 import type { Log, TaskIndexEntry } from '@hopline/log';
+import { rootProducer } from '@hopline/task';
 import type { StoredStep } from './pipeline-context.ts';
 
 /**
@@ -47,7 +48,9 @@ export function applySideEffects(
   }
   const message = replay?.message;
   const isNewest = message !== undefined && aggregate.messageIds.at(-1) === message.message.messageId;
-  if (isNewest && !isTerminal(aggregate.state))
+  // Queued once only within the duplicate window: once a worker has written, its item was delivered and needs no other.
+  const isTaken = aggregate.producers[rootProducer(aggregate)] !== undefined;
+  if (isNewest && !isTaken && !isTerminal(aggregate.state))
     effects.push(requestWork(log, aggregate, aggregate.turn, message.message, message.metadata, trace));
   const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
   if (replay !== undefined || status !== undefined) {

@@ -1,7 +1,7 @@
 import { isTerminal } from '@hopline/a2a';
 import type { CopyForwardInput, Fact, FactRecord, TaskAggregate, TraceCarrier } from '@hopline/events';
 import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
-import { decide, evolve, failTask } from '@hopline/task';
+import { decide, evolve, failTask, isKnownProducer } from '@hopline/task';
 import type { QueuedCommand } from './append-queue.ts';
 import { copyForward, type TaskStart } from './copy-forward.ts';
 import type { InputLedger } from './input-ledger.ts';
@@ -14,8 +14,8 @@ export type TaskAppenderOptions = {
   newest: StoredFacts | undefined;
   ledger: InputLedger;
   context: Pick<PipelineContext, 'facts' | 'now' | 'appendId'>;
-  /** Input sequence up to which every record is folded by the next append. */
-  foldedSeq: () => number;
+  /** Marks every input that the next append folds. */
+  folded: (aggregate: TaskAggregate) => TaskAggregate;
   trace: () => TraceCarrier;
 };
 
@@ -94,10 +94,8 @@ export class TaskAppender {
         facts.push(fact);
         aggregate = evolve(aggregate, fact);
       }
-      if (mark !== undefined && aggregate !== undefined && mark.from.turn === aggregate.turn) {
-        const { id, attempt } = mark.from;
-        aggregate = { ...aggregate, producers: { ...aggregate.producers, [id]: { attempt, n: mark.n } } };
-      }
+      const isRefused = decision.rejected === 'other item' || decision.rejected === 'stale attempt';
+      if (mark !== undefined && aggregate !== undefined && !isRefused) aggregate = withMark(aggregate, mark);
     }
     return { facts, aggregate };
   }
@@ -107,7 +105,7 @@ export class TaskAppender {
       this.#aggregate = aggregate;
       return undefined;
     }
-    const folded = { ...aggregate, foldedSeq: Math.max(aggregate.foldedSeq, this.#options.foldedSeq()) };
+    const folded = this.#options.folded(aggregate);
     const taskStart = this.#taskStart ?? { startSeq: 0, startStoredAt: folded.at };
     try {
       await this.#appendRecord({ v: 1, facts, aggregate: folded, ...taskStart });
@@ -142,6 +140,16 @@ export class TaskAppender {
     this.#newestSeq = seq;
     return seq;
   }
+}
+
+/** Everything of the producer's run up to ordinal `n`, text aside, is folded. */
+function withMark(aggregate: TaskAggregate, { from, n }: NonNullable<QueuedCommand['mark']>): TaskAggregate {
+  const { id, turn, item, attempt } = from;
+  if (turn !== aggregate.turn || !isKnownProducer(aggregate, id)) return aggregate;
+  const known = aggregate.producers[id];
+  const lastN = known?.attempt === attempt ? known.lastN : 0;
+  const producer = { ...(item !== undefined && { item }), attempt, n, ...(lastN !== undefined && { lastN }) };
+  return { ...aggregate, producers: { ...aggregate.producers, [id]: producer } };
 }
 
 /** Whether the facts are the failure of #rejectTooLarge: then even that is too large. */

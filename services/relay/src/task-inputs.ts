@@ -94,10 +94,15 @@ export class TaskInputs {
     return this.#queue.take(RECORD_TEXT_UNITS_MAX);
   }
 
+  /** The aggregate as the next record holds it, where every input up to `foldedSeq` is folded. */
+  folded(aggregate: TaskAggregate, foldedSeq: number): TaskAggregate {
+    return this.#deduplicator.withLastOrdinals({ ...aggregate, foldedSeq }, foldedSeq);
+  }
+
   #acceptAgent(record: AgentRecord, stored: StoredInput, aggregate: TaskAggregate | undefined): void {
     const seen = this.#deduplicator.lookUp(record);
-    if (seen === 'stale') {
-      this.#ledger.rejectRecord(record, 'stale attempt');
+    if (seen === 'stale' || seen === 'other item') {
+      this.#ledger.rejectRecord(record, seen === 'stale' ? 'stale attempt' : seen);
       return;
     }
     if (this.#deduplicator.hasGapBefore(record)) {
@@ -125,7 +130,8 @@ export class TaskInputs {
       }
       n++;
     }
-    this.#deduplicator.record(record, n - 1, seen);
+    this.#deduplicator.record(record, n - 1, seen, stored.seq);
+    this.#deduplicator.compact((this.oldestSeq ?? stored.seq + 1) - 1);
   }
 
   /**

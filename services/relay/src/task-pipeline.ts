@@ -47,13 +47,16 @@ export class TaskPipeline {
         context.onChunk(chunk, run.from.agent);
       },
     });
-    const foldedSeq = () => (inputs.oldestSeq ?? inputs.lastSeq + 1) - 1;
+    const folded = (aggregate: TaskAggregate) => {
+      const foldedSeq = (inputs.oldestSeq ?? inputs.lastSeq + 1) - 1;
+      return inputs.folded(aggregate, Math.max(aggregate.foldedSeq, foldedSeq));
+    };
     this.taskId = taskId;
     this.#context = context;
     this.#hop = hop;
     this.#ledger = ledger;
     this.#inputs = inputs;
-    this.#appender = new TaskAppender({ taskId, newest, ledger, context, foldedSeq, trace: () => hop.carrier() });
+    this.#appender = new TaskAppender({ taskId, newest, ledger, context, folded, trace: () => hop.carrier() });
     this.lastInputAt = context.now();
   }
 

@@ -1,6 +1,6 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
-import type { StatusInput } from '@hopline/events';
+import { isSameItem, type StatusInput } from '@hopline/events';
 import {
   createInputWriter,
   followTask,
@@ -70,8 +70,9 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     let turn: TurnRunner | undefined;
     for await (const record of records) {
       view.apply(record);
-      if (isOver(view, work.turn)) return;
-      if (record.seq < newest.seq) continue;
+      if (isOver(view, job)) return;
+      // A stale read may end before the turn of the work.
+      if (record.seq < newest.seq || record.record.aggregate.turn < work.turn) continue;
       if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
       else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
       else {
@@ -96,9 +97,12 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   }
 }
 
-function isOver(view: TurnView, turn: number): boolean {
+function isOver(view: TurnView, { work: { turn }, item }: Job): boolean {
   const aggregate = view.aggregate;
   if (aggregate === undefined || aggregate.turn < turn) return false;
+  const producer = aggregate.producers[SUPERVISOR];
+  // Another stored item of this turn has written first: the relay rejects the inputs of this one.
+  if (aggregate.turn === turn && producer !== undefined && !isSameItem(producer, { item })) return true;
   return aggregate.turn > turn || isTerminal(aggregate.state) || (isInterrupted(aggregate.state) && view.waitsForClient);
 }
 
@@ -121,8 +125,8 @@ function isConducting(context: TurnContext): context is ConductingContext {
   return context.profile.turn === 'conduct';
 }
 
-function inputWriter(log: Log, { work, attempt }: Job, hop: Hop): InputWriter {
-  const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn: work.turn, attempt };
+function inputWriter(log: Log, { work, item, attempt }: Job, hop: Hop): InputWriter {
+  const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn: work.turn, item, attempt };
   return createInputWriter(log.inputs, { taskId: work.taskId, producer, trace: hop.carrier() });
 }
 
@@ -143,9 +147,11 @@ function turnContext(deps: SuperviseDeps, job: Job, { profile, view, writer, new
     agents: () => atLeastOneAgent(agents, signal),
     history: async beforeTurn => (await readContextHistory(log, newest, beforeTurn)).messages,
     isLive: agent => agents.list().some(({ name }) => name === agent),
-    delegate: ({ agent, message = work.message, ...call }) => {
+    delegate: async ({ agent, message = work.message, ...call }) => {
+      // Its work item was delivered, and is delivered again until it is done. A second one would run the agent twice.
+      if (view.aggregate?.producers[call.id] !== undefined) return;
       const item = { v: 1 as const, taskId, contextId, turn, profile: work.profile, call, message, ...request };
-      return log.work.request(`agent.${agent}`, item, { id: `${taskId}:${call.id}`, trace: hop.carrier() });
+      await log.work.request(`agent.${agent}`, item, { id: `${taskId}:${call.id}`, trace: hop.carrier() });
     },
     fail,
     displayName,
