@@ -369,3 +369,35 @@ test('an event that fits into no record, or is not JSON, fails the turn once: th
     assert.equal(task.ended()?.retryable, false, what);
   }
 });
+
+test('a second stored item of a call runs only while the first has written nothing, and stops when it does', async () => {
+  const task = await TaskLog.create('caipe');
+  await run(
+    task,
+    scripted(async function* () {
+      yield text('one');
+      await task.fold();
+      await run(task, scripted([text('never'), done]), task.job(1, { item: 2 }));
+      yield done;
+    }),
+  );
+  const fold = await task.fold();
+  assert.deepEqual([fold.textOf('streaming_result'), task.ended()?.state], ['one', 'TASK_STATE_COMPLETED']);
+
+  const late = await TaskLog.create('caipe');
+  let stopped = false;
+  const waiting = run(
+    late,
+    scripted(async function* ({ signal }) {
+      try {
+        await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      } finally {
+        stopped = true;
+      }
+    }),
+    late.job(1, { item: 2 }),
+  );
+  await late.recordOf({ id: CALL, agent: 'argocd', turn: 1, item: 1, attempt: 1 });
+  assert.equal(await waiting, undefined);
+  assert.ok(stopped);
+});

@@ -93,6 +93,13 @@ export class TaskLog {
     return undefined;
   }
 
+  /** The producer writes its first input, and the relay folds it. */
+  async recordOf(from: Producer): Promise<void> {
+    const { id, item = 1, attempt } = from;
+    this.aggregate = { ...this.aggregate, producers: { ...this.aggregate.producers, [id]: { item, attempt, n: 1 } } };
+    await this.decide({ kind: 'agent', from, input: { kind: 'open', lane: `${id}/x`, artifact: { name: 'x' } } });
+  }
+
   async cancel(): Promise<void> {
     await this.decide({ kind: 'client', taskId: this.taskId, input: { kind: 'cancel' } });
   }

@@ -134,3 +134,31 @@ test('a supervisor that is stopped requeues its work; one whose log fails reject
   relayed.log.inputs.append = async () => Promise.reject(away);
   await assert.rejects(relayed.supervise(2), away);
 });
+
+test('a supervisor that takes over queues a call again only while its agent has written nothing [S0-1]', async () => {
+  for (const hasWritten of [false, true]) {
+    using relayed = await waitingForCredentials('call-1-1', task => {
+      if (hasWritten) task.aggregate!.producers = { 'call-1-1': { attempt: 1, n: 1 } };
+    });
+    const { task, log } = relayed;
+    const queued: string[] = [];
+    log.work.request = async (_role, _work, { id }) => void queued.push(id);
+    relayed.relay();
+    const supervised = relayed.supervise(2);
+    await relayed.until(() => relayed.hasLane('1/call-1-1/start'));
+    await task.input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
+    await task.input(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' }).store();
+    await supervised;
+    assert.deepEqual(queued, hasWritten ? [] : ['t:call-1-1']);
+  }
+});
+
+test('a turn whose other stored item has written first is left to that item', async () => {
+  using relayed = await waitingForCredentials('call-1-1');
+  relayed.task.aggregate!.producers = { supervisor: { item: 2, attempt: 1, n: 1 } };
+  await relayed.task.input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
+  const inputs: unknown[] = [];
+  relayed.log.inputs.append = async (_taskId, record) => ({ seq: inputs.push(record), duplicate: false });
+  await relayed.supervise(1);
+  assert.deepEqual(inputs, []);
+});
