@@ -191,7 +191,7 @@ test('a task that got credentials in time continues; the input timeout does not 
 test('a new relay writes the index entry that its predecessor did not', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const own = log.another();
-  own.tasks.put = () => new Promise(() => {});
+  own.tasks.create = () => new Promise(() => {});
   const dead = await relayOn(own, undefined);
   await startInputRequired(log, 't1');
   await kill(own, dead);
