@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
+import { INPUT_DEPTH_MAX } from '@hopline/events';
 import { Requeued, Superseded } from '@hopline/log';
 import type { Agent, AgentEvent } from './agent.ts';
 import { TURN_ARTIFACTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
@@ -400,4 +401,21 @@ test('a second stored item of a call runs only while the first has written nothi
   await late.recordOf({ id: CALL, agent: 'argocd', turn: 1, item: 1, attempt: 1 });
   assert.equal(await waiting, undefined);
   assert.ok(stopped);
+});
+
+test('an event nests at most INPUT_DEPTH_MAX levels of JSON; one more fails the turn with that reason', async () => {
+  const artifact = (levels: number): AgentEvent => {
+    const data: unknown = JSON.parse('['.repeat(levels) + ']'.repeat(levels));
+    return { type: 'artifact', artifact: { artifactId: 'f', name: 'f', parts: [{ data }] }, append: false, lastChunk: true };
+  };
+  // The input, its parts and the part are three levels.
+  for (const [levels, reason] of [
+    [INPUT_DEPTH_MAX - 3, undefined],
+    [INPUT_DEPTH_MAX - 2, `an event of the agent nests deeper than ${INPUT_DEPTH_MAX} levels of JSON`],
+  ] as const) {
+    const task = await TaskLog.create('caipe');
+    await run(task, scripted([artifact(levels), done]));
+    await task.fold();
+    assert.equal(task.ended()?.reason, reason);
+  }
 });

@@ -28,12 +28,7 @@ export function overBecause(aggregate: TaskAggregate, { work, item, attempt }: R
 }
 
 /** Follows the task after log sequence `after`. Resolves when the turn is over, with undefined when `signal` aborts; rejects when the log fails. */
-export async function watchTask(
-  log: Log,
-  job: RunningJob,
-  after: number,
-  signal: AbortSignal,
-): Promise<Over | undefined> {
+export async function watchTask(log: Log, job: RunningJob, after: number, signal: AbortSignal): Promise<Over | undefined> {
   for await (const { record } of await log.facts.follow(job.work.taskId, after, signal)) {
     const over = overBecause(record.aggregate, job);
     if (over !== undefined) return over;

@@ -60,8 +60,7 @@ export function tick<R>(coalescer: Coalescer<R>, nowMs: number): Chunk<R>[] {
     if (dueMs(coalescer, lane) > now) continue;
     const { first, text } = lane.held!;
     const ageMs = first.arrivedMs + coalescer.settings.holdMsMax;
-    if (isHalfLeft(lane) && now >= first.arrivedMs + HALF_PAIR_HOLD_MS)
-      send(coalescer, lane, text.length, 'age', now, chunks);
+    if (isHalfLeft(lane) && now >= first.arrivedMs + HALF_PAIR_HOLD_MS) send(coalescer, lane, text.length, 'age', now, chunks);
     else if (now < ageMs && endsOpen(text)) lane.notBeforeMs = ageMs;
     else send(coalescer, lane, sendableEnd(lane), Number.isFinite(lane.notBeforeMs) ? 'age' : lane.policy.why, now, chunks);
   }

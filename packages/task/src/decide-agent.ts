@@ -45,6 +45,8 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
       return ended(aggregate, from, input, at);
     case 'step':
       return step(aggregate, from, input, at);
+    case 'unknown':
+      return reject('unknown kind');
   }
 }
 
@@ -56,7 +58,7 @@ export function hasEnded(aggregate: TaskAggregate, { id }: Producer): boolean {
 
 /** The root producer, or a call of this turn. The aggregate keeps the ordinals of these only, which bounds it. */
 export function isKnownProducer(aggregate: TaskAggregate, id: string): boolean {
-  return id === rootProducer(aggregate) || aggregate.calls[id] !== undefined;
+  return id === rootProducer(aggregate) || Object.hasOwn(aggregate.calls, id);
 }
 
 /** The producer that reports the state of the whole task. */

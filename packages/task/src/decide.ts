@@ -27,6 +27,10 @@ export function decide(aggregate: TaskAggregate | undefined, command: Command, a
       return decideTimeout(aggregate, command, at);
     case 'copy-forward':
       return decideCopyForward(aggregate);
+    case 'unreadable':
+      return decideUnreadable(aggregate, at);
+    case 'unknown':
+      return reject('unknown kind');
   }
 }
 
@@ -41,6 +45,14 @@ function decideLost(aggregate: TaskAggregate | undefined, { from }: LostInputs, 
   if (!isKnownProducer(aggregate, from.id)) return reject('unknown call');
   if (hasEnded(aggregate, from)) return reject('ended call');
   return failTask(aggregate, INPUTS_LOST, at);
+}
+
+/** Reason of a task that failed because a relay could not apply one of its inputs. */
+export const INPUT_UNREADABLE = 'an input of this task could not be applied';
+
+function decideUnreadable(aggregate: TaskAggregate | undefined, at: number): Decision {
+  if (aggregate === undefined) return reject('unknown task');
+  return isTerminal(aggregate.state) ? reject('terminal') : failTask(aggregate, INPUT_UNREADABLE, at);
 }
 
 /** Makes no fact: the relay stores those of an open task again. The facts of an ended task may expire. */

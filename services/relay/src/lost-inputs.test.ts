@@ -31,8 +31,7 @@ async function write(out: InputWriter, text: string): Promise<void> {
 
 async function shown(log: MemoryLog): Promise<Fold> {
   const fold = new Fold();
-  for await (const { record } of log.facts.read('t', 1))
-    for (const fact of record.facts.filter(isVisible)) fold.add(fact.event);
+  for await (const { record } of log.facts.read('t', 1)) for (const fact of record.facts.filter(isVisible)) fold.add(fact.event);
   return fold;
 }
 

@@ -5,6 +5,7 @@ import { type Fact, isVisible } from '@hopline/events';
 import { type Log, LogConflict } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
+import { RejectedRecords } from './rejected-records.ts';
 import { Shard, type ShardContext } from './shard.ts';
 import { applySideEffects, IndexWrites } from './side-effects.ts';
 import { authTimeout, copyForwardRule, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
@@ -102,6 +103,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
 function shardContext(deps: RelayDeps, identity: string, now: () => number): Omit<ShardContext, 'onFailure'> {
   const { log, metrics } = deps;
   const index = new IndexWrites(log.tasks);
+  const rejectedRecords = new RejectedRecords(metrics, deps.logger);
   let appends = 0;
   return {
     inputs: log.inputs,
@@ -114,6 +116,7 @@ function shardContext(deps: RelayDeps, identity: string, now: () => number): Omi
       return applySideEffects(log, index, step, trace);
     },
     onRejected: (reason, count) => metrics.inputsRejected.add(count, { reason: reason.replaceAll(' ', '_') }),
+    onRejectedRecord: rejected => rejectedRecords.add(rejected),
     onOutcome: (kind, outcome, count) => metrics.inputs.add(count, { kind, reason: outcome }),
     onChunk: (chunk, agent) => {
       metrics.tokensIn.add(chunk.count, { agent });

@@ -70,7 +70,8 @@ export class Shard {
 
   async #readInputs(): Promise<void> {
     let records = 0;
-    for await (const input of this.#context.inputs.readShard(this.index, this.#checkpoint + 1, this.#stop.signal)) {
+    const { inputs, onRejectedRecord } = this.#context;
+    for await (const input of inputs.readShard(this.index, this.#checkpoint + 1, this.#stop.signal, onRejectedRecord)) {
       this.#dispatch(input);
       this.#lastReadSeq = input.seq;
       if (++records % RECORDS_PER_CHECK !== 0) continue;

@@ -1,6 +1,6 @@
 import { isTerminal } from '@hopline/a2a';
 import type { CopyForwardInput, Fact, FactRecord, TaskAggregate, TraceCarrier } from '@hopline/events';
-import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
+import { LogConflict, LogUnavailable, RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
 import { decide, evolve, failTask, isKnownProducer } from '@hopline/task';
 import type { QueuedCommand } from './append-queue.ts';
 import { copyForward, type TaskStart } from './copy-forward.ts';
@@ -8,6 +8,7 @@ import type { InputLedger } from './input-ledger.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 
 const TOO_LARGE = 'an event of this task is larger than the log accepts';
+const NOT_ENCODABLE = 'an event of this task cannot be encoded';
 
 export type TaskAppenderOptions = {
   taskId: string;
@@ -110,8 +111,8 @@ export class TaskAppender {
     try {
       await this.#appendRecord({ v: 1, facts, aggregate: folded, ...taskStart });
     } catch (error) {
-      if (!(error instanceof RecordTooLarge) || isTooLargeFailure(facts)) throw error;
-      return this.#rejectTooLarge(facts);
+      if (isLogFault(error) || isFailureOfRelay(facts)) throw error;
+      return this.#reject(facts, error instanceof RecordTooLarge ? TOO_LARGE : NOT_ENCODABLE);
     }
     this.#aggregate = folded;
     this.#taskStart ??= { ...taskStart, startSeq: this.#newestSeq };
@@ -119,17 +120,18 @@ export class TaskAppender {
   }
 
   /**
-   * An event that fits no record fails its task, visibly: a retry would end the same way. A task whose first record does not fit
-   * never starts. Servers reject such a message; one that another writer appended must not block the shard.
+   * An event that fits no record, or that JSON cannot hold, fails its task, visibly: a retry would end the same way. A task whose
+   * first record does not fit never starts. Servers reject such a message; one that another writer appended must not block the
+   * shard.
    */
-  async #rejectTooLarge(facts: readonly Fact[]): Promise<StoredStep | undefined> {
+  async #reject(facts: readonly Fact[], reason: string): Promise<StoredStep | undefined> {
     const { context, ledger } = this.#options;
     const aggregate = this.#aggregate;
     if (aggregate === undefined) {
       ledger.reject('too large', facts.length);
       return undefined;
     }
-    const failure = failTask(aggregate, TOO_LARGE, Math.max(aggregate.at, Math.round(context.now()))).facts;
+    const failure = failTask(aggregate, reason, Math.max(aggregate.at, Math.round(context.now()))).facts;
     return this.#appendFacts({ facts: failure, aggregate: failure.reduce<TaskAggregate>(evolve, aggregate) });
   }
 
@@ -152,7 +154,13 @@ function withMark(aggregate: TaskAggregate, { from, n }: NonNullable<QueuedComma
   return { ...aggregate, producers: { ...aggregate.producers, [id]: producer } };
 }
 
-/** Whether the facts are the failure of #rejectTooLarge: then even that is too large. */
-function isTooLargeFailure(facts: readonly Fact[]): boolean {
-  return facts.some(fact => fact.kind === 'status.changed' && fact.event.statusUpdate.metadata?.reason === TOO_LARGE);
+/** Whether the facts are the failure of `#reject`: then even that cannot be stored. */
+function isFailureOfRelay(facts: readonly Fact[]): boolean {
+  const reasons: unknown[] = [TOO_LARGE, NOT_ENCODABLE];
+  return facts.some(fact => fact.kind === 'status.changed' && reasons.includes(fact.event.statusUpdate.metadata?.reason));
+}
+
+/** The log failed, or another relay owns the task. Every other error comes from the task itself. */
+export function isLogFault(error: unknown): boolean {
+  return error instanceof LogConflict || error instanceof LogUnavailable;
 }

@@ -1,3 +1,4 @@
+import type { CoalesceSettings } from '@hopline/coalesce';
 import type { AgentRecord, TaskAggregate } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
 import { type Command, decide, type TextRun } from '@hopline/task';
@@ -26,8 +27,10 @@ export class TaskInputs {
   readonly #now: () => number;
   readonly #ledger: InputLedger;
   readonly #deduplicator: OrdinalDeduplicator;
-  readonly #text: TaskText;
-  readonly #queue = new AppendQueue();
+  readonly #coalesce: CoalesceSettings;
+  #text: TaskText;
+  #queue = new AppendQueue();
+  #isDiscarded = false;
   #lastSeq: number;
 
   constructor({ taskId, aggregate, ledger, context, onChunk }: TaskInputsOptions) {
@@ -36,6 +39,7 @@ export class TaskInputs {
     this.#ledger = ledger;
     this.#deduplicator = new OrdinalDeduplicator(aggregate);
     this.#lastSeq = aggregate?.foldedSeq ?? 0;
+    this.#coalesce = context.coalesce;
     this.#text = new TaskText(context.coalesce, (run, chunk) => {
       onChunk(chunk, run);
       this.#queue.pushRun(run, RECORD_TEXT_UNITS_MAX);
@@ -73,6 +77,10 @@ export class TaskInputs {
     if (input.seq <= this.#lastSeq) return false;
     this.#lastSeq = input.seq;
     const { record } = input;
+    if (this.#isDiscarded) {
+      this.#ledger.rejectRecord('input' in record ? [record.input] : record.inputs, 'unreadable');
+      return true;
+    }
     if (record.from !== 'client' && record.from !== 'relay') this.#acceptAgent(record, input, aggregate);
     else {
       const command: Command =
@@ -84,8 +92,21 @@ export class TaskInputs {
     return true;
   }
 
+  /** Drops all text and commands, and those of every later input: the task has failed. */
+  discard(): void {
+    this.#isDiscarded = true;
+    this.#text = new TaskText(this.#coalesce, () => {});
+    this.#queue = new AppendQueue();
+  }
+
+  /** Queues the failure of the task, although its inputs are discarded. */
+  fail(seq: number): void {
+    this.#queue.push({ kind: 'unreadable' }, seq);
+  }
+
   /** Queues text whose hold time is over; all text when the task is over. */
   releaseDueText(isOver: boolean): void {
+    if (this.#isDiscarded) return;
     this.#text.releaseDue(this.#now(), isOver);
   }
 
@@ -102,7 +123,7 @@ export class TaskInputs {
   #acceptAgent(record: AgentRecord, stored: StoredInput, aggregate: TaskAggregate | undefined): void {
     const seen = this.#deduplicator.lookUp(record);
     if (seen === 'stale' || seen === 'other item') {
-      this.#ledger.rejectRecord(record, seen === 'stale' ? 'stale attempt' : seen);
+      this.#ledger.rejectRecord(record.inputs, seen === 'stale' ? 'stale attempt' : seen);
       return;
     }
     if (this.#deduplicator.hasGapBefore(record)) {

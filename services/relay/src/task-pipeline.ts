@@ -1,10 +1,11 @@
 import { codePoints, isTerminal } from '@hopline/a2a';
 import type { TaskAggregate } from '@hopline/events';
 import type { StoredFacts, StoredInput } from '@hopline/log';
+import type { QueuedCommand } from './append-queue.ts';
 import { CheckpointBarriers } from './checkpoint-barriers.ts';
 import { InputLedger } from './input-ledger.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
-import { TaskAppender } from './task-appender.ts';
+import { isLogFault, TaskAppender } from './task-appender.ts';
 import { TaskHop } from './task-hop.ts';
 import { TaskInputs } from './task-inputs.ts';
 
@@ -23,6 +24,8 @@ export class TaskPipeline {
   readonly #barriers = new CheckpointBarriers();
   #isReplayIndexed = false;
   #isAppending = false;
+  /** An input could not be applied: the task is failing, or dropped. */
+  #isRejected = false;
   #isStopped = false;
   #textTimer: NodeJS.Timeout | undefined;
   /** Epoch milliseconds of the last input: the shard evicts idle tasks. */
@@ -91,14 +94,41 @@ export class TaskPipeline {
   accept(input: StoredInput): void {
     this.lastInputAt = this.#context.now();
     this.#hop.input(input);
-    if (this.#inputs.accept(input, this.aggregate)) this.#advance();
-    else this.#replaySideEffects(input);
+    let isNew = false;
+    this.#guard(input.seq, () => {
+      isNew = this.#inputs.accept(input, this.aggregate);
+      if (!isNew) this.#replaySideEffects(input);
+    });
+    if (isNew) this.#advance();
   }
 
   /** Queues the text that is due, sets the timer for the rest, and appends what is queued. */
   #advance(): void {
-    this.#inputs.releaseDueText(this.aggregate !== undefined && isTerminal(this.aggregate.state));
-    this.#scheduleText();
+    this.#guard(this.#inputs.lastSeq, () => {
+      this.#inputs.releaseDueText(this.aggregate !== undefined && isTerminal(this.aggregate.state));
+      this.#scheduleText();
+    });
+    this.#startAppending();
+  }
+
+  /** A fault of one task must stop neither its shard nor the process: the task fails. */
+  #guard(seq: number, step: () => void): void {
+    try {
+      step();
+    } catch (error) {
+      if (isLogFault(error)) this.#fail(error);
+      else this.#reject(seq, error);
+    }
+  }
+
+  /** Fails the task visibly; when that is not possible either, drops what this process holds of it. */
+  #reject(seq: number, error: unknown): void {
+    const isSecond = this.#isRejected;
+    this.#isRejected = true;
+    this.#context.onRejectedRecord({ seq, taskId: this.taskId, fault: 'not applicable', error });
+    this.#inputs.discard();
+    if (isSecond) return;
+    this.#inputs.fail(seq);
     this.#startAppending();
   }
 
@@ -119,7 +149,11 @@ export class TaskPipeline {
         // An input may have arrived since the last look at the queue, or the task may have ended while text was held.
         if (!this.#isStopped) this.#advance();
       },
-      error => this.#fail(error),
+      error => {
+        this.#isAppending = false;
+        if (isLogFault(error)) this.#fail(error);
+        else this.#reject(this.#inputs.lastSeq, error);
+      },
     );
   }
 
@@ -128,17 +162,27 @@ export class TaskPipeline {
       const batch = this.#inputs.takeBatch();
       const oldestSeq = Math.min(...batch.map(({ firstSeq }) => firstSeq));
       this.#barriers.hold(oldestSeq);
-      const before = this.aggregate?.generation ?? 0;
-      const step = await this.#appender.append(batch);
-      if (step !== undefined) {
-        this.#applySideEffects(step, oldestSeq);
-        this.#hop.stored(step.aggregate, step.aggregate.generation - before);
-      }
-      for (const { command } of batch) {
-        const copied = command.kind === 'copy-forward' ? await this.#appender.copyForward(command) : undefined;
-        if (copied !== undefined) this.#applySideEffects(copied, oldestSeq);
+      try {
+        await this.#appendBatch(batch, oldestSeq);
+      } catch (error) {
+        // What the log did not take stays in front of the checkpoint.
+        if (!isLogFault(error)) this.#barriers.release(oldestSeq);
+        throw error;
       }
       this.#barriers.release(oldestSeq);
+    }
+  }
+
+  async #appendBatch(batch: readonly QueuedCommand[], oldestSeq: number): Promise<void> {
+    const before = this.aggregate?.generation ?? 0;
+    const step = await this.#appender.append(batch);
+    if (step !== undefined) {
+      this.#applySideEffects(step, oldestSeq);
+      this.#hop.stored(step.aggregate, step.aggregate.generation - before);
+    }
+    for (const { command } of batch) {
+      const copied = command.kind === 'copy-forward' ? await this.#appender.copyForward(command) : undefined;
+      if (copied !== undefined) this.#applySideEffects(copied, oldestSeq);
     }
   }
 
@@ -162,7 +206,11 @@ export class TaskPipeline {
     this.#barriers.hold(seq);
     effect.then(
       () => this.#barriers.release(seq),
-      error => this.#fail(error),
+      error => {
+        if (isLogFault(error)) return this.#fail(error);
+        this.#barriers.release(seq);
+        this.#reject(seq, error);
+      },
     );
   }
 

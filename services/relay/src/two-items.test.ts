@@ -36,8 +36,7 @@ async function foldOf(log: MemoryLog): Promise<Fold> {
 
 async function storedText(log: MemoryLog): Promise<string> {
   const fold = new Fold();
-  for await (const { record } of log.facts.read('t', 1))
-    for (const fact of record.facts.filter(isVisible)) fold.add(fact.event);
+  for await (const { record } of log.facts.read('t', 1)) for (const fact of record.facts.filter(isVisible)) fold.add(fact.event);
   return fold.textOf('response');
 }
 
@@ -62,13 +61,27 @@ test('of two work items of one call, only the text of the first to write is fold
     out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
     await out.flush();
   }
-  await writeInTurns([['A', first], ['B', second]], 0, 5);
+  await writeInTurns(
+    [
+      ['A', first],
+      ['B', second],
+    ],
+    0,
+    5,
+  );
   while (!(await storedText(log)).endsWith('A4 ')) await new Promise(resolve => setTimeout(resolve, 2));
   await own.close();
   void dead.stop().catch(() => {});
   own = log.another();
   const relay = await relayOn(own);
-  await writeInTurns([['B', second], ['A', first]], 5, 10);
+  await writeInTurns(
+    [
+      ['B', second],
+      ['A', first],
+    ],
+    5,
+    10,
+  );
   for (const out of [second, first]) {
     out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
     await out.flush();
@@ -84,7 +97,11 @@ test('a later attempt of the item that writes replaces its text; the other item 
   const relay = await relayOn(log);
   await sendMessage(log);
   const [first, second, again] = [writer(log, 7), writer(log, 9), writer(log, 7, 2)];
-  const texts = [[first, ['one']], [second, ['two', '!']], [again, ['three']]] as const;
+  const texts = [
+    [first, ['one']],
+    [second, ['two', '!']],
+    [again, ['three']],
+  ] as const;
   for (const [out, tokens] of texts) {
     out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
     for (const token of tokens) out.token('a', token);

@@ -56,7 +56,10 @@ class Relayed implements Disposable {
     const agents = new LiveAgents(() => performance.now());
     await agents.follow(this.log.agents, signal, () => {});
     const around = { planner: new SkillPlanner(), model, agents, profiles: PROFILES, displayName: 'P' };
-    await supervise({ log: this.log, ...around, metrics, logger, signal }, { work, item: 1, attempt, requeues: 0, exhausted: false });
+    await supervise(
+      { log: this.log, ...around, metrics, logger, signal },
+      { work, item: 1, attempt, requeues: 0, exhausted: false },
+    );
   }
 
   stop(): void {
