@@ -1,4 +1,5 @@
 import {
+  ID_CHARS_MAX,
   isDeeperThan,
   isInterrupted,
   isObject,
@@ -72,6 +73,8 @@ const isPart = objectOf({
   mediaType: optional(isText),
   metadata: optional(isObject),
 });
+/** An id that a client chose stands in every record of its task. */
+const isId = (value: unknown) => isText(value) && value.length <= ID_CHARS_MAX;
 const isMessage = objectOf({
   messageId: isText,
   role: isText,
@@ -104,8 +107,8 @@ const OUTCOME: Members = {
 
 const CLIENT_INPUTS: { readonly [K in Exclude<ClientInput['kind'], 'unknown'>]: Members } = {
   message: {
-    message: isMessage,
-    contextId: isText,
+    message: value => isMessage(value) && hasMembers(value, { messageId: isId }),
+    contextId: isId,
     role: value => isText(value) && isRole(value),
     profile: isText,
     metadata: optional(isObject),

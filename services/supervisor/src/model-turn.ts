@@ -12,7 +12,7 @@ import { supervisorPrompt } from './model-prompt.ts';
 import { type ChosenCall, chooseCalls, type ModelStep, modelStepOf } from './model-step.ts';
 import { planOfCalls } from './plan.ts';
 import { StepLanes } from './step-lanes.ts';
-import { completedWithout, failure, outcomeOf, resultArtifact } from './turn-outcome.ts';
+import { addResult, completedWithout, failure, outcomeOf } from './turn-outcome.ts';
 import type { ConductingContext, TurnRunner } from './turn-runner.ts';
 import { continuingCallId } from './turn-view.ts';
 import { ViewWaits } from './view-waits.ts';
@@ -211,7 +211,7 @@ export class ModelTurn implements TurnRunner {
     // Withheld text is for the model; if the model adds nothing, it is still the answer.
     const text = view.answerText() || view.withheldText();
     const artifact = laneArtifact(profile, profile.result, displayName);
-    if (!view.isShown(lane)) for (const chunk of resultArtifact(lane, artifact, text)) writer.add(chunk);
+    addResult(this.#context, lane, artifact, text);
     writer.add(this.#outcome());
   }
 
