@@ -7,6 +7,7 @@ import type { Agent, AgentEvent } from './agent.ts';
 import { TURN_ARTIFACTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
 import { CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
+import { newestOfTurn } from './task-watch.ts';
 
 const text = (content: string, id?: string): AgentEvent => ({ type: 'text', text: content, ...(id !== undefined && { id }) });
 const message = (content: string): Message => ({ messageId: 'reply', role: 'ROLE_AGENT', parts: [{ text: content }] });
@@ -418,4 +419,26 @@ test('an event nests at most INPUT_DEPTH_MAX levels of JSON; one more fails the 
     await task.fold();
     assert.equal(task.ended()?.reason, reason);
   }
+});
+
+test('work whose turn a stale read does not show yet waits for that turn instead of being settled', async () => {
+  const task = await TaskLog.create('direct');
+  const ask: AgentEvent = { type: 'interrupted', state: 'TASK_STATE_INPUT_REQUIRED', message: message('Which one?') };
+  await run(task, scripted([ask]));
+  await task.fold();
+  const stale = await task.log.facts.last(task.taskId);
+  const answer = { messageId: 'm2', role: 'ROLE_USER' as const, parts: [{ text: 'this one' }] };
+  const { contextId, role, profile } = task.aggregate;
+  await task.decide({
+    kind: 'client',
+    taskId: task.taskId,
+    input: { kind: 'message', message: answer, contextId, role, profile },
+  });
+  task.log.facts.last = async () => stale;
+  const outcome = await run(task, scripted([text('done'), done]), task.job(1, { turn: 2, item: 2 }));
+  assert.equal(outcome?.state, 'TASK_STATE_COMPLETED');
+
+  const never = task.job(1, { turn: 3 });
+  await assert.rejects(newestOfTurn(task.log, never.work, new AbortController().signal, 20), /not in the log/);
+  await assert.rejects(newestOfTurn(task.log, never.work, AbortSignal.timeout(20)), Requeued);
 });

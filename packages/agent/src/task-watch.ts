@@ -1,6 +1,6 @@
 import { isTerminal } from '@hopline/a2a';
-import { isSameItem, type TaskAggregate } from '@hopline/events';
-import type { Job, Log } from '@hopline/log';
+import { isSameItem, type TaskAggregate, type Work } from '@hopline/events';
+import { type Job, type Log, Requeued, type StoredFacts } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { TASK_ENDED } from './agent.ts';
 
@@ -15,8 +15,6 @@ type RunningJob = Pick<Job, 'work' | 'item' | 'attempt'>;
 export function overBecause(aggregate: TaskAggregate, { work, item, attempt }: RunningJob): Over | undefined {
   if (isTerminal(aggregate.state)) return TASK_ENDED;
   if (aggregate.turn > work.turn) return 'later turn';
-  // A stale read: the log does not show this turn yet.
-  if (aggregate.turn < work.turn) return undefined;
   const { call } = work;
   // An agent that waits for credentials still works.
   const waitsForInput = aggregate.state === 'TASK_STATE_INPUT_REQUIRED';
@@ -25,6 +23,29 @@ export function overBecause(aggregate: TaskAggregate, { work, item, attempt }: R
   if (producer === undefined) return undefined;
   if (!isSameItem(producer, { item })) return 'other item';
   return producer.attempt > attempt ? 'superseded' : undefined;
+}
+
+/** A log that lags behind the stored work gets this long to show the turn of an item, milliseconds. Longer than an election. */
+export const TURN_SHOWN_MS_MAX = 10_000;
+
+/**
+ * The newest record of the task once the log shows the turn of the work. A stale read shows the turn before, whose end would settle
+ * the item without a run. Rejects when the item must be delivered again.
+ */
+export async function newestOfTurn(
+  log: Log,
+  { taskId, turn }: Work,
+  signal: AbortSignal,
+  waitMs = TURN_SHOWN_MS_MAX,
+): Promise<StoredFacts> {
+  const newest = await log.facts.last(taskId);
+  if (newest === undefined) throw new Error('work for a task that is not in the log');
+  if (newest.record.aggregate.turn >= turn) return newest;
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
+  for await (const stored of await log.facts.follow(taskId, newest.seq, ended)) {
+    if (stored.record.aggregate.turn >= turn) return stored;
+  }
+  throw signal.aborted ? new Requeued('shutdown') : new Error('work for a turn that is not in the log');
 }
 
 /** Follows the task after log sequence `after`. Resolves when the turn is over, with undefined when `signal` aborts; rejects when the log fails. */

@@ -69,6 +69,12 @@ export function decodeFacts(payload: Uint8Array, taskId: string): FactRecord | u
   return isValid && Number.isInteger(aggregate.generation) ? (record as FactRecord) : undefined;
 }
 
+/** A payload that a later version wrote. */
+export function isLaterVersion(payload: Uint8Array): boolean {
+  const version = parse(payload)?.v;
+  return Number.isInteger(version) && Number(version) > 1;
+}
+
 export function decodeWork(payload: Uint8Array): Work | undefined {
   const work = parse(payload);
   const isValid = work?.v === 1 && typeof work.taskId === 'string' && isTaskId(work.taskId) && isObject(work.message);

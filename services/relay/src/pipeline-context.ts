@@ -23,9 +23,13 @@ export type StoredStep = {
 /** What a pipeline needs from its shard. */
 export type PipelineContext = {
   facts: FactLog;
+  /** Whether facts of the task were stored once, as far as the task index knows. Without them in the log, the task has expired. */
+  hadFacts: (taskId: string) => Promise<boolean>;
   coalesce: CoalesceSettings;
-  /** Epoch milliseconds. */
+  /** Monotonic milliseconds, for holds: text must not wait for a clock that was set back. */
   now: () => number;
+  /** Epoch milliseconds, for the times of facts: a machine that was suspended must not stay behind. The decider lets none decrease. */
+  wallNow: () => number;
   /** Unique per append of this relay process: the retry of an append reuses its id, another owner never does. */
   appendId: (taskId: string) => string;
   /** Called after a record is stored. A returned promise holds back the shard's checkpoint until it resolves. */

@@ -34,17 +34,20 @@ class FoldingShard {
   readonly rejected: RejectedRecord[] = [];
   readonly reasons: string[] = [];
   readonly failures: unknown[] = [];
+  readonly context: ShardContext;
   readonly #shard: Shard;
   #ids = 0;
 
   constructor(more: Partial<ShardContext> = {}) {
     const { inputs, facts } = this.log;
-    this.#shard = new Shard(0, 0, {
+    this.context = {
       inputs,
       facts,
       coalesce: { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 },
-      now: Date.now,
+      now: () => performance.now(),
+      wallNow: Date.now,
       appendId: taskId => `${taskId}:${++this.#ids}`,
+      hadFacts: async () => false,
       applySideEffects: () => undefined,
       onRejected: reason => void this.reasons.push(reason),
       onRejectedRecord: rejected => void this.rejected.push(rejected),
@@ -52,7 +55,8 @@ class FoldingShard {
       onChunk: () => {},
       onFailure: error => void this.failures.push(error),
       ...more,
-    });
+    };
+    this.#shard = new Shard(0, 0, this.context);
     this.#shard.start();
   }
 
@@ -291,6 +295,64 @@ function mutated(base: unknown, mutations: readonly { at: number; value: unknown
   }
   return copy;
 }
+
+test('a task that a later version wrote waits for a relay of that version; the others of its shard go on', async () => {
+  await using shard = new FoldingShard();
+  await shard.start('t');
+  let newest = await shard.log.facts.last('t');
+  while (newest === undefined) newest = await shard.log.facts.last('t');
+  await shard.log.facts.append({ ...newest.record, v: 2 } as never, { expected: newest.seq, id: 'later' });
+  const other = new Shard(0, 0, shard.context);
+  other.start();
+  const cancel = { v: 1, at: 1, from: 'client', input: { kind: 'cancel' } };
+  const seq = await shard.append('u', { v: 1, at: 1, from: 'client', input: MESSAGE_INPUT });
+  await shard.append('t', cancel);
+  while ((await shard.log.facts.last('u')) === undefined || shard.rejected.length === 0) await new Promise(setImmediate);
+  assert.deepEqual(shard.rejected, [{ seq: 1, taskId: 't', fault: 'unknown version' }]);
+  assert.ok(seq > 1 && other.checkpoint === 0);
+  await other.stop();
+});
+
+test('a task whose facts have expired is refused: no message begins it again', async () => {
+  for (const [hadFacts, message, begun] of [
+    [true, MESSAGE_INPUT, false],
+    [false, { ...MESSAGE_INPUT, continues: true }, false],
+    [false, MESSAGE_INPUT, true],
+  ] as const) {
+    await using shard = new FoldingShard({ hadFacts: async taskId => hadFacts && taskId === 't' });
+    await shard.append('t', { v: 1, at: 1, from: 'client', input: message });
+    await shard.assertServesOthers('other');
+    assert.equal((await shard.log.facts.last('t')) !== undefined, begun);
+    assert.deepEqual(shard.reasons, begun ? [] : ['unknown task']);
+  }
+});
+
+test('times of facts follow the wall clock and never decrease; a hold does not depend on it', async () => {
+  let wallMs = 1_000_000;
+  await using shard = new FoldingShard({
+    wallNow: () => wallMs,
+    coalesce: { eventCostMs: 1_000, holdMsMax: 100, chunkBytesMax: 32_768 },
+  });
+  await shard.start('t');
+  await shard.agent('t', 1, WORKING, OPEN, { kind: 'text', lane: 'a', tokens: ['one', ' two', ' three'] });
+  const times = async (count: number): Promise<number[]> => {
+    for (;;) {
+      const all: number[] = [];
+      for await (const { record } of shard.log.facts.read('t', 1))
+        all.push(...record.facts.filter(isVisible).map(({ at }) => at));
+      if (all.length >= count) return all;
+      await new Promise(resolve => setTimeout(resolve, 2));
+    }
+  };
+  assert.deepEqual(await times(3), [1_000_000, 1_000_000, 1_000_000]);
+  // The clock is set back while text is held; later the machine was suspended.
+  wallMs = 1_000;
+  await shard.agent('t', 6, { kind: 'text', lane: 'a', tokens: [' four'] });
+  assert.equal((await times(4)).at(-1), 1_000_000);
+  wallMs = 9_000_000;
+  await shard.agent('t', 7, COMPLETED);
+  assert.equal((await times(6)).at(-1), 9_000_000);
+});
 
 test('log lines for rejected records are bounded per minute, hold no content, and say how many were left out', () => {
   const lines: Record<string, unknown>[] = [];

@@ -14,7 +14,7 @@ export type TaskAppenderOptions = {
   taskId: string;
   newest: StoredFacts | undefined;
   ledger: InputLedger;
-  context: Pick<PipelineContext, 'facts' | 'now' | 'appendId'>;
+  context: Pick<PipelineContext, 'facts' | 'wallNow' | 'appendId'>;
   /** Marks every input that the next append folds. */
   folded: (aggregate: TaskAggregate) => TaskAggregate;
   trace: () => TraceCarrier;
@@ -70,7 +70,7 @@ export class TaskAppender {
     if (aggregate === undefined || taskStart === undefined || isTerminal(aggregate.state)) return undefined;
     if (taskStart.startStoredAt === startStoredAt) {
       const newest: StoredFacts = { seq: this.#newestSeq, record: { v: 1, facts: [], aggregate, ...taskStart } };
-      const nowMs = Math.round(context.now());
+      const nowMs = Math.round(context.wallNow());
       const append = (record: FactRecord) => (this.#isStopped ? undefined : this.#appendRecord(record));
       const copied = await copyForward(context.facts, newest, nowMs, append);
       if (copied === 'stopped') return undefined;
@@ -89,7 +89,7 @@ export class TaskAppender {
     let aggregate = this.#aggregate;
     const facts: Fact[] = [];
     for (const { command, mark } of batch) {
-      const decision = decide(aggregate, command, this.#options.context.now());
+      const decision = decide(aggregate, command, this.#options.context.wallNow());
       this.#options.ledger.settleCommand(command, decision.rejected);
       for (const fact of decision.facts) {
         facts.push(fact);
@@ -131,7 +131,7 @@ export class TaskAppender {
       ledger.reject('too large', facts.length);
       return undefined;
     }
-    const failure = failTask(aggregate, reason, Math.max(aggregate.at, Math.round(context.now()))).facts;
+    const failure = failTask(aggregate, reason, Math.max(aggregate.at, Math.round(context.wallNow()))).facts;
     return this.#appendFacts({ facts: failure, aggregate: failure.reduce<TaskAggregate>(evolve, aggregate) });
   }
 

@@ -6,6 +6,7 @@ import { createInputWriter } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { createRelay, type Relay } from './relay.ts';
+import { CHECK_MS_MAX, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
 
 const TIMEOUT_MS = 400;
 const QUESTION = { messageId: 'q', role: 'ROLE_AGENT' as const, parts: [{ text: 'Which one?' }] };
@@ -230,4 +231,30 @@ test('inputs after the end of a task are rejected and counted with their reason 
     ['TASK_STATE_COMPLETED'],
   );
   await relay.stop();
+});
+
+test('a deadline that passes while the machine is suspended falls due within CHECK_MS_MAX of its return [S3-8]', async t => {
+  const log = createMemoryLog();
+  await log.tasks.create('t1', {
+    contextId: 'c',
+    role: 'agent.echo',
+    state: 'TASK_STATE_INPUT_REQUIRED',
+    startSeq: 1,
+    generation: 2,
+    at: 0,
+    inputRequest: { n: 1, at: 0 },
+  });
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let nowMs = 0;
+  const deadlines = new TaskDeadlines({ log, rules: [inputTimeout(3 * 3_600_000)], owns: () => true, now: () => nowMs, logger });
+  for (let step = 0; step < 10; step++) await new Promise(setImmediate);
+  const appended = async () => (await Array.fromAsync(log.inputs.read('t1'))).length;
+  t.mock.timers.tick(CHECK_MS_MAX);
+  await new Promise(setImmediate);
+  assert.equal(await appended(), 0);
+  nowMs = 4 * 3_600_000;
+  t.mock.timers.tick(CHECK_MS_MAX);
+  for (let step = 0; step < 10; step++) await new Promise(setImmediate);
+  assert.equal(await appended(), 1);
+  deadlines.stop();
 });

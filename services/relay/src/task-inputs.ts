@@ -1,7 +1,7 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
-import type { AgentRecord, TaskAggregate } from '@hopline/events';
+import type { AgentRecord, ClientInput, TaskAggregate } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
-import { type Command, decide, type TextRun } from '@hopline/task';
+import { type ClientCommand, type Command, decide, type TextRun } from '@hopline/task';
 import { AppendQueue, type QueuedCommand } from './append-queue.ts';
 import type { InputLedger } from './input-ledger.ts';
 import { alreadyFolded, OrdinalDeduplicator } from './ordinal-deduplicator.ts';
@@ -14,8 +14,9 @@ const RECORD_TEXT_UNITS_MAX = 128 * 1024;
 export type TaskInputsOptions = {
   taskId: string;
   aggregate: TaskAggregate | undefined;
+  isExpired: boolean;
   ledger: InputLedger;
-  context: Pick<PipelineContext, 'coalesce' | 'now'>;
+  context: Pick<PipelineContext, 'coalesce' | 'now' | 'wallNow'>;
   onChunk: (chunk: Chunk, run: TextRun) => void;
 };
 
@@ -24,7 +25,9 @@ export type TaskInputsOptions = {
  */
 export class TaskInputs {
   readonly #taskId: string;
+  readonly #isExpired: boolean;
   readonly #now: () => number;
+  readonly #wallNow: () => number;
   readonly #ledger: InputLedger;
   readonly #deduplicator: OrdinalDeduplicator;
   readonly #coalesce: CoalesceSettings;
@@ -33,9 +36,11 @@ export class TaskInputs {
   #isDiscarded = false;
   #lastSeq: number;
 
-  constructor({ taskId, aggregate, ledger, context, onChunk }: TaskInputsOptions) {
+  constructor({ taskId, aggregate, isExpired, ledger, context, onChunk }: TaskInputsOptions) {
     this.#taskId = taskId;
+    this.#isExpired = isExpired;
     this.#now = context.now;
+    this.#wallNow = context.wallNow;
     this.#ledger = ledger;
     this.#deduplicator = new OrdinalDeduplicator(aggregate);
     this.#lastSeq = aggregate?.foldedSeq ?? 0;
@@ -83,8 +88,7 @@ export class TaskInputs {
     }
     if (record.from !== 'client' && record.from !== 'relay') this.#acceptAgent(record, input, aggregate);
     else {
-      const command: Command =
-        record.from === 'relay' ? record.input : { kind: 'client', taskId: this.#taskId, input: record.input };
+      const command: Command = record.from === 'relay' ? record.input : this.#clientCommand(record.input);
       if (this.#interruptsText(command, aggregate)) this.#text.closeAll(this.#now());
       this.#ledger.receive(record.input.kind);
       this.#queue.push(command, input.seq);
@@ -113,6 +117,12 @@ export class TaskInputs {
   /** Takes the commands of the next append. */
   takeBatch(): QueuedCommand[] {
     return this.#queue.take(RECORD_TEXT_UNITS_MAX);
+  }
+
+  #clientCommand(input: ClientInput): ClientCommand {
+    // A message that is read again must not begin a task whose facts have expired.
+    const isLate = this.#isExpired && input.kind === 'message';
+    return { kind: 'client', taskId: this.#taskId, input: isLate ? { ...input, continues: true } : input };
   }
 
   /** The aggregate as the next record holds it, where every input up to `foldedSeq` is folded. */
@@ -160,6 +170,6 @@ export class TaskInputs {
    * second half is on its way.
    */
   #interruptsText(command: Command, aggregate: TaskAggregate | undefined): boolean {
-    return command.kind !== 'copy-forward' && decide(aggregate, command, this.#now()).rejected === undefined;
+    return command.kind !== 'copy-forward' && decide(aggregate, command, this.#wallNow()).rejected === undefined;
   }
 }

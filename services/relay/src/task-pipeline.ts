@@ -31,7 +31,9 @@ export class TaskPipeline {
   /** Epoch milliseconds of the last input: the shard evicts idle tasks. */
   lastInputAt: number;
 
-  constructor(taskId: string, newest: StoredFacts | undefined, context: PipelineContext) {
+  /** `expired`: the task existed, and its facts are gone. No message begins it again. */
+  constructor(taskId: string, stored: StoredFacts | 'new' | 'expired', context: PipelineContext) {
+    const newest = typeof stored === 'string' ? undefined : stored;
     const hop = new TaskHop(taskId);
     const ledger = new InputLedger({
       onOutcome: context.onOutcome,
@@ -43,6 +45,7 @@ export class TaskPipeline {
     const inputs = new TaskInputs({
       taskId,
       aggregate: newest?.record.aggregate,
+      isExpired: stored === 'expired',
       ledger,
       context,
       onChunk: (chunk, run) => {

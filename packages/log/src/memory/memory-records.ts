@@ -1,5 +1,5 @@
 import { decodeInputRecord, type FactRecord, type InputRecord, type TraceCarrier } from '@hopline/events';
-import { LogUnavailable } from '../errors.ts';
+import { LaterVersion, LogUnavailable } from '../errors.ts';
 import type { AppendOptions, FactLog, StoredFacts } from '../fact-log.ts';
 import { type FollowOptions, type FollowSource, follow } from '../follow.ts';
 import type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from '../input-log.ts';
@@ -89,6 +89,8 @@ export class MemoryFacts implements FactLog {
     requireTaskId(taskId);
     requireOpen(this.#closed);
     const stored = this.#stream.ofTask(taskId, 0);
+    if ((decode<{ v?: number }>(stored.at(-1) ?? NO_RECORD)?.v ?? 1) > 1)
+      throw new LaterVersion('the newest record has a later version');
     const record = stored.findLast(one => toFacts(one) !== undefined);
     const facts = record && toFacts(record);
     return facts && { ...facts, seq: stored.at(-1)!.seq };
@@ -139,6 +141,8 @@ export class MemoryFacts implements FactLog {
   }
 }
 
+const NO_RECORD = { json: '{}' };
+
 export function requireOpen(closed: AbortSignal): void {
   if (closed.aborted) throw new LogUnavailable('the log is closed');
 }
@@ -151,7 +155,7 @@ function toInput(stored: StoredText): StoredInput | RejectedInput {
 
 function toFacts(stored: StoredText): StoredFacts | undefined {
   const record = decode<FactRecord>(stored);
-  return record && { seq: stored.seq, record, ...traceOf(stored) };
+  return record?.v === 1 ? { seq: stored.seq, record, ...traceOf(stored) } : undefined;
 }
 
 function traceOf(stored: StoredText): { trace?: TraceCarrier } {
