@@ -1,5 +1,5 @@
-import { isTerminal } from '@hopline/a2a';
-import type { TaskAggregate, TimeoutInput } from '@hopline/events';
+import { isInterrupted, isTerminal } from '@hopline/a2a';
+import type { CopyForwardInput, TaskAggregate, TimeoutInput } from '@hopline/events';
 import type { Command, LostInputs } from './commands.ts';
 import { decideAgent, hasEnded, isKnownProducer } from './decide-agent.ts';
 import { decideClient } from './decide-client.ts';
@@ -26,7 +26,7 @@ export function decide(aggregate: TaskAggregate | undefined, command: Command, a
     case 'auth-timeout':
       return decideTimeout(aggregate, command, at);
     case 'copy-forward':
-      return decideCopyForward(aggregate);
+      return decideCopyForward(aggregate, command, at);
     case 'unreadable':
       return decideUnreadable(aggregate, at);
     case 'unknown':
@@ -55,10 +55,19 @@ function decideUnreadable(aggregate: TaskAggregate | undefined, at: number): Dec
   return isTerminal(aggregate.state) ? reject('terminal') : failTask(aggregate, INPUT_UNREADABLE, at);
 }
 
-/** Makes no fact: the relay stores those of an open task again. The facts of an ended task may expire. */
-function decideCopyForward(aggregate: TaskAggregate | undefined): Decision {
+/** Reason of a task that failed because nothing happened in it between two copies of its facts. Retryable. */
+export const WORKER_GONE = 'no worker has continued the task';
+
+/**
+ * Makes no fact: the relay stores those of an open task again. The facts of an ended task may expire. A task that should be in
+ * progress, and of which nothing was stored since its facts were copied last, has no worker: another copy would keep it without end.
+ * A task that waits for its client is kept.
+ */
+function decideCopyForward(aggregate: TaskAggregate | undefined, { startStoredAt }: CopyForwardInput, at: number): Decision {
   if (aggregate === undefined) return reject('unknown task');
-  return isTerminal(aggregate.state) ? reject('terminal') : { facts: [] };
+  if (isTerminal(aggregate.state)) return reject('terminal');
+  const isIdle = aggregate.at < startStoredAt && !isInterrupted(aggregate.state);
+  return isIdle ? failTask(aggregate, WORKER_GONE, at, true) : { facts: [] };
 }
 
 /** Reason of a task that failed because the client did not answer. Retryable: nothing was wrong with the request. */

@@ -16,6 +16,7 @@ import { SUPERVISOR } from '@hopline/task';
 import { ATTR, type Hop, type HopMetrics, type Logger, SPAN, startHop } from '@hopline/telemetry';
 import { atLeastOneAgent } from './at-least-one-agent.ts';
 import { ForwardingTurn } from './forwarding-turn.ts';
+import { abandonGoneAgents } from './gone-agents.ts';
 import { type ModelSettings, ModelTurn } from './model-turn.ts';
 import { PlannedTurn } from './planned-turn.ts';
 import type { Planner } from './planner.ts';
@@ -30,6 +31,8 @@ export type SuperviseDeps = {
   model: ModelSettings | undefined;
   agents: LiveAgents;
   displayName: string;
+  /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
+  agentGoneMs: number;
   metrics: HopMetrics;
   logger: Logger;
   signal: AbortSignal;
@@ -76,7 +79,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
       if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
       else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
       else {
-        turn ??= turnRunner(deps.model, turnContext(deps, job, { profile, view, writer, newest, hop, signal, fail }));
+        turn ??= startTurn(deps, turnContext(deps, job, { profile, view, writer, newest, hop, signal, fail }));
         await turn.advance();
       }
       // A writer that failed rejects here: the job is requeued instead of waiting for facts that never come.
@@ -109,6 +112,12 @@ function isOver(view: TurnView, { work: { turn }, item }: Job): boolean {
 /** The task ends with a reason instead of hanging. */
 function taskFailure(reason: string): StatusInput {
   return { kind: 'status', state: 'TASK_STATE_FAILED', metadata: { reason, retryable: true } };
+}
+
+function startTurn({ log, model, agentGoneMs }: SuperviseDeps, context: TurnContext): TurnRunner {
+  const { signal, fail } = context;
+  abandonGoneAgents({ ...context, log, agentGoneMs }).catch(error => signal.aborted || fail(error));
+  return turnRunner(model, context);
 }
 
 /** A model conducts where one is configured, unless the client has chosen the agent, or the turn began without a model. */
