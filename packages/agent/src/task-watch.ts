@@ -26,7 +26,7 @@ export function overBecause(aggregate: TaskAggregate, { work, item, attempt }: R
 }
 
 /** A log that lags behind the stored work gets this long to show the turn of an item, milliseconds. Longer than an election. */
-export const TURN_SHOWN_MS_MAX = 10_000;
+const TURN_SHOWN_MS_MAX = 10_000;
 
 /**
  * The newest record of the task once the log shows the turn of the work. A stale read shows the turn before, whose end would settle

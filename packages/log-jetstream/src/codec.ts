@@ -55,7 +55,7 @@ export function decodeTrace(received: MsgHdrs | undefined): { trace?: TraceCarri
   return { trace: { traceparent, ...(tracestate && { tracestate }) } };
 }
 
-/** The record, or why the payload is none. */
+/** The record, or why the payload is not one. */
 export function decodeInput(payload: Uint8Array): InputRecord | RecordFault {
   return decodeInputRecord(parse(payload));
 }

@@ -23,7 +23,7 @@ export type TextRun = {
 export type LostInputs = { kind: 'lost'; from: Producer };
 
 /** The relay failed on an input, or on what was decided from it: the task cannot go on without it. */
-export type UnreadableInput = { kind: 'unreadable' };
+type UnreadableInput = { kind: 'unreadable' };
 
 /** Why a command made no fact. The relay counts rejections by reason. */
 export const REJECTION_REASONS = [

@@ -105,10 +105,10 @@ const malformed: [string, unknown][] = [
   ['tokens that are no strings', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'text', lane: 'a', tokens: [5] }] }],
   ['a history that is no list', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...WORKING, history: 5 }] }],
   ['a step without payload', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'step', step: '1' }] }],
-  ['a state that is none', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'status', state: 'TASK_STATE_DONE' }] }],
+  ['an unknown state', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'status', state: 'TASK_STATE_DONE' }] }],
   ['an ordinal below 1', { v: 1, at: 1, from: FROM, n: 0, inputs: [WORKING] }],
   ['a message without content', { v: 1, at: 1, from: 'client', input: { ...MESSAGE_INPUT, message: undefined } }],
-  ['a role that is none', { v: 1, at: 1, from: 'client', input: { ...MESSAGE_INPUT, role: 'agent.>' } }],
+  ['a role that is not one', { v: 1, at: 1, from: 'client', input: { ...MESSAGE_INPUT, role: 'agent.>' } }],
   ['a list', [1]],
 ];
 
@@ -354,7 +354,7 @@ test('times of facts follow the wall clock and never decrease; a hold does not d
   assert.equal((await times(6)).at(-1), 9_000_000);
 });
 
-test('log lines for rejected records are bounded per minute, hold no content, and say how many were left out', () => {
+test('log lines for rejected records are bounded per minute, hold no content, and count those left out', () => {
   const lines: Record<string, unknown>[] = [];
   const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
   const capturing = {
