@@ -1,6 +1,6 @@
 import { isTerminal } from '@hopline/a2a';
 import type { CopyForwardInput, Fact, FactRecord, TaskAggregate, TraceCarrier } from '@hopline/events';
-import { LogConflict, LogUnavailable, RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
+import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
 import { decide, evolve, failTask, isKnownProducer } from '@hopline/task';
 import type { QueuedCommand } from './append-queue.ts';
 import { copyForward, type TaskStart } from './copy-forward.ts';
@@ -111,7 +111,7 @@ export class TaskAppender {
     try {
       await this.#appendRecord({ v: 1, facts, aggregate: folded, ...taskStart });
     } catch (error) {
-      if (isLogFault(error) || isFailureOfRelay(facts)) throw error;
+      if (!isTaskFault(error) || isFailureOfRelay(facts)) throw error;
       return this.#reject(facts, error instanceof RecordTooLarge ? TOO_LARGE : NOT_ENCODABLE);
     }
     this.#aggregate = folded;
@@ -160,7 +160,10 @@ function isFailureOfRelay(facts: readonly Fact[]): boolean {
   return facts.some(fact => fact.kind === 'status.changed' && reasons.includes(fact.event.statusUpdate.metadata?.reason));
 }
 
-/** The log failed, or another relay owns the task. Every other error comes from the task itself. */
-export function isLogFault(error: unknown): boolean {
-  return error instanceof LogConflict || error instanceof LogUnavailable;
+/**
+ * Whether an error comes from the task itself: code met a value that it cannot hold, or the value fits no record. Every other one
+ * is a fault of the log, or another relay owns the task.
+ */
+export function isTaskFault(error: unknown): boolean {
+  return error instanceof RecordTooLarge || error instanceof TypeError || error instanceof RangeError;
 }

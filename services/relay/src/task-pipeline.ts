@@ -5,7 +5,7 @@ import type { QueuedCommand } from './append-queue.ts';
 import { CheckpointBarriers } from './checkpoint-barriers.ts';
 import { InputLedger } from './input-ledger.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
-import { isLogFault, TaskAppender } from './task-appender.ts';
+import { isTaskFault, TaskAppender } from './task-appender.ts';
 import { TaskHop } from './task-hop.ts';
 import { TaskInputs } from './task-inputs.ts';
 
@@ -119,8 +119,7 @@ export class TaskPipeline {
     try {
       step();
     } catch (error) {
-      if (isLogFault(error)) this.#fail(error);
-      else this.#reject(seq, error);
+      this.#reject(seq, error);
     }
   }
 
@@ -154,8 +153,8 @@ export class TaskPipeline {
       },
       error => {
         this.#isAppending = false;
-        if (isLogFault(error)) this.#fail(error);
-        else this.#reject(this.#inputs.lastSeq, error);
+        if (isTaskFault(error)) this.#reject(this.#inputs.lastSeq, error);
+        else this.#fail(error);
       },
     );
   }
@@ -169,7 +168,7 @@ export class TaskPipeline {
         await this.#appendBatch(batch, oldestSeq);
       } catch (error) {
         // What the log did not take stays in front of the checkpoint.
-        if (!isLogFault(error)) this.#barriers.release(oldestSeq);
+        if (isTaskFault(error)) this.#barriers.release(oldestSeq);
         throw error;
       }
       this.#barriers.release(oldestSeq);
@@ -210,7 +209,7 @@ export class TaskPipeline {
     effect.then(
       () => this.#barriers.release(seq),
       error => {
-        if (isLogFault(error)) return this.#fail(error);
+        if (!isTaskFault(error)) return this.#fail(error);
         this.#barriers.release(seq);
         this.#reject(seq, error);
       },
