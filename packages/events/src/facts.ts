@@ -188,7 +188,7 @@ export type ProducerState = {
   n: number;
   /**
    * Last ordinal in the raw records up to `foldedSeq`: the next record that a new owner reads begins at most one above it, or
-   * inputs were lost. Absent: of a version without it.
+   * inputs were lost. Holds while `lastNSeq` equals `foldedSeq`. Absent: unknown.
    */
   lastN?: number;
 };
@@ -224,6 +224,8 @@ export type TaskAggregate = {
   producers: Record<string, ProducerState>;
   /** Every raw record of the task up to and including this raw sequence is folded in or rejected for good. */
   foldedSeq: number;
+  /** The `foldedSeq` to which `lastN` of the producers belong. Another value: a version that does not know them has written since. */
+  lastNSeq?: number;
 };
 
 /**

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { isVisible } from '@hopline/events';
+import { type ArtifactUpdated, isVisible } from '@hopline/events';
 import { createInputWriter, type InputWriter } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { INPUTS_LOST } from '@hopline/task';
@@ -96,6 +96,36 @@ test('an attempt whose first inputs were removed fails the task', { timeout: 20_
   out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
   const fold = await shownWhen(log, ({ ended }) => ended);
   assert.equal(fold.task?.metadata?.reason, INPUTS_LOST);
+  await second.stop();
+});
+
+test('last ordinals that an earlier version did not keep up to date fail no task', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const first = await relayOn(log.another());
+  await sendMessage(log);
+  const out = writerOf(log);
+  out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
+  await write(out, 'one');
+  await shownWhen(log, fold => fold.textOf('response') === 'one');
+  await first.stop();
+  await write(out, ' two');
+  let folded = 0;
+  for await (const { seq } of log.inputs.read('t')) folded = seq;
+  // An earlier version folds the record, and leaves the members that it does not know as they are.
+  const { seq: expected, record } = (await log.facts.last('t'))!;
+  const [fact] = record.facts.filter(({ kind }) => kind === 'artifact.updated') as ArtifactUpdated[];
+  const generation = record.aggregate.generation + 1;
+  const update = fact!.event.artifactUpdate;
+  const artifactUpdate = { ...update, artifact: { ...update.artifact, parts: [{ text: ' two' }] }, append: true };
+  const next = { ...fact!, generation, event: { artifactUpdate } };
+  const lanes = { a: { ...record.aggregate.lanes.a!, n: 3, phase: 'open' as const } };
+  const aggregate = { ...record.aggregate, generation, lanes, foldedSeq: folded };
+  await log.facts.append({ ...record, facts: [next], aggregate, startSeq: 1 }, { expected, id: 'earlier' });
+  const second = await relayOn(log.another());
+  await write(out, ' three');
+  out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  const fold = await shownWhen(log, ({ ended }) => ended);
+  assert.deepEqual([fold.task?.status.state, fold.textOf('response')], ['TASK_STATE_COMPLETED', 'one two three']);
   await second.stop();
 });
 

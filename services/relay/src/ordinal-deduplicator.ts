@@ -99,7 +99,7 @@ export class OrdinalDeduplicator {
       if (known !== undefined && known.attempt > own.attempt) continue;
       producers[id] = { ...own, n: known?.attempt === own.attempt ? known.n : 0, lastN };
     }
-    return { ...aggregate, producers };
+    return { ...aggregate, producers, lastNSeq: foldedSeq };
   }
 
   #cover(foldedSeq: number): void {
@@ -107,6 +107,14 @@ export class OrdinalDeduplicator {
     const covered = this.#accepted.splice(0, count < 0 ? this.#accepted.length : count);
     for (const accepted of covered) this.#covered.set(accepted.id, accepted);
   }
+}
+
+/** The aggregate without last ordinals that an earlier version has carried along while it folded further records. */
+export function withoutStaleOrdinals(aggregate: TaskAggregate): TaskAggregate {
+  if (aggregate.lastNSeq === aggregate.foldedSeq) return aggregate;
+  const producers: TaskAggregate['producers'] = {};
+  for (const [id, { lastN: _lastN, ...producer }] of Object.entries(aggregate.producers ?? {})) producers[id] = producer;
+  return { ...aggregate, producers };
 }
 
 function isLaterRun(one: Run, other: Run): boolean {

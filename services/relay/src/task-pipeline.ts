@@ -4,10 +4,15 @@ import type { StoredFacts, StoredInput } from '@hopline/log';
 import type { QueuedCommand } from './append-queue.ts';
 import { CheckpointBarriers } from './checkpoint-barriers.ts';
 import { InputLedger } from './input-ledger.ts';
+import { withoutStaleOrdinals } from './ordinal-deduplicator.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 import { isTaskFault, TaskAppender } from './task-appender.ts';
 import { TaskHop } from './task-hop.ts';
 import { TaskInputs } from './task-inputs.ts';
+
+function withExactOrdinals({ record, ...stored }: StoredFacts): StoredFacts {
+  return { ...stored, record: { ...record, aggregate: withoutStaleOrdinals(record.aggregate) } };
+}
 
 /**
  * One task in the relay: an input becomes commands, the decider makes facts of them, one append at a time stores the facts, side
@@ -33,7 +38,7 @@ export class TaskPipeline {
 
   /** `expired`: the task existed, and its facts are gone. No message begins it again. */
   constructor(taskId: string, stored: StoredFacts | 'new' | 'expired', context: PipelineContext) {
-    const newest = typeof stored === 'string' ? undefined : stored;
+    const newest = typeof stored === 'string' ? undefined : withExactOrdinals(stored);
     const hop = new TaskHop(taskId);
     const ledger = new InputLedger({
       onOutcome: context.onOutcome,
