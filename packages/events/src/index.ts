@@ -51,7 +51,7 @@ export type {
   UnknownInput,
 } from './inputs.ts';
 export { isSameItem, isSameOwner, ordinalsOf } from './inputs.ts';
-export type { AgentPresentation, ArtifactKind, NoticeTemplates } from './presentation.ts';
+export type { AgentPresentation, ArtifactKind, NoticeTemplate, NoticeTemplates } from './presentation.ts';
 export type { Role, TraceCarrier } from './subjects.ts';
 export {
   fnv1a32,

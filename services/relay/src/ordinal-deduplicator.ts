@@ -109,7 +109,7 @@ export class OrdinalDeduplicator {
   }
 }
 
-/** The aggregate without last ordinals that an earlier version has carried along while it folded further records. */
+/** The aggregate without last ordinals that an earlier version has kept as they were while it folded further records. */
 export function withoutStaleOrdinals(aggregate: TaskAggregate): TaskAggregate {
   if (aggregate.lastNSeq === aggregate.foldedSeq) return aggregate;
   const producers: TaskAggregate['producers'] = {};
