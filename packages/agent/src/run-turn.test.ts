@@ -359,6 +359,25 @@ test('a process that stops leaves the wait for credentials to the next turn [S3-
   }
 });
 
+test('a file of a server that names its answer is no answer text; the artifact of another agent is its answer', async () => {
+  const chunk = (artifactId: string, name: string, content: string): AgentEvent => ({
+    type: 'artifact',
+    artifact: { artifactId, name, parts: [{ text: content }] },
+    append: false,
+    lastChunk: true,
+  });
+  const shown = async (...script: AgentEvent[]) => {
+    const task = await TaskLog.create('caipe');
+    await run(task, scripted([...script, done]));
+    return [...(await task.fold()).artifacts.values()].map(({ name, text: content }) => [name, content]);
+  };
+  assert.deepEqual(await shown(chunk('a', 'streaming_result', 'Hello'), chunk('f', 'card.md', '# Ada')), [
+    ['streaming_result', 'Hello'],
+    ['card.md', '# Ada'],
+  ]);
+  assert.deepEqual(await shown(chunk('f', 'current_result', 'Hello')), [['streaming_result', 'Hello']]);
+});
+
 test('plans, progress and notices of servers below are not answer text, at any depth', async () => {
   const task = await TaskLog.create('caipe');
   const chunk = (artifactId: string, name: string, content: string): AgentEvent => ({
