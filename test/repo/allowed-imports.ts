@@ -51,6 +51,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   supervisor: [
     'a2a',
     'chat-model',
+    'coalesce',
     'context-history',
     'events',
     'lifecycle',

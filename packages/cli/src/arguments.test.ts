@@ -20,6 +20,8 @@ const NOTHING = {
   continue: false,
   watch: false,
   nats: false,
+  follow: false,
+  lines: 100,
   out: undefined,
   answer: [],
   json: false,
@@ -89,12 +91,16 @@ test('an invalid command line is a usage error that refers to --help', () => {
 });
 
 test('the help lists every command, option and exit code, and every option parses', () => {
-  const values: Record<string, string> = { state: 'failed', limit: '3', since: '2h', url: 'http://h/' };
+  const values: Record<string, string> = { state: 'failed', limit: '3', lines: '3', since: '2h', url: 'http://h/' };
   for (const [command, { subjectIs }] of Object.entries<Command>(COMMANDS)) {
     assert.ok(isCommand(command));
     assert.deepEqual(parseArguments([command, '--help'], undefined), { help: command });
     assert.match(helpText(''), new RegExp(`^  ${command} `, 'm'));
-    const subject = Array.isArray(subjectIs?.values) ? [subjectIs.values[0]!] : subjectIs === undefined ? [] : ['x'];
+    const subject = Array.isArray(subjectIs?.values)
+      ? [subjectIs.values[0]!]
+      : subjectIs === undefined
+        ? []
+        : Array<string>(subjectIs.words ?? 1).fill('x');
     for (const [option, { value }] of Object.entries(optionsOf(command))) {
       assert.match(helpText(command), new RegExp(`--${option} `));
       if (option === 'help') continue;

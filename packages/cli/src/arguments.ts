@@ -1,6 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { stateWord, TASK_STATES, type TaskState } from '@hopline/a2a';
 import { COMMANDS, type Command, type CommandName, isCommand, optionsOf } from './commands.ts';
+import { LOG_LINES_DEFAULT, LOG_LINES_MAX } from './logs.ts';
 import { UsageError } from './usage-error.ts';
 
 export const URL_DEFAULT = 'http://127.0.0.1:8000/';
@@ -28,6 +29,9 @@ export type Invocation =
       /** 1 to LIST_LIMIT_MAX. */
       limit: number;
       watch: boolean;
+      follow: boolean;
+      /** 0 to LOG_LINES_MAX. */
+      lines: number;
       nats: boolean;
       name: string | undefined;
       export: string | undefined;
@@ -60,6 +64,8 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     since: parseSince(text('since'), now),
     limit: parseLimit(text('limit')),
     watch: flag('watch'),
+    follow: flag('follow'),
+    lines: parseLines(text('lines')),
     nats: flag('nats'),
     name: text('name'),
     export: text('export'),
@@ -82,8 +88,11 @@ function readOptions(command: CommandName, args: string[]) {
   }
 }
 
-function subjectOf(command: CommandName, [subject, ...more]: readonly string[]): string | undefined {
+function subjectOf(command: CommandName, positionals: readonly string[]): string | undefined {
   const { subjectIs }: Command = COMMANDS[command];
+  const { words = 1 } = subjectIs ?? {};
+  const subject = positionals.length < words ? undefined : positionals.slice(0, words).join(' ');
+  const more = positionals.slice(words);
   const see = `see hopline ${command} --help`;
   if (more.length > 0 || (subjectIs === undefined && subject !== undefined))
     throw new UsageError(`${command} takes ${subjectIs?.text ?? 'no arguments'}; ${see}`);
@@ -117,6 +126,13 @@ function parseSince(text: string | undefined, now: number): Date | undefined {
   const ms = unit === undefined ? Date.parse(text) : now - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
   if (Number.isFinite(ms)) return new Date(ms);
   throw new UsageError('--since must be a duration (30s, 15m, 2h, 7d) or a date (2026-11-22); see hopline list --help');
+}
+
+function parseLines(text: string | undefined): number {
+  if (text === undefined) return LOG_LINES_DEFAULT;
+  const lines = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+  if (lines <= LOG_LINES_MAX) return lines;
+  throw new UsageError(`--lines must be a number from 0 to ${LOG_LINES_MAX}; see hopline logs --help`);
 }
 
 function parseLimit(text: string | undefined): number {

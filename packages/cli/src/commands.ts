@@ -16,8 +16,8 @@ export type Option = {
 export type Command = {
   /** Its subject in the help; absent: it takes none. */
   subject?: string;
-  /** What an error asks for; `required`: the command does not run without it. */
-  subjectIs?: { text: string; required: boolean; values?: readonly string[] | 'files' };
+  /** What an error asks for; `required`: the command does not run without it; `words`: of how many it consists, default 1. */
+  subjectIs?: { text: string; required: boolean; words?: number; values?: readonly string[] | 'files' };
   summary: string;
   /** Continues the summary in the help of the command. */
   details?: string;
@@ -130,6 +130,21 @@ export const COMMANDS = {
     options: {},
   },
   card: { summary: 'prints the name, address and skills of the server', details: '--json prints the agent card', options: {} },
+  status: {
+    summary: 'lists the processes and agents of the local cluster: process id, port, state, restarts',
+    details: 'reads run.json in the home of `npm start` (HOPLINE_HOME); exit code 1 when a process is not ready',
+    options: {},
+  },
+  logs: {
+    subject: '[SERVICE]',
+    subjectIs: { text: 'one service, instance or agent', required: false },
+    summary: 'prints the logs of the local cluster in the order of their times',
+    details: 'of all services, or of one: ingress, relay-1, sub-agent, the name of an agent; --json prints the lines as they are',
+    options: {
+      follow: { short: 'f', help: 'prints what is added, until Ctrl-C' },
+      lines: { value: 'N', help: 'lines of the past, default 100' },
+    },
+  },
   agent: {
     subject: 'FILE',
     subjectIs: { text: 'the file of an agent', required: true, values: 'files' },
@@ -138,8 +153,15 @@ export const COMMANDS = {
     options: {
       name: { value: 'NAME', help: "name in the cluster; default: the name in the agent's definition" },
       export: { value: 'NAME', help: 'the export that is the agent (default: default)' },
+      watch: { help: 'restarts the agent when a source in its folder changes; running turns end first' },
     },
     notes: 'The cluster is the one at NATS_URL, or the one that `npm start` runs (HOPLINE_HOME).',
+  },
+  new: {
+    subject: 'agent NAME',
+    subjectIs: { text: '`agent` and its name', required: true, words: 2 },
+    summary: 'writes the folder of a new agent: TypeScript, a test, package.json',
+    options: {},
   },
   completion: {
     subject: 'SHELL',

@@ -359,6 +359,5 @@ test('agent that cannot start prints the reason instead of log lines', { timeout
     environment: { NATS_URL: 'nats://127.0.0.1:1' },
   });
   assert.deepEqual([code, out], [1, '']);
-  assert.match(err, /start failed: .*exit-code\.ts exports no missing/);
-  assert.match(err, /the agent process ended with code 1/);
+  assert.match(err, /^sub-agent: .*exit-code\.ts exports no missing; .*\n$/);
 });

@@ -18,10 +18,13 @@ import { follow } from './follow.ts';
 import { get } from './get.ts';
 import { helpText } from './help.ts';
 import { list } from './list.ts';
+import { logs } from './logs.ts';
+import { newAgent } from './new-agent.ts';
 import { Output, type Sink } from './output.ts';
 import { ownCommand, shellQuoted } from './own-command.ts';
 import { readQuestion } from './read-question.ts';
 import { showError } from './show-error.ts';
+import { status } from './status.ts';
 import { trace, traceFromNats } from './trace.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -84,6 +87,9 @@ async function runCommand(
     return EXIT.ok;
   }
   if (command === 'agent') return agent({ ...invocation, file: subject, output, environment, signal, commandLine });
+  if (command === 'new') return newAgent({ subject, folder: processContext.folder, output });
+  if (command === 'status') return status({ json, output, environment });
+  if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
   if (command === 'trace' && invocation.nats) return traceFromNats({ taskId: subject, json, output, environment });
   const client = createClient({ url, headers: credentials(environment) });
   const context: CommandContext = { ...shown, client, json, url, signal, conversations: new Conversations(environment) };

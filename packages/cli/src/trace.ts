@@ -4,7 +4,7 @@ import type { CommandContext } from './command.ts';
 import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import type { Output } from './output.ts';
-import { natsUrlOf } from './running-cluster.ts';
+import { logSettingsOf } from './running-cluster.ts';
 import { auditLines, traceLines } from './trace-lines.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -64,7 +64,7 @@ function undefinedForInvalidId(thrown: unknown): undefined {
 }
 
 async function openLog(environment: NatsTrace['environment']) {
-  const servers = natsUrlOf(environment);
+  const log = logSettingsOf(environment);
   const [{ LOG_SETTINGS, openFromSettings }, { ConfigError, defineConfig }, { createLogger }] = await Promise.all([
     import('@hopline/log-jetstream'),
     import('@hopline/lifecycle'),
@@ -72,7 +72,7 @@ async function openLog(environment: NatsTrace['environment']) {
   ]);
   const logger = createLogger({ service: 'hopline', instance: 'trace', level: 'silent' });
   try {
-    const settings = defineConfig(LOG_SETTINGS).load({ ...environment, NATS_URL: servers });
+    const settings = defineConfig(LOG_SETTINGS).load({ ...environment, ...log });
     return await openFromSettings(settings, { name: 'hopline-trace', logger });
   } catch (thrown) {
     if (thrown instanceof ConfigError) throw new UsageError(thrown.message);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Chunk } from './chunk.ts';
 import { close, closeAll, createCoalescer, flush, held, offer, tick, wakeAtMs } from './coalescer.ts';
-import { DEFAULT_SETTINGS, LANES_MAX } from './settings.ts';
+import { DEFAULT_SETTINGS, HALF_PAIR_HOLD_MS, LANES_MAX } from './settings.ts';
 
 const token = (text: string, ref = 0, atMs = 0) => ({ text, atMs, ref });
 const brief = (chunks: readonly Chunk<number>[]) => chunks.map(({ lane, text, reason }) => `${lane} ${text} ${reason}`);
@@ -80,8 +80,11 @@ test('pass-through holds half a pair for the other half, with a timer for the te
   assert.deepEqual(brief(offer(coalescer, 'a', token('\ude00'), 11)), ['a x😀 each']);
   offer(coalescer, 'a', token('y\ud83d'), 12);
   assert.deepEqual(brief(tick(coalescer, 12 + DEFAULT_SETTINGS.holdMsMax)), ['a y age']);
-  assert.equal(wakeAtMs(coalescer), undefined, 'no time releases half a pair');
+  assert.equal(wakeAtMs(coalescer), 12 + HALF_PAIR_HOLD_MS);
+  assert.deepEqual(tick(coalescer, 12 + HALF_PAIR_HOLD_MS - 1), []);
   assert.equal(held(coalescer).tokens, 1);
+  assert.deepEqual(brief(tick(coalescer, 12 + HALF_PAIR_HOLD_MS)), ['a \ud83d age']);
+  assert.equal(held(coalescer).tokens, 0);
 });
 
 test('wakeAtMs is defined while text is held, and no text is held longer than holdMsMax', () => {

@@ -10,3 +10,4 @@ export {
   HOLD_MS_MAX,
   LANES_MAX,
 } from './settings.ts';
+export { pieceEnd } from './text-cut.ts';

@@ -109,8 +109,8 @@ function producersOf(inputs: readonly StoredInput[], startMs: number): ProducerA
   const all = new Map<string, ActivityCounter>();
   for (const { record, storedAt } of inputs) {
     if ('input' in record) continue;
-    const { id, turn, attempt } = record.from;
-    const key = `${turn}/${attempt}/${id}`;
+    const { id, turn, item = 0, attempt } = record.from;
+    const key = `${turn}/${item}/${attempt}/${id}`;
     const counter = all.get(key) ?? new ActivityCounter(record.from);
     all.set(key, counter);
     counter.add(record, storedAt);

@@ -6,8 +6,10 @@ import { TURNS_MAX } from './limits.ts';
 
 /** A client's message or cancel. */
 export function decideClient(aggregate: TaskAggregate | undefined, command: ClientCommand, at: number): Decision {
+  if (command.input.kind === 'unknown') return reject('unknown kind');
   if (command.input.kind === 'message') {
-    return aggregate === undefined ? createTask(command.taskId, command.input, at) : continueTask(aggregate, command.input, at);
+    if (aggregate !== undefined) return continueTask(aggregate, command.input, at);
+    return command.input.continues ? reject('unknown task') : createTask(command.taskId, command.input, at);
   }
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');

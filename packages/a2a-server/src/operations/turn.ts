@@ -5,7 +5,9 @@ import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { waitAround, waitFor } from '../feed/wait-for.ts';
+import { fromLog } from '../log-faults.ts';
 import { appendFirst, appendMessage } from './append-message.ts';
+import { hasFacts } from './open-tasks.ts';
 import { hasMessage, type ResolvedMessage, taskEnded } from './resolve-message.ts';
 
 /**
@@ -53,6 +55,7 @@ export async function beginTurn(server: A2AServer, context: OperationContext, re
     case 'retry': {
       const lease = await server.feeds.acquire(taskId, 'awaited', context.caller);
       try {
+        if (lease.feed.view === undefined) await refuseExpired(server, taskId);
         return retriedTurn(server, context, lease, resolved);
       } catch (thrown) {
         lease.release();
@@ -60,6 +63,17 @@ export async function beginTurn(server: A2AServer, context: OperationContext, re
       }
     }
   }
+}
+
+/** A retry must not begin a task again whose facts have expired. Throws TASK_NOT_FOUND. */
+async function refuseExpired({ log }: A2AServer, taskId: string): Promise<void> {
+  try {
+    const entry = await log.tasks.get(taskId);
+    if (entry === undefined || !hasFacts(entry.value) || (await log.facts.last(taskId)) !== undefined) return;
+  } catch (thrown) {
+    throw fromLog(thrown, taskId);
+  }
+  throw new A2AError('TASK_NOT_FOUND', { taskId });
 }
 
 function retriedTurn(server: A2AServer, context: OperationContext, lease: FeedLease, resolved: ResolvedMessage): Turn {
