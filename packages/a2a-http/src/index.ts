@@ -1,3 +1,4 @@
+export type { ListedAgent } from './agents-route.ts';
 export type { CorsOptions } from './cors.ts';
 export type { A2AHttpServer, HttpTls, OpenHttpOptions } from './open-http.ts';
 export { openHttp } from './open-http.ts';

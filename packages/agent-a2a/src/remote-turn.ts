@@ -98,6 +98,7 @@ export class RemoteTurn {
     } catch (error) {
       if (this.#turn.signal.aborted) return;
       if (!(error instanceof AgentFault)) throw error;
+      yield* this.#reader.end();
       const { waiting } = this.#reader;
       // Credentials may take longer than a turn: the next turn continues the agent's task.
       if (waiting !== undefined && performance.now() >= this.#endsAtMs - CLOCK_MS)
@@ -245,8 +246,8 @@ export class RemoteTurn {
   }
 
   /**
-   * An agent that streams must change its task within the silence limit: with a2a-sdk 0.3 for Python an exception in `execute()` ends the stream and leaves
-   * the task `submitted`. Agents that do not stream may work in silence until the total limit.
+   * An agent that streams must change its task within the silence limit, and any agent a task that it has not begun: with a2a-sdk 0.3 for Python an
+   * exception in `execute()` leaves the task `submitted`. Agents that do not stream may work in silence until the total limit.
    */
   #assertChanging(task: Task, agent: RemoteAgent): void {
     // Some agents set the timestamp of the status in each response.
@@ -257,7 +258,9 @@ export class RemoteTurn {
       this.#changedAtMs = nowMs;
     }
     const { silenceMsMax } = this.#options.limits;
-    const mayBeSilent = !agent.streaming || isSettled(task.status.state) || isInterrupted(task.status.state);
+    const { state } = task.status;
+    const worksInSilence = !agent.streaming && state !== 'TASK_STATE_SUBMITTED';
+    const mayBeSilent = worksInSilence || isSettled(state) || isInterrupted(state);
     if (!mayBeSilent && nowMs - this.#changedAtMs >= silenceMsMax) throw silenceFault(silenceMsMax);
   }
 

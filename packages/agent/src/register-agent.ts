@@ -21,6 +21,8 @@ export type RegisterAgentOptions = {
   url: string;
   /** From the agents file; one with the id of an agent's own skill replaces it. */
   skills: readonly AgentSkill[];
+  /** It takes messages that no skill fits. */
+  isDefault: boolean;
   logger: Logger;
   signal: AbortSignal;
   heartbeatMs?: number;
@@ -29,12 +31,13 @@ export type RegisterAgentOptions = {
 
 /** Keeps the agent's entry in the registry until `signal` aborts, then removes it. Without skills the agent is registered with what is known. */
 export async function registerAgent(options: RegisterAgentOptions): Promise<void> {
-  const { log, name, agent, url, logger, signal } = options;
+  const { log, name, agent, url, isDefault, logger, signal } = options;
   const skills = new SkillsCache(options);
   await Promise.race([skills.refresh(), sleep(FIRST_SKILLS_MS_MAX, signal)]);
   while (!signal.aborted) {
     const description = agent.description.slice(0, DESCRIPTION_CHARS_MAX);
-    const entry: AgentEntry = { name, description, url, skills: skills.current(), heartbeat: Date.now() };
+    const shown = { name, description, url, skills: skills.current(), ...(isDefault && { default: true as const }) };
+    const entry: AgentEntry = { ...shown, heartbeat: Date.now() };
     await log.agents.put(name, entry).then(
       () => options.onRegistered?.(entry),
       error => logger.warn({ agent: name, err: error }, 'agent could not be registered'),

@@ -1,10 +1,10 @@
-import { openHttp } from '@hopline/a2a-http';
+import { type ListedAgent, openHttp } from '@hopline/a2a-http';
 import { createA2AServer, LIMITS, type Limits } from '@hopline/a2a-server';
 import type { AgentInterface } from '@hopline/agent-card';
 import type { Authenticator, CorsRules, EndpointTls } from '@hopline/endpoint';
 import type { ProfileName } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
-import { LiveAgents, type Log } from '@hopline/log';
+import { defaultAgentOf, LiveAgents, type Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { type WebhookRules, webhookUrlProblem } from '@hopline/webhook-guard';
 import { type IngressCardOptions, ingressCard } from './ingress-card.ts';
@@ -20,6 +20,8 @@ export type IngressDeps = {
   tenants?: readonly string[];
   /** Public address; absent: the address it listens on. */
   publicUrl: string | undefined;
+  /** HOPLINE_DEFAULT_AGENT, for the list of agents. */
+  defaultAgent?: string | undefined;
   /** Absent: no gRPC. Its `publicUrl`, `host:port`, defaults to the address it listens on. */
   grpc?: { port: number; publicUrl: string | undefined } | undefined;
   /** Addresses that webhooks may have: the same rules as in the notifier, so that unusable webhooks are refused at once. */
@@ -59,7 +61,13 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const webhookProblem = (webhook: string) => webhookUrlProblem(webhook, deps.webhooks);
   const own = { log, role: 'supervisor', profile, logger, metrics, limits, authenticate: auth?.authenticate } as const;
   const server = createA2AServer({ ...own, ...declared, webhookProblem });
-  const http = openHttp(server, { card, publicUrl: deps.publicUrl, tls: deps.tls, cors: deps.cors });
+  const http = openHttp(server, {
+    card,
+    publicUrl: deps.publicUrl,
+    tls: deps.tls,
+    cors: deps.cors,
+    agents: () => listAgents(agents, deps.defaultAgent),
+  });
   registerProbes(http.app, deps.probes);
   const publicCard = async () => (await card.current()).card;
   // Loaded only when used: its library takes 20 MB and 60 ms.
@@ -78,6 +86,19 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
       auth?.close();
     },
   };
+}
+
+/** What callers may know of the agents: no addresses. */
+function listAgents(agents: LiveAgents, configured: string | undefined): ListedAgent[] {
+  const byDefault = defaultAgentOf(agents.list(), configured)?.name;
+  return agents.all().map(({ name, description, skills, isLive, heartbeat }) => ({
+    name,
+    description,
+    skills: skills.map(skill => ({ id: skill.id, name: skill.name })),
+    state: isLive ? 'live' : 'silent',
+    default: name === byDefault,
+    lastSeenAt: new Date(heartbeat).toISOString(),
+  }));
 }
 
 /** For gRPC a card has host and port, as its clients expect. */

@@ -15,6 +15,8 @@ export type SubAgentDeps = {
   agent: Agent;
   /** From the agents file. */
   skills: readonly AgentSkill[];
+  /** It takes messages that no skill of any agent fits. */
+  isDefault?: boolean | undefined;
   slots: number;
   /** Retries of a call that failed as retryable. */
   retries: number | undefined;
@@ -77,13 +79,14 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
         skills = entry.skills;
         registered.resolve();
       };
-      const { slots, drainMs, retries, forwardText } = deps;
+      const { slots, drainMs, retries, forwardText, isDefault = false } = deps;
       const serveOptions = {
         log,
         name,
         agent,
         url: http.url,
         skills: deps.skills,
+        isDefault,
         slots,
         drainMs,
         onRegistered,
