@@ -61,7 +61,7 @@ test('an artifact of a custom profile records its kind, one of a built-in profil
   assert.deepEqual(agentPresentation(TRANSPARENT).text.artifact, { name: 'response' });
 });
 
-test('a name of a built-in profile decides over a recorded kind, and an unknown kind is none', () => {
+test('a name of a built-in profile decides over a recorded kind, and an unknown kind is not one', () => {
   assert.equal(kindOfArtifact({ name: 'execution_plan_update', metadata: { artifactKind: 'answer' } }), 'plan');
   assert.equal(kindOfArtifact({ name: 'report', metadata: { artifactKind: 'drawing' } }), undefined);
   assert.equal(kindOfArtifact({ metadata: { artifactKind: ['plan'] } }), undefined);
