@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { bundledPackages, licenseTexts, sbom } from './bill-of-materials.ts';
@@ -60,12 +60,8 @@ export async function bundle(root: string, folder: string): Promise<void> {
   writeFileSync(join(kitFolder, 'package.json'), `${JSON.stringify(AGENT_KIT)}\n`);
   writeFileSync(join(kitFolder, 'agent.mjs'), "export * from '../../../agent.mjs';\n");
   writeFileSync(join(kitFolder, 'test-kit.mjs'), "export * from '../../../agent-test-kit.mjs';\n");
-  copyDemo(join(root, 'infra', 'local', 'demo'), join(folder, 'demo'));
+  cpSync(join(root, 'infra/local/demo/guide.jsonl'), join(folder, 'demo/guide.jsonl'));
   const packages = bundledPackages(root, Object.keys(result.metafile.inputs));
   writeFileSync(join(folder, 'sbom.cdx.json'), `${JSON.stringify(sbom(version, packages), null, 2)}\n`);
   writeFileSync(join(folder, 'LICENSES.txt'), licenseTexts(join(root, 'LICENSE'), packages));
-}
-
-function copyDemo(from: string, to: string): void {
-  for (const file of readdirSync(from).filter(name => /\.(jsonl?|ts)$/.test(name))) cpSync(join(from, file), join(to, file));
 }

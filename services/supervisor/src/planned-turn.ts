@@ -3,7 +3,7 @@ import { laneArtifact } from '@hopline/profiles';
 import { AgentCalls } from './agent-calls.ts';
 import { completePlan, marked } from './plan.ts';
 import { NoAgentFits, type Plan } from './planner.ts';
-import { failure, outcomeOf, resultArtifact } from './turn-outcome.ts';
+import { addResult, choiceOf, failure, outcomeOf } from './turn-outcome.ts';
 import type { ConductingContext, TurnRunner } from './turn-runner.ts';
 import { continuingCallId } from './turn-view.ts';
 
@@ -66,7 +66,7 @@ export class PlannedTurn implements TurnRunner {
       plan = await planner.plan({ message, metadata, history: await history(work.turn), agents: await agents(), signal });
     } catch (error) {
       if (!(error instanceof NoAgentFits)) throw error;
-      writer.add(failure(this.#failureId(), error.message));
+      writer.add(failure(this.#failureId(), error.message, { metadata: choiceOf(error) }));
       return undefined;
     }
     if (!view.isShown(this.#lane('plan'))) await this.#stream(plan);
@@ -99,8 +99,7 @@ export class PlannedTurn implements TurnRunner {
     }
     const lane = this.#lane('result');
     const artifact = laneArtifact(profile, profile.result, displayName);
-    if (!view.isShown(lane))
-      for (const chunk of resultArtifact(lane, artifact, view.answerText() + view.withheldText())) writer.add(chunk);
+    addResult(this.#context, lane, artifact, view.answerText() + view.withheldText());
     writer.add(outcomeOf(view.ends, this.#failureId()));
   }
 

@@ -1,13 +1,31 @@
-import { cutIndex, type Message } from '@hopline/a2a';
+import type { Message, Metadata } from '@hopline/a2a';
+import { pieceEnd } from '@hopline/coalesce';
 import type { ArtifactInput, CallEnded, LaneArtifact, StatusInput } from '@hopline/events';
+import type { NoAgentFits } from './planner.ts';
+import type { TurnContext } from './turn-runner.ts';
 
-/** Largest text of one event of the final result, UTF-16 units; a longer result goes out in several chunks of one artifact. */
-const RESULT_UNITS_MAX = 512 * 1024;
+/**
+ * Largest text of one event of the final result, UTF-8 bytes; a longer result goes out in several chunks of one artifact. JSON
+ * takes at most six bytes for one: such an event fits into a record of 1 MiB beside the task's aggregate.
+ */
+export const RESULT_BYTES_MAX = 128 * 1024;
 
-/** The whole answer in one artifact, before the final state (S0-20). */
-export function* resultArtifact(lane: string, artifact: LaneArtifact, text: string): Generator<ArtifactInput> {
+/** Appends the whole answer in one artifact, before the final state (S0-20), unless an earlier supervisor has appended all of it. */
+export function addResult(
+  { view, writer }: Pick<TurnContext, 'view' | 'writer'>,
+  lane: string,
+  artifact: LaneArtifact,
+  text: string,
+): void {
+  if (view.isShown(lane) && !view.isOpen(lane)) return;
+  // The first chunk replaces what the earlier supervisor appended before it died.
+  if (view.isShown(lane)) writer.add({ kind: 'open', lane, artifact });
+  for (const chunk of resultChunks(lane, artifact, text)) writer.add(chunk);
+}
+
+function* resultChunks(lane: string, artifact: LaneArtifact, text: string): Generator<ArtifactInput> {
   for (let from = 0; from < text.length; ) {
-    const to = cutIndex(text, from + RESULT_UNITS_MAX);
+    const to = pieceEnd(text, from, RESULT_BYTES_MAX);
     const parts = [{ text: text.slice(from, to) }];
     yield { kind: 'artifact', lane, artifact, parts, append: from > 0, last: to === text.length };
     from = to;
@@ -31,10 +49,21 @@ export function completedWithout(failed: readonly CallEnded[]): StatusInput {
   return { kind: 'status', state: 'TASK_STATE_COMPLETED', ...(failed.length > 0 && { metadata: { failedAgents } }) };
 }
 
-type FailureDetails = { retryable?: boolean; message?: Message | undefined; state?: 'TASK_STATE_FAILED' | 'TASK_STATE_REJECTED' };
+type FailureDetails = {
+  retryable?: boolean;
+  message?: Message | undefined;
+  state?: 'TASK_STATE_FAILED' | 'TASK_STATE_REJECTED';
+  metadata?: Metadata;
+};
 
 export function failure(messageId: string, reason: string, details: FailureDetails = {}): StatusInput {
-  const { retryable = false, state = 'TASK_STATE_FAILED' } = details;
+  const { retryable = false, state = 'TASK_STATE_FAILED', metadata } = details;
   const message = details.message ?? { messageId, role: 'ROLE_AGENT', parts: [{ text: reason }] };
-  return { kind: 'status', state, message, metadata: { reason, retryable } };
+  return { kind: 'status', state, message, metadata: { reason, retryable, ...metadata } };
+}
+
+/** What a client can do about it: the sentence is for its user, who names an agent in other words than a program does. */
+export function choiceOf({ choices }: NoAgentFits): Metadata {
+  if (choices.length === 0) return {};
+  return { choose: { agents: [...choices], option: '--agent NAME', member: 'metadata.agent' } };
 }
