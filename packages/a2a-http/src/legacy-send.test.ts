@@ -208,3 +208,12 @@ test('historyLength works in sends and in tasks/get', async t => {
   assert.equal('history' in (await call(rig, 'get', { id: 't', historyLength: 0 }, legacy)).result, false);
   assert.equal((await call(rig, 'get', { id: 't' }, legacy)).result.history.length, 3);
 });
+
+test('a message to a task whose facts have expired is TASK_NOT_FOUND, and begins no second task with its id [C-9]', async t => {
+  const rig = await openRig(t);
+  const index = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_COMPLETED', startSeq: 1, generation: 3, at: 1 } as const;
+  await rig.log.tasks.put('task-1', index);
+  const { error } = await call(rig, 'send', legacyParams('task-1', 'x'), legacy);
+  assert.equal(error?.code, -32001);
+  for await (const _input of rig.log.inputs.read('task-1')) assert.fail('nothing is appended');
+});
