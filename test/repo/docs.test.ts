@@ -53,7 +53,7 @@ test('every guarantee and every failure names its test', () => {
 /** Code blocks in JSON that are agents files. */
 const agentsFiles = documents.flatMap(path =>
   [...read(path).matchAll(/^```json\n([\s\S]*?)^```/gm)]
-    .filter(([, text]) => text!.includes('"agents"'))
+    .filter(([, text]) => text!.includes('"adapter"'))
     .map(([, text]) => ({ path, text: text! })),
 );
 
