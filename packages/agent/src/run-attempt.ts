@@ -51,8 +51,8 @@ export async function runAttempt(deps: RunTurnDeps, job: Job, context: AttemptCo
   return await settle(deps, { inputs, writer }, end);
 }
 
-function inputWriter({ log, name: agent }: RunTurnDeps, { work, attempt }: Job, hop: Hop): InputWriter {
-  const producer = { id: work.call?.id ?? ROOT_AGENT, agent, turn: work.turn, attempt };
+function inputWriter({ log, name: agent }: RunTurnDeps, { work, item, attempt }: Job, hop: Hop): InputWriter {
+  const producer = { id: work.call?.id ?? ROOT_AGENT, agent, turn: work.turn, item, attempt };
   const options = { taskId: work.taskId, producer, trace: hop.carrier(), waitingBytesMax: WAITING_BYTES_MAX };
   return createInputWriter(log.inputs, options);
 }

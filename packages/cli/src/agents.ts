@@ -28,7 +28,7 @@ function fieldsOf(
   now: number,
   width: number,
 ): string[] {
-  const seen = state === 'live' ? 'live' : `silent${lastSeenAt === undefined ? '' : `, last seen ${ageOf(lastSeenAt, now)}`}`;
+  const seen = `${state}${lastSeenAt === undefined ? '' : `, seen ${ageOf(lastSeenAt, now)}`}`;
   const names = skills.slice(0, SKILLS_MAX).map(skill => skill.name);
   const more = skills.length > SKILLS_MAX ? [`${skills.length - SKILLS_MAX} more`] : [];
   const shown = names.length === 0 ? [] : [`[${[...names, ...more].join(', ')}]`];

@@ -4,7 +4,7 @@ import { isObject, type Part } from '@hopline/a2a';
 import { UsageError } from './usage-error.ts';
 
 /** Files of one command: an agent must not fill the folder without bound. */
-export const FILES_MAX = 100;
+const FILES_MAX = 100;
 /** Longest file name; UTF-8 bytes. File systems allow 255, and a suffix may follow. */
 const FILE_NAME_BYTES_MAX = 120;
 /** Names tried when files of that name exist: `card.md`, `card-2.md`, … */

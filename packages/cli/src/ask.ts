@@ -26,7 +26,8 @@ export async function ask(context: CommandContext, options: AskOptions): Promise
   const { contextId, taskId, agent } = conversationOf(context, options);
   const outcome = new StreamOutcome(taskId);
   const items = client.stream(messageOf({ text, contextId, taskId, agent }), { signal, onNotice: noticePrinter(output) });
-  const printer = { continued: taskId !== undefined, folder, answerNames: answer };
+  const howToChoose = (agents: string) => `name one with: ${context.commandLine(`ask --agent ${agents}`)} TEXT`;
+  const printer = { continued: taskId !== undefined, folder, answerNames: answer, howToChoose };
   const code = await showStream(context, { items, outcome, ...printer });
   const reached = outcome.conversation(agent);
   if (reached === undefined) return code;

@@ -60,6 +60,13 @@ export class ChatInput {
     return promise;
   }
 
+  /** Prints a line while a prompt may stand there, and the prompt again. */
+  aside(text: string): void {
+    if (this.#prompts && this.#waiting !== undefined) this.#output.terminal?.write('\n');
+    this.#output.artifact(text);
+    if (this.#prompts && this.#waiting !== undefined) this.#interface.prompt(true);
+  }
+
   /** Takes the first line that waits, if it is the one. */
   takeIf(isIt: (line: string) => boolean): boolean {
     const [line] = this.#lines;

@@ -11,6 +11,7 @@ import { EXIT, type ExitCode } from './exit-code.ts';
 import { showError } from './show-error.ts';
 import { showStream } from './show-stream.ts';
 import { StreamOutcome } from './stream-outcome.ts';
+import { wrap } from './wrap.ts';
 
 export type ChatOptions = {
   agent: string | undefined;
@@ -97,7 +98,8 @@ class Chat {
   async #command(line: string): Promise<void> {
     const { output } = this.#context;
     const [name = '', ...words] = line.split(/\s+/);
-    if (name === '/help') for (const one of HELP) output.artifact(one);
+    if (name === '/help')
+      for (const one of HELP) for (const part of wrap(one, output.columns ?? Number.POSITIVE_INFINITY)) output.artifact(part);
     else if (name === '/agents') await this.#attempt(() => agents({ ...this.#context, json: false }));
     else if (name === '/cancel') output.artifact('no answer is in progress');
     else if (name === '/new') {
@@ -121,7 +123,8 @@ class Chat {
       const items = client.stream(message, { signal: this.#context.signal, onNotice: noticePrinter(output) });
       this.#takeCommandsOfTurn();
       const { folder, answer } = this.#options;
-      const printer = { continued: taskId !== undefined, folder, answerNames: answer, inConversation: true };
+      const howToChoose = (agents: string) => `name one with: /agent ${agents}`;
+      const printer = { continued: taskId !== undefined, folder, answerNames: answer, inConversation: true, howToChoose };
       return showStream(this.#context, { items: this.#cancelable(items), outcome, ...printer });
     });
     this.#turn = undefined;
@@ -157,7 +160,7 @@ class Chat {
     this.#interrupts += 1;
     const { output } = this.#context;
     if (this.#interrupts > 1) this.#leaving.abort(new Error('interrupted'));
-    else if (this.#turn === undefined) output.artifact('Ctrl-C again leaves; so does /quit');
+    else if (this.#turn === undefined) this.#input.aside('Ctrl-C again leaves; so does /quit');
     else {
       output.artifact('canceling; Ctrl-C again leaves');
       this.#cancel();

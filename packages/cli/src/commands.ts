@@ -176,7 +176,7 @@ export const COMMANDS = {
 export type CommandName = keyof typeof COMMANDS;
 
 /** Options of every command. */
-export const COMMON_OPTIONS = {
+const COMMON_OPTIONS = {
   url: { value: 'URL', help: 'the server (HOPLINE_URL, default http://127.0.0.1:8000/)' },
   json: { help: 'one JSON object per line' },
   help: { short: 'h', help: 'this text' },

@@ -2,7 +2,7 @@ import { COMMANDS, type Command, type CommandName, optionsOf } from './commands.
 import { wrap } from './wrap.ts';
 
 /** Width of help that is not printed on a terminal; columns. */
-export const HELP_COLUMNS = 100;
+const HELP_COLUMNS = 100;
 
 const INTRODUCTION = 'Sends questions to agents over A2A and follows their answers.';
 const OUTPUT =

@@ -3,7 +3,7 @@ import type { ArtifactFolder } from './artifact-folder.ts';
 import type { Display } from './display.ts';
 
 /** Content of unfinished artifacts that is kept in memory to be saved; bytes. */
-export const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 /** Longest name in a line; UTF-16 units. */
 const NAME_CHARS_MAX = 200;
 

@@ -1,7 +1,9 @@
 import {
   type Artifact,
   isInterrupted,
+  isObject,
   isTerminal,
+  type Metadata,
   type StreamResponse,
   type Task,
   type TaskArtifactUpdateEvent,
@@ -32,6 +34,8 @@ export type PrinterOptions = {
   answerNames?: readonly string[];
   /** One of several messages: their tasks are named neither when they go on nor when they are completed. */
   inConversation?: boolean;
+  /** How the user names one of these agents, separated by |, where a task failed because no agent fits. */
+  howToChoose?: (agents: string) => string;
   /** Saves the artifacts beside the answer. */
   folder?: ArtifactFolder | undefined;
 };
@@ -41,6 +45,7 @@ export class StreamPrinter {
   readonly #display: Display;
   readonly #answer: AnswerAssembler;
   readonly #artifacts: NamedArtifacts;
+  readonly #howToChoose: PrinterOptions['howToChoose'];
   readonly #inConversation: boolean;
   readonly #answerNames: readonly string[];
   #skipHead: boolean;
@@ -49,8 +54,9 @@ export class StreamPrinter {
 
   constructor(
     display: Display,
-    { resumed = false, continued = false, answerNames = [], inConversation = false, folder }: PrinterOptions = {},
+    { resumed = false, continued = false, answerNames = [], inConversation = false, howToChoose, folder }: PrinterOptions = {},
   ) {
+    this.#howToChoose = howToChoose;
     this.#inConversation = inConversation;
     this.#display = display;
     this.#answerNames = answerNames;
@@ -89,13 +95,14 @@ export class StreamPrinter {
 
   #event(event: StreamResponse): void {
     if ('message' in event) this.#display.answer(textOf(event.message.parts));
-    else if ('statusUpdate' in event) this.#status(event.statusUpdate.taskId, event.statusUpdate.status);
+    else if ('statusUpdate' in event)
+      this.#status(event.statusUpdate.taskId, event.statusUpdate.status, event.statusUpdate.metadata);
     else if ('artifactUpdate' in event) this.#artifact(event.artifactUpdate);
     else this.printTask(event.task);
   }
 
   /** Prints a complete task: the first event of a stream, the one after a gap, or the result of `get`. */
-  printTask({ id, artifacts = [], status }: Task): void {
+  printTask({ id, artifacts = [], status, metadata }: Task): void {
     const answers = artifacts.filter(artifact => this.#roleOf(artifact) === 'answer');
     const named = artifacts.flatMap(artifact => this.#besideAnswer(artifact) ?? []);
     if (this.#skipHead && !this.#gap) {
@@ -106,7 +113,7 @@ export class StreamPrinter {
       this.#artifacts.snapshot(named);
     }
     this.#skipHead = false;
-    this.#status(id, status);
+    this.#status(id, status, metadata);
   }
 
   #artifact(update: TaskArtifactUpdateEvent): void {
@@ -149,7 +156,7 @@ export class StreamPrinter {
     this.#display.heading?.(`── ${name}${description === '' ? '' : ` · ${description}`}`);
   }
 
-  #status(taskId: string, { state, message }: TaskStatus): void {
+  #status(taskId: string, { state, message }: TaskStatus, metadata: Metadata | undefined): void {
     const name = state.replace('TASK_STATE_', '').toLowerCase().replace('_', ' ');
     const text = message === undefined ? '' : textOf(message.parts);
     if (isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED') this.end();
@@ -164,7 +171,17 @@ export class StreamPrinter {
       return;
     }
     const line = `${this.#inConversation ? '' : `task ${taskId} `}${name}${text === '' ? '' : `: ${text.trim()}`}`;
-    if (isTerminal(state) || isInterrupted(state)) this.#display.warn(line);
-    else if (!this.#inConversation || text !== '') this.#display.note(line);
+    if (isTerminal(state) || isInterrupted(state)) {
+      this.#display.warn(line);
+      const agents = choicesIn(metadata);
+      if (agents.length > 0 && this.#howToChoose) this.#display.warn(this.#howToChoose(agents.join('|')));
+    } else if (!this.#inConversation || text !== '') this.#display.note(line);
   }
+}
+
+/** The agents that a server names where none fits a message (docs/reference/wire.md). */
+function choicesIn(metadata: Metadata | undefined): string[] {
+  const choose = metadata?.choose;
+  const agents = isObject(choose) && Array.isArray(choose.agents) ? choose.agents : [];
+  return agents.filter(name => typeof name === 'string' && /^[a-z0-9-]{1,32}$/.test(name));
 }

@@ -1,5 +1,5 @@
 import { A2AError, type JsonObject } from '@hopline/a2a';
-import type { Audit, TaskTrace } from '@hopline/task-audit';
+import type { TaskReport } from '@hopline/task-audit';
 import type { CommandContext } from './command.ts';
 import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
@@ -8,13 +8,10 @@ import { logSettingsOf } from './running-cluster.ts';
 import { auditLines, traceLines } from './trace-lines.ts';
 import { UsageError } from './usage-error.ts';
 
-/** A task's trace and its audit, as the server and `--json` have them. */
-export type AuditedTrace = TaskTrace & { audit: Audit };
-
 /** `hopline trace`: prints where a task of the caller spent its time and whether anything was lost. */
 export async function trace({ client, output, json, signal }: CommandContext, taskId: string): Promise<ExitCode> {
   const received = await client.audit(taskId, { signal, onNotice: noticePrinter(output) });
-  return show(received, { json, output });
+  return await show(received, { json, output });
 }
 
 export type NatsTrace = {
@@ -33,24 +30,28 @@ export async function traceFromNats({ taskId, json, output, environment }: NatsT
     const taskTrace = await traceTask(log, taskId).catch(undefinedForInvalidId);
     const audit = await auditTask(log, taskId);
     if (taskTrace === undefined || audit === undefined) throw new A2AError('TASK_NOT_FOUND');
-    return show({ ...taskTrace, audit }, { json, output });
+    return await show({ ...taskTrace, audit }, { json, output });
   } finally {
     await log.close();
   }
 }
 
-function show(received: JsonObject | AuditedTrace, { json, output }: { json: boolean; output: Output }): ExitCode {
-  const [lines, audit] = linesOf(received);
+async function show(received: JsonObject | TaskReport, { json, output }: { json: boolean; output: Output }): Promise<ExitCode> {
+  // Loaded on demand: the other commands need no audit.
+  const { isBalanced } = await import('@hopline/task-audit');
+  const [lines, isFine] = checked(() => {
+    const report = received as TaskReport;
+    const { audit } = report;
+    return [[...traceLines(report), ...auditLines(audit)], isBalanced(audit) || audit.incomplete] as const;
+  });
   for (const line of json ? [JSON.stringify(received)] : lines) output.line(line);
-  const unaccounted = Object.values(audit.unaccounted).some(count => count !== 0) || audit.differing.length > 0;
-  return unaccounted && !audit.incomplete ? EXIT.failed : EXIT.ok;
+  return isFine ? EXIT.ok : EXIT.failed;
 }
 
-/** Throws INVALID_AGENT_RESPONSE for JSON of another form. */
-function linesOf(received: JsonObject | AuditedTrace): [string[], Audit] {
+/** The JSON of a server may have any form. Throws INVALID_AGENT_RESPONSE where it is not that of an audit. */
+function checked<T>(read: () => T): T {
   try {
-    const audited = received as AuditedTrace;
-    return [[...traceLines(audited), ...auditLines(audited.audit)], audited.audit];
+    return read();
   } catch (cause) {
     throw new A2AError('INVALID_AGENT_RESPONSE', { detail: 'the audit has an unknown form', retryable: false, cause });
   }

@@ -5,6 +5,7 @@ import {
   type FollowOptions,
   type FollowSource,
   follow,
+  LaterVersion,
   type LiveRecord,
   LogConflict,
   requireTaskId,
@@ -12,7 +13,7 @@ import {
 } from '@hopline/log';
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/nats-core';
-import { decodeFacts, decodeTrace, encodePayload, MESSAGE_ID } from './codec.ts';
+import { decodeFacts, decodeTrace, encodePayload, isLaterVersion, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
@@ -58,6 +59,7 @@ export class JetStreamFacts implements FactLog {
     if (!newest) return undefined;
     const record = decodeFacts(newest.data, taskId);
     if (record) return { seq: newest.seq, record, ...decodeTrace(newest.header) };
+    if (isLaterVersion(newest.data)) throw new LaterVersion('the newest record of the task was written by a later version');
     let before: StoredFacts | undefined;
     for await (const stored of this.#read(taskId, 1)) before = stored;
     return before && { ...before, seq: newest.seq };

@@ -1,5 +1,5 @@
-import { type InputRecord, rawShardFilter, rawSubject } from '@hopline/events';
-import { type InputAppendOptions, type InputLog, requireTaskId, type StoredInput } from '@hopline/log';
+import { type InputRecord, isTaskId, rawShardFilter, rawSubject } from '@hopline/events';
+import { type InputAppendOptions, type InputLog, type RejectedInput, requireTaskId, type StoredInput } from '@hopline/log';
 import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
 import type { Delivery } from './delivery.ts';
@@ -35,20 +35,27 @@ export class JetStreamInputs implements InputLog {
     const newest = () => jsm.streams.getMessage(names.inputsStream, { last_by_subj: subject });
     const tail = (await retry(this.#connection, 'the newest input of a task', newest))?.seq ?? 0;
     for await (const delivery of this.#history.read(subject, 1, tail)) {
-      const input = this.#decode(delivery);
-      if (input) yield input;
+      const input = this.#toInput(delivery);
+      if ('record' in input) yield input;
+      else this.#report(input);
     }
   }
 
-  async *readShard(shard: number, from: number, signal: AbortSignal): AsyncGenerator<StoredInput, void> {
+  async *readShard(
+    shard: number,
+    from: number,
+    signal: AbortSignal,
+    onRejected: (rejected: RejectedInput) => void = input => this.#report(input),
+  ): AsyncGenerator<StoredInput, void> {
     const { names } = this.#connection;
     const filter = names.subject(rawShardFilter(shard));
     const reading = { stream: names.inputsStream, filter, from, bytesMax: this.#readBytesMax, signal };
     for await (const { deliveries } of readOrdered(this.#connection, reading)) {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
-        const input = this.#decode(delivery);
-        if (input) yield input;
+        const input = this.#toInput(delivery);
+        if ('record' in input) yield input;
+        else onRejected(input);
       }
     }
   }
@@ -57,17 +64,17 @@ export class JetStreamInputs implements InputLog {
     return this.#connection.names.subject(rawSubject(taskId, this.#shards));
   }
 
-  #decode(delivery: Delivery): StoredInput | undefined {
-    const input = toInput(delivery);
-    if (!input) this.#connection.onEvent({ type: 'undecodable', where: 'inputs' });
-    return input;
+  #report(_rejected: RejectedInput): void {
+    this.#connection.onEvent({ type: 'undecodable', where: 'inputs' });
   }
-}
 
-function toInput({ msg, seq, storedAt }: Delivery): StoredInput | undefined {
-  const record = decodeInput(msg.data);
-  if (!record) return undefined;
-  // A task id is the last token of its subject.
-  const taskId = msg.subject.slice(msg.subject.lastIndexOf('.') + 1);
-  return { seq, taskId, record, bytes: msg.data.length, storedAt, ...decodeTrace(msg.headers) };
+  #toInput({ msg, seq, storedAt }: Delivery): StoredInput | RejectedInput {
+    // A task id is the last token of its subject.
+    const taskId = msg.subject.slice(msg.subject.lastIndexOf('.') + 1);
+    // Any client may publish on any subject: in the shard of another task, two relays would write that task.
+    const isOwn = isTaskId(taskId) && msg.subject === this.#subject(taskId);
+    const record = isOwn ? decodeInput(msg.data) : 'not a record';
+    if (typeof record === 'string') return { seq, taskId, fault: record };
+    return { seq, taskId, record, bytes: msg.data.length, storedAt, ...decodeTrace(msg.headers) };
+  }
 }

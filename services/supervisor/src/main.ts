@@ -20,6 +20,7 @@ await runService({
       model: await planningModel(settings),
       profiles,
       displayName: settings.HOPLINE_SUPERVISOR_NAME,
+      agentGoneMs: settings.HOPLINE_AGENT_GONE_MS,
       slots: settings.HOPLINE_SLOTS,
       metrics: telemetry.metrics,
       logger,
