@@ -1,6 +1,6 @@
 import type { Message } from '@hopline/a2a';
 import type { AgentPresentation } from '@hopline/events';
-import { artifactKind } from '@hopline/profiles';
+import { kindOfArtifact, withKind } from '@hopline/profiles';
 import { type AgentText, type ArtifactChunk, isTextOnly, type Standing, textOf } from './agent-text.ts';
 import { AnswerDeduplicator } from './answer-deduplicator.ts';
 import type { LaneWriter, TextLanes, TokenOrigin } from './lane-writer.ts';
@@ -56,7 +56,7 @@ export class AnswerText implements AgentText {
   artifact({ artifact, append, lastChunk: last, apart, source }: ArtifactChunk): void {
     const { artifactId: id, parts } = artifact;
     const { kinds, nestedPlan } = this.#presentation;
-    const kind = artifactKind(artifact.name, kinds);
+    const kind = kindOfArtifact(artifact, kinds);
     // Plans, notices and progress of a server below are not its answer, nor is a file of an agent behind it.
     const isOther =
       kind === undefined ? artifact.name !== undefined && this.#namesAnswer : kind !== 'answer' && kind !== 'result';
@@ -67,8 +67,8 @@ export class AnswerText implements AgentText {
     const isNew = others.length < parts.length && !(last && !append && this.#isStreamed(text));
     if (isNew) this.#write(this.#answer.artifact({ id, isResult: kind === 'result', text, append, last }));
     if (others.length === 0) return;
-    const name = kind === 'plan' ? { name: nestedPlan } : undefined;
-    this.#artifacts.take({ ...artifact, ...name, parts: others }, append, last, source);
+    const shown = kind === 'plan' ? { ...artifact, name: nestedPlan } : artifact;
+    this.#artifacts.take({ ...withKind(shown, kind), parts: others }, append, last, source);
   }
 
   ending(message: Message | undefined, standing: Standing | undefined): Message | undefined {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
-import { isVisible } from '@hopline/events';
+import { type ArtifactKind, isVisible } from '@hopline/events';
 import type { Agent, AgentEvent } from './agent.ts';
 import { runTurn } from './run-turn.ts';
 import { ANSWER, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
@@ -380,9 +380,9 @@ test('a file of a server that names its answer is no answer text; the artifact o
 
 test('plans, progress and notices of servers below are not answer text, at any depth', async () => {
   const task = await TaskLog.create('caipe');
-  const chunk = (artifactId: string, name: string, content: string): AgentEvent => ({
+  const chunk = (artifactId: string, name: string, content: string, artifactKind?: ArtifactKind): AgentEvent => ({
     type: 'artifact',
-    artifact: { artifactId, name, parts: [{ text: content }] },
+    artifact: { artifactId, name, parts: [{ text: content }], ...(artifactKind && { metadata: { artifactKind } }) },
     append: false,
     lastChunk: true,
   });
@@ -392,7 +392,10 @@ test('plans, progress and notices of servers below are not answer text, at any d
       chunk('p', 'execution_plan_update', '⟦of the server below⟧'),
       chunk('q', 'agent_execution_plan', '⟦of the one below that⟧'),
       chunk('w', 'progress', 'half of it'),
+      chunk('x', 'acme_plan', '⟦in a custom profile⟧', 'plan'),
+      chunk('y', 'acme_call', 'calls it', 'call-start'),
       text('answer'),
+      chunk('z', 'acme_result', 'answer', 'result'),
       done,
     ]),
   );
@@ -404,6 +407,8 @@ test('plans, progress and notices of servers below are not answer text, at any d
       ['agent_execution_plan', '⟦of the server below⟧'],
       ['agent_execution_plan', '⟦of the one below that⟧'],
       ['progress', 'half of it'],
+      ['agent_execution_plan', '⟦in a custom profile⟧'],
+      ['acme_call', 'calls it'],
       ['streaming_result', 'answer'],
     ],
   );

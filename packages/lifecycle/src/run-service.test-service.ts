@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromSettings } from './config.ts';
 import { runService } from './run-service.ts';
@@ -29,6 +30,7 @@ await runService({
       close: async () => {
         log.info('close begins');
         if (mode === 'close-fails') throw new Error('not closed');
+        if (mode === 'close-waits') await once(process.stdin, 'data');
         await sleep(mode === 'close-hangs' ? 60_000 : 300);
         log.info('close ends');
       },
