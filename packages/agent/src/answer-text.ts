@@ -29,6 +29,8 @@ export class AnswerText implements AgentText {
   readonly #answer = new AnswerDeduplicator();
   readonly #withheld: WithheldText | undefined;
   readonly #lanes: TextLanes;
+  /** The agent is a server that names the artifacts of its answer: those of other names stand beside it. */
+  #namesAnswer = false;
 
   constructor({ lanes, lane, presentation, artifacts, withheldUnitsMax }: AnswerTextOptions) {
     this.#presentation = presentation;
@@ -55,8 +57,11 @@ export class AnswerText implements AgentText {
     const { artifactId: id, parts } = artifact;
     const { kinds, nestedPlan } = this.#presentation;
     const kind = kindOfArtifact(artifact, kinds);
-    // Plans, notices and progress of a server below are not its answer.
-    const isApart = apart === true || (kind !== undefined && kind !== 'answer' && kind !== 'result');
+    // Plans, notices and progress of a server below are not its answer, nor is a file of an agent behind it.
+    const isOther =
+      kind === undefined ? artifact.name !== undefined && this.#namesAnswer : kind !== 'answer' && kind !== 'result';
+    const isApart = apart === true || isOther;
+    this.#namesAnswer ||= kind === 'answer' || kind === 'plan';
     const others = isApart ? parts : parts.filter(part => part.text === undefined);
     const text = textOf(parts);
     const isNew = others.length < parts.length && !(last && !append && this.#isStreamed(text));

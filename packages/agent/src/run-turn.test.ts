@@ -35,6 +35,24 @@ test('a called agent of profile caipe answers in the lane its supervisor names [
   );
 });
 
+test('the first text of a lane is appended at once, in one record with the lane, before any timer [S0-38]', async t => {
+  const task = await TaskLog.create('caipe');
+  const stop = new AbortController();
+  const agent = scripted(async function* () {
+    yield text('Here');
+    yield await new Promise<AgentEvent>((_resolve, reject) => {
+      stop.signal.addEventListener('abort', () => reject(stop.signal.reason));
+    });
+  });
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+  const outcome = run(task, agent, task.job(), stop.signal).catch(() => undefined);
+  while ((await task.inputs()).length === 0) await new Promise(resolve => setImmediate(resolve));
+  const kinds = (await task.inputs()).map(({ kind }) => kind);
+  stop.abort();
+  await outcome;
+  assert.deepEqual(kinds, ['open', 'text']);
+});
+
 test('tool calls stand between the texts, in the order they came, and pair by call [S2-1 S2-7]', async () => {
   const task = await TaskLog.create('caipe');
   const tool = (phase: 'start' | 'end', callId: string, failed?: boolean): AgentEvent => ({
@@ -339,6 +357,25 @@ test('a process that stops leaves the wait for credentials to the next turn [S3-
     const left = task.facts.findLast(fact => 'resume' in fact);
     assert.deepEqual(left?.kind, mode === 'caipe' ? 'call.ended' : 'status.changed');
   }
+});
+
+test('a file of a server that names its answer is no answer text; the artifact of another agent is its answer', async () => {
+  const chunk = (artifactId: string, name: string, content: string): AgentEvent => ({
+    type: 'artifact',
+    artifact: { artifactId, name, parts: [{ text: content }] },
+    append: false,
+    lastChunk: true,
+  });
+  const shown = async (...script: AgentEvent[]) => {
+    const task = await TaskLog.create('caipe');
+    await run(task, scripted([...script, done]));
+    return [...(await task.fold()).artifacts.values()].map(({ name, text: content }) => [name, content]);
+  };
+  assert.deepEqual(await shown(chunk('a', 'streaming_result', 'Hello'), chunk('f', 'card.md', '# Ada')), [
+    ['streaming_result', 'Hello'],
+    ['card.md', '# Ada'],
+  ]);
+  assert.deepEqual(await shown(chunk('f', 'current_result', 'Hello')), [['streaming_result', 'Hello']]);
 });
 
 test('plans, progress and notices of servers below are not answer text, at any depth', async () => {

@@ -22,6 +22,8 @@ export interface WorkQueue {
 
 export type Job = {
   work: Work;
+  /** Stream sequence of the item: two stored items of the same call differ in it. */
+  item: number;
   /** Delivery count, 1-based. The output of a higher attempt replaces that of a lower one, however the lower one ended. */
   attempt: number;
   /** Earlier deliveries that were requeued and do not count as attempts; 0 to `requeuesMax`. */
