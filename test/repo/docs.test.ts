@@ -50,12 +50,14 @@ test('every guarantee and every failure names its test', () => {
   }
 });
 
-/** Code blocks in JSON that are agents files. */
-const agentsFiles = documents.flatMap(path =>
-  [...read(path).matchAll(/^```json\n([\s\S]*?)^```/gm)]
-    .filter(([, text]) => text!.includes('"agents"'))
-    .map(([, text]) => ({ path, text: text! })),
-);
+/** Code blocks in JSON that are agents files. The pages on the wire show responses with a member of that name. */
+const agentsFiles = documents
+  .filter(path => path !== 'docs/reference/wire.md')
+  .flatMap(path =>
+    [...read(path).matchAll(/^```json\n([\s\S]*?)^```/gm)]
+      .filter(([, text]) => text!.includes('"agents"'))
+      .map(([, text]) => ({ path, text: text! })),
+  );
 
 test('every agents file, in a document or an example, is accepted by the launcher, by the sub-agent and by the schema', () => {
   const examples = projectFiles().filter(file => /^infra\/(?:examples\/[^/]+|local\/demo)\/agents\.json$/.test(file));

@@ -1,5 +1,5 @@
 import { A2AError, type JsonObject } from '@hopline/a2a';
-import type { Audit, TaskTrace } from '@hopline/task-audit';
+import type { TaskReport } from '@hopline/task-audit';
 import type { CommandContext } from './command.ts';
 import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
@@ -7,9 +7,6 @@ import type { Output } from './output.ts';
 import { logSettingsOf } from './running-cluster.ts';
 import { auditLines, traceLines } from './trace-lines.ts';
 import { UsageError } from './usage-error.ts';
-
-/** A task's trace and its audit, as the server and `--json` have them. */
-type AuditedTrace = TaskTrace & { audit: Audit };
 
 /** `hopline trace`: prints where a task of the caller spent its time and whether anything was lost. */
 export async function trace({ client, output, json, signal }: CommandContext, taskId: string): Promise<ExitCode> {
@@ -39,13 +36,13 @@ export async function traceFromNats({ taskId, json, output, environment }: NatsT
   }
 }
 
-async function show(received: JsonObject | AuditedTrace, { json, output }: { json: boolean; output: Output }): Promise<ExitCode> {
+async function show(received: JsonObject | TaskReport, { json, output }: { json: boolean; output: Output }): Promise<ExitCode> {
   // Loaded on demand: the other commands need no audit.
   const { isBalanced } = await import('@hopline/task-audit');
   const [lines, isFine] = checked(() => {
-    const audited = received as AuditedTrace;
-    const { audit } = audited;
-    return [[...traceLines(audited), ...auditLines(audit)], isBalanced(audit) || audit.incomplete] as const;
+    const report = received as TaskReport;
+    const { audit } = report;
+    return [[...traceLines(report), ...auditLines(audit)], isBalanced(audit) || audit.incomplete] as const;
   });
   for (const line of json ? [JSON.stringify(received)] : lines) output.line(line);
   return isFine ? EXIT.ok : EXIT.failed;

@@ -151,25 +151,29 @@ test('list prints tasks over several pages, by context and by state', { timeout:
 });
 
 test('trace prints the inputs of each agent, the events that clients received, and the audit [S2-41 S2-30]', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async () => {
   const asked = lines((await hopline(['ask', 'go', '--json'])).out);
   const { id } = asked[0].event.task;
-  const environment = { NATS_URL: cluster.nats.url };
-  const printed = await new HoplineCommand(cluster.url, ['trace', '--nats', id], '', environment).finished;
-  assert.deepEqual([printed.code, printed.err], [0, '']);
-  assert.match(printed.out, new RegExp(`^task ${id} completed, ${asked.length} events`));
   const characters = [...ANSWER].length;
-  assert.match(
-    printed.out,
-    new RegExp(`argocd \\(call-1-1\\), turn 1, attempt 1: ${TOKENS.length} tokens, ${characters} characters`),
-  );
-  assert.match(printed.out, /all text is complete and unchanged/);
-  assert.ok(!printed.out.includes('Here') && !printed.out.includes('Argo'), 'no text');
-  const json = lines((await new HoplineCommand(cluster.url, ['trace', '--nats', id, '--json'], '', environment).finished).out)[0];
-  assert.deepEqual([json.events.length, json.audit.unaccounted.text], [asked.length, 0]);
-  const unknown = await new HoplineCommand(cluster.url, ['trace', '--nats', 'no-such-task'], '', environment).finished;
-  assert.equal(unknown.code, 1);
+  // Of the server, and of the log: the same.
+  for (const from of [[], ['--nats']]) {
+    const trace = (...argv: string[]) =>
+      new HoplineCommand(cluster.url, ['trace', ...from, ...argv], '', { NATS_URL: cluster.nats.url }).finished;
+    const printed = await trace(id);
+    assert.deepEqual([printed.code, printed.err], [0, '']);
+    assert.match(printed.out, new RegExp(`^task ${id} completed, ${asked.length} events`));
+    assert.match(
+      printed.out,
+      new RegExp(`argocd \\(call-1-1\\), turn 1, attempt 1: ${TOKENS.length} tokens, ${characters} characters`),
+    );
+    assert.match(printed.out, /all text is complete and unchanged/);
+    assert.ok(!printed.out.includes('Here') && !printed.out.includes('Argo'), 'no text');
+    const json = lines((await trace(id, '--json')).out)[0];
+    assert.deepEqual([json.events.length, json.audit.unaccounted.text], [asked.length, 0]);
+    const unknown = await trace('no-such-task');
+    assert.deepEqual([unknown.code, unknown.err], [1, 'hopline: Task not found\n']);
+  }
 });
 
 test('card and get print JSON; usage errors and an absent server have distinct exit codes', { timeout: 30_000 }, async () => {
