@@ -1,5 +1,5 @@
 import { type Artifact, type TaskArtifactUpdateEvent, textOf } from '@hopline/a2a';
-import { artifactKind } from '@hopline/profiles';
+import { kindOfArtifact } from '@hopline/profiles';
 
 /** What a heading over the text of an artifact needs. */
 export type ArtifactLabel = Pick<Artifact, 'artifactId' | 'name' | 'description'>;
@@ -28,7 +28,7 @@ type Segment = {
 };
 
 /** Repeats the whole answer of a turn. */
-const isWholeAnswer = ({ name }: Artifact): boolean => artifactKind(name) === 'result';
+const isWholeAnswer = (artifact: Artifact): boolean => kindOfArtifact(artifact) === 'result';
 
 /**
  * Assembles the answer of a task from its stream: the texts of its artifacts in the order in which they opened, each once.

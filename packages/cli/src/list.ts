@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { A2AError, type Message, stateWord, type Task, type TaskState, textOf } from '@hopline/a2a';
 import type { TaskPage } from '@hopline/client';
-import { artifactKind } from '@hopline/profiles';
+import { kindOfArtifact } from '@hopline/profiles';
 import type { CommandContext } from './command.ts';
 import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
@@ -118,7 +118,7 @@ function entryOf(task: Task): string[] {
 
 /** The agents that answered, or the one that the question named. */
 function agentsOf({ artifacts = [], history = [] }: Task): string[] {
-  const answers = artifacts.filter(({ name }) => artifactKind(name) === 'answer' || artifactKind(name) === undefined);
+  const answers = artifacts.filter(artifact => ['answer', undefined].includes(kindOfArtifact(artifact)));
   const names = [...answers.map(({ metadata }) => metadata?.sourceAgent), ...history.map(({ metadata }) => metadata?.agent)];
   return [...new Set(names.filter(name => typeof name === 'string'))];
 }

@@ -107,6 +107,25 @@ test('progress and artifacts of an unknown name are no answer, and a whole answe
   ]);
 });
 
+test('artifacts of a custom profile are printed by the kind that they record', () => {
+  const kinded = (artifactId: string, name: string, artifactKind: string, text: string): StreamResponse => ({
+    artifactUpdate: { ...ids, artifact: { artifactId, name, metadata: { artifactKind }, parts: [{ text }] }, lastChunk: true },
+  });
+  const acme = [
+    kinded('c', 'acme_call', 'call-start', 'calls adder\n'),
+    kinded('a', 'acme_answer', 'answer', '2 + 2 = 4'),
+    kinded('r', 'acme_result', 'result', '2 + 2 = 4'),
+  ];
+  const builtIn = [
+    chunk('c', 'tool_notification_start', 'calls adder\n', false, true),
+    chunk('a', 'streaming_result', '2 + 2 = 4', false, true),
+    chunk('r', 'partial_result', '2 + 2 = 4', false, true),
+  ];
+  const names = { acme_call: 'tool_notification_start', acme_answer: 'streaming_result', acme_result: 'partial_result' };
+  const renamed = printed(acme).replace(/acme_\w+/g, name => names[name as keyof typeof names]);
+  assert.equal(renamed, printed(builtIn));
+});
+
 test('an artifact without a name is the answer; so is one whose name the user gives', () => {
   const unnamed = { artifactId: 'a', parts: [{ text: 'Hi' }] };
   assert.match(printed([{ artifactUpdate: { ...ids, artifact: unnamed, lastChunk: true } }]), /^── a\nHi$/);

@@ -11,7 +11,7 @@ import {
   textOf,
 } from '@hopline/a2a';
 import type { StreamItem } from '@hopline/client';
-import { artifactKind, CAIPE } from '@hopline/profiles';
+import { CAIPE, kindOfArtifact } from '@hopline/profiles';
 import { AnswerAssembler, type ArtifactLabel } from './answer-assembler.ts';
 import type { ArtifactFolder } from './artifact-folder.ts';
 import type { Display } from './display.ts';
@@ -134,8 +134,9 @@ export class StreamPrinter {
   }
 
   /** An artifact of a name that no profile knows is not the answer: it is a file, data or a report of an agent. */
-  #roleOf({ name = '' }: Artifact): 'answer' | 'named' | 'progress' {
-    const kind = artifactKind(name);
+  #roleOf(artifact: Artifact): 'answer' | 'named' | 'progress' {
+    const kind = kindOfArtifact(artifact);
+    const { name = '' } = artifact;
     if (kind === 'answer' || kind === 'result' || name === '' || this.#answerNames.includes(name)) return 'answer';
     return kind === undefined ? 'named' : 'progress';
   }
