@@ -63,6 +63,7 @@ const config = ({ production = false }) => ({
         'support/profiles/*.ts',
       ],
       project: ['**/*.ts'],
+      ignoreBinaries: ['helm', 'kubectl'],
       ignoreDependencies: ['@modelcontextprotocol/server-everything'],
     },
     'infra/examples': {
