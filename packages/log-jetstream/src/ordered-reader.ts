@@ -23,8 +23,8 @@ export type Reading = {
 
 export type Batch = {
   deliveries: Delivery[];
-  /** No more messages are pending on the server. */
-  caughtUp: boolean;
+  /** The server had no more messages for PULL_EXPIRES_MS. */
+  idle: boolean;
 };
 
 const READ_BATCH = 512;
@@ -100,7 +100,7 @@ class DisposableConsumer {
   #inbox: PullInbox | undefined;
   #buffer: Delivery[] = [];
   #consumerSeq = 0;
-  #caughtUp = false;
+  #idle = false;
   #pulling = false;
   #lost = false;
   #wake: (() => void) | undefined;
@@ -112,9 +112,8 @@ class DisposableConsumer {
   }
 
   async open(): Promise<void> {
-    const { name, pending } = await openConsumer(this.#connection, this.#reading, READ_UNAVAILABLE_MS);
+    const { name } = await openConsumer(this.#connection, this.#reading, READ_UNAVAILABLE_MS);
     this.#name = name;
-    this.#caughtUp = pending === 0;
     this.#inbox = new PullInbox(this.#connection, this.#reading.stream, name, msg => {
       const delivery = parseDelivery(msg);
       if (!delivery || delivery.consumerSeq !== this.#consumerSeq + 1) this.#lost = true;
@@ -130,12 +129,11 @@ class DisposableConsumer {
   async *batches(): AsyncGenerator<Batch, void> {
     while (!this.#reading.signal.aborted) {
       if (!this.#pulling && !this.#lost) this.#pull();
-      if (this.#buffer.length > 0 || this.#caughtUp) {
-        const deliveries = this.#buffer;
+      if (this.#buffer.length > 0 || this.#idle) {
+        const [deliveries, idle] = [this.#buffer, this.#idle];
         this.#buffer = [];
-        const caughtUp = this.#caughtUp || deliveries.at(-1)?.pending === 0;
-        this.#caughtUp = false;
-        yield { deliveries, caughtUp };
+        this.#idle = false;
+        yield { deliveries, idle };
       } else if (this.#lost && !this.#pulling) {
         return;
       } else {
@@ -159,7 +157,7 @@ class DisposableConsumer {
     void this.#inbox?.pull(pull).then(end => {
       this.#pulling = false;
       if (end === 'lost') this.#lost = true;
-      if (end === 'expired') this.#caughtUp = true;
+      if (end === 'expired') this.#idle = true;
       this.#wake?.();
     });
   }

@@ -8,6 +8,8 @@ export type NatsProxy = {
   url: string;
   /** Called for each message to a client; true drops it. */
   lose: ((frame: Frame) => boolean) | undefined;
+  /** Called with the protocol line of each message to a client; returns the line to send. */
+  rewrite: ((line: string) => string) | undefined;
   /** Closes all connections and refuses new ones until `mend`. */
   cut(): void;
   mend(): void;
@@ -37,7 +39,8 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
     client.on('data', chunk => upstream.write(chunk));
     const frames = new FrameReader();
     upstream.on('data', (chunk: Buffer) => {
-      for (const { bytes, frame } of frames.read(chunk)) if (!frame || !proxy.lose?.(frame)) client.write(bytes);
+      for (const { bytes, frame } of frames.read(chunk))
+        if (!frame || !proxy.lose?.(frame)) client.write(frame && proxy.rewrite ? rewritten(bytes, proxy.rewrite) : bytes);
     });
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
@@ -45,6 +48,7 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
   const proxy: NatsProxy = {
     url: `nats://127.0.0.1:${address.port}`,
     lose: undefined,
+    rewrite: undefined,
     cut() {
       broken = true;
       for (const socket of sockets) socket.destroy();
@@ -61,6 +65,11 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
 }
 
 const CRLF = Buffer.from('\r\n');
+
+function rewritten(bytes: Buffer, rewrite: (line: string) => string): Buffer {
+  const lineEnd = bytes.indexOf(CRLF);
+  return Buffer.concat([Buffer.from(rewrite(bytes.toString('latin1', 0, lineEnd)), 'latin1'), bytes.subarray(lineEnd)]);
+}
 
 /** Splits the server's bytes into protocol lines, and messages with their payload (`MSG`, `HMSG`). */
 class FrameReader {
