@@ -67,12 +67,16 @@ export type TaskIndexEntry = {
   authRequest?: PendingRequest;
 };
 
-/** Key: the agent's name. An agent whose `heartbeat` no longer changes is not live. */
+/**
+ * Key: `<agent>.<instance>`, one for each running process of the agent. An instance whose `heartbeat` no longer changes is not
+ * live.
+ */
 export type AgentEntry = {
   name: string;
   description: string;
   url: string;
   skills: AgentSkill[];
+  /** Epoch milliseconds of the newest heartbeat, by the clock of the instance. */
   heartbeat: number;
 };
 
