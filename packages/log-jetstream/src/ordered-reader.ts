@@ -50,10 +50,10 @@ export async function openConsumer(connection: Connection, reading: Omit<Reading
       ? { deliver_policy: DeliverPolicy.LastPerSubject }
       : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, from) }),
   };
-  const name = `hopline-${nuid.next()}`;
-  const create = () => connection.jsm.consumers.add(stream, { ...config, name });
+  // A new name for each try: the server of a consumer without an answer may be frozen, and a new name may go to another one.
+  const create = () => connection.jsm.consumers.add(stream, { ...config, name: `hopline-${nuid.next()}` });
   const info = await retry(connection, `reading ${stream}`, create, { signal, ...(timeoutMs !== undefined && { timeoutMs }) });
-  return { name, pending: info.num_pending };
+  return { name: info.name, pending: info.num_pending };
 }
 
 /** Not retried: the server removes an idle consumer by itself. */
