@@ -1,3 +1,4 @@
+import { type NatsProxy, startNatsProxy } from '../nats/nats-proxy.ts';
 import { freePort, startNats } from '../nats/nats-server.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
 import { ServiceProcess } from './service-process.ts';
@@ -18,6 +19,8 @@ export type ClusterOptions = {
   agents: Record<string, unknown>[];
   /** Settings of every service. */
   env?: Record<string, string>;
+  /** The services reach NATS through `natsProxy`. */
+  proxied?: boolean;
   /** Base of relative paths in the agents' entries. */
   agentsFolder?: string;
 };
@@ -31,6 +34,7 @@ export class Cluster implements AsyncDisposable {
   readonly agents: ServiceProcess[] = [];
   readonly notifiers: ServiceProcess[] = [];
   balancer: Balancer | undefined;
+  natsProxy: NatsProxy | undefined;
 
   private constructor(nats: Awaited<ReturnType<typeof startNats>>) {
     this.nats = nats;
@@ -58,6 +62,7 @@ export class Cluster implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.balancer?.close();
     await Promise.all(this.services.map(service => service.kill()));
+    await this.natsProxy?.close();
     await this.nats.stop();
   }
 
@@ -71,9 +76,11 @@ export class Cluster implements AsyncDisposable {
     grpc = false,
     agents,
     env = {},
+    proxied = false,
     agentsFolder = '.',
   }: ClusterOptions): Promise<void> {
-    const base = { NATS_URL: this.nats.url, ...env };
+    if (proxied) this.natsProxy = await startNatsProxy(this.nats.port);
+    const base = { NATS_URL: this.natsProxy?.url ?? this.nats.url, ...env };
     await this.#add(this.relays, 'relay', relays, base);
     await this.#add(this.supervisors, 'supervisor', supervisors, base);
     await this.#add(this.notifiers, 'notifier', notifiers, base);

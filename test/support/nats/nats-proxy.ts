@@ -2,7 +2,7 @@ import { connect, createServer, type Socket } from 'node:net';
 
 /**
  * A TCP proxy before a real nats-server. It parses the server's side of the protocol, so that a test can drop single messages to a
- * client (a live message, the ack of a publish) or close the connection. Other bytes pass unchanged.
+ * client (a live message, the ack of a publish), close the connection, or freeze the path. Other bytes pass unchanged.
  */
 export type NatsProxy = {
   url: string;
@@ -13,6 +13,10 @@ export type NatsProxy = {
   /** Closes all connections and refuses new ones until `mend`. */
   cut(): void;
   mend(): void;
+  /** Keeps all connections open and passes nothing in either direction until `thaw`, as a path that loses every packet. */
+  freeze(): void;
+  /** Passes what was held back. */
+  thaw(): void;
   close(): Promise<void>;
 };
 
@@ -21,6 +25,7 @@ type Frame = { subject: string; payload: Buffer };
 export async function startNatsProxy(port: number): Promise<NatsProxy> {
   const sockets = new Set<Socket>();
   let broken = false;
+  let frozen = false;
   const server = createServer(client => {
     if (broken) return client.destroy();
     const upstream = connect(port, '127.0.0.1');
@@ -37,6 +42,8 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
       });
     }
     client.on('data', chunk => upstream.write(chunk));
+    // A connection that begins meanwhile is accepted and gets no answer.
+    if (frozen) for (const socket of [client, upstream]) socket.pause();
     const frames = new FrameReader();
     upstream.on('data', (chunk: Buffer) => {
       for (const { bytes, frame } of frames.read(chunk))
@@ -55,6 +62,14 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
     },
     mend() {
       broken = false;
+    },
+    freeze() {
+      frozen = true;
+      for (const socket of sockets) socket.pause();
+    },
+    thaw() {
+      frozen = false;
+      for (const socket of sockets) socket.resume();
     },
     async close() {
       proxy.cut();
