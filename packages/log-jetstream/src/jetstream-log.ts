@@ -1,5 +1,5 @@
 import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
-import { ATTEMPTS_MAX_DEFAULT, type Log, LogMismatch, REQUEUES_MAX_DEFAULT, type RereadReason } from '@hopline/log';
+import { ATTEMPTS_MAX_DEFAULT, type Log, LogMismatch, REQUEUES_MAX_DEFAULT, type RereadReason, ROLE_ITEMS_MAX_DEFAULT } from '@hopline/log';
 import { requireServer } from './capabilities.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { JetStreamFacts } from './facts.ts';
@@ -58,6 +58,7 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
       attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT,
       requeuesMax: options.requeuesMax ?? REQUEUES_MAX_DEFAULT,
       ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,
+      roleItemsMax: options.roleItemsMax ?? ROLE_ITEMS_MAX_DEFAULT,
     }),
     wakeUps: new NatsWakeUps(connection),
     leases: bucket(BUCKETS.leases),

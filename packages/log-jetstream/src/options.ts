@@ -26,6 +26,8 @@ export type JetStreamLogOptions = {
   attemptsMax?: number;
   /** Requeues of an item that do not count as attempts. Default REQUEUES_MAX_DEFAULT. */
   requeuesMax?: number;
+  /** Items of one role that may wait or run before servers refuse new messages for it. Default ROLE_ITEMS_MAX_DEFAULT. */
+  roleItemsMax?: number;
   /** Time before a publish without an ack is sent again, milliseconds. Default ACK_TIMEOUT_MS. */
   ackTimeoutMs?: number;
   /** Time limit for the first connection, and for each stream's creation, milliseconds. Default OPEN_TIMEOUT_MS. */
@@ -60,6 +62,8 @@ export type LogEvent =
   | { type: 'reread'; why: RereadReason }
   /** A reader lost its consumer and continues after its last record. */
   | { type: 'reader-restarted'; what: string }
+  /** A write was refused: the stream or bucket has no room. */
+  | { type: 'full'; stream: string }
   /** An item exhausted its deliveries and stays in the work stream until it expires. */
   | { type: 'dead-letter'; role: Role };
 

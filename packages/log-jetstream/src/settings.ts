@@ -1,11 +1,14 @@
 import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
 import { ConfigError, type Setting, type Settings } from '@hopline/lifecycle';
-import type { Log } from '@hopline/log';
+import { type Log, ROLE_ITEMS_MAX_DEFAULT } from '@hopline/log';
 import type { Logger } from '@hopline/telemetry';
 import { openJetStreamLog } from './jetstream-log.ts';
-import { ACK_WAIT_MS, type Credentials, type LogEvent, MAX_AGES_DEFAULT, type NatsTls } from './options.ts';
+import { ACK_WAIT_MS, type Credentials, type LogEvent, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT, type NatsTls } from './options.ts';
 
 const MINUTE_MS = 60_000;
+const MIB = 1024 * 1024;
+/** The largest record, 1 MiB by default, must fit several times. */
+const bytes = { type: 'integer', min: 16 * MIB, max: 1024 ** 5, unit: 'bytes' } as const;
 const file = { type: 'string', optional: true, min: 1, max: 4_096 } as const;
 
 /** Settings of the log, common to all services. */
@@ -64,6 +67,34 @@ export const LOG_SETTINGS = {
     unit: 'ms',
     doc: 'Retention of tasks: older events are removed, and clients that resume receive a gap event. Applied when the streams are created.',
   },
+  HOPLINE_INPUTS_BYTES_MAX: {
+    ...bytes,
+    default: MAX_BYTES_DEFAULT.inputs,
+    doc: 'Bytes of the inputs (`A2A_RAW`); beyond it the oldest are removed, whatever their age. Applied when the streams are created.',
+  },
+  HOPLINE_TASKS_BYTES_MAX: {
+    ...bytes,
+    default: MAX_BYTES_DEFAULT.facts,
+    doc: 'Bytes of the events of tasks (`A2A_LOG`); beyond it the oldest are removed, whatever their age. Applied when the streams are created.',
+  },
+  HOPLINE_WORK_BYTES_MAX: {
+    ...bytes,
+    default: MAX_BYTES_DEFAULT.work,
+    doc: 'Bytes of queued work (`A2A_WORK`). From three quarters of it on, servers refuse new messages with 503. Applied when the streams are created.',
+  },
+  HOPLINE_BUCKET_BYTES_MAX: {
+    ...bytes,
+    default: MAX_BYTES_DEFAULT.keyValue,
+    doc: 'Bytes of each of the eight buckets (`KV_hopline_…`). Applied when the streams are created.',
+  },
+  HOPLINE_ROLE_ITEMS_MAX: {
+    type: 'integer',
+    default: ROLE_ITEMS_MAX_DEFAULT,
+    min: 1,
+    max: 10_000_000,
+    unit: 'items',
+    doc: 'Items of work that may wait or run for one role (the supervisors, or one agent); beyond it servers refuse new messages for it with 503.',
+  },
   HOPLINE_ACK_WAIT_MS: {
     type: 'integer',
     default: ACK_WAIT_MS,
@@ -85,6 +116,13 @@ export async function openFromSettings(settings: LogSettings, { name, logger }: 
     name,
     shards: settings.HOPLINE_SHARDS,
     replicas: settings.HOPLINE_REPLICAS,
+    maxBytes: {
+      inputs: settings.HOPLINE_INPUTS_BYTES_MAX,
+      facts: settings.HOPLINE_TASKS_BYTES_MAX,
+      work: settings.HOPLINE_WORK_BYTES_MAX,
+      keyValue: settings.HOPLINE_BUCKET_BYTES_MAX,
+    },
+    roleItemsMax: settings.HOPLINE_ROLE_ITEMS_MAX,
     maxAges: { inputsMs: settings.HOPLINE_INPUTS_AGE_MS, factsMs: settings.HOPLINE_TASKS_AGE_MS },
     ackWaitMs: settings.HOPLINE_ACK_WAIT_MS,
     ...(credentials && { credentials }),

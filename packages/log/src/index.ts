@@ -1,5 +1,5 @@
 export { backoffMs } from './backoff.ts';
-export { LogConflict, LogMismatch, LogUnavailable, RecordTooLarge, Requeued, Superseded } from './errors.ts';
+export { LogConflict, LogFull, LogMismatch, LogUnavailable, RecordTooLarge, Requeued, Superseded } from './errors.ts';
 export type { AppendOptions, FactLog, StoredFacts } from './fact-log.ts';
 export type { FollowOptions, FollowSource, LiveRecord, RereadReason } from './follow.ts';
 export { FOLLOW_BUFFER_BYTES_MAX, FOLLOW_BUFFER_RECORDS_MAX, follow, TAIL_CHECK_MS } from './follow.ts';
@@ -33,5 +33,7 @@ export {
   REDELIVERY_MS_MAX,
   REDELIVERY_MS_MIN,
   REQUEUES_MAX_DEFAULT,
+  ROLE_ITEMS_MAX_DEFAULT,
+  ROOM_READ_MS,
   SETTLE_DELIVERIES_MAX,
 } from './work-queue.ts';

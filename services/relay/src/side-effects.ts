@@ -1,7 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal, type Message, type Metadata } from '@hopline/a2a';
 import type { TaskAggregate, TraceCarrier, Work } from '@hopline/events';
-import type { Log, TaskIndexEntry } from '@hopline/log';
+import { type Log, LogFull, type TaskIndexEntry } from '@hopline/log';
 import type { StoredStep } from './pipeline-context.ts';
+
+/** Wait between two requests for work while the queue is full, milliseconds. */
+const FULL_RETRY_MS = 1_000;
 
 /**
  * Writes the task index, one write per task at a time. Of two writes in flight the older one may be retried (an election takes
@@ -83,5 +87,13 @@ async function requestWork(
 ): Promise<void> {
   const { taskId, contextId, profile, role, owner } = aggregate;
   const work: Work = { v: 1, taskId, contextId, turn, profile, message, ...(owner && { owner }), ...(metadata && { metadata }) };
-  await log.work.request(role, work, { id: `${taskId}:${turn}`, trace });
+  // A full queue must not fail the shard. The checkpoint waits, so a later owner of the shard requests the work too.
+  for (;;) {
+    try {
+      return await log.work.request(role, work, { id: `${taskId}:${turn}`, trace });
+    } catch (error) {
+      if (!(error instanceof LogFull)) throw error;
+      await sleep(FULL_RETRY_MS, undefined, { ref: false });
+    }
+  }
 }
