@@ -1,5 +1,12 @@
 import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
-import { ATTEMPTS_MAX_DEFAULT, type Log, LogMismatch, REQUEUES_MAX_DEFAULT, type RereadReason, ROLE_ITEMS_MAX_DEFAULT } from '@hopline/log';
+import {
+  ATTEMPTS_MAX_DEFAULT,
+  type Log,
+  LogMismatch,
+  REQUEUES_MAX_DEFAULT,
+  type RereadReason,
+  ROLE_ITEMS_MAX_DEFAULT,
+} from '@hopline/log';
 import { requireServer } from './capabilities.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { JetStreamFacts } from './facts.ts';
@@ -8,7 +15,8 @@ import { JetStreamKeyValue } from './key-value.ts';
 import { ACK_WAIT_MS, type JetStreamLogOptions, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT, OPEN_TIMEOUT_MS } from './options.ts';
 import { Publisher } from './publisher.ts';
 import { RequeueCounts } from './requeues.ts';
-import { BUCKETS, checkStreams, ensureStreams } from './streams.ts';
+import { watchRetention } from './retention.ts';
+import { BUCKETS, checkStreams, ensureStreams, STREAMS } from './streams.ts';
 import { NatsWakeUps } from './wake-ups.ts';
 import { JetStreamWork } from './work.ts';
 
@@ -34,6 +42,7 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     const maxAges = { ...MAX_AGES_DEFAULT, ...options.maxAges };
     const maxBytes = { ...MAX_BYTES_DEFAULT, ...options.maxBytes };
     await ensureStreams(connection, { shards, replicas, maxAges, maxBytes }, openTimeoutMs);
+    if (options.watchesRetention) watchRetention(connection, STREAMS);
     return assemble(connection, shards, options);
   } catch (error) {
     await connection.close();

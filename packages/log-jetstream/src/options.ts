@@ -32,6 +32,8 @@ export type JetStreamLogOptions = {
   ackTimeoutMs?: number;
   /** Time limit for the first connection, and for each stream's creation, milliseconds. Default OPEN_TIMEOUT_MS. */
   openTimeoutMs?: number;
+  /** Checks every RETENTION_CHECK_MS whether streams remove entries by bytes or are nearly full. Default false. */
+  watchesRetention?: boolean;
   follow?: Omit<FollowOptions, 'onReread'>;
   /** Events of the connection and its readers, for logs and metrics. They never contain payload. */
   onEvent?: (event: LogEvent) => void;
@@ -62,8 +64,10 @@ export type LogEvent =
   | { type: 'reread'; why: RereadReason }
   /** A reader lost its consumer and continues after its last record. */
   | { type: 'reader-restarted'; what: string }
-  /** A write was refused: the stream or bucket has no room. */
-  | { type: 'full'; stream: string }
+  /** A write was refused: the stream or bucket has no room. `nearly-full`: writes will soon be refused. */
+  | { type: 'full' | 'nearly-full'; stream: string }
+  /** The stream or bucket removes its oldest entries by bytes, after `keptMs` and before their age. */
+  | { type: 'removes-by-bytes'; stream: string; keptMs: number }
   /** An item exhausted its deliveries and stays in the work stream until it expires. */
   | { type: 'dead-letter'; role: Role };
 

@@ -1,7 +1,7 @@
 import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
 import { ConfigError, type Setting, type Settings } from '@hopline/lifecycle';
 import { type Log, ROLE_ITEMS_MAX_DEFAULT } from '@hopline/log';
-import type { Logger } from '@hopline/telemetry';
+import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { openJetStreamLog } from './jetstream-log.ts';
 import { ACK_WAIT_MS, type Credentials, type LogEvent, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT, type NatsTls } from './options.ts';
 
@@ -107,8 +107,18 @@ export const LOG_SETTINGS = {
 
 export type LogSettings = Settings<typeof LOG_SETTINGS>;
 
-/** Opens the log of a service and logs its connection events. Rejects with ConfigError when settings contradict each other. */
-export async function openFromSettings(settings: LogSettings, { name, logger }: { name: string; logger: Logger }): Promise<Log> {
+/** A full stream refuses thousands of writes a second: one log line in this time, milliseconds. */
+const FULL_LINE_MS = 10_000;
+
+export type OpenOptions = { name: string; logger: Logger; metrics?: HopMetrics; watchesRetention?: boolean };
+
+/**
+ * Opens the log of a service; logs its connection events and counts shortages of room. Rejects with ConfigError when settings
+ * contradict each other.
+ */
+export async function openFromSettings(settings: LogSettings, options: OpenOptions): Promise<Log> {
+  const { name, logger, metrics, watchesRetention = false } = options;
+  let fullLineAtMs = Number.NEGATIVE_INFINITY;
   const credentials = credentialsOf(settings);
   const tls = tlsOf(settings);
   return openJetStreamLog({
@@ -127,7 +137,13 @@ export async function openFromSettings(settings: LogSettings, { name, logger }: 
     ackWaitMs: settings.HOPLINE_ACK_WAIT_MS,
     ...(credentials && { credentials }),
     ...(tls && { tls }),
-    onEvent: event => report(logger, event),
+    watchesRetention,
+    onEvent: event => {
+      if ('stream' in event) metrics?.logShortages.add(1, { kind: event.stream, reason: event.type.replaceAll('-', '_') });
+      if (event.type === 'full' && performance.now() - fullLineAtMs < FULL_LINE_MS) return;
+      if (event.type === 'full') fullLineAtMs = performance.now();
+      report(logger, event);
+    },
   });
 }
 
@@ -152,7 +168,12 @@ function tlsOf(settings: LogSettings): NatsTls | undefined {
 
 function report(logger: Logger, event: LogEvent): void {
   const reason = 'why' in event ? event.why : 'where' in event ? event.where : 'what' in event ? event.what : undefined;
-  const fields = { ...(reason !== undefined && { reason }), ...('server' in event && { server: event.server }) };
+  const fields = {
+    ...(reason !== undefined && { reason }),
+    ...('server' in event && { server: event.server }),
+    ...('stream' in event && { stream: event.stream }),
+    ...('keptMs' in event && { kept_ms: event.keptMs }),
+  };
   const level =
     event.type === 'reread' || event.type === 'republished' ? 'debug' : event.type === 'reconnected' ? 'info' : 'warn';
   logger[level](fields, `log: ${event.type}`);

@@ -24,6 +24,13 @@ export const BUCKETS = {
   requeues: 'hopline_requeues',
 } as const;
 
+export const STREAMS: readonly string[] = [
+  INPUTS_STREAM,
+  FACTS_STREAM,
+  WORK_STREAM,
+  ...Object.values(BUCKETS).map(bucket => `KV_${bucket}`),
+];
+
 /** Version of subjects and payloads. Different numbers are incompatible. */
 const FORMAT = 1;
 

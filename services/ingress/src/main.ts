@@ -19,7 +19,7 @@ await runService({
     const auth = await authFromSettings(settings, { logger });
     const tls = await tlsFromSettings(settings, { logger });
     const card = await cardFromSettings(settings, version);
-    const log = await openFromSettings(settings, { name: instance, logger });
+    const log = await openFromSettings(settings, { name: instance, logger, metrics: telemetry.metrics });
     const { HOPLINE_GRPC_PORT: port, HOPLINE_GRPC_PUBLIC_URL: publicUrl } = settings;
     const ingress = await createIngress({
       log,

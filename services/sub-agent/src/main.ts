@@ -28,7 +28,7 @@ await runService({
     if (name === undefined) throw new Error('the agent has no name: set `name` in its entry or its definition');
     const auth = await authFromSettings(settings, { logger });
     const tls = await tlsFromSettings(settings, { logger });
-    const log = await openFromSettings(settings, { name: instance, logger });
+    const log = await openFromSettings(settings, { name: instance, logger, metrics });
     const subAgent = createSubAgent({
       log,
       name,

@@ -2,7 +2,18 @@ import assert from 'node:assert/strict';
 import type { Role } from '@hopline/events';
 import { LogFull } from '../errors.ts';
 import { type Job, ROOM_READ_MS } from '../work-queue.ts';
-import { type Case, CONTRACT_ACK_WAIT_MS, CONTRACT_ROLE_ITEMS_MAX, newTask, pause, range, TRACE, until, within, workItem } from './log-under-test.ts';
+import {
+  type Case,
+  CONTRACT_ACK_WAIT_MS,
+  CONTRACT_ROLE_ITEMS_MAX,
+  newTask,
+  pause,
+  range,
+  TRACE,
+  until,
+  within,
+  workItem,
+} from './log-under-test.ts';
 import { brief, newRole, untilAborted, worker } from './worker.ts';
 
 export const workCases: Case[] = [
