@@ -6,7 +6,7 @@ import type { Delivery } from './delivery.ts';
 import { HistoryReader } from './history.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
-import { retry } from './retry.ts';
+import { type RetryOptions, retry } from './retry.ts';
 import { INPUTS_STREAM } from './streams.ts';
 
 /** Length of `a2a.raw.<shard>.` */
@@ -44,7 +44,8 @@ export class JetStreamInputs implements InputLog {
   }
 
   async *readShard(shard: number, from: number, signal: AbortSignal): AsyncGenerator<StoredInput, void> {
-    const reading = { stream: INPUTS_STREAM, filter: rawShardFilter(shard), from, bytesMax: this.#readBytesMax, signal };
+    const begin = (next: number, options: RetryOptions) => this.#existing(next, options);
+    const reading = { stream: INPUTS_STREAM, filter: rawShardFilter(shard), from, begin, bytesMax: this.#readBytesMax, signal };
     for await (const { deliveries } of readOrdered(this.#connection, reading)) {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
@@ -52,6 +53,18 @@ export class JetStreamInputs implements InputLog {
         if (input) yield input;
       }
     }
+  }
+
+  /**
+   * Sequence 1 when the stream ends before `next - 1`, which was read: nothing new would arrive until it reaches `next` again. What
+   * was folded before is recognized.
+   */
+  async #existing(next: number, options: RetryOptions): Promise<number> {
+    const info = () => this.#connection.jsm.streams.info(INPUTS_STREAM);
+    const { state } = await retry(this.#connection, INPUTS_STREAM, info, options);
+    if (next <= state.last_seq + 1) return next;
+    this.#connection.onEvent({ type: 'inputs-behind', stream: INPUTS_STREAM });
+    return 1;
   }
 
   #decode(delivery: Delivery): StoredInput | undefined {

@@ -68,6 +68,11 @@ export type LogEvent =
   | { type: 'full' | 'nearly-full'; stream: string }
   /** The stream or bucket removes its oldest entries by bytes, after `keptMs` and before their age. */
   | { type: 'removes-by-bytes'; stream: string; keptMs: number }
+  /**
+   * `inputs-rebuilt`: the stream of inputs was missing and was created again. `inputs-behind`: it ends before a checkpoint, because
+   * it was restored or truncated, and is read from its beginning.
+   */
+  | { type: 'inputs-rebuilt' | 'inputs-behind'; stream: string }
   /** An item exhausted its deliveries and stays in the work stream until it expires. */
   | { type: 'dead-letter'; role: Role };
 

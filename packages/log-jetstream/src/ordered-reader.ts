@@ -4,7 +4,7 @@ import { nanos, nuid } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 import { type Delivery, parseDelivery } from './delivery.ts';
 import { PullInbox } from './pull-inbox.ts';
-import { pause, retry } from './retry.ts';
+import { pause, type RetryOptions, retry } from './retry.ts';
 
 /**
  * Reads a stream in order through disposable consumers: in memory, without acks, on one server. A lost consumer (restart, gap,
@@ -16,6 +16,8 @@ export type Reading = {
   filter: string;
   /** First stream sequence, or `last-per-subject`: the newest message of each subject now, then all. */
   from: number | 'last-per-subject';
+  /** Called before each consumer is opened, with the sequence to begin at; returns the one to use. */
+  begin?: (from: number, options: RetryOptions) => Promise<number>;
   /** Bytes in flight; at least the largest message. */
   bytesMax: number;
   signal: AbortSignal;
@@ -37,7 +39,7 @@ const REOPEN_MS_MAX = 2_000;
 const READ_UNAVAILABLE_MS = 60_000;
 
 /** Creates a consumer; resolves with its name and the number of pending messages. */
-export async function openConsumer(connection: Connection, reading: Omit<Reading, 'bytesMax'>, timeoutMs?: number) {
+export async function openConsumer(connection: Connection, reading: Omit<Reading, 'bytesMax' | 'begin'>, timeoutMs?: number) {
   const { stream, filter, from, signal } = reading;
   const config: Partial<ConsumerConfig> = {
     filter_subject: filter,
@@ -68,8 +70,11 @@ export async function* readOrdered(connection: Connection, reading: Reading): As
   let from = reading.from;
   const ended = AbortSignal.any([reading.signal, connection.closed]);
   for (let failures = 0; !ended.aborted; ) {
-    const consumer = new DisposableConsumer(connection, { ...reading, from, signal: ended });
+    let consumer: DisposableConsumer | undefined;
     try {
+      if (reading.begin !== undefined && from !== 'last-per-subject')
+        from = await reading.begin(from, { signal: ended, timeoutMs: READ_UNAVAILABLE_MS });
+      consumer = new DisposableConsumer(connection, { ...reading, from, signal: ended });
       await consumer.open();
       for await (const batch of consumer.batches()) {
         const last = batch.deliveries.at(-1);
@@ -83,7 +88,7 @@ export async function* readOrdered(connection: Connection, reading: Reading): As
       if (ended.aborted && error instanceof LogUnavailable) break;
       throw error;
     } finally {
-      await consumer.close();
+      await consumer?.close();
     }
     if (ended.aborted) break;
     connection.onEvent({ type: 'reader-restarted', what: reading.filter });
