@@ -33,7 +33,7 @@ export type Job = {
   work: Work;
   /** Delivery count, 1-based. The output of a higher attempt replaces that of a lower one, however the lower one ended. */
   attempt: number;
-  /** Earlier deliveries that were requeued and do not count as attempts; 0 to `requeuesMax`. */
+  /** Earlier deliveries that do not count as attempts, because they were requeued or reached no worker; 0 to `requeuesMax`. */
   requeues: number;
   /**
    * True on deliveries after the last attempt: the handler only settles the item by recording why it failed. When it resolves,
