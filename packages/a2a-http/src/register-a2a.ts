@@ -3,6 +3,7 @@ import type { A2AServer, Limits } from '@hopline/a2a-server';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { registerAgentCard } from './agent-card-route.ts';
+import { type ListedAgent, registerAgents } from './agents-route.ts';
 import type { Cors } from './cors.ts';
 import { answerJsonRpc, dialectOfErrors, sendError } from './json-rpc-binding.ts';
 import { discardRefusedBodies } from './refused-body.ts';
@@ -14,6 +15,8 @@ export type A2AHttpOptions = {
   card: PublishedCard;
   /** Absent: pages of other origins have no access. */
   cors?: Cors | undefined;
+  /** The agents behind the server; absent: it has no list of them. */
+  agents?: () => readonly ListedAgent[];
 };
 
 /**
@@ -27,10 +30,10 @@ const PATHS = ['/', '/a2a'];
 
 /**
  * Registers the HTTP bindings of a server on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy
- * (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, and JSON 404s elsewhere. The app needs only
+ * (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, the list of agents, and JSON 404s elsewhere. The app needs only
  * `serverOptions`. Closing the app drains and closes the server: streams ask their clients to reconnect, and end.
  */
-export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cors }: A2AHttpOptions): void {
+export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cors, agents }: A2AHttpOptions): void {
   const { limits, metrics } = server;
   app.server.maxConnections = limits.connectionsMax;
   discardRefusedBodies(app);
@@ -59,7 +62,8 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cor
       sendRestError(request, reply, faultOf(server, error)),
     );
     registerRest(scope, server);
-    registerOpenApi(scope, card);
+    if (agents !== undefined) registerAgents(scope, server, agents);
+    registerOpenApi(scope, card, { listsAgents: agents !== undefined });
   });
   app.register(async scope => {
     takeJsonBytes(scope, limits);

@@ -63,8 +63,9 @@ export type AgentEvent =
   | { type: 'step'; step: string }
   /** The whole answer so far: an equal text changes nothing, a continuation adds its rest, any other text replaces the answer. */
   | { type: 'snapshot'; text: string }
-  /** Start or end of a tool call; `callId` pairs them, because two calls of one tool may run at once. An open call ends with the turn. */
-  | { type: 'tool'; phase: 'start' | 'end'; callId: string; tool: string; failed?: boolean }
+  /** Start or end of a tool call; `callId` pairs them, because two calls of one tool may run at once. An open call ends with the turn.
+   * `waiting`: a server below called it, and it waits for the client. */
+  | { type: 'tool'; phase: 'start' | 'end'; callId: string; tool: string; failed?: boolean; waiting?: boolean }
   /** A line about progress that is not part of the answer (S4-21). */
   | { type: 'progress'; message: Message; source?: InputSource }
   /**

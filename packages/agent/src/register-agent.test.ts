@@ -19,6 +19,7 @@ async function register(log: Log, heartbeats: number): Promise<Registration> {
     agent: { description: 'Mine.', skills: async () => [], run: async function* () {}, close: async () => {} },
     url: 'http://127.0.0.1:1/',
     skills: [],
+    isDefault: true,
     logger: createLogger({ service: 'test', instance: 'test', level: 'silent' }),
     signal: stop.signal,
     heartbeatMs: 1,
@@ -37,9 +38,12 @@ async function register(log: Log, heartbeats: number): Promise<Registration> {
   };
 }
 
-test('a registered agent has one listener on its signal, not one for each heartbeat', { timeout: 30_000 }, async () => {
+test('a registered agent has one listener on its signal, not one for each heartbeat, and its entry has the mark of a default agent', {
+  timeout: 30_000,
+}, async () => {
   const log = createMemoryLog();
   const { signal, stop } = await register(log, 20);
+  assert.equal((await log.agents.under('mine'))[0]?.value.default, true);
   const listeners = getEventListeners(signal, 'abort').length;
   await stop();
   // The first wait for skills may still have one of its own.

@@ -24,6 +24,8 @@ export type RegisterAgentOptions = {
   url: string;
   /** From the agents file; one with the id of an agent's own skill replaces it. */
   skills: readonly AgentSkill[];
+  /** It takes messages that no skill fits. */
+  isDefault: boolean;
   logger: Logger;
   signal: AbortSignal;
   heartbeatMs?: number;
@@ -35,14 +37,15 @@ export type RegisterAgentOptions = {
  * registered with what is known.
  */
 export async function registerAgent(options: RegisterAgentOptions): Promise<void> {
-  const { log, name, agent, url, logger, signal } = options;
+  const { log, name, agent, url, isDefault, logger, signal } = options;
   const key = `${name}.${randomUUID()}`;
   const skills = new SkillsCache(options);
   void removeDeadInstances(options);
   await Promise.race([skills.refresh(), sleep(FIRST_SKILLS_MS_MAX, signal)]);
   while (!signal.aborted) {
     const description = agent.description.slice(0, DESCRIPTION_CHARS_MAX);
-    const entry: AgentEntry = { name, description, url, skills: skills.current(), heartbeat: Date.now() };
+    const shown = { name, description, url, skills: skills.current(), ...(isDefault && { default: true as const }) };
+    const entry: AgentEntry = { ...shown, heartbeat: Date.now() };
     await log.agents.put(key, entry).then(
       () => options.onRegistered?.(entry),
       error => logger.warn({ agent: name, err: error }, 'agent could not be registered'),

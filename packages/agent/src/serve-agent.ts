@@ -17,6 +17,8 @@ export type ServeAgentOptions = {
   /** Where the agent's own A2A endpoint is, for the registry. */
   url: string;
   skills?: readonly AgentSkill[];
+  /** It takes messages that no skill fits; false by default. */
+  isDefault?: boolean;
   /** Concurrent turns. */
   slots: number;
   /** On abort: takes no new work, lets running turns end within `drainMs`, leaves the registry. */
@@ -35,7 +37,7 @@ export type ServeAgentOptions = {
 
 /** Takes the agent's work and registers it, until `signal` aborts and its turns are settled. Does not close the agent. */
 export async function serveAgent(options: ServeAgentOptions): Promise<void> {
-  const { log, name, agent, url, skills = [], slots, signal, logger, heartbeatMs, onRegistered } = options;
+  const { log, name, agent, url, skills = [], isDefault = false, slots, signal, logger, heartbeatMs, onRegistered } = options;
   const release = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const onStop = () => {
@@ -48,6 +50,7 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
     agent,
     url,
     skills,
+    isDefault,
     ...(heartbeatMs !== undefined && { heartbeatMs }),
     ...(onRegistered && { onRegistered }),
   };

@@ -76,6 +76,8 @@ export type AgentEntry = {
   description: string;
   url: string;
   skills: AgentSkill[];
+  /** The agents file makes it the default agent (`defaultAgentOf`). */
+  default?: true;
   /** Epoch milliseconds of the newest heartbeat, by the clock of the instance. */
   heartbeat: number;
 };

@@ -5,6 +5,7 @@ import { A2AError } from '@hopline/a2a';
 import { CardSigner } from '@hopline/agent-card/signing';
 import { verifyAgentCard } from '@hopline/agent-card/verify';
 import { createHealth } from '@hopline/lifecycle';
+import { LogUnavailable } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { webhookRules } from '@hopline/webhook-guard';
@@ -21,7 +22,8 @@ const CARD: IngressCardOptions = {
   push: false,
 };
 
-async function openIngress(t: TestContext, { publicUrl, card, auth, tenants, grpc }: Partial<IngressDeps> = {}) {
+async function openIngress(t: TestContext, deps: Partial<IngressDeps> = {}) {
+  const { publicUrl, card, auth, tenants, grpc, cors, defaultAgent } = deps;
   const log = createMemoryLog();
   await log.agents.put('argocd', {
     name: 'argocd',
@@ -40,6 +42,8 @@ async function openIngress(t: TestContext, { publicUrl, card, auth, tenants, grp
     card: { ...CARD, ...card },
     ...(auth && { auth }),
     ...(tenants && { tenants }),
+    cors,
+    defaultAgent,
     publicUrl,
     grpc,
     webhooks: webhookRules({ HOPLINE_WEBHOOK_ALLOW: undefined, HOPLINE_WEBHOOK_HTTP: false }),
@@ -238,4 +242,81 @@ test('A2A and probes share a server, and unknown paths get JSON', async t => {
     body: '{"id":1,"method":"tasks/get","params":{"id":"x"}}',
   });
   assert.equal(((await response.json()) as { error: { code: number } }).error.code, -32001);
+});
+
+type Agents = { agents: { name: string; default: boolean; lastSeenAt: string }[] };
+
+async function agentsAt(url: string, headers: Record<string, string> = {}) {
+  const response = await fetch(`${url}/agents`, { headers });
+  return { response, body: (await response.json()) as Agents & { error?: { status: string } } };
+}
+
+test('GET /agents lists the agents with their state, and which takes what no skill fits, but no address', async t => {
+  const { log, url } = await openIngress(t);
+  const heartbeat = Date.parse('2026-01-02T03:04:05.678Z');
+  const skills = [{ id: 'a', name: 'A', description: 'secret detail', tags: ['t'] }];
+  await log.agents.put('guide', {
+    name: 'guide',
+    description: 'Guides',
+    url: 'http://secret/',
+    skills,
+    default: true,
+    heartbeat,
+  });
+  const isListed = async () => (await agentsAt(url)).body.agents.length === 2;
+  while (!(await isListed()));
+  const { response, body } = await agentsAt(url);
+  assert.deepEqual(
+    [response.status, response.headers.get('content-type'), response.headers.get('cache-control')],
+    [200, 'application/json', 'no-store'],
+  );
+  assert.deepEqual(body.agents, [
+    {
+      name: 'argocd',
+      description: 'ArgoCD',
+      skills: [{ id: 'version', name: 'Version' }],
+      state: 'live',
+      default: false,
+      lastSeenAt: '1970-01-01T00:00:00.001Z',
+    },
+    {
+      name: 'guide',
+      description: 'Guides',
+      skills: [{ id: 'a', name: 'A' }],
+      state: 'live',
+      default: true,
+      lastSeenAt: '2026-01-02T03:04:05.678Z',
+    },
+  ]);
+  const configured = await openIngress(t, { defaultAgent: 'argocd' });
+  assert.equal((await agentsAt(configured.url)).body.agents[0]?.default, true);
+});
+
+test('GET /agents needs the credentials of an operation, and answers pages of the same origins', async t => {
+  const { url } = await openIngress(t, { auth, cors: { origins: ['https://page.example'], requestHeaders: [] } });
+  const stranger = await agentsAt(url);
+  assert.deepEqual([stranger.response.status, stranger.body.error?.status], [401, 'UNAUTHENTICATED']);
+  const origin = 'https://page.example';
+  const caller = await agentsAt(url, { ...good, origin });
+  assert.equal(caller.response.status, 200);
+  assert.equal(caller.response.headers.get('access-control-allow-origin'), origin);
+  assert.equal(
+    (await agentsAt(url, { ...good, origin: 'https://other' })).response.headers.get('access-control-allow-origin'),
+    null,
+  );
+});
+
+test('GET /agents is temporarily unavailable while the log is', async t => {
+  const { log, url } = await openIngress(t);
+  log.check = async () => Promise.reject(new LogUnavailable());
+  const { response, body } = await agentsAt(url);
+  assert.deepEqual([response.status, response.headers.get('retry-after'), body.error?.status], [503, '1', 'UNAVAILABLE']);
+});
+
+test('the OpenAPI document has the list of agents', async t => {
+  const { url } = await openIngress(t);
+  const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as {
+    paths: Record<string, { get: { operationId: string; parameters: unknown[] } }>;
+  };
+  assert.deepEqual([paths['/agents']?.get.operationId, paths['/agents']?.get.parameters], ['ListAgents', []]);
 });

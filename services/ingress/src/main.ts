@@ -27,6 +27,7 @@ await runService({
       card,
       tenants: listOf(settings.HOPLINE_TENANTS ?? ''),
       publicUrl: settings.HOPLINE_PUBLIC_URL,
+      defaultAgent: settings.HOPLINE_DEFAULT_AGENT,
       grpc: port === undefined ? undefined : { port, publicUrl },
       limits: {
         bodyBytesMax: settings.HOPLINE_BODY_BYTES_MAX,

@@ -67,7 +67,7 @@ test('each error is one sentence with agent and field, without values', () => {
   rejects({ name: 'x', adapter: 'toString' }, /adapter must be one of/);
   rejects(
     { ...A2A, urls: 1 },
-    /^agent "argo": unknown field urls; known fields: name, adapter, description, skills, retries, forwardText, url, deltas, text, headers, /,
+    /^agent "argo": unknown field urls; known fields: name, adapter, description, skills, retries, default, forwardText, url, deltas, text, headers, /,
   );
   rejects({ name: 'argo', adapter: 'a2a' }, 'agent "argo": url is missing');
   rejects({ ...A2A, name: 'Argo CD' }, 'agent "Argo CD": name must be 1 to 32 of a-z, 0-9 and - (not first)');

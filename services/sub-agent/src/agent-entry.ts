@@ -28,6 +28,8 @@ function entry<const A extends string, P extends TProperties>(adapter: A, proper
     skills: Type.Optional(Type.Array(skill, { maxItems: 128 })),
     /** Retries of a call that failed as retryable. */
     retries: Type.Optional(Type.Integer({ minimum: 0, maximum: RETRIES_MAX })),
+    /** It takes messages that no skill of any agent fits. */
+    default: Type.Optional(Type.Boolean()),
     /** False: only the supervisor reads the agent's text; its client does not see it (C-5). */
     forwardText: Type.Optional(Type.Boolean()),
   };

@@ -24,7 +24,7 @@ await runService({
       webhooks: url => webhooks.forAgent(url),
       onSkipped: what => metrics.inputsRejected.add(1, { agent: entry.name ?? '', reason: what.replaceAll(' ', '_') }),
     });
-    const { name = agent.name, skills = [], retries, forwardText } = entry;
+    const { name = agent.name, skills = [], default: isDefault, retries, forwardText } = entry;
     if (name === undefined) throw new Error('the agent has no name: set `name` in its entry or its definition');
     const auth = await authFromSettings(settings, { logger });
     const tls = await tlsFromSettings(settings, { logger });
@@ -34,6 +34,7 @@ await runService({
       name,
       agent,
       skills,
+      isDefault,
       slots: settings.HOPLINE_SLOTS,
       retries,
       forwardText,

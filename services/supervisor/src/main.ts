@@ -16,7 +16,7 @@ await runService({
     const log = await openFromSettings(settings, { name: instance, logger, metrics: telemetry.metrics });
     const supervisor = await createSupervisor({
       log,
-      planner: new SkillPlanner(),
+      planner: new SkillPlanner(settings.HOPLINE_DEFAULT_AGENT),
       model: await planningModel(settings),
       profiles,
       displayName: settings.HOPLINE_SUPERVISOR_NAME,

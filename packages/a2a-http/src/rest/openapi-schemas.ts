@@ -72,6 +72,18 @@ const RESPONSES: Record<string, JsonObject> = {
     configs: listOf(ref('ShownPushNotificationConfig')),
     nextPageToken: text,
   }),
+  ListAgentsResponse: object({
+    agents: listOf(
+      object({
+        name: text,
+        description: text,
+        skills: listOf(object({ id: text, name: text })),
+        state: { enum: ['live', 'silent'] },
+        default: { type: 'boolean' },
+        lastSeenAt: time,
+      }),
+    ),
+  }),
   Empty: object({}),
   AgentCard: object({
     name: text,
