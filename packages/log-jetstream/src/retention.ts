@@ -2,7 +2,7 @@ import type { Connection } from './connection.ts';
 import type { LogEvent } from './options.ts';
 
 /** Time between two checks of what the streams keep, milliseconds. */
-export const RETENTION_CHECK_MS = 60_000;
+const RETENTION_CHECK_MS = 60_000;
 /** A stream is checked from this share of its bytes on. */
 const NEARLY_FULL_SHARE = 0.9;
 const NANOS_PER_MS = 1_000_000;

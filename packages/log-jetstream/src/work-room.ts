@@ -5,7 +5,7 @@ import type { Connection } from './connection.ts';
 import { WORK_STREAM } from './streams.ts';
 
 /** Share of the work stream's bytes for new messages: the rest is for calls of tasks that run. */
-export const NEW_WORK_SHARE = 0.75;
+const NEW_WORK_SHARE = 0.75;
 export const CONSUMER_NOT_FOUND = 10014;
 
 type Reading = { problem: Promise<string | undefined>; readAtMs: number };

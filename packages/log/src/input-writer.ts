@@ -47,7 +47,7 @@ export const RECORD_TOKENS_MAX = 512;
 export const RECORD_INPUT_BYTES_MAX = 96 * 1024;
 export const WAITING_BYTES_MAX = 512 * 1024;
 /**
- * A writer that gives up costs its work item an attempt, although the agent lives. So it outlasts a frozen connection and a server
+ * A writer that stops costs its work item an attempt, although the agent lives. So it outlasts a frozen connection and a server
  * that is being replaced, and stays within the time in which the log stores an id once (10 min).
  */
 export const APPEND_TIMEOUT_MS = 5 * 60_000;

@@ -55,7 +55,7 @@ test('servers refuse new messages at three quarters of the work stream, and the 
   await late;
 });
 
-test('a full bucket refuses a write at once, and the operator is told which one it is', { timeout: 60_000 }, async t => {
+test('a full bucket refuses a write at once, and an event names it', { timeout: 60_000 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const events: LogEvent[] = [];
