@@ -15,6 +15,8 @@ export type NatsProxy = {
   mend(): void;
   /** Keeps all connections open and passes nothing in either direction until `thaw`, as a path that loses every packet. */
   freeze(): void;
+  /** Freezes the connections that are open now; new ones pass. */
+  strand(): void;
   /** Passes what was held back. */
   thaw(): void;
   close(): Promise<void>;
@@ -65,6 +67,9 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
     },
     freeze() {
       frozen = true;
+      for (const socket of sockets) socket.pause();
+    },
+    strand() {
       for (const socket of sockets) socket.pause();
     },
     thaw() {
