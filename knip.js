@@ -32,6 +32,11 @@ const config = ({ production = false }) => ({
       project: ['**/*.{ts,mjs}!', '!**/*.test.{ts,mjs}!'],
       ignoreDependencies: ['@modelcontextprotocol/server-filesystem'],
     },
+    'infra/image': {
+      entry: ['main.ts!', '*.test.ts'],
+      project: ['*.ts!', '!*.test.ts!'],
+      ignoreBinaries: ['ldd'],
+    },
     'infra/release': {
       entry: ['main.ts!', 'release.ts!', '*.test.ts'],
       project: ['*.ts!', '!*.test.ts!'],

@@ -73,6 +73,8 @@ test('a profile of one file names every artifact of the stream', { timeout: 60_0
   ]);
   assert.equal(textOf(list, 'acme_answer'), ANSWER);
   assert.equal(textOf(list, 'acme_result'), ANSWER);
+  const kinds = [...fold.artifacts.values()].map(({ metadata }) => metadata?.artifactKind);
+  assert.deepEqual(kinds, ['plan', 'call-start', 'call-start', 'call-end', 'answer', 'call-end', 'result']);
   const described = [...fold.artifacts.values()].map(({ description }) => description);
   assert.deepEqual(described.slice(0, 3), ['Plan of Platform Engineer', 'counter begins', 'lookup begins']);
   assert.equal(described[4], 'Answer of Platform Engineer');

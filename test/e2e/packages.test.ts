@@ -143,6 +143,57 @@ test('the command of the package asks a cluster, and standard output is the answ
   }
 });
 
+test('a new agent, made by the command of the package, installs, passes its test and its types', {
+  timeout: INSTALL_MS_MAX,
+}, async t => {
+  if (!isInstalled(t)) return;
+  await run(join(folder, 'node_modules/.bin/hopline'), ['new', 'agent', 'my-first'], { cwd: folder });
+  const cwd = join(folder, 'my-first');
+  const wanted = JSON.parse(readFileSync(join(cwd, 'package.json'), 'utf8'));
+  assert.deepEqual(
+    [wanted.dependencies['@hopline/agent'], wanted.devDependencies['@hopline/cli']],
+    [version(), version()],
+    'pinned to the version of the command',
+  );
+  const tarballs = ['agent', 'cli'].map(name => `../tarballs/hopline-${name}-${version()}.tgz`);
+  // In a test run `node --test` prints for its parent, not for a person.
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const npm = (...args: string[]) => run('npm', args, { cwd, env, timeout: INSTALL_MS_MAX });
+  await npm('install', '--no-audit', '--no-fund', '--prefer-offline', ...tarballs);
+  assert.match((await npm('test')).stdout, /pass 1\n/);
+  await npm('run', 'check');
+  await assert.rejects(run(join(folder, 'node_modules/.bin/hopline'), ['new', 'agent', 'my-first'], { cwd: folder }), {
+    stderr: /the folder my-first is not empty/,
+  });
+});
+
+test('npx and a global install run the command; it knows its version, and its hints print what works there', {
+  timeout: 2 * INSTALL_MS_MAX,
+}, async t => {
+  if (!isInstalled(t)) return;
+  const tarball = join(folder, 'tarballs', `hopline-cli-${version()}.tgz`);
+  const elsewhere = join(folder, 'elsewhere');
+  mkdirSync(elsewhere);
+  const npm = (...args: string[]) =>
+    run('npm', [...args, '--prefer-offline', '--no-audit', '--no-fund'], { cwd: elsewhere, timeout: INSTALL_MS_MAX });
+  await npm('install', '--global', '--prefix', join(folder, 'global'), tarball);
+  const globally = (...args: string[]) => run(join(folder, 'global/bin/hopline'), args, { cwd: elsewhere });
+  assert.equal((await globally('--version')).stdout, `${version()}\n`);
+  assert.match((await globally('completion', 'bash')).stdout, /complete .* hopline\n$/);
+  const unknown = await globally('what').catch((error: { stderr: string }) => error);
+  assert.equal(unknown.stderr, 'hopline: unknown command what; see hopline --help\n');
+  const asked = ['exec', '--yes', `--package=${tarball}`, '--', 'hopline'];
+  const npx = (...args: string[]) => run('npm', [...asked, ...args], { cwd: elsewhere, timeout: INSTALL_MS_MAX });
+  assert.equal((await npx('--version')).stdout, `${version()}\n`);
+  const hint = await npx('what').catch((error: { stderr: string }) => error);
+  assert.match(hint.stderr, /unknown command what; see npx @hopline\/cli --help\n/);
+});
+
+test('in a checkout `npm run -s` prints no banner', { timeout: 120_000 }, async () => {
+  const { stdout } = await run('npm', ['run', '-s', 'hopline', '--', '--version'], { cwd: ROOT });
+  assert.equal(stdout, `${version()}\n`);
+});
+
 test('the client bundles for a page: no module of Node, and its size is known', { timeout: 60_000 }, async t => {
   if (!isInstalled(t)) return;
   const { outputFiles } = await build({

@@ -42,6 +42,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'log',
     'log-jetstream',
     'profiles',
+    'task-audit',
     'telemetry',
     'webhook-guard',
   ],
@@ -50,6 +51,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   supervisor: [
     'a2a',
     'chat-model',
+    'coalesce',
     'context-history',
     'events',
     'lifecycle',

@@ -19,6 +19,7 @@ const ENTRY_POINTS = {
   bench: 'test/bench/main.ts',
   tck: 'test/conformance/tck.ts',
   hopline: 'packages/cli/src/main.ts',
+  image: 'infra/image/main.ts',
   pack: 'infra/release/main.ts',
   release: 'infra/release/release.ts',
 };
@@ -47,7 +48,7 @@ async function runVerb(verb, args) {
   const entryPoint = Object.hasOwn(ENTRY_POINTS, verb) ? ENTRY_POINTS[verb] : undefined;
   if (!entryPoint)
     throw new SetupError(
-      'Unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run tck -- PATH`, `npm run hopline -- ask "hello"`, `npm run pack -- --output DIR` or `npm run release -- VERSION`.',
+      'Unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run tck -- PATH`, `npm run hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR` or `npm run release -- VERSION`.',
     );
   if (HELP[verb] && (args.includes('--help') || args.includes('-h'))) {
     process.stdout.write(readFileSync(HELP[verb], 'utf8'));

@@ -84,7 +84,7 @@ test('a line is covered when any of the runs executed it', () => {
   const lines = (...counts: number[]) => counts.map((count, index) => ({ line: index + 1, count }));
   coverage.add([{ path: 'a.ts', lines: lines(1, 0, 0, 0) }]);
   coverage.add([{ path: 'a.ts', lines: lines(0, 2, 0, 0) }]);
-  assert.equal(coverage.summary(), 'coverage: 50.0 % of 4 lines in 1 files of packages and services');
+  assert.equal(coverage.summary('unit tests'), 'coverage by unit tests: 50.0 % of 4 lines in 1 files of packages and services');
 });
 
 test('every package of the workspace has the version of the release', () => {

@@ -16,14 +16,17 @@ async function runChecks(): Promise<Totals> {
   const paths = args.filter(arg => arg !== '--coverage');
   const unknown = paths.find(path => path.startsWith('-'));
   if (unknown !== undefined) throw new Error(`unknown option ${unknown}; see \`npm test -- --help\``);
-  const coverage = args.length > paths.length ? new Coverage() : undefined;
   const { unit, withBroker } = findTestFiles(ROOT, paths, process.env.INIT_CWD ?? process.cwd());
-  let totals = paths.length === 0 ? await runStaticChecks(ROOT, console.log) : NOTHING;
-  for (const files of [unit, withBroker]) {
-    totals = add(totals, await runTestFiles({ files, output: process.stdout, signal: stop.signal, coverage }));
-  }
-  if (coverage !== undefined) console.log(coverage.summary());
-  return totals;
+  const isFull = paths.length === 0;
+  const isAsked = args.length > paths.length;
+  const coverage = isFull || isAsked ? new Coverage() : undefined;
+  const run = { output: process.stdout, signal: stop.signal };
+  const checked = isFull ? await runStaticChecks(ROOT, console.log) : NOTHING;
+  const unitTotals = await runTestFiles({ ...run, files: unit, coverage });
+  // Services that run beside a broker would write their coverage as they stop: only when it is asked for.
+  const brokerTotals = await runTestFiles({ ...run, files: withBroker, coverage: isAsked ? coverage : undefined });
+  if (coverage !== undefined) console.log(coverage.summary(isAsked ? 'all tests of this run' : 'tests without a broker'));
+  return add(checked, add(unitTotals, brokerTotals));
 }
 
 try {

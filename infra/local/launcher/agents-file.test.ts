@@ -12,6 +12,15 @@ test('entries are passed on unchanged, with all members', () => {
   assert.deepEqual(parseAgents(file(entry)), [entry]);
 });
 
+test('an editor may name its schema; any other member is unknown', () => {
+  const agents = [{ name: 'a', adapter: 'a2a' }];
+  assert.equal(parseAgents(JSON.stringify({ $schema: './agents.schema.json', agents })).length, 1);
+  assert.throws(
+    () => parseAgents(JSON.stringify({ agent: agents })),
+    /contains the unknown member "agent"; did you mean agents\?$/,
+  );
+});
+
 test('each fault has its own message', () => {
   assert.throws(() => parseAgents('{'), /^Error: is not JSON/);
   for (const text of ['[]', 'null', '{"agents":{}}'])

@@ -1,10 +1,9 @@
-import { A2AError, type Task } from '@hopline/a2a';
+import { A2AError, type Dialect, type DialectName, type Task } from '@hopline/a2a';
 import { type EventEncoder, type EventSink, type Gap, RETRY_AFTER_S, type VisibleEntry } from '@hopline/a2a-server';
-import { RESUME_EXTENSION_URI, taskWithGeneration } from '@hopline/agent-card';
+import { RESUME_EXTENSION_URI, taskWithGeneration, withGeneration } from '@hopline/agent-card';
 import { type CallStream, lengthPrefixed } from './call-stream.ts';
-import { frameEncoder } from './frame-encoder.ts';
 import { extensionHeaders, failure, metadataOf } from './metadata.ts';
-import type { Procedure } from './services.ts';
+import { PROCEDURES, type Procedure } from './services.ts';
 
 /** Trailer: the cursor after the last event sent. As request metadata: the cursor to resume from. */
 const LAST_EVENT_ID = 'last-event-id';
@@ -12,6 +11,30 @@ const LAST_EVENT_ID = 'last-event-id';
 const FIRST_EVENT_ID = 'first-event-id';
 /** Header: generations removed by retention, as `from-to`. */
 const MISSING_EVENTS = 'missing-events';
+
+/**
+ * Events in wire format: the same bytes for every viewer. `counting`: they include their generation, encoded separately
+ * so that other viewers do not pay for it.
+ */
+type Forms = { plain: EventEncoder<Buffer>; counting: EventEncoder<Buffer> };
+
+function formsOf({ dialect, response }: Procedure): Forms {
+  const framed = (event: Parameters<Dialect['encodeEvent']>[0]) => lengthPrefixed(response(dialect.encodeEvent(event)));
+  return {
+    plain: { encode: framed },
+    counting: { encode: (event, _index, generation) => framed(withGeneration(event, generation)) },
+  };
+}
+
+const forms = new Map<DialectName, Forms>();
+for (const procedure of PROCEDURES) if (procedure.streams) forms.set(procedure.dialect.name, formsOf(procedure));
+
+/** Throws for the legacy form, which has no gRPC. */
+export function frameEncoder({ name }: Dialect, form: keyof Forms = 'plain'): EventEncoder<Buffer> {
+  const known = forms.get(name);
+  if (known === undefined) throw new Error(`${name} has no gRPC`);
+  return known[form];
+}
 
 /**
  * Turns a call into a stream of events. Messages must not differ between viewers, so cursors are in metadata. The headers wait

@@ -1,23 +1,17 @@
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientOptions } from '@grpc/grpc-js';
-import { type A2AServerOptions, createA2AServer } from '@hopline/a2a-server';
-import { TinyRelay } from '@hopline/a2a-server/tiny-relay';
+import type { A2AServerOptions } from '@hopline/a2a-server';
+import { openServer, type TestServer } from '@hopline/a2a-server/test-kit';
 import { agentCard } from '@hopline/agent-card';
-import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
-import type { HopMetrics, LogFields, Logger } from '@hopline/telemetry';
 import { GrpcClient } from './grpc-client.test-kit.ts';
 import { type A2AGrpcOptions, type GrpcServer, openGrpc } from './open-grpc.ts';
 
-export type Rig = {
+/** A server on gRPC. */
+export type Rig = Omit<TestServer, 'server' | 'another'> & {
   address: string;
   port: number;
-  log: MemoryLog;
-  relay: TinyRelay;
   server: GrpcServer;
-  lines: { fields: LogFields; message: string }[];
-  /** Open streams and waiting sends. */
-  open(): number;
   client(options?: ClientOptions, address?: string): GrpcClient;
   /** Another process on the same log. */
   another(): Promise<Rig>;
@@ -32,28 +26,16 @@ export const CARD = agentCard({
   capabilities: {},
 });
 
-type RigOptions = Partial<A2AServerOptions> & { grpc?: Pick<A2AGrpcOptions, 'limits' | 'tls'> };
+type GrpcOptions = Pick<A2AGrpcOptions, 'limits' | 'tls'>;
 
-export async function openRig(t: TestContext, options: RigOptions = {}): Promise<Rig> {
-  const log = createMemoryLog({ shards: 1 });
-  const relay = new TinyRelay(log);
-  const stop = new AbortController();
-  const running = relay.run(stop.signal);
-  t.after(async () => {
-    relay.resume();
-    stop.abort();
-    await running;
-  });
-  return openProcess(t, log, relay, options);
+export function openRig(
+  t: TestContext,
+  { grpc, ...options }: Partial<A2AServerOptions> & { grpc?: GrpcOptions } = {},
+): Promise<Rig> {
+  return listen(t, openServer(t, options), grpc);
 }
 
-async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, options: RigOptions): Promise<Rig> {
-  const lines: Rig['lines'] = [];
-  let open = 0;
-  const instrument = (name: string) => ({ add: (n: number) => (open += name === 'openStreams' ? n : 0), recordMs: () => {} });
-  const metrics = new Proxy({}, { get: (_target, name) => instrument(String(name)) }) as HopMetrics;
-  const { grpc, ...own } = options;
-  const server = createA2AServer({ log, role: 'supervisor', profile: 'caipe', logger: recordingLogger(lines), metrics, ...own });
+async function listen(t: TestContext, { server, another, ...shown }: TestServer, grpc?: GrpcOptions): Promise<Rig> {
   const grpcServer = openGrpc(server, { card: () => CARD, ...grpc });
   const port = await grpcServer.listen('127.0.0.1', 0);
   const address = `127.0.0.1:${port}`;
@@ -66,16 +48,7 @@ async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, opt
     t.after(() => made.close());
     return made;
   };
-  const another = () => openProcess(t, log.another(), relay, options);
-  return { address, port, log, relay, server: grpcServer, lines, open: () => open, client, another };
-}
-
-function recordingLogger(lines: Rig['lines']): Logger {
-  const record = (first: LogFields | string, message?: string) => {
-    lines.push(typeof first === 'string' ? { fields: {}, message: first } : { fields: first, message: message ?? '' });
-  };
-  const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'].map(level => [level, record] as const);
-  return { ...Object.fromEntries(levels), child: () => recordingLogger(lines) } as unknown as Logger;
+  return { ...shown, address, port, server: grpcServer, client, another: () => listen(t, another(), grpc) };
 }
 
 export async function until(condition: () => boolean): Promise<void> {

@@ -10,26 +10,17 @@ import {
   type Operation,
   type SseEvent,
 } from '@hopline/a2a';
-import { type A2AServerOptions, createA2AServer, LIMITS, type Limits } from '@hopline/a2a-server';
-import { TinyRelay } from '@hopline/a2a-server/tiny-relay';
+import { type A2AServerOptions, LIMITS } from '@hopline/a2a-server';
+import { openServer, type TestServer } from '@hopline/a2a-server/test-kit';
 import { agentCard } from '@hopline/agent-card';
 import { type CardSigner, PublishedCard } from '@hopline/agent-card/signing';
-import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
-import type { HopMetrics, LogFields, Logger } from '@hopline/telemetry';
+import type { MemoryLogOptions } from '@hopline/log/memory';
 import type { CorsOptions } from './cors.ts';
 import { openHttp } from './open-http.ts';
 
-type Line = { level: string; fields: LogFields; message: string };
-
-export type Rig = {
+/** A server on HTTP. */
+export type Rig = Omit<TestServer, 'server' | 'another'> & {
   url: string;
-  log: MemoryLog;
-  relay: TinyRelay;
-  lines: Line[];
-  /** Sum of each counter, count of each latency. */
-  totals: Record<string, number>;
-  /** Open streams and waiting sends. */
-  open(): number;
   /** Subscriptions to the log. */
   following(): number;
   close(): Promise<void>;
@@ -37,85 +28,32 @@ export type Rig = {
   another(options?: Partial<A2AServerOptions>): Promise<Rig>;
 };
 
-type RigOptions = Partial<A2AServerOptions> & { memory?: MemoryLogOptions; cors?: CorsOptions; signer?: CardSigner };
+type HttpOptions = { cors?: CorsOptions; signer?: CardSigner };
+type RigOptions = Partial<A2AServerOptions> & HttpOptions & { memory?: MemoryLogOptions };
 
-export async function openRig(t: TestContext, options: RigOptions = {}): Promise<Rig> {
-  const log = createMemoryLog({ shards: 1, ...options.memory });
-  const relay = new TinyRelay(log);
-  const stop = new AbortController();
-  const running = relay.run(stop.signal);
-  t.after(async () => {
-    relay.resume();
-    stop.abort();
-    await running;
-  });
-  return openProcess(t, log, relay, options);
+export function openRig(t: TestContext, { memory, cors, signer, ...options }: RigOptions = {}): Promise<Rig> {
+  const limits = { ...LIMITS, ...options.limits };
+  return listen(t, openServer(t, { ...options, limits }, memory), { ...(cors && { cors }), ...(signer && { signer }) });
 }
 
-async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, options: RigOptions): Promise<Rig> {
-  const limits: Limits = { ...LIMITS, ...options.limits };
-  const lines: Line[] = [];
-  const totals: Record<string, number> = {};
+async function listen(t: TestContext, own: TestServer, options: HttpOptions): Promise<Rig> {
+  const { server, another, ...shown } = own;
   let following = 0;
-  const follow = log.facts.follow.bind(log.facts);
-  log.facts.follow = async (taskId, after, signal) => {
+  const { facts } = own.log;
+  const follow = facts.follow.bind(facts);
+  facts.follow = async (taskId, after, signal) => {
     following += 1;
     signal.addEventListener('abort', () => (following -= 1), { once: true });
     return follow(taskId, after, signal);
   };
   const settings = { name: 'test', description: 'test', version: '0', url: 'http://127.0.0.1/', skills: [] };
   const card = new PublishedCard(() => agentCard({ ...settings, capabilities: { streaming: true } }), options.signer);
-  const server = createA2AServer({
-    log,
-    role: 'supervisor',
-    profile: 'caipe',
-    logger: recordingLogger(lines),
-    metrics: countingMetrics(totals),
-    ...options,
-    limits,
-  });
   const http = openHttp(server, { card, cors: options.cors });
   const url = await http.listen('127.0.0.1', 0);
   let closed: Promise<void> | undefined;
   const close = () => (closed ??= http.close());
   t.after(close);
-  const open = () => totals.openStreams ?? 0;
-  return {
-    url,
-    log,
-    relay,
-    lines,
-    totals,
-    open,
-    following: () => following,
-    close,
-    another: more => openProcess(t, log.another(), relay, { ...options, ...more }),
-  };
-}
-
-function countingMetrics(totals: Record<string, number>): HopMetrics {
-  const count = (name: string, n: number) => {
-    totals[name] = (totals[name] ?? 0) + n;
-  };
-  const instrument = (name: string) => ({ add: (n: number) => count(name, n), recordMs: () => count(name, 1) });
-  return new Proxy({}, { get: (_target, name) => instrument(String(name)) }) as HopMetrics;
-}
-
-function recordingLogger(lines: Line[]): Logger {
-  const at = (level: string) => (first: LogFields | string, message?: string) => {
-    lines.push(
-      typeof first === 'string' ? { level, fields: {}, message: first } : { level, fields: first, message: message ?? '' },
-    );
-  };
-  const logger = {
-    trace: at('trace'),
-    debug: at('debug'),
-    info: at('info'),
-    warn: at('warn'),
-    error: at('error'),
-    fatal: at('fatal'),
-  };
-  return { ...logger, child: () => recordingLogger(lines) } as Logger;
+  return { ...shown, url, following: () => following, close, another: more => listen(t, another(more), options) };
 }
 
 export type Method = Operation;

@@ -10,6 +10,7 @@ import { discardRefusedBodies } from './refused-body.ts';
 import { registerOpenApi } from './rest/openapi.ts';
 import { registerRest, sendRestError } from './rest/rest-binding.ts';
 import { registerRest03, sendRestFault03 } from './rest/rest-binding-03.ts';
+import { type AuditTask, registerTaskAudit } from './task-audit-route.ts';
 
 export type A2AHttpOptions = {
   card: PublishedCard;
@@ -17,6 +18,8 @@ export type A2AHttpOptions = {
   cors?: Cors | undefined;
   /** The agents behind the server; absent: it has no list of them. */
   agents?: () => readonly ListedAgent[];
+  /** Audits a task; absent: the server audits none. */
+  auditTask?: AuditTask;
 };
 
 /**
@@ -30,10 +33,10 @@ const PATHS = ['/', '/a2a'];
 
 /**
  * Registers the HTTP bindings of a server on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy
- * (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, the list of agents, and JSON 404s elsewhere. The app needs only
+ * (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, the list of agents, the audit of a task, and JSON 404s elsewhere. The app needs only
  * `serverOptions`. Closing the app drains and closes the server: streams ask their clients to reconnect, and end.
  */
-export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cors, agents }: A2AHttpOptions): void {
+export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cors, agents, auditTask }: A2AHttpOptions): void {
   const { limits, metrics } = server;
   app.server.maxConnections = limits.connectionsMax;
   discardRefusedBodies(app);
@@ -63,7 +66,8 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cor
     );
     registerRest(scope, server);
     if (agents !== undefined) registerAgents(scope, server, agents);
-    registerOpenApi(scope, card, { listsAgents: agents !== undefined });
+    if (auditTask !== undefined) registerTaskAudit(scope, server, auditTask);
+    registerOpenApi(scope, card, { listsAgents: agents !== undefined, auditsTasks: auditTask !== undefined });
   });
   app.register(async scope => {
     takeJsonBytes(scope, limits);

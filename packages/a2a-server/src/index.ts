@@ -7,6 +7,7 @@ export type { ArtifactIndex, EventEncoder, VisibleEntry } from './feed/visible-e
 export type { Limits } from './limits.ts';
 export { LIMITS } from './limits.ts';
 export { fromLog } from './log-faults.ts';
+export { requireOwnTask } from './operations/task-response.ts';
 export { RETRY_AFTER_S, report, runOperation } from './run-operation.ts';
 export type { EventSink, Gap } from './stream/event-sink.ts';
 export { PacedWriter } from './stream/paced-writer.ts';

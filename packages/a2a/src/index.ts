@@ -18,7 +18,7 @@ export { A2A_JSON_TYPE, httpJsonFailure, paramsOfBody, paramsOfQuery } from './h
 export type { ParsedRequest, RpcFailure, RpcId, RpcRequest } from './json-rpc.ts';
 export { parseRequest, RPC_ID_CHARS_MAX, rpcFailure, rpcSuccessAround } from './json-rpc.ts';
 export type { JsonObject } from './json-value.ts';
-export { isObject, JSON_DEPTH_MAX, present } from './json-value.ts';
+export { isDeeperThan, isObject, JSON_DEPTH_MAX, present } from './json-value.ts';
 export { fitsModes, outputModesOf } from './media-types.ts';
 export type {
   CancelRequest,

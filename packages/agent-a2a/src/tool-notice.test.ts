@@ -83,9 +83,10 @@ test('the end of a call is failed or waiting by its metadata, and failed by its 
   assert.deepEqual(end({ tool: 'x' }, 'Tool call completed: x'), x);
 });
 
-test('artifacts are notices by name; without a tool they are artifacts [C-1]', () => {
+test('artifacts are notices by name or recorded kind; without a tool they are artifacts [C-1]', () => {
   const metadata = { tool: 'x', toolCallId: 'c' };
   assert.equal(noticeOfArtifact({ name: 'tool_notification_complete', metadata })?.phase, 'end');
+  assert.equal(noticeOfArtifact({ name: 'acme_call', metadata: { ...metadata, artifactKind: 'call-start' } })?.phase, 'start');
   assert.equal(noticeOfArtifact({ name: 'tool_notification_end', description: 'Tool call failed: x' })?.failed, true);
   assert.equal(noticeOfArtifact({ name: 'tool_notification_start', description: 'Tool call started: argocd' })?.tool, 'argocd');
   assert.equal(noticeOfArtifact({ name: 'tool_notification_start' }), undefined);

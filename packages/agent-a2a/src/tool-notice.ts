@@ -1,5 +1,5 @@
 import type { Metadata } from '@hopline/a2a';
-import { artifactKind } from '@hopline/profiles';
+import { kindOfArtifact } from '@hopline/profiles';
 
 /**
  * The start or end of a tool call, as reported by the agent. `callId` is present when the agent sent one; `waiting`: the call waits
@@ -35,9 +35,9 @@ export function noticeOfText(text: string, isOpen: (tool: string) => boolean): T
   return { phase: 'end', tool: ended, failed: glyph === '❌' || outcome === 'failed' };
 }
 
-/** Reads an artifact whose name marks a notice; metadata or description name the tool, and whether the call failed. */
+/** Reads an artifact whose name or recorded kind marks a notice; metadata or description name the tool, and whether the call failed. */
 export function noticeOfArtifact(artifact: { name?: string; description?: string; metadata?: Metadata }): ToolNotice | undefined {
-  const kind = artifactKind(artifact.name);
+  const kind = kindOfArtifact(artifact);
   if (kind !== 'call-start' && kind !== 'call-end') return undefined;
   const phase = kind === 'call-start' ? 'start' : 'end';
   const [, outcome, described] = ARTIFACT_TOOL.exec(artifact.description ?? '') ?? [];

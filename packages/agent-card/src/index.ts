@@ -6,6 +6,7 @@ export type {
   AgentInterface,
   AgentProvider,
   AgentSkill,
+  CardSecurity,
 } from './agent-card.ts';
 export { AGENT_CARD_PATHS, agentCard, CARD_KEYS_PATH, MODES } from './agent-card.ts';
 export type { RemoteAgent } from './decode-agent-card.ts';
@@ -16,4 +17,3 @@ export { activeExtensions, EXTENSIONS_HEADER, extensionUris, LEGACY_EXTENSIONS_H
 export type { CardAgent } from './merged-skills.ts';
 export { mergedSkills } from './merged-skills.ts';
 export { RESUME_EXTENSION_URI, resumeExtension, taskWithGeneration, withGeneration } from './resume-extension.ts';
-export type { CardSecurity } from './security.ts';

@@ -45,6 +45,8 @@ export type Turn = {
   trace: { traceparent?: string; tracestate?: string };
   signal: AbortSignal;
   log?: TurnLog;
+  /** Shows an error behind a `failed` event to the agent's author. It may hold content, so it goes to no log, span or client. */
+  showError?: (error: unknown) => void;
 };
 
 /** The reason of `Turn.signal` when the task is over: an agent that waits for credentials abandons its own task only then. */

@@ -1,6 +1,6 @@
 import type { Message } from '@hopline/a2a';
 import type { AgentPresentation } from '@hopline/events';
-import { artifactKind } from '@hopline/profiles';
+import { kindOfArtifact, withKind } from '@hopline/profiles';
 import { type AgentText, type ArtifactChunk, isTextOnly, type Standing, textOf } from './agent-text.ts';
 import { AnswerDeduplicator } from './answer-deduplicator.ts';
 import type { LaneWriter, TextLanes, TokenOrigin } from './lane-writer.ts';
@@ -29,6 +29,8 @@ export class AnswerText implements AgentText {
   readonly #answer = new AnswerDeduplicator();
   readonly #withheld: WithheldText | undefined;
   readonly #lanes: TextLanes;
+  /** The agent is a server that names the artifacts of its answer: those of other names stand beside it. */
+  #namesAnswer = false;
 
   constructor({ lanes, lane, presentation, artifacts, withheldUnitsMax }: AnswerTextOptions) {
     this.#presentation = presentation;
@@ -54,16 +56,19 @@ export class AnswerText implements AgentText {
   artifact({ artifact, append, lastChunk: last, apart, source }: ArtifactChunk): void {
     const { artifactId: id, parts } = artifact;
     const { kinds, nestedPlan } = this.#presentation;
-    const kind = artifactKind(artifact.name, kinds);
-    // Plans, notices and progress of a server below are not its answer.
-    const isApart = apart === true || (kind !== undefined && kind !== 'answer' && kind !== 'result');
+    const kind = kindOfArtifact(artifact, kinds);
+    // Plans, notices and progress of a server below are not its answer, nor is a file of an agent behind it.
+    const isOther =
+      kind === undefined ? artifact.name !== undefined && this.#namesAnswer : kind !== 'answer' && kind !== 'result';
+    const isApart = apart === true || isOther;
+    this.#namesAnswer ||= kind === 'answer' || kind === 'plan';
     const others = isApart ? parts : parts.filter(part => part.text === undefined);
     const text = textOf(parts);
     const isNew = others.length < parts.length && !(last && !append && this.#isStreamed(text));
     if (isNew) this.#write(this.#answer.artifact({ id, isResult: kind === 'result', text, append, last }));
     if (others.length === 0) return;
-    const name = kind === 'plan' ? { name: nestedPlan } : undefined;
-    this.#artifacts.take({ ...artifact, ...name, parts: others }, append, last, source);
+    const shown = kind === 'plan' ? { ...artifact, name: nestedPlan } : artifact;
+    this.#artifacts.take({ ...withKind(shown, kind), parts: others }, append, last, source);
   }
 
   ending(message: Message | undefined, standing: Standing | undefined): Message | undefined {

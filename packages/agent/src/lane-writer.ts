@@ -1,4 +1,5 @@
-import type { AgentInput, ArtifactInput, InputSource, LaneArtifact } from '@hopline/events';
+import { isDeeperThan } from '@hopline/a2a';
+import { type AgentInput, type ArtifactInput, INPUT_DEPTH_MAX, type InputSource, type LaneArtifact } from '@hopline/events';
 import { BoundExceeded, TURN_TEXT_BYTES_MAX } from './limits.ts';
 import type { TextChange } from './streamed-text.ts';
 
@@ -77,9 +78,12 @@ export class LaneWriter {
     for (const lane of [...this.#open]) this.close(lane);
   }
 
-  /** Any input that is not text. Throws BoundExceeded, and TypeError for what is not JSON. */
+  /** Any input that is not text. Throws BoundExceeded, and TypeError or RangeError for what JSON cannot hold. */
   add(input: AgentInput): void {
+    // First the size, which bounds the walk through the levels.
     if (Buffer.byteLength(JSON.stringify(input)) > this.#inputBytesMax) throw this.#tooLarge();
+    if (isDeeperThan(input, INPUT_DEPTH_MAX))
+      throw new BoundExceeded(`an event of the agent nests deeper than ${INPUT_DEPTH_MAX} levels of JSON`);
     this.#sink.add(input);
   }
 

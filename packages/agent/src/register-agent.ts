@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentEntry, Log } from '@hopline/log';
-import type { Logger } from '@hopline/telemetry';
+import { errorWord, type Logger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
 
 /** Interval of an agent's heartbeats in the registry, milliseconds. */
@@ -30,6 +30,8 @@ export type RegisterAgentOptions = {
   signal: AbortSignal;
   heartbeatMs?: number;
   onRegistered?: (entry: AgentEntry) => void;
+  /** Called after each request for the agent's skills; `fault` is why the agent does not answer, or cannot be started. */
+  onSkills?: (fault: unknown) => void;
 };
 
 /**
@@ -93,15 +95,16 @@ class SkillsCache {
   }
 
   async #request(): Promise<void> {
-    const { agent, name, logger } = this.#options;
+    const { agent, name, logger, onSkills } = this.#options;
     try {
       this.#own = await agent.skills();
+      onSkills?.(undefined);
       if (this.#failed) logger.info({ agent: name, count: this.#own.length }, 'agent skills available');
       this.#failed = false;
     } catch (error) {
+      onSkills?.(error);
       // Logged once, not with every heartbeat.
-      if (!this.#failed)
-        logger.warn({ agent: name, reason: error instanceof Error ? error.name : 'other' }, 'agent skills unavailable');
+      if (!this.#failed) logger.warn({ agent: name, reason: errorWord(error) }, 'agent skills unavailable');
       this.#failed = true;
     }
   }

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
+import { INPUT_DEPTH_MAX } from '@hopline/events';
 import { Requeued, Superseded } from '@hopline/log';
 import type { Agent, AgentEvent } from './agent.ts';
 import { TURN_ARTIFACTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
 import { CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
+import { newestOfTurn } from './task-watch.ts';
 
 const text = (content: string, id?: string): AgentEvent => ({ type: 'text', text: content, ...(id !== undefined && { id }) });
 const message = (content: string): Message => ({ messageId: 'reply', role: 'ROLE_AGENT', parts: [{ text: content }] });
@@ -342,4 +344,69 @@ test('an event that fits into no record, or is not JSON, fails the turn once: th
     assert.match(task.ended()?.reason ?? '', reason, what);
     assert.equal(task.ended()?.retryable, false, what);
   }
+});
+
+test('a second stored item of a call runs only while the first has written nothing, and stops when it does', async () => {
+  const task = await TaskLog.create('caipe');
+  await run(
+    task,
+    scripted(async function* () {
+      yield text('one');
+      await task.fold();
+      await run(task, scripted([text('never'), done]), task.job(1, { item: 2 }));
+      yield done;
+    }),
+  );
+  const fold = await task.fold();
+  assert.deepEqual([fold.textOf('streaming_result'), task.ended()?.state], ['one', 'TASK_STATE_COMPLETED']);
+
+  const late = await TaskLog.create('caipe');
+  let stopped = false;
+  const waiting = run(
+    late,
+    scripted(async function* ({ signal }) {
+      try {
+        await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      } finally {
+        stopped = true;
+      }
+    }),
+    late.job(1, { item: 2 }),
+  );
+  await late.recordOf({ id: CALL, agent: 'argocd', turn: 1, item: 1, attempt: 1 });
+  assert.equal(await waiting, undefined);
+  assert.ok(stopped);
+});
+
+test('an event nests at most INPUT_DEPTH_MAX levels of JSON; one more fails the turn with that reason', async () => {
+  const artifact = (levels: number): AgentEvent => {
+    const data: unknown = JSON.parse('['.repeat(levels) + ']'.repeat(levels));
+    return { type: 'artifact', artifact: { artifactId: 'f', name: 'f', parts: [{ data }] }, append: false, lastChunk: true };
+  };
+  // The input, its parts and the part are three levels.
+  for (const [levels, reason] of [
+    [INPUT_DEPTH_MAX - 3, undefined],
+    [INPUT_DEPTH_MAX - 2, `an event of the agent nests deeper than ${INPUT_DEPTH_MAX} levels of JSON`],
+  ] as const) {
+    const task = await TaskLog.create('caipe');
+    await run(task, scripted([artifact(levels), done]));
+    await task.fold();
+    assert.equal(task.ended()?.reason, reason);
+  }
+});
+
+test('work whose turn a stale read does not show yet waits for that turn instead of being settled', async () => {
+  const task = await TaskLog.create('direct');
+  const ask: AgentEvent = { type: 'interrupted', state: 'TASK_STATE_INPUT_REQUIRED', message: message('Which one?') };
+  await run(task, scripted([ask]));
+  await task.fold();
+  const stale = await task.log.facts.last(task.taskId);
+  await task.message('this one', 'm2', 'agent.argocd', 'transparent').store();
+  task.log.facts.last = async () => stale;
+  const outcome = await run(task, scripted([text('done'), done]), task.job(1, { turn: 2, item: 2 }));
+  assert.equal(outcome?.state, 'TASK_STATE_COMPLETED');
+
+  const never = task.job(1, { turn: 3 });
+  await assert.rejects(newestOfTurn(task.log, never.work, new AbortController().signal, 20), /not in the log/);
+  await assert.rejects(newestOfTurn(task.log, never.work, AbortSignal.timeout(20)), Requeued);
 });

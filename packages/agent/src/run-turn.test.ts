@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
-import { isVisible } from '@hopline/events';
+import { type ArtifactKind, isVisible } from '@hopline/events';
 import type { Agent, AgentEvent } from './agent.ts';
 import { runTurn } from './run-turn.ts';
 import { ANSWER, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
@@ -33,6 +33,24 @@ test('a called agent of profile caipe answers in the lane its supervisor names [
     texts.flatMap(input => input.ids),
     ['a', 'b', 'c', 'd'],
   );
+});
+
+test('the first text of a lane is appended at once, in one record with the lane, before any timer [S0-38]', async t => {
+  const task = await TaskLog.create('caipe');
+  const stop = new AbortController();
+  const agent = scripted(async function* () {
+    yield text('Here');
+    yield await new Promise<AgentEvent>((_resolve, reject) => {
+      stop.signal.addEventListener('abort', () => reject(stop.signal.reason));
+    });
+  });
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+  const outcome = run(task, agent, task.job(), stop.signal).catch(() => undefined);
+  while ((await task.inputs()).length === 0) await new Promise(resolve => setImmediate(resolve));
+  const kinds = (await task.inputs()).map(({ kind }) => kind);
+  stop.abort();
+  await outcome;
+  assert.deepEqual(kinds, ['open', 'text']);
 });
 
 test('tool calls stand between the texts, in the order they came, and pair by call [S2-1 S2-7]', async () => {
@@ -341,11 +359,30 @@ test('a process that stops leaves the wait for credentials to the next turn [S3-
   }
 });
 
-test('plans, progress and notices of servers below are not answer text, at any depth', async () => {
-  const task = await TaskLog.create('caipe');
+test('a file of a server that names its answer is no answer text; the artifact of another agent is its answer', async () => {
   const chunk = (artifactId: string, name: string, content: string): AgentEvent => ({
     type: 'artifact',
     artifact: { artifactId, name, parts: [{ text: content }] },
+    append: false,
+    lastChunk: true,
+  });
+  const shown = async (...script: AgentEvent[]) => {
+    const task = await TaskLog.create('caipe');
+    await run(task, scripted([...script, done]));
+    return [...(await task.fold()).artifacts.values()].map(({ name, text: content }) => [name, content]);
+  };
+  assert.deepEqual(await shown(chunk('a', 'streaming_result', 'Hello'), chunk('f', 'card.md', '# Ada')), [
+    ['streaming_result', 'Hello'],
+    ['card.md', '# Ada'],
+  ]);
+  assert.deepEqual(await shown(chunk('f', 'current_result', 'Hello')), [['streaming_result', 'Hello']]);
+});
+
+test('plans, progress and notices of servers below are not answer text, at any depth', async () => {
+  const task = await TaskLog.create('caipe');
+  const chunk = (artifactId: string, name: string, content: string, artifactKind?: ArtifactKind): AgentEvent => ({
+    type: 'artifact',
+    artifact: { artifactId, name, parts: [{ text: content }], ...(artifactKind && { metadata: { artifactKind } }) },
     append: false,
     lastChunk: true,
   });
@@ -355,7 +392,10 @@ test('plans, progress and notices of servers below are not answer text, at any d
       chunk('p', 'execution_plan_update', '⟦of the server below⟧'),
       chunk('q', 'agent_execution_plan', '⟦of the one below that⟧'),
       chunk('w', 'progress', 'half of it'),
+      chunk('x', 'acme_plan', '⟦in a custom profile⟧', 'plan'),
+      chunk('y', 'acme_call', 'calls it', 'call-start'),
       text('answer'),
+      chunk('z', 'acme_result', 'answer', 'result'),
       done,
     ]),
   );
@@ -367,6 +407,8 @@ test('plans, progress and notices of servers below are not answer text, at any d
       ['agent_execution_plan', '⟦of the server below⟧'],
       ['agent_execution_plan', '⟦of the one below that⟧'],
       ['progress', 'half of it'],
+      ['agent_execution_plan', '⟦in a custom profile⟧'],
+      ['acme_call', 'calls it'],
       ['streaming_result', 'answer'],
     ],
   );

@@ -6,7 +6,7 @@ import { ATTR, invokeAgentSpan, type Logger, startHop } from '@hopline/telemetry
 import type { Agent } from './agent.ts';
 import { NO_PRIOR_ATTEMPTS, readPriorAttempts } from './prior-attempts.ts';
 import { AttemptFailed, runAttempt } from './run-attempt.ts';
-import { overBecause, watchTask } from './task-watch.ts';
+import { newestOfTurn, overBecause, watchTask } from './task-watch.ts';
 import type { TurnEnd } from './turn-end.ts';
 
 /** What `runTurn` works with. */
@@ -19,6 +19,8 @@ export type RunTurnDeps = {
   logger: Logger;
   /** Aborts when the process must let go of the turn: it is requeued, and a new attempt replaces its text. */
   signal: AbortSignal;
+  /** Receives what an agent throws, for the terminal of its author: it may hold content. Absent: it is dropped. */
+  showError?: ((error: unknown) => void) | undefined;
   /** How often a call that failed as retryable is made again; 0 to RETRIES_MAX, 0 by default. */
   retries?: number;
   /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
@@ -36,9 +38,8 @@ export type TurnOutcome = TurnEnd | undefined;
 export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome> {
   const { log, name } = deps;
   const { work, attempt } = job;
-  const newest = await log.facts.last(work.taskId);
-  if (newest === undefined) throw new Error('work for a task that is not in the log');
-  const over = overBecause(newest.record.aggregate, work, attempt);
+  const newest = await newestOfTurn(log, work, deps.signal);
+  const over = overBecause(newest.record.aggregate, job);
   if (over === 'superseded') throw new Superseded();
   if (over !== undefined) return undefined;
   const authorizing = newest.record.aggregate.state === 'TASK_STATE_AUTH_REQUIRED';

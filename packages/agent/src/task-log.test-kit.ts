@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Fold, type Message } from '@hopline/a2a';
-import { type AgentInput, type AgentRecord, type CallEnded, isVisible, shardOf, type Work } from '@hopline/events';
+import { type AgentInput, type AgentRecord, type CallEnded, isVisible, type Producer, shardOf, type Work } from '@hopline/events';
 import type { Job } from '@hopline/log';
 import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
 import { AION, agentPresentation, CAIPE, TRANSPARENT } from '@hopline/profiles';
@@ -52,13 +52,19 @@ export class TaskLog extends StoredScenario {
   }
 
   job(attempt = 1, more: Partial<Job & Work> = {}): Job {
-    const { exhausted = false, requeues = 0, trace, ...work } = more;
+    const { item = 1, exhausted = false, requeues = 0, trace, ...work } = more;
     const call = { id: CALL, presentation: PRESENTATIONS[this.#mode] };
     const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
     const { taskId } = this;
     const profile = profileOf(this.#mode);
     const base: Work = { v: 1, taskId, contextId: 'c1', turn: 1, profile, message, ...(this.#mode !== 'direct' && { call }) };
-    return { work: { ...base, ...work }, attempt, requeues, exhausted, ...(trace && { trace }) };
+    return { work: { ...base, ...work }, item, attempt, requeues, exhausted, ...(trace && { trace }) };
+  }
+
+  /** The producer writes its first input, and the relay folds it. */
+  async recordOf(from: Producer): Promise<void> {
+    this.#mark(from, 1);
+    await this.input(from, { kind: 'open', lane: `${from.id}/x`, artifact: { name: 'x' } }).store();
   }
 
   async records(): Promise<AgentRecord[]> {
@@ -92,14 +98,17 @@ export class TaskLog extends StoredScenario {
         await this.when(command).store();
         const rejection = this.rejected[rejections];
         assert.ok(rejection === undefined || rejection === 'no change', `rejected ${input.kind}: ${rejection}`);
-        const { id, attempt } = from;
-        const aggregate = this.aggregate!;
-        this.aggregate = { ...aggregate, producers: { ...aggregate.producers, [id]: { attempt, n } } };
+        this.#mark(from, n);
       }
     }
     const fold = new Fold();
     for (const fact of this.facts.filter(isVisible)) fold.add(fact.event);
     return fold;
+  }
+
+  #mark({ id, item = 1, attempt }: Producer, n: number): void {
+    const aggregate = this.aggregate!;
+    this.aggregate = { ...aggregate, producers: { ...aggregate.producers, [id]: { item, attempt, n } } };
   }
 
   ended(): CallEnded | undefined {

@@ -1,13 +1,18 @@
 import { isTerminal } from '@hopline/a2a';
-import type { TaskAggregate, Work } from '@hopline/events';
-import type { Log } from '@hopline/log';
+import { isSameItem, type TaskAggregate, type Work } from '@hopline/events';
+import { type Job, type Log, Requeued, type StoredFacts } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { TASK_ENDED } from './agent.ts';
 
-/** Why the task no longer needs a turn. `superseded`: a newer attempt of the same work runs. */
-export type Over = typeof TASK_ENDED | 'later turn' | 'superseded';
+/**
+ * Why the task no longer needs a turn. `superseded`: a newer attempt of the same work runs. `other item`: another stored item of
+ * the same work has written first, and the relay rejects the inputs of this one.
+ */
+export type Over = typeof TASK_ENDED | 'later turn' | 'superseded' | 'other item';
 
-export function overBecause(aggregate: TaskAggregate, work: Work, attempt: number): Over | undefined {
+type RunningJob = Pick<Job, 'work' | 'item' | 'attempt'>;
+
+export function overBecause(aggregate: TaskAggregate, { work, item, attempt }: RunningJob): Over | undefined {
   if (isTerminal(aggregate.state)) return TASK_ENDED;
   if (aggregate.turn > work.turn) return 'later turn';
   const { call } = work;
@@ -15,18 +20,38 @@ export function overBecause(aggregate: TaskAggregate, work: Work, attempt: numbe
   const waitsForInput = aggregate.state === 'TASK_STATE_INPUT_REQUIRED';
   if (call !== undefined ? aggregate.calls[call.id]?.state !== undefined : waitsForInput) return TASK_ENDED;
   const producer = aggregate.producers[call?.id ?? ROOT_AGENT];
-  return producer !== undefined && producer.attempt > attempt ? 'superseded' : undefined;
+  if (producer === undefined) return undefined;
+  if (!isSameItem(producer, { item })) return 'other item';
+  return producer.attempt > attempt ? 'superseded' : undefined;
+}
+
+/** A log that lags behind the stored work gets this long to show the turn of an item, milliseconds. Longer than an election. */
+const TURN_SHOWN_MS_MAX = 10_000;
+
+/**
+ * The newest record of the task once the log shows the turn of the work. A stale read shows the turn before, whose end would settle
+ * the item without a run. Rejects when the item must be delivered again.
+ */
+export async function newestOfTurn(
+  log: Log,
+  { taskId, turn }: Work,
+  signal: AbortSignal,
+  waitMs = TURN_SHOWN_MS_MAX,
+): Promise<StoredFacts> {
+  const newest = await log.facts.last(taskId);
+  if (newest === undefined) throw new Error('work for a task that is not in the log');
+  if (newest.record.aggregate.turn >= turn) return newest;
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
+  for await (const stored of await log.facts.follow(taskId, newest.seq, ended)) {
+    if (stored.record.aggregate.turn >= turn) return stored;
+  }
+  throw signal.aborted ? new Requeued('shutdown') : new Error('work for a turn that is not in the log');
 }
 
 /** Follows the task after log sequence `after`. Resolves when the turn is over, with undefined when `signal` aborts; rejects when the log fails. */
-export async function watchTask(
-  log: Log,
-  { work, attempt }: { work: Work; attempt: number },
-  after: number,
-  signal: AbortSignal,
-): Promise<Over | undefined> {
-  for await (const { record } of await log.facts.follow(work.taskId, after, signal)) {
-    const over = overBecause(record.aggregate, work, attempt);
+export async function watchTask(log: Log, job: RunningJob, after: number, signal: AbortSignal): Promise<Over | undefined> {
+  for await (const { record } of await log.facts.follow(job.work.taskId, after, signal)) {
+    const over = overBecause(record.aggregate, job);
     if (over !== undefined) return over;
   }
   return undefined;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Fold, type FoldedArtifact, type Message } from '@hopline/a2a';
 import { type AgentInput, isVisible, type Producer, type TaskAggregate, type Work } from '@hopline/events';
-import { artifactKind } from '@hopline/profiles';
+import { kindOfArtifact } from '@hopline/profiles';
 import { type Command, decide, evolve, ROOT_AGENT } from '@hopline/task';
 import { abortableEvents } from './abortable-events.ts';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
@@ -130,7 +130,7 @@ function foldInputs(work: Work, attempt: number, inputs: readonly AgentInput[]):
 }
 
 function readFold(fold: Fold): Pick<PlayedTurn, 'text' | 'artifacts'> {
-  const isNotice = ({ name }: FoldedArtifact) => artifactKind(name)?.startsWith('call-') === true;
+  const isNotice = (artifact: FoldedArtifact) => kindOfArtifact(artifact)?.startsWith('call-') === true;
   const shown = [...fold.artifacts.values()].filter(artifact => !isNotice(artifact));
   return { text: fold.textOf('response'), artifacts: shown.filter(({ name }) => name !== 'response') };
 }

@@ -1,6 +1,6 @@
 import { isInterrupted, type Message } from '@hopline/a2a';
 import type { Work } from '@hopline/events';
-import { agentPresentation, callNotice, TRANSPARENT } from '@hopline/profiles';
+import { agentPresentation, callNotice, TRANSPARENT, withKind } from '@hopline/profiles';
 import { artifactIdOf, ROOT_AGENT } from '@hopline/task';
 import type { AgentEvent } from './agent.ts';
 import type { AgentText } from './agent-text.ts';
@@ -206,7 +206,7 @@ export class TurnInputs {
       this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING', message, ...from });
       return;
     }
-    const artifact = { ...progress, metadata: { sourceAgent: this.#options.agent } };
+    const artifact = withKind({ ...progress, metadata: { sourceAgent: this.#options.agent } }, 'progress');
     const lane = `${this.#prefix}/progress`;
     this.#lanes.artifact({ kind: 'artifact', lane, artifact, parts: message.parts, append: false, last: false, ...from });
   }

@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import type { StreamResponse, TaskState } from '@hopline/a2a';
 import { agentCard } from '@hopline/agent-card';
 import { type Reply, startServer } from './one-task-server.test-kit.ts';
 import { QUESTION_BYTES_MAX } from './read-question.ts';
 import { run } from './run.ts';
+
+const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
+const OWN = 'npm run -s hopline --';
 
 const ids = { taskId: 't-1', contextId: 'c-1' };
 const message = (text: string) => ({ messageId: 'm', role: 'ROLE_AGENT' as const, parts: [{ text }] });
@@ -34,18 +39,26 @@ const ANSWER = [
   part('partial_result', 'Hello wörld', false, true),
 ];
 
-type Options = { tty?: boolean; stdin?: string | Uint8Array; environment?: Record<string, string>; signal?: AbortSignal };
+type Options = {
+  tty?: boolean;
+  stdin?: string | Uint8Array;
+  environment?: Record<string, string>;
+  signal?: AbortSignal;
+  columns?: number;
+};
 
 async function hopline(replies: Record<string, Reply>, argv: string[], options: Options = {}) {
-  const { tty = false, stdin = '', environment = {}, signal = new AbortController().signal } = options;
+  const { tty = false, stdin = '', environment = {}, signal = new AbortController().signal, columns } = options;
   await using server = await startServer(replies);
   const written = { out: '', err: '' };
   const code = await run(argv, {
     environment: { HOPLINE_URL: server.url, NO_COLOR: '1', ...environment },
+    folder: CHECKOUT,
     stdin: Object.assign(Readable.from([Buffer.from(stdin)]), { isTTY: tty }),
-    stdout: { isTTY: tty, write: text => (written.out += text) },
+    stdout: { isTTY: tty, columns, write: text => (written.out += text) },
     stderr: { isTTY: tty, write: text => (written.err += text) },
     signal,
+    takeInterrupts: () => {},
   });
   return { code, ...written, requests: server.requests, url: server.url };
 }
@@ -67,6 +80,7 @@ test('ask writes only the answer to a pipe, and also progress to a terminal', as
     '🔧 Supervisor: Calling Agent Guide...',
     '✅ Supervisor: Guide completed',
     'task t-1 completed',
+    `context c-1; continue with: ${OWN} ask --context c-1 --url ${shown.url} TEXT`,
   ]);
 });
 
@@ -78,12 +92,18 @@ test('ask reads its text unchanged from standard input, within a bound', async (
   }
   const largest = await hopline(replies, ['ask'], { stdin: 'x'.repeat(QUESTION_BYTES_MAX) });
   assert.equal(largest.code, 0);
-  for (const stdin of ['', 'x'.repeat(QUESTION_BYTES_MAX + 1), new Uint8Array([0xff, 0xfe])]) {
+  for (const stdin of ['', ' \n\t', 'x'.repeat(QUESTION_BYTES_MAX + 1), new Uint8Array([0xff, 0xfe])]) {
     const { code, requests } = await hopline(replies, ['ask'], { stdin });
     assert.deepEqual([code, requests.length], [2, 0]);
   }
   assert.equal((await hopline(replies, ['ask'], { tty: true })).code, 2);
-  assert.equal((await hopline(replies, ['ask', ''], { stdin: 'x' })).code, 2);
+  for (const [text, reason] of [
+    ['', 'is empty'],
+    [' \n', 'has only white space'],
+  ] as const) {
+    const { code, err, requests } = await hopline(replies, ['ask', text], { stdin: 'x' });
+    assert.deepEqual([code, err, requests.length], [2, `hopline: nothing to ask: the text ${reason}\n`, 0]);
+  }
 });
 
 test('the exit code and standard error report how a task ended', async () => {
@@ -95,7 +115,7 @@ test('the exit code and standard error report how a task ended', async () => {
     [
       status('TASK_STATE_INPUT_REQUIRED', 'Which one?'),
       4,
-      /^task t-1 input required: Which one\?\nreply with: hopline ask --task t-1 --url http:\S+ TEXT\n$/,
+      /^task t-1 input required: Which one\?\nreply with: npm run -s hopline -- ask --task t-1 --url http:\S+ TEXT\n$/,
     ],
   ];
   for (const [end, expected, message] of ends) {
@@ -103,6 +123,99 @@ test('the exit code and standard error report how a task ended', async () => {
     assert.deepEqual([code, out], [expected, '']);
     assert.match(err, message);
   }
+});
+
+test('where no agent fits, the option that names one is printed with the agents of the server', async () => {
+  const failed = { ...ids, status: { state: 'TASK_STATE_FAILED' as const, message: message('no agent fits this message') } };
+  const choose = { agents: ['files', 'guide', 7, '$(rm)'], option: '--agent NAME', member: 'metadata.agent' };
+  const { code, err, url } = await hopline(streaming({ statusUpdate: { ...failed, metadata: { choose } } }), ['ask', 'hi']);
+  const hint = `name one with: ${OWN} ask --agent files|guide --url ${url} TEXT`;
+  assert.deepEqual([code, err], [1, `task t-1 failed: no agent fits this message\n${hint}\n`]);
+});
+
+test('agents: names, states, skills, and which one takes what fits no skill', async () => {
+  const agents = [
+    { name: 'files', description: 'Reads files', skills: [{ id: 'r', name: 'Read' }], state: 'live', default: false },
+    { name: 'guide', description: '', skills: [], state: 'silent', default: true, lastSeenAt: '2026-11-22T08:00:00.000Z' },
+    { description: 'has no name' },
+  ];
+  const replies = { 'GET /agents': { page: JSON.stringify({ agents }) } };
+  const { code, out } = await hopline(replies, ['agents']);
+  assert.equal(code, 0);
+  assert.match(out, /^ {2}files {2}live {2}Reads files {2}\[Read\]\n\* guide {2}silent, seen \d+ \w+ ago\n$/);
+  const json = await hopline(replies, ['agents', '--json'], { environment: { HOPLINE_TOKEN: 'abc' } });
+  assert.deepEqual(
+    json.out
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line)),
+    agents.slice(0, 2),
+  );
+  assert.equal(json.requests[0]!.headers.authorization, 'Bearer abc');
+  const other = await hopline({}, ['agents']);
+  assert.deepEqual(
+    [other.code, other.err],
+    [1, 'hopline: This operation is not supported: the server has no list of its agents\n'],
+  );
+  const none = await hopline({ 'GET /agents': { page: '{"agents":[]}' } }, ['agents']);
+  assert.match(none.err, /^the server has no agents: add one with: npm run -s hopline -- agent FILE/);
+  assert.equal((await hopline({ 'GET /agents': { page: '[]' } }, ['agents'])).code, 1);
+});
+
+test('trace prints the audit of the server; the exit code is 1 when an input is unaccounted for', async () => {
+  const spread = { count: 0, p50: 0, p90: 0, p99: 0, max: 0 };
+  const tallies = { text: { received: 3, accepted: 3, duplicates: 0, pending: 0, rejected: {} } };
+  const audit = { tallies, chunks: 2, mergedTokens: 1, unaccounted: { text: 0 }, differing: [], incomplete: false };
+  const trace = {
+    taskId: 't-1',
+    contextId: 'c-1',
+    state: 'completed',
+    traces: [],
+    producers: [],
+    events: [],
+    heldMs: spread,
+    ageMs: spread,
+  };
+  const page = (changed: object) => ({
+    'GET /tasks/t-1/audit': { page: JSON.stringify({ ...trace, audit: { ...audit, ...changed } }) },
+  });
+  const balanced = await hopline(page({}), ['trace', 't-1']);
+  assert.deepEqual([balanced.code, balanced.err], [0, '']);
+  assert.match(
+    balanced.out,
+    /^task t-1 completed, 0 events[\s\S]*text: 3 in, 3 accepted, 2 chunks out, 1 merged\n {2}all text is complete/,
+  );
+  const lost = await hopline(page({ unaccounted: { text: 2 } }), ['trace', 't-1', '--json']);
+  assert.deepEqual([lost.code, JSON.parse(lost.out).audit.unaccounted], [1, { text: 2 }]);
+  for (const body of ['{}', 'null', '{"audit":{}}']) {
+    const { code, err } = await hopline({ 'GET /tasks/t-1/audit': { page: body } }, ['trace', 't-1']);
+    assert.equal(code, 1);
+    assert.match(err, /^hopline: Invalid agent response: /);
+  }
+});
+
+test('--version prints the version alone', async () => {
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  for (const option of ['--version', '-v']) assert.deepEqual((await hopline({}, [option])).out, `${version}\n`);
+});
+
+test('list on a narrow terminal breaks between fields, never within one that fits', async () => {
+  const listed = {
+    ...task('TASK_STATE_FAILED'),
+    id: '01a2023a-26f7-74dd-bed2-287701515e8f',
+    status: { state: 'TASK_STATE_FAILED', timestamp: '2026-11-22T07:48:16.943Z', message: message('broken') },
+    history: [{ ...message('one two three four five six seven eight nine'), role: 'ROLE_USER', metadata: { agent: 'guide' } }],
+  };
+  const { out } = await hopline({ ListTasks: { result: { tasks: [listed] } } }, ['list'], { tty: true, columns: 40 });
+  const lines = out.trimEnd().split('\n');
+  assert.ok(
+    lines.every(line => line.length <= 40),
+    out,
+  );
+  assert.match(
+    out,
+    /^01a2023a-26f7-74dd-bed2-287701515e8f\n {2}2026-11-22 \d\d:\d\d:16 {2}failed\n {2}1\.7 s {2}guide +c-1\n {2}"one two/,
+  );
 });
 
 test('an answer in the last status, or in a direct message, is printed', async () => {
@@ -114,7 +227,11 @@ test('an answer in the last status, or in a direct message, is printed', async (
 
 test('a reply to a task prints only the new part of the answer', async () => {
   const before = [{ artifactId: 'old', name: 'streaming_result', parts: [{ text: 'old' }] }];
-  const replies = streaming({ task: task('TASK_STATE_WORKING', before) }, part('new', 'new'), status('TASK_STATE_COMPLETED'));
+  const replies = streaming(
+    { task: task('TASK_STATE_WORKING', before) },
+    part('streaming_result', 'new'),
+    status('TASK_STATE_COMPLETED'),
+  );
   const { code, out, requests } = await hopline(replies, ['ask', 'this one', '--task', 't-1']);
   assert.deepEqual([code, out, requests[0]!.params.message!.taskId], [0, 'new', 't-1']);
 });
@@ -150,7 +267,7 @@ test('an interrupted ask prints the command that continues and does not cancel t
     { signal: leaving.signal },
   );
   assert.deepEqual([code, out, requests.length], [130, 'Hello ', 1]);
-  assert.equal(err, `the task continues: hopline follow t-1 --cursor 6.16 --url ${url}\n`);
+  assert.equal(err, `the task continues: ${OWN} follow t-1 --cursor 6.16 --url ${url}\n`);
 });
 
 test('get, cancel and card print text and JSON', async () => {
@@ -193,8 +310,15 @@ test('a rejected request is exit code 1, an unreachable server 3, both without a
     const { code, err } = await hopline(methods, argv);
     assert.deepEqual([code, err], [1, 'hopline: Task not found\n']);
   }
-  const { code, err } = await hopline({}, ['get', 'x', '--url', 'http://127.0.0.1:9/']);
-  assert.deepEqual([code, err], [3, 'hopline: Temporarily unavailable: the server cannot be reached\n']);
+  const gone = await startServer({});
+  await gone[Symbol.asyncDispose]();
+  const { code, err } = await hopline({}, ['get', 'x', '--url', gone.url]);
+  assert.deepEqual(
+    [code, err],
+    [3, `hopline: Temporarily unavailable: ${gone.url} cannot be reached (ECONNREFUSED)\nStart a cluster with: npm start\n`],
+  );
+  const remote = await hopline({}, ['get', 'x', '--url', 'http://hopline.invalid/']);
+  assert.match(remote.err, /cannot be reached.*\nIs the server running\? --url or HOPLINE_URL names another one\.\n$/);
 });
 
 test('HOPLINE_TOKEN is sent as a bearer token, HOPLINE_API_KEY as a key; an invalid one is a usage error that hides it', async () => {
@@ -235,6 +359,5 @@ test('agent that cannot start prints the reason instead of log lines', { timeout
     environment: { NATS_URL: 'nats://127.0.0.1:1' },
   });
   assert.deepEqual([code, out], [1, '']);
-  assert.match(err, /start failed: .*exit-code\.ts exports no missing/);
-  assert.match(err, /the agent process ended with code 1/);
+  assert.match(err, /^sub-agent: .*exit-code\.ts exports no missing; .*\n$/);
 });

@@ -187,3 +187,47 @@ test('a card is accepted only from a signer with a known key [S4-5]', async () =
     });
   }
 });
+
+test('the agents of a Hopline server are listed; a server without a list is not supported', async () => {
+  const guide = {
+    name: 'guide',
+    description: 'Explains',
+    skills: [{ id: 'explain', name: 'Explain' }],
+    state: 'silent',
+    default: true,
+  };
+  const agents = [
+    { ...guide, lastSeenAt: '2026-11-22T08:00:00.000Z', url: 'x' },
+    { name: 'bare', skills: [{ id: 's' }, 7] },
+    'odd',
+    {},
+  ];
+  await withServer({ documents: { '/agents': JSON.stringify({ agents }) } }, async (_server, client) => {
+    assert.deepEqual(await client.agents(), [
+      { ...guide, lastSeenAt: '2026-11-22T08:00:00.000Z' },
+      { name: 'bare', description: '', skills: [{ id: 's', name: 's' }], state: 'live', default: false },
+    ]);
+  });
+  for (const document of ['[]', '{"agents":{}}', 'no json'])
+    await withServer({ documents: { '/agents': document } }, async (_server, client) => {
+      await assert.rejects(client.agents(), code('INVALID_AGENT_RESPONSE'));
+    });
+  await withServer({}, async (_server, client) => assert.rejects(client.agents(), code('UNSUPPORTED_OPERATION')));
+});
+
+test('the audit of a task is read by its id', async () => {
+  await withServer({ documents: { '/tasks/a%2Fb/audit': '{"taskId":"a/b"}' } }, async (_server, client) => {
+    assert.deepEqual(await client.audit('a/b'), { taskId: 'a/b' });
+    await assert.rejects(client.audit('c'), code('UNSUPPORTED_OPERATION'));
+  });
+});
+
+test('an error of a server that cannot be reached names its URL, without credentials or query', async () => {
+  const server = await startBadServer({ events: [] });
+  await server.close();
+  const client = createClient({ url: `${server.url}a2a?key=SECRET`, retry: { baseMs: 1, waitMsMax: 2 } });
+  await assert.rejects(client.get('t'), (error: A2AError) => {
+    assert.equal(error.message, `Temporarily unavailable: ${server.url}a2a cannot be reached (ECONNREFUSED)`);
+    return error.code === 'UNAVAILABLE';
+  });
+});

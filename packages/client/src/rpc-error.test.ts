@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { A2A_ERRORS, A2AError, type A2AErrorCode, rpcFailure } from '@hopline/a2a';
+import { A2A_ERRORS, A2AError, type A2AErrorCode, httpJsonFailure, rpcFailure } from '@hopline/a2a';
 import { errorOf } from './rpc-error.ts';
 
 const CODES = Object.keys(A2A_ERRORS) as A2AErrorCode[];
@@ -40,4 +40,10 @@ test('a reason that contradicts the number, and malformed data, are ignored', ()
     const { code, retryable, taskId } = errorOf({ code: -32602, message: 5, data: one });
     assert.deepEqual([code, retryable, taskId], ['INVALID_PARAMS', false, undefined]);
   }
+});
+
+test('an error of HTTP+JSON, which has an HTTP status in place of the number, is named by its reason', () => {
+  const sent = new A2AError('TASK_NOT_FOUND', { taskId: 't-1' });
+  const read = errorOf(JSON.parse(JSON.stringify(httpJsonFailure(sent).error)));
+  assert.deepEqual([read.code, read.message, read.retryable], ['TASK_NOT_FOUND', 'Task not found', false]);
 });

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Chunk } from './chunk.ts';
-import { type Coalescer, close, closeAll, createCoalescer, flush, held, offer, tick } from './coalescer.ts';
+import { type Coalescer, close, closeAll, createCoalescer, flush, held, offer, tick, wakeAtMs } from './coalescer.ts';
+import { HALF_PAIR_HOLD_MS } from './settings.ts';
 
 type Call =
   | { act: 'offer'; lane: string; text: string; dt: number }
@@ -170,6 +171,20 @@ test('half a pair waits for its other half, across a flush, and leaves alone whe
   );
   offer(coalescer, 'a', token('\ud83d', 3), 5);
   assert.deepEqual(texts(close(coalescer, 'a', 6)), ['\ud83d']);
+});
+
+test('half a pair whose other half does not come leaves alone after HALF_PAIR_HOLD_MS, not before', () => {
+  for (const forced of [false, true]) {
+    const coalescer = createCoalescer<number>();
+    offer(coalescer, 'a', token('ok \ud83d', 1), 0);
+    const before = forced ? flush(coalescer, 1) : tick(coalescer, 1_000);
+    assert.deepEqual(texts(before), ['ok ']);
+    assert.equal(wakeAtMs(coalescer), HALF_PAIR_HOLD_MS);
+    assert.deepEqual(tick(coalescer, HALF_PAIR_HOLD_MS - 1), []);
+    const [half] = tick(coalescer, HALF_PAIR_HOLD_MS);
+    assert.deepEqual([half?.text, half?.count, half?.lastOffset], ['\ud83d', 1, undefined]);
+    assert.equal(wakeAtMs(coalescer), undefined);
+  }
 });
 
 test('an open end waits for the next token, at most holdMsMax', () => {

@@ -1,6 +1,6 @@
 import type { Chunk, FlushReason, Token } from './chunk.ts';
 import { append, createLane, type Lane, sendableEnd, take } from './lane.ts';
-import { type CoalesceSettings, checkSettings, DEFAULT_SETTINGS, LANES_MAX } from './settings.ts';
+import { type CoalesceSettings, checkSettings, DEFAULT_SETTINGS, HALF_PAIR_HOLD_MS, LANES_MAX } from './settings.ts';
 import { endsInHalf, endsOpen, pieceEnd, utf8Bytes } from './text-cut.ts';
 
 /**
@@ -58,8 +58,10 @@ export function tick<R>(coalescer: Coalescer<R>, nowMs: number): Chunk<R>[] {
   const chunks: Chunk<R>[] = [];
   for (const lane of byOldest(coalescer)) {
     if (dueMs(coalescer, lane) > now) continue;
-    const ageMs = lane.held!.first.arrivedMs + coalescer.settings.holdMsMax;
-    if (now < ageMs && endsOpen(lane.held!.text)) lane.notBeforeMs = ageMs;
+    const { first, text } = lane.held!;
+    const ageMs = first.arrivedMs + coalescer.settings.holdMsMax;
+    if (isHalfLeft(lane) && now >= first.arrivedMs + HALF_PAIR_HOLD_MS) send(coalescer, lane, text.length, 'age', now, chunks);
+    else if (now < ageMs && endsOpen(text)) lane.notBeforeMs = ageMs;
     else send(coalescer, lane, sendableEnd(lane), Number.isFinite(lane.notBeforeMs) ? 'age' : lane.policy.why, now, chunks);
   }
   return chunks;
@@ -67,7 +69,8 @@ export function tick<R>(coalescer: Coalescer<R>, nowMs: number): Chunk<R>[] {
 
 /**
  * Sends the held text of all lanes, in the order of each lane's oldest token. Call it before a non-text event. Half a surrogate
- * pair at the end of a lane stays held: its other half may follow the event, and half a pair does not survive UTF-8.
+ * pair at the end of a lane stays held for HALF_PAIR_HOLD_MS: its other half may follow the event, and half a pair does not
+ * survive UTF-8.
  */
 export function flush<R>(coalescer: Coalescer<R>, nowMs: number, reason: FlushReason = 'boundary'): Chunk<R>[] {
   const now = advance(coalescer, nowMs);
@@ -99,7 +102,7 @@ export function closeAll<R>(coalescer: Coalescer<R>, nowMs: number): Chunk<R>[] 
 
 /**
  * The latest time for the next `tick`, on the clock of `nowMs`. May lie in the past: tick as soon as all waiting tokens are
- * offered. Undefined when nothing is held but unpaired halves, which no time releases.
+ * offered. Undefined when nothing is held.
  */
 export function wakeAtMs<R>(coalescer: Coalescer<R>): number | undefined {
   let wakeMs = Number.POSITIVE_INFINITY;
@@ -127,9 +130,14 @@ function advance<R>(coalescer: Coalescer<R>, nowMs: number): number {
 }
 
 function dueMs<R>(coalescer: Coalescer<R>, lane: Lane<R>): number {
-  if (coalescer.settings.eventCostMs === 0) return lane.notBeforeMs;
+  // The policy has nothing to release while half a pair is all that is left.
+  if (coalescer.settings.eventCostMs === 0 || isHalfLeft(lane)) return lane.notBeforeMs;
   lane.policy.decide();
   return Math.max(lane.policy.dueMs, lane.notBeforeMs);
+}
+
+function isHalfLeft<R>(lane: Lane<R>): boolean {
+  return lane.notBeforeMs > Number.NEGATIVE_INFINITY && lane.held?.text.length === 1 && sendableEnd(lane) === 0;
 }
 
 function byOldest<R>(coalescer: Coalescer<R>): Lane<R>[] {
@@ -147,7 +155,7 @@ function send<R>(
 ): void {
   const chunk = take(lane, end, reason, now);
   if (lane.held === undefined) coalescer.holding.delete(lane);
-  else lane.notBeforeMs = Number.POSITIVE_INFINITY;
+  else lane.notBeforeMs = lane.held.first.arrivedMs + HALF_PAIR_HOLD_MS;
   if (chunk === undefined) return;
   chunks.push(chunk);
   if (coalescer.settings.eventCostMs > 0) lane.policy.left(now, FORCED.has(reason));

@@ -7,7 +7,7 @@ export {
   checkSettings,
   DEFAULT_SETTINGS,
   EVENT_COST_MS_MAX,
-  FIRST_HOLD_MS,
   HOLD_MS_MAX,
   LANES_MAX,
 } from './settings.ts';
+export { pieceEnd } from './text-cut.ts';

@@ -33,8 +33,7 @@ export type Lane<R> = {
   readonly policy: HoldPolicy;
   held: Held<R> | undefined;
   /**
-   * No timer releases the text before this, because its end is open. Infinity: only half a pair is held, which needs more text or
-   * the lane's end.
+   * No timer releases the text before this, because its end is open: only half a pair is held, or a cluster may continue.
    */
   notBeforeMs: number;
 };

@@ -18,10 +18,10 @@ export const HOLD_MS_MAX = 60_000;
 export const CHUNK_BYTES_MIN = 4;
 
 /**
- * The first text of a lane waits no longer than this. Not zero: the tokens of one provider packet arrive within about 2 ms, and
- * sending the first token alone would hold the rest of its own packet (68 % more events on packetised input).
+ * Half a surrogate pair waits this long for its other half, milliseconds, then leaves alone: held text keeps a checkpoint back.
+ * Longer than a source waits for a log that stalls (20 s), so that only a source that is gone gets its pair split.
  */
-export const FIRST_HOLD_MS = 2;
+export const HALF_PAIR_HOLD_MS = 30_000;
 
 /**
  * Lanes of one coalescer. One more evicts an idle lane with its model; if none is idle, the lane with the oldest text, which is

@@ -1,5 +1,5 @@
 import { type Artifact, type Message, type Part, textOf } from '@hopline/a2a';
-import { artifactKind } from '@hopline/profiles';
+import { kindOfArtifact } from '@hopline/profiles';
 
 /** What a client has received at the end of a turn. */
 export type TurnOutput = {
@@ -19,7 +19,7 @@ export function answerOf({ artifacts, message }: TurnOutput): Part[] {
 }
 
 function answerTexts(artifacts: readonly Artifact[]): string[] {
-  const texts = artifacts.map(({ name, parts }) => ({ kind: artifactKind(name), text: textOf(parts) }));
+  const texts = artifacts.map(artifact => ({ kind: kindOfArtifact(artifact), text: textOf(artifact.parts) }));
   // The whole answer once more (S0-20, C-25).
   const result = texts.findLast(({ kind, text }) => kind === 'result' && text !== '');
   if (result !== undefined) return [result.text];

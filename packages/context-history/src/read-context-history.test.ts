@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { type ArtifactHeader, answerArtifact, callNotice, laneArtifact } from '@hopline/profiles';
 import fc from 'fast-check';
+import ACME from '../../../test/support/profiles/acme.ts';
 import { CONTEXT_HISTORY_LIMITS, type ContextHistory, readContextHistory } from './read-context-history.ts';
 import { LoggedTask, user } from './task-facts.test-kit.ts';
 
@@ -22,6 +24,27 @@ async function answered(log: MemoryLog, taskId: string, text: string, answer: st
   return task.end('COMPLETED');
 }
 
+test('plans and notices of a custom profile are not part of the answer, and its result is all of it', async () => {
+  const log = createMemoryLog();
+  const header = (of: ArtifactHeader) => laneArtifact(ACME, of, 'Acme');
+  for (const [taskId, result] of [
+    ['t1', []],
+    ['t2', ['all of it']],
+  ] as const) {
+    const task = await LoggedTask.begin(log, taskId, { text: 'go' });
+    await task.artifact(header(ACME.plan.complete), '⟦plan⟧');
+    const call = { lane: 'start', agent: 'supervisor', tool: 'adder', callId: 'c1' };
+    await task.input(callNotice(ACME.calls, 'start', call));
+    await task.artifact(answerArtifact(ACME, 'Acme', 'adder', 'c1'), 'part', 'answer');
+    await task.input(callNotice(ACME.calls, 'failed', { ...call, lane: 'end' }));
+    for (const text of result) await task.artifact(header(ACME.result), text);
+    await task.end('COMPLETED');
+  }
+  const { newest } = await LoggedTask.begin(log, 't3', { text: 'x', earlierTasks: ['t1', 't2'] });
+  const messages = brief(await readContextHistory(log, newest, 1));
+  assert.deepEqual(messages, ['user: go', 'agent: part', 'user: go', 'agent: all of it']);
+});
+
 test('the history of a context has the requests and answers of its tasks, without notices and plans [S3-17]', async () => {
   const log = createMemoryLog();
   await answered(log, 't1', '2+2', '4');
@@ -29,7 +52,7 @@ test('the history of a context has the requests and answers of its tasks, withou
   const { newest } = await LoggedTask.begin(log, 't3', { text: 'add them', earlierTasks: ['t1', 't2'] });
   const conversation = await readContextHistory(log, newest, 1);
   assert.deepEqual(brief(conversation), ['user: 2+2', 'agent: 4', 'user: 3+3', 'agent: 6']);
-  assert.deepEqual(conversation.messages[0], user('2+2', 't1-m1'), 'unchanged');
+  assert.deepEqual(conversation.messages[0], { ...user('2+2', 't1-m1'), taskId: 't1', contextId: 'c1' });
   assert.deepEqual(conversation.messages[1], {
     messageId: 't1-answer-1',
     role: 'ROLE_AGENT',

@@ -1,5 +1,5 @@
 import type { Message } from '@hopline/a2a';
-import type { AgentInput, Owner, ProfileName, Role } from '@hopline/events';
+import type { AgentInput, LaneArtifact, Owner, ProfileName, Role } from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
 import { rootProducer } from '@hopline/task';
@@ -40,9 +40,10 @@ export class LoggedTask {
   }
 
   /** A whole artifact, as one run of text in a lane of its own. */
-  async artifact(name: string, text: string, lane = name): Promise<this> {
-    const ofTurn = `${this.#task.aggregate!.turn}/${lane}`;
-    await this.#store(this.#task.open(this.#from(), ofTurn, { name }));
+  async artifact(header: string | LaneArtifact, text: string, lane?: string): Promise<this> {
+    const artifact = typeof header === 'string' ? { name: header } : header;
+    const ofTurn = `${this.#task.aggregate!.turn}/${lane ?? artifact.name}`;
+    await this.#store(this.#task.open(this.#from(), ofTurn, artifact));
     return this.#store(this.#task.text(this.#from(), ofTurn, text, true));
   }
 

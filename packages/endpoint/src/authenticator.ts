@@ -4,11 +4,10 @@ import { WatchedFile } from '@hopline/lifecycle';
 import type { Logger } from '@hopline/telemetry';
 import { parseApiKeys, verdictOnKey } from './api-keys.ts';
 import { type BearerRules, verdictOnToken } from './bearer-token.ts';
-import type { Caller, Refusal, Verdict } from './caller.ts';
+import { type Caller, type Refusal, tenantByCredentials, tenantByList, type Verdict } from './caller.ts';
 import { cardSecurity, challengeOf, type RequiredCredentials } from './card-security.ts';
 import { type FindKey, parseKeySet } from './key-set.ts';
 import { RemoteKeySet } from './remote-key-set.ts';
-import { tenantByCredentials, tenantByList } from './tenant.ts';
 
 export type AuthOptions = {
   /** Tokens of an issuer (RFC 6750). */

@@ -179,8 +179,19 @@ export type CallState = { agent: string; state?: TerminalState | InterruptedStat
  */
 export type PendingRequest = { n: number; at: number };
 
-/** Newest attempt of a producer, and the ordinal up to which all of its inputs are folded. Inputs other than text advance it. */
-export type ProducerState = { attempt: number; n: number };
+/** What is folded of a producer's newest attempt. */
+export type ProducerState = {
+  /** Work item of the first run that wrote; the inputs of another item are rejected. Absent: of a version without it. */
+  item?: number;
+  attempt: number;
+  /** Ordinal up to which all of its inputs are folded. Inputs other than text advance it. */
+  n: number;
+  /**
+   * Last ordinal in the raw records up to `foldedSeq`: the next record that a new owner reads begins at most one above it, or
+   * inputs were lost. Holds while `lastNSeq` equals `foldedSeq`. Absent: unknown.
+   */
+  lastN?: number;
+};
 
 /**
  * The decider's whole state of a task. Every record holds it, so a new owner of the shard reads one message per task.
@@ -213,6 +224,8 @@ export type TaskAggregate = {
   producers: Record<string, ProducerState>;
   /** Every raw record of the task up to and including this raw sequence is folded in or rejected for good. */
   foldedSeq: number;
+  /** The `foldedSeq` to which `lastN` of the producers belong. Another value: a version that does not know them has written since. */
+  lastNSeq?: number;
 };
 
 /**

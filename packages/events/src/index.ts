@@ -1,5 +1,7 @@
 export type { Cursor } from './cursor.ts';
 export { formatCursor, parseCursor } from './cursor.ts';
+export type { RecordFault } from './decode-input.ts';
+export { decodeInputRecord, INPUT_DEPTH_MAX } from './decode-input.ts';
 export type {
   ArtifactUpdated,
   CallEnded,
@@ -46,8 +48,9 @@ export type {
   StepInput,
   TextInput,
   TimeoutInput,
+  UnknownInput,
 } from './inputs.ts';
-export { isSameOwner, ordinalsOf } from './inputs.ts';
+export { isSameItem, isSameOwner, ordinalsOf } from './inputs.ts';
 export type { AgentPresentation, ArtifactKind, NoticeTemplate, NoticeTemplates } from './presentation.ts';
 export type { Role, TraceCarrier } from './subjects.ts';
 export {

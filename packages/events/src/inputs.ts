@@ -38,11 +38,16 @@ export type MessageInput = {
   owner?: Owner;
   /** Earlier tasks of the same owner in this context, oldest first. Only read when the task is created. */
   earlierTasks?: string[];
+  /** The task existed when the message was accepted: without facts of it the message is rejected, and creates no task. */
+  continues?: true;
 };
 
 export type CancelInput = { kind: 'cancel'; metadata?: Metadata };
 
-export type ClientInput = MessageInput | CancelInput;
+/** An input of a kind that this version does not know: it is rejected, and takes its ordinal. */
+export type UnknownInput = { kind: 'unknown' };
+
+export type ClientInput = MessageInput | CancelInput | UnknownInput;
 
 /**
  * The task has waited too long for an answer (`timeout`) or for credentials (`auth-timeout`). The relay appends it to the inputs,
@@ -61,7 +66,7 @@ export type TimeoutInput = {
 export type CopyForwardInput = { kind: 'copy-forward'; startStoredAt: number };
 
 /** Inputs that relays append for themselves: the log gives them their place in the order. */
-export type RelayInput = TimeoutInput | CopyForwardInput;
+export type RelayInput = TimeoutInput | CopyForwardInput | UnknownInput;
 
 /** The artifact a lane becomes. Clients expect these members on every chunk (S0-8). */
 export type LaneArtifact = {
@@ -177,7 +182,16 @@ export type EndedInput = {
  */
 export type StepInput = { kind: 'step'; step: string; payload: unknown };
 
-export type AgentInput = OpenInput | TextInput | CloseInput | ArtifactInput | StatusInput | CallInput | EndedInput | StepInput;
+export type AgentInput =
+  | OpenInput
+  | TextInput
+  | CloseInput
+  | ArtifactInput
+  | StatusInput
+  | CallInput
+  | EndedInput
+  | StepInput
+  | UnknownInput;
 
 /**
  * A source of inputs on a task. Ordinals are contiguous per producer, turn and attempt; inputs of an earlier turn or attempt, and
@@ -190,9 +204,21 @@ export type Producer = {
   agent: string;
   /** The turn it works on (`Work.turn`). A later message of the client supersedes it. */
   turn: number;
+  /**
+   * Stream sequence of the work item it runs for. One call may have two stored items: only the inputs of the one that writes first
+   * are folded. Absent: written by a version without it, or outside of a work item.
+   */
+  item?: number;
   /** Delivery count of the work item, 1-based: a redelivered item is a new attempt. */
   attempt: number;
 };
+
+type OfItem = { item?: number | undefined };
+
+/** Deliveries of the same stored work item. A run of a version without items matches every item. */
+export function isSameItem(one: OfItem, other: OfItem): boolean {
+  return one.item === undefined || other.item === undefined || one.item === other.item;
+}
 
 /** One message on the raw subject, appended on behalf of a client. */
 export type ClientRecord = { v: 1; at: number; from: 'client'; input: ClientInput };

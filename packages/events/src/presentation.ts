@@ -1,6 +1,9 @@
 import type { LaneArtifact } from './inputs.ts';
 
-/** What an artifact means to a supervisor above. Its name decides; an artifact of another name is the agent's own. */
+/**
+ * What an artifact means to clients and to a supervisor above. Its name decides, or `metadata.artifactKind` where no built-in profile has
+ * the name; an artifact with neither is the agent's own.
+ */
 export type ArtifactKind = 'plan' | 'answer' | 'result' | 'call-start' | 'call-end' | 'progress';
 
 /** `{agent}` and `{tool}` stand for the names: as they are in the description, in title case in the text. */

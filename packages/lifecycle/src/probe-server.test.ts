@@ -28,6 +28,7 @@ test('readyz follows start, checks and drain', async t => {
     ready: false,
     draining: false,
     not_ready: [{ check: 'start', reason: 'starting' }],
+    degraded: [],
   });
   let up = false;
   health.started([{ name: 'log', check: () => (up ? Promise.resolve() : Promise.reject(new TypeError('x'))) }]);

@@ -58,10 +58,8 @@ const DRAIN = ['draining', 'signal aborted', 'close begins', 'close ends', 'stop
 
 // Each test is a process that takes half a second to start.
 suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
-  test('SIGTERM: readiness off first, then close in order, exit code 0; probes respond throughout', {
-    timeout: 20_000,
-  }, async () => {
-    const service = run('well', { TEST_KEY: 'PLANTED-KEY' });
+  test('SIGTERM: readiness off first, then close in order, exit code 0; probes respond throughout', async () => {
+    const service = run('close-waits', { TEST_KEY: 'PLANTED-KEY' });
     const { url } = await service.line('probes listening');
     await service.line('ready');
     assert.equal((await fetch(`${url}/readyz`)).status, 200);
@@ -72,6 +70,7 @@ suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
     assert.equal(draining.status, 503);
     assert.equal(((await draining.json()) as { draining: boolean }).draining, true);
     assert.equal((await fetch(`${url}/livez`)).status, 200);
+    service.child.stdin?.write('\n');
     assert.equal((await service.ended).code, 0);
     assert.deepEqual(messages(service), ['starting', 'probes listening', 'ready', ...DRAIN]);
     assert.equal(service.lines[0]?.settings?.TEST_KEY, '***');
@@ -137,6 +136,14 @@ suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
     assert.doesNotMatch(stderr, /PLANTED| {4}at /);
     const telemetry = run('well', { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' });
     assert.equal((await telemetry.ended).code, EXIT_CONFIG);
+  });
+
+  test('a fault that the start finds in the settings is one sentence with the exit code of the settings, without a stack', async () => {
+    const service = run('wrong-file');
+    const { code, stderr } = await service.ended;
+    assert.equal(code, EXIT_CONFIG);
+    assert.equal(stderr, 'test-service: TEST_FILE: the file cannot be read (ENOENT)\n');
+    assert.equal(messages(service).includes('start failed'), false);
   });
 
   test('HOPLINE_DRAIN_MS_MAX bounds the drain: the process ends with code 1', async () => {

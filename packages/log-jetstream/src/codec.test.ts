@@ -28,27 +28,23 @@ test('records are decoded as they were encoded', () => {
 
 test('a payload without a member that readers rely on is not a record', () => {
   const broken = (record: object, patch: object) => encodePayload({ ...record, ...patch });
-  const patches = [
-    { v: 2 },
-    { v: '1' },
-    { at: 'now' },
-    { from: 'x' },
-    { from: null },
-    { from: { id: 'c' } },
-    { n: 1.5 },
-    { inputs: {} },
-  ];
+  const patches = [{ v: '1' }, { at: 'now' }, { from: 'x' }, { from: null }, { from: { id: 'c' } }, { n: 1.5 }, { inputs: {} }];
   patches.push({ inputs: [null] } as never, { inputs: [{ kind: 'text', lane: 'l' }] } as never);
-  for (const patch of patches) assert.equal(decodeInput(broken(agentRecord, patch)), undefined, JSON.stringify(patch));
-  assert.equal(decodeInput(broken(clientRecord, { input: undefined })), undefined);
+  for (const patch of patches) assert.equal(decodeInput(broken(agentRecord, patch)), 'not a record', JSON.stringify(patch));
+  assert.equal(decodeInput(broken(agentRecord, { v: 2 })), 'unknown version');
+  assert.equal(decodeInput(broken(clientRecord, { input: undefined })), 'not a record');
   const timeout = { v: 1, at: 1, from: 'relay', input: { kind: 'timeout', request: 1 } } as const;
   const authTimeout = { ...timeout, input: { kind: 'auth-timeout', request: 1 } };
   for (const one of [timeout, authTimeout]) assert.deepEqual(decodeInput(encodePayload(one)), one);
-  for (const input of [undefined, { kind: 'cancel' }, { kind: 'timeout' }, { kind: 'auth-timeout', request: '1' }])
-    assert.equal(decodeInput(encodePayload({ ...timeout, input })), undefined);
+  for (const input of [undefined, { kind: 'timeout' }, { kind: 'auth-timeout', request: '1' }])
+    assert.equal(decodeInput(encodePayload({ ...timeout, input })), 'not a record');
+  assert.deepEqual(decodeInput(encodePayload({ ...timeout, input: { kind: 'cancel' } })), {
+    ...timeout,
+    input: { kind: 'unknown' },
+  });
   const copyForward = { v: 1, at: 1, from: 'relay', input: { kind: 'copy-forward', startStoredAt: 1 } } as const;
   assert.deepEqual(decodeInput(encodePayload(copyForward)), copyForward);
-  assert.equal(decodeInput(encodePayload({ ...copyForward, input: { kind: 'copy-forward' } })), undefined);
+  assert.equal(decodeInput(encodePayload({ ...copyForward, input: { kind: 'copy-forward' } })), 'not a record');
   const copy = { ...factRecord, facts: [], copied: { part: 1, last: true, facts: factRecord.facts } };
   assert.deepEqual(decodeFacts(encodePayload(copy), 't'), copy);
   for (const patch of [

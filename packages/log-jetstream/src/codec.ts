@@ -1,4 +1,12 @@
-import { type FactRecord, type InputRecord, isTaskId, type TraceCarrier, type Work } from '@hopline/events';
+import {
+  decodeInputRecord,
+  type FactRecord,
+  type InputRecord,
+  isTaskId,
+  type RecordFault,
+  type TraceCarrier,
+  type Work,
+} from '@hopline/events';
 import { headers, type MsgHdrs } from '@nats-io/nats-core';
 
 /**
@@ -47,23 +55,9 @@ export function decodeTrace(received: MsgHdrs | undefined): { trace?: TraceCarri
   return { trace: { traceparent, ...(tracestate && { tracestate }) } };
 }
 
-/** Undefined when the payload is not an input record. */
-export function decodeInput(payload: Uint8Array): InputRecord | undefined {
-  const record = parse(payload);
-  if (record?.v !== 1 || !Number.isFinite(record.at)) return undefined;
-  if (record.from === 'relay') return isRelayInput(record.input) ? (record as InputRecord) : undefined;
-  if (record.from === 'client') return hasKind(record.input) ? (record as InputRecord) : undefined;
-  const from = record.from;
-  const isValid =
-    isObject(from) &&
-    typeof from.id === 'string' &&
-    typeof from.agent === 'string' &&
-    Number.isInteger(from.turn) &&
-    Number.isInteger(from.attempt) &&
-    Number.isInteger(record.n) &&
-    Array.isArray(record.inputs) &&
-    record.inputs.every(input => hasKind(input) && (input.kind !== 'text' || Array.isArray(input.tokens)));
-  return isValid ? (record as InputRecord) : undefined;
+/** The record, or why the payload is not one. */
+export function decodeInput(payload: Uint8Array): InputRecord | RecordFault {
+  return decodeInputRecord(parse(payload));
 }
 
 export function decodeFacts(payload: Uint8Array, taskId: string): FactRecord | undefined {
@@ -73,6 +67,12 @@ export function decodeFacts(payload: Uint8Array, taskId: string): FactRecord | u
   const isValid =
     areFacts(facts) && isObject(aggregate) && aggregate.taskId === taskId && (copied === undefined || areCopied(copied));
   return isValid && Number.isInteger(aggregate.generation) ? (record as FactRecord) : undefined;
+}
+
+/** A payload that a later version wrote. */
+export function isLaterVersion(payload: Uint8Array): boolean {
+  const version = parse(payload)?.v;
+  return Number.isInteger(version) && Number(version) > 1;
 }
 
 export function decodeWork(payload: Uint8Array): Work | undefined {
@@ -110,10 +110,4 @@ function areFacts(value: unknown): boolean {
 
 function areCopied(value: unknown): boolean {
   return isObject(value) && Number.isInteger(value.part) && typeof value.last === 'boolean' && areFacts(value.facts);
-}
-
-function isRelayInput(value: unknown): boolean {
-  if (!hasKind(value)) return false;
-  if (value.kind === 'copy-forward') return Number.isFinite(value.startStoredAt);
-  return (value.kind === 'timeout' || value.kind === 'auth-timeout') && Number.isInteger(value.request);
 }

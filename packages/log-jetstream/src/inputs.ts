@@ -1,5 +1,5 @@
-import { type InputRecord, RAW_PREFIX, rawShardFilter, rawSubject } from '@hopline/events';
-import { type InputAppendOptions, type InputLog, requireTaskId, type StoredInput } from '@hopline/log';
+import { type InputRecord, isTaskId, rawShardFilter, rawSubject } from '@hopline/events';
+import { type InputAppendOptions, type InputLog, type RejectedInput, requireTaskId, type StoredInput } from '@hopline/log';
 import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
 import type { Delivery } from './delivery.ts';
@@ -7,10 +7,6 @@ import { HistoryReader } from './history.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
 import { type RetryOptions, retry } from './retry.ts';
-import { INPUTS_STREAM } from './streams.ts';
-
-/** Length of `a2a.raw.<shard>.` */
-const SUBJECT_PREFIX_CHARS = RAW_PREFIX.length + '.00.'.length;
 
 export class JetStreamInputs implements InputLog {
   readonly #connection: Connection;
@@ -24,33 +20,43 @@ export class JetStreamInputs implements InputLog {
     this.#publisher = publisher;
     this.#shards = options.shards;
     this.#readBytesMax = options.readBytesMax;
-    this.#history = new HistoryReader(connection, INPUTS_STREAM, options.readBytesMax);
+    this.#history = new HistoryReader(connection, connection.names.inputsStream, options.readBytesMax);
   }
 
   async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
     requireTaskId(taskId);
-    return this.#publisher.publish(rawSubject(taskId, this.#shards), encodePayload(record), options);
+    return this.#publisher.publish(this.#subject(taskId), encodePayload(record), options);
   }
 
   async *read(taskId: string): AsyncGenerator<StoredInput, void> {
     requireTaskId(taskId);
-    const subject = rawSubject(taskId, this.#shards);
-    const newest = () => this.#connection.jsm.streams.getMessage(INPUTS_STREAM, { last_by_subj: subject });
+    const { jsm, names } = this.#connection;
+    const subject = this.#subject(taskId);
+    const newest = () => jsm.streams.getMessage(names.inputsStream, { last_by_subj: subject });
     const tail = (await retry(this.#connection, 'the newest input of a task', newest))?.seq ?? 0;
     for await (const delivery of this.#history.read(subject, 1, tail)) {
-      const input = this.#decode(delivery);
-      if (input) yield input;
+      const input = this.#toInput(delivery);
+      if ('record' in input) yield input;
+      else this.#report(input);
     }
   }
 
-  async *readShard(shard: number, from: number, signal: AbortSignal): AsyncGenerator<StoredInput, void> {
+  async *readShard(
+    shard: number,
+    from: number,
+    signal: AbortSignal,
+    onRejected: (rejected: RejectedInput) => void = input => this.#report(input),
+  ): AsyncGenerator<StoredInput, void> {
+    const { names } = this.#connection;
+    const filter = names.subject(rawShardFilter(shard));
     const begin = (next: number, options: RetryOptions) => this.#existing(next, options);
-    const reading = { stream: INPUTS_STREAM, filter: rawShardFilter(shard), from, begin, bytesMax: this.#readBytesMax, signal };
+    const reading = { stream: names.inputsStream, filter, from, begin, bytesMax: this.#readBytesMax, signal };
     for await (const { deliveries } of readOrdered(this.#connection, reading)) {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
-        const input = this.#decode(delivery);
-        if (input) yield input;
+        const input = this.#toInput(delivery);
+        if ('record' in input) yield input;
+        else onRejected(input);
       }
     }
   }
@@ -60,23 +66,29 @@ export class JetStreamInputs implements InputLog {
    * was folded before is recognized.
    */
   async #existing(next: number, options: RetryOptions): Promise<number> {
-    const info = () => this.#connection.jsm.streams.info(INPUTS_STREAM);
-    const { state } = await retry(this.#connection, INPUTS_STREAM, info, options);
+    const { jsm, names } = this.#connection;
+    const info = () => jsm.streams.info(names.inputsStream);
+    const { state } = await retry(this.#connection, names.inputsStream, info, options);
     if (next <= state.last_seq + 1) return next;
-    this.#connection.onEvent({ type: 'inputs-behind', stream: INPUTS_STREAM });
+    this.#connection.onEvent({ type: 'inputs-behind', stream: names.inputsStream });
     return 1;
   }
 
-  #decode(delivery: Delivery): StoredInput | undefined {
-    const input = toInput(delivery);
-    if (!input) this.#connection.onEvent({ type: 'undecodable', where: 'inputs' });
-    return input;
+  #subject(taskId: string): string {
+    return this.#connection.names.subject(rawSubject(taskId, this.#shards));
   }
-}
 
-function toInput({ msg, seq, storedAt }: Delivery): StoredInput | undefined {
-  const record = decodeInput(msg.data);
-  if (!record) return undefined;
-  const taskId = msg.subject.slice(SUBJECT_PREFIX_CHARS);
-  return { seq, taskId, record, bytes: msg.data.length, storedAt, ...decodeTrace(msg.headers) };
+  #report(_rejected: RejectedInput): void {
+    this.#connection.onEvent({ type: 'undecodable', where: 'inputs' });
+  }
+
+  #toInput({ msg, seq, storedAt }: Delivery): StoredInput | RejectedInput {
+    // A task id is the last token of its subject.
+    const taskId = msg.subject.slice(msg.subject.lastIndexOf('.') + 1);
+    // Any client may publish on any subject: in the shard of another task, two relays would write that task.
+    const isOwn = isTaskId(taskId) && msg.subject === this.#subject(taskId);
+    const record = isOwn ? decodeInput(msg.data) : 'not a record';
+    if (typeof record === 'string') return { seq, taskId, fault: record };
+    return { seq, taskId, record, bytes: msg.data.length, storedAt, ...decodeTrace(msg.headers) };
+  }
 }

@@ -76,7 +76,7 @@ export async function runItem(
     const purpose = purposeOf(delivery.deliveries, requeues, options);
     if (purpose === 'dead') return nak(connection, delivery, options, 0);
     const count = { attempt: delivery.deliveries, requeues, exhausted: purpose === 'settle' };
-    await handler({ work, ...count, ...decodeTrace(msg.headers) });
+    await handler({ work, item: seq, ...count, ...decodeTrace(msg.headers) });
     // Keep-alives continue until the ack is confirmed: during a slow confirmation the item must not go to another worker.
     await confirmDone(connection, newest, options);
   } catch (error) {

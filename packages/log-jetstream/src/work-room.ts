@@ -2,7 +2,6 @@ import { type Role, workFilter } from '@hopline/events';
 import { ROOM_READ_MS } from '@hopline/log';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
-import { WORK_STREAM } from './streams.ts';
 
 /** Share of the work stream's bytes for new messages: the rest is for calls of tasks that run. */
 const NEW_WORK_SHARE = 0.75;
@@ -36,9 +35,10 @@ export class WorkRoom {
   }
 
   async #read(role: Role): Promise<string | undefined> {
-    const { state, config } = await this.#connection.jsm.streams.info(WORK_STREAM);
+    const { jsm, names } = this.#connection;
+    const { state, config } = await jsm.streams.info(names.workStream);
     if (config.max_bytes > 0 && state.bytes >= config.max_bytes * NEW_WORK_SHARE)
-      return `${WORK_STREAM} holds ${state.bytes} of ${config.max_bytes} bytes`;
+      return `${names.workStream} holds ${state.bytes} of ${config.max_bytes} bytes`;
     // Fewer items than the bound in the whole stream are fewer in each role.
     if (state.messages < this.#itemsMax) return undefined;
     const items = await this.#items(role);
@@ -46,14 +46,14 @@ export class WorkRoom {
   }
 
   async #items(role: Role): Promise<number> {
-    const { jsm } = this.#connection;
+    const { jsm, names } = this.#connection;
     try {
-      const { num_pending, num_ack_pending } = await jsm.consumers.info(WORK_STREAM, consumerName(role));
+      const { num_pending, num_ack_pending } = await jsm.consumers.info(names.workStream, consumerName(role));
       return num_pending + num_ack_pending;
     } catch (error) {
       if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_NOT_FOUND) throw error;
       // No worker of this role has ever started.
-      const { state } = await jsm.streams.info(WORK_STREAM, { subjects_filter: workFilter(role) });
+      const { state } = await jsm.streams.info(names.workStream, { subjects_filter: names.subject(workFilter(role)) });
       return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
     }
   }

@@ -34,6 +34,14 @@ export class RecordTooLarge extends Error {
   override readonly name = 'RecordTooLarge';
 }
 
+/**
+ * The newest record of the task was written by a later version of Hopline. A writer that took an older record for the newest would
+ * pass the fence with an outdated aggregate.
+ */
+export class LaterVersion extends Error {
+  override readonly name = 'LaterVersion';
+}
+
 /** The server or its streams do not match this Hopline: shard count, replicas, server version. The service must not start. */
 export class LogMismatch extends Error {
   override readonly name = 'LogMismatch';

@@ -12,7 +12,8 @@ export interface FactLog {
 
   /**
    * The newest record of a task, read from the leader; undefined when there is none. `seq` is what the next append expects: the
-   * sequence of the newest message on the task's subject. If that message is not a record, `record` is the one before it.
+   * sequence of the newest message on the task's subject. If that message is not a record, `record` is the one before it; rejects
+   * with LaterVersion when it is a record of a later version.
    */
   last(taskId: string): Promise<StoredFacts | undefined>;
 

@@ -1,11 +1,11 @@
 export { backoffMs } from './backoff.ts';
 export { DEFAULT_AGENT_SETTINGS, defaultAgentOf } from './default-agent.ts';
-export { LogConflict, LogFull, LogMismatch, LogUnavailable, RecordTooLarge, Requeued, Superseded } from './errors.ts';
+export { LaterVersion, LogConflict, LogFull, LogMismatch, LogUnavailable, RecordTooLarge, Requeued, Superseded } from './errors.ts';
 export type { AppendOptions, FactLog, StoredFacts } from './fact-log.ts';
 export type { FollowOptions, FollowSource, LiveRecord, RereadReason } from './follow.ts';
 export { FOLLOW_BUFFER_BYTES_MAX, FOLLOW_BUFFER_RECORDS_MAX, follow, TAIL_CHECK_MS } from './follow.ts';
 export { type BucketView, followBucket } from './follow-bucket.ts';
-export type { InputAppendOptions, InputLog, StoredInput } from './input-log.ts';
+export type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from './input-log.ts';
 export type { InputWriter, InputWriterOptions } from './input-writer.ts';
 export { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WAITING_BYTES_MAX } from './input-writer.ts';
 export type { Change, Entry, KeyValue } from './key-value.ts';

@@ -1,4 +1,4 @@
-import type { InputRecord, TraceCarrier } from '@hopline/events';
+import type { InputRecord, RecordFault, TraceCarrier } from '@hopline/events';
 
 /**
  * The inputs of all tasks, from clients, agents and relays. Durable and ordered per subject; retention by limits, with a short
@@ -14,10 +14,15 @@ export interface InputLog {
   append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }>;
 
   /**
-   * Records of one shard in stream order, from the first one at `from` or later. Ends when `signal` aborts; throws LogUnavailable
-   * when it cannot continue.
+   * Records of one shard in stream order, from the first one at `from` or later. Payloads that are not input records are skipped;
+   * `onRejected` is called for each. Ends when `signal` aborts; throws LogUnavailable when it cannot continue.
    */
-  readShard(shard: number, from: number, signal: AbortSignal): AsyncIterable<StoredInput>;
+  readShard(
+    shard: number,
+    from: number,
+    signal: AbortSignal,
+    onRejected?: (rejected: RejectedInput) => void,
+  ): AsyncIterable<StoredInput>;
 
   /** All stored inputs of a task at the time of the call, in order. For audits; relays read shards. */
   read(taskId: string): AsyncIterable<StoredInput>;
@@ -25,6 +30,9 @@ export interface InputLog {
 
 /** `id`: unique over all tasks; the log keeps the first record of an id within the duplicate window. */
 export type InputAppendOptions = { id: string; trace?: TraceCarrier; timeoutMs?: number };
+
+/** A stored payload that is not an input record. It stays in the log until retention removes it. */
+export type RejectedInput = { seq: number; taskId: string; fault: RecordFault };
 
 export type StoredInput = {
   /** Raw sequence: position in the raw stream, over all tasks. */

@@ -187,8 +187,10 @@ class Writer implements InputWriter {
   async #append(draft: Draft): Promise<void> {
     const { taskId, producer, trace, timeoutMs = APPEND_TIMEOUT_MS } = this.#options;
     const record: AgentRecord = { v: 1, at: draft.at, from: producer, n: draft.n, inputs: draft.inputs };
-    // The id contains the turn: the supervisor of a later turn begins again with attempt 1 and n 1, within the duplicate window.
-    const id = `${taskId}:${producer.id}:${producer.turn}:${producer.attempt}:${draft.n}`;
+    // The id contains the turn and the work item: a later turn, or another item of the same call, begins again with attempt 1 and
+    // n 1, within the duplicate window.
+    const { turn, item = 0, attempt } = producer;
+    const id = `${taskId}:${producer.id}:${turn}:${item}:${attempt}:${draft.n}`;
     await this.#inputs.append(taskId, record, { id, timeoutMs, ...(trace && { trace }) });
   }
 

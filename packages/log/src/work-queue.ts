@@ -31,6 +31,8 @@ export interface WorkQueue {
 
 export type Job = {
   work: Work;
+  /** Stream sequence of the item: two stored items of the same call differ in it. */
+  item: number;
   /** Delivery count, 1-based. The output of a higher attempt replaces that of a lower one, however the lower one ended. */
   attempt: number;
   /** Earlier deliveries that do not count as attempts, because they were requeued or reached no worker; 0 to `requeuesMax`. */

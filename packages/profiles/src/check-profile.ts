@@ -5,7 +5,7 @@ export class ProfileError extends Error {
   override readonly name = 'ProfileError';
 }
 
-const KINDS: ReadonlySet<unknown> = new Set(['plan', 'answer', 'result', 'call-start', 'call-end', 'progress']);
+export const ARTIFACT_KINDS: ReadonlySet<unknown> = new Set(['plan', 'answer', 'result', 'call-start', 'call-end', 'progress']);
 
 /** A module's default export as a profile. Throws ProfileError with the path of the wrong member. */
 export function checkProfile(value: unknown): Profile {
@@ -15,7 +15,8 @@ export function checkProfile(value: unknown): Profile {
   if (profile.turn !== 'conduct' && profile.turn !== 'forward')
     throw new ProfileError('profile.turn must be "conduct" or "forward"');
   for (const [name, kind] of Object.entries(member(profile.kinds, 'profile.kinds')))
-    if (!KINDS.has(kind)) throw new ProfileError(`profile.kinds.${name} must be one of ${[...KINDS].join(', ')}`);
+    if (!ARTIFACT_KINDS.has(kind))
+      throw new ProfileError(`profile.kinds.${name} must be one of ${[...ARTIFACT_KINDS].join(', ')}`);
   checkAgent(member(profile.agent, 'profile.agent'), profile.turn);
   if (profile.turn === 'conduct') checkConducting(profile);
   return value as Profile;

@@ -1,5 +1,5 @@
 export { AION } from './aion.ts';
-export { agentPresentation, answerArtifact, artifactKind, laneArtifact } from './artifacts.ts';
+export { agentPresentation, answerArtifact, artifactKind, kindOfArtifact, laneArtifact, withKind } from './artifacts.ts';
 export { CAIPE } from './caipe.ts';
 export { ProfileError } from './check-profile.ts';
 export { callNotice } from './notices.ts';

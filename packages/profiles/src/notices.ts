@@ -41,8 +41,11 @@ export function callNotice(
   const template = { ...templates, waiting }[phase];
   // S2-3: some agents write the name in bold.
   const tool = name.replaceAll('**', '');
+  const [known, artifactKind] = phase === 'start' ? [TOOL_NOTICES.start, 'call-start'] : [TOOL_NOTICES.end, 'call-end'];
+  // A custom profile has names that no other cluster or client knows.
+  const kind = template.name !== known.name && { artifactKind };
   const outcome = (phase === 'failed' || phase === 'waiting') && { [phase]: true };
-  const metadata = { sourceAgent: agent, tool, toolCallId: callId, ...outcome };
+  const metadata = { sourceAgent: agent, tool, toolCallId: callId, ...kind, ...outcome };
   const description = fill(template.description, { agent, tool });
   const text = fill(template.text, { agent: titleCase(agent), tool: titleCase(tool) });
   return {

@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { agentPresentation, answerArtifact, artifactKind } from './artifacts.ts';
+import ACME from '../../../test/support/profiles/acme.ts';
+import { agentPresentation, answerArtifact, artifactKind, kindOfArtifact, laneArtifact, withKind } from './artifacts.ts';
 import { CAIPE } from './caipe.ts';
 import { checkProfile, ProfileError } from './check-profile.ts';
 import { loadProfiles, PROFILES } from './registry.ts';
 import { TRANSPARENT } from './transparent.ts';
 
-const ACME = fileURLToPath(new URL('../../../test/support/profiles/acme.ts', import.meta.url));
+const ACME_FILE = fileURLToPath(new URL('../../../test/support/profiles/acme.ts', import.meta.url));
 
 test('a module adds one profile to the built-in ones', async () => {
   assert.deepEqual([...(await loadProfiles(undefined)).keys()], ['caipe', 'transparent', 'aion']);
-  assert.deepEqual([...(await loadProfiles(ACME)).keys()], ['caipe', 'transparent', 'aion', 'acme']);
+  assert.deepEqual([...(await loadProfiles(ACME_FILE)).keys()], ['caipe', 'transparent', 'aion', 'acme']);
   await assert.rejects(loadProfiles('./missing.ts'), ProfileError);
 });
 
@@ -46,4 +47,23 @@ test('a call holds the kinds of all profiles, and the artifact of the answer', (
   assert.deepEqual([artifactKind('acme_plan', kinds), artifactKind('execution_plan_update', kinds)], ['plan', 'plan']);
   assert.equal(artifactKind('toString'), undefined);
   assert.throws(() => agentPresentation(CAIPE), /no artifact/);
+});
+
+test('an artifact of a custom profile records its kind, one of a built-in profile has it by its name alone', () => {
+  const plan = laneArtifact(ACME, ACME.plan.complete, 'Acme');
+  assert.deepEqual([plan.metadata, kindOfArtifact(plan)], [{ artifactKind: 'plan' }, 'plan']);
+  const answer = answerArtifact(ACME, 'Acme', 'argocd', 'c1');
+  assert.deepEqual(answer.metadata, { artifactKind: 'answer', sourceAgent: 'argocd', toolCallId: 'c1' });
+  assert.equal(laneArtifact(CAIPE, CAIPE.plan.complete, 'x').metadata, undefined);
+  const text = { as: 'own', artifact: { name: 'acme_text' } } as const;
+  const own = agentPresentation({ ...TRANSPARENT, kinds: { acme_text: 'answer' }, agent: { ...TRANSPARENT.agent, text } });
+  assert.equal(kindOfArtifact(own.text.artifact), 'answer');
+  assert.deepEqual(agentPresentation(TRANSPARENT).text.artifact, { name: 'response' });
+});
+
+test('a name of a built-in profile decides over a recorded kind, and an unknown kind is not one', () => {
+  assert.equal(kindOfArtifact({ name: 'execution_plan_update', metadata: { artifactKind: 'answer' } }), 'plan');
+  assert.equal(kindOfArtifact({ name: 'report', metadata: { artifactKind: 'drawing' } }), undefined);
+  assert.equal(kindOfArtifact({ metadata: { artifactKind: ['plan'] } }), undefined);
+  assert.deepEqual(withKind({ name: 'report' }, undefined), { name: 'report' });
 });

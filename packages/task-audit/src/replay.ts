@@ -1,10 +1,11 @@
-import type { AgentRecord, TaskAggregate, TextInput } from '@hopline/events';
+import { type AgentRecord, isSameItem, type TaskAggregate, type TextInput } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
 import { type Command, decide, evolve, project, type RejectionReason, type TaskView } from '@hopline/task';
 import { emptyTallies, type InputKind, type Tallies } from './tally.ts';
 
-type SeenAttempt = {
+type SeenRun = {
   turn: number;
+  item?: number | undefined;
   attempt: number;
   /** Last ordinal. */
   n: number;
@@ -17,7 +18,7 @@ export class Replay {
   /** A producer's ordinals have a gap: retention has removed inputs. */
   hasGap = false;
   #aggregate: TaskAggregate | undefined;
-  readonly #producers = new Map<string, SeenAttempt>();
+  readonly #producers = new Map<string, SeenRun>();
 
   add({ taskId, record }: StoredInput): void {
     if (record.from !== 'client' && record.from !== 'relay') {
@@ -36,16 +37,16 @@ export class Replay {
       const tally = this.tallies[input.kind];
       const count = input.kind === 'text' ? input.tokens.length : 1;
       tally.received += count;
-      const duplicates = seen === 'stale' ? 0 : Math.min(count, Math.max(0, seen - n + 1));
+      const duplicates = typeof seen === 'string' ? 0 : Math.min(count, Math.max(0, seen - n + 1));
       tally.duplicates += duplicates;
-      if (seen === 'stale') this.#reject(input.kind, 'stale attempt', count);
+      if (typeof seen === 'string') this.#reject(input.kind, seen, count);
       else if (duplicates < count && input.kind === 'text') this.#decideText(record, input, n, duplicates);
       else if (duplicates < count && input.kind !== 'text') {
         this.#decide({ kind: 'agent', from: record.from, input }, input.kind, 1, record.at);
       }
       n += count;
     }
-    if (seen !== 'stale') this.#record(record, Math.max(seen, n - 1));
+    if (typeof seen === 'number') this.#record(record, Math.max(seen, n - 1));
   }
 
   #decideText({ from, at }: AgentRecord, { lane, tokens }: TextInput, n: number, duplicates: number): void {
@@ -79,19 +80,21 @@ export class Replay {
     rejected[reason] = (rejected[reason] ?? 0) + count;
   }
 
-  /** Last known ordinal of the record's attempt; `stale` after a later attempt or turn of the producer. */
-  #lookUp({ from: { id, turn, attempt }, n }: AgentRecord): number | 'stale' {
+  /** Last known ordinal of the record's run, or why the relay has rejected the record. */
+  #lookUp({ from, n }: AgentRecord): number | 'stale attempt' | 'other item' {
+    const { id, turn, attempt } = from;
     const seen = this.#producers.get(id);
+    if (seen !== undefined && turn === seen.turn && !isSameItem(seen, from)) return 'other item';
     if (seen === undefined || turn > seen.turn || (turn === seen.turn && attempt > seen.attempt)) {
       this.hasGap ||= n > 1;
       return 0;
     }
-    if (turn < seen.turn || attempt < seen.attempt) return 'stale';
+    if (turn < seen.turn || attempt < seen.attempt) return 'stale attempt';
     this.hasGap ||= n > seen.n + 1;
     return seen.n;
   }
 
-  #record({ from: { id, turn, attempt } }: AgentRecord, n: number): void {
-    this.#producers.set(id, { turn, attempt, n });
+  #record({ from: { id, turn, item, attempt } }: AgentRecord, n: number): void {
+    this.#producers.set(id, { turn, item, attempt, n });
   }
 }

@@ -1,7 +1,7 @@
 import type { AgentInput, ChunkProvenance, ClientInput, Producer, RelayInput, TextInput } from '@hopline/events';
 
 /** A command to the decider: an input of the log, or a run of tokens that the coalescer made of several text inputs. */
-export type Command = ClientCommand | AgentCommand | TextRun | LostInputs | RelayInput;
+export type Command = ClientCommand | AgentCommand | TextRun | LostInputs | UnreadableInput | RelayInput;
 
 export type ClientCommand = { kind: 'client'; taskId: string; input: ClientInput };
 
@@ -22,6 +22,9 @@ export type TextRun = {
 /** Retention removed inputs of a producer before they were folded: the text that follows them would have a hole. */
 export type LostInputs = { kind: 'lost'; from: Producer };
 
+/** The relay failed on an input, or on what was decided from it: the task cannot go on without it. */
+type UnreadableInput = { kind: 'unreadable' };
+
 /** Why a command made no fact. The relay counts rejections by reason. */
 export const REJECTION_REASONS = [
   'unknown task',
@@ -33,6 +36,7 @@ export const REJECTION_REASONS = [
   'other producer',
   'stale turn',
   'stale attempt',
+  'other item',
   'not root',
   'unknown call',
   'ended call',
@@ -41,5 +45,7 @@ export const REJECTION_REASONS = [
   'illegal transition',
   'not waiting',
   'too large',
+  'unknown kind',
+  'unreadable',
 ] as const;
 export type RejectionReason = (typeof REJECTION_REASONS)[number];

@@ -1,18 +1,22 @@
 import { isTerminal } from '@hopline/a2a';
-import type {
-  ArtifactInput,
-  CallInput,
-  EndedInput,
-  OpenInput,
-  Producer,
-  StatusInput,
-  StepInput,
-  TaskAggregate,
+import {
+  type ArtifactInput,
+  type ArtifactUpdated,
+  type CallInput,
+  type EndedInput,
+  isSameItem,
+  type LaneOpened,
+  type OpenInput,
+  type Producer,
+  type StatusInput,
+  type StepInput,
+  type TaskAggregate,
 } from '@hopline/events';
 import type { AgentCommand } from './commands.ts';
 import { refusal } from './decide-run.ts';
 import { artifactFact, changeState, closeLanes, type Decision, Facts, failTask, reject } from './decision.ts';
-import { CALLS_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX } from './limits.ts';
+import { evolve } from './evolve.ts';
+import { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX } from './limits.ts';
 import { pathTo } from './transitions.ts';
 
 /** Producer id of an agent that was addressed directly; an agent that a supervisor called has the call id. */
@@ -26,6 +30,7 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
   const { from, input } = command;
   if (from.turn !== aggregate.turn) return reject('stale turn');
   const producer = aggregate.producers[from.id];
+  if (producer !== undefined && !isSameItem(producer, from)) return reject('other item');
   if (producer !== undefined && from.attempt < producer.attempt) return reject('stale attempt');
   if (hasEnded(aggregate, from)) return reject('ended call');
   switch (input.kind) {
@@ -43,13 +48,20 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
       return ended(aggregate, from, input, at);
     case 'step':
       return step(aggregate, from, input, at);
+    case 'unknown':
+      return reject('unknown kind');
   }
 }
 
 /** The supervisor may have abandoned the call of an agent that still sends inputs. */
-function hasEnded(aggregate: TaskAggregate, { id }: Producer): boolean {
+export function hasEnded(aggregate: TaskAggregate, { id }: Producer): boolean {
   const state = aggregate.calls[id]?.state;
   return state !== undefined && isTerminal(state);
+}
+
+/** The root producer, or a call of this turn. The aggregate keeps the ordinals of these only, which bounds it. */
+export function isKnownProducer(aggregate: TaskAggregate, id: string): boolean {
+  return id === rootProducer(aggregate) || Object.hasOwn(aggregate.calls, id);
 }
 
 /** The producer that reports the state of the whole task. */
@@ -62,12 +74,21 @@ function open(aggregate: TaskAggregate, from: Producer, input: OpenInput, at: nu
   if (lane !== undefined && lane.producer !== from.id) return reject('other producer');
   if (lane?.phase === 'closed') return reject('closed lane');
   if (lane !== undefined && lane.attempt > from.attempt) return reject('stale attempt');
-  if (lane === undefined && Object.keys(aggregate.lanes).length >= LANES_MAX) {
-    return failTask(aggregate, `more than ${LANES_MAX} streamed artifacts`, at);
-  }
   const { artifact, source } = input;
   const opened = { at, lane: input.lane, producer: from.id, attempt: from.attempt, artifact, ...(source && { source }) };
-  return { facts: [{ kind: 'lane.opened', ...opened }] };
+  return laneFact(aggregate, { kind: 'lane.opened', ...opened });
+}
+
+/** The fact, unless the lanes of the turn exceed a bound with it: then the task fails. */
+function laneFact(aggregate: TaskAggregate, fact: LaneOpened | ArtifactUpdated): Decision {
+  const { lanes } = evolve(aggregate, fact);
+  if (lanes[fact.lane]?.artifact === aggregate.lanes[fact.lane]?.artifact) return { facts: [fact] };
+  if (Object.keys(lanes).length > LANES_MAX) return failTask(aggregate, `more than ${LANES_MAX} streamed artifacts`, fact.at);
+  if (Buffer.byteLength(JSON.stringify(lanes)) > LANES_BYTES_MAX) {
+    const reason = `names and metadata of the streamed artifacts have more than ${LANES_BYTES_MAX} bytes`;
+    return failTask(aggregate, reason, fact.at);
+  }
+  return { facts: [fact] };
 }
 
 function close(aggregate: TaskAggregate, from: Producer, name: string, at: number): Decision {
@@ -82,14 +103,11 @@ function artifact(aggregate: TaskAggregate, from: Producer, input: ArtifactInput
   const lane = aggregate.lanes[input.lane];
   const refused = lane && refusal(lane, from);
   if (refused !== undefined) return reject(refused);
-  if (lane === undefined && !input.last && Object.keys(aggregate.lanes).length >= LANES_MAX) {
-    return failTask(aggregate, `more than ${LANES_MAX} streamed artifacts`, at);
-  }
   // Some clients lose an append to an artifact that is not open, others show it twice (S0-13): it opens or replaces instead.
   const append = input.append && lane?.phase === 'open';
   const state = { producer: from.id, attempt: from.attempt, artifact: input.artifact };
   const fact = artifactFact(aggregate, input.lane, state, { parts: input.parts, append, lastChunk: input.last }, at);
-  return { facts: [input.source === undefined ? fact : { ...fact, source: input.source }] };
+  return laneFact(aggregate, input.source === undefined ? fact : { ...fact, source: input.source });
 }
 
 function status(aggregate: TaskAggregate, from: Producer, input: StatusInput, at: number): Decision {

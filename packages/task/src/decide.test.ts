@@ -1,17 +1,39 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Message } from '@hopline/a2a';
+import { ID_CHARS_MAX, type Message } from '@hopline/a2a';
+import { TASK_ID_CHARS_MAX } from '@hopline/events';
 import { decide } from './decide.ts';
-import { CALLS_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
+import { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
 import { agent, Scenario, supervisor } from './scenario.test-kit.ts';
 
 const started = () => new Scenario().message('hello').input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
 
-test('the first message creates one submitted task whose history is that message, unchanged [S0-2 S0-3 S0-4]', () => {
+test('the first message creates one submitted task whose history is that message with the ids of the task [S0-2 S0-3 S0-4]', () => {
   const story = new Scenario().message('show argocd version');
   assert.deepEqual(story.events(), ['task']);
   assert.equal(story.view?.task.status.state, 'TASK_STATE_SUBMITTED');
-  assert.deepEqual(story.view?.task.history, [{ messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'show argocd version' }] }]);
+  const { id: taskId, contextId } = story.view!.task;
+  const message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'show argocd version' }], taskId, contextId };
+  assert.deepEqual(story.view?.task.history, [message]);
+});
+
+test('a later message has the ids of the task in the history, whatever its sender wrote there', () => {
+  const message = {
+    messageId: 'm2',
+    role: 'ROLE_USER' as const,
+    parts: [{ text: 'again' }],
+    taskId: 'other',
+    contextId: 'other',
+  };
+  const story = started().message('again', 'm2', 'supervisor', 'caipe', { message });
+  const { id, contextId, history } = story.view!.task;
+  assert.deepEqual(
+    history?.map(message => [message.taskId, message.contextId]),
+    [
+      [id, contextId],
+      [id, contextId],
+    ],
+  );
 });
 
 test('a repeated message id makes no fact [S1-9]', () => {
@@ -201,6 +223,58 @@ test('one lane or call above its bound fails the task; one message above its bou
   for (let index = 1; index <= TURNS_MAX; index++) turns.message('x', `m${index}`);
   assert.deepEqual(turns.rejected, []);
   assert.deepEqual(turns.message('x', 'one more').rejected, ['too many turns']);
+});
+
+/** Bytes of the record that holds the newest facts of a task. */
+function recordBytes(story: Scenario, before: number): number {
+  const record = { v: 1, facts: story.facts.slice(before), aggregate: story.aggregate, startSeq: 1, startStoredAt: Date.now() };
+  return Buffer.byteLength(JSON.stringify(record));
+}
+
+test('lanes whose names and metadata have LANES_BYTES_MAX bytes leave room for the end of the task; one byte more fails it', () => {
+  // Characters of three bytes, and every bound of the aggregate at its edge.
+  const contextId = '語'.repeat(ID_CHARS_MAX);
+  const owner = { tenant: 't'.repeat(128), subject: 's'.repeat(512) };
+  const begin = (): Scenario => {
+    const story = new Scenario('t'.repeat(TASK_ID_CHARS_MAX));
+    for (let turn = 1; turn <= TURNS_MAX; turn++) {
+      const messageId = `${turn}`.padEnd(ID_CHARS_MAX, '語');
+      story.message('x', messageId, 'supervisor', 'caipe', { contextId, owner });
+    }
+    const root = supervisor(1, TURNS_MAX);
+    for (let call = 0; call < CALLS_MAX; call++) story.input(root, { kind: 'call', call: `call-${call}`, agent: 'a'.repeat(32) });
+    return story;
+  };
+  const from = agent('call-0', 1, TURNS_MAX);
+  const open = (story: Scenario, lane: string, description: string) => {
+    story.input(from, { kind: 'open', lane, artifact: { name: 'n', description } });
+    return story.text(from, lane, 'x');
+  };
+  const lanesBytes = (story: Scenario) => Buffer.byteLength(JSON.stringify(story.aggregate!.lanes));
+  for (const lanes of [1, LANES_MAX]) {
+    const filled = begin();
+    for (let lane = 1; lane < lanes; lane++) open(filled, `lane-${lane}`, '語'.repeat(200));
+    // A lane of phase `open` is 4 characters shorter than a declared one.
+    const empty = begin();
+    const spare = LANES_BYTES_MAX - lanesBytes(filled) - (lanesBytes(open(empty, 'last', '')) + 3);
+    const edge = 'x'.repeat(spare);
+    for (const [description, state] of [
+      [edge, 'TASK_STATE_CANCELED'],
+      [`${edge}xxxxxxxx`, 'TASK_STATE_FAILED'],
+    ] as const) {
+      const story = begin();
+      for (let lane = 1; lane < lanes; lane++) open(story, `lane-${lane}`, '語'.repeat(200));
+      let before = story.facts.length;
+      open(story, 'last', description);
+      if (state === 'TASK_STATE_CANCELED') {
+        assert.ok(recordBytes(story, before) < 1024 * 1024);
+        before = story.facts.length;
+        story.cancel();
+      }
+      assert.equal(story.view?.task.status.state, state);
+      assert.ok(recordBytes(story, before) < 1024 * 1024, `${recordBytes(story, before)} bytes`);
+    }
+  }
 });
 
 test('the time of facts never decreases [S4-17]', () => {

@@ -1,7 +1,7 @@
-import { isTerminal } from '@hopline/a2a';
-import type { TaskAggregate, TimeoutInput } from '@hopline/events';
+import { isInterrupted, isTerminal } from '@hopline/a2a';
+import type { CopyForwardInput, TaskAggregate, TimeoutInput } from '@hopline/events';
 import type { Command, LostInputs } from './commands.ts';
-import { decideAgent } from './decide-agent.ts';
+import { decideAgent, hasEnded, isKnownProducer } from './decide-agent.ts';
 import { decideClient } from './decide-client.ts';
 import { decideRun } from './decide-run.ts';
 import { type Decision, failTask, reject } from './decision.ts';
@@ -26,22 +26,48 @@ export function decide(aggregate: TaskAggregate | undefined, command: Command, a
     case 'auth-timeout':
       return decideTimeout(aggregate, command, at);
     case 'copy-forward':
-      return decideCopyForward(aggregate);
+      return decideCopyForward(aggregate, command, at);
+    case 'unreadable':
+      return decideUnreadable(aggregate, at);
+    case 'unknown':
+      return reject('unknown kind');
   }
 }
+
+/** Reason of a task that failed because retention removed inputs that no relay had read. */
+export const INPUTS_LOST = 'inputs were removed from the log before a relay could read them';
 
 /** Text with a hole must not look complete: the task fails with the reason. */
 function decideLost(aggregate: TaskAggregate | undefined, { from }: LostInputs, at: number): Decision {
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');
   if (from.turn !== aggregate.turn) return reject('stale turn');
-  return failTask(aggregate, 'inputs were removed from the log before a relay could read them', at);
+  if (!isKnownProducer(aggregate, from.id)) return reject('unknown call');
+  if (hasEnded(aggregate, from)) return reject('ended call');
+  return failTask(aggregate, INPUTS_LOST, at);
 }
 
-/** Makes no fact: the relay stores those of an open task again. The facts of an ended task may expire. */
-function decideCopyForward(aggregate: TaskAggregate | undefined): Decision {
+/** Reason of a task that failed because a relay could not apply one of its inputs. */
+export const INPUT_UNREADABLE = 'an input of this task could not be applied';
+
+function decideUnreadable(aggregate: TaskAggregate | undefined, at: number): Decision {
   if (aggregate === undefined) return reject('unknown task');
-  return isTerminal(aggregate.state) ? reject('terminal') : { facts: [] };
+  return isTerminal(aggregate.state) ? reject('terminal') : failTask(aggregate, INPUT_UNREADABLE, at);
+}
+
+/** Reason of a task that failed because nothing happened in it between two copies of its facts. Retryable. */
+export const WORKER_GONE = 'no worker has continued the task';
+
+/**
+ * Makes no fact: the relay stores those of an open task again. The facts of an ended task may expire. A task that should be in
+ * progress, and of which nothing was stored since its facts were copied last, has no worker: another copy would keep it without end.
+ * A task that waits for its client is kept.
+ */
+function decideCopyForward(aggregate: TaskAggregate | undefined, { startStoredAt }: CopyForwardInput, at: number): Decision {
+  if (aggregate === undefined) return reject('unknown task');
+  if (isTerminal(aggregate.state)) return reject('terminal');
+  const isIdle = aggregate.at < startStoredAt && !isInterrupted(aggregate.state);
+  return isIdle ? failTask(aggregate, WORKER_GONE, at, true) : { facts: [] };
 }
 
 /** Reason of a task that failed because the client did not answer. Retryable: nothing was wrong with the request. */

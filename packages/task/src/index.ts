@@ -7,12 +7,12 @@ export type {
   TextRun,
 } from './commands.ts';
 export { REJECTION_REASONS } from './commands.ts';
-export { AUTH_TIMEOUT, decide, INPUT_TIMEOUT } from './decide.ts';
-export { ROOT_AGENT, rootProducer, SUPERVISOR } from './decide-agent.ts';
+export { AUTH_TIMEOUT, decide, INPUT_TIMEOUT, INPUT_UNREADABLE, INPUTS_LOST, WORKER_GONE } from './decide.ts';
+export { isKnownProducer, ROOT_AGENT, rootProducer, SUPERVISOR } from './decide-agent.ts';
 export type { Decision } from './decision.ts';
 export { failTask } from './decision.ts';
 export { evolve } from './evolve.ts';
-export { CALLS_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
+export { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
 export type { TaskView } from './project.ts';
 export { project, projectRecord } from './project.ts';
 export { allows, pathTo } from './transitions.ts';

@@ -2,6 +2,11 @@
  * Lanes (streamed artifacts) of one turn; one more fails the task. Every record holds them, so this bounds a record's overhead.
  */
 export const LANES_MAX = 128;
+/**
+ * JSON of the lanes of one turn, names and metadata of their artifacts, UTF-8 bytes; a lane above it fails the task. Every record
+ * holds them, and the end of the task repeats the metadata of each open one: the bound leaves room for both in a record of 1 MiB.
+ */
+export const LANES_BYTES_MAX = 128 * 1024;
 /** Calls to agents in one turn; one more fails the task. */
 export const CALLS_MAX = 64;
 /** Steps of the root producer in one turn; one more fails the task. */

@@ -49,6 +49,8 @@ export interface HopMetrics {
   readonly inputs: CounterOf<Kind & Reason>;
   /** Rejected inputs: duplicate, late attempt, after the end, malformed. */
   readonly inputsRejected: CounterOf<Agent & Reason>;
+  /** Stored input records that a relay skipped, or whose task it failed because it could not apply them. */
+  readonly recordsRejected: CounterOf<Reason>;
   /** Work items and inputs that the broker redelivered. */
   readonly redeliveries: CounterOf<Agent>;
   /** Appends rejected because another owner had written first. */
@@ -123,6 +125,7 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     flushes: counter(METRIC.flushes, '{chunk}', 'Chunks by reason of the flush'),
     inputs: counter(METRIC.inputs, '{input}', 'Inputs by kind and outcome'),
     inputsRejected: counter(METRIC.inputsRejected, '{input}', 'Rejected inputs'),
+    recordsRejected: counter(METRIC.recordsRejected, '{record}', 'Stored input records that a relay could not read or apply'),
     redeliveries: counter(METRIC.redeliveries, '{message}', 'Messages redelivered'),
     appendConflicts: counter(METRIC.appendConflicts, '{append}', 'Appends rejected by the expected sequence'),
     deadLetters: counter(METRIC.deadLetters, '{message}', 'Work items without success after the last delivery'),

@@ -143,6 +143,7 @@ export const METRIC = {
   flushes: 'hopline.flushes',
   inputs: 'hopline.inputs',
   inputsRejected: 'hopline.inputs_rejected',
+  recordsRejected: 'hopline.records_rejected',
   redeliveries: 'hopline.redeliveries',
   appendConflicts: 'hopline.append_conflicts',
   deadLetters: 'hopline.dead_letters',

@@ -7,6 +7,7 @@ import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import { defaultAgentOf, LiveAgents, type Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { type WebhookRules, webhookUrlProblem } from '@hopline/webhook-guard';
+import { taskAudit } from './audit-task.ts';
 import { type IngressCardOptions, ingressCard } from './ingress-card.ts';
 
 export type IngressDeps = {
@@ -67,6 +68,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
     tls: deps.tls,
     cors: deps.cors,
     agents: () => listAgents(agents, deps.defaultAgent),
+    auditTask: taskAudit(log),
   });
   registerProbes(http.app, deps.probes);
   const publicCard = async () => (await card.current()).card;

@@ -85,7 +85,7 @@ test('the next copy-forward falls due although the relay of the last one died be
   const log = createMemoryLog();
   const startStoredAt = await waitingTask(log);
   const own = log.another();
-  own.tasks.put = () => new Promise(() => {});
+  own.tasks.update = () => new Promise(() => {});
   const dead = await relayOn(own, { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
   const { record } = await copiedAfter(log, startStoredAt);
   await die(own, dead);

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { isTerminal } from '@hopline/a2a';
 import type { AgentInput, Fact, FactRecord } from '@hopline/events';
 import { createInputWriter, readTask, type StoredFacts } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { WORKER_GONE } from '@hopline/task';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { createRelay, type Relay } from './relay.ts';
 
@@ -160,5 +162,19 @@ test('a fact that fits no record beside the grown aggregate is not copied forwar
   await message(log, 'm2');
   await until(log, ({ aggregate }) => aggregate.turn === 2);
   assert.deepEqual((await factsOf(log)).slice(0, facts.length), facts);
+  await relay.stop();
+});
+
+test('a task of which nothing is stored between two copies fails, because no worker continues it [S4-44]', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const relay = await relayOn(log.another(), COPY_FORWARD_AFTER_MS);
+  await message(log, 'm1');
+  const copied = await until(log, ({ copied }) => copied?.last === true);
+  const end = await until(log, ({ aggregate }) => isTerminal(aggregate.state));
+  const status = end.record.facts.findLast(fact => fact.kind === 'status.changed')!.event.statusUpdate;
+  assert.deepEqual([status.status.state, status.metadata], ['TASK_STATE_FAILED', { reason: WORKER_GONE, retryable: true }]);
+  assert.ok(end.record.aggregate.at - copied.record.startStoredAt >= COPY_FORWARD_AFTER_MS);
   await relay.stop();
 });

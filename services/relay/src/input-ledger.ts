@@ -1,4 +1,4 @@
-import { type AgentInput, type AgentRecord, type ClientInput, ordinalsOf, type RelayInput } from '@hopline/events';
+import { type AgentInput, type ClientInput, ordinalsOf, type RelayInput } from '@hopline/events';
 import type { Command, RejectionReason } from '@hopline/task';
 
 export type InputKind = (ClientInput | AgentInput | RelayInput)['kind'];
@@ -37,7 +37,7 @@ export class InputLedger {
   /** Settles the inputs of a command that the decider accepted, or rejected with a reason. */
   settleCommand(command: Command, rejected: RejectionReason | undefined): void {
     const count = command.kind === 'run' ? command.chunk.count : 1;
-    if (command.kind !== 'lost') {
+    if (command.kind !== 'lost' && command.kind !== 'unreadable') {
       const kind = command.kind === 'run' ? 'text' : 'input' in command ? command.input.kind : command.kind;
       this.settle(kind, rejected === undefined ? 'accepted' : 'rejected', count);
     }
@@ -45,12 +45,13 @@ export class InputLedger {
   }
 
   /** Receives and rejects every input of a record. */
-  rejectRecord({ inputs }: AgentRecord, reason: RejectionReason): void {
+  rejectRecord(inputs: readonly (AgentInput | ClientInput | RelayInput)[], reason: RejectionReason): void {
     let count = 0;
     for (const input of inputs) {
-      this.receive(input.kind, ordinalsOf(input));
-      this.settle(input.kind, 'rejected', ordinalsOf(input));
-      count += ordinalsOf(input);
+      const ordinals = input.kind === 'text' ? ordinalsOf(input) : 1;
+      this.receive(input.kind, ordinals);
+      this.settle(input.kind, 'rejected', ordinals);
+      count += ordinals;
     }
     this.reject(reason, count);
   }

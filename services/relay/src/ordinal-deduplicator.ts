@@ -1,7 +1,8 @@
-import type { AgentRecord, TaskAggregate, TextInput } from '@hopline/events';
+import { type AgentRecord, isSameItem, type Producer, type TaskAggregate, type TextInput } from '@hopline/events';
+import { isKnownProducer } from '@hopline/task';
 
 /**
- * The ordinals of a producer's attempt that are known. Up to `n` only text can be new; up to `lastSeenOrdinal` nothing is. Text
+ * The ordinals of a producer's run that are known. Up to `n` only text can be new; up to `lastSeenOrdinal` nothing is. Text
  * in between may have been held by the previous owner when it died (half of a surrogate pair waits for its other half although a
  * later notice was stored): the lanes of the aggregate hold how much of it is folded.
  */
@@ -12,9 +13,18 @@ export type SeenOrdinals = {
   lastSeenOrdinal: number;
 };
 
-type SeenAttempt = SeenOrdinals & { turn: number; attempt: number };
+/** A run: the inputs of one attempt at one work item. */
+type Run = Pick<Producer, 'turn' | 'item' | 'attempt'>;
+
+/** `nextN`: the ordinal that the next record must not exceed. Undefined: a previous owner did not store it. */
+type SeenRun = SeenOrdinals & Run & { nextN: number | undefined };
+
+/** Last ordinal of a record that was accepted, and the raw sequence of the record. */
+type AcceptedRecord = { seq: number; id: string; run: Run; lastN: number };
 
 const NOTHING: SeenOrdinals = { n: 0, lastSeenOrdinal: 0 };
+/** Accepted records that are kept apart until an append covers them; more are merged first. */
+const UNMERGED_MAX = 1_024;
 
 /**
  * Decides by ordinal, never by text, which inputs of a producer are new: a record may be read again after a takeover, or stored
@@ -22,36 +32,93 @@ const NOTHING: SeenOrdinals = { n: 0, lastSeenOrdinal: 0 };
  * aggregate.
  */
 export class OrdinalDeduplicator {
-  readonly #producers = new Map<string, SeenAttempt>();
+  readonly #producers = new Map<string, SeenRun>();
+  /** Records that are not covered by `#covered`, in the order of the log. */
+  #accepted: AcceptedRecord[] = [];
+  /** The newest covered record of each producer. */
+  readonly #covered = new Map<string, AcceptedRecord>();
 
   constructor(aggregate: TaskAggregate | undefined) {
-    for (const [id, { attempt, n }] of Object.entries(aggregate?.producers ?? {})) {
-      this.#producers.set(id, { turn: aggregate!.turn, attempt, n, lastSeenOrdinal: 0 });
+    for (const [id, { item, attempt, n, lastN }] of Object.entries(aggregate?.producers ?? {})) {
+      const nextN = lastN === undefined ? undefined : lastN + 1;
+      const run = { turn: aggregate!.turn, attempt, ...(item !== undefined && { item }) };
+      this.#producers.set(id, { ...run, n, lastSeenOrdinal: 0, nextN });
     }
   }
 
-  /** Ordinals are contiguous. A gap means that inputs were removed (retention, a full stream) before a relay read them. */
+  /**
+   * Ordinals are contiguous and begin with 1. A gap means that inputs were removed (retention, a full stream) before a relay read
+   * them, also while no relay had the task in memory.
+   */
   hasGapBefore(record: AgentRecord): boolean {
-    const { id, turn, attempt } = record.from;
-    const seen = this.#producers.get(id);
-    if (seen === undefined || seen.lastSeenOrdinal === 0) return false;
-    return seen.turn === turn && seen.attempt === attempt && record.n > seen.n + 1;
+    const seen = this.#producers.get(record.from.id);
+    const nextN = seen === undefined || isLaterRun(record.from, seen) ? 1 : seen.nextN;
+    return nextN !== undefined && record.n > nextN;
   }
 
-  /** The known ordinals of the record's attempt, or `stale` when a later attempt or turn of the producer was seen. */
-  lookUp(record: AgentRecord): SeenOrdinals | 'stale' {
+  /**
+   * The known ordinals of the record's run. `stale`: a later attempt or turn of the producer was seen. `other item`: another work
+   * item of the same turn has written first.
+   */
+  lookUp(record: AgentRecord): SeenOrdinals | 'stale' | 'other item' {
     const { id, turn, attempt } = record.from;
     const seen = this.#producers.get(id);
-    if (seen === undefined || turn > seen.turn || (turn === seen.turn && attempt > seen.attempt)) return NOTHING;
-    if (turn < seen.turn || attempt < seen.attempt) return 'stale';
-    return seen;
+    if (seen === undefined || turn > seen.turn) return NOTHING;
+    if (turn < seen.turn) return 'stale';
+    if (!isSameItem(seen, record.from)) return 'other item';
+    if (attempt > seen.attempt) return NOTHING;
+    return attempt < seen.attempt ? 'stale' : seen;
   }
 
   /** Remembers a record whose last ordinal is `last`; `before` is its result of `lookUp`. */
-  record({ from: { id, turn, attempt } }: AgentRecord, last: number, before: SeenOrdinals): void {
+  record({ from }: AgentRecord, last: number, before: SeenOrdinals, seq: number): void {
+    const { id, turn, item, attempt } = from;
+    const run = { turn, attempt, ...(item !== undefined && { item }) };
+    const seen = this.#producers.get(id);
+    // A repeated record must not lower it.
+    const nextN = Math.max(last + 1, seen === undefined || isLaterRun(from, seen) ? 1 : (seen.nextN ?? 1));
     const lastSeenOrdinal = Math.max(before.lastSeenOrdinal, last);
-    this.#producers.set(id, { turn, attempt, n: Math.max(before.n, last), lastSeenOrdinal });
+    this.#producers.set(id, { ...run, n: Math.max(before.n, last), lastSeenOrdinal, nextN });
+    this.#accepted.push({ seq, id, run, lastN: nextN - 1 });
   }
+
+  /** Bounds memory: records up to `foldedSeq` need not be kept apart. */
+  compact(foldedSeq: number): void {
+    if (this.#accepted.length > UNMERGED_MAX) this.#cover(foldedSeq);
+  }
+
+  /** The aggregate with the last ordinal of each producer in the records up to `foldedSeq`. */
+  withLastOrdinals(aggregate: TaskAggregate, foldedSeq: number): TaskAggregate {
+    this.#cover(foldedSeq);
+    const producers = { ...aggregate.producers };
+    for (const { id, run, lastN } of this.#covered.values()) {
+      if (run.turn !== aggregate.turn || !isKnownProducer(aggregate, id)) continue;
+      const { turn: _turn, ...own } = run;
+      const known = producers[id];
+      // Of a later attempt something is folded, but no whole record.
+      if (known !== undefined && known.attempt > own.attempt) continue;
+      producers[id] = { ...own, n: known?.attempt === own.attempt ? known.n : 0, lastN };
+    }
+    return { ...aggregate, producers, lastNSeq: foldedSeq };
+  }
+
+  #cover(foldedSeq: number): void {
+    const count = this.#accepted.findIndex(({ seq }) => seq > foldedSeq);
+    const covered = this.#accepted.splice(0, count < 0 ? this.#accepted.length : count);
+    for (const accepted of covered) this.#covered.set(accepted.id, accepted);
+  }
+}
+
+/** The aggregate without last ordinals that an earlier version has kept as they were while it folded further records. */
+export function withoutStaleOrdinals(aggregate: TaskAggregate): TaskAggregate {
+  if (aggregate.lastNSeq === aggregate.foldedSeq) return aggregate;
+  const producers: TaskAggregate['producers'] = {};
+  for (const [id, { lastN: _lastN, ...producer }] of Object.entries(aggregate.producers ?? {})) producers[id] = producer;
+  return { ...aggregate, producers };
+}
+
+function isLaterRun(one: Run, other: Run): boolean {
+  return one.turn > other.turn || (one.turn === other.turn && one.attempt > other.attempt);
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Fact, MessageInput, TaskAggregate, TraceCarrier } from '@hopline/e
 import type { FactLog } from '@hopline/log';
 import type { RejectionReason } from '@hopline/task';
 import type { InputKind, InputOutcome } from './input-ledger.ts';
+import type { RejectedRecord } from './rejected-records.ts';
 import type { Chunk } from './task-text.ts';
 
 /** A task after an append, or after an input that was folded before. Side effects follow from it. */
@@ -22,14 +23,20 @@ export type StoredStep = {
 /** What a pipeline needs from its shard. */
 export type PipelineContext = {
   facts: FactLog;
+  /** Whether facts of the task were stored once, as far as the task index knows. Without them in the log, the task has expired. */
+  hadFacts: (taskId: string) => Promise<boolean>;
   coalesce: CoalesceSettings;
-  /** Epoch milliseconds. */
+  /** Monotonic milliseconds, for holds: text must not wait for a clock that was set back. */
   now: () => number;
+  /** Epoch milliseconds, for the times of facts: a machine that was suspended must not stay behind. The decider lets none decrease. */
+  wallNow: () => number;
   /** Unique per append of this relay process: the retry of an append reuses its id, another owner never does. */
   appendId: (taskId: string) => string;
   /** Called after a record is stored. A returned promise holds back the shard's checkpoint until it resolves. */
   applySideEffects: (step: StoredStep, trace: TraceCarrier) => Promise<void> | undefined;
   onRejected: (reason: RejectionReason, count: number) => void;
+  /** A record was skipped, or could not be applied: its task fails. */
+  onRejectedRecord: (rejected: RejectedRecord) => void;
   onOutcome: (kind: InputKind, outcome: InputOutcome, count: number) => void;
   onChunk: (chunk: Chunk, agent: string) => void;
   /** The pipeline stopped on a conflict or an unavailable log: the shard must restart from the log. */

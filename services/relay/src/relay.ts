@@ -5,6 +5,7 @@ import { type Fact, isVisible } from '@hopline/events';
 import { type Log, LogConflict } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
+import { RejectedRecords } from './rejected-records.ts';
 import { Shard, type ShardContext } from './shard.ts';
 import { applySideEffects, IndexWrites } from './side-effects.ts';
 import { authTimeout, copyForwardRule, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
@@ -40,8 +41,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const { log, logger, metrics } = deps;
   const identity = `${deps.instance}-${randomUUID().slice(0, 8)}`;
   const running = new Map<number, Shard>();
-  const now = () => performance.timeOrigin + performance.now();
-  const context = shardContext(deps, identity, now);
+  const context = shardContext(deps, identity);
 
   const leases = new ShardLeases({
     store: log.leases,
@@ -87,7 +87,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     ...(authTimeoutMs === undefined ? [] : [authTimeout(authTimeoutMs)]),
     ...(copyForwardAfterMs === undefined ? [] : [copyForwardRule(copyForwardAfterMs)]),
   ];
-  const deadlines = new TaskDeadlines({ log, rules, owns: shard => running.has(shard), now, logger });
+  const deadlines = new TaskDeadlines({ log, rules, owns: shard => running.has(shard), now: Date.now, logger });
   return {
     get shards() {
       return leases.held;
@@ -99,21 +99,25 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   };
 }
 
-function shardContext(deps: RelayDeps, identity: string, now: () => number): Omit<ShardContext, 'onFailure'> {
+function shardContext(deps: RelayDeps, identity: string): Omit<ShardContext, 'onFailure'> {
   const { log, metrics } = deps;
   const index = new IndexWrites(log.tasks);
+  const rejectedRecords = new RejectedRecords(metrics, deps.logger);
   let appends = 0;
   return {
     inputs: log.inputs,
     facts: log.facts,
     coalesce: deps.coalesce,
-    now,
+    hadFacts: async taskId => ((await log.tasks.get(taskId))?.value.generation ?? 0) > 0,
+    now: () => performance.now(),
+    wallNow: Date.now,
     appendId: taskId => `${taskId}:${identity}:${++appends}`,
     applySideEffects: (step, trace) => {
-      measureFacts(step.facts, metrics, now);
+      measureFacts(step.facts, metrics);
       return applySideEffects(log, index, step, trace);
     },
     onRejected: (reason, count) => metrics.inputsRejected.add(count, { reason: reason.replaceAll(' ', '_') }),
+    onRejectedRecord: rejected => rejectedRecords.add(rejected),
     onOutcome: (kind, outcome, count) => metrics.inputs.add(count, { kind, reason: outcome }),
     onChunk: (chunk, agent) => {
       metrics.tokensIn.add(chunk.count, { agent });
@@ -123,10 +127,10 @@ function shardContext(deps: RelayDeps, identity: string, now: () => number): Omi
   };
 }
 
-function measureFacts(facts: readonly Fact[], metrics: HopMetrics, now: () => number): void {
+function measureFacts(facts: readonly Fact[], metrics: HopMetrics): void {
   for (const fact of facts) {
     if (isVisible(fact)) metrics.chunksOut.add(1);
-    if (fact.kind === 'artifact.updated' && fact.chunk) metrics.agentToLog.recordMs(now() - fact.chunk.lastAt);
+    if (fact.kind === 'artifact.updated' && fact.chunk) metrics.agentToLog.recordMs(Date.now() - fact.chunk.lastAt);
     const state = fact.kind === 'status.changed' && fact.event.statusUpdate.status.state;
     if (state && isTerminal(state)) metrics.tasksEnded.add(1, { reason: state });
   }

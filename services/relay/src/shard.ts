@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { InputLog, StoredInput } from '@hopline/log';
+import { type InputLog, LaterVersion, type StoredInput } from '@hopline/log';
 import type { PipelineContext } from './pipeline-context.ts';
 import { TaskPipeline } from './task-pipeline.ts';
 
@@ -18,7 +18,13 @@ const RECORDS_PER_CHECK = 128;
 export type ShardContext = PipelineContext & { inputs: InputLog };
 
 /** A task in memory. Inputs wait while its newest record is being read. */
-type LoadedTask = { pipeline: TaskPipeline | undefined; waiting: StoredInput[]; waitingBytes: number };
+type LoadedTask = {
+  pipeline: TaskPipeline | undefined;
+  waiting: StoredInput[];
+  waitingBytes: number;
+  /** Its facts were written by a later version: a relay of that version continues at this input, and this one folds none. */
+  blockedAt?: number;
+};
 
 /** All tasks of one shard: reads the shard's inputs in order and dispatches each to its task. */
 export class Shard {
@@ -56,7 +62,8 @@ export class Shard {
   get checkpoint(): number {
     if (this.#failed) return this.#checkpoint;
     let folded = this.#lastReadSeq;
-    for (const { pipeline, waiting } of this.#tasks.values()) {
+    for (const { pipeline, waiting, blockedAt } of this.#tasks.values()) {
+      if (blockedAt !== undefined) folded = Math.min(folded, blockedAt - 1);
       if (waiting[0] !== undefined) folded = Math.min(folded, waiting[0].seq - 1);
       if (pipeline !== undefined && !pipeline.isIdle) folded = Math.min(folded, pipeline.checkpoint);
     }
@@ -70,7 +77,8 @@ export class Shard {
 
   async #readInputs(): Promise<void> {
     let records = 0;
-    for await (const input of this.#context.inputs.readShard(this.index, this.#checkpoint + 1, this.#stop.signal)) {
+    const { inputs, onRejectedRecord } = this.#context;
+    for await (const input of inputs.readShard(this.index, this.#checkpoint + 1, this.#stop.signal, onRejectedRecord)) {
       this.#dispatch(input);
       this.#lastReadSeq = input.seq;
       if (++records % RECORDS_PER_CHECK !== 0) continue;
@@ -80,6 +88,7 @@ export class Shard {
 
   #dispatch(input: StoredInput): void {
     const task = this.#tasks.get(input.taskId);
+    if (task?.blockedAt !== undefined) return;
     if (task?.pipeline !== undefined) {
       task.pipeline.accept(input);
     } else if (task !== undefined) {
@@ -93,13 +102,31 @@ export class Shard {
   }
 
   async #load(taskId: string, task: LoadedTask): Promise<void> {
-    const newest = await this.#context.facts.last(taskId);
-    if (this.#stop.signal.aborted) return;
-    const pipeline = new TaskPipeline(taskId, newest, { ...this.#context, onFailure: error => this.#fail(error) });
+    const { facts, hadFacts } = this.#context;
+    const reading = Promise.all([facts.last(taskId), hadFacts(taskId)]);
+    const [found, isIndexed] = await reading.catch(error => this.#block(taskId, task, error));
+    // The index is written after the facts: another relay may have stored the first ones between the two reads.
+    const newest = found ?? (isIndexed ? await facts.last(taskId) : undefined);
+    if (this.#stop.signal.aborted || task.blockedAt !== undefined) return;
+    const pipeline = new TaskPipeline(taskId, newest ?? (isIndexed ? 'expired' : 'new'), {
+      ...this.#context,
+      onFailure: error => this.#fail(error),
+    });
     task.pipeline = pipeline;
     for (const input of task.waiting) pipeline.accept(input);
     task.waiting = [];
     task.waitingBytes = 0;
+  }
+
+  /** Keeps the checkpoint before the task's first input, so that a relay of the later version folds it. Other tasks go on. */
+  #block(taskId: string, task: LoadedTask, error: unknown): [undefined, false] {
+    if (!(error instanceof LaterVersion)) throw error;
+    const seq = task.waiting[0]!.seq;
+    task.blockedAt = seq;
+    task.waiting = [];
+    task.waitingBytes = 0;
+    this.#context.onRejectedRecord({ seq, taskId, fault: 'unknown version' });
+    return [undefined, false];
   }
 
   #pendingSize(): number {

@@ -1,45 +1,100 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type KeyValue, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
-import { IndexWrites } from './side-effects.ts';
+import { type KeyValue, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
+import { createMemoryLog } from '@hopline/log/memory';
+import { INDEX_TRIES_MAX, IndexWrites } from './side-effects.ts';
 
-const entry = (generation: number): TaskIndexEntry => ({
+const entry = (generation: number, startStoredAt = 1): TaskIndexEntry => ({
   contextId: 'c',
   role: 'supervisor',
   state: 'TASK_STATE_WORKING',
-  startSeq: 1,
+  startSeq: startStoredAt,
+  startStoredAt,
   generation,
   at: generation,
 });
 
-/** A bucket whose writes stay in flight, in the order of their start, until the test settles them. */
-function bucket() {
-  const open: { key: string; value: TaskIndexEntry; settle: PromiseWithResolvers<number> }[] = [];
-  const tasks = {
-    put: (key: string, value: TaskIndexEntry) => {
-      const settle = Promise.withResolvers<number>();
-      open.push({ key, value, settle });
-      return settle.promise;
+/** A bucket whose writes wait, in the order of their start, until the test lets them reach the log or fail. */
+function slow(tasks: KeyValue<TaskIndexEntry>) {
+  const waiting: { what: string; settle: (error?: Error) => void }[] = [];
+  const wait = async (what: string): Promise<void> => {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    waiting.push({ what, settle: error => (error === undefined ? resolve() : reject(error)) });
+    return promise;
+  };
+  const bucket: Pick<KeyValue<TaskIndexEntry>, 'get' | 'create' | 'update'> = {
+    get: key => tasks.get(key),
+    create: async (key, value) => {
+      await wait(`${key}${value.generation}`);
+      return tasks.create(key, value);
     },
-  } as KeyValue<TaskIndexEntry>;
-  return { tasks, open };
+    update: async (key, value, revision) => {
+      await wait(`${key}${value.generation}`);
+      return tasks.update(key, value, revision);
+    },
+  };
+  const started = async (count: number): Promise<string[]> => {
+    while (waiting.length < count) await new Promise(setImmediate);
+    return waiting.map(({ what }) => what);
+  };
+  return { tasks: bucket as KeyValue<TaskIndexEntry>, waiting, started };
 }
 
-test('the index of a task is written in the order of its states: a retried write never replaces a newer one', async () => {
-  const { tasks, open } = bucket();
+test('the index of a task is written in the order of its states, and a failed write blocks no later one', async () => {
+  const log = createMemoryLog();
+  const { tasks, waiting, started } = slow(log.tasks);
   const writes = new IndexWrites(tasks);
   const [first, second] = [writes.put('a', entry(1)), writes.put('a', entry(2))];
   const other = writes.put('b', entry(1));
-  const started = () => open.map(({ key, value }) => `${key}${value.generation}`);
-  assert.deepEqual(started(), ['a1', 'b1'], 'tasks do not wait for each other');
-  open[0]!.settle.resolve(1);
+  assert.deepEqual(await started(2), ['a1', 'b1'], 'tasks do not wait for each other');
+  waiting[0]!.settle();
   await first;
-  assert.deepEqual(started(), ['a1', 'b1', 'a2']);
-  open[2]!.settle.reject(new LogUnavailable('not acknowledged in time'));
+  assert.deepEqual(await started(3), ['a1', 'b1', 'a2']);
+  waiting[2]!.settle(new LogUnavailable('not acknowledged in time'));
   await assert.rejects(second, LogUnavailable);
   const third = writes.put('a', entry(3));
-  assert.deepEqual(started(), ['a1', 'b1', 'a2', 'a3'], 'a failed write blocks no later one');
-  open[1]!.settle.resolve(2);
-  open[3]!.settle.resolve(3);
+  assert.deepEqual(await started(4), ['a1', 'b1', 'a2', 'a3']);
+  waiting[1]!.settle();
+  waiting[3]!.settle();
   await Promise.all([other, third]);
+  assert.equal((await log.tasks.get('a'))?.value.generation, 3);
+});
+
+test('a write that arrives late from a relay that lost the task does not replace a newer entry [S3-8]', async () => {
+  for (const isFirst of [true, false]) {
+    const log = createMemoryLog();
+    if (!isFirst) await log.tasks.create('a', entry(0));
+    const { tasks, waiting, started } = slow(log.tasks);
+    const late = new IndexWrites(tasks).put('a', entry(2));
+    await started(1);
+    await new IndexWrites(log.tasks).put('a', entry(3));
+    waiting[0]!.settle();
+    await late;
+    assert.equal((await log.tasks.get('a'))?.value.generation, 3);
+  }
+});
+
+test('an entry of the same generation is replaced only when its start was copied forward later', async () => {
+  const log = createMemoryLog();
+  const writes = new IndexWrites(log.tasks);
+  for (const startStoredAt of [5, 9, 5, 9]) await writes.put('a', entry(2, startStoredAt));
+  const stored = await log.tasks.get('a');
+  assert.equal(stored?.value.startStoredAt, 9);
+  assert.equal(stored?.revision, 2);
+});
+
+test('an index write that conflicts is tried again a bounded number of times', async () => {
+  for (const conflicts of [INDEX_TRIES_MAX - 1, INDEX_TRIES_MAX]) {
+    const log = createMemoryLog();
+    let left = conflicts;
+    const tasks: KeyValue<TaskIndexEntry> = Object.create(log.tasks);
+    tasks.get = key => log.tasks.get(key);
+    tasks.create = async (key, value) => {
+      if (left-- > 0) throw new LogConflict('the key exists');
+      return log.tasks.create(key, value);
+    };
+    const write = new IndexWrites(tasks).put('a', entry(1));
+    if (conflicts < INDEX_TRIES_MAX) await write;
+    else await assert.rejects(write, LogUnavailable);
+  }
 });

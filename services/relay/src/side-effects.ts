@@ -1,15 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal, type Message, type Metadata } from '@hopline/a2a';
 import type { TaskAggregate, TraceCarrier, Work } from '@hopline/events';
-import { type Log, LogFull, type TaskIndexEntry } from '@hopline/log';
+import { type Log, LogConflict, LogFull, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
+import { rootProducer } from '@hopline/task';
 import type { StoredStep } from './pipeline-context.ts';
 
+/** Tries of one index write. Each conflict is a write of another relay, and a task has two for the time of a takeover. */
+export const INDEX_TRIES_MAX = 8;
 /** Wait between two requests for work while the queue is full, milliseconds. */
 const FULL_RETRY_MS = 1_000;
 
 /**
- * Writes the task index, one write per task at a time. Of two writes in flight the older one may be retried (an election takes
- * seconds, a turn less) and stored last; an entry that is `working` for a task in input-required makes no deadline.
+ * Writes the task index, one write per task at a time, and each by the revision that it replaces: never over an entry of a later
+ * record. A relay that lost the task may have a write in flight; an entry that is `working` for a task in input-required makes no
+ * deadline.
  */
 export class IndexWrites {
   readonly #tasks: Log['tasks'];
@@ -20,7 +24,7 @@ export class IndexWrites {
   }
 
   put(taskId: string, entry: TaskIndexEntry): Promise<unknown> {
-    const put = () => this.#tasks.put(taskId, entry);
+    const put = () => this.#put(taskId, entry);
     const before = this.#newest.get(taskId);
     const write = before === undefined ? put() : before.then(put, put);
     this.#newest.set(taskId, write);
@@ -30,6 +34,27 @@ export class IndexWrites {
     write.then(settled, settled);
     return write;
   }
+
+  async #put(taskId: string, entry: TaskIndexEntry): Promise<void> {
+    for (let tries = 0; tries < INDEX_TRIES_MAX; tries++) {
+      const found = await this.#tasks.get(taskId);
+      if (found !== undefined && !replaces(entry, found.value)) return;
+      try {
+        if (found === undefined) await this.#tasks.create(taskId, entry);
+        else await this.#tasks.update(taskId, entry, found.revision);
+        return;
+      } catch (error) {
+        if (!(error instanceof LogConflict)) throw error;
+      }
+    }
+    throw new LogUnavailable(`the index entry of a task changed during each of ${INDEX_TRIES_MAX} tries to write it`);
+  }
+}
+
+/** Whether an entry comes from a later record than the stored one; a copy-forward keeps the generation. */
+function replaces(entry: TaskIndexEntry, stored: TaskIndexEntry): boolean {
+  if (entry.generation !== stored.generation) return entry.generation > stored.generation;
+  return (entry.startStoredAt ?? 0) > (stored.startStoredAt ?? 0);
 }
 
 /**
@@ -51,7 +76,9 @@ export function applySideEffects(
   }
   const message = replay?.message;
   const isNewest = message !== undefined && aggregate.messageIds.at(-1) === message.message.messageId;
-  if (isNewest && !isTerminal(aggregate.state))
+  // Queued once only within the duplicate window: once a worker has written, its item was delivered and needs no other.
+  const isTaken = aggregate.producers[rootProducer(aggregate)] !== undefined;
+  if (isNewest && !isTaken && !isTerminal(aggregate.state))
     effects.push(requestWork(log, aggregate, aggregate.turn, message.message, message.metadata, trace));
   const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
   if (replay !== undefined || status !== undefined) {

@@ -1,21 +1,22 @@
 import { isTerminal } from '@hopline/a2a';
 import type { CopyForwardInput, Fact, FactRecord, TaskAggregate, TraceCarrier } from '@hopline/events';
 import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
-import { decide, evolve, failTask } from '@hopline/task';
+import { decide, evolve, failTask, isKnownProducer } from '@hopline/task';
 import type { QueuedCommand } from './append-queue.ts';
 import { copyForward, type TaskStart } from './copy-forward.ts';
 import type { InputLedger } from './input-ledger.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 
 const TOO_LARGE = 'an event of this task is larger than the log accepts';
+const NOT_ENCODABLE = 'an event of this task cannot be encoded';
 
 export type TaskAppenderOptions = {
   taskId: string;
   newest: StoredFacts | undefined;
   ledger: InputLedger;
-  context: Pick<PipelineContext, 'facts' | 'now' | 'appendId'>;
-  /** Input sequence up to which every record is folded by the next append. */
-  foldedSeq: () => number;
+  context: Pick<PipelineContext, 'facts' | 'wallNow' | 'appendId'>;
+  /** Marks every input that the next append folds. */
+  folded: (aggregate: TaskAggregate) => TaskAggregate;
   trace: () => TraceCarrier;
 };
 
@@ -69,7 +70,7 @@ export class TaskAppender {
     if (aggregate === undefined || taskStart === undefined || isTerminal(aggregate.state)) return undefined;
     if (taskStart.startStoredAt === startStoredAt) {
       const newest: StoredFacts = { seq: this.#newestSeq, record: { v: 1, facts: [], aggregate, ...taskStart } };
-      const nowMs = Math.round(context.now());
+      const nowMs = Math.round(context.wallNow());
       const append = (record: FactRecord) => (this.#isStopped ? undefined : this.#appendRecord(record));
       const copied = await copyForward(context.facts, newest, nowMs, append);
       if (copied === 'stopped') return undefined;
@@ -88,16 +89,14 @@ export class TaskAppender {
     let aggregate = this.#aggregate;
     const facts: Fact[] = [];
     for (const { command, mark } of batch) {
-      const decision = decide(aggregate, command, this.#options.context.now());
+      const decision = decide(aggregate, command, this.#options.context.wallNow());
       this.#options.ledger.settleCommand(command, decision.rejected);
       for (const fact of decision.facts) {
         facts.push(fact);
         aggregate = evolve(aggregate, fact);
       }
-      if (mark !== undefined && aggregate !== undefined && mark.from.turn === aggregate.turn) {
-        const { id, attempt } = mark.from;
-        aggregate = { ...aggregate, producers: { ...aggregate.producers, [id]: { attempt, n: mark.n } } };
-      }
+      const isRefused = decision.rejected === 'other item' || decision.rejected === 'stale attempt';
+      if (mark !== undefined && aggregate !== undefined && !isRefused) aggregate = withMark(aggregate, mark);
     }
     return { facts, aggregate };
   }
@@ -107,13 +106,13 @@ export class TaskAppender {
       this.#aggregate = aggregate;
       return undefined;
     }
-    const folded = { ...aggregate, foldedSeq: Math.max(aggregate.foldedSeq, this.#options.foldedSeq()) };
+    const folded = this.#options.folded(aggregate);
     const taskStart = this.#taskStart ?? { startSeq: 0, startStoredAt: folded.at };
     try {
       await this.#appendRecord({ v: 1, facts, aggregate: folded, ...taskStart });
     } catch (error) {
-      if (!(error instanceof RecordTooLarge) || isTooLargeFailure(facts)) throw error;
-      return this.#rejectTooLarge(facts);
+      if (!isTaskFault(error) || isFailureOfRelay(facts)) throw error;
+      return this.#reject(facts, error instanceof RecordTooLarge ? TOO_LARGE : NOT_ENCODABLE);
     }
     this.#aggregate = folded;
     this.#taskStart ??= { ...taskStart, startSeq: this.#newestSeq };
@@ -121,17 +120,18 @@ export class TaskAppender {
   }
 
   /**
-   * An event that fits no record fails its task, visibly: a retry would end the same way. A task whose first record does not fit
-   * never starts. Servers reject such a message; one that another writer appended must not block the shard.
+   * An event that fits no record, or that JSON cannot hold, fails its task, visibly: a retry would end the same way. A task whose
+   * first record does not fit never starts. Servers reject such a message; one that another writer appended must not block the
+   * shard.
    */
-  async #rejectTooLarge(facts: readonly Fact[]): Promise<StoredStep | undefined> {
+  async #reject(facts: readonly Fact[], reason: string): Promise<StoredStep | undefined> {
     const { context, ledger } = this.#options;
     const aggregate = this.#aggregate;
     if (aggregate === undefined) {
       ledger.reject('too large', facts.length);
       return undefined;
     }
-    const failure = failTask(aggregate, TOO_LARGE, Math.max(aggregate.at, Math.round(context.now()))).facts;
+    const failure = failTask(aggregate, reason, Math.max(aggregate.at, Math.round(context.wallNow()))).facts;
     return this.#appendFacts({ facts: failure, aggregate: failure.reduce<TaskAggregate>(evolve, aggregate) });
   }
 
@@ -144,7 +144,26 @@ export class TaskAppender {
   }
 }
 
-/** Whether the facts are the failure of #rejectTooLarge: then even that is too large. */
-function isTooLargeFailure(facts: readonly Fact[]): boolean {
-  return facts.some(fact => fact.kind === 'status.changed' && fact.event.statusUpdate.metadata?.reason === TOO_LARGE);
+/** Everything of the producer's run up to ordinal `n`, text aside, is folded. */
+function withMark(aggregate: TaskAggregate, { from, n }: NonNullable<QueuedCommand['mark']>): TaskAggregate {
+  const { id, turn, item, attempt } = from;
+  if (turn !== aggregate.turn || !isKnownProducer(aggregate, id)) return aggregate;
+  const known = aggregate.producers[id];
+  const lastN = known?.attempt === attempt ? known.lastN : 0;
+  const producer = { ...(item !== undefined && { item }), attempt, n, ...(lastN !== undefined && { lastN }) };
+  return { ...aggregate, producers: { ...aggregate.producers, [id]: producer } };
+}
+
+/** Whether the facts are the failure of `#reject`: then even that cannot be stored. */
+function isFailureOfRelay(facts: readonly Fact[]): boolean {
+  const reasons: unknown[] = [TOO_LARGE, NOT_ENCODABLE];
+  return facts.some(fact => fact.kind === 'status.changed' && reasons.includes(fact.event.statusUpdate.metadata?.reason));
+}
+
+/**
+ * Whether an error comes from the task itself: code met a value that it cannot hold, or the value fits no record. Every other one
+ * is a fault of the log, or another relay owns the task.
+ */
+export function isTaskFault(error: unknown): boolean {
+  return error instanceof RecordTooLarge || error instanceof TypeError || error instanceof RangeError;
 }

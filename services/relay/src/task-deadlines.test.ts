@@ -6,6 +6,7 @@ import { createInputWriter } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { createRelay, type Relay } from './relay.ts';
+import { CHECK_MS_MAX, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
 
 const TIMEOUT_MS = 400;
 const QUESTION = { messageId: 'q', role: 'ROLE_AGENT' as const, parts: [{ text: 'Which one?' }] };
@@ -191,7 +192,7 @@ test('a task that got credentials in time continues; the input timeout does not 
 test('a new relay writes the index entry that its predecessor did not', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const own = log.another();
-  own.tasks.put = () => new Promise(() => {});
+  own.tasks.create = () => new Promise(() => {});
   const dead = await relayOn(own, undefined);
   await startInputRequired(log, 't1');
   await kill(own, dead);
@@ -230,4 +231,34 @@ test('inputs after the end of a task are rejected and counted with their reason 
     ['TASK_STATE_COMPLETED'],
   );
   await relay.stop();
+});
+
+test('a deadline that passes while the machine is suspended falls due within CHECK_MS_MAX of its return [S3-8]', async t => {
+  const log = createMemoryLog();
+  await log.tasks.create('t1', {
+    contextId: 'c',
+    role: 'agent.echo',
+    state: 'TASK_STATE_INPUT_REQUIRED',
+    startSeq: 1,
+    generation: 2,
+    at: 0,
+    inputRequest: { n: 1, at: 0 },
+  });
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let nowMs = 0;
+  const deadlines = new TaskDeadlines({ log, rules: [inputTimeout(3 * 3_600_000)], owns: () => true, now: () => nowMs, logger });
+  for (let step = 0; step < 10; step++) await new Promise(setImmediate);
+  const appended = async () => {
+    let count = 0;
+    for await (const _input of log.inputs.read('t1')) count += 1;
+    return count;
+  };
+  t.mock.timers.tick(CHECK_MS_MAX);
+  await new Promise(setImmediate);
+  assert.equal(await appended(), 0);
+  nowMs = 4 * 3_600_000;
+  t.mock.timers.tick(CHECK_MS_MAX);
+  for (let step = 0; step < 10; step++) await new Promise(setImmediate);
+  assert.equal(await appended(), 1);
+  deadlines.stop();
 });

@@ -7,8 +7,8 @@ import { type Logger, taskLogger } from '@hopline/telemetry';
 const CHECK_MS_MIN = 100;
 /** Pause before a missed deadline is retried (another relay owns the shard, the log is unavailable), milliseconds. */
 const RETRY_MS = 1_000;
-/** Longest pause between two checks, milliseconds: Node's timers overflow after 24 days. */
-const CHECK_MS_MAX = 60 * 60_000;
+/** Longest pause between two checks, milliseconds: timers stand still while the machine is suspended, and deadlines do not. */
+export const CHECK_MS_MAX = 60_000;
 
 /**
  * An input that falls due at `at`, epoch milliseconds. `name` is unique within the task, so several relays append the input once.

@@ -1,6 +1,7 @@
-import type { AgentRecord, TaskAggregate } from '@hopline/events';
+import type { CoalesceSettings } from '@hopline/coalesce';
+import type { AgentRecord, ClientInput, TaskAggregate } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
-import { type Command, decide, type TextRun } from '@hopline/task';
+import { type ClientCommand, type Command, decide, type TextRun } from '@hopline/task';
 import { AppendQueue, type QueuedCommand } from './append-queue.ts';
 import type { InputLedger } from './input-ledger.ts';
 import { alreadyFolded, OrdinalDeduplicator } from './ordinal-deduplicator.ts';
@@ -13,8 +14,9 @@ const RECORD_TEXT_UNITS_MAX = 128 * 1024;
 export type TaskInputsOptions = {
   taskId: string;
   aggregate: TaskAggregate | undefined;
+  isExpired: boolean;
   ledger: InputLedger;
-  context: Pick<PipelineContext, 'coalesce' | 'now'>;
+  context: Pick<PipelineContext, 'coalesce' | 'now' | 'wallNow'>;
   onChunk: (chunk: Chunk, run: TextRun) => void;
 };
 
@@ -23,19 +25,26 @@ export type TaskInputsOptions = {
  */
 export class TaskInputs {
   readonly #taskId: string;
+  readonly #isExpired: boolean;
   readonly #now: () => number;
+  readonly #wallNow: () => number;
   readonly #ledger: InputLedger;
   readonly #deduplicator: OrdinalDeduplicator;
-  readonly #text: TaskText;
-  readonly #queue = new AppendQueue();
+  readonly #coalesce: CoalesceSettings;
+  #text: TaskText;
+  #queue = new AppendQueue();
+  #isDiscarded = false;
   #lastSeq: number;
 
-  constructor({ taskId, aggregate, ledger, context, onChunk }: TaskInputsOptions) {
+  constructor({ taskId, aggregate, isExpired, ledger, context, onChunk }: TaskInputsOptions) {
     this.#taskId = taskId;
+    this.#isExpired = isExpired;
     this.#now = context.now;
+    this.#wallNow = context.wallNow;
     this.#ledger = ledger;
     this.#deduplicator = new OrdinalDeduplicator(aggregate);
     this.#lastSeq = aggregate?.foldedSeq ?? 0;
+    this.#coalesce = context.coalesce;
     this.#text = new TaskText(context.coalesce, (run, chunk) => {
       onChunk(chunk, run);
       this.#queue.pushRun(run, RECORD_TEXT_UNITS_MAX);
@@ -73,10 +82,13 @@ export class TaskInputs {
     if (input.seq <= this.#lastSeq) return false;
     this.#lastSeq = input.seq;
     const { record } = input;
+    if (this.#isDiscarded) {
+      this.#ledger.rejectRecord('input' in record ? [record.input] : record.inputs, 'unreadable');
+      return true;
+    }
     if (record.from !== 'client' && record.from !== 'relay') this.#acceptAgent(record, input, aggregate);
     else {
-      const command: Command =
-        record.from === 'relay' ? record.input : { kind: 'client', taskId: this.#taskId, input: record.input };
+      const command: Command = record.from === 'relay' ? record.input : this.#clientCommand(record.input);
       if (this.#interruptsText(command, aggregate)) this.#text.closeAll(this.#now());
       this.#ledger.receive(record.input.kind);
       this.#queue.push(command, input.seq);
@@ -84,8 +96,21 @@ export class TaskInputs {
     return true;
   }
 
+  /** Drops all text and commands, and those of every later input: the task has failed. */
+  discard(): void {
+    this.#isDiscarded = true;
+    this.#text = new TaskText(this.#coalesce, () => {});
+    this.#queue = new AppendQueue();
+  }
+
+  /** Queues the failure of the task, although its inputs are discarded. */
+  fail(seq: number): void {
+    this.#queue.push({ kind: 'unreadable' }, seq);
+  }
+
   /** Queues text whose hold time is over; all text when the task is over. */
   releaseDueText(isOver: boolean): void {
+    if (this.#isDiscarded) return;
     this.#text.releaseDue(this.#now(), isOver);
   }
 
@@ -94,10 +119,21 @@ export class TaskInputs {
     return this.#queue.take(RECORD_TEXT_UNITS_MAX);
   }
 
+  #clientCommand(input: ClientInput): ClientCommand {
+    // A message that is read again must not begin a task whose facts have expired.
+    const isLate = this.#isExpired && input.kind === 'message';
+    return { kind: 'client', taskId: this.#taskId, input: isLate ? { ...input, continues: true } : input };
+  }
+
+  /** The aggregate as the next record holds it, where every input up to `foldedSeq` is folded. */
+  folded(aggregate: TaskAggregate, foldedSeq: number): TaskAggregate {
+    return this.#deduplicator.withLastOrdinals({ ...aggregate, foldedSeq }, foldedSeq);
+  }
+
   #acceptAgent(record: AgentRecord, stored: StoredInput, aggregate: TaskAggregate | undefined): void {
     const seen = this.#deduplicator.lookUp(record);
-    if (seen === 'stale') {
-      this.#ledger.rejectRecord(record, 'stale attempt');
+    if (seen === 'stale' || seen === 'other item') {
+      this.#ledger.rejectRecord(record.inputs, seen === 'stale' ? 'stale attempt' : seen);
       return;
     }
     if (this.#deduplicator.hasGapBefore(record)) {
@@ -125,7 +161,8 @@ export class TaskInputs {
       }
       n++;
     }
-    this.#deduplicator.record(record, n - 1, seen);
+    this.#deduplicator.record(record, n - 1, seen, stored.seq);
+    this.#deduplicator.compact((this.oldestSeq ?? stored.seq + 1) - 1);
   }
 
   /**
@@ -133,6 +170,6 @@ export class TaskInputs {
    * second half is on its way.
    */
   #interruptsText(command: Command, aggregate: TaskAggregate | undefined): boolean {
-    return command.kind !== 'copy-forward' && decide(aggregate, command, this.#now()).rejected === undefined;
+    return command.kind !== 'copy-forward' && decide(aggregate, command, this.#wallNow()).rejected === undefined;
   }
 }

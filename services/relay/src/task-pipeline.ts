@@ -1,12 +1,18 @@
 import { codePoints, isTerminal } from '@hopline/a2a';
 import type { TaskAggregate } from '@hopline/events';
 import type { StoredFacts, StoredInput } from '@hopline/log';
+import type { QueuedCommand } from './append-queue.ts';
 import { CheckpointBarriers } from './checkpoint-barriers.ts';
 import { InputLedger } from './input-ledger.ts';
+import { withoutStaleOrdinals } from './ordinal-deduplicator.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
-import { TaskAppender } from './task-appender.ts';
+import { isTaskFault, TaskAppender } from './task-appender.ts';
 import { TaskHop } from './task-hop.ts';
 import { TaskInputs } from './task-inputs.ts';
+
+function withExactOrdinals({ record, ...stored }: StoredFacts): StoredFacts {
+  return { ...stored, record: { ...record, aggregate: withoutStaleOrdinals(record.aggregate) } };
+}
 
 /**
  * One task in the relay: an input becomes commands, the decider makes facts of them, one append at a time stores the facts, side
@@ -23,12 +29,16 @@ export class TaskPipeline {
   readonly #barriers = new CheckpointBarriers();
   #isReplayIndexed = false;
   #isAppending = false;
+  /** An input could not be applied: the task is failing, or dropped. */
+  #isRejected = false;
   #isStopped = false;
   #textTimer: NodeJS.Timeout | undefined;
   /** Epoch milliseconds of the last input: the shard evicts idle tasks. */
   lastInputAt: number;
 
-  constructor(taskId: string, newest: StoredFacts | undefined, context: PipelineContext) {
+  /** `expired`: the task existed, and its facts are gone. No message begins it again. */
+  constructor(taskId: string, stored: StoredFacts | 'new' | 'expired', context: PipelineContext) {
+    const newest = typeof stored === 'string' ? undefined : withExactOrdinals(stored);
     const hop = new TaskHop(taskId);
     const ledger = new InputLedger({
       onOutcome: context.onOutcome,
@@ -40,6 +50,7 @@ export class TaskPipeline {
     const inputs = new TaskInputs({
       taskId,
       aggregate: newest?.record.aggregate,
+      isExpired: stored === 'expired',
       ledger,
       context,
       onChunk: (chunk, run) => {
@@ -47,13 +58,16 @@ export class TaskPipeline {
         context.onChunk(chunk, run.from.agent);
       },
     });
-    const foldedSeq = () => (inputs.oldestSeq ?? inputs.lastSeq + 1) - 1;
+    const folded = (aggregate: TaskAggregate) => {
+      const foldedSeq = (inputs.oldestSeq ?? inputs.lastSeq + 1) - 1;
+      return inputs.folded(aggregate, Math.max(aggregate.foldedSeq, foldedSeq));
+    };
     this.taskId = taskId;
     this.#context = context;
     this.#hop = hop;
     this.#ledger = ledger;
     this.#inputs = inputs;
-    this.#appender = new TaskAppender({ taskId, newest, ledger, context, foldedSeq, trace: () => hop.carrier() });
+    this.#appender = new TaskAppender({ taskId, newest, ledger, context, folded, trace: () => hop.carrier() });
     this.lastInputAt = context.now();
   }
 
@@ -88,14 +102,40 @@ export class TaskPipeline {
   accept(input: StoredInput): void {
     this.lastInputAt = this.#context.now();
     this.#hop.input(input);
-    if (this.#inputs.accept(input, this.aggregate)) this.#advance();
-    else this.#replaySideEffects(input);
+    let isNew = false;
+    this.#guard(input.seq, () => {
+      isNew = this.#inputs.accept(input, this.aggregate);
+      if (!isNew) this.#replaySideEffects(input);
+    });
+    if (isNew) this.#advance();
   }
 
   /** Queues the text that is due, sets the timer for the rest, and appends what is queued. */
   #advance(): void {
-    this.#inputs.releaseDueText(this.aggregate !== undefined && isTerminal(this.aggregate.state));
-    this.#scheduleText();
+    this.#guard(this.#inputs.lastSeq, () => {
+      this.#inputs.releaseDueText(this.aggregate !== undefined && isTerminal(this.aggregate.state));
+      this.#scheduleText();
+    });
+    this.#startAppending();
+  }
+
+  /** A fault of one task must stop neither its shard nor the process: the task fails. */
+  #guard(seq: number, step: () => void): void {
+    try {
+      step();
+    } catch (error) {
+      this.#reject(seq, error);
+    }
+  }
+
+  /** Fails the task visibly; when that is not possible either, drops what this process holds of it. */
+  #reject(seq: number, error: unknown): void {
+    const isSecond = this.#isRejected;
+    this.#isRejected = true;
+    this.#context.onRejectedRecord({ seq, taskId: this.taskId, fault: 'not applicable', error });
+    this.#inputs.discard();
+    if (isSecond) return;
+    this.#inputs.fail(seq);
     this.#startAppending();
   }
 
@@ -116,7 +156,11 @@ export class TaskPipeline {
         // An input may have arrived since the last look at the queue, or the task may have ended while text was held.
         if (!this.#isStopped) this.#advance();
       },
-      error => this.#fail(error),
+      error => {
+        this.#isAppending = false;
+        if (isTaskFault(error)) this.#reject(this.#inputs.lastSeq, error);
+        else this.#fail(error);
+      },
     );
   }
 
@@ -125,17 +169,27 @@ export class TaskPipeline {
       const batch = this.#inputs.takeBatch();
       const oldestSeq = Math.min(...batch.map(({ firstSeq }) => firstSeq));
       this.#barriers.hold(oldestSeq);
-      const before = this.aggregate?.generation ?? 0;
-      const step = await this.#appender.append(batch);
-      if (step !== undefined) {
-        this.#applySideEffects(step, oldestSeq);
-        this.#hop.stored(step.aggregate, step.aggregate.generation - before);
-      }
-      for (const { command } of batch) {
-        const copied = command.kind === 'copy-forward' ? await this.#appender.copyForward(command) : undefined;
-        if (copied !== undefined) this.#applySideEffects(copied, oldestSeq);
+      try {
+        await this.#appendBatch(batch, oldestSeq);
+      } catch (error) {
+        // What the log did not take stays in front of the checkpoint.
+        if (isTaskFault(error)) this.#barriers.release(oldestSeq);
+        throw error;
       }
       this.#barriers.release(oldestSeq);
+    }
+  }
+
+  async #appendBatch(batch: readonly QueuedCommand[], oldestSeq: number): Promise<void> {
+    const before = this.aggregate?.generation ?? 0;
+    const step = await this.#appender.append(batch);
+    if (step !== undefined) {
+      this.#applySideEffects(step, oldestSeq);
+      this.#hop.stored(step.aggregate, step.aggregate.generation - before);
+    }
+    for (const { command } of batch) {
+      const copied = command.kind === 'copy-forward' ? await this.#appender.copyForward(command) : undefined;
+      if (copied !== undefined) this.#applySideEffects(copied, oldestSeq);
     }
   }
 
@@ -159,7 +213,11 @@ export class TaskPipeline {
     this.#barriers.hold(seq);
     effect.then(
       () => this.#barriers.release(seq),
-      error => this.#fail(error),
+      error => {
+        if (!isTaskFault(error)) return this.#fail(error);
+        this.#barriers.release(seq);
+        this.#reject(seq, error);
+      },
     );
   }
 

@@ -23,6 +23,8 @@ export type SubAgentDeps = {
   /** Whether a supervisor's client sees the agent's text. */
   forwardText: boolean | undefined;
   drainMs: number;
+  /** Receives what the agent throws, for the terminal of its author. */
+  showError?: ((error: unknown) => void) | undefined;
   version: string;
   /** URL of the endpoint for clients; absent: the address it listens on. */
   publicUrl: string | undefined;
@@ -42,6 +44,8 @@ export type SubAgentDeps = {
 export type SubAgent = {
   /** Listens, consumes work and registers the agent. Resolves with the endpoint's URL once the agent is registered. */
   start(host: string, port: number): Promise<string>;
+  /** Rejects with why the agent does not answer or cannot be started, as of the newest request for its skills. */
+  check(): Promise<void>;
   /** Waits for running turns, then closes endpoint and agent. */
   stop(): Promise<void>;
 };
@@ -51,6 +55,7 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
   const { log, name, agent, logger, metrics, version, auth } = deps;
   const stop = new AbortController();
   let serving: Promise<void> = Promise.resolve();
+  let agentFault: unknown = new AgentPending('the agent has not answered yet');
   let skills = [...deps.skills];
   const extensions = [resumeExtension];
   const capabilities = { streaming: true, extensions };
@@ -79,7 +84,7 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
         skills = entry.skills;
         registered.resolve();
       };
-      const { slots, drainMs, retries, forwardText, isDefault = false } = deps;
+      const { slots, drainMs, retries, forwardText, showError, isDefault = false } = deps;
       const serveOptions = {
         log,
         name,
@@ -89,7 +94,11 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
         isDefault,
         slots,
         drainMs,
+        showError,
         onRegistered,
+        onSkills: (fault: unknown) => {
+          agentFault = fault;
+        },
         ...(retries !== undefined && { retries }),
         ...(forwardText !== undefined && { forwardText }),
       };
@@ -104,6 +113,9 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
       await Promise.race([registered.promise, serving]);
       return http.url;
     },
+    check: async () => {
+      if (agentFault !== undefined) throw agentFault;
+    },
     stop: async () => {
       stop.abort();
       await serving;
@@ -112,4 +124,8 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
       await agent.close();
     },
   };
+}
+
+class AgentPending extends Error {
+  override readonly name = 'pending';
 }

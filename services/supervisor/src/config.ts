@@ -58,7 +58,7 @@ const declared = defineServiceConfig({
     min: 1_000,
     max: 600_000,
     unit: 'ms',
-    doc: 'A call of the model is abandoned when its agent has been out of the registry for this long. The registry drops an agent after 10 s without heartbeat.',
+    doc: 'A call is abandoned when its agent has been out of the registry for this long. The registry drops an agent after 10 s without heartbeat.',
   },
 });
 

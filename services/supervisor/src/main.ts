@@ -1,4 +1,4 @@
-import { runService } from '@hopline/lifecycle';
+import { fromSettings, runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { loadProfiles } from '@hopline/profiles';
 import { supervisorConfig } from './config.ts';
@@ -12,7 +12,7 @@ await runService({
   config: supervisorConfig,
   probes: 'own',
   start: async ({ settings, instance, log: logger, telemetry }) => {
-    const profiles = await loadProfiles(settings.HOPLINE_PROFILE_MODULE);
+    const profiles = await fromSettings(() => loadProfiles(settings.HOPLINE_PROFILE_MODULE));
     const log = await openFromSettings(settings, { name: instance, logger, metrics: telemetry.metrics });
     const supervisor = await createSupervisor({
       log,
@@ -20,6 +20,7 @@ await runService({
       model: await planningModel(settings),
       profiles,
       displayName: settings.HOPLINE_SUPERVISOR_NAME,
+      agentGoneMs: settings.HOPLINE_AGENT_GONE_MS,
       slots: settings.HOPLINE_SLOTS,
       metrics: telemetry.metrics,
       logger,

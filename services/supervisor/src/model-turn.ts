@@ -12,7 +12,7 @@ import { supervisorPrompt } from './model-prompt.ts';
 import { type ChosenCall, chooseCalls, type ModelStep, modelStepOf } from './model-step.ts';
 import { planOfCalls } from './plan.ts';
 import { StepLanes } from './step-lanes.ts';
-import { completedWithout, failure, outcomeOf, resultArtifact } from './turn-outcome.ts';
+import { addResult, completedWithout, failure, outcomeOf } from './turn-outcome.ts';
 import type { ConductingContext, TurnRunner } from './turn-runner.ts';
 import { continuingCallId } from './turn-view.ts';
 import { ViewWaits } from './view-waits.ts';
@@ -23,15 +23,10 @@ export type ModelSettings = {
   stepsMax: number;
   /** The model ends with a summary; `metadata.summary` of the message takes precedence. */
   sumsUp: boolean;
-  /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
-  agentGoneMs: number;
 };
 
 /** Text and arguments of one step, UTF-16 units: the recorded step stays below the log's bound. */
 const STEP_UNITS_MAX = 64 * 1024;
-
-/** Interval at which a call's agent is looked up, milliseconds. */
-const LIVENESS_CHECK_MS = 1_000;
 
 type AgentCall = Extract<ChosenCall, { call: string }>;
 
@@ -167,28 +162,10 @@ export class ModelTurn implements TurnRunner {
     const { view } = this.#context;
     if (view.ended(call) === undefined) {
       await this.#calls.start(call, agent, options);
-      const stop = this.#abandonWhenGone(call, agent);
-      await this.#until(() => view.ended(call) !== undefined).finally(stop);
+      await this.#until(() => view.ended(call) !== undefined);
     }
     const ended = view.ended(call);
     if (ended !== undefined && !isInterrupted(ended.state)) this.#calls.noticeEnd(ended);
-  }
-
-  /** Ends the call of an agent that has left the registry; one that comes back in time continues with a new attempt. */
-  #abandonWhenGone(call: string, agent: string): () => void {
-    const { isLive, writer, view } = this.#context;
-    const { agentGoneMs } = this.#settings;
-    let livedAt = performance.now();
-    const timer = setInterval(() => {
-      const now = performance.now();
-      if (isLive(agent)) livedAt = now;
-      if (now - livedAt < agentGoneMs) return;
-      clearInterval(timer);
-      // Its wait for credentials ends, too.
-      if (view.needsCredentials(call)) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
-      writer.add({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: 'the agent is gone', retryable: true });
-    }, LIVENESS_CHECK_MS);
-    return () => clearInterval(timer);
   }
 
   /** An agent's question becomes the task's; returns true if there is one. */
@@ -211,7 +188,7 @@ export class ModelTurn implements TurnRunner {
     // Withheld text is for the model; if the model adds nothing, it is still the answer.
     const text = view.answerText() || view.withheldText();
     const artifact = laneArtifact(profile, profile.result, displayName);
-    if (!view.isShown(lane)) for (const chunk of resultArtifact(lane, artifact, text)) writer.add(chunk);
+    addResult(this.#context, lane, artifact, text);
     writer.add(this.#outcome());
   }
 

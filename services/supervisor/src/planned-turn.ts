@@ -3,7 +3,7 @@ import { laneArtifact } from '@hopline/profiles';
 import { AgentCalls } from './agent-calls.ts';
 import { completePlan, marked } from './plan.ts';
 import { NoAgentFits, type Plan } from './planner.ts';
-import { choiceOf, failure, outcomeOf, resultArtifact } from './turn-outcome.ts';
+import { addResult, choiceOf, failure, outcomeOf } from './turn-outcome.ts';
 import type { ConductingContext, TurnRunner } from './turn-runner.ts';
 import { continuingCallId } from './turn-view.ts';
 
@@ -99,8 +99,7 @@ export class PlannedTurn implements TurnRunner {
     }
     const lane = this.#lane('result');
     const artifact = laneArtifact(profile, profile.result, displayName);
-    if (!view.isShown(lane))
-      for (const chunk of resultArtifact(lane, artifact, view.answerText() + view.withheldText())) writer.add(chunk);
+    addResult(this.#context, lane, artifact, view.answerText() + view.withheldText());
     writer.add(outcomeOf(view.ends, this.#failureId()));
   }
 

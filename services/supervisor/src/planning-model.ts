@@ -13,6 +13,5 @@ export async function planningModel(settings: Settings): Promise<ModelSettings |
     model: createChatModel({ model, baseUrl, apiKey, limits }),
     stepsMax: settings.HOPLINE_MODEL_STEPS_MAX,
     sumsUp: settings.HOPLINE_MODEL_SUMMARY,
-    agentGoneMs: settings.HOPLINE_AGENT_GONE_MS,
   };
 }

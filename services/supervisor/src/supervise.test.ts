@@ -9,6 +9,7 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { PROFILES } from '@hopline/profiles';
 import { agent, StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
+import { AGENT_GONE } from './gone-agents.ts';
 import type { ModelSettings } from './model-turn.ts';
 import { SkillPlanner } from './skill-planner.ts';
 import { supervise } from './supervise.ts';
@@ -48,15 +49,18 @@ class Relayed implements Disposable {
     while (!condition()) await setImmediate();
   }
 
-  async supervise(attempt: number, model?: ModelSettings): Promise<void> {
-    const work: Work = { v: 1, taskId: 't', contextId: 'c1', turn: 1, profile: 'caipe', message };
+  async supervise(attempt: number, model?: ModelSettings, { profile = 'caipe', agentGoneMs = 60_000 } = {}): Promise<void> {
+    const work: Work = { v: 1, taskId: 't', contextId: 'c1', turn: 1, profile, message };
     const logger = createLogger({ service: 'test', instance: 'test', level: 'silent' });
     const metrics = createHopMetrics('supervisor');
     const { signal } = this.#stop;
     const agents = new LiveAgents(() => performance.now());
     await agents.follow(this.log.agents, signal, () => {});
-    const around = { planner: new SkillPlanner(), model, agents, profiles: PROFILES, displayName: 'P' };
-    await supervise({ log: this.log, ...around, metrics, logger, signal }, { work, attempt, requeues: 0, exhausted: false });
+    const around = { planner: new SkillPlanner(), model, agents, profiles: PROFILES, displayName: 'P', agentGoneMs };
+    await supervise(
+      { log: this.log, ...around, metrics, logger, signal },
+      { work, item: 1, attempt, requeues: 0, exhausted: false },
+    );
   }
 
   stop(): void {
@@ -69,10 +73,14 @@ class Relayed implements Disposable {
 }
 
 /** The supervisor has called one agent, which waits for credentials; then the supervisor has died. */
-async function waitingForCredentials(call: string, before: (task: StoredScenario) => unknown = () => {}): Promise<Relayed> {
+async function waitingForCredentials(
+  call: string,
+  before: (task: StoredScenario) => unknown = () => {},
+  profile = 'caipe',
+): Promise<Relayed> {
   const relayed = new Relayed();
   const { task } = relayed;
-  await task.message('version?', 'm').store();
+  await task.message('version?', 'm', 'supervisor', profile).store();
   await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
   await before(task);
   await task.input(supervisor(), { kind: 'call', call, agent: 'argocd' }).store();
@@ -112,7 +120,7 @@ test('an agent that is gone while it waits for credentials is abandoned, and its
       return { text: 'It is gone.', calls: [] };
     },
   };
-  await relayed.supervise(2, { model, stepsMax: 4, sumsUp: true, agentGoneMs: 1 });
+  await relayed.supervise(2, { model, stepsMax: 4, sumsUp: true }, { agentGoneMs: 1 });
   assert.equal(asked.at(-1)?.text, '[the agent failed: the agent is gone]');
   assert.equal(shown, 'TASK_STATE_WORKING');
   const states = ['TASK_STATE_WORKING', 'TASK_STATE_AUTH_REQUIRED', 'TASK_STATE_WORKING', 'TASK_STATE_COMPLETED'];
@@ -134,3 +142,49 @@ test('a supervisor that is stopped requeues its work; one whose log fails reject
   relayed.log.inputs.append = async () => Promise.reject(away);
   await assert.rejects(relayed.supervise(2), away);
 });
+
+test('a supervisor that takes over queues a call again only while its agent has written nothing [S0-1]', async () => {
+  for (const hasWritten of [false, true]) {
+    using relayed = await waitingForCredentials('call-1-1', task => {
+      if (hasWritten) task.aggregate!.producers = { 'call-1-1': { attempt: 1, n: 1 } };
+    });
+    const { task, log } = relayed;
+    const queued: string[] = [];
+    log.work.request = async (_role, _work, { id }) => void queued.push(id);
+    relayed.relay();
+    const supervised = relayed.supervise(2);
+    await relayed.until(() => relayed.hasLane('1/call-1-1/start'));
+    await task.input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
+    await task.input(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' }).store();
+    await supervised;
+    assert.deepEqual(queued, hasWritten ? [] : ['t:call-1-1']);
+  }
+});
+
+test('a turn whose other stored item has written first is left to that item', async () => {
+  using relayed = await waitingForCredentials('call-1-1');
+  relayed.task.aggregate!.producers = { supervisor: { item: 2, attempt: 1, n: 1 } };
+  await relayed.task.input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
+  const inputs: unknown[] = [];
+  relayed.log.inputs.append = async (_taskId, record) => ({ seq: inputs.push(record), duplicate: false });
+  await relayed.supervise(1);
+  assert.deepEqual(inputs, []);
+});
+
+for (const profile of ['caipe', 'transparent', 'aion']) {
+  test(`a call whose agent is gone is abandoned in profile ${profile} without a model, not while the log is away`, async () => {
+    using relayed = await waitingForCredentials('call-1-1', () => {}, profile);
+    const { log } = relayed;
+    let checks = 0;
+    log.check = async () => {
+      checks += 1;
+      if (checks <= 2) throw new Error('away');
+    };
+    relayed.relay();
+    await relayed.supervise(2, undefined, { profile, agentGoneMs: 1 });
+    const ended = relayed.task.facts.find(fact => fact.kind === 'call.ended');
+    assert.deepEqual([ended?.state, ended?.reason, ended?.retryable], ['TASK_STATE_FAILED', AGENT_GONE, true]);
+    assert.equal(relayed.states.at(-1), 'TASK_STATE_FAILED');
+    assert.equal(checks, 3, 'the time begins again when the log is back');
+  });
+}

@@ -1,6 +1,6 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
-import type { StatusInput } from '@hopline/events';
+import { isSameItem, type StatusInput } from '@hopline/events';
 import {
   createInputWriter,
   followTask,
@@ -17,6 +17,7 @@ import { ATTR, type Hop, type HopMetrics, type Logger, SPAN, startHop } from '@h
 import { delegatedRequest, namesAgent } from './agent-path.ts';
 import { atLeastOneAgent } from './at-least-one-agent.ts';
 import { ForwardingTurn } from './forwarding-turn.ts';
+import { abandonGoneAgents } from './gone-agents.ts';
 import { type ModelSettings, ModelTurn } from './model-turn.ts';
 import { PlannedTurn } from './planned-turn.ts';
 import type { Planner } from './planner.ts';
@@ -31,6 +32,8 @@ export type SuperviseDeps = {
   model: ModelSettings | undefined;
   agents: LiveAgents;
   displayName: string;
+  /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
+  agentGoneMs: number;
   metrics: HopMetrics;
   logger: Logger;
   signal: AbortSignal;
@@ -71,12 +74,13 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     let turn: TurnRunner | undefined;
     for await (const record of records) {
       view.apply(record);
-      if (isOver(view, work.turn)) return;
-      if (record.seq < newest.seq) continue;
+      if (isOver(view, job)) return;
+      // A stale read may end before the turn of the work.
+      if (record.seq < newest.seq || record.record.aggregate.turn < work.turn) continue;
       if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
       else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
       else {
-        turn ??= turnRunner(deps.model, turnContext(deps, job, { profile, view, writer, newest, hop, signal, fail }));
+        turn ??= startTurn(deps, turnContext(deps, job, { profile, view, writer, newest, hop, signal, fail }));
         await turn.advance();
       }
       // A writer that failed rejects here: the job is requeued instead of waiting for facts that never come.
@@ -97,15 +101,24 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   }
 }
 
-function isOver(view: TurnView, turn: number): boolean {
+function isOver(view: TurnView, { work: { turn }, item }: Job): boolean {
   const aggregate = view.aggregate;
   if (aggregate === undefined || aggregate.turn < turn) return false;
+  const producer = aggregate.producers[SUPERVISOR];
+  // Another stored item of this turn has written first: the relay rejects the inputs of this one.
+  if (aggregate.turn === turn && producer !== undefined && !isSameItem(producer, { item })) return true;
   return aggregate.turn > turn || isTerminal(aggregate.state) || (isInterrupted(aggregate.state) && view.waitsForClient);
 }
 
 /** The task ends with a reason instead of hanging. */
 function taskFailure(reason: string): StatusInput {
   return { kind: 'status', state: 'TASK_STATE_FAILED', metadata: { reason, retryable: true } };
+}
+
+function startTurn({ log, model, agentGoneMs }: SuperviseDeps, context: TurnContext): TurnRunner {
+  const { signal, fail } = context;
+  abandonGoneAgents({ ...context, log, agentGoneMs }).catch(error => signal.aborted || fail(error));
+  return turnRunner(model, context);
 }
 
 /** A model conducts where one is configured, unless the client has chosen the agent, or the turn began without a model. */
@@ -121,8 +134,8 @@ function isConducting(context: TurnContext): context is ConductingContext {
   return context.profile.turn === 'conduct';
 }
 
-function inputWriter(log: Log, { work, attempt }: Job, hop: Hop): InputWriter {
-  const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn: work.turn, attempt };
+function inputWriter(log: Log, { work, item, attempt }: Job, hop: Hop): InputWriter {
+  const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn: work.turn, item, attempt };
   return createInputWriter(log.inputs, { taskId: work.taskId, producer, trace: hop.carrier() });
 }
 
@@ -143,7 +156,9 @@ function turnContext(deps: SuperviseDeps, job: Job, { profile, view, writer, new
     agents: () => atLeastOneAgent(agents, signal),
     history: async beforeTurn => (await readContextHistory(log, newest, beforeTurn)).messages,
     isLive: agent => agents.list().some(({ name }) => name === agent),
-    delegate: ({ agent, message, ...call }) => {
+    delegate: async ({ agent, message, ...call }) => {
+      // Its work item was delivered, and is delivered again until it is done. A second one would run the agent twice.
+      if (view.aggregate?.producers[call.id] !== undefined) return;
       const item = {
         v: 1 as const,
         taskId,
@@ -154,7 +169,7 @@ function turnContext(deps: SuperviseDeps, job: Job, { profile, view, writer, new
         ...request,
         ...(message && { message }),
       };
-      return log.work.request(`agent.${agent}`, item, { id: `${taskId}:${call.id}`, trace: hop.carrier() });
+      await log.work.request(`agent.${agent}`, item, { id: `${taskId}:${call.id}`, trace: hop.carrier() });
     },
     fail,
     displayName,

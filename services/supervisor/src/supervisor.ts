@@ -11,6 +11,8 @@ export type SupervisorDeps = {
   model?: ModelSettings | undefined;
   profiles: Profiles;
   displayName: string;
+  /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
+  agentGoneMs: number;
   slots: number;
   metrics: HopMetrics;
   logger: Logger;

@@ -1,14 +1,31 @@
-import { cutIndex, type Message, type Metadata } from '@hopline/a2a';
+import type { Message, Metadata } from '@hopline/a2a';
+import { pieceEnd } from '@hopline/coalesce';
 import type { ArtifactInput, CallEnded, LaneArtifact, StatusInput } from '@hopline/events';
 import type { NoAgentFits } from './planner.ts';
+import type { TurnContext } from './turn-runner.ts';
 
-/** Largest text of one event of the final result, UTF-16 units; a longer result goes out in several chunks of one artifact. */
-const RESULT_UNITS_MAX = 512 * 1024;
+/**
+ * Largest text of one event of the final result, UTF-8 bytes; a longer result goes out in several chunks of one artifact. JSON
+ * takes at most six bytes for one: such an event fits into a record of 1 MiB beside the task's aggregate.
+ */
+export const RESULT_BYTES_MAX = 128 * 1024;
 
-/** The whole answer in one artifact, before the final state (S0-20). */
-export function* resultArtifact(lane: string, artifact: LaneArtifact, text: string): Generator<ArtifactInput> {
+/** Appends the whole answer in one artifact, before the final state (S0-20), unless an earlier supervisor has appended all of it. */
+export function addResult(
+  { view, writer }: Pick<TurnContext, 'view' | 'writer'>,
+  lane: string,
+  artifact: LaneArtifact,
+  text: string,
+): void {
+  if (view.isShown(lane) && !view.isOpen(lane)) return;
+  // The first chunk replaces what the earlier supervisor appended before it died.
+  if (view.isShown(lane)) writer.add({ kind: 'open', lane, artifact });
+  for (const chunk of resultChunks(lane, artifact, text)) writer.add(chunk);
+}
+
+function* resultChunks(lane: string, artifact: LaneArtifact, text: string): Generator<ArtifactInput> {
   for (let from = 0; from < text.length; ) {
-    const to = cutIndex(text, from + RESULT_UNITS_MAX);
+    const to = pieceEnd(text, from, RESULT_BYTES_MAX);
     const parts = [{ text: text.slice(from, to) }];
     yield { kind: 'artifact', lane, artifact, parts, append: from > 0, last: to === text.length };
     from = to;

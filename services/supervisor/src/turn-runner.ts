@@ -39,7 +39,7 @@ export type TurnContext = {
   /** Messages of the context before a turn, oldest first, read from the log. */
   history: (beforeTurn: number) => Promise<readonly Message[]>;
   isLive: (agent: string) => boolean;
-  /** Queues a call for an agent. The same call is queued once, also by two supervisors. */
+  /** Queues a call for an agent, unless the log shows that its agent has written already. */
   delegate: (call: Delegation) => Promise<void>;
   /** Ends the supervision with an error: for work that runs beside `advance`. */
   fail: (error: unknown) => void;

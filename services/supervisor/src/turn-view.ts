@@ -139,6 +139,12 @@ export class TurnView {
     return this.#turn.lanes.has(lane);
   }
 
+  /** True while more events of this lane are to follow. */
+  isOpen(lane: string): boolean {
+    const phase = this.#aggregate?.lanes[lane]?.phase;
+    return phase === 'open' || phase === 'replacing';
+  }
+
   /** The text streamed to the client in this turn: every segment of an agent in order of opening, then the supervisor's own (C-28). */
   answerText(): string {
     return this.#textOf(producer => producer !== SUPERVISOR) + this.ownText();

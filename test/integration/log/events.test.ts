@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { liveSubject, logSubject, rawSubject, shardOf, type Work } from '@hopline/events';
+import { liveSubject, logSubject, rawShardFilter, rawSubject, shardOf, type Work } from '@hopline/events';
 import { type Log, Requeued, SETTLE_DELIVERIES_MAX } from '@hopline/log';
 import { BUCKETS, INPUTS_STREAM, type LogEvent, openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
@@ -59,6 +59,31 @@ describe('events of the log', () => {
     const { seq } = await append(taskId, 1);
     for await (const input of log.inputs.readShard(shardOf(taskId, SHARDS), 1, never)) if (input.seq === seq) break;
     assert.equal(reported({ type: 'undecodable', where: 'inputs' }), 1);
+
+    // The wrong shard, a task id that is not one, a malformed member, and JSON that overflows the stack of an encoder.
+    const elsewhere = rawShardFilter((shardOf(taskId, SHARDS) + 1) % SHARDS).replace('*', taskId);
+    const shard = shardOf(taskId, SHARDS);
+    const record = (input: string) =>
+      `{"v":1,"at":1,"from":{"id":"c","agent":"a","turn":1,"attempt":1},"n":2,"inputs":[${input}]}`;
+    const deep = `{"kind":"step","step":"1","payload":${'['.repeat(6_500)}${']'.repeat(6_500)}}`;
+    await nc.request(elsewhere, record('{"kind":"close","lane":"l"}'));
+    await nc.request(rawShardFilter(shard).replace('*', 'tésk'), record('{"kind":"close","lane":"l"}'));
+    await nc.request(rawSubject(taskId, SHARDS), record('{"kind":"text","lane":"l","tokens":[5]}'));
+    await nc.request(rawSubject(taskId, SHARDS), record(deep));
+    const { seq: last } = await append(taskId, 2);
+    const rejected: string[] = [];
+    const onRejected = ({ fault }: { fault: string }) => void rejected.push(fault);
+    for await (const input of log.inputs.readShard(shard, seq, never, onRejected)) if (input.seq === last) break;
+    assert.deepEqual(rejected, ['not a record', 'not a record', 'too deep']);
+    rejected.length = 0;
+    const other = (shard + 1) % SHARDS;
+    const stop = new AbortController();
+    for await (const _input of log.inputs.readShard(other, 1, stop.signal, fault => {
+      onRejected(fault);
+      stop.abort();
+    }))
+      assert.fail('a record in the shard of another task is no input');
+    assert.deepEqual(rejected, ['not a record']);
 
     const abort = new AbortController();
     const following = (async () => {

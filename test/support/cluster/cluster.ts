@@ -1,5 +1,5 @@
 import { type NatsProxy, startNatsProxy } from '../nats/nats-proxy.ts';
-import { freePort, startNats } from '../nats/nats-server.ts';
+import { freePort, type NatsServer, startNats } from '../nats/nats-server.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
 import { ServiceProcess } from './service-process.ts';
 
@@ -17,6 +17,8 @@ export type ClusterOptions = {
   grpc?: boolean;
   /** Entries of an agents file. */
   agents: Record<string, unknown>[];
+  /** A server that outlives the cluster, for clusters that share one. */
+  nats?: NatsServer;
   /** Settings of every service. */
   env?: Record<string, string>;
   /** The services reach NATS through `natsProxy`. */
@@ -27,7 +29,8 @@ export type ClusterOptions = {
 
 /** A cluster for one test file: a real nats-server, and each service as a process. */
 export class Cluster implements AsyncDisposable {
-  readonly nats: Awaited<ReturnType<typeof startNats>>;
+  readonly nats: NatsServer;
+  readonly #ownsNats: boolean;
   readonly ingresses: ServiceProcess[] = [];
   readonly relays: ServiceProcess[] = [];
   readonly supervisors: ServiceProcess[] = [];
@@ -36,12 +39,13 @@ export class Cluster implements AsyncDisposable {
   balancer: Balancer | undefined;
   natsProxy: NatsProxy | undefined;
 
-  private constructor(nats: Awaited<ReturnType<typeof startNats>>) {
+  private constructor(nats: NatsServer, ownsNats: boolean) {
     this.nats = nats;
+    this.#ownsNats = ownsNats;
   }
 
   static async start(options: ClusterOptions): Promise<Cluster> {
-    const cluster = new Cluster(await startNats());
+    const cluster = new Cluster(options.nats ?? (await startNats()), options.nats === undefined);
     try {
       await cluster.#startServices(options);
       return cluster;
@@ -63,7 +67,7 @@ export class Cluster implements AsyncDisposable {
     await this.balancer?.close();
     await Promise.all(this.services.map(service => service.kill()));
     await this.natsProxy?.close();
-    await this.nats.stop();
+    if (this.#ownsNats) await this.nats.stop();
   }
 
   async #startServices({

@@ -1,11 +1,13 @@
-import { type JsonObject, present } from '@hopline/a2a';
+import { A2AError, type JsonObject, present } from '@hopline/a2a';
 import { setPushParams } from '@hopline/a2a/dialect-0.3-proto';
-import { pushConfigIdsOf, taskIdOf } from './resource-names.ts';
 
 /**
  * Converts requests of the 0.3 definition into the params of JSON-RPC. Resource names become ids; missing members are left to
  * the schemas. All functions throw INVALID_PARAMS.
  */
+
+const TASK = /^tasks\/([^/]+)$/;
+const PUSH_CONFIG = /^tasks\/([^/]+)\/pushNotificationConfigs\/([^/]+)$/;
 
 // proto3 has no absent number: clients send 0 for "not set".
 const historyLengthOf = (value: unknown): unknown => (value === 0 ? undefined : value);
@@ -30,4 +32,18 @@ export function pushParams({ name }: JsonObject): JsonObject {
 
 export function listPushParams({ parent }: JsonObject): JsonObject {
   return { id: taskIdOf(parent, 'parent') };
+}
+
+/** `member`: the field that holds the name, for the error. Throws INVALID_PARAMS. */
+function taskIdOf(name: unknown, member = 'name'): string {
+  const taskId = typeof name === 'string' ? TASK.exec(name)?.[1] : undefined;
+  if (taskId === undefined) throw new A2AError('INVALID_PARAMS', { detail: `${member} must be tasks/{id}` });
+  return taskId;
+}
+
+/** Throws INVALID_PARAMS. */
+function pushConfigIdsOf(name: unknown): { taskId: string; configId: string } {
+  const [, taskId, configId] = (typeof name === 'string' ? PUSH_CONFIG.exec(name) : undefined) ?? [];
+  if (taskId !== undefined && configId !== undefined) return { taskId, configId };
+  throw new A2AError('INVALID_PARAMS', { detail: 'name must be tasks/{id}/pushNotificationConfigs/{id}' });
 }

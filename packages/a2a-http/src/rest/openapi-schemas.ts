@@ -84,6 +84,17 @@ const RESPONSES: Record<string, JsonObject> = {
       }),
     ),
   }),
+  TaskAudit: object({
+    taskId: text,
+    contextId: text,
+    state: text,
+    traces: listOf(text),
+    producers: listOf(metadata),
+    events: listOf(metadata),
+    heldMs: metadata,
+    ageMs: metadata,
+    audit: metadata,
+  }),
   Empty: object({}),
   AgentCard: object({
     name: text,

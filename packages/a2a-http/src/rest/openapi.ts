@@ -3,6 +3,7 @@ import type { AgentCard } from '@hopline/agent-card';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance } from 'fastify';
 import { AGENTS_PATH } from '../agents-route.ts';
+import { TASK_AUDIT_PATH } from '../task-audit-route.ts';
 import { inPathSchema, queryOf, SCHEMAS } from './openapi-schemas.ts';
 import { REST_ROUTES } from './routes.ts';
 
@@ -143,6 +144,18 @@ function listAgents(): JsonObject {
   return { operationId: 'ListAgents', summary, parameters: [], responses: { '200': agents, ...errorResponses() } };
 }
 
+/** Hopline's own as well. */
+function auditTask(): JsonObject {
+  const audit = {
+    description: 'The time line of the task, and its inputs by outcome.',
+    content: { 'application/json': { schema: ref('TaskAudit') } },
+  };
+  const summary =
+    'Reports where a task spent its time and whether any input was lost: numbers and names, never text. Not part of A2A.';
+  const parameters = [{ name: 'taskId', in: 'path', required: true, schema: inPathSchema('/tasks/{id}', 'id') }];
+  return { operationId: 'AuditTask', summary, parameters, responses: { '200': audit, ...errorResponses() } };
+}
+
 /** The security schemes of the card in OpenAPI, without the members of A2A 1.0. */
 function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined {
   if (securitySchemes === undefined) return undefined;
@@ -151,14 +164,14 @@ function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined 
   return Object.fromEntries(Object.entries(securitySchemes).map(([name, scheme]) => [name, known(scheme)]));
 }
 
-/** `listsAgents`: the server has GET `/agents`. */
-type OpenApiOptions = { listsAgents: boolean };
+/** Whether the server has GET `/agents`, and GET `/tasks/{taskId}/audit`. */
+type OpenApiOptions = { listsAgents: boolean; auditsTasks: boolean };
 
 /**
  * The HTTP+JSON binding in OpenAPI 3.1, generated from the table of routes and the schemas that validate requests, so that it
  * cannot diverge.
  */
-function openApiDocument(card: AgentCard, { listsAgents }: OpenApiOptions): JsonObject {
+function openApiDocument(card: AgentCard, { listsAgents, auditsTasks }: OpenApiOptions): JsonObject {
   const paths = Object.entries(REST_ROUTES).map(([path, route]) => {
     const methods = Object.entries(route).map(([method, name]) => [method.toLowerCase(), operationAt(path, method, name)]);
     return [path, Object.fromEntries(methods)];
@@ -170,7 +183,11 @@ function openApiDocument(card: AgentCard, { listsAgents }: OpenApiOptions): Json
     openapi: '3.1.0',
     info: { title: name, version, description: `${description}\n\n${OTHER_VERSION}` },
     servers: [{ url: url || '/' }],
-    paths: { ...Object.fromEntries(paths), ...(listsAgents && { [AGENTS_PATH]: { get: listAgents() } }) },
+    paths: {
+      ...Object.fromEntries(paths),
+      ...(listsAgents && { [AGENTS_PATH]: { get: listAgents() } }),
+      ...(auditsTasks && { [TASK_AUDIT_PATH]: { get: auditTask() } }),
+    },
     components: {
       parameters: {
         Version: { name: 'A2A-Version', in: 'header', required: true, schema: { type: 'string', enum: ['1.0'] } },

@@ -39,13 +39,14 @@ export async function appendMessage(
   resolved: ResolvedMessage,
   earlier: string[] = [],
 ): Promise<void> {
-  const { taskId, contextId, message, metadata } = resolved;
+  const { taskId, contextId, message, metadata, kind } = resolved;
   const { role, profile } = server;
   await requireRoom(server, taskId);
   const optional = {
     ...(isSameOwner(context.caller, undefined) ? {} : { owner: context.caller }),
     ...(earlier.length > 0 && { earlierTasks: earlier }),
     ...(metadata && { metadata }),
+    ...(kind === 'continuation' && { continues: true as const }),
   };
   const input: MessageInput = { kind: 'message', message, contextId, role, profile, ...optional };
   const { messageId } = message;

@@ -37,7 +37,7 @@ export async function addToIndex(
 }
 
 /** Whether the log is known to hold facts of the task. */
-export const hasFacts = ({ generation }: IndexedTask): boolean => generation > NO_FACT;
+export const hasFacts = ({ generation }: Pick<IndexedTask, 'generation'>): boolean => generation > NO_FACT;
 
 /**
  * Reads the caller's open tasks from the log. The index lags behind the log, and a client that has seen a status on any replica

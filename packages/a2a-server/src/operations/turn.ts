@@ -5,7 +5,9 @@ import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { waitAround, waitFor } from '../feed/wait-for.ts';
+import { fromLog } from '../log-faults.ts';
 import { appendFirst, appendMessage } from './append-message.ts';
+import { hasFacts } from './open-tasks.ts';
 import { hasMessage, type ResolvedMessage, taskEnded } from './resolve-message.ts';
 
 /**
@@ -24,10 +26,11 @@ import { hasMessage, type ResolvedMessage, taskEnded } from './resolve-message.t
  *
  * | start     | stream (message-stream.ts)                      | non-blocking send          | blocking send       |
  * | --------- | ----------------------------------------------- | -------------------------- | ------------------- |
- * | beginning | every event from the first one                  | the task at its first fact | the end of the turn |
+ * | beginning | every event from the first one                  | the task once it works (*) | the end of the turn |
  * | message   | the task once it has the message, then events   | the task once it has it    | the end of the turn |
  * | now       | the task as it is, then events                  | the task as it is          | the end of the turn |
  *
+ * (*) or after `workingWaitMsMax`, as submitted.
  * A turn ends when its task ends or is interrupted. The feed is open before the message is appended, so no event of the turn
  * is missed.
  */
@@ -52,6 +55,7 @@ export async function beginTurn(server: A2AServer, context: OperationContext, re
     case 'retry': {
       const lease = await server.feeds.acquire(taskId, 'awaited', context.caller);
       try {
+        if (lease.feed.view === undefined) await refuseExpired(server, taskId);
         return retriedTurn(server, context, lease, resolved);
       } catch (thrown) {
         lease.release();
@@ -59,6 +63,17 @@ export async function beginTurn(server: A2AServer, context: OperationContext, re
       }
     }
   }
+}
+
+/** A retry must not begin a task again whose facts have expired. Throws TASK_NOT_FOUND. */
+async function refuseExpired({ log }: A2AServer, taskId: string): Promise<void> {
+  try {
+    const entry = await log.tasks.get(taskId);
+    if (entry === undefined || !hasFacts(entry.value) || (await log.facts.last(taskId)) !== undefined) return;
+  } catch (thrown) {
+    throw fromLog(thrown, taskId);
+  }
+  throw new A2AError('TASK_NOT_FOUND', { taskId });
 }
 
 function retriedTurn(server: A2AServer, context: OperationContext, lease: FeedLease, resolved: ResolvedMessage): Turn {
@@ -119,6 +134,25 @@ export async function acceptTurn(
 ): Promise<TaskView> {
   const { feed } = turn.lease;
   if ((await appendTurn(server, context, turn, resolved)) !== 'met') throw notAccepted(feed.taskId);
+  return feed.view!;
+}
+
+/**
+ * Appends the message for a client that does not wait for the end of the turn. A supervisor takes a task within milliseconds, so
+ * the client usually reads `working`; when none does so within `workingWaitMsMax`, it reads `submitted`.
+ */
+export async function startTurn(
+  server: A2AServer,
+  context: OperationContext,
+  turn: Turn,
+  resolved: ResolvedMessage,
+): Promise<TaskView> {
+  const { feed } = turn.lease;
+  const { task } = await acceptTurn(server, context, turn, resolved);
+  if (task.status.state === 'TASK_STATE_SUBMITTED') {
+    const isTaken = ({ kind }: Fact) => kind === 'status.changed';
+    await waitFor(feed, isTaken, { timeoutMs: server.limits.workingWaitMsMax, signal: context.signal });
+  }
   return feed.view!;
 }
 

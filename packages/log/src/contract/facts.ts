@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
+import { LaterVersion, LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
 import { all, appendRun, type Case, factRecord, generationsOf, newTask, range, TRACE, take, within } from './log-under-test.ts';
 
 export const factCases: Case[] = [
@@ -25,6 +25,17 @@ export const factCases: Case[] = [
       assert.equal(await log.facts.last(taskId), undefined);
       assert.deepEqual(await all(log.facts.read(taskId, 1)), []);
       assert.equal(await readersLeft(), 0);
+    },
+  },
+  {
+    name: 'the newest record of a later version is no absent one: last rejects, and readers skip it',
+    async run({ log }) {
+      const taskId = newTask();
+      const [first] = await appendRun(log, taskId, 1, 1);
+      const later = { ...factRecord(taskId, 2, first), v: 2 } as never;
+      await log.facts.append(later, { expected: first!, id: `${taskId}:2` });
+      await assert.rejects(log.facts.last(taskId), LaterVersion);
+      assert.deepEqual(generationsOf(await all(log.facts.read(taskId, 1))), [1]);
     },
   },
   {

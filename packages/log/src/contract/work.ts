@@ -28,7 +28,9 @@ export const workCases: Case[] = [
       const taker = worker(log, role, 1, async job => void jobs.push(job));
       await until(() => jobs.length > 0, 'the item');
       await taker.stop();
-      assert.deepEqual(jobs, [{ work, attempt: 1, requeues: 0, exhausted: false, trace: TRACE }]);
+      const [item] = jobs.map(job => job.item);
+      assert.ok(Number.isInteger(item) && item! > 0);
+      assert.deepEqual(jobs, [{ work, item, attempt: 1, requeues: 0, exhausted: false, trace: TRACE }]);
     },
   },
   {

@@ -28,6 +28,8 @@ export type MemoryLog = Log & {
   reconnect(): void;
   /** Simulates retention: removes the inputs or facts of a task below a sequence. */
   expire(what: 'inputs' | 'facts', taskId: string, below: number): void;
+  /** Simulates the end of the duplicate window of the work queue: an item with a known id is stored again. */
+  forgetWorkIds(): void;
   /** Stores a payload that is not JSON. */
   garbage(what: 'inputs' | 'facts', taskId: string): void;
 };
@@ -105,6 +107,7 @@ function openMemoryLog(store: Store): MemoryLog {
       for (const onReconnect of reconnects) onReconnect();
     },
     expire: (what, taskId, below) => store[what].expire(taskId, below),
+    forgetWorkIds: () => store.items.forgetIds(),
     garbage: (what, taskId) => store[what].storeGarbage(taskId),
   };
 }

@@ -1,8 +1,8 @@
-import type { FactRecord, InputRecord, TraceCarrier } from '@hopline/events';
-import { LogUnavailable } from '../errors.ts';
+import { decodeInputRecord, type FactRecord, type InputRecord, type TraceCarrier } from '@hopline/events';
+import { LaterVersion, LogUnavailable } from '../errors.ts';
 import type { AppendOptions, FactLog, StoredFacts } from '../fact-log.ts';
 import { type FollowOptions, type FollowSource, follow } from '../follow.ts';
-import type { InputAppendOptions, InputLog, StoredInput } from '../input-log.ts';
+import type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from '../input-log.ts';
 import { requireTaskId } from '../names.ts';
 import { decode, type Faults, type MemoryStream, type StoredText, take } from './memory-stream.ts';
 
@@ -25,11 +25,16 @@ export class MemoryInputs implements InputLog {
     for (const stored of this.#stream.ofTask(taskId, 0)) {
       requireOpen(this.#closed);
       const input = toInput(stored);
-      if (input) yield input;
+      if ('record' in input) yield input;
     }
   }
 
-  async *readShard(shard: number, from: number, signal: AbortSignal): AsyncGenerator<StoredInput, void> {
+  async *readShard(
+    shard: number,
+    from: number,
+    signal: AbortSignal,
+    onRejected: (rejected: RejectedInput) => void = () => {},
+  ): AsyncGenerator<StoredInput, void> {
     let next = from;
     let wake: (() => void) | undefined;
     const onWake = () => wake?.();
@@ -43,7 +48,8 @@ export class MemoryInputs implements InputLog {
         if (stored) {
           next = stored.seq + 1;
           const input = toInput(stored);
-          if (input) yield input;
+          if ('record' in input) yield input;
+          else onRejected(input);
         } else {
           await new Promise<void>(resolve => {
             wake = resolve;
@@ -83,6 +89,8 @@ export class MemoryFacts implements FactLog {
     requireTaskId(taskId);
     requireOpen(this.#closed);
     const stored = this.#stream.ofTask(taskId, 0);
+    if ((decode<{ v?: number }>(stored.at(-1) ?? NO_RECORD)?.v ?? 1) > 1)
+      throw new LaterVersion('the newest record has a later version');
     const record = stored.findLast(one => toFacts(one) !== undefined);
     const facts = record && toFacts(record);
     return facts && { ...facts, seq: stored.at(-1)!.seq };
@@ -133,19 +141,21 @@ export class MemoryFacts implements FactLog {
   }
 }
 
+const NO_RECORD = { json: '{}' };
+
 export function requireOpen(closed: AbortSignal): void {
   if (closed.aborted) throw new LogUnavailable('the log is closed');
 }
 
-function toInput(stored: StoredText): StoredInput | undefined {
-  const record = decode<InputRecord>(stored);
-  if (!record) return undefined;
+function toInput(stored: StoredText): StoredInput | RejectedInput {
+  const record = decodeInputRecord(decode(stored));
+  if (typeof record === 'string') return { seq: stored.seq, taskId: stored.taskId, fault: record };
   return { seq: stored.seq, taskId: stored.taskId, record, bytes: stored.bytes, storedAt: stored.at, ...traceOf(stored) };
 }
 
 function toFacts(stored: StoredText): StoredFacts | undefined {
   const record = decode<FactRecord>(stored);
-  return record && { seq: stored.seq, record, ...traceOf(stored) };
+  return record?.v === 1 ? { seq: stored.seq, record, ...traceOf(stored) } : undefined;
 }
 
 function traceOf(stored: StoredText): { trace?: TraceCarrier } {

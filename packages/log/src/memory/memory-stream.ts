@@ -117,7 +117,7 @@ export class MemoryStream {
 }
 
 /** Undefined when the payload is not JSON: readers skip it. */
-export function decode<R>(stored: StoredText): R | undefined {
+export function decode<R>(stored: Pick<StoredText, 'json'>): R | undefined {
   try {
     return JSON.parse(stored.json) as R;
   } catch {

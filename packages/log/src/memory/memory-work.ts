@@ -14,6 +14,8 @@ import {
 import { requireOpen } from './memory-records.ts';
 
 type Item = {
+  /** As a stream sequence. */
+  seq: number;
   id: string;
   role: Role;
   json: string;
@@ -30,11 +32,19 @@ export class MemoryItems {
   readonly #ids = new Set<string>();
   readonly #listeners = new Set<() => void>();
 
-  add(item: Item): void {
+  #seq = 0;
+
+  add(item: Omit<Item, 'seq'>): void {
     if (this.#ids.has(item.id)) return;
     this.#ids.add(item.id);
-    this.items.push(item);
+    this.#seq += 1;
+    this.items.push({ ...item, seq: this.#seq });
     this.changed();
+  }
+
+  /** Simulates the end of the duplicate window. */
+  forgetIds(): void {
+    this.#ids.clear();
   }
 
   remove(item: Item): void {
@@ -109,6 +119,7 @@ export class MemoryWork implements WorkQueue {
     const dead = new Promise<'dead'>(resolve => this.#closed.addEventListener('abort', () => resolve('dead'), { once: true }));
     const job: Job = {
       work: JSON.parse(item.json) as Work,
+      item: item.seq,
       attempt: item.deliveries,
       requeues: item.requeues,
       exhausted: purposeOf(item.deliveries, item.requeues, this.#options) === 'settle',

@@ -1,0 +1,161 @@
+{{/*
+One Deployment with its PodDisruptionBudget and HorizontalPodAutoscaler.
+Arguments: root; role (the argument of the image); component (its name); values (of the role); env (a map);
+ports (further ports, name to number); image (of an agent with its own).
+*/}}
+{{- define "hopline.deployment" -}}
+{{- $root := .root -}}
+{{- $pods := $root.Values.pods -}}
+{{- $name := printf "%s-%s" (include "hopline.fullname" $root) .component -}}
+{{- $labels := dict "root" $root "component" .component -}}
+{{- $settings := mergeOverwrite (dict) $root.Values.settings .env (default (dict) .values.settings) -}}
+{{- $autoscaling := default (dict "enabled" false) .values.autoscaling -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ $name }}
+  labels: {{- include "hopline.labels" $labels | nindent 4 }}
+spec:
+  {{- if not $autoscaling.enabled }}
+  replicas: {{ .values.replicas }}
+  {{- end }}
+  selector:
+    matchLabels: {{- include "hopline.selector" $labels | nindent 6 }}
+  # A new pod is ready before an old one drains.
+  strategy: { type: RollingUpdate, rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } }
+  template:
+    metadata:
+      labels: {{- include "hopline.labels" $labels | nindent 8 }}
+        {{- with $pods.labels }}{{ toYaml . | nindent 8 }}{{ end }}
+      {{- with $pods.annotations }}
+      annotations: {{- toYaml . | nindent 8 }}
+      {{- end }}
+    spec:
+      automountServiceAccountToken: false
+      enableServiceLinks: false
+      terminationGracePeriodSeconds: {{ add $pods.preStopSeconds $pods.drainSeconds 10 }}
+      securityContext: {{- include "hopline.podSecurityContext" $root | nindent 8 }}
+      {{- with $pods.priorityClassName }}
+      priorityClassName: {{ . }}
+      {{- end }}
+      {{- with $pods.nodeSelector }}
+      nodeSelector: {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $pods.tolerations }}
+      tolerations: {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $pods.affinity }}
+      affinity: {{- toYaml . | nindent 8 }}
+      {{- end }}
+      topologySpreadConstraints:
+        {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+        - maxSkew: 1
+          topologyKey: {{ . }}
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector: { matchLabels: { {{- include "hopline.selector" $labels | replace "\n" ", " -}} } }
+        {{- end }}
+      {{- with $root.Values.image.pullSecrets }}
+      imagePullSecrets: {{- toYaml . | nindent 8 }}
+      {{- end }}
+      containers:
+        - name: {{ .role }}
+          image: {{ include "hopline.image" (dict "image" (default $root.Values.image .image) "tag" $root.Chart.AppVersion) }}
+          imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+          args: [{{ .role }}]
+          securityContext: {{- include "hopline.securityContext" $root | nindent 12 }}
+          env:
+            - name: HOPLINE_INSTANCE
+              valueFrom: { fieldRef: { fieldPath: metadata.name } }
+            - name: NODE_OPTIONS
+              value: --max-old-space-size-percentage={{ $pods.heapPercent }}
+            - name: NATS_URL
+              value: {{ include "hopline.natsUrl" $root | quote }}
+            {{- include "hopline.natsCredentials" $root | nindent 12 }}
+            - name: HOPLINE_SHARDS
+              value: {{ $root.Values.shards | quote }}
+            - name: HOPLINE_DRAIN_MS_MAX
+              value: {{ mul 1000 $pods.drainSeconds | quote }}
+            {{- if $root.Values.nats.enabled }}
+            - name: HOPLINE_REPLICAS
+              value: {{ ternary "3" "1" (ge (int $root.Values.nats.replicas) 3) | quote }}
+            {{- end }}
+            {{- range $key, $value := $settings }}
+            - name: {{ $key }}
+              value: {{ $value | toString | quote }}
+            {{- end }}
+            {{- range concat $root.Values.env (default (list) .values.env) }}
+            - {{- toYaml . | nindent 14 }}
+            {{- end }}
+          ports:
+            - { name: http, containerPort: 8000 }
+            {{- range $port, $number := .ports }}
+            - { name: {{ $port }}, containerPort: {{ $number }} }
+            {{- end }}
+          # A start includes the creation of the streams, which waits for NATS.
+          startupProbe: { httpGet: { path: /readyz, port: http }, periodSeconds: 1, failureThreshold: 120 }
+          readinessProbe: { httpGet: { path: /readyz, port: http }, periodSeconds: 5, timeoutSeconds: 3 }
+          livenessProbe: { httpGet: { path: /livez, port: http }, periodSeconds: 10, timeoutSeconds: 3, failureThreshold: 3 }
+          {{- if gt (int $pods.preStopSeconds) 0 }}
+          lifecycle: { preStop: { sleep: { seconds: {{ $pods.preStopSeconds }} } } }
+          {{- end }}
+          resources: {{- toYaml (default $pods.resources .values.resources) | nindent 12 }}
+          volumeMounts:
+            - { name: tmp, mountPath: /tmp }
+            {{- if and (not $root.Values.nats.enabled) $root.Values.nats.tlsSecret }}
+            - { name: nats-tls, mountPath: /var/run/hopline/nats-tls, readOnly: true }
+            {{- end }}
+            {{- with .values.volumeMounts }}{{ toYaml . | nindent 12 }}{{ end }}
+      volumes:
+        - { name: tmp, emptyDir: {} }
+        {{- if and (not $root.Values.nats.enabled) $root.Values.nats.tlsSecret }}
+        - { name: nats-tls, secret: { secretName: {{ $root.Values.nats.tlsSecret }} } }
+        {{- end }}
+        {{- with .values.volumes }}{{ toYaml . | nindent 8 }}{{ end }}
+{{- if default false .values.pdb }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ $name }}
+  labels: {{- include "hopline.labels" $labels | nindent 4 }}
+spec:
+  maxUnavailable: 1
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels: {{- include "hopline.selector" $labels | nindent 6 }}
+{{- end }}
+{{- if $autoscaling.enabled }}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata:
+  name: {{ $name }}
+  labels: {{- include "hopline.labels" $labels | nindent 4 }}
+spec:
+  scaleTargetRef: { apiVersion: apps/v1, kind: Deployment, name: {{ $name }} }
+  minReplicas: {{ $autoscaling.min }}
+  maxReplicas: {{ $autoscaling.max }}
+  metrics:
+    - type: Resource
+      resource: { name: cpu, target: { type: Utilization, averageUtilization: {{ $autoscaling.cpuPercent }} } }
+{{- end }}
+{{- end -}}
+
+{{- define "hopline.natsCredentials" -}}
+{{- if .Values.nats.enabled -}}
+- name: NATS_TOKEN
+  valueFrom: { secretKeyRef: { name: {{ include "hopline.fullname" . }}-nats, key: token } }
+{{- else -}}
+{{- with .Values.nats.credentialsSecret -}}
+{{- $secret := . -}}
+{{- range $variable, $key := dict "NATS_CREDS" "nats.creds" "NATS_TOKEN" "token" "NATS_USER" "user" "NATS_PASSWORD" "password" }}
+- name: {{ $variable }}
+  valueFrom: { secretKeyRef: { name: {{ $secret }}, key: {{ $key }}, optional: true } }
+{{- end }}
+{{- end }}
+{{- if .Values.nats.tlsSecret }}
+- name: NATS_TLS_CA_FILE
+  value: /var/run/hopline/nats-tls/ca.crt
+{{- end }}
+{{- end -}}
+{{- end -}}

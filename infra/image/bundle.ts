@@ -1,0 +1,67 @@
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { build } from 'esbuild';
+import { bundledPackages, licenseTexts, sbom } from './bill-of-materials.ts';
+
+/** The arguments that start a service; every other argument is a command of the CLI. */
+const ROLES = ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier'] as const;
+
+/** CommonJS dependencies call `require` for built-in modules; ES modules have none. */
+const REQUIRE =
+  "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url);";
+
+const DISPATCH = `const [role, ...args] = process.argv.slice(2);
+const roles = ${JSON.stringify(ROLES)};
+if (roles.includes(role)) {
+  process.argv = [...process.argv.slice(0, 2), ...args];
+  await import('./' + role + '.mjs');
+} else await import('./cli.mjs');
+`;
+
+/** A module agent imports `@hopline/agent` from any folder; it must get the copy that the sub-agent uses. */
+const AGENT_KIT = { name: '@hopline/agent', type: 'module', exports: { '.': './agent.mjs', './test-kit': './test-kit.mjs' } };
+
+/**
+ * Bundles every service and the command line into ES modules below `folder`. They share chunks, so that an agent module gets the
+ * same classes as the service that runs it. The same sources give the same bytes.
+ */
+export async function bundle(root: string, folder: string): Promise<void> {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const kit = join(root, 'packages', 'agent', 'src');
+  const result = await build({
+    absWorkingDir: root,
+    entryPoints: {
+      ...Object.fromEntries(ROLES.map(role => [role, join(root, 'services', role, 'src', 'main.ts')])),
+      cli: join(root, 'packages', 'cli', 'src', 'main.ts'),
+      agent: join(kit, 'index.ts'),
+      'agent-test-kit': join(kit, 'test-kit.ts'),
+      'demo/files-server': join(root, 'infra/local/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js'),
+    },
+    outdir: folder,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    splitting: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node26',
+    // Names stay: they are in stack traces and in the names of errors.
+    minifyWhitespace: true,
+    minifySyntax: true,
+    keepNames: true,
+    banner: { js: REQUIRE },
+    define: { 'process.env.NODE_ENV': '"production"' },
+    metafile: true,
+    logLevel: 'warning',
+  });
+  writeFileSync(join(folder, 'hopline.mjs'), DISPATCH);
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify({ name: 'hopline', version, type: 'module' })}\n`);
+  const kitFolder = join(folder, 'node_modules', '@hopline', 'agent');
+  mkdirSync(kitFolder, { recursive: true });
+  writeFileSync(join(kitFolder, 'package.json'), `${JSON.stringify(AGENT_KIT)}\n`);
+  writeFileSync(join(kitFolder, 'agent.mjs'), "export * from '../../../agent.mjs';\n");
+  writeFileSync(join(kitFolder, 'test-kit.mjs'), "export * from '../../../agent-test-kit.mjs';\n");
+  cpSync(join(root, 'infra/local/demo/guide.jsonl'), join(folder, 'demo/guide.jsonl'));
+  const packages = bundledPackages(root, Object.keys(result.metafile.inputs));
+  writeFileSync(join(folder, 'sbom.cdx.json'), `${JSON.stringify(sbom(version, packages), null, 2)}\n`);
+  writeFileSync(join(folder, 'LICENSES.txt'), licenseTexts(join(root, 'LICENSE'), packages));
+}

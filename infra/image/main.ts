@@ -1,0 +1,119 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { type ImageConfig, writeImageArchive } from './archive.ts';
+import { APP_FOLDER, NODE_PATH, USER_ID, writeApp, writeBase, writeProgram } from './rootfs.ts';
+
+const USAGE = `npm run image -- [--archive FILE.tar] [--nats FILE.tar] [--rootfs DIR]
+
+  --archive FILE.tar  the image of all services, as a docker-archive for this machine's architecture
+  --nats FILE.tar     an image of the nats-server that the tests use, as a docker-archive
+  --rootfs DIR        the files of the image in a folder; the Dockerfile uses it
+
+Load an archive with \`docker load\`, \`kind load image-archive\` or \`ctr images import\`.`;
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url)).replace(/\/$/, '');
+const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      archive: { type: 'string' },
+      nats: { type: 'string' },
+      rootfs: { type: 'string' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  });
+  const { archive, nats, rootfs } = values;
+  if (values.help) return console.log(USAGE);
+  if (archive === undefined && nats === undefined && rootfs === undefined) throw new Error(`name an output.\n\n${USAGE}`);
+  if (process.platform !== 'linux') {
+    throw new Error('an image can only be made on Linux; elsewhere use `docker build -f infra/docker/Dockerfile .`');
+  }
+  const path = (given: string) => resolve(process.env.INIT_CWD ?? process.cwd(), given);
+  if (rootfs !== undefined) {
+    writeBase(path(rootfs));
+    await writeApp(ROOT, path(rootfs));
+  }
+  if (archive !== undefined) await inTemporaryFolder(folder => serviceImage(path(archive), folder));
+  if (nats !== undefined) await inTemporaryFolder(folder => natsImage(path(nats), folder));
+}
+
+async function serviceImage(path: string, folder: string): Promise<void> {
+  const layers = [join(folder, 'base'), join(folder, 'app')] as const;
+  writeBase(layers[0]);
+  await writeApp(ROOT, layers[1]);
+  await report(path, layers, {
+    name: `hopline:${PACKAGE.version}`,
+    created: commitTime(),
+    user: `${USER_ID}:${USER_ID}`,
+    workingFolder: APP_FOLDER,
+    entrypoint: [NODE_PATH, `${APP_FOLDER}/hopline.mjs`],
+    environment: ['PATH=/nodejs/bin', 'NODE_ENV=production', 'HOPLINE_HOST=0.0.0.0', 'HOME=/tmp'],
+    ports: ['8000/tcp'],
+    labels: labels('Hopline', PACKAGE.description, PACKAGE.version),
+  });
+}
+
+async function natsImage(path: string, folder: string): Promise<void> {
+  const program = process.env.HOPLINE_NATS_SERVER;
+  if (!program) throw new Error('HOPLINE_NATS_SERVER is not set: run this through `npm run image`');
+  const version = /v(\d+\.\d+\.\d+)/.exec(execFileSync(program, ['--version'], { encoding: 'utf8' }))?.[1];
+  if (version === undefined) throw new Error(`${program} prints no version`);
+  writeProgram(program, join(folder, 'nats'), '/nats-server');
+  await report(path, [join(folder, 'nats')], {
+    name: `nats:${version}`,
+    created: commitTime(),
+    entrypoint: ['/nats-server'],
+    environment: ['PATH=/'],
+    ports: ['4222/tcp', '6222/tcp', '8222/tcp'],
+    labels: labels('nats-server', 'The NATS server that the tests of Hopline use', version),
+  });
+}
+
+async function report(path: string, layers: readonly string[], config: ImageConfig): Promise<void> {
+  const { bytes, compressedBytes, id } = await writeImageArchive(path, layers, config);
+  console.log(`${config.name}  ${mb(bytes)} MB, ${mb(compressedBytes)} MB compressed  ${id}  ${path}`);
+}
+
+function labels(title: string, description: string, version: string): Record<string, string> {
+  const prefix = 'org.opencontainers.image';
+  return {
+    [`${prefix}.title`]: title,
+    [`${prefix}.description`]: description,
+    [`${prefix}.version`]: version,
+    [`${prefix}.revision`]: git('rev-parse', 'HEAD'),
+    [`${prefix}.licenses`]: PACKAGE.license,
+  };
+}
+
+function commitTime(): Date {
+  return new Date(Number(git('log', '-1', '--format=%ct')) * 1000);
+}
+
+function git(...args: string[]): string {
+  return execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
+}
+
+async function inTemporaryFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-image-'));
+  try {
+    await use(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function mb(bytes: number): string {
+  return (bytes / 1e6).toFixed(1);
+}
+
+try {
+  await main();
+} catch (error) {
+  console.error(`hopline: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,157 @@
+import {
+  ID_CHARS_MAX,
+  isDeeperThan,
+  isInterrupted,
+  isObject,
+  isTerminal,
+  JSON_DEPTH_MAX,
+  type JsonObject,
+  TASK_STATES,
+  type TaskState,
+} from '@hopline/a2a';
+import type { AgentInput, AgentRecord, ClientInput, InputRecord, RelayInput } from './inputs.ts';
+import { isRole } from './subjects.ts';
+
+/** Levels of nesting of one input, in JSON: deeper ones could exhaust the stack of code that walks or encodes them. */
+export const INPUT_DEPTH_MAX = JSON_DEPTH_MAX;
+
+/** Why a stored payload is not an input record. */
+export type RecordFault = 'not a record' | 'unknown version' | 'too deep';
+
+/**
+ * Decodes a payload that was parsed as JSON. Checks every member that relays rely on, because any client of the log may append:
+ * no payload stops a reader. An input of an unknown kind, of a later version, becomes one of kind `unknown`; unknown members stay.
+ */
+export function decodeInputRecord(value: unknown): InputRecord | RecordFault {
+  if (!isObject(value)) return 'not a record';
+  if (value.v !== 1) return Number.isInteger(value.v) && Number(value.v) > 1 ? 'unknown version' : 'not a record';
+  if (!Number.isFinite(value.at)) return 'not a record';
+  const inputs = value.from === 'client' || value.from === 'relay' ? [value.input] : value.inputs;
+  if (!Array.isArray(inputs)) return 'not a record';
+  if (inputs.some(isTooDeep)) return 'too deep';
+  const { v, at, from } = value as { v: 1; at: number; from: unknown };
+  if (from === 'client' || from === 'relay') {
+    const input = decodeKind(inputs[0], from === 'client' ? CLIENT_INPUTS : RELAY_INPUTS);
+    return input === undefined ? 'not a record' : ({ ...value, v, at, from, input } as InputRecord);
+  }
+  if (!isProducer(from) || !isOrdinal(value.n)) return 'not a record';
+  const decoded = inputs.map(input => decodeKind(input, AGENT_INPUTS));
+  return decoded.includes(undefined) ? 'not a record' : ({ ...value, inputs: decoded } as AgentRecord);
+}
+
+/** Text is flat once its members are checked, and it is what most records hold. */
+const isTooDeep = (input: unknown) => !(isObject(input) && input.kind === 'text') && isDeeperThan(input, INPUT_DEPTH_MAX);
+
+type Members = { readonly [name: string]: (value: unknown) => boolean };
+
+/** The input when its members have the types that its kind requires. */
+function decodeKind(input: unknown, kinds: { readonly [kind: string]: Members }): JsonObject | undefined {
+  if (!isObject(input) || typeof input.kind !== 'string') return undefined;
+  if (!Object.hasOwn(kinds, input.kind)) return { kind: 'unknown' };
+  return hasMembers(input, kinds[input.kind]!) ? input : undefined;
+}
+
+function hasMembers(value: unknown, members: Members): boolean {
+  return isObject(value) && Object.entries(members).every(([name, isValid]) => isValid(value[name]));
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+const isFlag = (value: unknown) => typeof value === 'boolean';
+const isOrdinal = (value: unknown) => Number.isSafeInteger(value) && Number(value) >= 1;
+const isPresent = (value: unknown) => value !== undefined;
+const isAny = () => true;
+const optional = (isValid: (value: unknown) => boolean) => (value: unknown) => value === undefined || isValid(value);
+const arrayOf = (isValid: (value: unknown) => boolean) => (value: unknown) => Array.isArray(value) && value.every(isValid);
+const objectOf = (members: Members) => (value: unknown) => hasMembers(value, members);
+const isTrue = (value: unknown) => value === true;
+
+const isPart = objectOf({
+  text: optional(isText),
+  raw: optional(isText),
+  url: optional(isText),
+  filename: optional(isText),
+  mediaType: optional(isText),
+  metadata: optional(isObject),
+});
+/** An id that a client chose stands in every record of its task. */
+const isId = (value: unknown) => isText(value) && value.length <= ID_CHARS_MAX;
+const isMessage = objectOf({
+  messageId: isText,
+  role: isText,
+  parts: arrayOf(isPart),
+  metadata: optional(isObject),
+  contextId: optional(isText),
+});
+const isSource = objectOf({ mode: isText, node: optional(isText) });
+const isArtifact = objectOf({
+  id: optional(isText),
+  transitory: optional(isTrue),
+  separateClose: optional(isTrue),
+  name: optional(isText),
+  description: optional(isText),
+  metadata: optional(isObject),
+  extensions: optional(arrayOf(isText)),
+});
+const isProducer = objectOf({ id: isText, agent: isText, turn: isOrdinal, item: optional(isOrdinal), attempt: isOrdinal });
+const isTaskState = (value: unknown): value is TaskState => TASK_STATES.some(state => state === value);
+const isState = (value: unknown) => isTaskState(value) && value !== 'TASK_STATE_SUBMITTED';
+const isEnd = (value: unknown) => isTaskState(value) && (isTerminal(value) || isInterrupted(value));
+
+/** What a status and the end of a call have in common. */
+const OUTCOME: Members = {
+  message: optional(isMessage),
+  direct: optional(isTrue),
+  metadata: optional(isObject),
+  history: optional(arrayOf(isMessage)),
+};
+
+const CLIENT_INPUTS: { readonly [K in Exclude<ClientInput['kind'], 'unknown'>]: Members } = {
+  message: {
+    message: value => isMessage(value) && hasMembers(value, { messageId: isId }),
+    contextId: isId,
+    role: value => isText(value) && isRole(value),
+    profile: isText,
+    metadata: optional(isObject),
+    owner: optional(objectOf({ tenant: optional(isText), subject: optional(isText) })),
+    earlierTasks: optional(arrayOf(isText)),
+    continues: optional(isTrue),
+  },
+  cancel: { metadata: optional(isObject) },
+};
+
+const RELAY_INPUTS: { readonly [K in Exclude<RelayInput['kind'], 'unknown'>]: Members } = {
+  timeout: { request: value => Number.isInteger(value) },
+  'auth-timeout': { request: value => Number.isInteger(value) },
+  'copy-forward': { startStoredAt: value => Number.isFinite(value) },
+};
+
+const AGENT_INPUTS: { readonly [K in Exclude<AgentInput['kind'], 'unknown'>]: Members } = {
+  open: { lane: isText, artifact: isArtifact, source: optional(isSource) },
+  text: {
+    lane: isText,
+    tokens: arrayOf(isText),
+    dt: optional(arrayOf(value => Number.isFinite(value))),
+    ids: optional(arrayOf(isText)),
+  },
+  close: { lane: isText },
+  artifact: {
+    lane: isText,
+    artifact: isArtifact,
+    parts: arrayOf(isPart),
+    append: isFlag,
+    last: isFlag,
+    source: optional(isSource),
+  },
+  status: { state: isState, ...OUTCOME, resume: isAny, source: optional(isSource) },
+  call: { call: isText, agent: isText, statusPasses: optional(isTrue) },
+  ended: {
+    call: isText,
+    state: isEnd,
+    ...OUTCOME,
+    withheldText: optional(isText),
+    reason: optional(isText),
+    retryable: optional(isFlag),
+    resume: isAny,
+  },
+  step: { step: isText, payload: isPresent },
+};

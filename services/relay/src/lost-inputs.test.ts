@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Fold } from '@hopline/a2a';
+import { type ArtifactUpdated, isVisible } from '@hopline/events';
+import { createInputWriter, type InputWriter } from '@hopline/log';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { INPUTS_LOST } from '@hopline/task';
+import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createRelay, type Relay } from './relay.ts';
+
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
+const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 };
+
+const relayOn = (log: MemoryLog): Promise<Relay> =>
+  createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, heartbeatMs: 30 });
+
+async function sendMessage(log: MemoryLog): Promise<void> {
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'dose?' }] };
+  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
+  await log.inputs.append('t', { v: 1, at: Date.now(), from: 'client', input }, { id: 't:msg' });
+}
+
+const writerOf = (log: MemoryLog, attempt = 1): InputWriter =>
+  createInputWriter(log.inputs, { taskId: 't', producer: { id: 'agent', agent: 'echo', turn: 1, item: 1, attempt } });
+
+async function write(out: InputWriter, text: string): Promise<void> {
+  out.token('a', text);
+  await out.flush();
+}
+
+async function shown(log: MemoryLog): Promise<Fold> {
+  const fold = new Fold();
+  for await (const { record } of log.facts.read('t', 1)) for (const fact of record.facts.filter(isVisible)) fold.add(fact.event);
+  return fold;
+}
+
+async function shownWhen(log: MemoryLog, isEnough: (fold: Fold) => boolean): Promise<Fold> {
+  for (;;) {
+    const fold = await shown(log);
+    if (isEnough(fold)) return fold;
+    await new Promise(resolve => setTimeout(resolve, 2));
+  }
+}
+
+/** Retention removes every input of the task that is stored now. */
+async function expireInputs(log: MemoryLog): Promise<void> {
+  let newest = 0;
+  for await (const { seq } of log.inputs.read('t')) newest = seq;
+  log.expire('inputs', 't', newest + 1);
+}
+
+for (const heldBefore of ['nothing', 'half a pair'] as const) {
+  test(`inputs removed while every relay was away fail the task, ${heldBefore} held before`, { timeout: 20_000 }, async () => {
+    const log = createMemoryLog();
+    const first = await relayOn(log.another());
+    await sendMessage(log);
+    const out = writerOf(log);
+    out.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+    out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
+    await write(out, 'The dose is 1');
+    if (heldBefore === 'half a pair') {
+      await write(out, '\ud83d');
+      out.add({ kind: 'artifact', lane: 'n', artifact: { name: 'n' }, parts: [{ text: 'n' }], append: false, last: true });
+      await out.flush();
+      await shownWhen(log, fold => fold.textOf('n') === 'n');
+    }
+    await shownWhen(log, fold => fold.textOf('response') === 'The dose is 1');
+    await first.stop();
+    if (heldBefore === 'nothing') await write(out, '00');
+    await expireInputs(log);
+    const second = await relayOn(log.another());
+    await write(out, ' mg a day');
+    out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+    await out.flush();
+    const fold = await shownWhen(log, ({ ended }) => ended);
+    assert.deepEqual(
+      [fold.task?.status.state, fold.task?.metadata, fold.textOf('response')],
+      ['TASK_STATE_FAILED', { reason: INPUTS_LOST, retryable: false }, 'The dose is 1'],
+    );
+    await second.stop();
+  });
+}
+
+test('an attempt whose first inputs were removed fails the task', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const first = await relayOn(log.another());
+  await sendMessage(log);
+  await shownWhen(log, fold => fold.task !== undefined);
+  await first.stop();
+  const out = writerOf(log);
+  out.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+  await out.flush();
+  await expireInputs(log);
+  const second = await relayOn(log.another());
+  out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  const fold = await shownWhen(log, ({ ended }) => ended);
+  assert.equal(fold.task?.metadata?.reason, INPUTS_LOST);
+  await second.stop();
+});
+
+test('last ordinals that an earlier version did not keep up to date fail no task', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const first = await relayOn(log.another());
+  await sendMessage(log);
+  const out = writerOf(log);
+  out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
+  await write(out, 'one');
+  await shownWhen(log, fold => fold.textOf('response') === 'one');
+  await first.stop();
+  await write(out, ' two');
+  let folded = 0;
+  for await (const { seq } of log.inputs.read('t')) folded = seq;
+  // An earlier version folds the record, and leaves the members that it does not know as they are.
+  const { seq: expected, record } = (await log.facts.last('t'))!;
+  const [fact] = record.facts.filter(({ kind }) => kind === 'artifact.updated') as ArtifactUpdated[];
+  const generation = record.aggregate.generation + 1;
+  const update = fact!.event.artifactUpdate;
+  const artifactUpdate = { ...update, artifact: { ...update.artifact, parts: [{ text: ' two' }] }, append: true };
+  const next = { ...fact!, generation, event: { artifactUpdate } };
+  const lanes = { a: { ...record.aggregate.lanes.a!, n: 3, phase: 'open' as const } };
+  const aggregate = { ...record.aggregate, generation, lanes, foldedSeq: folded };
+  await log.facts.append({ ...record, facts: [next], aggregate, startSeq: 1 }, { expected, id: 'earlier' });
+  const second = await relayOn(log.another());
+  await write(out, ' three');
+  out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  const fold = await shownWhen(log, ({ ended }) => ended);
+  assert.deepEqual([fold.task?.status.state, fold.textOf('response')], ['TASK_STATE_COMPLETED', 'one two three']);
+  await second.stop();
+});
+
+test('a takeover fails no task whose inputs are all stored, also while a later attempt writes', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  let relay = await relayOn(log.another());
+  await sendMessage(log);
+  let text = '';
+  for (const attempt of [1, 2]) {
+    const out = writerOf(log, attempt);
+    text = '';
+    out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
+    for (let token = 0; token < 5; token++) {
+      text += `${attempt}.${token} `;
+      await write(out, `${attempt}.${token} `);
+      await shownWhen(log, fold => fold.textOf('response') === text);
+      await relay.stop();
+      relay = await relayOn(log.another());
+    }
+    if (attempt === 2) out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  }
+  const fold = await shownWhen(log, ({ ended }) => ended);
+  assert.deepEqual([fold.task?.status.state, fold.textOf('response')], ['TASK_STATE_COMPLETED', text]);
+  await relay.stop();
+});

@@ -1,0 +1,41 @@
+import type { RejectedInput } from '@hopline/log';
+import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
+
+/** `not applicable`: it was read, but the relay failed on it. `error`: whose name is logged, never its message. */
+export type RejectedRecord = Omit<RejectedInput, 'fault'> & { fault: RejectedInput['fault'] | 'not applicable'; error?: unknown };
+
+/** Log lines for rejected records in one minute and one relay; the metric counts all of them. */
+export const REJECTED_LINES_PER_MINUTE_MAX = 60;
+const MINUTE_MS = 60_000;
+
+/**
+ * Makes rejected records visible: a metric by reason, and a log line with the sequence of each. The line is the dead letter: the
+ * record itself stays in the input log, where its sequence finds it, until retention removes it. A copy elsewhere would need a
+ * bound, an owner and a protection of its own.
+ */
+export class RejectedRecords {
+  readonly #metrics: Pick<HopMetrics, 'recordsRejected'>;
+  readonly #logger: Logger;
+  readonly #now: () => number;
+  #minute = 0;
+  #lines = 0;
+
+  constructor(metrics: Pick<HopMetrics, 'recordsRejected'>, logger: Logger, now: () => number = () => performance.now()) {
+    this.#metrics = metrics;
+    this.#logger = logger;
+    this.#now = now;
+  }
+
+  add({ seq, taskId, fault, error }: RejectedRecord): void {
+    this.#metrics.recordsRejected.add(1, { reason: fault.replaceAll(' ', '_') });
+    const minute = Math.floor(this.#now() / MINUTE_MS);
+    const suppressed = minute === this.#minute ? 0 : Math.max(0, this.#lines - REJECTED_LINES_PER_MINUTE_MAX);
+    if (minute !== this.#minute) this.#lines = 0;
+    this.#minute = minute;
+    this.#lines += 1;
+    if (this.#lines > REJECTED_LINES_PER_MINUTE_MAX) return;
+    const fields = { raw_seq: seq, reason: fault, ...(error instanceof Error && { code: error.name }) };
+    const message = 'input record rejected';
+    taskLogger(this.#logger, taskId).warn({ ...fields, ...(suppressed > 0 && { suppressed }) }, message);
+  }
+}

@@ -1,0 +1,46 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '@hopline/log';
+import type { TurnContext } from './turn-runner.ts';
+
+/** Interval at which the agents of open calls are looked up, milliseconds. */
+const LIVENESS_CHECK_MS = 1_000;
+
+export type GoneAgentsOptions = Pick<TurnContext, 'view' | 'writer' | 'isLive' | 'signal'> & {
+  log: Pick<Log, 'check'>;
+  /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
+  agentGoneMs: number;
+};
+
+/**
+ * Ends the calls of agents that have left the registry, under every planner and profile: without it their tasks stay open for as
+ * long as the log keeps them. An agent that comes back in time continues with a new attempt. Resolves when `signal` aborts, rejects
+ * when the writer has failed.
+ */
+export async function abandonGoneAgents({ view, writer, isLive, signal, log, agentGoneMs }: GoneAgentsOptions): Promise<void> {
+  const lastLiveAt = new Map<string, number>();
+  const abandoned = new Set<string>();
+  while (!signal.aborted) {
+    await sleep(LIVENESS_CHECK_MS, undefined, { signal }).catch(() => {});
+    const open = view.calls.filter(call => view.ended(call) === undefined && !abandoned.has(call));
+    const missing = new Set(open.filter(call => !isLive(view.agentOf(call))));
+    // While the log is away no agent can show that it lives.
+    const isAway = missing.size > 0 && (await log.check().then(isFalse, isTrue));
+    if (signal.aborted) return;
+    const now = performance.now();
+    for (const call of open) {
+      if (!missing.has(call) || isAway || !lastLiveAt.has(call)) lastLiveAt.set(call, now);
+      else if (now - lastLiveAt.get(call)! >= agentGoneMs) {
+        abandoned.add(call);
+        // Its wait for credentials ends, too.
+        if (view.needsCredentials(call)) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+        writer.add({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: AGENT_GONE, retryable: true });
+      }
+    }
+  }
+}
+
+/** Reason of a call whose agent has left the registry. */
+export const AGENT_GONE = 'the agent is gone';
+
+const isTrue = () => true;
+const isFalse = () => false;
