@@ -120,7 +120,7 @@ for (const [agent, how] of [
     for (const text of TURNS) {
       if (contextId !== undefined) await restartWorkers();
       const task = await send(agent, text, contextId === undefined ? {} : { contextId });
-      assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
+      assert.equal(task.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(task.status));
       answers.push(answerIn(task));
       // Hopline assigns the context with the first task; the client sends it from then on.
       contextId = task.contextId;
@@ -135,7 +135,7 @@ test('a question waits while each process is replaced, and its answer goes to th
   timeout: 120_000,
 }, async () => {
   const question = await send('remembers', 'deploy');
-  assert.equal(question.status.state, 'TASK_STATE_INPUT_REQUIRED');
+  assert.equal(question.status.state, 'TASK_STATE_INPUT_REQUIRED', JSON.stringify(question.status));
   assert.equal(textIn(question.status.message!), 'where to?');
   await leave();
   await Promise.all(cluster.services.map(service => service.kill()));

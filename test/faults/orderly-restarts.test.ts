@@ -9,6 +9,7 @@ import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { countingTokens } from '../support/agents/counting-agent.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
+import { answer } from '../support/agents/remote-task.ts';
 import { type Frame, frames } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import type { ServiceProcess } from '../support/cluster/service-process.ts';
@@ -20,7 +21,11 @@ const PAUSE_MS = 10;
 const RESTARTS = ATTEMPTS_MAX_DEFAULT + 2;
 const PATIENCE_MS = 60_000;
 
+/** Tasks that run at the same time while replicas restart. */
+const CALLERS = 4;
+
 let remote: RemoteAgent;
+let quick: RemoteAgent;
 let mayEnd = Promise.withResolvers<void>();
 let cluster: Cluster;
 let nc: NatsConnection;
@@ -38,10 +43,14 @@ before(async () => {
       yield { complete: true };
     },
   });
+  quick = await startRemoteAgent({ dialect: '0.3', script: answer(['quick']) });
+  const replica = { name: 'quick', adapter: 'a2a', url: quick.url };
   cluster = await Cluster.start({
     agents: [
       { name: 'counter', adapter: 'a2a', url: remote.url },
       { name: 'deadly', adapter: 'module', path: fileURLToPath(import.meta.resolve('../support/agents/crashing-agent.ts')) },
+      replica,
+      replica,
     ],
     env: { HOPLINE_ACK_WAIT_MS: '1500', HOPLINE_DRAIN_TURNS_MS: '0' },
   });
@@ -53,6 +62,7 @@ after(async () => {
   await nc?.close();
   await cluster?.[Symbol.asyncDispose]();
   await remote?.close();
+  await quick?.close();
 });
 
 /** Number of all deliveries of a role's items. */
@@ -68,14 +78,18 @@ async function until(condition: () => Promise<boolean> | boolean, what: string):
   }
 }
 
+function messageTo(agent: string) {
+  const message = { kind: 'message', role: 'user', messageId: crypto.randomUUID(), parts: [{ kind: 'text', text: 'go' }] };
+  return { message: { ...message, metadata: { agent } } };
+}
+
 /** Streams a task to its end; `act` starts at its first text. Returns the fold and all frames. */
 async function stream(agent: string, act: (list: readonly Frame[]) => Promise<void>): Promise<{ fold: Fold; list: Frame[] }> {
   mayEnd = Promise.withResolvers();
   const fold = new Fold();
   const list: Frame[] = [];
   let acting: Promise<void> | undefined;
-  const message = { kind: 'message', role: 'user', messageId: crypto.randomUUID(), parts: [{ kind: 'text', text: 'go' }] };
-  for await (const frame of frames(cluster.url, { params: { message: { ...message, metadata: { agent } } } })) {
+  for await (const frame of frames(cluster.url, { params: messageTo(agent) })) {
     list.push(frame);
     fold.add(frame.event);
     if (acting === undefined && textsOf(list).length > 0) {
@@ -155,4 +169,25 @@ test('work that kills its process in each attempt fails its task after three att
     ATTEMPTS_MAX_DEFAULT + 1,
     'three attempts, and one delivery that fails the task',
   );
+});
+
+test('tasks complete while the replicas of their agent restart one after the other', { timeout: 180_000 }, async t => {
+  const replicas = cluster.agents.slice(2);
+  let restarting = true;
+  const ends: string[] = [];
+  const callers = Array.from({ length: CALLERS }, async () => {
+    while (restarting) {
+      const fold = new Fold();
+      for await (const { event } of frames(cluster.url, { params: messageTo('quick') })) fold.add(event);
+      ends.push(`${fold.task?.status.state} ${fold.task?.metadata?.reason ?? ''}`);
+    }
+  });
+  for (const replica of [...replicas, ...replicas]) {
+    await replica.kill('SIGTERM');
+    await replica.start();
+  }
+  restarting = false;
+  await Promise.all(callers);
+  t.diagnostic(`${ends.length} tasks`);
+  assert.deepEqual([...new Set(ends)], ['TASK_STATE_COMPLETED ']);
 });

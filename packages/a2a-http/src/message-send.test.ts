@@ -282,3 +282,22 @@ test('push configurations are refused as the card declares [S4-36]', async t => 
   assert.equal(error?.code, -32003);
   assert.doesNotMatch(JSON.stringify(error), /secret/);
 });
+
+test('a message whose work has no room is refused with 503 and stores nothing; a later retry is accepted', async t => {
+  const rig = await openRig(t, { memory: { roleItemsMax: 1 } });
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['done']);
+  const message = { messageId: 'waiting', role: 'ROLE_USER' as const, parts: [{ text: 'x' }] };
+  await rig.log.work.request(
+    'supervisor',
+    { v: 1, taskId: 'waiting', contextId: 'c', turn: 1, profile: 'caipe', message },
+    { id: 'waiting' },
+  );
+  const params = sendParams(userMessage('x', { messageId: 'm1' }));
+  const refused = await post(rig, 'send', params);
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1']);
+  assert.equal(await rig.log.tasks.revision(), 0, 'no task is in the index');
+  const stop = new AbortController();
+  await rig.log.work.take('supervisor', { slots: 1, signal: stop.signal }, async () => stop.abort());
+  const { result } = await call(rig, 'send', params);
+  assert.equal(result.task.status.state, 'TASK_STATE_COMPLETED');
+});

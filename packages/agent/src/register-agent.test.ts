@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
+import type { AgentEntry, Log } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger } from '@hopline/telemetry';
-import { registerAgent } from './register-agent.ts';
+import { DEAD_INSTANCE_MS, registerAgent } from './register-agent.ts';
 
-test('a registered agent has one listener on its signal, not one for each heartbeat, and its entry has the mark of a default agent', {
-  timeout: 30_000,
-}, async () => {
+type Registration = { stop(): Promise<void>; signal: AbortSignal };
+
+/** Resolves after the given number of heartbeats. */
+async function register(log: Log, heartbeats: number): Promise<Registration> {
   const stop = new AbortController();
-  const log = createMemoryLog();
-  const heartbeats = Promise.withResolvers<void>();
+  const reached = Promise.withResolvers<void>();
   let count = 0;
   const registered = registerAgent({
     log,
@@ -24,15 +25,62 @@ test('a registered agent has one listener on its signal, not one for each heartb
     heartbeatMs: 1,
     onRegistered: () => {
       count += 1;
-      if (count === 20) heartbeats.resolve();
+      if (count === heartbeats) reached.resolve();
     },
   });
-  await heartbeats.promise;
-  assert.equal((await log.agents.get('mine'))?.value.default, true);
-  const listeners = getEventListeners(stop.signal, 'abort').length;
-  stop.abort();
-  await registered;
+  await reached.promise;
+  return {
+    signal: stop.signal,
+    stop: () => {
+      stop.abort();
+      return registered;
+    },
+  };
+}
+
+test('a registered agent has one listener on its signal, not one for each heartbeat, and its entry has the mark of a default agent', {
+  timeout: 30_000,
+}, async () => {
+  const log = createMemoryLog();
+  const { signal, stop } = await register(log, 20);
+  assert.equal((await log.agents.under('mine'))[0]?.value.default, true);
+  const listeners = getEventListeners(signal, 'abort').length;
+  await stop();
   // The first wait for skills may still have one of its own.
   assert.ok(listeners <= 2, `${listeners} listeners`);
+  await log.close();
+});
+
+test('an instance that stops removes its own entry and leaves those of the others', { timeout: 30_000 }, async () => {
+  const log = createMemoryLog();
+  const [first, second] = [await register(log, 1), await register(log, 1)];
+  assert.equal((await log.agents.under('mine')).length, 2);
+  await first.stop();
+  assert.equal((await log.agents.under('mine')).length, 1);
+  await second.stop();
+  assert.deepEqual(await log.agents.under('mine'), []);
+  await log.close();
+});
+
+test('an instance that starts removes the entries of instances that died long ago', { timeout: 30_000 }, async () => {
+  const log = createMemoryLog();
+  const silentFor = (ms: number): AgentEntry => ({
+    name: 'mine',
+    description: '',
+    url: '',
+    skills: [],
+    heartbeat: Date.now() - ms,
+  });
+  await log.agents.put('mine.dead', silentFor(DEAD_INSTANCE_MS + 1));
+  await log.agents.put('mine.silent', silentFor(DEAD_INSTANCE_MS - 60_000));
+  await log.agents.put('other.dead', { ...silentFor(DEAD_INSTANCE_MS + 1), name: 'other' });
+  const { stop } = await register(log, 1);
+  while ((await log.agents.get('mine.dead')) !== undefined) await new Promise(resolve => setTimeout(resolve, 1));
+  await stop();
+  assert.deepEqual(
+    (await log.agents.under('mine')).map(({ key }) => key),
+    ['mine.silent'],
+  );
+  assert.notEqual(await log.agents.get('other.dead'), undefined, 'an entry of another agent');
   await log.close();
 });

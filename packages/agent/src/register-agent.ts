@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { AgentEntry, Log } from '@hopline/log';
 import { errorWord, type Logger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
@@ -12,6 +13,8 @@ const FIRST_SKILLS_MS_MAX = 3_000;
 export const SKILLS_MAX = 128;
 export const DESCRIPTION_CHARS_MAX = 512;
 const EXAMPLES_MAX = 8;
+/** An instance that was killed leaves its entry behind. The next one that starts removes it after this time, milliseconds. */
+export const DEAD_INSTANCE_MS = 60 * 60_000;
 
 export type RegisterAgentOptions = {
   log: Log;
@@ -31,23 +34,38 @@ export type RegisterAgentOptions = {
   onSkills?: (fault: unknown) => void;
 };
 
-/** Keeps the agent's entry in the registry until `signal` aborts, then removes it. Without skills the agent is registered with what is known. */
+/**
+ * Keeps the entry of this instance of the agent in the registry until `signal` aborts, then removes it. Without skills the agent is
+ * registered with what is known.
+ */
 export async function registerAgent(options: RegisterAgentOptions): Promise<void> {
   const { log, name, agent, url, isDefault, logger, signal } = options;
+  const key = `${name}.${randomUUID()}`;
   const skills = new SkillsCache(options);
+  void removeDeadInstances(options);
   await Promise.race([skills.refresh(), sleep(FIRST_SKILLS_MS_MAX, signal)]);
   while (!signal.aborted) {
     const description = agent.description.slice(0, DESCRIPTION_CHARS_MAX);
     const shown = { name, description, url, skills: skills.current(), ...(isDefault && { default: true as const }) };
     const entry: AgentEntry = { ...shown, heartbeat: Date.now() };
-    await log.agents.put(name, entry).then(
+    await log.agents.put(key, entry).then(
       () => options.onRegistered?.(entry),
       error => logger.warn({ agent: name, err: error }, 'agent could not be registered'),
     );
     await sleep(options.heartbeatMs ?? HEARTBEAT_INTERVAL_MS, signal);
     void skills.refresh();
   }
-  await log.agents.delete(name).catch(error => logger.warn({ agent: name, err: error }, 'agent could not be removed'));
+  await log.agents.delete(key).catch(error => logger.warn({ agent: name, err: error }, 'agent could not be removed'));
+}
+
+/** A live instance whose clock is that wrong registers again with its next heartbeat. */
+async function removeDeadInstances({ log, name, logger }: RegisterAgentOptions): Promise<void> {
+  try {
+    const dead = (await log.agents.under(name)).filter(({ value }) => value.heartbeat < Date.now() - DEAD_INSTANCE_MS);
+    await Promise.all(dead.map(({ key }) => log.agents.delete(key)));
+  } catch (error) {
+    logger.warn({ agent: name, err: error }, 'registry entries of dead instances could not be removed');
+  }
 }
 
 class SkillsCache {

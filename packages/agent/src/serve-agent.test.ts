@@ -42,6 +42,9 @@ function serve(t: TestContext, task: TaskLog, agent: Agent, options: Partial<Ser
   return { stop: () => stop.abort(), served };
 }
 
+/** The entry of the only instance. */
+const registered = async ({ log }: TaskLog) => (await log.agents.under('argocd'))[0];
+
 const eventually = async (found: () => Promise<boolean> | boolean) => {
   const late = performance.now() + PATIENCE_MS;
   while (!(await found())) {
@@ -52,17 +55,16 @@ const eventually = async (found: () => Promise<boolean> | boolean) => {
 
 test('an agent is registered, sends heartbeats, and leaves', async t => {
   const task = await TaskLog.create('caipe');
-  const { agents } = task.log;
   const agent = { ...scripted([]), skills: async () => [skill('own'), skill('both')] };
   const { stop, served } = serve(t, task, agent, { skills: [skill('both', { name: 'Configured' }), skill('more')] });
-  await eventually(async () => ((await agents.get('argocd'))?.value.skills.length ?? 0) === 3);
-  const entry = (await agents.get('argocd'))!.value;
+  await eventually(async () => ((await registered(task))?.value.skills.length ?? 0) === 3);
+  const entry = (await registered(task))!.value;
   assert.equal(entry.url, 'http://a/');
   assert.deepEqual(entry.skills.map(({ id, name }) => `${id} ${name}`).sort(), ['both Configured', 'more more', 'own own']);
-  await eventually(async () => (await agents.get('argocd'))!.value.heartbeat > entry.heartbeat);
+  await eventually(async () => (await registered(task))!.value.heartbeat > entry.heartbeat);
   stop();
   await served;
-  assert.equal(await agents.get('argocd'), undefined);
+  assert.equal(await registered(task), undefined);
 });
 
 test('an agent without an answer is registered with what is known, and its skills are requested again', async t => {
@@ -77,8 +79,8 @@ test('an agent without an answer is registered with what is known, and its skill
     },
   };
   const { stop, served } = serve(t, task, agent, { skills: [skill('known')] });
-  await eventually(async () => (await task.log.agents.get('argocd'))?.value.skills.length === 1);
-  await eventually(async () => (await task.log.agents.get('argocd'))?.value.skills.length === 2);
+  await eventually(async () => (await registered(task))?.value.skills.length === 1);
+  await eventually(async () => (await registered(task))?.value.skills.length === 2);
   stop();
   await served;
   assert.equal(asked, 3, 'after the first answer skills are not requested with every heartbeat');
@@ -90,8 +92,8 @@ test('the registry entry is bounded', async t => {
     skill(`s${index}`, { description: 'x'.repeat(DESCRIPTION_CHARS_MAX + 1) }),
   );
   const { stop, served } = serve(t, task, { ...scripted([]), skills: async () => skills });
-  await eventually(async () => ((await task.log.agents.get('argocd'))?.value.skills.length ?? 0) > 0);
-  const { value } = (await task.log.agents.get('argocd'))!;
+  await eventually(async () => ((await registered(task))?.value.skills.length ?? 0) > 0);
+  const { value } = (await registered(task))!;
   stop();
   await served;
   assert.equal(value.skills.length, SKILLS_MAX);

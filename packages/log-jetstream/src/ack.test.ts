@@ -43,6 +43,11 @@ test('transient errors are retried: no leader, in process, too many requests, fu
   for (const msg of transient) assert.equal(parseAck(msg).verdict, 'retry');
 });
 
+test('a stream without room is full, not unavailable', () => {
+  const full = { verdict: 'full', reason: 'maximum bytes exceeded', stream: 'S' };
+  assert.deepEqual(parseAck(answer(error(10077, 503, 'maximum bytes exceeded'))), full);
+});
+
 test('lasting errors are classified', () => {
   assert.deepEqual(parseAck(answer(error(10071))), { verdict: 'conflict', reason: 'reason' });
   assert.deepEqual(parseAck(answer(error(10054))), { verdict: 'too-large', reason: 'reason' });

@@ -4,11 +4,15 @@ import type { Msg } from '@nats-io/nats-core';
 export type Ack =
   | { verdict: 'stored'; seq: number; duplicate: boolean }
   /** `retry`: a transient error. `conflict`: another writer was first. `refused`: a retry would be refused again. */
-  | { verdict: 'retry' | 'conflict' | 'too-large' | 'refused'; reason: string };
+  | { verdict: 'retry' | 'conflict' | 'too-large' | 'refused'; reason: string }
+  /** A stream that rejects new messages has no room; `stream` is its name. */
+  | { verdict: 'full'; reason: string; stream: string };
 
 /** Error codes of nats-server/server/errors.json. */
 const WRONG_LAST_SEQUENCE = 10071;
 const MESSAGE_TOO_LARGE = 10054;
+const STORE_FAILED = 10077;
+const FULL = /maximum (bytes|messages)/i;
 const RETRIED = new Set([
   // Another write with this id is in process (2.11+).
   10158,
@@ -16,8 +20,8 @@ const RETRIED = new Set([
   10164,
   // Too many requests (2.11+).
   10167,
-  // The stream is full. Only the work stream rejects then, and consumers make room again.
-  10077,
+  // The message could not be stored.
+  STORE_FAILED,
 ]);
 const NO_RESPONDERS = 503;
 
@@ -45,6 +49,7 @@ export function parseAck(msg: Msg): Ack {
   const reason = error.description ?? `error ${error.err_code}`;
   if (error.err_code === WRONG_LAST_SEQUENCE) return { verdict: 'conflict', reason };
   if (error.err_code === MESSAGE_TOO_LARGE) return { verdict: 'too-large', reason };
+  if (error.err_code === STORE_FAILED && FULL.test(reason)) return { verdict: 'full', reason, stream: answer.stream ?? '' };
   const passes = RETRIED.has(error.err_code ?? 0) || error.code === 429 || (error.code ?? 0) >= 500;
   return { verdict: passes ? 'retry' : 'refused', reason };
 }

@@ -11,6 +11,9 @@ const VERSION_MIN: Version = [2, 9, 0];
  */
 const REPLICATED_VERSION_MIN: Version = [2, 11, 0];
 
+/** A stream may begin at a chosen sequence. */
+const FIRST_SEQ_VERSION_MIN: Version = [2, 10, 0];
+
 type Version = [major: number, minor: number, patch: number];
 
 /** Throws LogMismatch when the server is too old for this number of replicas. */
@@ -25,6 +28,11 @@ export function requireServer(version: string, replicas: number): void {
         `${replicas} replicas need ${REPLICATED_VERSION_MIN.join('.')} or newer; use 1 replica or a newer server`,
     );
   }
+}
+
+export function hasFirstSeq(version: string): boolean {
+  const found = parseVersion(version);
+  return found !== undefined && compare(found, FIRST_SEQ_VERSION_MIN) >= 0;
 }
 
 /** `2.15.0-dev` counts as 2.15.0. */

@@ -8,7 +8,11 @@ import type { Credentials, LogEvent, NatsTls } from './options.ts';
 
 const RECONNECT_WAIT_MS = 250;
 const RECONNECT_JITTER_MS = 250;
-const PING_INTERVAL_MS = 20_000;
+/**
+ * A connection without an answer (its path is gone, and nothing closes it) is replaced after 10 to 15 s: within the time limit of
+ * a publish.
+ */
+const PING_INTERVAL_MS = 5_000;
 const PINGS_OUT_MAX = 2;
 const DIAL_TIMEOUT_MS = 5_000;
 const DIAL_RETRY_MS_BASE = 100;

@@ -11,8 +11,6 @@ export type Delivery = {
   deliveries: number;
   /** Epoch milliseconds at which the stream stored the message. */
   storedAt: number;
-  /** Messages pending after this one. */
-  pending: number;
 };
 
 const NANO_DIGITS_OF_MS = 6;
@@ -32,6 +30,5 @@ export function parseDelivery(msg: Msg): Delivery | undefined {
     seq: Number(tokens[at + 1]),
     consumerSeq: Number(tokens[at + 2]),
     storedAt: Number(tokens[at + 3]!.slice(0, -NANO_DIGITS_OF_MS)),
-    pending: Number(tokens[at + 4]),
   };
 }

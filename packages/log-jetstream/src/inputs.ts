@@ -6,7 +6,7 @@ import type { Delivery } from './delivery.ts';
 import { HistoryReader } from './history.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
-import { retry } from './retry.ts';
+import { type RetryOptions, retry } from './retry.ts';
 
 export class JetStreamInputs implements InputLog {
   readonly #connection: Connection;
@@ -49,7 +49,8 @@ export class JetStreamInputs implements InputLog {
   ): AsyncGenerator<StoredInput, void> {
     const { names } = this.#connection;
     const filter = names.subject(rawShardFilter(shard));
-    const reading = { stream: names.inputsStream, filter, from, bytesMax: this.#readBytesMax, signal };
+    const begin = (next: number, options: RetryOptions) => this.#existing(next, options);
+    const reading = { stream: names.inputsStream, filter, from, begin, bytesMax: this.#readBytesMax, signal };
     for await (const { deliveries } of readOrdered(this.#connection, reading)) {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
@@ -58,6 +59,19 @@ export class JetStreamInputs implements InputLog {
         else onRejected(input);
       }
     }
+  }
+
+  /**
+   * Sequence 1 when the stream ends before `next - 1`, which was read: nothing new would arrive until it reaches `next` again. What
+   * was folded before is recognized.
+   */
+  async #existing(next: number, options: RetryOptions): Promise<number> {
+    const { jsm, names } = this.#connection;
+    const info = () => jsm.streams.info(names.inputsStream);
+    const { state } = await retry(this.#connection, names.inputsStream, info, options);
+    if (next <= state.last_seq + 1) return next;
+    this.#connection.onEvent({ type: 'inputs-behind', stream: names.inputsStream });
+    return 1;
   }
 
   #subject(taskId: string): string {

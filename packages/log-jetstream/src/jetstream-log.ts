@@ -1,5 +1,12 @@
 import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
-import { ATTEMPTS_MAX_DEFAULT, type Log, LogMismatch, REQUEUES_MAX_DEFAULT, type RereadReason } from '@hopline/log';
+import {
+  ATTEMPTS_MAX_DEFAULT,
+  type Log,
+  LogMismatch,
+  REQUEUES_MAX_DEFAULT,
+  type RereadReason,
+  ROLE_ITEMS_MAX_DEFAULT,
+} from '@hopline/log';
 import { requireServer } from './capabilities.ts';
 import { type Connection, type ConnectOptions, openConnection } from './connection.ts';
 import { JetStreamFacts } from './facts.ts';
@@ -9,6 +16,7 @@ import { BUCKETS, LogNames } from './names.ts';
 import { ACK_WAIT_MS, type JetStreamLogOptions, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT, OPEN_TIMEOUT_MS } from './options.ts';
 import { Publisher } from './publisher.ts';
 import { RequeueCounts } from './requeues.ts';
+import { watchRetention } from './retention.ts';
 import { checkStreams, ensureStreams } from './streams.ts';
 import { NatsWakeUps } from './wake-ups.ts';
 import { JetStreamWork } from './work.ts';
@@ -36,6 +44,7 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     const maxAges = { ...MAX_AGES_DEFAULT, ...options.maxAges };
     const maxBytes = { ...MAX_BYTES_DEFAULT, ...options.maxBytes };
     await ensureStreams(connection, { shards, replicas, maxAges, maxBytes }, openTimeoutMs);
+    if (options.watchesRetention) watchRetention(connection, connection.names.allStreams());
     return assemble(connection, shards, options);
   } catch (error) {
     await connection.close();
@@ -71,6 +80,7 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
       attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT,
       requeuesMax: options.requeuesMax ?? REQUEUES_MAX_DEFAULT,
       ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,
+      roleItemsMax: options.roleItemsMax ?? ROLE_ITEMS_MAX_DEFAULT,
     }),
     wakeUps: new NatsWakeUps(connection),
     leases: bucket(BUCKETS.leases),

@@ -18,6 +18,13 @@ const DELETED = 'DEL';
 const PURGED = 'PURGE';
 const NOTHING = new Uint8Array(0);
 
+/**
+ * A watch is ready when it has yielded the newest revision that the bucket had afterwards. The server's count of pending messages
+ * cannot decide it: a key that is overwritten while the consumer starts is counted wrong (seen on 2.15.2), and a lagging replica
+ * counts its own messages. With constant writes, a key that is missing after so many comparisons was overwritten unread in each.
+ */
+const COMPARISONS_MAX = 8;
+
 export class JetStreamKeyValue<V> implements KeyValue<V> {
   readonly #connection: Connection;
   readonly #publisher: Publisher;
@@ -76,10 +83,9 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
   }
 
   async revision(): Promise<number> {
-    const { jsm } = this.#connection;
-    const { state } = await retry(this.#connection, this.#stream, () => jsm.streams.info(this.#stream));
-    // A stream emptied by age keeps its last sequence, which no watch would ever reach.
-    return state.messages === 0 ? 0 : state.last_seq;
+    const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: `${this.#prefix}>` });
+    // Not the last sequence of the stream: that message may have been removed, and no watch would ever reach it.
+    return (await retry(this.#connection, this.#stream, get))?.seq ?? 0;
   }
 
   async *watch(signal: AbortSignal): AsyncGenerator<Change<V>, void> {
@@ -90,22 +96,29 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
       bytesMax: this.#readBytesMax,
       signal,
     } as const;
-    let ready = false;
+    let newest = await this.#newestUnless(signal);
+    if (newest === undefined) return;
+    let [position, comparisons, isReady] = [0, 0, newest === 0];
+    if (isReady) yield { type: 'ready' };
     /** Keys yielded before `ready`: only their removal is a change. */
     const yielded = new Set<string>();
-    for await (const { deliveries, caughtUp } of readOrdered(this.#connection, reading)) {
+    for await (const { deliveries, idle } of readOrdered(this.#connection, reading)) {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
+        position = delivery.seq;
         const change = this.#toChange(delivery);
-        if (!ready && change.value === undefined && !yielded.has(change.key)) continue;
-        if (!ready) yielded.add(change.key);
+        if (!isReady && change.value === undefined && !yielded.has(change.key)) continue;
+        if (!isReady) yielded.add(change.key);
         yield change;
       }
-      if (caughtUp && !ready && !signal.aborted) {
-        ready = true;
-        yielded.clear();
-        yield { type: 'ready' };
-      }
+      if (isReady || (position < newest && !idle)) continue;
+      newest = await this.#newestUnless(signal);
+      if (newest === undefined) return;
+      comparisons += idle ? 0 : 1;
+      isReady = position >= newest || comparisons >= COMPARISONS_MAX;
+      if (!isReady) continue;
+      yielded.clear();
+      yield { type: 'ready' };
     }
   }
 
@@ -128,6 +141,12 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     requireKey(key);
     const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: this.#prefix + key });
     return retry(this.#connection, this.#stream, get);
+  }
+
+  /** Undefined when `signal` aborts. */
+  async #newestUnless(signal: AbortSignal): Promise<number | undefined> {
+    const newest = signal.aborted ? undefined : await this.revision();
+    return signal.aborted ? undefined : newest;
   }
 
   #toChange({ msg, seq }: Delivery): Extract<Change<V>, { type: 'entry' }> {

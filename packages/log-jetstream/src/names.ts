@@ -47,6 +47,12 @@ export class LogNames {
     return this.#named(name);
   }
 
+  /** Streams and the streams of buckets. */
+  allStreams(): string[] {
+    const buckets = Object.values(BUCKETS).map(name => `KV_${this.bucket(name)}`);
+    return [this.inputsStream, this.factsStream, this.workStream, ...buckets];
+  }
+
   #named(name: string): string {
     return this.#prefix === '' ? name : `${this.#prefix}_${name}`;
   }

@@ -28,10 +28,14 @@ export type JetStreamLogOptions = {
   attemptsMax?: number;
   /** Requeues of an item that do not count as attempts. Default REQUEUES_MAX_DEFAULT. */
   requeuesMax?: number;
+  /** Items of one role that may wait or run before servers refuse new messages for it. Default ROLE_ITEMS_MAX_DEFAULT. */
+  roleItemsMax?: number;
   /** Time before a publish without an ack is sent again, milliseconds. Default ACK_TIMEOUT_MS. */
   ackTimeoutMs?: number;
   /** Time limit for the first connection, and for each stream's creation, milliseconds. Default OPEN_TIMEOUT_MS. */
   openTimeoutMs?: number;
+  /** Checks every RETENTION_CHECK_MS whether streams remove entries by bytes or are nearly full. Default false. */
+  watchesRetention?: boolean;
   follow?: Omit<FollowOptions, 'onReread'>;
   /** Events of the connection and its readers, for logs and metrics. They never contain payload. */
   onEvent?: (event: LogEvent) => void;
@@ -62,6 +66,15 @@ export type LogEvent =
   | { type: 'reread'; why: RereadReason }
   /** A reader lost its consumer and continues after its last record. */
   | { type: 'reader-restarted'; what: string }
+  /** A write was refused: the stream or bucket has no room. `nearly-full`: writes will soon be refused. */
+  | { type: 'full' | 'nearly-full'; stream: string }
+  /** The stream or bucket removes its oldest entries by bytes, after `keptMs` and before their age. */
+  | { type: 'removes-by-bytes'; stream: string; keptMs: number }
+  /**
+   * `inputs-rebuilt`: the stream of inputs was missing and was created again. `inputs-behind`: it ends before a checkpoint, because
+   * it was restored or truncated, and is read from its beginning.
+   */
+  | { type: 'inputs-rebuilt' | 'inputs-behind'; stream: string }
   /** An item exhausted its deliveries and stays in the work stream until it expires. */
   | { type: 'dead-letter'; role: Role };
 

@@ -4,7 +4,7 @@ import { nanos, nuid } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 import { type Delivery, parseDelivery } from './delivery.ts';
 import { PullInbox } from './pull-inbox.ts';
-import { pause, retry } from './retry.ts';
+import { pause, type RetryOptions, retry } from './retry.ts';
 
 /**
  * Reads a stream in order through disposable consumers: in memory, without acks, on one server. A lost consumer (restart, gap,
@@ -16,6 +16,8 @@ export type Reading = {
   filter: string;
   /** First stream sequence, or `last-per-subject`: the newest message of each subject now, then all. */
   from: number | 'last-per-subject';
+  /** Called before each consumer is opened, with the sequence to begin at; returns the one to use. */
+  begin?: (from: number, options: RetryOptions) => Promise<number>;
   /** Bytes in flight; at least the largest message. */
   bytesMax: number;
   signal: AbortSignal;
@@ -23,8 +25,8 @@ export type Reading = {
 
 export type Batch = {
   deliveries: Delivery[];
-  /** No more messages are pending on the server. */
-  caughtUp: boolean;
+  /** The server had no more messages for PULL_EXPIRES_MS. */
+  idle: boolean;
 };
 
 const READ_BATCH = 512;
@@ -37,7 +39,7 @@ const REOPEN_MS_MAX = 2_000;
 const READ_UNAVAILABLE_MS = 60_000;
 
 /** Creates a consumer; resolves with its name and the number of pending messages. */
-export async function openConsumer(connection: Connection, reading: Omit<Reading, 'bytesMax'>, timeoutMs?: number) {
+export async function openConsumer(connection: Connection, reading: Omit<Reading, 'bytesMax' | 'begin'>, timeoutMs?: number) {
   const { stream, filter, from, signal } = reading;
   const config: Partial<ConsumerConfig> = {
     filter_subject: filter,
@@ -50,10 +52,10 @@ export async function openConsumer(connection: Connection, reading: Omit<Reading
       ? { deliver_policy: DeliverPolicy.LastPerSubject }
       : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, from) }),
   };
-  const name = `hopline-${nuid.next()}`;
-  const create = () => connection.jsm.consumers.add(stream, { ...config, name });
+  // A new name for each try: the server of a consumer without an answer may be frozen, and a new name may go to another one.
+  const create = () => connection.jsm.consumers.add(stream, { ...config, name: `hopline-${nuid.next()}` });
   const info = await retry(connection, `reading ${stream}`, create, { signal, ...(timeoutMs !== undefined && { timeoutMs }) });
-  return { name, pending: info.num_pending };
+  return { name: info.name, pending: info.num_pending };
 }
 
 /** Not retried: the server removes an idle consumer by itself. */
@@ -68,8 +70,11 @@ export async function* readOrdered(connection: Connection, reading: Reading): As
   let from = reading.from;
   const ended = AbortSignal.any([reading.signal, connection.closed]);
   for (let failures = 0; !ended.aborted; ) {
-    const consumer = new DisposableConsumer(connection, { ...reading, from, signal: ended });
+    let consumer: DisposableConsumer | undefined;
     try {
+      if (reading.begin !== undefined && from !== 'last-per-subject')
+        from = await reading.begin(from, { signal: ended, timeoutMs: READ_UNAVAILABLE_MS });
+      consumer = new DisposableConsumer(connection, { ...reading, from, signal: ended });
       await consumer.open();
       for await (const batch of consumer.batches()) {
         const last = batch.deliveries.at(-1);
@@ -83,7 +88,7 @@ export async function* readOrdered(connection: Connection, reading: Reading): As
       if (ended.aborted && error instanceof LogUnavailable) break;
       throw error;
     } finally {
-      await consumer.close();
+      await consumer?.close();
     }
     if (ended.aborted) break;
     connection.onEvent({ type: 'reader-restarted', what: reading.filter });
@@ -100,7 +105,7 @@ class DisposableConsumer {
   #inbox: PullInbox | undefined;
   #buffer: Delivery[] = [];
   #consumerSeq = 0;
-  #caughtUp = false;
+  #idle = false;
   #pulling = false;
   #lost = false;
   #wake: (() => void) | undefined;
@@ -112,9 +117,8 @@ class DisposableConsumer {
   }
 
   async open(): Promise<void> {
-    const { name, pending } = await openConsumer(this.#connection, this.#reading, READ_UNAVAILABLE_MS);
+    const { name } = await openConsumer(this.#connection, this.#reading, READ_UNAVAILABLE_MS);
     this.#name = name;
-    this.#caughtUp = pending === 0;
     this.#inbox = new PullInbox(this.#connection, this.#reading.stream, name, msg => {
       const delivery = parseDelivery(msg);
       if (!delivery || delivery.consumerSeq !== this.#consumerSeq + 1) this.#lost = true;
@@ -130,12 +134,11 @@ class DisposableConsumer {
   async *batches(): AsyncGenerator<Batch, void> {
     while (!this.#reading.signal.aborted) {
       if (!this.#pulling && !this.#lost) this.#pull();
-      if (this.#buffer.length > 0 || this.#caughtUp) {
-        const deliveries = this.#buffer;
+      if (this.#buffer.length > 0 || this.#idle) {
+        const [deliveries, idle] = [this.#buffer, this.#idle];
         this.#buffer = [];
-        const caughtUp = this.#caughtUp || deliveries.at(-1)?.pending === 0;
-        this.#caughtUp = false;
-        yield { deliveries, caughtUp };
+        this.#idle = false;
+        yield { deliveries, idle };
       } else if (this.#lost && !this.#pulling) {
         return;
       } else {
@@ -159,7 +162,7 @@ class DisposableConsumer {
     void this.#inbox?.pull(pull).then(end => {
       this.#pulling = false;
       if (end === 'lost') this.#lost = true;
-      if (end === 'expired') this.#caughtUp = true;
+      if (end === 'expired') this.#idle = true;
       this.#wake?.();
     });
   }

@@ -1,4 +1,4 @@
-import { backoffMs, LogConflict, LogUnavailable, RecordTooLarge } from '@hopline/log';
+import { backoffMs, LogConflict, LogFull, LogUnavailable, RecordTooLarge } from '@hopline/log';
 import { createInbox, type Msg, type MsgHdrs, nuid } from '@nats-io/nats-core';
 import { type Ack, parseAck } from './ack.ts';
 import { encodeHeaders, type RecordHeaders } from './codec.ts';
@@ -65,7 +65,7 @@ export class Publisher {
 
   /**
    * Resolves when stored. Rejects with LogConflict (the expected sequence is not the newest), LogUnavailable (timeout; it may or
-   * may not be stored) or RecordTooLarge.
+   * may not be stored), LogFull (at once: a publish that waits here would hold back others) or RecordTooLarge.
    */
   async publish(subject: string, payload: Uint8Array, options: PublishOptions): Promise<{ seq: number; duplicate: boolean }> {
     this.#connection.requireOpen();
@@ -113,6 +113,7 @@ export class Publisher {
     const open = this.#open.get(msg.subject.slice(this.#inbox.length));
     if (!open) return;
     const ack = parseAck(msg);
+    if (ack.verdict === 'full') this.#connection.onEvent({ type: 'full', stream: ack.stream });
     if (ack.verdict === 'retry') {
       this.#retryLater(open, ack.reason);
     } else {
@@ -183,6 +184,7 @@ export class Publisher {
 
 function toError(ack: Exclude<Ack, { verdict: 'stored' | 'retry' }>): Error {
   if (ack.verdict === 'conflict') return new LogConflict(ack.reason);
+  if (ack.verdict === 'full') return new LogFull(`${ack.stream} is full: ${ack.reason}`);
   if (ack.verdict === 'too-large') return new RecordTooLarge(ack.reason);
   return new LogUnavailable(`refused: ${ack.reason}`);
 }

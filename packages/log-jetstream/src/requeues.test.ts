@@ -10,28 +10,40 @@ const bucket = () => createMemoryLog().leases as unknown as KeyValue<RequeueEntr
 
 test('each delivery counts once; a delivery that a later one has followed does not count', async () => {
   const counts = new RequeueCounts(bucket());
-  assert.equal(await counts.count(ITEM), 0);
-  for (const delivery of [1, 1, 3, 2, 3]) await counts.increment(ITEM, delivery);
-  assert.equal(await counts.count(ITEM), 2);
-  assert.equal(await counts.count({ ...ITEM, seq: 8 }), 0);
+  assert.equal(await counts.begin(ITEM, 2), 0);
+  for (const delivery of [2, 2, 4, 3, 4]) await counts.increment(ITEM, delivery);
+  assert.equal(await counts.begin(ITEM, 5), 2);
+  assert.equal(await counts.begin({ ...ITEM, seq: 8 }, 2), 0);
+});
+
+test('deliveries that reached no worker count as none, those that began do', async () => {
+  const counts = new RequeueCounts(bucket());
+  assert.equal(await counts.begin(ITEM, 4), 2, 'deliveries 2 and 3 were lost');
+  assert.equal(await counts.begin(ITEM, 5), 2, 'delivery 4 began, and its worker died');
+  await counts.increment(ITEM, 5);
+  assert.equal(await counts.begin(ITEM, 6), 3, 'delivery 5 was requeued');
+  assert.equal(await counts.begin(ITEM, 8), 4, 'delivery 7 was lost');
 });
 
 test('two concurrent writers lose no count, and a permanent conflict rejects', async () => {
   const shared = bucket();
   const [one, other] = [new RequeueCounts(shared), new RequeueCounts(shared)];
   await Promise.all([one.increment(ITEM, 1), other.increment(ITEM, 2)]);
-  assert.ok([1, 2].includes(await one.count(ITEM)), 'the later delivery may be counted first');
+  assert.ok([1, 2].includes(await one.begin(ITEM, 3)), 'the later delivery may be counted first');
   const hostile = { ...shared, get: async () => undefined, create: async () => Promise.reject(new LogConflict('taken')) };
   await assert.rejects(new RequeueCounts(hostile as KeyValue<RequeueEntry>).increment(ITEM, 3), LogConflict);
+  assert.equal(await new RequeueCounts(hostile as KeyValue<RequeueEntry>).begin(ITEM, 2), 0, 'the attempt begins all the same');
 });
 
 test('an invalid entry counts as zero', async () => {
-  const shared = bucket();
   const key = 'agent.files.t1.7';
-  for (const value of [{ count: 5, deliveries: 2 }, { count: -1, deliveries: 2 }, { count: 'x', deliveries: 2 }, {}]) {
+  const invalid = [{ count: 5, deliveries: 2 }, { count: -1, deliveries: 2 }, { count: 'x', deliveries: 2 }, {}];
+  for (const value of [...invalid, { count: 0, deliveries: 1, begun: 'x' }]) {
+    const shared = bucket();
     await shared.put(key, value as RequeueEntry);
-    assert.equal(await new RequeueCounts(shared).count(ITEM), 0);
+    assert.equal(await new RequeueCounts(shared).begin(ITEM, 2), 0);
+    await shared.put(key, value as RequeueEntry);
+    await new RequeueCounts(shared).increment(ITEM, 4);
+    assert.equal(await new RequeueCounts(shared).begin(ITEM, 5), 1);
   }
-  await new RequeueCounts(shared).increment(ITEM, 4);
-  assert.equal(await new RequeueCounts(shared).count(ITEM), 1);
 });

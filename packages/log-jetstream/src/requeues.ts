@@ -1,8 +1,11 @@
 import type { Role } from '@hopline/events';
 import { type KeyValue, LogConflict } from '@hopline/log';
 
-/** Of the first `deliveries` deliveries of an item, `count` were requeued. */
-export type RequeueEntry = { deliveries: number; count: number };
+/**
+ * Of the first `deliveries` deliveries of an item, `count` were no attempts: they were requeued, or reached no worker. `begun`: the
+ * last delivery that began in a worker, 1 by default.
+ */
+export type RequeueEntry = { deliveries: number; count: number; begun?: number };
 
 export type RequeuedItem = { role: Role; taskId: string; seq: number };
 
@@ -11,7 +14,8 @@ const NONE: RequeueEntry = { deliveries: 0, count: 0 };
 const WRITE_TRIES_MAX = 3;
 
 /**
- * Counts how often an item of work was requeued. The server counts deliveries only: `-NAK` has no reason that persists, headers
+ * Counts how often an item of work was requeued, or was sent to a worker that it did not reach (its connection was frozen) or that
+ * runs it already. The server counts deliveries only: `-NAK` has no reason that persists, headers
  * of a stored message cannot change, and an item queued again under a new count would duplicate the first if its writer died in
  * between. So the count stands in a bucket, written before `-NAK`: a worker that dies between the two has been counted correctly.
  */
@@ -22,9 +26,19 @@ export class RequeueCounts {
     this.#bucket = bucket;
   }
 
-  async count(item: RequeuedItem): Promise<number> {
-    const entry = await this.#bucket.get(keyOf(item));
-    return entry !== undefined && isValid(entry.value) ? entry.value.count : 0;
+  /** Records that a delivery begins. Returns how many of those before it were no attempts. */
+  async begin(item: RequeuedItem, delivery: number): Promise<number> {
+    const key = keyOf(item);
+    const entry = await this.#bucket.get(key);
+    const before = entry !== undefined && isValid(entry.value) ? entry.value : NONE;
+    const { begun = 1 } = before;
+    const lost = Math.max(0, delivery - 1 - Math.max(begun, before.deliveries));
+    const count = before.count + lost;
+    const value = { deliveries: Math.max(before.deliveries, delivery - 1), count, begun: Math.max(begun, delivery) };
+    const write = entry === undefined ? this.#bucket.create(key, value) : this.#bucket.update(key, value, entry.revision);
+    // Without the record the next delivery counts this one as lost: bounded, and better than no attempt.
+    await write.catch(() => {});
+    return count;
   }
 
   /**
@@ -37,7 +51,7 @@ export class RequeueCounts {
       const entry = await this.#bucket.get(key);
       const before = entry !== undefined && isValid(entry.value) ? entry.value : NONE;
       if (before.deliveries >= delivery) return;
-      const value = { deliveries: delivery, count: before.count + 1 };
+      const value = { ...before, deliveries: delivery, count: before.count + 1 };
       try {
         await (entry === undefined ? this.#bucket.create(key, value) : this.#bucket.update(key, value, entry.revision));
         return;
@@ -49,8 +63,8 @@ export class RequeueCounts {
 }
 
 /** Operators can write to a bucket by hand. */
-function isValid({ deliveries, count }: RequeueEntry): boolean {
-  return Number.isInteger(deliveries) && Number.isInteger(count) && count >= 0 && count <= deliveries;
+function isValid({ deliveries, count, begun = 1 }: RequeueEntry): boolean {
+  return Number.isInteger(begun) && Number.isInteger(deliveries) && Number.isInteger(count) && count >= 0 && count <= deliveries;
 }
 
 /** Contains the task, because sequences restart when the stream is created again. */

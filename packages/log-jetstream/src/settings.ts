@@ -1,8 +1,8 @@
 import { accessSync, constants } from 'node:fs';
 import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
 import { ConfigError, type Setting, type Settings } from '@hopline/lifecycle';
-import { type Log, LogMismatch, LogUnavailable } from '@hopline/log';
-import type { Logger } from '@hopline/telemetry';
+import { type Log, LogMismatch, LogUnavailable, ROLE_ITEMS_MAX_DEFAULT } from '@hopline/log';
+import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { checkServer, openJetStreamLog } from './jetstream-log.ts';
 import { PREFIX_FORM } from './names.ts';
 import {
@@ -11,10 +11,14 @@ import {
   type JetStreamLogOptions,
   type LogEvent,
   MAX_AGES_DEFAULT,
+  MAX_BYTES_DEFAULT,
   type NatsTls,
 } from './options.ts';
 
 const MINUTE_MS = 60_000;
+const MIB = 1024 * 1024;
+/** The largest record, 1 MiB by default, must fit several times. */
+const bytes = { type: 'integer', min: 16 * MIB, max: 1024 ** 5, unit: 'bytes' } as const;
 const file = { type: 'string', optional: true, min: 1, max: 4_096 } as const;
 
 /** Settings of the log, common to all services. */
@@ -79,6 +83,34 @@ export const LOG_SETTINGS = {
     unit: 'ms',
     doc: 'Retention of tasks: older events are removed, and clients that resume receive a gap event. Applied when the streams are created.',
   },
+  HOPLINE_INPUTS_BYTES_MAX: {
+    ...bytes,
+    default: MAX_BYTES_DEFAULT.inputs,
+    doc: 'Bytes of the inputs (`A2A_RAW`); beyond it the oldest are removed, whatever their age. Applied when the streams are created.',
+  },
+  HOPLINE_TASKS_BYTES_MAX: {
+    ...bytes,
+    default: MAX_BYTES_DEFAULT.facts,
+    doc: 'Bytes of the events of tasks (`A2A_LOG`); beyond it the oldest are removed, whatever their age. Applied when the streams are created.',
+  },
+  HOPLINE_WORK_BYTES_MAX: {
+    ...bytes,
+    default: MAX_BYTES_DEFAULT.work,
+    doc: 'Bytes of queued work (`A2A_WORK`). From three quarters of it on, servers refuse new messages with 503. Applied when the streams are created.',
+  },
+  HOPLINE_BUCKET_BYTES_MAX: {
+    ...bytes,
+    default: MAX_BYTES_DEFAULT.keyValue,
+    doc: 'Bytes of each of the eight buckets (`KV_hopline_…`). Applied when the streams are created.',
+  },
+  HOPLINE_ROLE_ITEMS_MAX: {
+    type: 'integer',
+    default: ROLE_ITEMS_MAX_DEFAULT,
+    min: 1,
+    max: 10_000_000,
+    unit: 'items',
+    doc: 'Items of work that may wait or run for one role (the supervisors, or one agent); beyond it servers refuse new messages for it with 503.',
+  },
   HOPLINE_ACK_WAIT_MS: {
     type: 'integer',
     default: ACK_WAIT_MS,
@@ -91,20 +123,40 @@ export const LOG_SETTINGS = {
 
 export type LogSettings = Settings<typeof LOG_SETTINGS>;
 
+/** A full stream refuses thousands of writes a second: one log line in this time, milliseconds. */
+const FULL_LINE_MS = 10_000;
+
+export type OpenOptions = { name: string; logger: Logger; metrics?: HopMetrics; watchesRetention?: boolean };
+
 /**
- * Opens the log of a service and logs its connection events. Rejects with ConfigError when settings contradict each other, the
+ * Opens the log of a service; logs its connection events and counts shortages of room. Rejects with ConfigError when settings contradict each other, the
  * server or its streams, and when a file is missing; with LogUnavailable of one sentence when NATS cannot be used.
  */
-export async function openFromSettings(settings: LogSettings, { name, logger }: { name: string; logger: Logger }): Promise<Log> {
+export async function openFromSettings(settings: LogSettings, openOptions: OpenOptions): Promise<Log> {
+  const { name, logger, metrics, watchesRetention = false } = openOptions;
+  let fullLineAtMs = Number.NEGATIVE_INFINITY;
   const options = {
     ...connectionOf(settings),
     name,
     prefix: settings.HOPLINE_PREFIX,
     shards: settings.HOPLINE_SHARDS,
     replicas: settings.HOPLINE_REPLICAS,
+    maxBytes: {
+      inputs: settings.HOPLINE_INPUTS_BYTES_MAX,
+      facts: settings.HOPLINE_TASKS_BYTES_MAX,
+      work: settings.HOPLINE_WORK_BYTES_MAX,
+      keyValue: settings.HOPLINE_BUCKET_BYTES_MAX,
+    },
+    roleItemsMax: settings.HOPLINE_ROLE_ITEMS_MAX,
     maxAges: { inputsMs: settings.HOPLINE_INPUTS_AGE_MS, factsMs: settings.HOPLINE_TASKS_AGE_MS },
     ackWaitMs: settings.HOPLINE_ACK_WAIT_MS,
-    onEvent: (event: LogEvent) => report(logger, event),
+    watchesRetention,
+    onEvent: (event: LogEvent) => {
+      if ('stream' in event) metrics?.logShortages.add(1, { kind: event.stream, reason: event.type.replaceAll('-', '_') });
+      if (event.type === 'full' && performance.now() - fullLineAtMs < FULL_LINE_MS) return;
+      if (event.type === 'full') fullLineAtMs = performance.now();
+      report(logger, event);
+    },
   };
   return openJetStreamLog(options).catch(asConfigError);
 }
@@ -171,7 +223,12 @@ function tlsOf(settings: LogSettings): NatsTls | undefined {
 
 function report(logger: Logger, event: LogEvent): void {
   const reason = 'why' in event ? event.why : 'where' in event ? event.where : 'what' in event ? event.what : undefined;
-  const fields = { ...(reason !== undefined && { reason }), ...('server' in event && { server: event.server }) };
+  const fields = {
+    ...(reason !== undefined && { reason }),
+    ...('server' in event && { server: event.server }),
+    ...('stream' in event && { stream: event.stream }),
+    ...('keptMs' in event && { kept_ms: event.keptMs }),
+  };
   const level =
     event.type === 'reread' || event.type === 'republished' ? 'debug' : event.type === 'reconnected' ? 'info' : 'warn';
   logger[level](fields, `log: ${event.type}`);

@@ -1,7 +1,15 @@
 import { LIVE_PREFIX, LOG_PREFIX, RAW_PREFIX, WORK_PREFIX } from '@hopline/events';
 import { LogMismatch } from '@hopline/log';
-import { DiscardPolicy, JetStreamApiError, RetentionPolicy, StorageType, type StreamConfig } from '@nats-io/jetstream';
+import {
+  DiscardPolicy,
+  JetStreamApiError,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+  type StreamInfo,
+} from '@nats-io/jetstream';
 import { nanos } from '@nats-io/nats-core';
+import { hasFirstSeq } from './capabilities.ts';
 import type { Connection } from './connection.ts';
 import { BUCKETS, type LogNames } from './names.ts';
 import { DUPLICATE_WINDOW_MS, type MaxAges, type MaxBytes } from './options.ts';
@@ -24,7 +32,29 @@ type Spec = Partial<StreamConfig> & { name: string; subjects: string[] };
  * match.
  */
 export async function ensureStreams(connection: Connection, options: StreamsOptions, timeoutMs: number): Promise<void> {
-  for (const spec of streamSpecs(connection.names, options)) await ensureStream(connection, spec, timeoutMs);
+  const specs = streamSpecs(connection.names, options);
+  const inputs = specs.find(({ name }) => name === connection.names.inputsStream);
+  if (inputs !== undefined && (await isRebuilt(connection, timeoutMs))) {
+    inputs.first_seq = Date.now() * REBUILT_SEQS_PER_MS;
+    connection.onEvent({ type: 'inputs-rebuilt', stream: inputs.name });
+  }
+  for (const spec of specs) await ensureStream(connection, spec, timeoutMs);
+}
+
+/**
+ * Tasks and shards know the sequences of inputs that they have folded. So the stream of inputs of a cluster that has tasks begins
+ * after all sequences that its predecessor can have had: at the time in microseconds.
+ */
+const REBUILT_SEQS_PER_MS = 1_000;
+
+async function isRebuilt(connection: Connection, timeoutMs: number): Promise<boolean> {
+  if (!hasFirstSeq(connection.nc.info?.version ?? '')) return false;
+  const { names } = connection;
+  const [inputs, facts] = await Promise.all([
+    findStream(connection, names.inputsStream, timeoutMs),
+    findStream(connection, names.factsStream, timeoutMs),
+  ]);
+  return inputs === undefined && facts !== undefined && facts.state.last_seq > 0;
 }
 
 /** Resolves when the streams answer and have a leader. */
@@ -104,27 +134,31 @@ const STREAM_NOT_FOUND = 10059;
 /** Another service created it in between, with other settings. */
 const STREAM_NAME_IN_USE = 10058;
 
-async function ensureStream(connection: Connection, spec: Spec, timeoutMs: number): Promise<void> {
-  const { streams } = connection.jsm;
+function findStream(connection: Connection, name: string, timeoutMs: number): Promise<StreamInfo | undefined> {
   const find = async () => {
     try {
-      return (await streams.info(spec.name)).config;
+      return await connection.jsm.streams.info(name);
     } catch (error) {
       if (error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND) return undefined;
       throw error;
     }
   };
-  const found = await retry(connection, spec.name, find, { timeoutMs });
-  if (found) return requireMatch(spec, found);
+  return retry(connection, name, find, { timeoutMs });
+}
+
+async function ensureStream(connection: Connection, spec: Spec, timeoutMs: number): Promise<void> {
+  const { streams } = connection.jsm;
+  const found = await findStream(connection, spec.name, timeoutMs);
+  if (found) return requireMatch(spec, found.config);
   // nats.js changes its argument.
   const create = async () => (await streams.add({ ...spec }).catch(asMismatch(spec))).config;
   try {
     requireEcho(spec, await retry(connection, spec.name, create, { timeoutMs }));
   } catch (error) {
     const isTaken = error instanceof JetStreamApiError && error.code === STREAM_NAME_IN_USE;
-    const other = isTaken ? await retry(connection, spec.name, find, { timeoutMs }) : undefined;
+    const other = isTaken ? await findStream(connection, spec.name, timeoutMs) : undefined;
     if (!other) throw error;
-    requireMatch(spec, other);
+    requireMatch(spec, other.config);
   }
 }
 

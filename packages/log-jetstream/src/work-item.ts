@@ -93,7 +93,7 @@ async function requeuesBefore({ deliveries, seq }: Delivery, taskId: string, opt
   const { role, requeueCounts, attemptsMax, requeuesMax } = options;
   if (deliveries === 1) return 0;
   try {
-    return Math.min(await requeueCounts.count({ role, taskId, seq }), requeuesMax);
+    return Math.min(await requeueCounts.begin({ role, taskId, seq }, deliveries), requeuesMax);
   } catch (error) {
     // At this many deliveries the attempts are exhausted whatever the count: the task must end even if the bucket is unreadable.
     if (deliveries > attemptsMax + requeuesMax) return requeuesMax;

@@ -4,6 +4,7 @@ import {
   type DeliveryBounds,
   deliveriesMax,
   type Job,
+  LogFull,
   LogUnavailable,
   requireRole,
   requireTaskId,
@@ -18,14 +19,18 @@ import { PullInbox } from './pull-inbox.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { pause, retry } from './retry.ts';
 import { type RunningItems, runItem } from './work-item.ts';
+import { CONSUMER_NOT_FOUND, consumerName, WorkRoom } from './work-room.ts';
 
-export type JetStreamWorkOptions = DeliveryBounds & { requeueCounts: RequeueCounts; ackWaitMs: number };
+export type JetStreamWorkOptions = DeliveryBounds & { requeueCounts: RequeueCounts; ackWaitMs: number; roleItemsMax: number };
 
 /** Unacknowledged items of one role, over all processes. */
 const UNACKED_MAX = 4_096;
 /** Waiting pulls of one role, one per free slot, over all processes. */
 const WORK_PULLS_MAX = 4_096;
 const PULL_EXPIRES_MS = 10_000;
+/** How long a request waits for room in a full queue, and the time between two tries, milliseconds. */
+const FULL_WAIT_MS = 20_000;
+const FULL_RETRY_MS = 1_000;
 const REOPEN_MS_BASE = 100;
 const REOPEN_MS_MAX = 5_000;
 /**
@@ -35,23 +40,41 @@ const REOPEN_MS_MAX = 5_000;
 const REPLACE_WAIT_MS = 500;
 /** 2.10 and newer reject the creation of an existing consumer with other settings; older servers update it. */
 const CONSUMER_EXISTS = 10148;
-const CONSUMER_NOT_FOUND = 10014;
 
 export class JetStreamWork implements WorkQueue {
   readonly #connection: Connection;
   readonly #publisher: Publisher;
   readonly #options: JetStreamWorkOptions;
+  readonly #room: WorkRoom;
 
   constructor(connection: Connection, publisher: Publisher, options: JetStreamWorkOptions) {
     this.#connection = connection;
     this.#publisher = publisher;
     this.#options = options;
+    this.#room = new WorkRoom(connection, options.roleItemsMax);
   }
 
   async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {
     requireRole(role);
     requireTaskId(work.taskId);
-    await this.#publisher.publish(this.#connection.names.subject(workSubject(role, work.taskId)), encodePayload(work), options);
+    const subject = this.#connection.names.subject(workSubject(role, work.taskId));
+    const deadline = Date.now() + FULL_WAIT_MS;
+    for (;;) {
+      try {
+        await this.#publisher.publish(subject, encodePayload(work), options);
+        return;
+      } catch (error) {
+        if (!(error instanceof LogFull) || Date.now() + FULL_RETRY_MS > deadline) throw error;
+      }
+      await pause(this.#connection, FULL_RETRY_MS, this.#connection.closed);
+    }
+  }
+
+  async requireRoom(role: Role): Promise<void> {
+    requireRole(role);
+    this.#connection.requireOpen();
+    const problem = await this.#room.problem(role);
+    if (problem !== undefined) throw new LogFull(problem);
   }
 
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
@@ -149,11 +172,6 @@ export class JetStreamWork implements WorkQueue {
     };
     await retry(this.#connection, `work of ${role}`, ensure, { signal });
   }
-}
-
-/** A consumer name must not contain dots. */
-function consumerName(role: Role): string {
-  return role.replace('.', '-');
 }
 
 function falseIfMissing(error: unknown): false {

@@ -8,7 +8,12 @@ export class LogConflict extends Error {
  * the same id.
  */
 export class LogUnavailable extends Error {
-  override readonly name = 'LogUnavailable';
+  override readonly name: string = 'LogUnavailable';
+}
+
+/** A stream or bucket has no room. Nothing of this write was stored; a retry may succeed when others have made room. */
+export class LogFull extends LogUnavailable {
+  override readonly name = 'LogFull';
 }
 
 /** Thrown by a handler when a later delivery of its item is being processed. The item is neither acknowledged nor requeued. */

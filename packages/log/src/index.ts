@@ -1,6 +1,15 @@
 export { backoffMs } from './backoff.ts';
 export { DEFAULT_AGENT_SETTINGS, defaultAgentOf } from './default-agent.ts';
-export { LaterVersion, LogConflict, LogMismatch, LogUnavailable, RecordTooLarge, Requeued, Superseded } from './errors.ts';
+export {
+  LaterVersion,
+  LogConflict,
+  LogFull,
+  LogMismatch,
+  LogUnavailable,
+  RecordTooLarge,
+  Requeued,
+  Superseded,
+} from './errors.ts';
 export type { AppendOptions, FactLog, StoredFacts } from './fact-log.ts';
 export type { FollowOptions, FollowSource, LiveRecord, RereadReason } from './follow.ts';
 export { FOLLOW_BUFFER_BYTES_MAX, FOLLOW_BUFFER_RECORDS_MAX, follow, TAIL_CHECK_MS } from './follow.ts';
@@ -34,5 +43,7 @@ export {
   REDELIVERY_MS_MAX,
   REDELIVERY_MS_MIN,
   REQUEUES_MAX_DEFAULT,
+  ROLE_ITEMS_MAX_DEFAULT,
+  ROOM_READ_MS,
   SETTLE_DELIVERIES_MAX,
 } from './work-queue.ts';

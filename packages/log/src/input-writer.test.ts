@@ -4,7 +4,13 @@ import type { AgentInput, AgentRecord, InputRecord } from '@hopline/events';
 import fc from 'fast-check';
 import { LogUnavailable } from './errors.ts';
 import type { InputAppendOptions, InputLog } from './input-log.ts';
-import { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WAITING_OVERRUN_FACTOR } from './input-writer.ts';
+import {
+  APPEND_TIMEOUT_MS,
+  createInputWriter,
+  RECORD_INPUT_BYTES_MAX,
+  RECORD_TOKENS_MAX,
+  WAITING_OVERRUN_FACTOR,
+} from './input-writer.ts';
 
 const PRODUCER = { id: 'call-1', agent: 'argocd', turn: 2, attempt: 3 };
 const OPTIONS = { taskId: 'task-1', producer: PRODUCER };
@@ -265,4 +271,17 @@ test('tokens, order, times and ids are kept at any speed of the log, with contig
     }),
     { numRuns: 200 },
   );
+});
+
+test('an append is retried for APPEND_TIMEOUT_MS by default, within the time in which the log stores an id once', async () => {
+  const timeouts: unknown[] = [];
+  const append = async (...[, , options]: Parameters<InputLog['append']>) => {
+    timeouts.push(options.timeoutMs);
+    return { seq: 1, duplicate: false };
+  };
+  const writer = createInputWriter({ append } as InputLog, OPTIONS);
+  writer.token('answer', 'x');
+  await writer.flush();
+  assert.deepEqual(timeouts, [APPEND_TIMEOUT_MS]);
+  assert.ok(APPEND_TIMEOUT_MS < 10 * 60_000);
 });

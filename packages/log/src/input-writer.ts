@@ -34,7 +34,7 @@ export type InputWriterOptions = {
   startN?: number;
   /** Bytes that may wait before `ready` makes the source wait, default WAITING_BYTES_MAX. */
   waitingBytesMax?: number;
-  /** How long one append is retried, milliseconds; default that of the log. */
+  /** How long one append is retried, milliseconds; default APPEND_TIMEOUT_MS. */
   timeoutMs?: number;
 };
 
@@ -46,6 +46,11 @@ export const RECORD_TOKENS_MAX = 512;
  */
 export const RECORD_INPUT_BYTES_MAX = 96 * 1024;
 export const WAITING_BYTES_MAX = 512 * 1024;
+/**
+ * A writer that stops costs its work item an attempt, although the agent lives. So it outlasts a frozen connection and a server
+ * that is being replaced, and stays within the time in which the log stores an id once (10 min).
+ */
+export const APPEND_TIMEOUT_MS = 5 * 60_000;
 /** A source that ignores `ready` fails at this multiple of waitingBytesMax. */
 export const WAITING_OVERRUN_FACTOR = 16;
 /** Bytes of a token beside its text: quotes, commas, its time. */
@@ -180,13 +185,13 @@ class Writer implements InputWriter {
   }
 
   async #append(draft: Draft): Promise<void> {
-    const { taskId, producer, trace, timeoutMs } = this.#options;
+    const { taskId, producer, trace, timeoutMs = APPEND_TIMEOUT_MS } = this.#options;
     const record: AgentRecord = { v: 1, at: draft.at, from: producer, n: draft.n, inputs: draft.inputs };
     // The id contains the turn and the work item: a later turn, or another item of the same call, begins again with attempt 1 and
     // n 1, within the duplicate window.
     const { turn, item = 0, attempt } = producer;
     const id = `${taskId}:${producer.id}:${turn}:${item}:${attempt}:${draft.n}`;
-    await this.#inputs.append(taskId, record, { id, ...(trace && { trace }), ...(timeoutMs !== undefined && { timeoutMs }) });
+    await this.#inputs.append(taskId, record, { id, timeoutMs, ...(trace && { trace }) });
   }
 
   #stored(draft: Draft): void {

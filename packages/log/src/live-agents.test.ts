@@ -71,3 +71,28 @@ test('a lost registry watch is opened again; a first read that fails rejects', a
     /no leader/,
   );
 });
+
+test('an agent is live while one of its instances is; the newest heartbeat of a live one describes it', async t => {
+  const log = createMemoryLog();
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  let now = 0;
+  const directory = new LiveAgents(() => now);
+  await directory.follow(log.agents, stop.signal, error => assert.fail(String(error)));
+  const heartbeat = (instance: string, version: string, at: number) =>
+    log.agents.put(`a.${instance}`, { ...agent('a', version), heartbeat: at });
+  const seen = () => directory.all().map(({ name, isLive, skills, seenAtMs }) => [name, isLive, skills[0]?.id, seenAtMs]);
+  await heartbeat('old', 'v1', 10);
+  await heartbeat('new', 'v2', 20);
+  await until(() => seen()[0]?.[2] === 'v2');
+  assert.deepEqual(seen(), [['a', true, 'v2', 0]]);
+  await log.agents.delete('a.new');
+  await until(() => seen()[0]?.[2] === 'v1');
+  assert.deepEqual(seen(), [['a', true, 'v1', 0]]);
+  await heartbeat('new', 'v2', 30);
+  await until(() => seen()[0]?.[2] === 'v2');
+  now = AGENT_SILENCE_MS_MAX + 1;
+  await heartbeat('old', 'v1', 25);
+  await until(() => seen()[0]?.[1] === true);
+  assert.deepEqual(seen(), [['a', true, 'v1', now]], 'the instance with the newer heartbeat is silent');
+});

@@ -5,12 +5,18 @@ import type { AgentEntry } from './log.ts';
 /** An agent whose heartbeat has not changed for longer than this is not live, milliseconds. */
 export const AGENT_SILENCE_MS_MAX = 10_000;
 
-type SeenAgent = { entry: AgentEntry; seenAtMs: number };
+type SeenInstance = { entry: AgentEntry; seenAtMs: number };
 
-/** The registered agents and whether they are live. Measured with this process's own clock, like the relays' leases. */
+/** `seenAtMs`: when this process last saw a heartbeat of any of its instances, by `now`. */
+export type RegisteredAgent = AgentEntry & { isLive: boolean; seenAtMs: number };
+
+/**
+ * The registered agents and whether they are live. Each running instance of an agent has an entry of its own, so that one that
+ * stops leaves the others registered. Measured with this process's own clock, like the relays' leases.
+ */
 export class LiveAgents {
   readonly #now: () => number;
-  #agents = new Map<string, SeenAgent>();
+  #instances = new Map<string, SeenInstance>();
 
   /** `now`: monotonic milliseconds. */
   constructor(now: () => number) {
@@ -22,7 +28,7 @@ export class LiveAgents {
    * that fails.
    */
   async follow(agents: KeyValue<AgentEntry>, signal: AbortSignal, onLost: (error: unknown) => void): Promise<void> {
-    let found = new Map<string, SeenAgent>();
+    let found = new Map<string, SeenInstance>();
     await followBucket(agents, signal, {
       begin: () => {
         found = new Map();
@@ -33,21 +39,34 @@ export class LiveAgents {
       },
       ready: () => {
         // Agents that were removed while the watch was lost are not in the new map.
-        this.#agents = found;
+        this.#instances = found;
       },
       lost: onLost,
     });
   }
 
   /** Live agents by name. */
-  list(): AgentEntry[] {
+  list(): RegisteredAgent[] {
     return this.all().filter(({ isLive }) => isLive);
   }
 
-  /** All registered agents by name, silent ones included. An agent that stopped in order has deleted its entry. */
-  all(): (AgentEntry & { isLive: boolean })[] {
+  /**
+   * All registered agents by name, silent ones included: live while one of their instances is, described by the live instance with
+   * the newest heartbeat. An instance that stopped in order has deleted its entry.
+   */
+  all(): RegisteredAgent[] {
     const liveSinceMs = this.#now() - AGENT_SILENCE_MS_MAX;
-    const agents = [...this.#agents.values()].map(({ entry, seenAtMs }) => ({ ...entry, isLive: seenAtMs >= liveSinceMs }));
-    return agents.sort((a, b) => a.name.localeCompare(b.name, 'en'));
+    const agents = new Map<string, RegisteredAgent>();
+    for (const { entry, seenAtMs } of this.#instances.values()) {
+      const instance = { ...entry, isLive: seenAtMs >= liveSinceMs, seenAtMs };
+      const other = agents.get(entry.name);
+      const newer = other === undefined || isNewer(instance, other) ? instance : other;
+      agents.set(entry.name, { ...newer, seenAtMs: Math.max(seenAtMs, other?.seenAtMs ?? seenAtMs) });
+    }
+    return [...agents.values()].sort((a, b) => a.name.localeCompare(b.name, 'en'));
   }
+}
+
+function isNewer(a: RegisteredAgent, b: RegisteredAgent): boolean {
+  return a.isLive === b.isLive ? a.heartbeat > b.heartbeat : a.isLive;
 }

@@ -67,7 +67,10 @@ export type TaskIndexEntry = {
   authRequest?: PendingRequest;
 };
 
-/** Key: the agent's name. An agent whose `heartbeat` no longer changes is not live. */
+/**
+ * Key: `<agent>.<instance>`, one for each running process of the agent. An instance whose `heartbeat` no longer changes is not
+ * live.
+ */
 export type AgentEntry = {
   name: string;
   description: string;
@@ -75,6 +78,7 @@ export type AgentEntry = {
   skills: AgentSkill[];
   /** The agents file makes it the default agent (`defaultAgentOf`). */
   default?: true;
+  /** Epoch milliseconds of the newest heartbeat, by the clock of the instance. */
   heartbeat: number;
 };
 

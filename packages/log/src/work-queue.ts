@@ -2,8 +2,17 @@ import type { Role, TraceCarrier, Work } from '@hopline/events';
 
 /** Work for supervisors and agents: each item goes to one worker at a time and stays until it is done. PROTOCOL.md section 6. */
 export interface WorkQueue {
-  /** Queues an item; the same id is queued once within the duplicate window. Retries as InputLog.append does. */
+  /**
+   * Queues an item; the same id is queued once within the duplicate window. Retries as InputLog.append does; rejects with LogFull
+   * when there was no room during all that time.
+   */
   request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void>;
+
+  /**
+   * Rejects with LogFull when a server should refuse new messages for the role: too many of its items wait, or the queue is so full
+   * that the rest is kept for calls of tasks that run. Resolves when that is unknown. May lag behind by ROOM_READ_MS.
+   */
+  requireRoom(role: Role): Promise<void>;
 
   /**
    * Takes items of a role, at most `slots` at a time, until `signal` aborts and the running handlers have settled. How a handler
@@ -26,7 +35,7 @@ export type Job = {
   item: number;
   /** Delivery count, 1-based. The output of a higher attempt replaces that of a lower one, however the lower one ended. */
   attempt: number;
-  /** Earlier deliveries that were requeued and do not count as attempts; 0 to `requeuesMax`. */
+  /** Earlier deliveries that do not count as attempts, because they were requeued or reached no worker; 0 to `requeuesMax`. */
   requeues: number;
   /**
    * True on deliveries after the last attempt: the handler only settles the item by recording why it failed. When it resolves,
@@ -37,6 +46,10 @@ export type Job = {
   trace?: TraceCarrier;
 };
 
+/** Items of one role that may wait or run before servers refuse new messages for it. */
+export const ROLE_ITEMS_MAX_DEFAULT = 20_000;
+/** How old the answer of `requireRoom` may be, milliseconds. */
+export const ROOM_READ_MS = 1_000;
 /** Attempts at an item before it is settled as failed. */
 export const ATTEMPTS_MAX_DEFAULT = 3;
 /**

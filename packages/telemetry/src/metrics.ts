@@ -67,6 +67,8 @@ export interface HopMetrics {
   readonly webhookRetries: CounterOf<Reason>;
   /** Webhooks that receive no further notifications: `reason` is the last failure. */
   readonly webhooksAbandoned: CounterOf<Reason>;
+  /** Writes that a full stream refused, and checks that found one nearly full or removing by bytes; `kind` is the stream. */
+  readonly logShortages: CounterOf<Kind & Reason>;
   /** Open SSE streams. */
   readonly openStreams: GaugeOf<Reason>;
   /** Tasks in progress. */
@@ -132,6 +134,7 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     webhookDeliveries: counter(METRIC.webhookDeliveries, '{notification}', 'Push notifications by outcome'),
     webhookRetries: counter(METRIC.webhookRetries, '{notification}', 'Push notifications sent again'),
     webhooksAbandoned: counter(METRIC.webhooksAbandoned, '{webhook}', 'Webhooks abandoned'),
+    logShortages: counter(METRIC.logShortages, '{event}', 'Streams without room, by stream and event'),
     openStreams: gauge(METRIC.openStreams, '{stream}', 'Open SSE streams'),
     activeTasks: gauge(METRIC.activeTasks, '{task}', 'Tasks in progress'),
     ownedShards: gauge(METRIC.ownedShards, '{shard}', 'Shards owned'),

@@ -152,6 +152,7 @@ export const METRIC = {
   webhookDeliveries: 'hopline.webhook_deliveries',
   webhookRetries: 'hopline.webhook_retries',
   webhooksAbandoned: 'hopline.webhooks_abandoned',
+  logShortages: 'hopline.log_shortages',
   openStreams: 'hopline.open_streams',
   activeTasks: 'hopline.active_tasks',
   ownedShards: 'hopline.owned_shards',

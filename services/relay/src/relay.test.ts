@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fold } from '@hopline/a2a';
 import { type AgentInput, type FactRecord, isVisible, type Producer } from '@hopline/events';
-import { createInputWriter, type InputWriter } from '@hopline/log';
+import { createInputWriter, type InputWriter, LogFull } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { evolve } from '@hopline/task';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
@@ -321,4 +321,34 @@ test('two relays split the shards evenly, and one owns all when the other stops'
   await first.stop();
   await until(() => second.shards.size === 16);
   await second.stop();
+});
+
+test('a full work queue fails no shard: the work is requested until there is room, and other tasks go on', {
+  timeout: 20_000,
+}, async t => {
+  const log = createMemoryLog({ shards: 1 });
+  const own = log.another();
+  const request = own.work.request.bind(own.work);
+  let refusals = 0;
+  own.work.request = async (role, work, options) => {
+    if (work.taskId === 'refused' && ++refusals <= 2) throw new LogFull('A2A_WORK is full');
+    await request(role, work, options);
+  };
+  let reads = 0;
+  const readShard = own.inputs.readShard.bind(own.inputs);
+  own.inputs.readShard = (...args) => {
+    reads += 1;
+    return readShard(...args);
+  };
+  const relay = await relayOn(own);
+  t.after(() => relay.stop());
+  const taken: string[] = [];
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  void log.work.take('agent.echo', { slots: 2, signal: stop.signal }, async ({ work }) => void taken.push(work.taskId));
+  await sendMessage(log, 'refused');
+  await sendMessage(log, 'other');
+  while (taken.length < 2) await new Promise(resolve => setTimeout(resolve, 5));
+  assert.deepEqual(taken, ['other', 'refused']);
+  assert.deepEqual([refusals, reads], [3, 1], 'the shard was read once');
 });

@@ -1,11 +1,14 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal, type Message, type Metadata } from '@hopline/a2a';
 import type { TaskAggregate, TraceCarrier, Work } from '@hopline/events';
-import { type Log, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
+import { type Log, LogConflict, LogFull, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
 import { rootProducer } from '@hopline/task';
 import type { StoredStep } from './pipeline-context.ts';
 
 /** Tries of one index write. Each conflict is a write of another relay, and a task has two for the time of a takeover. */
 export const INDEX_TRIES_MAX = 8;
+/** Wait between two requests for work while the queue is full, milliseconds. */
+const FULL_RETRY_MS = 1_000;
 
 /**
  * Writes the task index, one write per task at a time, and each by the revision that it replaces: never over an entry of a later
@@ -111,5 +114,13 @@ async function requestWork(
 ): Promise<void> {
   const { taskId, contextId, profile, role, owner } = aggregate;
   const work: Work = { v: 1, taskId, contextId, turn, profile, message, ...(owner && { owner }), ...(metadata && { metadata }) };
-  await log.work.request(role, work, { id: `${taskId}:${turn}`, trace });
+  // A full queue must not fail the shard. The checkpoint waits, so a later owner of the shard requests the work too.
+  for (;;) {
+    try {
+      return await log.work.request(role, work, { id: `${taskId}:${turn}`, trace });
+    } catch (error) {
+      if (!(error instanceof LogFull)) throw error;
+      await sleep(FULL_RETRY_MS, undefined, { ref: false });
+    }
+  }
 }

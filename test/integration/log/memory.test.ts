@@ -3,6 +3,7 @@ import {
   CONTRACT_ATTEMPTS_MAX,
   CONTRACT_FOLLOW_BUFFER_RECORDS_MAX,
   CONTRACT_REQUEUES_MAX,
+  CONTRACT_ROLE_ITEMS_MAX,
   CONTRACT_SHARDS,
   describeLogContract,
 } from '@hopline/log/contract';
@@ -13,6 +14,7 @@ describeLogContract('memory', async ({ tailCheckMs }) => {
     shards: CONTRACT_SHARDS,
     attemptsMax: CONTRACT_ATTEMPTS_MAX,
     requeuesMax: CONTRACT_REQUEUES_MAX,
+    roleItemsMax: CONTRACT_ROLE_ITEMS_MAX,
     ackWaitMs: CONTRACT_ACK_WAIT_MS,
     follow: { tailCheckMs, bufferRecordsMax: CONTRACT_FOLLOW_BUFFER_RECORDS_MAX },
   });

@@ -1,3 +1,4 @@
+import { type NatsProxy, startNatsProxy } from '../nats/nats-proxy.ts';
 import { freePort, type NatsServer, startNats } from '../nats/nats-server.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
 import { ServiceProcess } from './service-process.ts';
@@ -20,6 +21,8 @@ export type ClusterOptions = {
   nats?: NatsServer;
   /** Settings of every service. */
   env?: Record<string, string>;
+  /** The services reach NATS through `natsProxy`. */
+  proxied?: boolean;
   /** Base of relative paths in the agents' entries. */
   agentsFolder?: string;
 };
@@ -34,6 +37,7 @@ export class Cluster implements AsyncDisposable {
   readonly agents: ServiceProcess[] = [];
   readonly notifiers: ServiceProcess[] = [];
   balancer: Balancer | undefined;
+  natsProxy: NatsProxy | undefined;
 
   private constructor(nats: NatsServer, ownsNats: boolean) {
     this.nats = nats;
@@ -62,6 +66,7 @@ export class Cluster implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.balancer?.close();
     await Promise.all(this.services.map(service => service.kill()));
+    await this.natsProxy?.close();
     if (this.#ownsNats) await this.nats.stop();
   }
 
@@ -75,9 +80,11 @@ export class Cluster implements AsyncDisposable {
     grpc = false,
     agents,
     env = {},
+    proxied = false,
     agentsFolder = '.',
   }: ClusterOptions): Promise<void> {
-    const base = { NATS_URL: this.nats.url, ...env };
+    if (proxied) this.natsProxy = await startNatsProxy(this.nats.port);
+    const base = { NATS_URL: this.natsProxy?.url ?? this.nats.url, ...env };
     await this.#add(this.relays, 'relay', relays, base);
     await this.#add(this.supervisors, 'supervisor', supervisors, base);
     await this.#add(this.notifiers, 'notifier', notifiers, base);

@@ -2,15 +2,23 @@ import { connect, createServer, type Socket } from 'node:net';
 
 /**
  * A TCP proxy before a real nats-server. It parses the server's side of the protocol, so that a test can drop single messages to a
- * client (a live message, the ack of a publish) or close the connection. Other bytes pass unchanged.
+ * client (a live message, the ack of a publish), close the connection, or freeze the path. Other bytes pass unchanged.
  */
 export type NatsProxy = {
   url: string;
   /** Called for each message to a client; true drops it. */
   lose: ((frame: Frame) => boolean) | undefined;
+  /** Called with the protocol line of each message to a client; returns the line to send. */
+  rewrite: ((line: string) => string) | undefined;
   /** Closes all connections and refuses new ones until `mend`. */
   cut(): void;
   mend(): void;
+  /** Keeps all connections open and passes nothing in either direction until `thaw`, as a path that loses every packet. */
+  freeze(): void;
+  /** Freezes the connections that are open now; new ones pass. */
+  strand(): void;
+  /** Passes what was held back. */
+  thaw(): void;
   close(): Promise<void>;
 };
 
@@ -19,6 +27,7 @@ type Frame = { subject: string; payload: Buffer };
 export async function startNatsProxy(port: number): Promise<NatsProxy> {
   const sockets = new Set<Socket>();
   let broken = false;
+  let frozen = false;
   const server = createServer(client => {
     if (broken) return client.destroy();
     const upstream = connect(port, '127.0.0.1');
@@ -35,9 +44,12 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
       });
     }
     client.on('data', chunk => upstream.write(chunk));
+    // A connection that begins meanwhile is accepted and gets no answer.
+    if (frozen) for (const socket of [client, upstream]) socket.pause();
     const frames = new FrameReader();
     upstream.on('data', (chunk: Buffer) => {
-      for (const { bytes, frame } of frames.read(chunk)) if (!frame || !proxy.lose?.(frame)) client.write(bytes);
+      for (const { bytes, frame } of frames.read(chunk))
+        if (!frame || !proxy.lose?.(frame)) client.write(frame && proxy.rewrite ? rewritten(bytes, proxy.rewrite) : bytes);
     });
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
@@ -45,12 +57,24 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
   const proxy: NatsProxy = {
     url: `nats://127.0.0.1:${address.port}`,
     lose: undefined,
+    rewrite: undefined,
     cut() {
       broken = true;
       for (const socket of sockets) socket.destroy();
     },
     mend() {
       broken = false;
+    },
+    freeze() {
+      frozen = true;
+      for (const socket of sockets) socket.pause();
+    },
+    strand() {
+      for (const socket of sockets) socket.pause();
+    },
+    thaw() {
+      frozen = false;
+      for (const socket of sockets) socket.resume();
     },
     async close() {
       proxy.cut();
@@ -61,6 +85,11 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
 }
 
 const CRLF = Buffer.from('\r\n');
+
+function rewritten(bytes: Buffer, rewrite: (line: string) => string): Buffer {
+  const lineEnd = bytes.indexOf(CRLF);
+  return Buffer.concat([Buffer.from(rewrite(bytes.toString('latin1', 0, lineEnd)), 'latin1'), bytes.subarray(lineEnd)]);
+}
 
 /** Splits the server's bytes into protocol lines, and messages with their payload (`MSG`, `HMSG`). */
 class FrameReader {

@@ -12,6 +12,9 @@ export type NatsServer = {
   stop(): Promise<void>;
   /** SIGKILL. The store remains for `restart`. */
   kill(): Promise<void>;
+  /** SIGSTOP: connections stay open, and nothing is answered until `resume`. */
+  pause(): void;
+  resume(): void;
   /** Stops the server if it runs, and starts it on the same port and directory. */
   restart(): Promise<void>;
 };
@@ -59,6 +62,8 @@ ${options.config ?? ''}
     url: `nats://127.0.0.1:${port}`,
     port,
     kill: () => end(child, 'SIGKILL'),
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
     async restart() {
       await end(child, 'SIGTERM');
       child = await start(binary, config, port);
@@ -66,6 +71,37 @@ ${options.config ?? ''}
     async stop() {
       await end(child, 'SIGTERM');
       if (!options.dir) removeDir(dir);
+    },
+  };
+}
+
+/** A cluster of real servers by name. */
+export type NatsCluster = {
+  servers: ReadonlyMap<string, NatsServer>;
+  /** Name of the server that answers requests to create streams and consumers. */
+  metaLeader(): Promise<string>;
+  stop(): Promise<void>;
+};
+
+export async function startNatsCluster(names: readonly string[]): Promise<NatsCluster> {
+  const ports = await Promise.all(names.map(async () => ({ route: await freePort(), monitor: await freePort() })));
+  const routes = ports.map(({ route }) => `"nats-route://127.0.0.1:${route}"`).join(', ');
+  const started = names.map((name, index) => {
+    const { route, monitor } = ports[index]!;
+    const cluster = `cluster { name: "test", listen: "127.0.0.1:${route}", routes: [${routes}] }`;
+    return startNats({ config: `server_name: "${name}"\nhttp: "127.0.0.1:${monitor}"\n${cluster}` });
+  });
+  const servers = new Map((await Promise.all(started)).map((server, index) => [names[index]!, server]));
+  return {
+    servers,
+    async metaLeader() {
+      const jsz = await (await fetch(`http://127.0.0.1:${ports[0]!.monitor}/jsz`)).json();
+      return (jsz as { meta_cluster: { leader: string } }).meta_cluster.leader;
+    },
+    async stop() {
+      const all = [...servers.values()];
+      await Promise.all(all.map(server => server.kill()));
+      await Promise.all(all.map(server => server.stop()));
     },
   };
 }

@@ -18,6 +18,7 @@ const HEADER_SAFE = /^[\x21-\x7e]{1,200}$/;
  */
 export async function appendFirst(server: A2AServer, context: OperationContext, resolved: ResolvedMessage): Promise<void> {
   const { taskId, contextId, message } = resolved;
+  await requireRoom(server, taskId);
   const join = () =>
     joinContext(server.log.contexts, { owner: context.caller, contextId, taskId }).catch(thrown => {
       throw fromLog(thrown, taskId);
@@ -40,6 +41,7 @@ export async function appendMessage(
 ): Promise<void> {
   const { taskId, contextId, message, metadata, kind } = resolved;
   const { role, profile } = server;
+  await requireRoom(server, taskId);
   const optional = {
     ...(isSameOwner(context.caller, undefined) ? {} : { owner: context.caller }),
     ...(earlier.length > 0 && { earlierTasks: earlier }),
@@ -50,6 +52,13 @@ export async function appendMessage(
   const { messageId } = message;
   const name = HEADER_SAFE.test(messageId) ? messageId : hash('sha256', JSON.stringify(messageId));
   await append(server, context, taskId, input, `${taskId}:msg:${name}`);
+}
+
+/** Refuses a message before anything of it is stored when its work would not fit the queue. */
+async function requireRoom({ log, role }: A2AServer, taskId: string): Promise<void> {
+  await log.work.requireRoom(role).catch(thrown => {
+    throw fromLog(thrown, taskId);
+  });
 }
 
 export async function appendCancel(

@@ -1,7 +1,19 @@
 import assert from 'node:assert/strict';
 import type { Role } from '@hopline/events';
-import type { Job } from '../work-queue.ts';
-import { type Case, CONTRACT_ACK_WAIT_MS, newTask, pause, range, TRACE, until, within, workItem } from './log-under-test.ts';
+import { LogFull } from '../errors.ts';
+import { type Job, ROOM_READ_MS } from '../work-queue.ts';
+import {
+  type Case,
+  CONTRACT_ACK_WAIT_MS,
+  CONTRACT_ROLE_ITEMS_MAX,
+  newTask,
+  pause,
+  range,
+  TRACE,
+  until,
+  within,
+  workItem,
+} from './log-under-test.ts';
 import { brief, newRole, untilAborted, worker } from './worker.ts';
 
 export const workCases: Case[] = [
@@ -132,6 +144,38 @@ export const workCases: Case[] = [
       await pause(CONTRACT_ACK_WAIT_MS + 300);
       await next.stop();
       assert.deepEqual(again, []);
+    },
+  },
+  {
+    name: 'there is room for a role up to its bound of items, whatever other roles have, and again after items are done',
+    async run({ log }) {
+      const [role, other] = [newRole(), newRole()];
+      const hasRoom = async (of: Role) => {
+        // The answer may be as old as this.
+        await pause(ROOM_READ_MS);
+        return log.work.requireRoom(of).then(
+          () => true,
+          error => {
+            assert.ok(error instanceof LogFull, String(error));
+            return false;
+          },
+        );
+      };
+      for (let items = 1; items <= CONTRACT_ROLE_ITEMS_MAX; items += 1) {
+        if (items === CONTRACT_ROLE_ITEMS_MAX) assert.equal(await hasRoom(role), true);
+        const taskId = newTask();
+        await log.work.request(role, workItem(taskId), { id: taskId });
+      }
+      assert.equal(await hasRoom(role), false);
+      assert.equal(await hasRoom(other), true);
+      let done = 0;
+      const taker = worker(log, role, 1, async () => {
+        done += 1;
+        if (done > 1) await untilAborted(taker.signal);
+      });
+      await until(() => done > 1, 'one item');
+      assert.equal(await hasRoom(role), true, 'after one item was done');
+      await taker.stop();
     },
   },
   {

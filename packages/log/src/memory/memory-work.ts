@@ -1,6 +1,6 @@
 import type { Role, TraceCarrier, Work } from '@hopline/events';
 import { backoffMs } from '../backoff.ts';
-import { Requeued, Superseded } from '../errors.ts';
+import { LogFull, Requeued, Superseded } from '../errors.ts';
 import { requireRole, requireTaskId } from '../names.ts';
 import {
   type DeliveryBounds,
@@ -62,7 +62,7 @@ export class MemoryItems {
   }
 }
 
-export type MemoryWorkOptions = DeliveryBounds & { ackWaitMs: number };
+export type MemoryWorkOptions = DeliveryBounds & { ackWaitMs: number; roleItemsMax: number };
 
 export class MemoryWork implements WorkQueue {
   readonly #items: MemoryItems;
@@ -82,6 +82,13 @@ export class MemoryWork implements WorkQueue {
     const { id, trace } = options;
     const fresh = { deliveries: 0, requeues: 0, readyAt: 0, taken: false };
     this.#items.add({ id, role, json: JSON.stringify(work), ...fresh, ...(trace && { trace }) });
+  }
+
+  async requireRoom(role: Role): Promise<void> {
+    requireRole(role);
+    requireOpen(this.#closed);
+    const items = this.#items.items.filter(item => item.role === role).length;
+    if (items >= this.#options.roleItemsMax) throw new LogFull(`${items} items of work wait for ${role}`);
   }
 
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {

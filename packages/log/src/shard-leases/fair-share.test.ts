@@ -1,11 +1,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { planShare } from './fair-share.ts';
+import { type Leases, planShare as plan, type SharePlan } from './fair-share.ts';
 
 const live = (...names: string[]) => new Set(names);
 const owners = (list: (string | undefined)[]) =>
   new Map(list.flatMap((owner, shard) => (owner === undefined ? [] : [[shard, owner] as const])));
+
+/** The plan of a process that works on all shards it owns. */
+function planShare(leases: Leases, instance: string): SharePlan {
+  return plan(leases, instance, new Set([...leases.owners].flatMap(([shard, owner]) => (owner === instance ? [shard] : []))));
+}
+
+test('a shard that names this process as owner and is not worked on is taken, within the fair share', () => {
+  const leases = { shards: 4, live: live('me', 'other'), owners: owners(['me', 'me', 'me', 'other']) };
+  assert.deepEqual(plan(leases, 'me', new Set([2])), { take: [0], release: [1] });
+  assert.deepEqual(plan(leases, 'me', new Set()), { take: [0, 1], release: [2] });
+});
 
 test('a single live process takes all free shards, and those of dead processes', () => {
   const leases = { shards: 4, live: live('me'), owners: owners([undefined, 'dead', 'me', undefined]) };

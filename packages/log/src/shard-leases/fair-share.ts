@@ -8,15 +8,20 @@ export type SharePlan = { take: number[]; release: number[] };
  * Fair share without a coordinator: no process holds more than ceil(shards / live processes). A process that holds more releases
  * the excess, a process that holds less takes free shards. Two processes may want the same free shard: the lease's revision lets
  * one of them have it.
+ *
+ * `held`: the shards that this process works on. A shard that names it as owner and is not among them (the answer to a write was
+ * lost) is taken first: no other process would take it.
  */
-export function planShare(leases: Leases, instance: string): SharePlan {
-  const own: number[] = [];
+export function planShare(leases: Leases, instance: string, held: ReadonlySet<number>): SharePlan {
+  const own = [...held];
   const free: number[] = [];
   for (let shard = 0; shard < leases.shards; shard++) {
+    if (held.has(shard)) continue;
     const owner = leases.owners.get(shard);
     if (owner === instance) own.push(shard);
     else if (owner === undefined || !leases.live.has(owner)) free.push(shard);
   }
   const shareMax = Math.ceil(leases.shards / Math.max(1, leases.live.size));
-  return { take: free.slice(0, Math.max(0, shareMax - own.length)), release: own.slice(shareMax) };
+  const unheld = own.slice(0, shareMax).filter(shard => !held.has(shard));
+  return { take: [...unheld, ...free.slice(0, Math.max(0, shareMax - own.length))], release: own.slice(shareMax) };
 }

@@ -7,7 +7,7 @@ const keys = { member: 'relay', shard: 'shard' };
 const LEASE_MS = 100;
 
 function viewOf(entries: Record<string, LeaseValue>, atMs = 0): LeaseView {
-  const view = new LeaseView(keys, LEASE_MS);
+  const view = new LeaseView({ keys, leaseMs: LEASE_MS, instance: 'me' });
   let revision = 0;
   for (const [key, value] of Object.entries(entries)) {
     revision += 1;
@@ -24,10 +24,34 @@ test('a process counts as dead when its heartbeat has not changed for longer tha
   assert.deepEqual([...view.leases(1, LEASE_MS + 1).live], ['a']);
 });
 
-test('after a suspension of this process the silence of the others is ignored', () => {
+function seeOwnHeartbeat(view: LeaseView, heartbeat: number, atMs: number): void {
+  view.apply({ type: 'entry', key: 'relay.me', value: { owner: 'me', heartbeat }, revision: 100 + heartbeat }, atMs);
+}
+
+test('the view is current when it was read and shows a heartbeat of this process within a lease', () => {
   const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
-  view.forgive(10_000);
-  assert.deepEqual([...view.leases(1, 10_000 + LEASE_MS).live], ['a']);
+  view.ready();
+  assert.equal(view.isCurrent(0), false, 'no own heartbeat');
+  seeOwnHeartbeat(view, 1, 0);
+  assert.equal(view.isCurrent(LEASE_MS), true);
+  assert.equal(view.isCurrent(LEASE_MS + 1), false);
+  view.clear();
+  seeOwnHeartbeat(view, 2, LEASE_MS);
+  assert.equal(view.isCurrent(LEASE_MS), false, 'being read again');
+  view.ready();
+  assert.equal(view.isCurrent(LEASE_MS), true);
+});
+
+test('the silence of others counts from the first own heartbeat after a time without', () => {
+  const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
+  view.ready();
+  seeOwnHeartbeat(view, 1, 0);
+  seeOwnHeartbeat(view, 2, LEASE_MS);
+  assert.deepEqual([...view.leases(1, LEASE_MS + 1).live], ['me'], 'own heartbeats were seen: the other one is dead');
+  seeOwnHeartbeat(view, 3, 10_000);
+  assert.deepEqual([...view.leases(1, 10_000 + LEASE_MS).live], ['a', 'me']);
+  seeOwnHeartbeat(view, 4, 10_000 + LEASE_MS);
+  assert.deepEqual([...view.leases(1, 10_001 + LEASE_MS).live], ['me']);
 });
 
 test('a released shard has no owner but keeps its checkpoint; a deleted lease leaves nothing', () => {

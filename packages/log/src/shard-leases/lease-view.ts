@@ -16,31 +16,47 @@ type SeenEntry = { value: LeaseValue; revision: number; changedAtMs: number };
 /**
  * The lease bucket as this process sees it. Another process is live while its heartbeat keeps changing, measured with the
  * observer's monotonic clock: clocks of two machines are never compared, and nothing depends on the server's expiry timer.
+ *
+ * The view is current while this process sees its own heartbeat in it. After a time without (it was suspended or cut off, or writes
+ * are slow), the silence of the others means nothing, and is counted from then on.
  */
 export class LeaseView {
   readonly #entries = new Map<string, SeenEntry>();
   readonly #keys: LeaseKeys;
   readonly #leaseMs: number;
+  readonly #ownKey: string;
+  #isRead = false;
+  #ownSeenAtMs = Number.NEGATIVE_INFINITY;
 
   /** A process whose heartbeat has not changed for `leaseMs` counts as dead. */
-  constructor(keys: LeaseKeys, leaseMs: number) {
+  constructor({ keys, leaseMs, instance }: { keys: LeaseKeys; leaseMs: number; instance: string }) {
     this.#keys = keys;
     this.#leaseMs = leaseMs;
+    this.#ownKey = memberKey(keys, instance);
   }
 
   /** The bucket is about to be read again from the beginning. */
   clear(): void {
     this.#entries.clear();
+    this.#isRead = false;
+  }
+
+  /** The bucket has been read. */
+  ready(): void {
+    this.#isRead = true;
+  }
+
+  /** Whether the view shows which processes are live. */
+  isCurrent(nowMs: number): boolean {
+    return this.#isRead && nowMs - this.#ownSeenAtMs <= this.#leaseMs;
   }
 
   apply(change: Extract<Change<LeaseValue>, { type: 'entry' }>, nowMs: number): void {
     if (change.value === undefined) this.#entries.delete(change.key);
     else this.#entries.set(change.key, { value: change.value, revision: change.revision, changedAtMs: nowMs });
-  }
-
-  /** Ignores the silence of all processes up to `nowMs`: this process was suspended and saw nothing. */
-  forgive(nowMs: number): void {
-    for (const entry of this.#entries.values()) entry.changedAtMs = nowMs;
+    if (change.key !== this.#ownKey) return;
+    if (!this.isCurrent(nowMs)) for (const entry of this.#entries.values()) entry.changedAtMs = nowMs;
+    this.#ownSeenAtMs = nowMs;
   }
 
   shard(shard: number): { value: LeaseValue; revision: number } | undefined {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LogUnavailable } from '../errors.ts';
+import type { LeaseValue } from '../log.ts';
 import { createMemoryLog, type MemoryLog } from '../memory/memory-log.ts';
-import { type LeaseOptions, ShardLeases } from './shard-leases.ts';
+import { HEARTBEAT_INTERVAL_MS, LEASE_MS, type LeaseOptions, ShardLeases } from './shard-leases.ts';
 
 const RELAY = { member: 'relay', shard: 'shard' };
 const NOTIFIER = { member: 'notifier', shard: 'notifier-shard' };
@@ -155,3 +156,121 @@ test('a shard that is released and taken again during a restart is started once'
   assert.equal(a.leases.held.has(5), true);
   await a.leases.stop();
 });
+
+/** A process on the log; the outcome of its lease writes depends on `lose`: stored without an answer, or not stored. */
+function withLostWrites(log: MemoryLog, lose: (value: LeaseValue) => 'answer' | 'write' | undefined): MemoryLog {
+  const own = log.another();
+  const losing =
+    <A extends [key: string, value: LeaseValue, ...rest: number[]]>(write: (...args: A) => Promise<number>) =>
+    async (...args: A): Promise<number> => {
+      const lost = lose(args[1]);
+      if (lost !== 'write') await write(...args);
+      if (lost !== undefined) throw new LogUnavailable('not acknowledged in time');
+      return (await own.leases.get(args[0]))!.revision;
+    };
+  own.leases.update = losing(own.leases.update.bind(own.leases));
+  own.leases.create = losing(own.leases.create.bind(own.leases));
+  return own;
+}
+
+test('a renewal that was stored without an answer costs no shard, and later ones are stored', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  let losses = 0;
+  const a = await member(
+    withLostWrites(log, ({ checkpoint }) => (checkpoint === 1 && losses++ < SHARDS ? 'answer' : undefined)),
+    'a',
+  );
+  for (const shard of a.running.keys()) a.running.set(shard, 1);
+  await until(() => losses === SHARDS);
+  for (const shard of a.running.keys()) a.running.set(shard, 2);
+  while ((await log.leases.get('shard.7'))?.value.checkpoint !== 2) await new Promise(resolve => setTimeout(resolve, 5));
+  assert.deepEqual([a.running.size, a.events.length], [SHARDS, SHARDS], 'each shard was started once');
+  await a.leases.stop();
+});
+
+test('a shard whose take was stored without an answer is started', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  let losses = 0;
+  const a = await member(
+    withLostWrites(log, () => (losses++ < SHARDS ? 'answer' : undefined)),
+    'a',
+  );
+  assert.equal((await log.leases.get('shard.0'))?.value.owner, 'a');
+  await until(() => a.running.size === SHARDS);
+  await a.leases.stop();
+});
+
+for (const lost of ['answer', 'write'] as const) {
+  test(`shards whose releases fail (the ${lost} is lost) are worked on by one of two processes`, {
+    timeout: 20_000,
+  }, async () => {
+    const log = createMemoryLog();
+    let losses = 0;
+    const a = await member(
+      withLostWrites(log, ({ owner }) => (owner === '' && losses++ < 4 ? lost : undefined)),
+      'a',
+    );
+    const b = await member(log.another(), 'b');
+    await until(() => a.running.size === 4 && b.running.size === 4);
+    assert.equal(new Set([...a.running.keys(), ...b.running.keys()]).size, SHARDS);
+    await a.leases.stop();
+    await b.leases.stop();
+  });
+}
+
+test('a lease that was deleted is written again', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const a = await member(log.another(), 'a');
+  await log.leases.delete('shard.3');
+  a.running.set(3, 9);
+  while ((await log.leases.get('shard.3'))?.value.owner !== 'a') await new Promise(resolve => setTimeout(resolve, 5));
+  await until(() => a.running.has(3));
+  await a.leases.stop();
+});
+
+/** A process whose writes of leases take `ms`. */
+function withSlowWrites(log: MemoryLog, ms: number): MemoryLog {
+  const own = log.another();
+  for (const write of ['put', 'create', 'update'] as const) {
+    const original = own.leases[write].bind(own.leases) as (...args: unknown[]) => Promise<number>;
+    own.leases[write] = async (...args: unknown[]) => {
+      await new Promise(resolve => setTimeout(resolve, ms));
+      return original(...args);
+    };
+  }
+  return own;
+}
+
+for (const writeMs of [100, 200]) {
+  test(`with ${writeMs} ms a write no shard moves without need, and those of a dead process are taken in time`, async t => {
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    let nowMs = 0;
+    const advance = async (ms: number) => {
+      for (const end = nowMs + ms; nowMs < end; nowMs += 10) {
+        t.mock.timers.tick(10);
+        for (let turns = 0; turns < 4; turns += 1) await new Promise(resolve => setImmediate(resolve));
+      }
+    };
+    const log = createMemoryLog();
+    const options = { shards: 16, heartbeatMs: HEARTBEAT_INTERVAL_MS, leaseMs: LEASE_MS, now: () => nowMs };
+    const dying = withSlowWrites(log, writeMs);
+    const starting = Promise.all([member(dying, 'a', options), member(withSlowWrites(log, writeMs), 'b', options)]);
+    await advance(10_000);
+    const [a, b] = await starting;
+    assert.deepEqual([a.running.size, b.running.size], [8, 8]);
+    const moves = () => a.events.length + b.events.length;
+    const before = moves();
+    for (let second = 1; second <= 20; second += 1) {
+      // Checkpoints move, so that each round renews every lease.
+      for (const { running } of [a, b]) for (const shard of running.keys()) running.set(shard, second);
+      await advance(1_000);
+    }
+    assert.equal(moves(), before, 'shards moved');
+    await dying.close();
+    await advance(LEASE_MS + 2 * HEARTBEAT_INTERVAL_MS + 3 * writeMs);
+    assert.equal(b.running.size, 16);
+    const stopping = Promise.allSettled([a.leases.stop(), b.leases.stop()]);
+    await advance(5_000);
+    await stopping;
+  });
+}

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { LogConflict } from '../errors.ts';
 import { followBucket } from '../follow-bucket.ts';
 import type { KeyValue } from '../key-value.ts';
@@ -32,23 +31,33 @@ export type LeaseOptions = {
   onError: (error: unknown) => void;
 };
 
+/** Shards whose lease is being written or that are being stopped at the same time; more of them wait for the next round. */
+const CHANGES_MAX = 64;
+
+type Tenure = { revision: number; checkpoint: number };
+
 /**
  * Assigns shards to processes. Leases are a hint for efficiency: two owners of a shard do no harm, because the log accepts the
  * writes of one only. Order: a shard is stopped before its lease is released, and started after its lease is held.
+ *
+ * The heartbeat has a loop of its own, and each round only begins what is due, one change per shard at a time: a slow or lost write
+ * delays its own shard. A write whose answer was lost may be stored all the same, so the view decides, not the answer.
  */
 export class ShardLeases {
   readonly #options: LeaseOptions;
   readonly #view: LeaseView;
   /** One object per tenure: a shard that was released and taken again has a new one. */
-  readonly #held = new Map<number, { revision: number; checkpoint: number }>();
+  readonly #held = new Map<number, Tenure>();
+  readonly #changing = new Map<number, Promise<void>>();
   readonly #stop = new AbortController();
-  #running: Promise<void> | undefined;
-  #lastHeartbeatAt = 0;
+  readonly #firstHeartbeat = Promise.withResolvers<void>();
+  #running: Promise<unknown> | undefined;
   #heartbeat = 0;
 
   constructor(options: LeaseOptions) {
     this.#options = options;
-    this.#view = new LeaseView(options.keys, options.leaseMs);
+    this.#view = new LeaseView(options);
+    this.#stop.signal.addEventListener('abort', () => this.#firstHeartbeat.resolve(), { once: true });
   }
 
   get held(): ReadonlySet<number> {
@@ -57,25 +66,34 @@ export class ShardLeases {
 
   /** Resolves when the bucket has been read once and the first shards were taken. */
   async start(): Promise<void> {
-    const { store, now, onError } = this.#options;
+    const { store, now, onError, keys, instance } = this.#options;
     await followBucket(store, this.#stop.signal, {
       begin: () => this.#view.clear(),
-      change: change => this.#view.apply(change, now()),
-      ready: () => {},
+      change: change => {
+        this.#view.apply(change, now());
+        if (change.key === memberKey(keys, instance)) this.#firstHeartbeat.resolve();
+      },
+      ready: () => this.#view.ready(),
       // The view stays empty until the bucket is read again: meanwhile this process keeps its shards and takes none.
       lost: onError,
     });
-    await this.#round();
-    this.#running = this.#loop();
+    await this.#putHeartbeat();
+    const heartbeats = this.#repeat(() => this.#putHeartbeat());
+    await this.#firstHeartbeat.promise;
+    this.#round();
+    await this.#settled();
+    this.#running = Promise.all([heartbeats, this.#repeat(async () => this.#round())]);
   }
 
-  /**
-   * Releases all shards one after the other, then deletes the heartbeat, so that other processes need not wait until it is stale.
-   */
+  /** Releases all shards, then deletes the heartbeat, so that other processes need not wait until it is stale. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
-    for (const shard of [...this.#held.keys()]) await this.#release(shard);
+    await this.#settled();
+    while (this.#held.size > 0) {
+      for (const shard of this.#held.keys()) this.#change(shard, () => this.#release(shard));
+      await this.#settled();
+    }
     await this.#options.store.delete(memberKey(this.#options.keys, this.#options.instance));
   }
 
@@ -115,35 +133,70 @@ export class ShardLeases {
         return (await store.get(shardKey(keys, shard)))?.value;
       } catch (error) {
         onError(error);
-        await sleep(heartbeatMs, undefined, { signal: this.#stop.signal }).catch(() => {});
+        await this.#pause(heartbeatMs);
       }
     }
     return undefined;
   }
 
-  async #loop(): Promise<void> {
-    while (!this.#stop.signal.aborted) {
-      await sleep(this.#options.heartbeatMs, undefined, { signal: this.#stop.signal }).catch(() => {});
+  /** Runs `action` every `heartbeatMs`, or one after the other when it takes longer, until the process stops. */
+  async #repeat(action: () => Promise<void>): Promise<void> {
+    const { heartbeatMs, now, onError } = this.#options;
+    for (let takenMs = 0; !this.#stop.signal.aborted; ) {
+      await this.#pause(Math.max(0, heartbeatMs - takenMs));
       if (this.#stop.signal.aborted) return;
-      try {
-        await this.#round();
-      } catch (error) {
-        this.#options.onError(error);
-      }
+      const startedMs = now();
+      await action().then(
+        () => {
+          takenMs = now() - startedMs;
+        },
+        error => {
+          // A log that refuses at once must not cause a tight loop.
+          takenMs = 0;
+          onError(error);
+        },
+      );
     }
   }
 
-  async #round(): Promise<void> {
-    const { store, keys, instance, now, shards } = this.#options;
+  async #pause(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const { signal } = this.#stop;
+    const timer = setTimeout(resolve, ms);
+    const onAbort = () => resolve();
+    signal.addEventListener('abort', onAbort, { once: true });
+    await promise;
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+  }
+
+  async #putHeartbeat(): Promise<void> {
+    const { store, keys, instance } = this.#options;
     await store.put(memberKey(keys, instance), { owner: instance, heartbeat: ++this.#heartbeat });
-    // A process that was suspended or cut off has missed the heartbeats of all others: it must not count them as dead.
-    const wasSuspended = this.#lastHeartbeatAt > 0 && now() - this.#lastHeartbeatAt > this.#options.leaseMs;
-    this.#lastHeartbeatAt = now();
-    if (wasSuspended) this.#view.forgive(now());
-    const plan = planShare(this.#view.leases(shards, now()), instance);
-    for (const shard of [...this.#held.keys()]) await this.#renew(shard);
-    for (const shard of plan.release) if (this.#held.has(shard)) await this.#release(shard);
-    for (const shard of plan.take) await this.#take(shard);
+  }
+
+  /** Begins what is due. Takes and releases come before renewals, which only save a later owner some reading. */
+  #round(): void {
+    const { instance, now, shards } = this.#options;
+    if (this.#view.isCurrent(now())) {
+      const { take, release } = planShare(this.#view.leases(shards, now()), instance, this.held);
+      for (const shard of release) this.#change(shard, () => this.#release(shard));
+      for (const shard of take) this.#change(shard, () => this.#take(shard));
+    }
+    for (const shard of this.#held.keys()) this.#change(shard, () => this.#renew(shard));
+  }
+
+  /** Begins a change of a shard, unless one is under way. */
+  #change(shard: number, change: () => Promise<void>): void {
+    if (this.#changing.has(shard) || this.#changing.size >= CHANGES_MAX) return;
+    const changing = change()
+      .catch(this.#options.onError)
+      .finally(() => this.#changing.delete(shard));
+    this.#changing.set(shard, changing);
+  }
+
+  async #settled(): Promise<void> {
+    await Promise.all(this.#changing.values());
   }
 
   async #take(shard: number): Promise<void> {
@@ -160,31 +213,38 @@ export class ShardLeases {
   }
 
   async #renew(shard: number): Promise<void> {
-    const { store, keys, instance, checkpointOf, stopShard } = this.#options;
-    const tenure = this.#held.get(shard);
-    // Released while the round was under way.
-    if (tenure === undefined) return;
+    const { store, keys, instance, now, checkpointOf, stopShard } = this.#options;
+    const tenure = this.#held.get(shard)!;
     const seen = this.#view.shard(shard);
-    const isLost = seen !== undefined && seen.revision > tenure.revision && seen.value.owner !== instance;
-    const checkpoint = Math.max(tenure.checkpoint, checkpointOf(shard));
-    if (!isLost && checkpoint === tenure.checkpoint) return;
-    const revision = isLost
-      ? undefined
-      : await unlessConflict(store.update(shardKey(keys, shard), { owner: instance, checkpoint }, tenure.revision));
-    if (revision !== undefined) {
-      Object.assign(tenure, { revision, checkpoint });
-      return;
+    if (seen !== undefined && seen.revision > tenure.revision) {
+      if (seen.value.owner !== instance) {
+        this.#held.delete(shard);
+        await stopShard(shard);
+        return;
+      }
+      // Only this process writes its own name: an earlier renewal was stored, and its answer was lost.
+      tenure.revision = seen.revision;
     }
-    this.#held.delete(shard);
-    await stopShard(shard);
+    const checkpoint = Math.max(tenure.checkpoint, checkpointOf(shard));
+    if (checkpoint === tenure.checkpoint) return;
+    const value = { owner: instance, checkpoint };
+    const revision = await unlessConflict(store.update(shardKey(keys, shard), value, tenure.revision));
+    if (revision !== undefined) Object.assign(tenure, { revision, checkpoint });
+    // After a conflict the view shows who wrote, unless the lease was deleted: then it is taken again.
+    else if (this.#view.isCurrent(now()) && this.#view.shard(shard) === undefined && this.#held.delete(shard))
+      await stopShard(shard);
   }
 
   async #release(shard: number): Promise<void> {
-    const { store, keys, stopShard } = this.#options;
-    const tenure = this.#held.get(shard)!;
+    const { store, keys, instance, stopShard } = this.#options;
+    const tenure = this.#held.get(shard);
+    const lease = this.#view.shard(shard);
+    const seen = lease?.value.owner === instance ? lease : undefined;
+    const revision = Math.max(tenure?.revision ?? 0, seen?.revision ?? 0);
     this.#held.delete(shard);
-    const checkpoint = Math.max(tenure.checkpoint, await stopShard(shard));
-    await unlessConflict(store.update(shardKey(keys, shard), { owner: '', checkpoint }, tenure.revision));
+    const stopped = tenure === undefined ? 0 : await stopShard(shard);
+    const checkpoint = Math.max(tenure?.checkpoint ?? 0, seen?.value.checkpoint ?? 0, stopped);
+    await unlessConflict(store.update(shardKey(keys, shard), { owner: '', checkpoint }, revision));
   }
 }
 

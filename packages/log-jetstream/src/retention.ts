@@ -1,0 +1,40 @@
+import type { Connection } from './connection.ts';
+import type { LogEvent } from './options.ts';
+
+/** Time between two checks of what the streams keep, milliseconds. */
+const RETENTION_CHECK_MS = 60_000;
+/** A stream is checked from this share of its bytes on. */
+const NEARLY_FULL_SHARE = 0.9;
+const NANOS_PER_MS = 1_000_000;
+
+type StreamState = {
+  config: { name: string; max_bytes: number; max_age: number; discard: string };
+  state: { bytes: number; messages: number; first_ts: string };
+};
+
+/**
+ * What the operator of a stream must know: it removes entries by bytes before their age (`old` is discarded), or it will soon refuse
+ * writes (`new` is).
+ */
+export function shortageOf({ config, state }: StreamState, nowMs: number): LogEvent | undefined {
+  const { name: stream, max_bytes, max_age, discard } = config;
+  if (max_bytes <= 0 || state.messages === 0 || state.bytes < max_bytes * NEARLY_FULL_SHARE) return undefined;
+  if (discard === 'new') return { type: 'nearly-full', stream };
+  const keptMs = Math.max(0, nowMs - Date.parse(state.first_ts));
+  const ageMs = max_age === 0 ? Number.POSITIVE_INFINITY : max_age / NANOS_PER_MS;
+  return keptMs < ageMs * NEARLY_FULL_SHARE ? { type: 'removes-by-bytes', stream, keptMs } : undefined;
+}
+
+/** Checks the streams until the log is closed. */
+export function watchRetention(connection: Connection, streams: readonly string[]): void {
+  const check = async () => {
+    for (const stream of streams) {
+      const info = await connection.jsm.streams.info(stream).catch(() => undefined);
+      const shortage = info && shortageOf(info, Date.now());
+      if (shortage !== undefined && !connection.closed.aborted) connection.onEvent(shortage);
+    }
+  };
+  const timer = setInterval(() => void check(), RETENTION_CHECK_MS).unref();
+  connection.closed.addEventListener('abort', () => clearInterval(timer), { once: true });
+  void check();
+}
