@@ -32,6 +32,7 @@ export class ViewerLog {
   state: TaskState | undefined;
   /** It saw the end, or the server has nothing for it. */
   isDone = false;
+  onFrame: (frame: Frame) => void = () => {};
 
   constructor(name: string) {
     this.name = name;
@@ -43,6 +44,7 @@ export class ViewerLog {
 
   add(frame: Frame): void {
     this.frames.push(frame);
+    this.onFrame(frame);
     const state = stateOf(frame);
     if (state !== undefined) this.state = state;
     if (this.state !== undefined && isTerminal(this.state)) this.isDone = true;
@@ -87,41 +89,37 @@ export class Client {
     await this.#deps.clock.sleep(plan.startAt);
     const [first, ...others] = plan.viewers.map((_, index) => new ViewerLog(`${plan.name}/viewer-${index + 1}`));
     viewers.push(first!, ...others);
-    await this.#begin(first!);
-    const resumed = this.#watch(first!, plan.viewers[0]!.leavesAfter.slice(1), plan.viewers[0]!.pauseMs);
+    const begun = Promise.withResolvers<void>();
+    const streamed = this.#streamFirst(first!, begun.resolve);
+    await begun.promise;
     const subscribed = others.map(async (viewer, index) => {
       const { afterMs, leavesAfter, pauseMs } = plan.viewers[index + 1]!;
       await this.#deps.clock.sleep(afterMs);
       await this.#watch(viewer, leavesAfter, pauseMs);
     });
-    await Promise.all([resumed, ...subscribed, this.#setWebhook(), this.#cancel(), this.#answer(first!)]);
-    this.activity = 'done';
+    await Promise.all([streamed, ...subscribed, this.#setWebhook(), this.#cancel(), this.#answer(first!)]);
     this.isDone = true;
   }
 
-  /** Sends the first message until a server has streamed its first event. */
-  async #begin(viewer: ViewerLog): Promise<void> {
+  /** Sends the first message until a server streams its first event, then reads to the end of the task. */
+  async #streamFirst(viewer: ViewerLog, onBegun: () => void): Promise<void> {
     const { plan } = this;
-    for (;;) {
+    const { leavesAfter, pauseMs } = plan.viewers[0]!;
+    const push = { id: 'hook', url: this.webhookUrl };
+    const configuration = plan.webhook === 'with the message' ? { configuration: { taskPushNotificationConfig: push } } : {};
+    viewer.onFrame = frame => {
+      if (this.taskId !== undefined || frame.kind === 'gap') return;
+      this.taskId = taskIdOf(frame);
+      this.acknowledged.push(this.#message(0).messageId);
+      if (plan.webhook === 'with the message') this.isWebhookAcknowledged = true;
+      onBegun();
+    };
+    while (this.taskId === undefined) {
       this.activity = 'sends the first message';
-      const push = { id: 'hook', url: this.webhookUrl };
-      const configuration = plan.webhook === 'with the message' ? { configuration: { taskPushNotificationConfig: push } } : {};
-      const end = await this.#stream(
-        'stream',
-        { message: this.#message(0), ...configuration },
-        viewer,
-        plan.viewers[0]!.leavesAfter[0],
-      );
-      const [frame] = viewer.frames;
-      if (frame !== undefined && frame.kind !== 'gap') {
-        this.taskId ??= taskIdOf(frame);
-        this.acknowledged.push(this.#message(0).messageId);
-        if (plan.webhook === 'with the message') this.isWebhookAcknowledged = true;
-        return;
-      }
-      this.#deps.trace.add(plan.name, 'stream without event', end);
+      await this.#stream('stream', { message: this.#message(0), ...configuration }, viewer, leavesAfter[0]);
       await this.#deps.clock.sleep(RETRY_MS);
     }
+    await this.#watch(viewer, leavesAfter.slice(1), pauseMs);
   }
 
   async #watch(viewer: ViewerLog, leavesAfter: readonly number[], pauseMs: number): Promise<void> {

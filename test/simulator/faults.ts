@@ -8,7 +8,10 @@ import type { WebhookReceiver } from './webhook-receiver.ts';
 /** A part of the log whose writes a fault may hold or refuse. */
 export type LogPart = 'inputs' | 'facts' | 'work' | 'leases' | 'tasks' | 'agents' | 'messageIds' | 'contexts' | 'pushProgress';
 
-/** `slot`: the process in it when the fault begins. Times are milliseconds of the run. */
+/**
+ * `slot`: the process in it when the fault begins; `relay-*` stands for all relays, `*` for all processes. Times are milliseconds of the
+ * run.
+ */
 export type Fault = { at: number } & (
   | /** SIGKILL, and a new process after `forMs`. */ { kind: 'kill'; slot: string; forMs: number }
   | /** SIGTERM, and a new process `forMs` after the end. */ { kind: 'stop'; slot: string; forMs: number }
@@ -45,11 +48,21 @@ export function endOfFaults(faults: readonly Fault[]): number {
   return Math.max(0, ...faults.map(fault => fault.at + ('forMs' in fault ? fault.forMs : 0)));
 }
 
+/** Whether the fault is one of the process in this slot. */
+export function isAt(fault: Fault, slot: string): boolean {
+  if (!('slot' in fault)) return false;
+  return fault.slot.endsWith('*') ? slot.startsWith(fault.slot.slice(0, -1)) : fault.slot === slot;
+}
+
 async function begin(fault: Fault, targets: FaultTargets): Promise<void> {
   const { clock, trace, cluster, receiver } = targets;
   const { at: _at, ...what } = fault;
   trace.add('fault', ...Object.entries(what).map(([name, value]) => `${name}=${value}`));
-  if ('slot' in fault) return beginAt(fault, targets);
+  if ('slot' in fault) {
+    const begun = cluster.slots.filter(slot => isAt(fault, slot)).map(slot => beginAt({ ...fault, slot }, targets));
+    await Promise.all(begun);
+    return;
+  }
   switch (fault.kind) {
     case 'refuse writes':
       for (const slot of cluster.slots) cluster.at(slot)?.link.refusedUntil.set(fault.part, clock.nowMs + fault.forMs);

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { type Scenario, scenarioOf } from './scenario.ts';
+import { type Scenario, scenarioOf, THEME_NAMES } from './scenario.ts';
 import { shrink } from './shrink.ts';
 import { type Run, simulate } from './simulate.ts';
 
@@ -8,6 +8,8 @@ const USAGE = `Runs the services in virtual time over the log in memory, with fa
   npm run simulate -- [--seeds N] [--from N]     N seeds (default 200) from a first one (default 1)
   npm run simulate -- --seed N [--trace]         one seed again; --trace prints every event
   npm run simulate -- --seed N --shrink          the smallest scenario found that fails in the same way
+
+--theme NAME: only faults of this kind, e.g. "rolling update" or none; by default the seed decides.
 
 See test/simulator/README.md.
 `;
@@ -28,6 +30,7 @@ async function main(args: string[]): Promise<number> {
       seed: { type: 'string' },
       seeds: { type: 'string', default: '200' },
       from: { type: 'string', default: '1' },
+      theme: { type: 'string' },
       trace: { type: 'boolean', default: false },
       shrink: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
@@ -37,8 +40,10 @@ async function main(args: string[]): Promise<number> {
     print(USAGE);
     return 0;
   }
-  if (values.seed === undefined) return runSeeds(count('--from', values.from), count('--seeds', values.seeds));
-  const scenario = scenarioOf(count('--seed', values.seed));
+  const { theme } = values;
+  if (theme !== undefined && !THEME_NAMES.includes(theme)) throw new Error(`--theme must be one of: ${THEME_NAMES.join(', ')}`);
+  if (values.seed === undefined) return runSeeds(count('--from', values.from), count('--seeds', values.seeds), theme);
+  const scenario = scenarioOf(count('--seed', values.seed), theme);
   if (values.shrink) return shrinkAndPrint(scenario);
   const run = await simulate(scenario, { trace: values.trace });
   for (const line of run.lines) print(line);
@@ -52,18 +57,18 @@ function count(option: string, value: string): number {
   return number;
 }
 
-async function runSeeds(from: number, seeds: number): Promise<number> {
+async function runSeeds(from: number, seeds: number, theme: string | undefined): Promise<number> {
   let failed = 0;
   let virtualMs = 0;
   const startedAt = process.cpuUsage();
   for (let seed = from; seed < from + seeds; seed++) {
-    const scenario = scenarioOf(seed);
+    const scenario = scenarioOf(seed, theme);
     const run = await simulate(scenario);
     virtualMs += run.endedAt;
     if (run.violations.length === 0) continue;
     failed += 1;
     printRun(scenario, run);
-    print(`  again: npm run simulate -- --seed ${seed} --trace`);
+    print(`  again: npm run simulate -- --seed ${seed}${theme === undefined ? '' : ` --theme "${theme}"`} --trace`);
   }
   const { user, system } = process.cpuUsage(startedAt);
   const cpuS = ((user + system) / 1e6).toFixed(1);

@@ -16,7 +16,7 @@ export type Scenario = {
 export const SETTINGS: ClusterSettings = {
   topology: { relay: 2, supervisor: 2, 'agent.writer': 2, 'agent.reviewer': 1, notifier: 2, ingress: 2 },
   shards: 4,
-  recordBytesMax: 64 * 1024,
+  recordBytesMax: 32 * 1024,
   // Far shorter than the 10 minutes of a real stream: some turns outlast it.
   duplicateWindowMs: 10_000,
   ackWaitMs: 6_000,
@@ -26,12 +26,12 @@ export const SETTINGS: ClusterSettings = {
   copyForwardAfterMs: undefined,
 };
 
-/** Tasks and faults of a seed. */
-export function scenarioOf(seed: number): Scenario {
+/** Tasks and faults of a seed. `theme` replaces the one that follows from the seed. */
+export function scenarioOf(seed: number, theme?: string): Scenario {
   const workload = new Random(seed, 'workload');
   const tasks = Array.from({ length: workload.between(3, 6) }, (_, index) => taskPlan(workload, `task-${index + 1}`));
   const settings = { ...SETTINGS, ...(workload.chance(0.3) && { copyForwardAfterMs: workload.between(2_000, 10_000) }) };
-  const faults = faultsOf(new Random(seed, 'faults'), settings);
+  const faults = faultsOf(new Random(seed, 'faults'), settings, theme);
   // Whatever happened, every shard must work afterwards.
   const probes = faults.length === 0 ? 0 : PROBES;
   for (let probe = 1; probe <= probes; probe++)
@@ -91,7 +91,7 @@ function scriptOf(random: Random, asks: boolean): AgentScript {
     end: asks ? 'asks' : random.pick(['done', 'done', 'done', 'done', 'fails', 'fails once']),
   };
   if (random.chance(0.2)) script.splitsPairs = true;
-  if (random.chance(0.03)) script.openArtifacts = { count: 16, descriptionChars: random.between(1_500, 3_900) };
+  if (random.chance(0.03)) script.openArtifacts = { count: 12, descriptionChars: random.between(1_200, 2_600) };
   return script;
 }
 
@@ -192,6 +192,16 @@ const THEMES: Readonly<Record<string, Theme>> = {
     const stall = () => make.of('stall', 20_500, 28_000, service);
     return make.several(1, 2, [stall, () => make.of('lose acks', 20_500, 28_000, service), () => make.of('freeze', 500, 12_000)]);
   },
+  'log away': (random, slots) => {
+    // Nothing reaches the log for longer than writes are retried, at a time when it was slow already.
+    const make = new FaultMaker(random, slots);
+    const slow = ['relay-*', 'notifier-*'].map(slot => ({ ...make.slow(), slot, forMs: 20_000 }));
+    const away = make.of(random.pick(['stall', 'lose acks']), 20_500, 28_000);
+    return [
+      ...slow.map(fault => ({ ...fault, at: Math.max(0, away.at - 3_000) })),
+      { ...away, slot: random.pick(['*', 'relay-*']) } as Fault,
+    ];
+  },
   'late writes': (random, slots) => {
     const make = new FaultMaker(random, slots);
     const hold = make.holdWrites(random.pick<LogPart>(['tasks', 'tasks', 'leases', 'work']));
@@ -235,7 +245,9 @@ const THEMES: Readonly<Record<string, Theme>> = {
   },
 };
 
-function faultsOf(random: Random, { topology }: ClusterSettings): Fault[] {
+export const THEME_NAMES = Object.keys(THEMES);
+
+function faultsOf(random: Random, { topology }: ClusterSettings, theme = random.pick(THEME_NAMES)): Fault[] {
   const replicas = ([name, count]: [string, number]) => Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
-  return THEMES[random.pick(Object.keys(THEMES))]!(random, Object.entries(topology).flatMap(replicas));
+  return THEMES[theme]!(random, Object.entries(topology).flatMap(replicas));
 }

@@ -12,7 +12,7 @@ import { VirtualClock } from './virtual-clock.ts';
 import { WebhookReceiver } from './webhook-receiver.ts';
 
 /** After the last fault and the last start of a client, everything must have ended within this; milliseconds of the run. */
-const LIVENESS_MS_MAX = 120_000;
+const LIVENESS_MS_MAX = 60_000;
 /** The cluster runs on for this long after everything has ended: nothing may happen then. Milliseconds. */
 const REST_MS = 1_000;
 const CHECK_MS = 250;

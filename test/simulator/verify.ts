@@ -236,7 +236,7 @@ function wasAgentAway(plan: Client['plan'], { scenario, cluster }: RunEvidence, 
       DISRUPTIONS.has(fault.kind) &&
       fault.kind !== 'kill' &&
       fault.kind !== 'stop' &&
-      (!('slot' in fault) || /^agent|^supervisor/.test(fault.slot)),
+      (!('slot' in fault) || /^[*]|^agent|^supervisor/.test(fault.slot)),
   );
   const isUp = (agent: string) =>
     cluster.incarnations.some(
