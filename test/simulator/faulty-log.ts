@@ -348,7 +348,8 @@ class FaultyWork implements WorkQueue {
       if (signal.aborted) throw new Requeued('the worker is stopping');
       const purpose = purposeOf(deliveries, requeues, this.#broker.options);
       if (purpose === 'dead') return this.#nak(seq, 0);
-      await handler({ work, attempt: deliveries, requeues, exhausted: purpose === 'settle', ...(trace && { trace }) });
+      const job = { work, item: seq, attempt: deliveries, requeues, exhausted: purpose === 'settle', ...(trace && { trace }) };
+      await handler(job);
       const done = this.#wire.write('done', `${seq}`, async () => this.#broker.done(seq), DONE_TIMEOUT_MS);
       await done.catch(() => {});
     } catch (error) {
