@@ -19,7 +19,7 @@ import type { WebhookReceiver } from './webhook-receiver.ts';
 import { WorkBroker } from './work-broker.ts';
 
 /** Replicas of each service by name; `agent.<name>` is an agent. */
-export type Topology = Readonly<Record<string, number>>;
+type Topology = Readonly<Record<string, number>>;
 
 export type ClusterSettings = {
   topology: Topology;
@@ -36,7 +36,7 @@ export type ClusterSettings = {
 
 export type ProfileUsed = 'caipe' | 'transparent';
 /** The servers of one ingress process, by profile. */
-export type Servers = Readonly<Record<ProfileUsed, A2AServer>>;
+type Servers = Readonly<Record<ProfileUsed, A2AServer>>;
 
 /** One start of a service process. */
 export type Incarnation = {

@@ -49,7 +49,7 @@ export function endOfFaults(faults: readonly Fault[]): number {
 }
 
 /** Whether the fault is one of the process in this slot. */
-export function isAt(fault: Fault, slot: string): boolean {
+function isAt(fault: Fault, slot: string): boolean {
   if (!('slot' in fault)) return false;
   return fault.slot.endsWith('*') ? slot.startsWith(fault.slot.slice(0, -1)) : fault.slot === slot;
 }
@@ -133,18 +133,17 @@ async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster
 }
 
 /**
- * Removes inputs of agents that no relay has folded, up to the newest record of the task: a relay finds the gap when it reads that one.
- * A message of a client that is not folded is kept.
+ * Removes inputs that no relay has folded, up to the newest record of some producer: a relay finds each gap when it reads the newest record.
+ * (A producer of which nothing is left, and which writes nothing more, leaves no trace.) Messages of clients are kept.
  */
 async function removeFoldableInputs({ store }: Cluster, taskId: string | undefined): Promise<void> {
   if (taskId === undefined) return;
   const folded = (await store.facts.last(taskId))?.record.aggregate.foldedSeq ?? 0;
-  const unfolded: { seq: number; isClient: boolean }[] = [];
+  const newest = new Map<string, number>();
   for await (const { seq, record } of store.inputs.read(taskId))
-    if (seq > folded) unfolded.push({ seq, isClient: record.from === 'client' });
-  const newest = unfolded.at(-1);
-  if (newest === undefined || unfolded.some(({ isClient }) => isClient)) return;
-  store.expire('inputs', taskId, newest.seq);
+    if (seq > folded && record.from === 'client') return;
+    else if (seq > folded && record.from !== 'relay') newest.set((record as AgentRecord).from.id, seq);
+  if (newest.size > 0) store.expire('inputs', taskId, Math.min(...newest.values()));
 }
 
 /** A record of a broken or newer producer arrives at a running task. */

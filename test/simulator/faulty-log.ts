@@ -155,7 +155,7 @@ class Wire {
     let receivedAt = -1;
     try {
       for await (const item of items) {
-        if (process.state === 'dead') await NEVER;
+        if (process.state === 'dead') await never();
         // What the broker has ready arrives together.
         if (receivedAt !== clock.nowMs) await this.#arrival(signal);
         receivedAt = clock.nowMs;
@@ -169,25 +169,30 @@ class Wire {
       }
     } finally {
       // The memory log ends the subscriptions of a killed process; its code must not notice.
-      if (process.state === 'dead') await NEVER;
+      if (process.state === 'dead') await never();
     }
   }
 
   #arrival(signal: AbortSignal | undefined): Promise<void> {
     const { clock, process, link } = this.#deps;
     return new Promise(resolve => {
-      signal?.addEventListener('abort', () => resolve(), { once: true });
+      const end = () => {
+        signal?.removeEventListener('abort', end);
+        resolve();
+      };
+      signal?.addEventListener('abort', end, { once: true });
       const wait = () => {
         const arrivesAt = link.answerArrivesAt();
         if (arrivesAt === undefined) clock.after(link.cutUntil - clock.nowMs, wait);
-        else clock.after(arrivesAt - clock.nowMs, resolve);
+        else clock.after(arrivesAt - clock.nowMs, end);
       };
       clock.as(process, wait);
     });
   }
 }
 
-const NEVER = new Promise<never>(() => {});
+/** A new one for each caller: one that all share would keep every caller in memory. */
+const never = () => new Promise<never>(() => {});
 
 class FaultyInputs implements InputLog {
   readonly #wire: Wire;

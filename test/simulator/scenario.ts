@@ -13,10 +13,11 @@ export type Scenario = {
   faults: Fault[];
 };
 
-export const SETTINGS: ClusterSettings = {
+const SETTINGS: ClusterSettings = {
   topology: { relay: 2, supervisor: 2, 'agent.writer': 2, 'agent.reviewer': 1, notifier: 2, ingress: 2 },
   shards: 4,
-  recordBytesMax: 32 * 1024,
+  // Small, so that a task reaches it soon; the bound of a task's own metadata is 128 KiB, twice.
+  recordBytesMax: 320 * 1024,
   // Far shorter than the 10 minutes of a real stream: some turns outlast it.
   duplicateWindowMs: 10_000,
   ackWaitMs: 6_000,
@@ -31,7 +32,15 @@ export function scenarioOf(seed: number, theme?: string): Scenario {
   const workload = new Random(seed, 'workload');
   const tasks = Array.from({ length: workload.between(3, 6) }, (_, index) => taskPlan(workload, `task-${index + 1}`));
   const settings = { ...SETTINGS, ...(workload.chance(0.3) && { copyForwardAfterMs: workload.between(2_000, 10_000) }) };
-  const faults = faultsOf(new Random(seed, 'faults'), settings, theme);
+  const random = new Random(seed, 'faults');
+  const chosen = theme ?? random.pick(THEME_NAMES);
+  const replicas = ([name, count]: [string, number]) => Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
+  const faults = THEMES[chosen]!(random, Object.entries(settings.topology).flatMap(replicas));
+  if (chosen === 'payloads' && random.chance(0.3)) tasks[0] = wideTaskPlan(random, 'task-1');
+  // Work that begins at any moment of an update must not notice it.
+  if (chosen === 'rolling update')
+    for (let short = 1; short <= PROBES; short++)
+      tasks.push(probePlan(`short-${short}`, random.between(faults[0]!.at, endOfFaults(faults) + 1_000)));
   // Whatever happened, every shard must work afterwards.
   const probes = faults.length === 0 ? 0 : PROBES;
   for (let probe = 1; probe <= probes; probe++)
@@ -51,6 +60,22 @@ function probePlan(name: string, startAt: number): TaskPlan {
     profile: 'transparent',
     turns: [turn],
     webhook: 'with the message',
+    cancelAfterMs: undefined,
+    viewers: [viewer],
+  };
+}
+
+/** A task whose artifacts beside the answer take about as much as a record may have. */
+function wideTaskPlan(random: Random, name: string): TaskPlan {
+  const openArtifacts = { count: 40, descriptionChars: random.between(7_200, 8_000) };
+  const turn = { agents: ['writer'], scripts: { writer: { tokens: 5, everyMs: 20, openArtifacts, end: 'done' as const } } };
+  const viewer = { afterMs: 0, leavesAfter: [], pauseMs: 100 };
+  return {
+    name,
+    startAt: 1_500,
+    profile: 'transparent',
+    turns: [turn],
+    webhook: undefined,
     cancelAfterMs: undefined,
     viewers: [viewer],
   };
@@ -91,7 +116,6 @@ function scriptOf(random: Random, asks: boolean): AgentScript {
     end: asks ? 'asks' : random.pick(['done', 'done', 'done', 'done', 'fails', 'fails once']),
   };
   if (random.chance(0.2)) script.splitsPairs = true;
-  if (random.chance(0.03)) script.openArtifacts = { count: 12, descriptionChars: random.between(1_200, 2_600) };
   return script;
 }
 
@@ -174,7 +198,7 @@ const THEMES: Readonly<Record<string, Theme>> = {
     return make.several(1, 4, [kill, kill, () => make.of('freeze', 500, 12_000)]);
   },
   'rolling update': (random, slots) => {
-    const service = random.pick(['relay', 'supervisor', 'agent', 'notifier', 'ingress', '']);
+    const service = random.pick(['relay', 'supervisor', 'agent', 'agent', 'notifier', 'ingress', '']);
     const everyMs = random.between(500, 3_000);
     const begin = random.between(BEGIN_MS.min, BEGIN_MS.max);
     const updated = slots.filter(slot => slot.startsWith(service));
@@ -246,8 +270,3 @@ const THEMES: Readonly<Record<string, Theme>> = {
 };
 
 export const THEME_NAMES = Object.keys(THEMES);
-
-function faultsOf(random: Random, { topology }: ClusterSettings, theme = random.pick(THEME_NAMES)): Fault[] {
-  const replicas = ([name, count]: [string, number]) => Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
-  return THEMES[theme]!(random, Object.entries(topology).flatMap(replicas));
-}

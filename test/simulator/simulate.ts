@@ -1,17 +1,20 @@
 import { isTerminal } from '@hopline/a2a';
 import type { TaskIndexEntry } from '@hopline/log';
-import { Client } from './client.ts';
+import { Client, type TaskPlan } from './client.ts';
 import { Cluster } from './cluster.ts';
 import { endOfFaults, schedule } from './faults.ts';
 import { Random } from './random.ts';
 import type { Scenario } from './scenario.ts';
-import { AgentRuns } from './scripted-agent.ts';
+import { AgentRuns, type AgentScript } from './scripted-agent.ts';
 import { Trace } from './trace.ts';
 import { undeliveredOf, type Violation, verify } from './verify.ts';
 import { VirtualClock } from './virtual-clock.ts';
 import { WebhookReceiver } from './webhook-receiver.ts';
 
-/** After the last fault and the last start of a client, everything must have ended within this; milliseconds of the run. */
+/**
+ * After the last fault and the last start of a client, everything must have ended within the time that its agents work, twice, and this;
+ * milliseconds of the run.
+ */
 const LIVENESS_MS_MAX = 60_000;
 /** The cluster runs on for this long after everything has ended: nothing may happen then. Milliseconds. */
 const REST_MS = 1_000;
@@ -49,8 +52,8 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false }
     cluster.startAll();
     for (const client of clients) void client.run();
     schedule(scenario.faults, { clock, trace, cluster, receiver, clients });
-    const startedAt = Math.max(0, ...scenario.tasks.map(({ startAt }) => startAt));
-    const untilMs = Math.max(endOfFaults(scenario.faults), startedAt) + LIVENESS_MS_MAX;
+    const workedAt = Math.max(0, ...scenario.tasks.map(plan => plan.startAt + 2 * workMs(plan)));
+    const untilMs = Math.max(endOfFaults(scenario.faults), workedAt) + LIVENESS_MS_MAX;
     let hasEnded = false;
     const watching = async () => {
       hasEnded =
@@ -69,6 +72,12 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false }
     process.off('unhandledRejection', onUnhandled);
     clock.uninstall();
   }
+}
+
+/** How long the agents of a task work in one attempt of each turn, milliseconds. */
+function workMs({ turns }: TaskPlan): number {
+  const ofScript = ({ tokens, everyMs, openArtifacts }: AgentScript) => (tokens + (openArtifacts?.count ?? 0)) * everyMs;
+  return turns.reduce((sum, { scripts }) => sum + Math.max(...Object.values(scripts).map(ofScript)), 0);
 }
 
 /** Every task has ended, the index shows it, and every webhook has its end. */

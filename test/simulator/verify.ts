@@ -211,7 +211,7 @@ function verifyFailures({ plan }: Client, { facts, aggregate }: TaskHistory, evi
     [/attempts exhausted|failed several times/, () => isDisrupted],
     [/not available|no agent is available|no skill of the available agents/, at => wasAgentAway(plan, evidence, at)],
     [
-      /larger than the log accepts|too large|does not fit/,
+      /larger than the log accepts|too large|does not fit|have more than \d+ bytes/,
       () => scripts.some(({ openArtifacts }) => openArtifacts !== undefined),
     ],
     [/lost|missing|gap|removed/i, () => faults.some(({ kind }) => kind === 'outlast retention')],
