@@ -4,6 +4,7 @@ const TESTS = '!src/**/*.test*.ts!';
 /** Test kits, examples, and APIs for users outside this repository. Re-exports in an index are checked where the name is defined. */
 const FOR_OTHERS = [
   'infra/examples/**',
+  'infra/local/demo/*.ts',
   'packages/*/src/**/{index,signing,*test-kit,contract,memory-log}.ts',
   // Constructors for the authors of agents.
   'packages/agent/src/event-constructors.ts',
@@ -27,7 +28,7 @@ const config = ({ production = false }) => ({
       ignoreDependencies: ['@biomejs/biome'],
     },
     'infra/local': {
-      entry: ['launcher/main.ts!', 'checks/main.ts!', 'bootstrap/main.mjs!', '**/*.test.{ts,mjs}'],
+      entry: ['launcher/main.ts!', 'checks/main.ts!', 'demo/guide.ts!', 'bootstrap/main.mjs!', '**/*.test.{ts,mjs}'],
       project: ['**/*.{ts,mjs}!', '!**/*.test.{ts,mjs}!'],
       ignoreDependencies: ['@modelcontextprotocol/server-filesystem'],
     },

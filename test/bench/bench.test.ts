@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { adapters } from './adapters.ts';
+import { firstText } from './first-text.ts';
 import { frameEncoding } from './frame-encoding.ts';
 import { load } from './load.ts';
 import { runBench, verdictLines } from './run-bench.ts';
@@ -10,7 +11,9 @@ import { throughput } from './throughput.ts';
 /** Figures of so small a run mean nothing; a question whose text did not arrive complete fails. */
 test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, async () => {
   const lines: string[] = [];
-  const report = await runBench([throughput, sdkPeer, load, frameEncoding, adapters], 'tiny', line => lines.push(line));
+  const report = await runBench([throughput, sdkPeer, firstText, load, frameEncoding, adapters], 'tiny', line =>
+    lines.push(line),
+  );
   assert.deepEqual(
     report.answers.filter(({ failed }) => failed !== undefined),
     [],

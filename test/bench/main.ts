@@ -3,6 +3,7 @@ import { adapters } from './adapters.ts';
 import { helpText, readOptions } from './bench-options.ts';
 import { coalescerTable } from './coalescer-table.ts';
 import { fanOut } from './fan-out.ts';
+import { firstText } from './first-text.ts';
 import { frameEncoding } from './frame-encoding.ts';
 import { idleMemory } from './idle-memory.ts';
 import { load } from './load.ts';
@@ -15,6 +16,7 @@ import { throughput } from './throughput.ts';
 const QUESTIONS: Question[] = [
   throughput,
   sdkPeer,
+  firstText,
   fanOut,
   taskLength,
   idleMemory,

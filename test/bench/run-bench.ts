@@ -1,3 +1,4 @@
+import { loadavg } from 'node:os';
 import { type Machine, machine, machineLines } from './measure/machine.ts';
 import { readLoad, shareOfOthers } from './measure/machine-load.ts';
 import { tableLines } from './measure/table.ts';
@@ -53,7 +54,7 @@ function printAnswer({ question, seconds, others, findings, failed }: AnswerRepo
   }
   if (failed !== undefined) print(`\n${question}: FAILED: ${failed}`);
   const shared = others === undefined ? '' : `; other programs took ${(100 * others).toFixed(0)} % of the machine`;
-  print(`  [${question}: ${seconds.toFixed(0)} s${shared}]`);
+  print(`  [${question}: ${seconds.toFixed(0)} s${shared}; load average ${loadavg()[0]!.toFixed(1)}]`);
 }
 
 /** The last lines: each target, and each failed question. */

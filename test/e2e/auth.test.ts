@@ -8,6 +8,8 @@ import { AgentCard } from '@a2a-js/sdk';
 import { DIALECTS, type DialectName, type JsonObject, type Operation } from '@hopline/a2a';
 import type { AgentCard as Card } from '@hopline/agent-card';
 import { createClient } from '@hopline/client';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { isBalanced, reportTask } from '@hopline/task-audit';
 import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -120,7 +122,14 @@ test('without credentials each operation of each dialect is 401 with a challenge
       }
     }
   }
-  for (const line of ['GET /tasks', 'GET /tasks/x', 'POST /message:send', 'POST /message:stream', 'GET /acme/tasks/x']) {
+  for (const line of [
+    'GET /tasks',
+    'GET /tasks/x',
+    'POST /message:send',
+    'POST /message:stream',
+    'GET /acme/tasks/x',
+    'GET /tasks/x/audit',
+  ]) {
     const { status, challenge, body } = await rest(line, {}, line.startsWith('POST') ? { message: message('x') } : undefined);
     assert.deepEqual([status, body.error.status], [401, 'UNAUTHENTICATED'], line);
     assert.match(challenge!, /^Bearer/);
@@ -141,6 +150,31 @@ test('the card needs no credentials and names the required schemes; the SDK read
   }
   const document = (await (await fetch(`${cluster.url}/openapi.json`)).json()) as { security: unknown };
   assert.deepEqual(document.security, [{ bearer: [] }, { apiKey: [] }]);
+});
+
+test('the audit of a task agrees with the log, for its owner alone, on any replica [S2-32 S2-41]', async () => {
+  const { result } = await call('send', paramsOf(message('hello')), { headers: ann, replica: 0 });
+  const { id } = result.task as { id: string };
+  const audited = await rest(`GET /tasks/${id}/audit`, ann);
+  assert.equal(audited.status, 200);
+  const { state, producers, events, audit } = audited.body;
+  assert.equal(state, 'completed');
+  assert.deepEqual(
+    producers.map(({ agent: name }: { agent: string }) => name),
+    ['supervisor', 'argocd'],
+  );
+  assert.ok(events.some((event: { chunk?: { reason: string } }) => event.chunk?.reason === 'first'));
+  assert.ok(isBalanced(audit), JSON.stringify(audit));
+  const log = await openJetStreamLog({ servers: cluster.nats.url, name: 'audit' });
+  assert.deepEqual(audited.body, await reportTask(log, id).finally(() => log.close()));
+  const unknown = await rest(`GET /tasks/${randomUUID()}/audit`, ann);
+  assert.equal(unknown.status, 404);
+  for (const [name, headers] of Object.entries(others)) {
+    const refused = await rest(`GET /tasks/${id}/audit`, headers);
+    assert.deepEqual([refused.status, refused.body], [404, unknown.body], name);
+  }
+  const document = (await (await fetch(`${cluster.url}/openapi.json`)).json()) as { paths: object };
+  assert.ok('/tasks/{taskId}/audit' in document.paths);
 });
 
 test('a token of the issuer or an API key is accepted; expired, third-party and invented ones are rejected [S4-4]', async () => {

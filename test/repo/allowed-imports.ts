@@ -42,6 +42,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'log',
     'log-jetstream',
     'profiles',
+    'task-audit',
     'telemetry',
     'webhook-guard',
   ],

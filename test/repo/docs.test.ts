@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
+import { Ajv } from 'ajv';
+import { parseAgents } from '../../infra/local/launcher/agents-file.ts';
+import { parseAgentEntry } from '../../services/sub-agent/src/agent-entry.ts';
 import { REFERENCE } from './reference-documents.ts';
 import { projectFiles, ROOT, read } from './source-files.ts';
 
@@ -44,6 +47,48 @@ test('every guarantee and every failure names its test', () => {
       .split('\n')
       .filter(line => /^\|.*\.test\.ts/.test(line));
     assert.ok(rows.length > 5, `${path} has ${rows.length} rows with a test`);
+  }
+});
+
+/** Code blocks in JSON that are agents files. */
+const agentsFiles = documents.flatMap(path =>
+  [...read(path).matchAll(/^```json\n([\s\S]*?)^```/gm)]
+    .filter(([, text]) => text!.includes('"agents"'))
+    .map(([, text]) => ({ path, text: text! })),
+);
+
+test('every agents file, in a document or an example, is accepted by the launcher, by the sub-agent and by the schema', () => {
+  const examples = projectFiles().filter(file => /^infra\/(?:examples\/[^/]+|local\/demo)\/agents\.json$/.test(file));
+  assert.ok(agentsFiles.length >= 3 && examples.length >= 6);
+  const matches = new Ajv({ strict: false }).compile(JSON.parse(read('docs/reference/agents.schema.json')));
+  for (const { path, text } of [...agentsFiles, ...examples.map(file => ({ path: file, text: read(file) }))]) {
+    for (const entry of parseAgents(text)) assert.doesNotThrow(() => parseAgentEntry(JSON.stringify(entry)), path);
+    assert.ok(matches(JSON.parse(text)), `${path}: ${JSON.stringify(matches.errors)}`);
+  }
+});
+
+test('the schema refuses an unknown field and an unknown adapter', () => {
+  const matches = new Ajv({ strict: false }).compile(JSON.parse(read('docs/reference/agents.schema.json')));
+  const agent = { name: 'a', adapter: 'a2a', url: 'http://h/' };
+  assert.ok(matches({ $schema: './agents.schema.json', agents: [agent] }));
+  for (const wrong of [
+    { ...agent, colour: 'red' },
+    { ...agent, adapter: 'b2b' },
+    { ...agent, name: 'A' },
+    { adapter: 'module', path: 'x' },
+  ])
+    assert.equal(matches({ agents: [wrong] }), false, JSON.stringify(wrong));
+  assert.equal(matches({ agent: [agent] }), false);
+});
+
+test('every command of the examples is one of this repository, and Python is named as machines have it', () => {
+  const lines = [...read('infra/examples/README.md').matchAll(/^```sh\n([\s\S]*?)^```/gm)].flatMap(([, text]) =>
+    text!.trim().split('\n'),
+  );
+  assert.ok(lines.length > 12);
+  for (const line of lines) {
+    assert.match(line, /^(?:[A-Z_]+=\S+ )*(?:npm start|npm run -s hopline -- |python3 |\.venv\/bin\/python3 )/);
+    for (const [path] of line.matchAll(/infra\/[\w./-]+/g)) assert.ok(existsSync(join(ROOT, path)), line);
   }
 });
 

@@ -1,3 +1,4 @@
+import { agentsSchemaDocument } from './agents-schema-document.ts';
 import { cliDocument } from './cli-document.ts';
 import { metricsDocument } from './metrics-document.ts';
 import { settingsDocument } from './settings-document.ts';
@@ -7,4 +8,5 @@ export const REFERENCE: Record<string, () => string | Promise<string>> = {
   'docs/reference/settings.md': settingsDocument,
   'docs/reference/metrics.md': metricsDocument,
   'docs/reference/cli.md': cliDocument,
+  'docs/reference/agents.schema.json': agentsSchemaDocument,
 };

@@ -1,7 +1,8 @@
 """An A2A 1.0 agent made with a2a-sdk 1.x. It contains nothing specific to Hopline.
 
-    pip install "a2a-sdk[http-server]==1.3.0" uvicorn
-    python agent.py [PORT]
+    python3 -m venv .venv
+    .venv/bin/python3 -m pip install "a2a-sdk[http-server]==1.3.0" uvicorn
+    .venv/bin/python3 agent.py [PORT]
 """
 
 import asyncio

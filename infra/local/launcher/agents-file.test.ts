@@ -12,6 +12,15 @@ test('entries are passed on unchanged, with all members', () => {
   assert.deepEqual(parseAgents(file(entry)), [entry]);
 });
 
+test('an editor may name its schema; any other member is unknown', () => {
+  const agents = [{ name: 'a', adapter: 'a2a' }];
+  assert.equal(parseAgents(JSON.stringify({ $schema: './agents.schema.json', agents })).length, 1);
+  assert.throws(
+    () => parseAgents(JSON.stringify({ agent: agents })),
+    /contains the unknown member "agent"; did you mean agents\?$/,
+  );
+});
+
 test('each fault has its own message', () => {
   assert.throws(() => parseAgents('{'), /^Error: is not JSON/);
   for (const text of ['[]', 'null', '{"agents":{}}'])
@@ -45,23 +54,26 @@ test('a missing file is named in the error', () => {
   });
 });
 
+const recordedLines = () =>
+  readFileSync(resolve(dirname(DEMO_AGENTS), 'guide.jsonl'), 'utf8')
+    .trimEnd()
+    .split('\n');
+
 test('the demo has an installed MCP server and a recording', () => {
   const { agents, folder } = readAgentsFile(DEMO_AGENTS);
   assert.equal(folder, dirname(DEMO_AGENTS));
-  const [files, guide] = agents as unknown as [{ args: string[] }, { path: string }];
+  const [files, guide] = agents as unknown as [{ args: string[] }, { path: string; default: boolean }];
   const server = files.args.find(argument => argument.includes('node_modules'));
   assert.ok(existsSync(resolve(folder, server ?? '')));
   assert.ok(files.args.includes('--permission'), 'the permission model disables the tools that write');
   assert.match(demoQuestion(), /^list_directory \{/);
-  const lines = readFileSync(resolve(folder, guide.path), 'utf8').trimEnd().split('\n');
-  assert.ok(lines.length >= 300);
+  assert.ok(existsSync(resolve(folder, guide.path)) && guide.default, 'the guide answers what no skill fits');
+  assert.ok(recordedLines().length >= 300);
 });
 
 test('the recording consists of model-sized tokens in chronological order', () => {
-  const { agents, folder } = readAgentsFile(DEMO_AGENTS);
-  const { path } = agents.find(({ adapter }) => adapter === 'recording') as unknown as { path: string };
   let before = 0;
-  for (const line of readFileSync(resolve(folder, path), 'utf8').trimEnd().split('\n')) {
+  for (const line of recordedLines()) {
     const { t, ms } = JSON.parse(line);
     assert.ok(t.length >= 1 && t.length <= 10, line);
     assert.ok(ms >= before, line);

@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { suggestion } from '@hopline/lifecycle';
 import { LaunchError } from './launch-error.ts';
 
 const AGENTS_MAX = 64;
+/** `$schema` names docs/reference/agents.schema.json for editors. */
+const KEYS = ['$schema', 'agents'];
 /** A sub-agent receives its entry in one environment variable, which Linux limits to 128 KiB. */
 const ENTRY_CHARS_MAX = 64 * 1024;
 const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
@@ -24,13 +27,17 @@ export function readAgentsFile(path: string): AgentsFile {
   try {
     return { agents: parseAgents(text), folder: dirname(path) };
   } catch (error) {
-    throw new LaunchError(`The agents file ${path} ${(error as Error).message}.`);
+    throw new LaunchError(`The agents file ${path} ${(error as Error).message}`.replace(/(?<!\?)$/, '.'));
   }
 }
 
 /** Throws an Error whose message continues the sentence "The agents file …". */
 export function parseAgents(text: string): AgentEntry[] {
-  const agents = (parseJson(text) as { agents?: unknown } | null)?.agents;
+  const content = parseJson(text) as { agents?: unknown } | null;
+  const isObject = typeof content === 'object' && content !== null && !Array.isArray(content);
+  const unknown = isObject ? Object.keys(content).find(key => !KEYS.includes(key)) : undefined;
+  if (unknown !== undefined) throw new Error(`contains the unknown member "${unknown}"${suggestion(unknown, KEYS)}`);
+  const agents = content?.agents;
   if (!Array.isArray(agents)) throw new Error('must be an object with a list "agents"');
   if (agents.length === 0) throw new Error('contains no agent; add at least one');
   if (agents.length > AGENTS_MAX) throw new Error(`contains ${agents.length} agents; the maximum is ${AGENTS_MAX}`);

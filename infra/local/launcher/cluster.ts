@@ -1,6 +1,5 @@
-import { lastLogLine } from './log-file.ts';
+import type { ListedProcess } from '@hopline/cli';
 import { becomesReady } from './readiness.ts';
-import type { RunningProcess } from './run-file.ts';
 import { type ProcessEvents, type ProcessSpec, SupervisedProcess } from './supervised-process.ts';
 
 /** A service with this many exits before it is ready cannot start. */
@@ -27,11 +26,12 @@ export class Cluster {
     return process;
   }
 
-  /** The running processes, as listed in `run.json`. */
-  running(): RunningProcess[] {
-    return this.#processes.flatMap(({ pid, url, spec }) =>
-      pid === null ? [] : [{ service: spec.service, instance: spec.instance, pid, url }],
-    );
+  /** All processes, as listed in `run.json`; `pid` is null while one does not run. */
+  list(): ListedProcess[] {
+    return this.#processes.map(({ pid, url, spec, restarts, ending }) => {
+      const { service, instance, agent } = spec;
+      return { service, instance, pid, url, restarts, ...(ending !== '' && { ending }), ...(agent && { agent }) };
+    });
   }
 
   /**
@@ -54,7 +54,7 @@ export class Cluster {
   }
 }
 
-/** Waits until a process is ready. @returns null, or the fault as a sentence. */
+/** Waits until a process is ready. @returns null, or the fault as a sentence: what the process itself reported. */
 export async function waitReady(
   process: SupervisedProcess,
   probe: () => Promise<boolean>,
@@ -63,7 +63,8 @@ export async function waitReady(
   const cannotStart = () => process.isFinal || process.exits >= EXITS_BEFORE_READY_MAX;
   if (await becomesReady(probe, msMax, cannotStart)) return null;
   const { instance, logPath } = process.spec;
-  const line = lastLogLine(logPath);
-  const state = cannotStart() ? 'cannot start' : `is not ready after ${msMax / 1000} s`;
-  return `${instance} ${state}; last line of ${logPath}: ${line === '' ? '(empty)' : line}`;
+  const { fault } = process;
+  if (process.isFinal && fault !== '') return fault;
+  const state = cannotStart() ? `cannot start (${process.ending})` : `is not ready after ${msMax / 1000} s`;
+  return `${instance} ${state}: ${fault === '' ? 'it wrote nothing' : fault} (log: ${logPath})`;
 }

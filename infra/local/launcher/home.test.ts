@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -36,6 +36,20 @@ test('a home that is not writable is named in the error', t => {
   assert.throws(() => createHome(homePaths(join(home.folder, 'format-file', '\0'))), {
     name: 'LaunchError',
     message: /cannot be written/,
+  });
+});
+
+test('a home is for its owner alone, and may be several folders deep', t => {
+  const { folder } = newHome(t);
+  const deep = homePaths(join(folder, 'a/b/c'));
+  createHome(deep);
+  for (const home of [folder, deep.folder]) assert.equal(statSync(home).mode & 0o777, 0o700);
+});
+
+test('a home below /proc is refused with a sentence', { skip: process.platform !== 'linux' }, () => {
+  assert.throws(() => createHome(homePaths('/proc/x')), {
+    name: 'LaunchError',
+    message: /^The home \/proc\/x cannot be written \(\w+\); choose another with HOPLINE_HOME\.$/,
   });
 });
 

@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { LaunchError } from './launch-error.ts';
 
 /** Incremented when a version cannot read the data of the previous one. */
@@ -22,12 +22,21 @@ export function homePaths(folder: string): Home {
 /** Creates the home. Throws a LaunchError when it is not writable. */
 export function createHome(home: Home): void {
   try {
-    for (const folder of [home.folder, home.store, home.logs]) mkdirSync(folder, { recursive: true });
+    for (const folder of [home.folder, home.store, home.logs]) makeFolder(folder);
+    // The log store and the logs of a home hold what users asked.
+    chmodSync(home.folder, 0o700);
   } catch (error) {
     throw new LaunchError(
       `The home ${home.folder} cannot be written (${(error as NodeJS.ErrnoException).code}); choose another with HOPLINE_HOME.`,
     );
   }
+}
+
+/** Level by level, because mkdir with `recursive` never returns below /proc (Node 26.10). */
+function makeFolder(folder: string): void {
+  const parent = dirname(folder);
+  if (parent !== folder && !existsSync(parent)) makeFolder(parent);
+  if (!existsSync(folder)) mkdirSync(folder);
 }
 
 /** Checks the format marker of a home and writes it into a new one. */

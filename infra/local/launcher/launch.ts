@@ -7,7 +7,7 @@ import { LaunchError } from './launch-error.ts';
 import { boundLog } from './log-file.ts';
 import { natsProcess } from './nats-process.ts';
 import type { Options } from './options.ts';
-import { freePorts, HOST, requireFreePort } from './ports.ts';
+import { freePorts, requireFreePort, urlHost } from './ports.ts';
 import { isNatsReady, isServiceReady } from './readiness.ts';
 import { removeRunFile, writeRunFile } from './run-file.ts';
 import type { Screen } from './screen.ts';
@@ -29,9 +29,10 @@ export async function launch(options: Options, paths: LaunchPaths, screen: Scree
   const home = homePaths(options.home);
   createHome(home);
   const port = options.port === 0 ? await freePort() : options.port;
-  const url = `http://${HOST}:${port}/`;
+  const url = `http://${urlHost(options.host)}:${port}/`;
   const unlock = lockHome(home.lockFile, url);
-  const cluster = createCluster(home, screen);
+  const run: RunState = { url, nats: '', isUp: false };
+  const cluster = createCluster(home, run, screen);
   signals.kill.addEventListener('abort', () => cluster.kill());
   const logs = setInterval(() => boundLogs(cluster, home), LOG_CHECK_MS);
   const close = async () => {
@@ -44,14 +45,17 @@ export async function launch(options: Options, paths: LaunchPaths, screen: Scree
     checkHomeFormat(home);
     const stale = await stopStaleCluster(home);
     if (stale.length > 0) screen.line(`stopped processes of an earlier start: ${stale.join(', ')}`);
-    await requireFreePort(port);
+    await requireFreePort(port, options.host);
+    if (options.natsUrl !== null) await requireNats(options.natsUrl, screen);
     const natsUrl = options.natsUrl ?? (await startNats(cluster, home, paths, signals.stop));
-    const { profile, relays } = options;
+    run.nats = withoutCredentials(natsUrl);
+    const { profile, relays, host } = options;
     // Chosen here, so that it stays the same when ingress restarts.
     const grpcPort = options.grpcPort || (await freePort());
     const { servicesFolder } = paths;
-    const plan = { home, natsUrl, servicesFolder, ingressPort: port, grpcPort, agents, profile, relays };
-    await startServices(cluster, serviceProcesses(plan), screen, signals.stop);
+    const plan = { home, natsUrl, host, servicesFolder, ingressPort: port, grpcPort, agents, profile, relays };
+    await startServices(cluster, serviceProcesses(plan), signals.stop);
+    run.isUp = true;
   } catch (error) {
     await close();
     throw error;
@@ -64,20 +68,36 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-function createCluster(home: Home, screen: Screen): Cluster {
+/** `isUp`: a wrong setting found earlier than that ends the start, which reports it. */
+type RunState = { url: string; nats: string; isUp: boolean };
+
+function createCluster(home: Home, run: RunState, screen: Screen): Cluster {
+  const prefix = process.env.HOPLINE_PREFIX;
   const cluster: Cluster = new Cluster({
-    changed: () => writeRunFile(home.runFile, cluster.running()),
-    restarting: ({ spec }, ending, waitMs) =>
-      screen.line(
-        `${spec.instance} ended (${ending}); ${waitMs === null ? 'invalid settings, not restarted' : `restarting in ${waitMs / 1000} s`}`,
-      ),
+    changed: () =>
+      writeRunFile(home.runFile, {
+        url: run.url,
+        nats: run.nats,
+        ...(prefix && { prefix }),
+        logs: home.logs,
+        processes: cluster.list(),
+      }),
+    restarting: (process, ending, waitMs) => {
+      const { instance } = process.spec;
+      if (waitMs !== null) screen.line(`${instance} ended (${ending}); restarting in ${waitMs / 1000} s`);
+      else if (run.isUp)
+        screen.line(`${instance} ended and is not restarted, because its settings are invalid: ${process.fault}`);
+    },
+    authorText: (_process, text) => {
+      for (const line of text.trimEnd().split('\n')) screen.warn(line);
+    },
     restarted: ({ spec }, pid) => screen.line(`${spec.instance} restarted as process ${pid}`),
   });
   return cluster;
 }
 
 function boundLogs(cluster: Cluster, home: Home): void {
-  for (const { instance } of cluster.running()) boundLog(`${home.logs}/${instance}.log`);
+  for (const { instance } of cluster.list()) boundLog(`${home.logs}/${instance}.log`);
 }
 
 async function startNats(cluster: Cluster, home: Home, paths: LaunchPaths, signal: AbortSignal): Promise<string> {
@@ -92,21 +112,43 @@ async function startNats(cluster: Cluster, home: Home, paths: LaunchPaths, signa
   return nats.url;
 }
 
-async function startServices(
-  cluster: Cluster,
-  specs: Parameters<Cluster['run']>[0][],
-  screen: Screen,
-  signal: AbortSignal,
-): Promise<void> {
+/** Asks an existing server before any service does: each of them would wait half a minute and fail in its own words. */
+async function requireNats(natsUrl: string, screen: Screen): Promise<void> {
+  const [{ checkNats, LOG_SETTINGS }, { defineConfig }] = await Promise.all([
+    import('@hopline/log-jetstream'),
+    import('@hopline/lifecycle'),
+  ]);
+  try {
+    await checkNats(defineConfig(LOG_SETTINGS).load({ ...process.env, NATS_URL: natsUrl }));
+  } catch (error) {
+    throw new LaunchError(`${error instanceof Error ? error.message : 'NATS cannot be used'}.`);
+  }
+  screen.line(`Using NATS at ${withoutCredentials(natsUrl)}`);
+}
+
+/** run.json and the screen must not contain a password. */
+function withoutCredentials(urls: string): string {
+  return urls.replaceAll(/:\/\/[^/,@]*@/g, '://');
+}
+
+async function startServices(cluster: Cluster, specs: Parameters<Cluster['run']>[0][], signal: AbortSignal): Promise<void> {
   const processes = await Promise.all(specs.map(spec => cluster.run(spec)));
   const wait = (process: SupervisedProcess) => waitReady(process, () => isServiceReady(process.url), READY_MS_MAX);
   const faults = await unlessAborted(Promise.all(processes.map(wait)), signal);
-  for (const [index, fault] of faults.entries()) {
-    if (fault === null) continue;
-    // The cluster works without one agent; its restarts continue.
-    if (processes[index]?.spec.service === 'sub-agent') screen.line(`${fault}; continuing without it`);
-    else throw new LaunchError(fault);
+  // The cluster works without an agent that ends by itself, and restarts it; a wrong setting stays wrong.
+  const isFatal = (process: SupervisedProcess) => process.isFinal || process.spec.service !== 'sub-agent';
+  const fatal = faults.filter((fault, index) => fault !== null && isFatal(processes[index] as SupervisedProcess));
+  if (fatal.length > 0) throw new LaunchError(withoutRepeats(fatal as string[]).join('\nhopline: '));
+}
+
+/** Services that share a wrong setting report the same sentence under their own names: the first one stands for all. */
+function withoutRepeats(faults: readonly string[]): string[] {
+  const bySentence = new Map<string, string>();
+  for (const fault of faults) {
+    const sentence = fault.replace(/^[\w-]+: /, '');
+    if (!bySentence.has(sentence)) bySentence.set(sentence, fault);
   }
+  return [...bySentence.values()];
 }
 
 /** Rejects at once when the start is interrupted. */

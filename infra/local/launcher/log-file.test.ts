@@ -3,7 +3,7 @@ import { closeSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { boundLog, lastLogLine, openLog } from './log-file.ts';
+import { boundLog, faultInLog, logSize, openLog } from './log-file.ts';
 
 function newLog(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-'));
@@ -26,14 +26,19 @@ test('an oversized log is moved once and continues from its start', t => {
   assert.equal(statSync(path).mode & 0o077, 0, 'logs are for their owner');
 });
 
-test('the last line is truncated, and "" for an empty log', t => {
+test('the fault of a process is its own text without frames, or the message of its last JSON line', t => {
   const path = newLog(t);
-  assert.equal(lastLogLine(path), '');
+  assert.equal(faultInLog(path), '');
   const file = openLog(path);
-  assert.equal(lastLogLine(path), '');
-  writeSync(file, `first\n${'y'.repeat(20_000)}\nlast\n`);
-  assert.equal(lastLogLine(path), 'last');
+  assert.equal(faultInLog(path), '');
+  writeSync(file, 'relay: an earlier start\n');
+  const from = logSize(path);
+  assert.equal(faultInLog(path, from), '');
+  writeSync(file, '{"level":"info","msg":"starting"}\nrelay: a.ts cannot be loaded\n  SyntaxError: no\n      at a.ts:1:2\n');
+  assert.equal(faultInLog(path, from), 'relay: a.ts cannot be loaded\n  SyntaxError: no');
+  writeSync(file, '{"level":"fatal","msg":"start failed","err":{"message":"connection refused"}}\n');
+  assert.equal(faultInLog(path, from), 'start failed: connection refused');
   writeSync(file, 'z'.repeat(20_000));
   closeSync(file);
-  assert.equal(lastLogLine(path).length, 400);
+  assert.equal(faultInLog(path).length, 1000);
 });

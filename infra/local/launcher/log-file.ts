@@ -2,7 +2,9 @@ import { closeSync, copyFileSync, fstatSync, openSync, readSync, statSync, trunc
 
 const LOG_BYTES_MAX = 20 * 1024 * 1024;
 const TAIL_BYTES = 8 * 1024;
-const LINE_CHARS_MAX = 400;
+const FAULT_CHARS_MAX = 1000;
+const FAULT_LINES_MAX = 12;
+const STACK_FRAME = /^\s+at /;
 
 /** Opens the log for appending. The process writes to the descriptor itself, without passing through the launcher. */
 export function openLog(path: string): number {
@@ -24,8 +26,35 @@ export function boundLog(path: string, bytesMax = LOG_BYTES_MAX): void {
   }
 }
 
-/** The last line of a log, truncated; "" for an empty log. */
-export function lastLogLine(path: string): string {
+/** Size of the log; 0 when there is none. A process that starts writes from there on. */
+export function logSize(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/**
+ * Why a process ended, from what it wrote since `from`: its last lines of plain text without the frames of stacks, or the message
+ * of its last JSON line. "" when it wrote nothing.
+ */
+export function faultInLog(path: string, from = 0): string {
+  const lines = readTail(path, from).trimEnd().split('\n');
+  const last = lines.at(-1) ?? '';
+  const json = messageOfJson(last);
+  if (json !== undefined) return json.slice(0, FAULT_CHARS_MAX);
+  const begin = lines.findLastIndex(line => line.startsWith('{')) + 1;
+  const text = lines.slice(begin).filter(line => !STACK_FRAME.test(line) && line.trim() !== '');
+  return text.slice(-FAULT_LINES_MAX).join('\n').slice(0, FAULT_CHARS_MAX);
+}
+
+function messageOfJson(line: string): string | undefined {
+  try {
+    const { msg, err } = JSON.parse(line) as { msg?: unknown; err?: { message?: unknown } };
+    return [msg, err?.message].filter(text => typeof text === 'string').join(': ');
+  } catch {
+    return undefined;
+  }
+}
+
+function readTail(path: string, from: number): string {
   let file: number;
   try {
     file = openSync(path, 'r');
@@ -34,9 +63,11 @@ export function lastLogLine(path: string): string {
   }
   try {
     const { size } = fstatSync(file);
-    const tail = Buffer.alloc(Math.min(size, TAIL_BYTES));
-    readSync(file, tail, 0, tail.length, size - tail.length);
-    return (tail.toString('utf8').trimEnd().split('\n').at(-1) ?? '').slice(0, LINE_CHARS_MAX);
+    // A log that was moved since is shorter.
+    const begin = Math.max(from <= size ? from : 0, size - TAIL_BYTES);
+    const tail = Buffer.alloc(size - begin);
+    readSync(file, tail, 0, tail.length, begin);
+    return tail.toString('utf8');
   } finally {
     closeSync(file);
   }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   cpSync,
@@ -17,21 +17,26 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { hasEnded } from './process-identity.ts';
 import { type RunningProcess, readRunFile } from './run-file.ts';
 
 /** A fake of every service: /readyz, one streamed answer at POST /, and both ways to stop a service. */
 const FAKE_SERVICE = `
 import { createServer } from 'node:http';
-import { appendFileSync } from 'node:fs';
-const { HOPLINE_PORT, HOPLINE_HOST, HOPLINE_INSTANCE, HOPLINE_STDIN_LIFELINE, HOPLINE_AGENT, FAKE_BROKEN, FAKE_NOTES } = process.env;
+import { appendFileSync, existsSync } from 'node:fs';
+const { HOPLINE_PORT, HOPLINE_HOST, HOPLINE_INSTANCE, HOPLINE_STDIN_LIFELINE, HOPLINE_AGENT, FAKE_NOTES } = process.env;
+const { FAKE_BROKEN, FAKE_WRONG, FAKE_UNREACHABLE } = process.env;
 const end = cause => { appendFileSync(FAKE_NOTES, HOPLINE_INSTANCE + ' ' + cause + '\\n'); process.exit(0); };
 if (HOPLINE_INSTANCE === FAKE_BROKEN) { console.error('no such stream'); process.exit(1); }
+if (FAKE_WRONG?.split(',').includes(HOPLINE_INSTANCE)) { console.error(HOPLINE_INSTANCE.replace(/-\\w+$/, '') + ': HOPLINE_X must be y'); process.exit(78); }
 if (HOPLINE_AGENT) console.log(JSON.parse(HOPLINE_AGENT).name, process.cwd());
 process.on('SIGTERM', () => end('drained'));
 if (HOPLINE_STDIN_LIFELINE === '1') process.stdin.on('end', () => end('lost its launcher')).resume();
 createServer((request, response) => {
-  if (request.url !== '/') return response.end('ok');
+  const isReached = existsSync(FAKE_NOTES + '.reached') || !FAKE_UNREACHABLE?.split(',').includes(HOPLINE_INSTANCE);
+  const degraded = isReached ? [] : [{ check: 'agent', reason: 'ECONNREFUSED' }];
+  if (request.url !== '/') return response.end(JSON.stringify({ ready: true, degraded }));
   response.setHeader('content-type', 'text/event-stream');
   const ids = { taskId: 't-1', contextId: 'c-1' };
   const artifact = text => ({ artifactId: 'a', name: 'streaming_result', parts: [{ text }] });
@@ -45,7 +50,8 @@ createServer((request, response) => {
 }).listen(Number(HOPLINE_PORT), HOPLINE_HOST);
 `;
 
-const START_MS_MAX = 20_000;
+const START_MS_MAX = 40_000;
+const NATS_SERVER = process.env.HOPLINE_NATS_SERVER ?? 'nats-server';
 
 /** A checkout of the launcher with fake services. */
 function checkout(t: TestContext): string {
@@ -76,7 +82,7 @@ function start(t: TestContext, root: string, args: string[] = [], env: NodeJS.Pr
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('HOPLINE_') && name !== 'INIT_CWD');
   const child = spawn(process.execPath, [join(root, 'infra/local/launcher/main.ts'), '--port', '0', ...args], {
     cwd: root,
-    env: { ...Object.fromEntries(inherited), NATS_URL: 'nats://127.0.0.1:1', FAKE_NOTES: join(root, 'notes'), ...env },
+    env: { ...Object.fromEntries(inherited), HOPLINE_NATS_SERVER: NATS_SERVER, FAKE_NOTES: join(root, 'notes'), ...env },
     // The IPC channel of the bootstrap: the launcher drains when its parent is killed.
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
@@ -97,6 +103,13 @@ function start(t: TestContext, root: string, args: string[] = [], env: NodeJS.Pr
       ),
     exit: () => exited,
   };
+}
+
+/** The command of this checkout, for the cluster in `root`. */
+async function hopline(root: string, ...args: string[]): Promise<string> {
+  const main = fileURLToPath(new URL('../../../packages/cli/src/main.ts', import.meta.url));
+  const env = { ...process.env, HOPLINE_HOME: join(root, '.hopline') };
+  return (await promisify(execFile)(process.execPath, [main, ...args], { env })).stdout.trimEnd();
 }
 
 async function until(condition: () => boolean, what: () => string): Promise<void> {
@@ -128,14 +141,31 @@ test('the cluster starts, answers the demo question, restarts a killed relay, dr
 
   const runFile = join(root, '.hopline/run.json');
   const processes = readRunFile(runFile);
-  const instances = ['ingress-1', 'supervisor-1', 'sub-agent-files', 'sub-agent-guide', 'relay-1', 'relay-2', 'notifier-1'];
+  const instances = [
+    'nats-1',
+    'ingress-1',
+    'supervisor-1',
+    'sub-agent-files',
+    'sub-agent-guide',
+    'relay-1',
+    'relay-2',
+    'notifier-1',
+  ];
   assert.deepEqual(
     processes.map(({ instance }) => instance),
     instances,
   );
-  for (const { url } of processes) assert.equal((await fetch(`${url}/livez`)).status, 200);
+  const services = processes.filter(({ service }) => service !== 'nats');
+  for (const { url } of services) assert.equal((await fetch(`${url}/livez`)).status, 200);
   const demo = join(root, 'infra/local/demo');
   assert.equal(readFileSync(join(root, '.hopline/logs/sub-agent-guide.log'), 'utf8'), `guide ${demo}\n`);
+
+  const status = await hopline(root, 'status', '--json');
+  const rows = status.split('\n').map(line => JSON.parse(line));
+  assert.deepEqual(
+    rows.map(({ instance, pid, isReady }) => [instance, pid, isReady]),
+    processes.map(({ instance, pid }) => [instance, pid, true]),
+  );
 
   const relay = processes.find(({ instance }) => instance === 'relay-2') as RunningProcess;
   process.kill(relay.pid, 'SIGKILL');
@@ -179,7 +209,7 @@ test('a home in use, a port in use and an old data folder are errors of one sent
   const fourth = start(t, root, [], { HOPLINE_HOME: 'other' });
   assert.equal(await fourth.exit(), 1);
   assert.match(fourth.output(), /hopline: The data in \S+other has format "99"/);
-  assert.equal(readRunFile(join(root, '.hopline/run.json')).length, 6, 'the first cluster is unaffected');
+  assert.equal(readRunFile(join(root, '.hopline/run.json')).length, 7, 'the first cluster is unaffected');
 });
 
 test('services end when the launcher is killed, and the next start on the home cleans up', async t => {
@@ -192,21 +222,67 @@ test('services end when the launcher is killed, and the next start on the home c
     () => orphans.filter(isRunning).length === 0,
     () => 'the orphans to end',
   );
-  assert.equal(readFileSync(join(root, 'notes'), 'utf8').match(/lost its launcher/g)?.length, orphans.length);
+  assert.equal(readFileSync(join(root, 'notes'), 'utf8').match(/lost its launcher/g)?.length, orphans.length - 1);
   const next = start(t, root, ['--no-demo']);
   await next.prints(/Hopline is up/);
 });
 
-test('a service that cannot start fails the launch with its last log line; a sub-agent is only reported', async t => {
+test('a service that cannot start fails the launch with what it wrote; an agent that cannot start is listed', async t => {
   const root = checkout(t);
   const failing = start(t, root, [], { FAKE_BROKEN: 'supervisor-1' });
   assert.equal(await failing.exit(), 1);
-  assert.match(failing.output(), /hopline: supervisor-1 cannot start; last line of \S+supervisor-1\.log: no such stream\n$/);
+  assert.match(
+    failing.output(),
+    /hopline: supervisor-1 cannot start \(exit code 1\): no such stream \(log: \S+supervisor-1\.log\)\n$/,
+  );
   assert.ok(!existsSync(join(root, '.hopline/lock')));
 
   const limping = start(t, root, ['--no-demo'], { FAKE_BROKEN: 'sub-agent-files' });
-  await limping.prints(/sub-agent-files cannot start; .*; continuing without it/);
-  await limping.prints(/Hopline is up/);
+  await limping.prints(/agent files ✗ does not run \(exit code 1\)/);
+  await limping.prints(/agent guide ✓/);
+  assert.match(limping.output(), /Hopline is up/);
+});
+
+test('a wrong setting ends the start with the sentence of the service, once, and without a restart', async t => {
+  const root = checkout(t);
+  const wrong = start(t, root, [], { FAKE_WRONG: 'ingress-1,relay-1,sub-agent-files' });
+  assert.equal(await wrong.exit(), 1);
+  assert.match(wrong.output(), /\nhopline: ingress: HOPLINE_X must be y\n$/);
+  assert.doesNotMatch(wrong.output(), /restart|exit code|Hopline is up/);
+});
+
+test('an agent that cannot be reached is listed with the reason, and again when it can be', async t => {
+  const root = checkout(t);
+  writeFileSync(join(root, 'mine.json'), '{"agents":[{"name":"argocd","adapter":"a2a","url":"http://127.0.0.1:8001/"}]}');
+  const launcher = start(t, root, ['--agents', 'mine.json'], { FAKE_UNREACHABLE: 'sub-agent-argocd' });
+  await launcher.prints(/agent argocd ✗ cannot be reached \(ECONNREFUSED 127\.0\.0\.1:8001\)/);
+  assert.doesNotMatch(launcher.output(), /Hopline is up/);
+  assert.match(launcher.output(), /Hopline runs, but none of its agents can work yet: http/);
+  writeFileSync(join(root, 'notes.reached'), '');
+  await launcher.prints(/agent argocd ✓/);
+});
+
+test('an existing NATS server is asked first, and what is wrong with it is the only sentence', async t => {
+  const root = checkout(t);
+  const away = start(t, root, [], { NATS_URL: 'nats://user:secret@127.0.0.1:1' });
+  assert.equal(await away.exit(), 1);
+  assert.equal(
+    away.output(),
+    'Starting Hopline …\nhopline: NATS at nats://127.0.0.1:1 refuses the connection: start nats-server, or correct NATS_URL.\n',
+  );
+});
+
+test('HOPLINE_HOST is the address of the public endpoint alone', { skip: process.platform !== 'linux' }, async t => {
+  const root = checkout(t);
+  const launcher = start(t, root, ['--no-demo'], { HOPLINE_HOST: '127.0.0.2', HOPLINE_PREFIX: 'blue' });
+  await launcher.prints(/Hopline is up: http:\/\/127\.0\.0\.2:\d+\//);
+  const runFile = join(root, '.hopline/run.json');
+  assert.equal(JSON.parse(readFileSync(runFile, 'utf8')).prefix, 'blue');
+  for (const { service, url } of readRunFile(runFile))
+    assert.equal(new URL(url).hostname, service === 'ingress' ? '127.0.0.2' : '127.0.0.1', service);
+  const nowhere = start(t, root, [], { HOPLINE_HOST: '192.0.2.1', HOPLINE_HOME: 'other' });
+  assert.equal(await nowhere.exit(), 1);
+  assert.match(nowhere.output(), /HOPLINE_HOST is 192\.0\.2\.1, which is no address of this machine \(EADDRNOTAVAIL\)/);
 });
 
 test('own agents run instead of the demo and receive no question', async t => {

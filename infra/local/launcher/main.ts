@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ownCommand } from '@hopline/cli';
+import { type AgentState, agentStates, watchAgents } from './agent-states.ts';
 import { type DemoRun, demoQuestion, runDemo } from './demo.ts';
 import { type LocalCluster, launch } from './launch.ts';
 import { LaunchError } from './launch-error.ts';
@@ -15,7 +17,7 @@ const QUESTION_FOR_ANY_AGENT = 'Hello, what can you do?';
 /** A terminal's Ctrl-C arrives directly and through the parent process; signals within this time count as one. */
 const SAME_PRESS_MS = 1000;
 
-const screen = new Screen(process.stdout);
+const screen = new Screen(process.stdout, process.env);
 const stop = new AbortController();
 const kill = new AbortController();
 
@@ -50,7 +52,9 @@ async function run(options: Options): Promise<void> {
     { stop: stop.signal, kill: kill.signal },
   );
   try {
-    showAddresses(running);
+    const states = await agentStates(running.cluster);
+    showAddresses(running, states);
+    void watchAgents(running.cluster, states, showAgent, stop.signal);
     const demo = await showDemo(running.url, options);
     showNextSteps(running, options, demo);
     if (!stop.signal.aborted) await new Promise<void>(resolve => stop.signal.addEventListener('abort', () => resolve()));
@@ -60,14 +64,23 @@ async function run(options: Options): Promise<void> {
   }
 }
 
-function showAddresses({ url, home, cluster }: LocalCluster): void {
+function showAddresses({ url, home, cluster }: LocalCluster, agents: readonly AgentState[]): void {
   const here = (path: string) => relative(process.cwd(), path) || '.';
   screen.line();
-  screen.line(`Hopline is up: ${url} (agent card: ${url}.well-known/agent-card.json)`);
-  for (const { instance, pid, url: address } of cluster.running())
-    screen.line(`  ${instance.padEnd(18)} ${address.padEnd(26)} pid ${pid}`);
+  const state = agents.some(({ fault }) => fault === null)
+    ? 'Hopline is up'
+    : 'Hopline runs, but none of its agents can work yet';
+  screen.line(`${state}: ${url} (agent card: ${url}.well-known/agent-card.json)`);
+  for (const { instance, pid, url: address } of cluster.list())
+    screen.line(`  ${instance.padEnd(18)} ${address.padEnd(26)} ${pid === null ? 'does not run' : `pid ${pid}`}`);
+  for (const agent of agents) showAgent(agent);
   screen.line(`  logs ${here(home.logs)}/   processes ${here(home.runFile)}`);
   screen.line();
+}
+
+function showAgent({ name, fault }: AgentState): void {
+  if (fault === null) screen.line(`  agent ${name} ✓`);
+  else screen.warn(`  agent ${name} ✗ ${fault}; tried again every few seconds`);
 }
 
 async function showDemo(url: string, options: Options): Promise<DemoRun | null> {
@@ -91,8 +104,9 @@ function showNextSteps({ url, cluster }: LocalCluster, options: Options, demo: D
   const cursor = demo?.cursors[Math.floor(demo.cursors.length / 2)];
   const resume = demo?.taskId && cursor !== undefined ? { taskId: demo.taskId, cursor } : null;
   const question = options.agentsFile === null ? demoQuestion() : QUESTION_FOR_ANY_AGENT;
+  const command = ownCommand(process.env, process.env.INIT_CWD ?? process.cwd()).prefix;
   screen.line();
-  for (const line of nextSteps({ url, question, processes: cluster.running(), resume })) screen.line(line);
+  for (const line of nextSteps({ url, command, question, processes: cluster.list(), resume })) screen.line(line);
   screen.line('Ctrl-C drains and stops everything.');
 }
 

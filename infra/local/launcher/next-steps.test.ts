@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
 import { nextSteps } from './next-steps.ts';
 
-const processes = [{ service: 'relay', instance: 'relay-1', pid: 4711, url: '' }];
+const processes = [{ service: 'relay', instance: 'relay-1', pid: 4711, url: '', restarts: 0 }];
 
 /** The arguments that a shell passes to curl. */
 function shellArguments(line: string): string[] {
@@ -11,9 +11,16 @@ function shellArguments(line: string): string[] {
   return output.split('\0').slice(0, -1);
 }
 
-test('the three commands contain the values of the cluster and survive a shell, quotes included', () => {
+test('the commands contain the values of the cluster and survive a shell, quotes included', () => {
   const question = `list_directory {"path":"it's"}`;
-  const lines = nextSteps({ url: 'http://127.0.0.1:8000/', question, processes, resume: { taskId: 't-1', cursor: 't-1.42' } });
+  const command = 'npm run -s hopline --';
+  const lines = nextSteps({
+    url: 'http://127.0.0.1:8000/',
+    command,
+    question,
+    processes,
+    resume: { taskId: 't-1', cursor: 't-1.42' },
+  });
   const [askLine = '', resumeLine = ''] = lines.filter(line => line.includes('curl -N'));
   const request = shellArguments(askLine);
   assert.ok(request.includes('http://127.0.0.1:8000/'));
@@ -27,4 +34,13 @@ test('the three commands contain the values of the cluster and survive a shell, 
     params: { id: 't-1' },
   });
   assert.ok(lines.includes('   kill -9 4711'));
+});
+
+test('the command is the one that works here, with the address of a cluster on another port', () => {
+  const command = 'npm run -s hopline --';
+  const step = (url: string) => nextSteps({ url, command, question: 'hello', processes, resume: null }).map(line => line.trim());
+  assert.ok(step('http://127.0.0.1:8000/').includes('npm run -s hopline -- ask hello'));
+  assert.ok(step('http://127.0.0.1:8001/').includes('npm run -s hopline -- ask --url http://127.0.0.1:8001/ hello'));
+  for (const line of ['npm run -s hopline -- status', 'npm run -s hopline -- logs -f'])
+    assert.ok(step('http://127.0.0.1:8000/').includes(line));
 });

@@ -1,17 +1,21 @@
-import type { RunningProcess } from './run-file.ts';
+import { type ListedProcess, shellQuoted } from '@hopline/cli';
 
+/** The server that the command asks without --url. */
+const URL_DEFAULT = 'http://127.0.0.1:8000/';
 const JSON_HEADER = "-H 'content-type: application/json'";
 
 export type NextSteps = {
   url: string;
+  /** How `hopline` is run here. */
+  command: string;
   question: string;
-  processes: RunningProcess[];
+  processes: ListedProcess[];
   /** The demo's task and the cursor of one of its frames; null when the demo did not run. */
   resume: { taskId: string; cursor: string } | null;
 };
 
-/** Three commands to try, with the values of this cluster. */
-export function nextSteps({ url, question, processes, resume }: NextSteps): string[] {
+/** Commands to try, with the values of this cluster. */
+export function nextSteps({ url, command, question, processes, resume }: NextSteps): string[] {
   const relay = processes.find(({ service }) => service === 'relay');
   const { taskId, cursor } = resume ?? { taskId: 'TASK_ID', cursor: 'FRAME_ID' };
   const resubscribe = JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'tasks/resubscribe', params: { id: taskId } });
@@ -19,14 +23,19 @@ export function nextSteps({ url, question, processes, resume }: NextSteps): stri
   return [
     'Try next, in a second terminal:',
     '',
-    '1. Send a question yourself (Ctrl-C closes the connection; the task continues):',
-    `   curl -N ${url} ${JSON_HEADER} -d ${quote(streamRequest(question))}`,
+    '1. Send a question yourself (Ctrl-C leaves the task running), with the command or over HTTP:',
+    `   ${command} ask${url === URL_DEFAULT ? '' : ` --url ${url}`} ${shellQuoted(question)}`,
+    `   curl -N ${url} ${JSON_HEADER} -d ${shellQuoted(streamRequest(question))}`,
     '',
     `2. Resume an interrupted stream after the id of the last frame you received (${source}):`,
-    `   curl -N ${url} ${JSON_HEADER} -H 'Last-Event-ID: ${cursor}' -d ${quote(resubscribe)}`,
+    `   curl -N ${url} ${JSON_HEADER} -H 'Last-Event-ID: ${cursor}' -d ${shellQuoted(resubscribe)}`,
     '',
     '3. Kill the relay while 1 is streaming; it is restarted and no character is lost:',
     `   kill -9 ${relay?.pid ?? 'PID'}`,
+    '',
+    '4. Watch the cluster:',
+    `   ${command} status`,
+    `   ${command} logs -f`,
     '',
   ];
 }
@@ -35,9 +44,4 @@ export function nextSteps({ url, question, processes, resume }: NextSteps): stri
 function streamRequest(text: string): string {
   const message = { kind: 'message', role: 'user', messageId: 'message-1', parts: [{ kind: 'text', text }] };
   return JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/stream', params: { message } });
-}
-
-/** Quotes for a POSIX shell. */
-function quote(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -7,6 +7,7 @@ const parse = (argv: string[], env: NodeJS.ProcessEnv = {}) => parseOptions(argv
 test('the defaults are port 8000, the demo, and the home in the checkout', () => {
   assert.deepEqual(parse([]), {
     port: 8000,
+    host: '127.0.0.1',
     grpcPort: 0,
     agentsFile: null,
     runsDemo: true,
@@ -52,4 +53,20 @@ test('ports and relays are bounded, and the error names the bounds', () => {
 
 test('an unknown option is named in the error', () => {
   assert.throws(() => parse(['--prot', '1']), { name: 'LaunchError', message: /--prot.*see `npm start -- --help`\.$/s });
+});
+
+test('an option that npm took for itself is refused with the command that works', () => {
+  for (const [name, option] of [
+    ['npm_config_port', '--port 8001'],
+    ['npm_config_demo', '--no-demo'],
+    ['npm_config_agents', '--agents FILE'],
+  ] as const)
+    assert.throws(() => parse([], { [name]: '' }), {
+      name: 'LaunchError',
+      message: `npm took ${option} for itself; put options after \`--\`: npm start -- ${option}`,
+    });
+});
+
+test('HOPLINE_HOST is the address of the public endpoint', () => {
+  assert.equal(parse([], { HOPLINE_HOST: '0.0.0.0' }).host, '0.0.0.0');
 });

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { LaunchError } from './launch-error.ts';
+import { HOST } from './ports.ts';
 
 const PORT_DEFAULT = 8000;
 const PORT_MAX = 65_535;
@@ -9,6 +10,8 @@ const RELAYS_MAX = 16;
 export type Options = {
   /** Port of ingress; 0 chooses a free one. */
   port: number;
+  /** Address on which ingress listens; every other process stays on 127.0.0.1. */
+  host: string;
   /** gRPC port of ingress; 0 chooses a free one. */
   grpcPort: number;
   /** Full path; null: the agents of the demo. */
@@ -24,6 +27,7 @@ export type Options = {
 
 /** Parses the command line, which overrides the environment. Relative paths are relative to `base`. */
 export function parseOptions(argv: string[], env: NodeJS.ProcessEnv, base: string, root: string): Options {
+  requireOwnArguments(env);
   const { port, agents, 'no-demo': noDemo, help } = readArguments(argv);
   const agentsFile = agents ?? (env.HOPLINE_AGENTS || null);
   return {
@@ -33,6 +37,7 @@ export function parseOptions(argv: string[], env: NodeJS.ProcessEnv, base: strin
       0,
       PORT_MAX,
     ),
+    host: env.HOPLINE_HOST || HOST,
     grpcPort: wholeNumber('HOPLINE_GRPC_PORT', env.HOPLINE_GRPC_PORT || '0', 0, PORT_MAX),
     agentsFile: agentsFile === null ? null : resolve(base, agentsFile),
     runsDemo: !noDemo,
@@ -42,6 +47,16 @@ export function parseOptions(argv: string[], env: NodeJS.ProcessEnv, base: strin
     relays: wholeNumber('HOPLINE_RELAYS', env.HOPLINE_RELAYS || '1', 1, RELAYS_MAX),
     help: help === true,
   };
+}
+
+/** npm takes an option before `--` for itself, in silence: `npm start --port 8001` would start on port 8000. */
+function requireOwnArguments(env: NodeJS.ProcessEnv): void {
+  const taken = [
+    ['port', '--port 8001'],
+    ['agents', '--agents FILE'],
+    ['demo', '--no-demo'],
+  ].find(([name]) => env[`npm_config_${name}`] !== undefined);
+  if (taken) throw new LaunchError(`npm took ${taken[1]} for itself; put options after \`--\`: npm start -- ${taken[1]}`);
 }
 
 function readArguments(argv: string[]) {

@@ -13,9 +13,13 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 /** Throws a LaunchError when the port is in use or cannot be bound. */
-export async function requireFreePort(port: number): Promise<void> {
-  const fault = (await bindFault(port)) ?? ((await acceptsConnections(port)) ? 'EADDRINUSE' : null);
+export async function requireFreePort(port: number, host: string = HOST): Promise<void> {
+  const fault = (await bindFault(port, host)) ?? ((await acceptsConnections(port)) ? 'EADDRINUSE' : null);
   if (fault === null) return;
+  if (fault === 'EADDRNOTAVAIL' || fault === 'ENOTFOUND')
+    throw new LaunchError(
+      `HOPLINE_HOST is ${host}, which is no address of this machine (${fault}); use 127.0.0.1, 0.0.0.0 or one of its own.`,
+    );
   const reason = fault === 'EADDRINUSE' ? 'is in use' : `cannot be opened (${fault})`;
   const other = port < 65_535 ? port + 1 : port - 1;
   throw new LaunchError(`Port ${port} ${reason}; stop what uses it or choose another: npm start -- --port ${other}`);
@@ -25,9 +29,16 @@ export async function isPortFree(port: number): Promise<boolean> {
   return (await bindFault(port)) === null;
 }
 
-async function bindFault(port: number): Promise<string | null> {
+/** The address of a listener in a URL that this machine can open: a wildcard is reached through loopback. */
+export function urlHost(host: string): string {
+  if (host === '0.0.0.0') return HOST;
+  if (host === '::') return '[::1]';
+  return host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
+}
+
+async function bindFault(port: number, host = HOST): Promise<string | null> {
   try {
-    await close(await listen(port));
+    await close(await listen(port, host));
     return null;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code ?? 'unknown';
@@ -49,10 +60,10 @@ function acceptsConnections(port: number): Promise<boolean> {
   });
 }
 
-function listen(port: number): Promise<Server> {
+function listen(port: number, host = HOST): Promise<Server> {
   return new Promise((resolve, reject) => {
     const server = createServer();
-    server.once('error', reject).listen(port, HOST, () => resolve(server));
+    server.once('error', reject).listen(port, host, () => resolve(server));
   });
 }
 

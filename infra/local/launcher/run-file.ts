@@ -1,16 +1,16 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import type { ListedProcess, RunFile } from '@hopline/cli';
 
-/** One process of the local cluster in `run.json`. */
-export type RunningProcess = { service: string; instance: string; pid: number; url: string };
+export type RunningProcess = ListedProcess & { pid: number };
 
-/** Replaces the file atomically: a concurrent reader finds the old list or the new one. */
-export function writeRunFile(path: string, processes: RunningProcess[]): void {
+/** For its owner alone. Replaces the file atomically: a concurrent reader finds the old list or the new one. */
+export function writeRunFile(path: string, content: RunFile): void {
   const draft = `${path}.${process.pid}`;
-  writeFileSync(draft, `${JSON.stringify({ processes }, null, 2)}\n`);
+  writeFileSync(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
   renameSync(draft, path);
 }
 
-/** The processes of an earlier start; empty when the file is missing or invalid. */
+/** The running processes of an earlier start; empty when the file is missing or invalid. */
 export function readRunFile(path: string): RunningProcess[] {
   try {
     const { processes } = JSON.parse(readFileSync(path, 'utf8'));

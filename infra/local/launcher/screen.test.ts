@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Screen } from './screen.ts';
 
-function screenOf(isTTY: boolean) {
+function screenOf(isTTY: boolean, environment: Record<string, string> = { TERM: 'xterm-256color' }) {
   const written: string[] = [];
-  return { screen: new Screen({ isTTY, write: text => written.push(text) }), text: () => written.join('') };
+  return { screen: new Screen({ isTTY, write: text => written.push(text) }, environment), text: () => written.join('') };
 }
 
 test('control characters of an agent do not reach the terminal', () => {
@@ -24,6 +24,18 @@ test('colors are written to terminals only', () => {
     screen.note('note');
     screen.warn('warning');
     assert.equal(text(), expected);
+  }
+});
+
+test('NO_COLOR and FORCE_COLOR decide before the terminal does', () => {
+  for (const [isTTY, environment, colored] of [
+    [true, { TERM: 'xterm-256color', NO_COLOR: '1' }, false],
+    [false, { FORCE_COLOR: '1' }, true],
+    [true, { TERM: 'dumb' }, false],
+  ] as const) {
+    const { screen, text } = screenOf(isTTY, environment);
+    screen.note('note');
+    assert.equal(text(), colored ? '\x1b[2mnote\x1b[0m\n' : 'note\n', JSON.stringify(environment));
   }
 });
 

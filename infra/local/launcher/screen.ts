@@ -1,14 +1,15 @@
-import { type Display, withoutControls } from '@hopline/cli';
-
-type Output = { isTTY?: boolean; write(text: string): unknown };
+import { type Display, hasColors, type Sink, withoutControls } from '@hopline/cli';
 
 /** All output of the launcher. Streamed text and notices share it: a notice within a text starts on its own line. */
 export class Screen implements Display {
-  readonly #output: Output;
+  readonly #output: Sink;
+  readonly #colors: boolean;
   #atLineStart = true;
 
-  constructor(output: Output) {
+  /** Colors as in every command of Node: `environment` may have FORCE_COLOR or NO_COLOR. */
+  constructor(output: Sink, environment: Readonly<Record<string, string | undefined>>) {
     this.#output = output;
+    this.#colors = hasColors(output, environment);
   }
 
   /** Streamed text, as it arrives. */
@@ -38,6 +39,6 @@ export class Screen implements Display {
   }
 
   #style(code: string, text: string): string {
-    return this.#output.isTTY ? `\x1b[${code}m${text}\x1b[0m` : text;
+    return this.#colors ? `\x1b[${code}m${text}\x1b[0m` : text;
   }
 }

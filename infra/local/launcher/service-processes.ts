@@ -1,14 +1,16 @@
 import { join } from 'node:path';
-import type { AgentsFile } from './agents-file.ts';
+import type { AgentEntry, AgentsFile } from './agents-file.ts';
 import type { Home } from './home.ts';
-import { freePorts, HOST, isPortFree } from './ports.ts';
-import type { ProcessSpec } from './supervised-process.ts';
+import { freePorts, HOST, isPortFree, urlHost } from './ports.ts';
+import { AUTHOR_FD, type ProcessSpec } from './supervised-process.ts';
 
 export type ServicesPlan = {
   home: Home;
   /** Contains one folder per service with `src/main.ts`. */
   servicesFolder: string;
   natsUrl: string;
+  /** Address on which ingress listens. */
+  host: string;
   ingressPort: number;
   grpcPort: number;
   profile: string;
@@ -19,7 +21,17 @@ export type ServicesPlan = {
 /** Below the launcher's own limit, so that a service can still flush its spans and log what it could not end. */
 const SERVICE_DRAIN_MS_MAX = 5000;
 
-type Service = { service: string; instance: string; cwd: string; env: NodeJS.ProcessEnv; port: number | null };
+type Service = {
+  service: string;
+  instance: string;
+  cwd: string;
+  env: NodeJS.ProcessEnv;
+  port: number | null;
+  host: string;
+  agent?: { name: string; target: string };
+  /** The agent's code is its operator's own. */
+  isLocalCode?: boolean;
+};
 
 /** The processes of all services of the cluster. */
 export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
@@ -30,6 +42,7 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
     cwd,
     env: {},
     port,
+    host: HOST,
   });
   const relays = Array.from({ length: plan.relays }, (_, i) => ({ ...one('relay'), instance: `relay-${i + 1}` }));
   // A sub-agent runs in the folder of the agents file, so that relative paths in its entry, also in `args`, start there.
@@ -37,30 +50,44 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
     ...one('sub-agent'),
     instance: `sub-agent-${entry.name}`,
     cwd: plan.agents.folder,
+    agent: { name: entry.name, target: targetOf(entry) },
+    isLocalCode: entry.adapter === 'module' || (entry.adapter === 'langgraph' && entry.module !== undefined),
     env: { HOPLINE_AGENT: JSON.stringify(entry), HOPLINE_AGENTS_DIR: plan.agents.folder },
   }));
   const offers = { HOPLINE_GRPC_PORT: String(plan.grpcPort), HOPLINE_PUSH: 'true' };
-  const ingress = { ...one('ingress', plan.ingressPort), env: offers };
+  const ingress = { ...one('ingress', plan.ingressPort), env: offers, host: plan.host };
   const services = [ingress, one('supervisor'), ...agents, ...relays, one('notifier')];
   return services.map(service => serviceProcess(service, plan));
 }
 
-function serviceProcess({ service, instance, cwd, env, port: fixedPort }: Service, plan: ServicesPlan): ProcessSpec {
+/** What an agent connects to or runs: host and port of its URL, else its command or its file. */
+function targetOf({ url, command, path, module }: AgentEntry): string {
+  if (typeof url === 'string') return URL.canParse(url) ? new URL(url).host : '';
+  return [command, path, module].find(target => typeof target === 'string') ?? '';
+}
+
+function serviceProcess(
+  { service, instance, cwd, env, port: fixedPort, host, agent, isLocalCode = false }: Service,
+  plan: ServicesPlan,
+): ProcessSpec {
   let port = fixedPort;
   return {
     service,
     instance,
     cwd,
     logPath: join(plan.home.logs, `${instance}.log`),
+    ...(agent && { agent }),
+    writesForAuthor: isLocalCode,
     prepare: async () => {
       if (fixedPort === null && (port === null || !(await isPortFree(port)))) [port = 0] = await freePorts(1);
       const settings = {
         NATS_URL: plan.natsUrl,
-        HOPLINE_HOST: HOST,
+        HOPLINE_HOST: host,
         HOPLINE_PORT: String(port),
         HOPLINE_INSTANCE: instance,
         HOPLINE_PROFILE: plan.profile,
         HOPLINE_STDIN_LIFELINE: '1',
+        ...(isLocalCode && { HOPLINE_AGENT_ERRORS_FD: String(AUTHOR_FD) }),
         // Halves the CPU time to start a service (0.9 s to 0.43 s), and so the outage after a kill.
         NODE_COMPILE_CACHE:
           process.env.NODE_COMPILE_CACHE || join(plan.servicesFolder, '..', 'node_modules/.cache/hopline-compile'),
@@ -69,7 +96,7 @@ function serviceProcess({ service, instance, cwd, env, port: fixedPort }: Servic
       return {
         command: [process.execPath, join(plan.servicesFolder, service, 'src', 'main.ts')],
         env: { ...process.env, ...settings, ...env },
-        url: `http://${HOST}:${port}`,
+        url: `http://${urlHost(host)}:${port}`,
       };
     },
   };

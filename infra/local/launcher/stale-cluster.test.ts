@@ -27,8 +27,9 @@ test('a nats-server and services left on the home are ended; an unrelated proces
   const nats = await running(t, '-c', home.natsConfig);
   const relay = await running(t, '/checkout/services/relay/src/main.ts');
   const unrelated = await running(t, '/somewhere/else.ts');
-  const entry = (service: string, pid: number) => ({ service, instance: `${service}-1`, pid, url: '' });
-  writeRunFile(home.runFile, [entry('nats', nats), entry('relay', relay), entry('ingress', unrelated)]);
+  const entry = (service: string, pid: number) => ({ service, instance: `${service}-1`, pid, url: '', restarts: 0 });
+  const processes = [entry('nats', nats), entry('relay', relay), entry('ingress', unrelated)];
+  writeRunFile(home.runFile, { url: '', nats: '', logs: home.logs, processes });
   assert.deepEqual(await stopStaleCluster(home), ['nats-1', 'relay-1']);
   assert.deepEqual([nats, relay, unrelated].map(hasEnded), [true, true, false]);
   assert.ok(!existsSync(home.runFile));

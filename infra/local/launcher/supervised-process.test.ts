@@ -72,7 +72,7 @@ test('a process that exits at once restarts with growing delays, and the fault q
   await child.start();
   t.after(() => child.kill());
   const fault = await waitReady(child, async () => false, 10_000);
-  assert.match(fault ?? '', /^relay-1 cannot start; last line of .*relay\.log: no such stream$/);
+  assert.match(fault ?? '', /^relay-1 cannot start \(exit code 3\): no such stream \(log: .*relay\.log\)$/);
   await child.stop(1000);
   assert.deepEqual(
     notes.filter(({ event }) => event === 'exit code 3').map(({ waitMs }) => waitMs),
@@ -87,7 +87,7 @@ test('a process with invalid settings is not restarted', async t => {
     events,
   );
   await child.start();
-  assert.match((await waitReady(child, async () => false, 10_000)) ?? '', /^relay-1 cannot start; .* HOPLINE_PORT must be …$/);
+  assert.match((await waitReady(child, async () => false, 10_000)) ?? '', /^HOPLINE_PORT must be …$/);
   assert.deepEqual(notes, [{ event: 'exit code 78', instance: 'relay-1', waitMs: null }]);
 });
 
@@ -95,7 +95,19 @@ test('a process that is not ready in time is reported with the time', async t =>
   const child = new SupervisedProcess(spec(scratch(t), 'relay', STAYS), recorder().events);
   t.after(() => child.kill());
   await child.start();
-  assert.match((await waitReady(child, async () => false, 100)) ?? '', /^relay-1 is not ready after 0.1 s; last line of /);
+  assert.match((await waitReady(child, async () => false, 100)) ?? '', /^relay-1 is not ready after 0.1 s: /);
+});
+
+test('what a process writes for the author of an agent is reported and is not in its log', async t => {
+  const folder = scratch(t);
+  const seen = Promise.withResolvers<string>();
+  const events = { ...recorder().events, authorText: (_process: SupervisedProcess, text: string) => seen.resolve(text) };
+  const script = `console.log('in the log'); require('fs').writeSync(3, 'a secret of the agent\\n'); ${STAYS}`;
+  const child = new SupervisedProcess({ ...spec(folder, 'sub-agent', script), writesForAuthor: true }, events);
+  t.after(() => child.kill());
+  await child.start();
+  assert.equal(await seen.promise, 'a secret of the agent\n');
+  assert.doesNotMatch(readFileSync(child.spec.logPath, 'utf8'), /secret/);
 });
 
 test('a missing program is retried like a process that exits', async t => {
@@ -132,14 +144,17 @@ test('a cluster drains ingress, supervisor, sub-agents, relay, notifier and nats
   }
   assert.deepEqual(
     cluster
-      .running()
+      .list()
       .map(({ instance }) => instance)
       .sort(),
     ['ingress-1', 'nats-1', 'notifier-1', 'relay-1', 'sub-agent-1', 'supervisor-1'],
   );
   await cluster.drain(instance => assert.fail(`${instance} was killed`));
   assert.equal(readFileSync(join(folder, 'order'), 'utf8'), 'ingress supervisor sub-agent relay notifier nats ');
-  assert.deepEqual(cluster.running(), []);
+  assert.deepEqual(
+    cluster.list().filter(({ pid }) => pid !== null),
+    [],
+  );
 });
 
 test('the restart delay doubles from 0.2 s to 5 s and starts over after 30 s', () => {

@@ -1,6 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
-import { openLog } from './log-file.ts';
+import type { Readable } from 'node:stream';
+import { faultInLog, logSize, openLog } from './log-file.ts';
 
 /** A process to run. `prepare` is called for every start, so that a port in use can be replaced. */
 export type ProcessSpec = {
@@ -8,6 +9,10 @@ export type ProcessSpec = {
   instance: string;
   cwd: string;
   logPath: string;
+  /** The process writes to file descriptor 3 what only the author of an agent may see. */
+  writesForAuthor?: boolean;
+  /** Of a sub-agent: its name, and what it connects to or runs. */
+  agent?: { name: string; target: string };
   prepare: () => Promise<{ command: string[]; env: NodeJS.ProcessEnv; url: string }>;
 };
 
@@ -18,12 +23,17 @@ export type ProcessEvents = {
    * A process ended and restarts after `waitMs`; null: it is not restarted. Repeated exits at the longest delay are not reported.
    */
   restarting: (process: SupervisedProcess, ending: string, waitMs: number | null) => void;
+  /** Text for the author of an agent, see `writesForAuthor`. */
+  authorText?: (process: SupervisedProcess, text: string) => void;
   /** A reported restart has happened. */
   restarted: (process: SupervisedProcess, pid: number) => void;
 };
 
 /** Exit code for invalid settings (EX_CONFIG of sysexits.h): a restart would fail in the same way. */
 const EXIT_CONFIG = 78;
+
+/** File descriptor for the author of an agent. */
+export const AUTHOR_FD = 3;
 
 const RESTART_MS_MIN = 200;
 const RESTART_MS_MAX = 5000;
@@ -50,6 +60,9 @@ export class SupervisedProcess {
   #waitMs = 0;
   #stopping = false;
   #exits = 0;
+  #starts = 0;
+  #ending = '';
+  #logStart = 0;
   #isFinal = false;
   #isReported = false;
 
@@ -73,6 +86,21 @@ export class SupervisedProcess {
     return this.#exits;
   }
 
+  /** Starts after the first. */
+  get restarts(): number {
+    return Math.max(0, this.#starts - 1);
+  }
+
+  /** How the process ended last, e.g. `exit code 1`; "" when it never has. */
+  get ending(): string {
+    return this.#ending;
+  }
+
+  /** What the process wrote about its end, from its newest start on. */
+  get fault(): string {
+    return faultInLog(this.spec.logPath, this.#logStart);
+  }
+
   /** The process is not restarted, because its settings are invalid. */
   get isFinal(): boolean {
     return this.#isFinal;
@@ -82,12 +110,19 @@ export class SupervisedProcess {
     const { command, env, url } = await this.spec.prepare();
     if (this.#stopping) return;
     const [program, ...args] = command as [string, ...string[]];
+    this.#logStart = logSize(this.spec.logPath);
     const log = openLog(this.spec.logPath);
     const startedAt = performance.now();
     // The open stdin is the lifeline: it ends with the launcher, even on SIGKILL, and the service then drains.
     // In its own session the process does not receive the terminal's Ctrl-C; the launcher drains the processes in order.
-    const child = spawn(program, args, { cwd: this.spec.cwd, env, stdio: ['pipe', log, log], detached: true });
+    const stdio: StdioOptions = ['pipe', log, log, ...(this.spec.writesForAuthor ? (['pipe'] as const) : [])];
+    const child = spawn(program, args, { cwd: this.spec.cwd, env, stdio, detached: true });
     closeSync(log);
+    const authorText = child.stdio[AUTHOR_FD] as Readable | null | undefined;
+    authorText
+      ?.setEncoding('utf8')
+      .on('data', (text: string) => this.#events.authorText?.(this, text))
+      .on('error', () => {});
     // The pipe of a child that just ended breaks; its exit is handled below.
     child.stdin?.on('error', () => {});
     this.#url = url;
@@ -101,6 +136,7 @@ export class SupervisedProcess {
     child.once('error', error => settle(error.message)).once('exit', (code, signal) => settle(signal ?? exitCode(code)));
     if (child.pid === undefined) return;
     this.#child = child;
+    this.#starts += 1;
     this.#events.changed();
     if (this.#isReported) this.#events.restarted(this, child.pid);
   }
@@ -109,6 +145,7 @@ export class SupervisedProcess {
     this.#child = null;
     if (this.#stopping) return;
     this.#exits += 1;
+    this.#ending = ending;
     this.#isFinal = ending === exitCode(EXIT_CONFIG);
     const waitMs = restartDelay(this.#waitMs, livedMs);
     this.#isReported = this.#isFinal || waitMs !== this.#waitMs || livedMs > waitMs;

@@ -42,6 +42,15 @@ test('1.0: a send waits for the end, and a stream has the same events [S1-2]', a
   assert.deepEqual([tasks.length, totalSize, pageSize], [1, 2, 1]);
 });
 
+test('white space alone is INVALID_ARGUMENT, in both versions [S4-32]', async t => {
+  const client = (await openRig(t)).client();
+  const blank = { messageId: 'm', role: 'ROLE_USER' };
+  const sent = failed(client.call('SendMessage', { message: { ...blank, parts: [{ text: ' \n ' }] } }));
+  assert.equal((await sent).code, status.INVALID_ARGUMENT);
+  const older = failed(client.call('SendMessage', { message: { ...blank, content: [{ text: '\t' }] } }, { version: '0.3' }));
+  assert.equal((await older).code, status.INVALID_ARGUMENT);
+});
+
 test('0.3: the older service runs on the same port [S1-2]', async t => {
   const rig = await answering(t);
   const client = rig.client();

@@ -16,10 +16,8 @@ import { agentCard } from '@hopline/agent-card';
 import { type CardSigner, PublishedCard } from '@hopline/agent-card/signing';
 import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
 import type { HopMetrics, LogFields, Logger } from '@hopline/telemetry';
-import fastify from 'fastify';
-import { Cors, type CorsOptions } from './cors.ts';
-import { registerA2A } from './register-a2a.ts';
-import { serverOptions } from './server-options.ts';
+import type { CorsOptions } from './cors.ts';
+import { openHttp } from './open-http.ts';
 
 type Line = { level: string; fields: LogFields; message: string };
 
@@ -56,8 +54,6 @@ export async function openRig(t: TestContext, options: RigOptions = {}): Promise
 
 async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, options: RigOptions): Promise<Rig> {
   const limits: Limits = { ...LIMITS, ...options.limits };
-  const cors = options.cors && new Cors(options.cors);
-  const app = fastify(serverOptions(limits, undefined, cors));
   const lines: Line[] = [];
   const totals: Record<string, number> = {};
   let following = 0;
@@ -78,10 +74,10 @@ async function openProcess(t: TestContext, log: MemoryLog, relay: TinyRelay, opt
     ...options,
     limits,
   });
-  registerA2A(app, server, { card, cors });
-  const url = await app.listen({ port: 0, host: '127.0.0.1' });
+  const http = openHttp(server, { card, cors: options.cors });
+  const url = await http.listen('127.0.0.1', 0);
   let closed: Promise<void> | undefined;
-  const close = () => (closed ??= app.close().then(() => undefined));
+  const close = () => (closed ??= http.close());
   t.after(close);
   const open = () => totals.openStreams ?? 0;
   return {

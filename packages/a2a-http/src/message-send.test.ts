@@ -43,8 +43,17 @@ test('a send and a stream leave the same facts [S1-1]', async t => {
   assert.deepEqual(shape(sent), shape(streamed));
 });
 
-test('a non-blocking send answers at once, and the task continues without clients [S1-3 S3-33]', async t => {
-  const rig = await openRig(t);
+test('a non-blocking send answers a task that is working, in every dialect that has the flag [S1-3]', async t => {
+  const rig = await openRig(t, { limits: { workingWaitMsMax: 60_000 } });
+  rig.relay.onClient = taskId => rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+  for (const dialect of ['1.0', '0.3'] as const) {
+    const { result } = await call(rig, 'send', sendParams(userMessage('x'), dialect, { blocking: false }), { dialect });
+    assert.match((result.task ?? result).status.state, /working/i, dialect);
+  }
+});
+
+test('a non-blocking send answers at once when nothing takes the task, which continues without clients [S1-3 S3-33]', async t => {
+  const rig = await openRig(t, { limits: { workingWaitMsMax: 30 } });
   const go = Promise.withResolvers<void>();
   const done = Promise.withResolvers<void>();
   rig.relay.onClient = async taskId => {
@@ -73,6 +82,44 @@ test('a blocking send ends at input-required, and the next message continues fro
   const second = await call(rig, 'send', sendParams(userMessage('two', { taskId: first.result.task.id })));
   assert.equal(second.result.task.id, first.result.task.id);
   assert.equal(second.result.task.status.state, 'TASK_STATE_COMPLETED');
+});
+
+test('white space alone is no message: -32602 in every dialect, for a reply too, and nothing is stored [S0-43 S4-32]', async t => {
+  const rig = await openRig(t);
+  let received = 0;
+  rig.relay.onClient = async (taskId, { turn }) => {
+    received += 1;
+    if (turn === 2) return rig.relay.answer(taskId, ['ok']);
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await rig.relay.end(taskId, 'INPUT_REQUIRED');
+  };
+  const blank = { messageId: 'blank', contextId: 'c1', parts: [{ text: ' \n' }, { text: '\u00a0\t' }] };
+  for (const dialect of ['1.0', '0.3'] as const) {
+    for (const method of ['send', 'stream'] as const) {
+      const { error } = await call(rig, method, sendParams(userMessage('x', blank), dialect), { dialect });
+      assert.equal(error?.code, -32602, `${dialect} ${method}`);
+      assert.match(error.message, /white space/);
+    }
+  }
+  const legacyTask = { id: 'blank', message: { role: 'user', parts: [{ type: 'text', text: '  ' }] } };
+  assert.equal((await call(rig, 'send', legacyTask, { dialect: 'legacy' })).error?.code, -32602);
+  assert.equal(received, 0);
+
+  const asked = await call(rig, 'send', sendParams(userMessage('one', { ...blank, parts: [{ text: 'one' }] })));
+  const { id: taskId, contextId } = asked.result.task;
+  const reply = userMessage('', { messageId: 'reply', taskId, contextId, parts: [{ text: '\r\n' }] });
+  assert.equal((await call(rig, 'send', sendParams(reply))).error?.code, -32602);
+  assert.equal((await call(rig, 'get', { id: taskId })).result.status.state, 'TASK_STATE_INPUT_REQUIRED');
+  const answered = await call(rig, 'send', sendParams({ ...reply, parts: [{ text: ' ' }, { data: { city: 'Rome' } }] }));
+  assert.equal(answered.result.task.status.state, 'TASK_STATE_COMPLETED', 'white space beside data is a message');
+  assert.equal(received, 2);
+});
+
+test('a message of empty text runs: its agent may ask for what it needs [S1-7]', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['hello']);
+  const { result } = await call(rig, 'send', sendParams(userMessage('')));
+  assert.equal(result.task.status.state, 'TASK_STATE_COMPLETED');
 });
 
 test('historyLength returns all, none, or the newest messages', async t => {
@@ -188,7 +235,9 @@ test('reserved metadata is removed from client input, everywhere [S1-15]', async
   });
   const { result } = await call(rig, 'send', { message, metadata: reserved });
   const [echoed] = result.task.history;
-  assert.deepEqual(echoed, { ...message, metadata: { own: 1 }, parts: [{ text: 'a', metadata: { own: 1 } }, { text: 'b' }] });
+  const { id: taskId, contextId } = result.task;
+  const parts = [{ text: 'a', metadata: { own: 1 } }, { text: 'b' }];
+  assert.deepEqual(echoed, { ...message, metadata: { own: 1 }, parts, taskId, contextId });
   assert.deepEqual(result.task.metadata, { own: 1 });
 });
 

@@ -35,7 +35,7 @@ for (const dialect of ['1.0', '0.3'] as const) {
   });
 }
 
-test('the task echoes the message unchanged [S0-4 S1-8]', async t => {
+test('the task echoes the message, with its ids and otherwise unchanged [S0-4 S1-8]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const parts = [
@@ -46,7 +46,8 @@ test('the task echoes the message unchanged [S0-4 S1-8]', async t => {
   const message = { kind: 'message', role: 'user', messageId: 'm-1', parts, metadata: { own: { deep: true } } };
   const stream = await open(rig, 'stream', { message, metadata: { network: 'n' } }, { dialect: '0.3' });
   const [first] = await stream.rest();
-  assert.deepEqual(first?.rpc.result.history, [message]);
+  const { id: taskId, contextId, history } = first!.rpc.result;
+  assert.deepEqual(history, [{ ...message, taskId, contextId }]);
   assert.deepEqual(first?.rpc.result.status.state, 'submitted');
 });
 

@@ -3,17 +3,23 @@ import type { A2AServer, Limits } from '@hopline/a2a-server';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { registerAgentCard } from './agent-card-route.ts';
+import { type ListedAgent, registerAgents } from './agents-route.ts';
 import type { Cors } from './cors.ts';
 import { answerJsonRpc, dialectOfErrors, sendError } from './json-rpc-binding.ts';
 import { discardRefusedBodies } from './refused-body.ts';
 import { registerOpenApi } from './rest/openapi.ts';
 import { registerRest, sendRestError } from './rest/rest-binding.ts';
 import { registerRest03, sendRestFault03 } from './rest/rest-binding-03.ts';
+import { type AuditTask, registerTaskAudit } from './task-audit-route.ts';
 
 export type A2AHttpOptions = {
   card: PublishedCard;
   /** Absent: pages of other origins have no access. */
   cors?: Cors | undefined;
+  /** The agents behind the server; absent: it has no list of them. */
+  agents?: () => readonly ListedAgent[];
+  /** Audits a task; absent: the server audits none. */
+  auditTask?: AuditTask;
 };
 
 /**
@@ -27,10 +33,10 @@ const PATHS = ['/', '/a2a'];
 
 /**
  * Registers the HTTP bindings of a server on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy
- * (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, and JSON 404s elsewhere. The app needs only
+ * (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, the list of agents, the audit of a task, and JSON 404s elsewhere. The app needs only
  * `serverOptions`. Closing the app drains and closes the server: streams ask their clients to reconnect, and end.
  */
-export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cors }: A2AHttpOptions): void {
+export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cors, agents, auditTask }: A2AHttpOptions): void {
   const { limits, metrics } = server;
   app.server.maxConnections = limits.connectionsMax;
   discardRefusedBodies(app);
@@ -59,7 +65,9 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cor
       sendRestError(request, reply, faultOf(server, error)),
     );
     registerRest(scope, server);
-    registerOpenApi(scope, card);
+    if (agents !== undefined) registerAgents(scope, server, agents);
+    if (auditTask !== undefined) registerTaskAudit(scope, server, auditTask);
+    registerOpenApi(scope, card, { listsAgents: agents !== undefined, auditsTasks: auditTask !== undefined });
   });
   app.register(async scope => {
     takeJsonBytes(scope, limits);

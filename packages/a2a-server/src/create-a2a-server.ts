@@ -21,7 +21,7 @@ export type A2AServerOptions = {
   /** Overrides of LIMITS. */
   limits?: Partial<Limits>;
   /** Absent: authentication is off, and all callers share all tasks. */
-  authenticate?: Authenticate;
+  authenticate?: Authenticate | undefined;
 } & Partial<Pick<A2AServer, 'streaming' | 'extensions' | 'push' | 'webhookProblem' | 'outputModes' | 'extendedCard'>>;
 
 /** Checks the syntax only. Which addresses are allowed is a rule of the process that calls webhooks. */

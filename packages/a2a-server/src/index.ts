@@ -6,6 +6,8 @@ export { createA2AServer } from './create-a2a-server.ts';
 export type { ArtifactIndex, EventEncoder, VisibleEntry } from './feed/visible-entry.ts';
 export type { Limits } from './limits.ts';
 export { LIMITS } from './limits.ts';
+export { fromLog } from './log-faults.ts';
+export { requireOwnTask } from './operations/task-response.ts';
 export { RETRY_AFTER_S, report, runOperation } from './run-operation.ts';
 export type { EventSink, Gap } from './stream/event-sink.ts';
 export { PacedWriter } from './stream/paced-writer.ts';

@@ -23,6 +23,8 @@ export type Limits = {
    * milliseconds.
    */
   firstFactMsMax: number;
+  /** How long a non-blocking send waits for the task to leave `submitted` before it returns the task as it is; milliseconds. */
+  workingWaitMsMax: number;
   /** After this long a cancel returns the task as it is; milliseconds. */
   cancelWaitMsMax: number;
   /** How long a read waits until this process has folded what the log already holds; milliseconds. */
@@ -59,6 +61,7 @@ export const LIMITS: Limits = {
   heartbeatMs: 15_000,
   blockingWaitMsMax: 600_000,
   firstFactMsMax: 60_000,
+  workingWaitMsMax: 250,
   cancelWaitMsMax: 10_000,
   freshMsMax: 5_000,
   feedLingerMs: 5_000,

@@ -1,12 +1,12 @@
 import type { Message } from '@hopline/a2a';
-import type { AgentInput, Fact, TaskAggregate } from '@hopline/events';
+import type { AgentInput, Producer, TaskAggregate } from '@hopline/events';
 import type { MemoryLog } from '@hopline/log/memory';
-import { type Command, decide, evolve } from '@hopline/task';
+import { StoredScenario } from '@hopline/task/test-kit';
 
 /** For tests: the smallest relay, with the real rules and no timers. Turns inputs into facts. */
 export class TinyRelay {
   readonly #log: MemoryLog;
-  readonly #tasks = new Map<string, { aggregate: TaskAggregate; seq: number; first: number }>();
+  readonly #tasks = new Map<string, StoredScenario>();
   /** Called when a client's message or cancel has been accepted. */
   onClient: (taskId: string, aggregate: TaskAggregate) => Promise<void> | void = () => {};
   /** While false, inputs wait in the log. */
@@ -24,8 +24,9 @@ export class TinyRelay {
           this.#resume = resolve;
         });
       if (record.from !== 'client') continue;
-      const took = await this.decide(taskId, { kind: 'client', taskId, input: record.input }, seq);
-      if (took) void this.onClient(taskId, this.aggregate(taskId));
+      const { input } = record;
+      if (await this.#fold(taskId, task => task.when({ kind: 'client', taskId, input }), seq))
+        void this.onClient(taskId, this.aggregate(taskId));
     }
   }
 
@@ -35,37 +36,28 @@ export class TinyRelay {
   }
 
   aggregate(taskId: string): TaskAggregate {
-    return this.#tasks.get(taskId)!.aggregate;
+    return this.#tasks.get(taskId)!.aggregate!;
   }
 
-  /** Appends the facts of a command; false when the rules reject it. */
-  async decide(taskId: string, item: Command, raw?: number): Promise<boolean> {
-    const known = this.#tasks.get(taskId);
-    const { facts } = decide(known?.aggregate, item, Date.now());
+  /** Stores the facts that `command` leads to, and the task's entry; false when the rules reject it. */
+  async #fold(taskId: string, command: (task: StoredScenario) => void, raw?: number): Promise<boolean> {
+    const task = this.#tasks.get(taskId) ?? new StoredScenario(this.#log.facts, taskId);
+    this.#tasks.set(taskId, task);
+    const before = task.facts.length;
+    command(task);
+    const facts = task.facts.slice(before);
     if (facts.length === 0) return false;
-    await this.append(taskId, facts, raw);
+    if (raw !== undefined) task.aggregate = { ...task.aggregate!, foldedSeq: raw };
+    const { contextId, role, state, generation } = task.aggregate!;
+    await task.store();
+    const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
+    const startSeq = task.newest!.record.startSeq || task.newest!.seq;
+    if (status) await this.#log.tasks.put(taskId, { contextId, role, state, generation, at: status.at, startSeq });
     return true;
   }
 
-  async append(taskId: string, facts: Fact[], raw?: number): Promise<void> {
-    const known = this.#tasks.get(taskId);
-    let aggregate = known?.aggregate;
-    for (const fact of facts) aggregate = evolve(aggregate, fact);
-    const next = { ...aggregate!, foldedSeq: raw ?? aggregate!.foldedSeq };
-    const first = known?.first ?? 0;
-    const { seq } = await this.#log.facts.append(
-      { v: 1, facts, aggregate: next, startSeq: first, startStoredAt: 0 },
-      { expected: known?.seq ?? 0, id: `${taskId}:${next.generation}:${next.foldedSeq}:${next.at}:${Math.random()}` },
-    );
-    this.#tasks.set(taskId, { aggregate: next, seq, first: first || seq });
-    const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
-    if (status === undefined) return;
-    const { contextId, role, state, generation } = next;
-    await this.#log.tasks.put(taskId, { contextId, role, state, generation, at: status.at, startSeq: first || seq });
-  }
-
   async publish(taskId: string, input: Exclude<AgentInput, { kind: 'text' }>): Promise<void> {
-    await this.decide(taskId, { kind: 'agent', from: this.#from(taskId), input });
+    await this.#fold(taskId, task => task.input(this.#from(taskId), input));
   }
 
   async openArtifact(taskId: string, lane: string, name = 'streaming_result'): Promise<void> {
@@ -73,9 +65,7 @@ export class TinyRelay {
   }
 
   async text(taskId: string, lane: string, text: string, last = false): Promise<void> {
-    const now = Date.now();
-    const chunk = { firstSeq: 1, lastSeq: 1, count: 1, n: 1, reason: 'ready', heldMs: 0, firstAt: now, lastAt: now };
-    await this.decide(taskId, { kind: 'run', from: this.#from(taskId), lane, text, last, n: 1, chunk });
+    await this.#fold(taskId, task => task.text(this.#from(taskId), lane, text, last));
   }
 
   async end(taskId: string, state: 'COMPLETED' | 'FAILED' | 'INPUT_REQUIRED' | 'AUTH_REQUIRED' = 'COMPLETED'): Promise<void> {
@@ -97,7 +87,7 @@ export class TinyRelay {
     await this.end(taskId);
   }
 
-  #from(taskId: string) {
+  #from(taskId: string): Producer {
     const { turn, role } = this.aggregate(taskId);
     return { id: role === 'supervisor' ? 'supervisor' : 'agent', agent: 'supervisor', turn, attempt: 1 };
   }

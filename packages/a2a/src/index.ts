@@ -1,3 +1,4 @@
+export { fullJitterMs } from './backoff.ts';
 export { codePoints, cutIndex } from './code-points.ts';
 export type { RemoteResponse } from './decode-event.ts';
 export { decodeRemoteEvent, decodeRemoteResponse } from './decode-event.ts';

@@ -12,11 +12,12 @@ const SKILLS_MAX = 256;
 
 /** An agent that runs its turns on a remote A2A agent of version 0.2, 0.3 or 1.0. Creating it sends no request. */
 export function createA2AAgent(options: A2AOptions): Agent {
-  const { url, description, deltas = 'incremental', text = 'answer', headers = {}, onSkipped = () => {}, ...rest } = options;
+  const { url, description, deltas, text = 'answer', headers = {}, onSkipped = () => {}, ...rest } = options;
   const { extensions = [], tls = {}, webhooks, ...limitOptions } = rest;
   const limits = { ...A2A_LIMITS, ...limitOptions };
   const client = new RemoteClient({ url, headers, extensions, tls, limits, onSkipped });
   let card: RemoteAgent | undefined;
+  let isReported = false;
   return {
     get description() {
       return description ?? (card?.description || 'An A2A agent.');
@@ -30,11 +31,20 @@ export function createA2AAgent(options: A2AOptions): Agent {
       const request = requestOf(turn, context);
       const params = ({ dialect }: RemoteAgent, webhook?: string) =>
         DIALECTS[dialect].encodeSend(webhook === undefined ? request : { ...request, blocking: false, push: { url: webhook } });
-      const reader = { deltas, text, onSkipped };
+      const onCumulative = () => {
+        if (!isReported) reportCumulative(turn);
+        isReported = true;
+      };
+      const reader = { deltas, text, onSkipped, onCumulative };
       return new RemoteTurn({ client, turn, params, context, reader, limits, webhooks }).run();
     },
     close: () => client.close(),
   };
+}
+
+function reportCumulative({ log }: Turn): void {
+  if (log === undefined) return;
+  log.info`texts of the agent repeat the texts before them: set "deltas" of its entry to "cumulative", or to "incremental" if each is a piece`;
 }
 
 function requestOf(turn: Turn, context: string) {

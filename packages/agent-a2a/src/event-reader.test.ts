@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message, StreamResponse, Task, TaskState } from '@hopline/a2a';
+import type { AgentEvent } from '@hopline/agent';
 import { EventReader, RECENT_MESSAGES_MAX, type ReaderOptions } from './event-reader.ts';
 import { OPEN_CALLS_MAX, OpenCalls } from './open-calls.ts';
 import { RecentIds } from './recent-ids.ts';
 
 const reader = (options: Partial<ReaderOptions> = {}) =>
-  new EventReader({ deltas: 'incremental', text: 'answer', onSkipped: () => {}, ...options });
+  new EventReader({ deltas: 'incremental', text: 'answer', onSkipped: () => {}, onCumulative: () => {}, ...options });
 const message = (text: string, messageId = ''): Message => ({ messageId, role: 'ROLE_AGENT', parts: [{ text }] });
 const working = (text: string, messageId = ''): StreamResponse => ({
   statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING', message: message(text, messageId) } },
@@ -72,6 +73,40 @@ test('a task without the first text, or with less than was received, is not whol
   assert.equal(snapshot(artifacts, task({})).whole, false);
   assert.equal(snapshot(artifacts, task({ artifacts: [{ artifactId: 'a', parts: [{ text: 'xy' }] }] })).whole, true);
   assert.equal(snapshot(reader(), task({})).whole, false, 'without any content a task may be incomplete');
+});
+
+test('without a setting, texts that are held are decided by a poll, an artifact or the end of the turn', () => {
+  const texts = ['Hi', 'Hi there', 'Hi there, you', 'Hi there, you all'];
+  const message10 = (index: number) => message(texts[index]!, `m${index}`);
+  const begun = () => {
+    const one = reader({ deltas: undefined });
+    const events = [0, 1].flatMap(index => [...one.read(working(texts[index]!, `m${index}`))]);
+    assert.deepEqual(events, [{ type: 'text', text: 'Hi', id: 'm0' }]);
+    return one;
+  };
+  const state = (of: TaskState, text?: string): StreamResponse => ({
+    statusUpdate: { taskId: 't', contextId: 'c', status: { state: of, ...(text && { message: message(text, 'end') }) } },
+  });
+  const textsOf = (events: readonly AgentEvent[]) =>
+    events.flatMap(event => (event.type === 'text' || event.type === 'snapshot' ? [[event.type, event.text]] : []));
+
+  const polled = begun();
+  assert.deepEqual(
+    snapshot(polled, task({ status: { state: 'TASK_STATE_WORKING' }, history: [0, 1, 2].map(message10) })).events,
+    [],
+  );
+  assert.deepEqual(textsOf(snapshot(polled, task({ history: [0, 1, 2, 3].map(message10) })).events), [
+    ['snapshot', texts[3]],
+    ['snapshot', texts[3]],
+  ]);
+
+  const artifact = { artifactId: 'a', parts: [{ text: 'Hi there' }] };
+  const whole: StreamResponse = { artifactUpdate: { taskId: 't', contextId: 'c', artifact, append: false, lastChunk: true } };
+  assert.deepEqual(textsOf([...begun().read(whole)]), [['snapshot', 'Hi there']]);
+  assert.deepEqual(textsOf([...begun().read(state('TASK_STATE_COMPLETED', 'Hi there'))]), [['snapshot', 'Hi there']]);
+  assert.deepEqual(textsOf([...begun().read(state('TASK_STATE_COMPLETED'))]), [['text', 'Hi there']]);
+  assert.deepEqual(textsOf([...begun().read(state('TASK_STATE_INPUT_REQUIRED', 'Which?'))]), [['text', 'Hi there']]);
+  assert.deepEqual(textsOf([...begun().end()]), [['text', 'Hi there']], 'a turn that fails has what was sent');
 });
 
 test('absent or empty members are no fault [S2-29]', () => {

@@ -15,6 +15,7 @@ import { otherParts, ownMessage, textMessage } from './message-parts.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { Deltas, Skipped, StatusText } from './options.ts';
 import { RecentIds } from './recent-ids.ts';
+import { StatusTexts } from './status-texts.ts';
 import { noticeOfArtifact, noticeOfMetadata, noticeOfText, type ToolNotice } from './tool-notice.ts';
 
 /** Message ids kept for deduplication. */
@@ -26,7 +27,13 @@ const END_MARKER = 'current_result';
 
 type Waiting = Omit<Extract<AgentEvent, { type: 'auth-required' }>, 'type'>;
 
-export type ReaderOptions = { deltas: Deltas; text: StatusText; onSkipped: (what: Skipped) => void };
+export type ReaderOptions = {
+  deltas: Deltas | undefined;
+  text: StatusText;
+  onSkipped: (what: Skipped) => void;
+  /** See StatusTexts. */
+  onCumulative: () => void;
+};
 
 /** Converts the A2A events of a remote agent in one turn to agent events. */
 export class EventReader {
@@ -40,6 +47,7 @@ export class EventReader {
   readonly #recent = new RecentIds(RECENT_MESSAGES_MAX);
   readonly #calls = new OpenCalls();
   readonly #artifacts = new Set<string>();
+  readonly #texts: StatusTexts;
   #events = 0;
   /** Id of the first status message of the answer: a history that contains it contains all of them. */
   #firstTextId: string | undefined;
@@ -47,6 +55,7 @@ export class EventReader {
 
   constructor(options: ReaderOptions) {
     this.#options = options;
+    this.#texts = new StatusTexts(options.deltas, options.onCumulative);
   }
 
   /** Whether the agent has sent an event. */
@@ -73,6 +82,7 @@ export class EventReader {
       return;
     }
     this.waiting = undefined;
+    if (isInterrupted(state) || isTerminal(state)) yield* this.end(message);
     if (isInterrupted(state)) {
       this.ended = true;
       const request = message ? ownMessage(message) : textMessage('The agent waits for an answer.');
@@ -81,6 +91,12 @@ export class EventReader {
       this.ended = true;
       yield endEvent(state, message && ownMessage(message), metadata);
     } else if (message !== undefined) yield* this.#working(message, metadata);
+  }
+
+  /** The text that is still held, once none follows. `message`: with which the agent ends. */
+  *end(message?: Message): Generator<AgentEvent> {
+    if (message !== undefined) yield* this.#texts.compare(textOf(message.parts));
+    yield* this.#texts.end();
   }
 
   /** Emits the request once, although every poll returns it: the agent may receive the credentials out of band and continue. */
@@ -100,7 +116,7 @@ export class EventReader {
     const messages = messagesOfTurn(task);
     const whole = !this.#hasText || this.#hasAll(messages);
     if (!this.#hasText) for (const message of messages) yield* this.#working(message, undefined);
-    else if (whole) yield { type: 'snapshot', text: this.#answerOf(messages) };
+    else if (whole) yield* this.#wholeText(messages);
     const artifactIds = new Set<string>();
     for (const artifact of task.artifacts ?? []) {
       artifactIds.add(artifact.artifactId);
@@ -110,9 +126,16 @@ export class EventReader {
     return whole && hasContent && [...this.#artifacts].every(id => artifactIds.has(id));
   }
 
+  *#wholeText(messages: readonly Message[]): Generator<AgentEvent> {
+    // A message without an id may have been read already.
+    if (this.#texts.deltas === undefined)
+      for (const message of messages) if (message.messageId !== '') yield* this.#working(message, undefined);
+    if (this.#texts.deltas !== undefined) yield { type: 'snapshot', text: this.#answerOf(messages) };
+  }
+
   /** Whether the messages go back to the first piece of the answer. For cumulative agents any text is enough. */
   #hasAll(messages: readonly Message[]): boolean {
-    if (this.#options.deltas !== 'incremental') return messages.some(message => textOf(message.parts) !== '');
+    if ((this.#texts.deltas ?? 'incremental') !== 'incremental') return messages.some(message => textOf(message.parts) !== '');
     return this.#firstTextId !== undefined && messages.some(message => message.messageId === this.#firstTextId);
   }
 
@@ -124,7 +147,7 @@ export class EventReader {
       if (notice !== undefined) calls.idOf(notice);
       else if (textOf(message.parts) !== '') texts.push(textOf(message.parts));
     }
-    return this.#options.deltas === 'incremental' ? texts.join('') : (texts.at(-1) ?? '');
+    return this.#texts.deltas === 'incremental' ? texts.join('') : (texts.at(-1) ?? '');
   }
 
   /** Keeps the ids of the agent's task. The first ones win; later different ids are ignored. */
@@ -144,14 +167,15 @@ export class EventReader {
   *#message(message: Message): Generator<AgentEvent> {
     this.ended = true;
     this.remember('', message.contextId ?? '');
+    yield* this.end(message);
     const direct = this.#events === 1 && { direct: true as const };
     yield { type: 'done', message: ownMessage(message), ...direct };
   }
 
   *#working(message: Message, metadata: Metadata | undefined): Generator<AgentEvent> {
     const { messageId, parts } = message;
-    const { deltas, text: shown, onSkipped } = this.#options;
-    // A cumulative agent may use one id for all versions of its text.
+    const { deltas = 'incremental', text: shown, onSkipped } = this.#options;
+    // An agent that is known to be cumulative may use one id for all versions of its text.
     if (deltas === 'incremental' && messageId !== '' && !this.#recent.add(messageId)) return onSkipped('repeated message');
     const notice = noticeOf(message, metadata, this.#calls);
     if (notice !== undefined) return yield this.#tool(notice);
@@ -162,13 +186,13 @@ export class EventReader {
     if (shown === 'progress') return yield { type: 'progress', message: ownMessage(message) };
     if (!this.#hasText) this.#firstTextId = messageId || undefined;
     this.#hasText = true;
-    if (deltas !== 'incremental') yield { type: 'snapshot', text };
-    else yield { type: 'text', text, ...(messageId !== '' && { id: messageId }) };
+    yield* this.#texts.take({ text, id: messageId });
   }
 
   #tool(notice: ToolNotice): AgentEvent {
     const callId = this.#calls.idOf(notice);
-    const ended = notice.phase === 'end' && { failed: notice.failed };
+    const waiting = notice.waiting && { waiting: true };
+    const ended = notice.phase === 'end' && { failed: notice.failed, ...waiting };
     return { type: 'tool', phase: notice.phase, callId, tool: notice.tool, ...ended };
   }
 
@@ -194,6 +218,7 @@ export class EventReader {
       if (artifact.artifactId === '' || this.#recent.add(`artifact ${artifact.artifactId}`)) yield this.#tool(notice);
       return;
     }
+    if (lastChunk && !append) yield* this.#texts.compare(textOf(artifact.parts));
     const artifactId = artifact.artifactId || artifact.name || 'artifact';
     if (this.#artifacts.size < ARTIFACTS_MAX) this.#artifacts.add(artifactId);
     yield { type: 'artifact', artifact: { ...artifact, artifactId }, append, lastChunk };

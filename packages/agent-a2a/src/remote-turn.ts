@@ -1,5 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isInterrupted, isTerminal, type JsonObject, type RemoteResponse, type Task, type TaskState } from '@hopline/a2a';
+import {
+  fullJitterMs,
+  isInterrupted,
+  isTerminal,
+  type JsonObject,
+  type RemoteResponse,
+  type Task,
+  type TaskState,
+} from '@hopline/a2a';
 import { type AgentEvent, TASK_ENDED, type Turn } from '@hopline/agent';
 import type { RemoteAgent } from '@hopline/agent-card';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
@@ -8,9 +16,11 @@ import { AgentFault, NO_TERMINAL_STATE, silenceFault, totalFault, UNREACHABLE, t
 import { CALL_MS_MAX, type RemoteClient } from './remote-client.ts';
 import { WebhookCalls } from './webhook-calls.ts';
 
-/** Attempts of one tasks/get while the agent is unreachable, and the first pause between them, milliseconds; doubled each time. */
+/** Attempts of one tasks/get while the agent is unreachable; bounds of the pauses between them, about 3 s in all, milliseconds. */
 const GET_TRIES_MAX = 5;
-const GET_RETRY_MS = 200;
+const GET_RETRY_MS_MIN = 200;
+const GET_RETRY_MS_BASE = 300;
+const GET_RETRY_MS_MAX = 2_400;
 /** First and longest pause between two tasks/get, milliseconds. */
 const POLL_MS = 250;
 const POLL_MS_MAX = 2_000;
@@ -88,6 +98,7 @@ export class RemoteTurn {
     } catch (error) {
       if (this.#turn.signal.aborted) return;
       if (!(error instanceof AgentFault)) throw error;
+      yield* this.#reader.end();
       const { waiting } = this.#reader;
       // Credentials may take longer than a turn: the next turn continues the agent's task.
       if (waiting !== undefined && performance.now() >= this.#endsAtMs - CLOCK_MS)
@@ -235,8 +246,8 @@ export class RemoteTurn {
   }
 
   /**
-   * An agent that streams must change its task within the silence limit: with a2a-sdk 0.3 for Python an exception in `execute()` ends the stream and leaves
-   * the task `submitted`. Agents that do not stream may work in silence until the total limit.
+   * An agent that streams must change its task within the silence limit, and any agent a task that it has not begun: with a2a-sdk 0.3 for Python an
+   * exception in `execute()` leaves the task `submitted`. Agents that do not stream may work in silence until the total limit.
    */
   #assertChanging(task: Task, agent: RemoteAgent): void {
     // Some agents set the timestamp of the status in each response.
@@ -247,7 +258,9 @@ export class RemoteTurn {
       this.#changedAtMs = nowMs;
     }
     const { silenceMsMax } = this.#options.limits;
-    const mayBeSilent = !agent.streaming || isSettled(task.status.state) || isInterrupted(task.status.state);
+    const { state } = task.status;
+    const worksInSilence = !agent.streaming && state !== 'TASK_STATE_SUBMITTED';
+    const mayBeSilent = worksInSilence || isSettled(state) || isInterrupted(state);
     if (!mayBeSilent && nowMs - this.#changedAtMs >= silenceMsMax) throw silenceFault(silenceMsMax);
   }
 
@@ -262,7 +275,8 @@ export class RemoteTurn {
       } catch (error) {
         const isRetried = error instanceof AgentFault && error.message === UNREACHABLE && tries < GET_TRIES_MAX;
         if (!isRetried) throw error instanceof AgentFault ? new AgentFault(NO_TERMINAL_STATE, true, { cause: error }) : error;
-        await delay(GET_RETRY_MS * 2 ** (tries - 1) * (0.75 + Math.random() / 2), undefined, { signal: this.#turn.signal });
+        const waitMs = GET_RETRY_MS_MIN + fullJitterMs(tries, GET_RETRY_MS_BASE, GET_RETRY_MS_MAX, Math.random);
+        await delay(waitMs, undefined, { signal: this.#turn.signal });
       }
     }
   }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Metadata } from '@hopline/a2a';
 import { noticeOfArtifact, noticeOfMetadata, noticeOfText } from './tool-notice.ts';
 
 const never = () => false;
@@ -70,11 +71,24 @@ test('metadata takes precedence over the form of the text', () => {
   }
 });
 
+test('the end of a call is failed or waiting by its metadata, and failed by its description [S2-7]', () => {
+  const end = (metadata: Metadata, description?: string) =>
+    noticeOfArtifact({ name: 'tool_notification_end', metadata, ...(description !== undefined && { description }) });
+  const x = { phase: 'end', tool: 'x', failed: false };
+  assert.deepEqual(end({ tool: 'x' }), x);
+  assert.deepEqual(end({ tool: 'x', failed: true }), { ...x, failed: true });
+  assert.deepEqual(end({ tool: 'x', waiting: true }), { ...x, waiting: true });
+  assert.deepEqual(end({ tool: 'x', failed: 'yes', waiting: 'yes' }), x);
+  assert.deepEqual(end({ tool: 'x', toolCallId: 'c' }, 'Tool call failed: x'), { ...x, callId: 'c', failed: true });
+  assert.deepEqual(end({ tool: 'x' }, 'Tool call completed: x'), x);
+});
+
 test('artifacts are notices by name; without a tool they are artifacts [C-1]', () => {
   const metadata = { tool: 'x', toolCallId: 'c' };
   assert.equal(noticeOfArtifact({ name: 'tool_notification_complete', metadata })?.phase, 'end');
   assert.equal(noticeOfArtifact({ name: 'tool_notification_end', description: 'Tool call failed: x' })?.failed, true);
   assert.equal(noticeOfArtifact({ name: 'tool_notification_start', description: 'Tool call started: argocd' })?.tool, 'argocd');
   assert.equal(noticeOfArtifact({ name: 'tool_notification_start' }), undefined);
+  assert.equal(noticeOfArtifact({ name: 'tool_notification_start', description: 'Tool call failed: x' })?.failed, false);
   assert.equal(noticeOfArtifact({ name: 'streaming_result', metadata }), undefined);
 });

@@ -1,8 +1,11 @@
 import type { Metadata } from '@hopline/a2a';
 import { artifactKind } from '@hopline/profiles';
 
-/** The start or end of a tool call, as reported by the agent. `callId` is present when the agent sent one. */
-export type ToolNotice = { phase: 'start' | 'end'; tool: string; callId?: string; failed: boolean };
+/**
+ * The start or end of a tool call, as reported by the agent. `callId` is present when the agent sent one; `waiting`: the call waits
+ * for the client.
+ */
+export type ToolNotice = { phase: 'start' | 'end'; tool: string; callId?: string; failed: boolean; waiting?: true };
 
 /**
  * Match the whole status text, never a prefix: an answer may contain, or be, `✅` or `✅ done` (S2-10). `Agent: ` may precede, and `**` may surround the name
@@ -10,15 +13,16 @@ export type ToolNotice = { phase: 'start' | 'end'; tool: string; callId?: string
  */
 const START = /^\s*[🔧🔍]\s*(?:[^:\n]{1,64}:\s+)?Calling tool:\s*\**([\w.\-/]{1,128}?)\**(?:\.{3})?\s*$/u;
 const END = /^\s*([✅❌])\s*(?:[^:\n]{1,64}:\s+)?Tool\s+\**([\w.\-/]{1,128}?)\**\s+(completed|failed)\s*$/u;
-const ARTIFACT_TOOL = /^Tool call (?:started|completed|failed):\s*\**([\w.\-/]{1,128}?)\**$/;
+const ARTIFACT_TOOL = /^Tool call (started|completed|failed|waiting):\s*\**([\w.\-/]{1,128}?)\**$/;
 const NOTICE_CHARS_MAX = 512;
 
-/** Reads metadata `{tool, phase, toolCallId?, failed?}`, which takes precedence over the form of the text. */
+/** Reads metadata `{tool, phase, toolCallId?, failed?, waiting?}`, which takes precedence over the form of the text. */
 export function noticeOfMetadata(metadata: Metadata | undefined, phase = metadata?.phase): ToolNotice | undefined {
   if (metadata === undefined || (phase !== 'start' && phase !== 'end')) return undefined;
-  const { tool, toolCallId, failed } = metadata;
+  const { tool, toolCallId, failed, waiting } = metadata;
   if (typeof tool !== 'string' || tool === '') return undefined;
-  return { phase, tool, ...(typeof toolCallId === 'string' && { callId: toolCallId }), failed: failed === true };
+  const callId = typeof toolCallId === 'string' && { callId: toolCallId };
+  return { phase, tool, ...callId, failed: failed === true, ...(phase === 'end' && waiting === true && { waiting }) };
 }
 
 /** Reads the form of a status text. An end without an open call of that tool is text of the answer. */
@@ -31,13 +35,16 @@ export function noticeOfText(text: string, isOpen: (tool: string) => boolean): T
   return { phase: 'end', tool: ended, failed: glyph === '❌' || outcome === 'failed' };
 }
 
-/** Reads an artifact whose name marks a notice; metadata or description name the tool. */
+/** Reads an artifact whose name marks a notice; metadata or description name the tool, and whether the call failed. */
 export function noticeOfArtifact(artifact: { name?: string; description?: string; metadata?: Metadata }): ToolNotice | undefined {
   const kind = artifactKind(artifact.name);
   if (kind !== 'call-start' && kind !== 'call-end') return undefined;
   const phase = kind === 'call-start' ? 'start' : 'end';
-  const fromMetadata = noticeOfMetadata(artifact.metadata, phase);
-  if (fromMetadata !== undefined) return fromMetadata;
-  const tool = ARTIFACT_TOOL.exec(artifact.description ?? '')?.[1];
-  return tool === undefined ? undefined : { phase, tool, failed: artifact.description?.startsWith('Tool call failed') === true };
+  const [, outcome, described] = ARTIFACT_TOOL.exec(artifact.description ?? '') ?? [];
+  const named = noticeOfMetadata(artifact.metadata, phase);
+  const tool = named?.tool ?? described;
+  if (tool === undefined) return undefined;
+  // Some servers state the outcome in the description alone.
+  const failed = named?.failed === true || (phase === 'end' && outcome === 'failed');
+  return { phase, ...named, tool, failed };
 }

@@ -69,6 +69,7 @@ async function* runWithLimits(graph: Graph, turn: Turn, { limits, onSkipped }: R
   } catch (error) {
     const fault = deadlines.fault ?? error;
     if (!(fault instanceof GraphFault)) throw error;
+    if (fault.cause !== undefined) turn.showError?.(fault.cause);
     yield { type: 'failed', reason: fault.message, retryable: fault.retryable };
   }
 }

@@ -1,5 +1,5 @@
 import { isObject, type Part } from '@hopline/a2a';
-import { CALLS_MAX } from './limits.ts';
+import { CALLS_MAX, UNCLOSED_MAX } from './limits.ts';
 
 export type ToolCall = { tool: string; args: Record<string, unknown> };
 
@@ -12,8 +12,6 @@ export type FoundCalls =
 const TOOL_BEFORE = /([A-Za-z0-9_.\-/]{1,128})\s{0,8}$/;
 /** Largest distance from the start of the name to `{`, UTF-16 units. */
 const LOOK_BACK_CHARS = 136;
-/** Unclosed braces examined in one text: each costs a scan to its end. */
-const UNCLOSED_MAX = 16;
 
 const UNKNOWN_TOOL = 'the agent has no tool of that name';
 

@@ -19,10 +19,10 @@ after(() => {
   trace.disable();
 });
 
-async function run(body: AgentDefinition['run'], logger = quiet): Promise<void> {
+async function run(body: AgentDefinition['run'], logger = quiet, showError?: (error: unknown) => void): Promise<void> {
   const task = await TaskLog.create('caipe');
   const agent = defineAgent({ name: 'a', description: 'd', run: body });
-  await runTurn({ log: task.log, agent, name: 'a', logger, signal: new AbortController().signal }, task.job());
+  await runTurn({ log: task.log, agent, name: 'a', logger, showError, signal: new AbortController().signal }, task.job());
 }
 
 test('spans an agent begins are children of the span of its turn, also after it has waited', async () => {
@@ -53,4 +53,33 @@ test('what an agent throws is logged by its class and its place in the source, w
   assert.equal(threw?.reason, 'RangeError');
   assert.match(String(threw?.path), /^agent-trace\.test\.ts:\d+$/);
   assert.ok(!lines.join('').includes('secret'));
+});
+
+test('what an agent throws, or yields wrongly, is shown to its author, and stands in no span', async () => {
+  memory.reset();
+  const shown: unknown[] = [];
+  const thrown = new RangeError('a secret');
+  const show = (error: unknown) => void shown.push(error);
+  await run(
+    // biome-ignore lint/correctness/useYield: it throws first
+    async function* () {
+      throw thrown;
+    },
+    quiet,
+    show,
+  );
+  assert.deepEqual(shown, [thrown]);
+  await run(
+    async function* () {
+      yield 7 as never;
+    },
+    quiet,
+    show,
+  );
+  assert.match(String(shown[1]), /run yielded a number/);
+  assert.ok(
+    !JSON.stringify(
+      memory.getFinishedSpans().map(({ name, attributes, events, status }) => ({ name, attributes, events, status })),
+    ).includes('secret'),
+  );
 });

@@ -45,6 +45,8 @@ export type Turn = {
   trace: { traceparent?: string; tracestate?: string };
   signal: AbortSignal;
   log?: TurnLog;
+  /** Shows an error behind a `failed` event to the agent's author. It may hold content, so it goes to no log, span or client. */
+  showError?: (error: unknown) => void;
 };
 
 /** The reason of `Turn.signal` when the task is over: an agent that waits for credentials abandons its own task only then. */
@@ -63,8 +65,9 @@ export type AgentEvent =
   | { type: 'step'; step: string }
   /** The whole answer so far: an equal text changes nothing, a continuation adds its rest, any other text replaces the answer. */
   | { type: 'snapshot'; text: string }
-  /** Start or end of a tool call; `callId` pairs them, because two calls of one tool may run at once. An open call ends with the turn. */
-  | { type: 'tool'; phase: 'start' | 'end'; callId: string; tool: string; failed?: boolean }
+  /** Start or end of a tool call; `callId` pairs them, because two calls of one tool may run at once. An open call ends with the turn.
+   * `waiting`: a server below called it, and it waits for the client. */
+  | { type: 'tool'; phase: 'start' | 'end'; callId: string; tool: string; failed?: boolean; waiting?: boolean }
   /** A line about progress that is not part of the answer (S4-21). */
   | { type: 'progress'; message: Message; source?: InputSource }
   /**

@@ -5,7 +5,7 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger } from '@hopline/telemetry';
 import { registerAgent } from './register-agent.ts';
 
-test('a registered agent has one listener on its signal, not one for each heartbeat', {
+test('a registered agent has one listener on its signal, not one for each heartbeat, and its entry has the mark of a default agent', {
   timeout: 30_000,
 }, async () => {
   const stop = new AbortController();
@@ -18,6 +18,7 @@ test('a registered agent has one listener on its signal, not one for each heartb
     agent: { description: 'Mine.', skills: async () => [], run: async function* () {}, close: async () => {} },
     url: 'http://127.0.0.1:1/',
     skills: [],
+    isDefault: true,
     logger: createLogger({ service: 'test', instance: 'test', level: 'silent' }),
     signal: stop.signal,
     heartbeatMs: 1,
@@ -27,6 +28,7 @@ test('a registered agent has one listener on its signal, not one for each heartb
     },
   });
   await heartbeats.promise;
+  assert.equal((await log.agents.get('mine'))?.value.default, true);
   const listeners = getEventListeners(stop.signal, 'abort').length;
   stop.abort();
   await registered;

@@ -1,5 +1,5 @@
 import type { AgentEntry, Log } from '@hopline/log';
-import type { Logger } from '@hopline/telemetry';
+import { errorWord, type Logger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
 
 /** Interval of an agent's heartbeats in the registry, milliseconds. */
@@ -21,20 +21,25 @@ export type RegisterAgentOptions = {
   url: string;
   /** From the agents file; one with the id of an agent's own skill replaces it. */
   skills: readonly AgentSkill[];
+  /** It takes messages that no skill fits. */
+  isDefault: boolean;
   logger: Logger;
   signal: AbortSignal;
   heartbeatMs?: number;
   onRegistered?: (entry: AgentEntry) => void;
+  /** Called after each request for the agent's skills; `fault` is why the agent does not answer, or cannot be started. */
+  onSkills?: (fault: unknown) => void;
 };
 
 /** Keeps the agent's entry in the registry until `signal` aborts, then removes it. Without skills the agent is registered with what is known. */
 export async function registerAgent(options: RegisterAgentOptions): Promise<void> {
-  const { log, name, agent, url, logger, signal } = options;
+  const { log, name, agent, url, isDefault, logger, signal } = options;
   const skills = new SkillsCache(options);
   await Promise.race([skills.refresh(), sleep(FIRST_SKILLS_MS_MAX, signal)]);
   while (!signal.aborted) {
     const description = agent.description.slice(0, DESCRIPTION_CHARS_MAX);
-    const entry: AgentEntry = { name, description, url, skills: skills.current(), heartbeat: Date.now() };
+    const shown = { name, description, url, skills: skills.current(), ...(isDefault && { default: true as const }) };
+    const entry: AgentEntry = { ...shown, heartbeat: Date.now() };
     await log.agents.put(name, entry).then(
       () => options.onRegistered?.(entry),
       error => logger.warn({ agent: name, err: error }, 'agent could not be registered'),
@@ -72,15 +77,16 @@ class SkillsCache {
   }
 
   async #request(): Promise<void> {
-    const { agent, name, logger } = this.#options;
+    const { agent, name, logger, onSkills } = this.#options;
     try {
       this.#own = await agent.skills();
+      onSkills?.(undefined);
       if (this.#failed) logger.info({ agent: name, count: this.#own.length }, 'agent skills available');
       this.#failed = false;
     } catch (error) {
+      onSkills?.(error);
       // Logged once, not with every heartbeat.
-      if (!this.#failed)
-        logger.warn({ agent: name, reason: error instanceof Error ? error.name : 'other' }, 'agent skills unavailable');
+      if (!this.#failed) logger.warn({ agent: name, reason: errorWord(error) }, 'agent skills unavailable');
       this.#failed = true;
     }
   }

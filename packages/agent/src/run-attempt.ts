@@ -36,7 +36,7 @@ const INPUT_SHARE = 0.75;
 export async function runAttempt(deps: RunTurnDeps, job: Job, context: AttemptContext): Promise<TurnOutcome> {
   const writer = inputWriter(deps, job, context.hop);
   const inputs = turnInputs(deps, job, context, writer);
-  if (job.exhausted) return await settle(inputs, writer, failed('attempts exhausted', true));
+  if (job.exhausted) return await settle(deps, { inputs, writer }, failed('attempts exhausted', true));
   const ended = endOfTask(context.watching);
   const signal = AbortSignal.any([deps.signal, ended.signal]);
   const end = await pumpEvents(deps, turnOf(deps, job, context, signal), { inputs, writer, hop: context.hop });
@@ -45,10 +45,10 @@ export async function runAttempt(deps: RunTurnDeps, job: Job, context: AttemptCo
   if (over === 'lost') throw new AttemptFailed('the log was lost');
   if (over !== undefined) return undefined;
   // Credentials may arrive later than any process lives: the turn ends here, and the next one continues.
-  if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settle(inputs, writer, inputs.waitsFor);
+  if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settle(deps, { inputs, writer }, inputs.waitsFor);
   if (deps.signal.aborted) throw new Requeued('shutdown');
   if (isRetried(deps, job, end)) throw new AttemptFailed('the agent failed with a retryable error');
-  return await settle(inputs, writer, end);
+  return await settle(deps, { inputs, writer }, end);
 }
 
 function inputWriter({ log, name: agent }: RunTurnDeps, { work, attempt }: Job, hop: Hop): InputWriter {
@@ -109,7 +109,7 @@ async function pumpEvents(deps: RunTurnDeps, turn: Turn, { inputs, writer, hop }
       await writer.ready();
     }
   } catch (error) {
-    return await toInvalidEventFailure(error, writer);
+    return await toInvalidEventFailure(deps, error, writer);
   } finally {
     await events.return(undefined);
   }
@@ -121,12 +121,12 @@ async function* startAgent(agent: Agent, turn: Turn): AsyncGenerator<AgentEvent>
 }
 
 /** Writes the end of the turn, or that it failed because its end does not fit. */
-async function settle(inputs: TurnInputs, writer: InputWriter, end: TurnEnd): Promise<TurnEnd> {
+async function settle(deps: RunTurnDeps, { inputs, writer }: Omit<Pump, 'hop'>, end: TurnEnd): Promise<TurnEnd> {
   let outcome = end;
   try {
     inputs.end(end);
   } catch (error) {
-    outcome = await toInvalidEventFailure(error, writer);
+    outcome = await toInvalidEventFailure(deps, error, writer);
     inputs.end(outcome);
   }
   await writer.flush();
@@ -134,19 +134,21 @@ async function settle(inputs: TurnInputs, writer: InputWriter, end: TurnEnd): Pr
 }
 
 /** An event that cannot be written fails the turn: the next attempt would get the same one. Rejects when the writer itself has failed. */
-async function toInvalidEventFailure(error: unknown, writer: InputWriter): Promise<TurnEnd> {
+async function toInvalidEventFailure({ showError }: RunTurnDeps, error: unknown, writer: InputWriter): Promise<TurnEnd> {
   await writer.ready();
+  showError?.(error);
   return failed(error instanceof BoundExceeded ? error.message : 'the agent sent an event that cannot be read', false);
 }
 
-function onThrow({ logger, name }: RunTurnDeps, error: unknown): TurnEnd {
+function onThrow({ logger, name, showError }: RunTurnDeps, error: unknown): TurnEnd {
+  showError?.(error);
   const reason = error instanceof Error ? error.name : typeof error;
   logger.warn({ agent: name, reason, path: placeOf(error) }, 'agent threw');
   return failureOf(error);
 }
 
 function turnOf(
-  { name, logger }: RunTurnDeps,
+  { name, logger, showError }: RunTurnDeps,
   { work, attempt }: Job,
   { hop, history }: AttemptContext,
   signal: AbortSignal,
@@ -154,7 +156,15 @@ function turnOf(
   const { taskId, contextId, message, owner, metadata = {} } = work;
   const resume = work.call?.resume ?? history.resumes.get(name);
   const request = { taskId, contextId, message, metadata, ...(owner && { owner }), ...(resume !== undefined && { resume }) };
-  return { ...request, history: history.messages, attempt, trace: hop.carrier(), signal, log: turnLog(logger, name) };
+  return {
+    ...request,
+    history: history.messages,
+    attempt,
+    trace: hop.carrier(),
+    signal,
+    log: turnLog(logger, name),
+    ...(showError && { showError }),
+  };
 }
 
 /** Numbers of a turn for its span: amounts and times of tokens, never their text. */

@@ -35,6 +35,24 @@ test('a called agent of profile caipe answers in the lane its supervisor names [
   );
 });
 
+test('the first text of a lane is appended at once, in one record with the lane, before any timer [S0-38]', async t => {
+  const task = await TaskLog.create('caipe');
+  const stop = new AbortController();
+  const agent = scripted(async function* () {
+    yield text('Here');
+    yield await new Promise<AgentEvent>((_resolve, reject) => {
+      stop.signal.addEventListener('abort', () => reject(stop.signal.reason));
+    });
+  });
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+  const outcome = run(task, agent, task.job(), stop.signal).catch(() => undefined);
+  while ((await task.inputs()).length === 0) await new Promise(resolve => setImmediate(resolve));
+  const kinds = (await task.inputs()).map(({ kind }) => kind);
+  stop.abort();
+  await outcome;
+  assert.deepEqual(kinds, ['open', 'text']);
+});
+
 test('tool calls stand between the texts, in the order they came, and pair by call [S2-1 S2-7]', async () => {
   const task = await TaskLog.create('caipe');
   const tool = (phase: 'start' | 'end', callId: string, failed?: boolean): AgentEvent => ({

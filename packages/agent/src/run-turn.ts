@@ -19,6 +19,8 @@ export type RunTurnDeps = {
   logger: Logger;
   /** Aborts when the process must let go of the turn: it is requeued, and a new attempt replaces its text. */
   signal: AbortSignal;
+  /** Receives what an agent throws, for the terminal of its author: it may hold content. Absent: it is dropped. */
+  showError?: ((error: unknown) => void) | undefined;
   /** How often a call that failed as retryable is made again; 0 to RETRIES_MAX, 0 by default. */
   retries?: number;
   /** False: a supervisor's client does not see the agent's text (C-5); true by default. */

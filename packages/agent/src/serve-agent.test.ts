@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { ATTEMPTS_MAX_DEFAULT } from '@hopline/log';
 import type { HopMetrics } from '@hopline/telemetry';
 import type { Agent, AgentSkill, Turn } from './agent.ts';
 import { DESCRIPTION_CHARS_MAX, SKILLS_MAX } from './register-agent.ts';
 import { type ServeAgentOptions, serveAgent } from './serve-agent.ts';
 import { ANSWER, CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
+
+const PATIENCE_MS = 30_000;
 
 const counted: string[] = [];
 const metrics = new Proxy(
@@ -21,8 +23,10 @@ const skill = (id: string, more: Partial<AgentSkill> = {}): AgentSkill => ({
   ...more,
 });
 
-function serve(task: TaskLog, agent: Agent, options: Partial<ServeAgentOptions> = {}) {
+/** Serves until it is stopped; the end of the test stops it too, so that a failed test does not keep the process alive. */
+function serve(t: TestContext, task: TaskLog, agent: Agent, options: Partial<ServeAgentOptions> = {}) {
   const stop = new AbortController();
+  t.after(() => stop.abort());
   const served = serveAgent({
     log: task.log,
     name: 'argocd',
@@ -39,18 +43,18 @@ function serve(task: TaskLog, agent: Agent, options: Partial<ServeAgentOptions> 
 }
 
 const eventually = async (found: () => Promise<boolean> | boolean) => {
-  for (let tries = 0; tries < 300; tries += 1) {
-    if (await found()) return;
+  const late = performance.now() + PATIENCE_MS;
+  while (!(await found())) {
+    assert.ok(performance.now() < late, `not within ${PATIENCE_MS} ms`);
     await new Promise(resolve => setTimeout(resolve, 5));
   }
-  assert.fail('it never came to this');
 };
 
-test('an agent is registered, sends heartbeats, and leaves', async () => {
+test('an agent is registered, sends heartbeats, and leaves', async t => {
   const task = await TaskLog.create('caipe');
   const { agents } = task.log;
   const agent = { ...scripted([]), skills: async () => [skill('own'), skill('both')] };
-  const { stop, served } = serve(task, agent, { skills: [skill('both', { name: 'Configured' }), skill('more')] });
+  const { stop, served } = serve(t, task, agent, { skills: [skill('both', { name: 'Configured' }), skill('more')] });
   await eventually(async () => ((await agents.get('argocd'))?.value.skills.length ?? 0) === 3);
   const entry = (await agents.get('argocd'))!.value;
   assert.equal(entry.url, 'http://a/');
@@ -61,7 +65,7 @@ test('an agent is registered, sends heartbeats, and leaves', async () => {
   assert.equal(await agents.get('argocd'), undefined);
 });
 
-test('an agent without an answer is registered with what is known, and its skills are requested again', async () => {
+test('an agent without an answer is registered with what is known, and its skills are requested again', async t => {
   const task = await TaskLog.create('caipe');
   let asked = 0;
   const agent = {
@@ -72,7 +76,7 @@ test('an agent without an answer is registered with what is known, and its skill
       return [skill('late')];
     },
   };
-  const { stop, served } = serve(task, agent, { skills: [skill('known')] });
+  const { stop, served } = serve(t, task, agent, { skills: [skill('known')] });
   await eventually(async () => (await task.log.agents.get('argocd'))?.value.skills.length === 1);
   await eventually(async () => (await task.log.agents.get('argocd'))?.value.skills.length === 2);
   stop();
@@ -80,12 +84,12 @@ test('an agent without an answer is registered with what is known, and its skill
   assert.equal(asked, 3, 'after the first answer skills are not requested with every heartbeat');
 });
 
-test('the registry entry is bounded', async () => {
+test('the registry entry is bounded', async t => {
   const task = await TaskLog.create('caipe');
   const skills = Array.from({ length: SKILLS_MAX + 1 }, (_, index) =>
     skill(`s${index}`, { description: 'x'.repeat(DESCRIPTION_CHARS_MAX + 1) }),
   );
-  const { stop, served } = serve(task, { ...scripted([]), skills: async () => skills });
+  const { stop, served } = serve(t, task, { ...scripted([]), skills: async () => skills });
   await eventually(async () => ((await task.log.agents.get('argocd'))?.value.skills.length ?? 0) > 0);
   const { value } = (await task.log.agents.get('argocd'))!;
   stop();
@@ -94,7 +98,7 @@ test('the registry entry is bounded', async () => {
   assert.ok(value.skills.every(one => one.description.length === DESCRIPTION_CHARS_MAX));
 });
 
-test('work of the role is run, as often as its attempts allow, then settled', async () => {
+test('work of the role is run, as often as its attempts allow, then settled', async t => {
   const task = await TaskLog.create('caipe', { attemptsMax: 1 });
   counted.length = 0;
   const log = task.log.inputs;
@@ -108,7 +112,7 @@ test('work of the role is run, as often as its attempts allow, then settled', as
     },
   });
   const agent = scripted([{ type: 'text', text: 'a' }, { type: 'done' }]);
-  const { stop, served } = serve(task, agent, { log: { ...task.log, inputs } });
+  const { stop, served } = serve(t, task, agent, { log: { ...task.log, inputs } });
   await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
   await eventually(async () => (await task.inputs()).some(input => input.kind === 'ended'));
   stop();
@@ -124,7 +128,7 @@ test('work of the role is run, as often as its attempts allow, then settled', as
   assert.equal(counted.filter(line => line === 'activeTasks 1').length, counted.filter(line => line === 'activeTasks -1').length);
 });
 
-test('a stop lets the running turn end, then requeues one that does not', async () => {
+test('a stop lets the running turn end, then requeues one that does not', async t => {
   const task = await TaskLog.create('caipe');
   let began = () => {};
   const running = new Promise<void>(resolve => {
@@ -135,7 +139,7 @@ test('a stop lets the running turn end, then requeues one that does not', async 
     await new Promise(resolve => setTimeout(resolve, 60));
     yield { type: 'text', text: 'in time' };
   });
-  const { stop, served } = serve(task, slow, { drainMs: 2_000 });
+  const { stop, served } = serve(t, task, slow, { drainMs: 2_000 });
   await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
   await running;
   stop();
@@ -153,12 +157,12 @@ test('a stop lets the running turn end, then requeues one that does not', async 
   const first = new Promise<void>(resolve => {
     began = resolve;
   });
-  const here = serve(other, stuck, { drainMs: 20 });
+  const here = serve(t, other, stuck, { drainMs: 20 });
   await other.log.work.request('agent.argocd', other.job().work, { id: 'w1' });
   await first;
   here.stop();
   await here.served;
-  const there = serve(other, stuck);
+  const there = serve(t, other, stuck);
   await eventually(async () => (await other.inputs()).some(input => input.kind === 'ended'));
   there.stop();
   await there.served;
@@ -166,7 +170,7 @@ test('a stop lets the running turn end, then requeues one that does not', async 
   assert.equal((await other.fold()).textOf(ANSWER.name), 'by another');
 });
 
-test('a directly addressed agent gets the answer to its question, and the history, in another process [S4-13]', async () => {
+test('a directly addressed agent gets the answer to its question, and the history, in another process [S4-13]', async t => {
   const task = await TaskLog.create('direct');
   const turns: Pick<Turn, 'resume' | 'history'>[] = [];
   const agent = scripted(async function* ({ resume, history }) {
@@ -179,7 +183,7 @@ test('a directly addressed agent gets the answer to its question, and the histor
       resume: { taskId: 'f1' },
     };
   });
-  const asking = serve(task, agent);
+  const asking = serve(t, task, agent);
   await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
   await eventually(async () =>
     (await task.inputs()).some(input => input.kind === 'status' && input.state === 'TASK_STATE_INPUT_REQUIRED'),
@@ -188,12 +192,8 @@ test('a directly addressed agent gets the answer to its question, and the histor
   asking.stop();
   await asking.served;
   const message = { messageId: 'm2', role: 'ROLE_USER' as const, parts: [{ text: 'that one' }] };
-  await task.decide({
-    kind: 'client',
-    taskId: task.taskId,
-    input: { kind: 'message', message, contextId: 'c1', role: 'agent.argocd', profile: 'transparent' },
-  });
-  const answered = serve(task, agent);
+  await task.message('that one', 'm2', 'agent.argocd', 'transparent').store();
+  const answered = serve(t, task, agent);
   await task.log.work.request('agent.argocd', task.job(1, { turn: 2, message }).work, { id: 'w2' });
   await eventually(() => turns.length === 2);
   answered.stop();
@@ -214,7 +214,7 @@ test('a directly addressed agent gets the answer to its question, and the histor
   );
 });
 
-test('a call that failed as retryable is retried a bounded number of times, and replaces the text of the first attempt [S4-40 C-5]', async () => {
+test('a call that failed as retryable is retried a bounded number of times, and replaces the text of the first attempt [S4-40 C-5]', async t => {
   const failing = (times: number, retryable = true) => {
     let calls = 0;
     const agent = scripted(async function* () {
@@ -235,7 +235,7 @@ test('a call that failed as retryable is retried a bounded number of times, and 
   for (const { times, retries, retryable, calls, state, text } of cases) {
     const task = await TaskLog.create('caipe');
     const { agent, calls: made } = failing(times, retryable);
-    const { stop, served } = serve(task, agent, retries === undefined ? {} : { retries });
+    const { stop, served } = serve(t, task, agent, retries === undefined ? {} : { retries });
     await task.log.work.request('agent.argocd', task.job().work, { id: 'w' });
     await eventually(async () => (await task.records()).some(({ inputs }) => inputs.some(({ kind }) => kind === 'ended')));
     stop();
@@ -246,7 +246,7 @@ test('a call that failed as retryable is retried a bounded number of times, and 
   }
 });
 
-test('an agent that is stopped several times uses up neither its attempts nor its retries [S4-40 C-5]', async () => {
+test('an agent that is stopped several times uses up neither its attempts nor its retries [S4-40 C-5]', async t => {
   const task = await TaskLog.create('caipe');
   const attempts: number[] = [];
   let stopped: (() => void) | undefined;
@@ -268,12 +268,12 @@ test('an agent that is stopped several times uses up neither its attempts nor it
     const begun = new Promise<void>(resolve => {
       stopped = resolve;
     });
-    const { stop, served } = serve(task, agent, { drainMs: 0 });
+    const { stop, served } = serve(t, task, agent, { drainMs: 0 });
     await begun;
     stop();
     await served;
   }
-  const last = serve(task, agent, { retries: 1 });
+  const last = serve(t, task, agent, { retries: 1 });
   await eventually(async () => (await task.records()).some(({ inputs }) => inputs.some(({ kind }) => kind === 'ended')));
   last.stop();
   await last.served;

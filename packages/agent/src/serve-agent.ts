@@ -17,6 +17,8 @@ export type ServeAgentOptions = {
   /** Where the agent's own A2A endpoint is, for the registry. */
   url: string;
   skills?: readonly AgentSkill[];
+  /** It takes messages that no skill fits; false by default. */
+  isDefault?: boolean;
   /** Concurrent turns. */
   slots: number;
   /** On abort: takes no new work, lets running turns end within `drainMs`, leaves the registry. */
@@ -28,14 +30,31 @@ export type ServeAgentOptions = {
   retries?: number;
   /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
   forwardText?: boolean;
+  /** Receives what the agent throws, for the terminal of its author: it may hold content. */
+  showError?: ((error: unknown) => void) | undefined;
   heartbeatMs?: number;
   /** Called after each heartbeat with the current entry. */
   onRegistered?: (entry: AgentEntry) => void;
+  /** Called after each request for the agent's skills, with why it failed. */
+  onSkills?: (fault: unknown) => void;
 };
 
 /** Takes the agent's work and registers it, until `signal` aborts and its turns are settled. Does not close the agent. */
 export async function serveAgent(options: ServeAgentOptions): Promise<void> {
-  const { log, name, agent, url, skills = [], slots, signal, logger, heartbeatMs, onRegistered } = options;
+  const {
+    log,
+    name,
+    agent,
+    url,
+    skills = [],
+    isDefault = false,
+    slots,
+    signal,
+    logger,
+    heartbeatMs,
+    onRegistered,
+    onSkills,
+  } = options;
   const release = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const onStop = () => {
@@ -48,8 +67,10 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
     agent,
     url,
     skills,
+    isDefault,
     ...(heartbeatMs !== undefined && { heartbeatMs }),
     ...(onRegistered && { onRegistered }),
+    ...(onSkills && { onSkills }),
   };
   const registered = registerAgent({ log, ...entry, logger, signal });
   await log.work.take(`agent.${name}`, { slots, signal }, job => runJob(options, job, release.signal));
@@ -58,7 +79,7 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
 }
 
 async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal): Promise<void> {
-  const { log, name, agent, metrics, retries = RETRIES_DEFAULT, forwardText = true } = options;
+  const { log, name, agent, metrics, retries = RETRIES_DEFAULT, forwardText = true, showError } = options;
   const { work, attempt, exhausted } = job;
   const logger = taskLogger(options.logger, work.taskId);
   if (attempt > 1) metrics.redeliveries.add(1, { agent: name });
@@ -66,7 +87,7 @@ async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal
   metrics.activeTasks.add(1, { agent: name });
   const startedMs = performance.now();
   try {
-    const outcome = await runTurn({ log, agent, name, logger, retries, forwardText, signal: release }, job);
+    const outcome = await runTurn({ log, agent, name, logger, showError, retries, forwardText, signal: release }, job);
     const fields = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
     logger.info({ ...fields, state: outcome?.state ?? 'over', reason: outcome?.reason }, 'turn ended');
   } catch (error) {

@@ -7,7 +7,7 @@ export type TextChange = { replace: boolean; text: string };
 
 /**
  * The text of one lane so far. It is kept whole because snapshots are compared with it. V8 keeps a string that is built by `+=` as a rope,
- * so a token costs the same at 100,000 tokens as at 1,000 (measured in streamed-text.test.ts). Bounded by TURN_TEXT_BYTES_MAX.
+ * so a token costs the same at 100,000 tokens as at 1,000 (counted in flat-cost.test.ts). Bounded by TURN_TEXT_BYTES_MAX.
  */
 export class LaneText {
   #text = '';

@@ -1,20 +1,11 @@
 import assert from 'node:assert/strict';
 import { Fold, type Message } from '@hopline/a2a';
-import {
-  type AgentInput,
-  type AgentRecord,
-  type CallEnded,
-  type Fact,
-  isVisible,
-  type Producer,
-  shardOf,
-  type TaskAggregate,
-  type Work,
-} from '@hopline/events';
+import { type AgentInput, type AgentRecord, type CallEnded, isVisible, shardOf, type Work } from '@hopline/events';
 import type { Job } from '@hopline/log';
 import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
 import { AION, agentPresentation, CAIPE, TRANSPARENT } from '@hopline/profiles';
-import { type Command, decide, evolve } from '@hopline/task';
+import type { Command } from '@hopline/task';
+import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { createLogger } from '@hopline/telemetry';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 
@@ -38,37 +29,26 @@ const PRESENTATIONS = {
 
 const profileOf = (mode: Mode) => (mode === 'direct' ? 'transparent' : mode);
 
-/** One task in the in-memory log, with a minimal relay: the decider folds the inputs. */
-export class TaskLog {
+/** One task in the in-memory log. The test is its relay: it folds the inputs of the agent when it asks for the result. */
+export class TaskLog extends StoredScenario {
   readonly log: MemoryLog;
-  readonly taskId = 'task-1';
-  aggregate!: TaskAggregate;
-  facts: Fact[] = [];
-  #seq = 0;
   readonly #mode: Mode;
 
-  private constructor(mode: Mode, options: MemoryLogOptions) {
+  private constructor(mode: Mode, log: MemoryLog) {
+    super(log.facts, 'task-1');
     this.#mode = mode;
-    this.log = createMemoryLog(options);
+    this.log = log;
   }
 
   static async create(mode: Mode, options: MemoryLogOptions = {}): Promise<TaskLog> {
-    const task = new TaskLog(mode, options);
-    const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
-    const role = mode === 'direct' ? ('agent.argocd' as const) : ('supervisor' as const);
-    const profile = profileOf(mode);
-    await task.decide({
-      kind: 'client',
-      taskId: task.taskId,
-      input: { kind: 'message', message, contextId: 'c1', role, profile },
-    });
+    const task = new TaskLog(mode, createMemoryLog(options));
+    task.message('hello', 'm1', mode === 'direct' ? 'agent.argocd' : 'supervisor', profileOf(mode));
     if (mode !== 'direct') {
-      const from: Producer = { id: 'supervisor', agent: 'supervisor', turn: 1, attempt: 1 };
-      await task.decide({ kind: 'agent', from, input: { kind: 'status', state: 'TASK_STATE_WORKING' } });
       const statusPasses = mode !== 'caipe' && { statusPasses: true as const };
-      await task.decide({ kind: 'agent', from, input: { kind: 'call', call: CALL, agent: 'argocd', ...statusPasses } });
+      task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
+      task.input(supervisor(), { kind: 'call', call: CALL, agent: 'argocd', ...statusPasses });
     }
-    return task;
+    return task.store();
   }
 
   job(attempt = 1, more: Partial<Job & Work> = {}): Job {
@@ -79,22 +59,6 @@ export class TaskLog {
     const profile = profileOf(this.#mode);
     const base: Work = { v: 1, taskId, contextId: 'c1', turn: 1, profile, message, ...(this.#mode !== 'direct' && { call }) };
     return { work: { ...base, ...work }, attempt, requeues, exhausted, ...(trace && { trace }) };
-  }
-
-  /** Decides one item and stores its facts, as a relay would. Returns why it was dropped. */
-  async decide(item: Command): Promise<string | undefined> {
-    const { facts, rejected: dropped } = decide(this.aggregate, item, Date.now());
-    if (facts.length === 0) return dropped;
-    for (const fact of facts) this.aggregate = evolve(this.aggregate, fact);
-    this.facts.push(...facts);
-    const start = { startSeq: this.#seq === 0 ? 0 : 1, startStoredAt: 0 };
-    const record = { v: 1 as const, facts: [...facts], aggregate: this.aggregate, ...start };
-    this.#seq = (await this.log.facts.append(record, { expected: this.#seq, id: `f${this.facts.length}` })).seq;
-    return undefined;
-  }
-
-  async cancel(): Promise<void> {
-    await this.decide({ kind: 'client', taskId: this.taskId, input: { kind: 'cancel' } });
   }
 
   async records(): Promise<AgentRecord[]> {
@@ -120,14 +84,17 @@ export class TaskLog {
     for (const { from, inputs, n } of await this.records()) {
       for (const input of inputs) {
         const chunk = { firstSeq: 1, lastSeq: 1, count: 1, n, reason: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
-        const item: Command =
+        const command: Command =
           input.kind === 'text'
             ? { kind: 'run', from, lane: input.lane, text: input.tokens.join(''), last: false, n, chunk }
             : { kind: 'agent', from, input };
-        const dropped = await this.decide(item);
-        assert.ok(dropped === undefined || dropped === 'no change', `dropped ${input.kind}: ${dropped}`);
+        const rejections = this.rejected.length;
+        await this.when(command).store();
+        const rejection = this.rejected[rejections];
+        assert.ok(rejection === undefined || rejection === 'no change', `rejected ${input.kind}: ${rejection}`);
         const { id, attempt } = from;
-        this.aggregate = { ...this.aggregate, producers: { ...this.aggregate.producers, [id]: { attempt, n } } };
+        const aggregate = this.aggregate!;
+        this.aggregate = { ...aggregate, producers: { ...aggregate.producers, [id]: { attempt, n } } };
       }
     }
     const fold = new Fold();

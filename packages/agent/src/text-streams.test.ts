@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isVisible } from '@hopline/events';
-import { project, type TaskView } from '@hopline/task';
+import { project } from '@hopline/task';
+import { supervisor } from '@hopline/task/test-kit';
 import type { AgentEvent } from './agent.ts';
 import { TURN_TEXTS_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
@@ -20,9 +21,7 @@ async function play(mode: Mode, script: AgentEvent[]) {
   const fold = await task.fold();
   assert.deepEqual(fold.violations, []);
   const texts = [...fold.artifacts.values()].map(artifact => artifact.text);
-  let view: TaskView | undefined;
-  for (const fact of task.facts) view = project(view, fact);
-  return { task, fold, texts, outcome, view };
+  return { task, fold, texts, outcome, view: task.view };
 }
 
 const TWO_AT_ONCE = [
@@ -107,13 +106,12 @@ test('aion: one transitory Stream Delta, closed once, gone from the task when it
   assert.equal(ended?.message?.parts[0]?.text, 'Hello', 'S1-24: without a message of the agent, what was streamed');
   assert.ok(!JSON.stringify(task.facts.filter(isVisible).map(fact => fact.event)).includes('transitory'));
   // The supervisor's final state.
-  const from = { id: 'supervisor', agent: 'supervisor', turn: 1, attempt: 1 };
   const input = { kind: 'status', state: 'TASK_STATE_COMPLETED', message: message('Hello') } as const;
   assert.ok(
     view?.task.artifacts?.some(({ artifactId }) => artifactId === 'aion:stream-delta'),
     'there while it works',
   );
-  await task.decide({ kind: 'agent', from, input });
+  await task.input(supervisor(), input).store();
   const after = project(view, task.facts.at(-1)!);
   assert.deepEqual(
     after.task.artifacts?.map(({ name }) => name),

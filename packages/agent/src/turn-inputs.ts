@@ -1,4 +1,4 @@
-import type { Message } from '@hopline/a2a';
+import { isInterrupted, type Message } from '@hopline/a2a';
 import type { Work } from '@hopline/events';
 import { agentPresentation, callNotice, TRANSPARENT } from '@hopline/profiles';
 import { artifactIdOf, ROOT_AGENT } from '@hopline/task';
@@ -97,7 +97,8 @@ export class TurnInputs {
     if (!waitsOn) this.#continueWork();
     const failed =
       end.state === 'TASK_STATE_FAILED' || end.state === 'TASK_STATE_CANCELED' || end.state === 'TASK_STATE_REJECTED';
-    for (const callId of this.#tools.keys()) this.#endTool(callId, failed);
+    const outcome = failed ? 'failed' : isInterrupted(end.state) ? 'waiting' : 'end';
+    for (const callId of this.#tools.keys()) this.#endTool(callId, outcome);
     const message = this.#endMessage(end);
     this.#lanes.closeAll();
     const { state, history, reason, retryable = false, resume } = end;
@@ -169,10 +170,10 @@ export class TurnInputs {
     return left;
   }
 
-  #tool({ phase, callId, tool, failed }: Extract<AgentEvent, { type: 'tool' }>): void {
+  #tool({ phase, callId, tool, failed, waiting }: Extract<AgentEvent, { type: 'tool' }>): void {
     // One start and one end for each call, whatever the agent sends (S0-15, S2-7).
     if (!this.#tools.has(callId)) this.#startTool(callId, tool);
-    if (phase === 'end') this.#endTool(callId, failed === true);
+    if (phase === 'end') this.#endTool(callId, failed ? 'failed' : waiting ? 'waiting' : 'end');
   }
 
   #startTool(callId: string, tool: string): void {
@@ -187,13 +188,13 @@ export class TurnInputs {
     this.#lanes.add(callNotice(this.#presentation.notices, 'start', { lane: `${lane}/start`, agent, tool, callId: shownId }));
   }
 
-  #endTool(callId: string, failed: boolean): void {
+  #endTool(callId: string, phase: 'end' | 'failed' | 'waiting'): void {
     const open = this.#tools.get(callId);
     if (open === undefined) return;
     this.#tools.delete(callId);
     const { lane, tool, shownId } = open;
     const notice = { lane: `${lane}/end`, agent: this.#options.agent, tool, callId: shownId };
-    this.#lanes.add(callNotice(this.#presentation.notices, failed ? 'failed' : 'end', notice));
+    this.#lanes.add(callNotice(this.#presentation.notices, phase, notice));
   }
 
   /** Progress is a state with a message, or one artifact with the newest line, so that it stays out of the answer (S4-21, S2-33). */

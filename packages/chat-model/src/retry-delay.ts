@@ -1,3 +1,4 @@
+import { fullJitterMs } from '@hopline/a2a';
 import { RETRY_AFTER_MS_MAX, RETRY_MS_BASE, RETRY_MS_MAX } from './limits.ts';
 
 /** Reads the provider's delay, milliseconds: `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, 10.2.3). */
@@ -13,10 +14,9 @@ export function retryAfterMs(headers: Readonly<Record<string, string>>, nowMs: n
 
 /**
  * Milliseconds before the next attempt, after this number of failures; undefined when the provider's delay exceeds RETRY_AFTER_MS_MAX.
- * The provider's delay is a lower bound. Jitter is added, so that turns that failed together do not retry together.
+ * The provider's delay is a lower bound; the jitter is added to it.
  */
 export function retryDelayMs(failures: number, providerMs: number | undefined, random: () => number): number | undefined {
   if (providerMs !== undefined && providerMs > RETRY_AFTER_MS_MAX) return undefined;
-  const ceiling = Math.min(RETRY_MS_MAX, RETRY_MS_BASE * 2 ** (failures - 1));
-  return Math.round((providerMs ?? 0) + random() * ceiling);
+  return Math.round((providerMs ?? 0) + fullJitterMs(failures, RETRY_MS_BASE, RETRY_MS_MAX, random));
 }

@@ -6,7 +6,10 @@ import { Output } from './output.ts';
 function printed(line: string): string[] {
   const written: string[] = [];
   const sink = (name: string) => ({ write: (text: string) => written.push(`${name}:${text}`) });
-  showAgentLine(line, { output: new Output(sink('out'), sink('err'), true), urlOption: ' --url http://h/' });
+  showAgentLine(line, {
+    output: new Output(sink('out'), sink('err'), {}),
+    commandLine: args => `hopline ${args} --url http://h/`,
+  });
   return written;
 }
 

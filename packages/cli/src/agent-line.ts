@@ -3,10 +3,12 @@ import type { Output } from './output.ts';
 
 /**
  * Prints one output line of a sub-agent process for a person. Lines of the process log are summarized. The agent's author may
- * print
- * anything, including JSON, so every other line is printed unchanged.
+ * print anything, including JSON, so every other line is printed unchanged.
  */
-export function showAgentLine(text: string, { output, urlOption }: { output: Output; urlOption: string }): void {
+export function showAgentLine(
+  text: string,
+  { output, commandLine }: { output: Output; commandLine: (args: string) => string },
+): void {
   const line = parseLine(text);
   if (line === undefined || typeof line.level !== 'string' || typeof line.msg !== 'string') {
     output.warn(text);
@@ -14,7 +16,7 @@ export function showAgentLine(text: string, { output, urlOption }: { output: Out
   }
   const { level, msg, agent, err } = line;
   if (msg === 'agent listening') {
-    output.line(`${agent} is running (${line.url}); try: hopline ask --agent ${agent}${urlOption} TEXT`);
+    output.line(`${agent} is running (${line.url}); try: ${commandLine(`ask --agent ${agent}`)} TEXT`);
     return;
   }
   const state = stringIn(line, 'state')?.replace('TASK_STATE_', '').toLowerCase();

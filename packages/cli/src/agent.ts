@@ -1,24 +1,30 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { type AddressInfo, createServer } from 'node:net';
+import { dirname, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { showAgentLine } from './agent-line.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import type { Output } from './output.ts';
-import { natsUrlOf } from './running-cluster.ts';
+import { logSettingsOf } from './running-cluster.ts';
+import { SourceWatch } from './source-watch.ts';
 import { UsageError } from './usage-error.ts';
 
+/** The process has reported what is wrong with its settings (packages/lifecycle). */
+const EXIT_CONFIG = 78;
 const SUB_AGENT = fileURLToPath(new URL('../../../services/sub-agent/src/main.ts', import.meta.url));
 
 export type AgentRun = {
   file: string;
   name: string | undefined;
   export: string | undefined;
+  /** Restart the agent when a source changes. */
+  watch: boolean;
   json: boolean;
-  urlOption: string;
+  commandLine: (args: string) => string;
   output: Output;
   environment: Readonly<Record<string, string | undefined>>;
   /** Aborts to end the agent: running turns are drained first. */
@@ -27,22 +33,59 @@ export type AgentRun = {
 
 /** `hopline agent`: runs the agent of a file as a sub-agent process of the cluster until it is interrupted. */
 export async function agent(run: AgentRun): Promise<ExitCode> {
-  const { file, environment, output, signal } = run;
+  const { file, environment, signal } = run;
   if (!existsSync(file)) throw new UsageError(`file ${file} does not exist`);
-  const child = startSubAgent(run, natsUrlOf(environment));
+  const log = logSettingsOf(environment);
+  if (!run.watch) return (await runOnce(run, { log, port: 0, stop: signal })) === 'stopped' ? EXIT.interrupted : EXIT.failed;
+  return watched(run, log);
+}
+
+/** Restarts the agent on the same port when a source changes, and waits for a change where it cannot run. */
+async function watched(run: AgentRun, log: LogSettings): Promise<ExitCode> {
+  const { file, output, signal } = run;
+  const port = await freePort();
+  const sources = new SourceWatch(dirname(resolve(file)));
+  try {
+    while (!signal.aborted) {
+      const changed = sources.change();
+      const stop = AbortSignal.any([signal, changed]);
+      const end = await runOnce(run, { log, port, stop });
+      if (signal.aborted) break;
+      if (end === 'failed') {
+        output.warn(`waiting for a change in ${dirname(file)}`);
+        await aborted(stop);
+      }
+      if (!signal.aborted) output.line('a source has changed: restarting the agent');
+    }
+  } finally {
+    sources.close();
+  }
+  return EXIT.interrupted;
+}
+
+type LogSettings = ReturnType<typeof logSettingsOf>;
+type OneRun = { log: LogSettings; port: number; stop: AbortSignal };
+
+/** Runs the agent until its process ends, or until `stop` aborts and its turns are drained. */
+async function runOnce(run: AgentRun, { log, port, stop }: OneRun): Promise<'stopped' | 'failed'> {
+  const { output } = run;
+  const child = startSubAgent(run, log, port);
   const exited = once(child, 'exit') as Promise<[number | null]>;
   // The process drains when its standard input ends. Its own process group keeps the terminal's Ctrl-C away from it.
   const drain = () => child.stdin?.end();
-  if (signal.aborted) drain();
-  else signal.addEventListener('abort', drain, { once: true });
-  for (const stream of [child.stdout, child.stderr]) void printLines(stream as Readable, run);
+  if (stop.aborted) drain();
+  else stop.addEventListener('abort', drain, { once: true });
+  void printLines(child.stdout as Readable, line => (run.json ? output.line(line) : showAgentLine(line, run)));
+  // What the agent throws, and what its author prints there.
+  void printLines(child.stderr as Readable, line => output.warn(line));
   const [code] = await exited;
-  if (signal.aborted) return EXIT.interrupted;
-  output.warn(`the agent process ended${code === null ? '' : ` with code ${code}`}`);
-  return EXIT.failed;
+  stop.removeEventListener('abort', drain);
+  if (stop.aborted) return 'stopped';
+  if (code !== EXIT_CONFIG) output.warn(`the agent process ended${code === null ? '' : ` with code ${code}`}`);
+  return 'failed';
 }
 
-function startSubAgent({ file, name, export: exported, environment }: AgentRun, natsUrl: string): ChildProcess {
+function startSubAgent({ file, name, export: exported, environment }: AgentRun, log: LogSettings, port: number): ChildProcess {
   const path = resolve(file);
   const entry = {
     adapter: 'module',
@@ -51,19 +94,31 @@ function startSubAgent({ file, name, export: exported, environment }: AgentRun, 
     ...(exported !== undefined && { export: exported }),
   };
   const settings = {
-    NATS_URL: natsUrl,
+    ...log,
     HOPLINE_AGENT: JSON.stringify(entry),
-    HOPLINE_PORT: environment.HOPLINE_PORT || '0',
+    // HOPLINE_PORT in the environment is the port of the cluster.
+    HOPLINE_PORT: String(port),
     HOPLINE_STDIN_LIFELINE: '1',
+    HOPLINE_AGENT_ERRORS_FD: '2',
   };
   // A single file needs no package.json that declares it a module.
   const args = ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', SUB_AGENT];
   return spawn(process.execPath, args, { detached: true, stdio: 'pipe', env: { ...environment, ...settings } });
 }
 
-async function printLines(stream: Readable, run: AgentRun): Promise<void> {
-  for await (const line of createInterface({ input: stream })) {
-    if (run.json) run.output.line(line);
-    else showAgentLine(line, run);
-  }
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort');
+}
+
+async function printLines(stream: Readable, print: (line: string) => void): Promise<void> {
+  for await (const line of createInterface({ input: stream })) print(line);
 }

@@ -7,8 +7,11 @@ export type ArtifactLabel = Pick<Artifact, 'artifactId' | 'name' | 'description'
 /** Receives the text of the answer. Printed text cannot be taken back. */
 export type AnswerSink = {
   text(text: string, artifact: ArtifactLabel): void;
-  /** All text so far is void; the answer starts over. */
-  restart(): void;
+  /**
+   * All text so far is void; the answer starts over, because an agent was restarted, or because the whole answer at the end
+   * differs from the streamed text.
+   */
+  restart(cause: 'retry' | 'whole'): void;
   /** This artifact contains the whole answer once more; all of its text is printed already. */
   duplicate(artifact: ArtifactLabel, characters: number): void;
 };
@@ -117,7 +120,7 @@ export class AnswerAssembler {
       return true;
     }
     if (superseded.startsWith(pending) && !closed) return false;
-    this.#sink.restart();
+    this.#sink.restart('retry');
     for (const one of this.#segments.values()) {
       Object.assign(one, { printed: '', pending: one.printed + one.pending, superseded: '' });
     }
@@ -132,7 +135,7 @@ export class AnswerAssembler {
     const suffixes = Array.from({ length: this.#segments.size }, (_, from) => this.#printedFrom(from));
     const printed = suffixes.find(text => text !== '' && whole.startsWith(text));
     if (!this.#resumed) {
-      if (printed === undefined && suffixes[0]) this.#sink.restart();
+      if (printed === undefined && suffixes[0]) this.#sink.restart('whole');
       const missing = whole.slice(printed?.length);
       if (missing !== '') this.#sink.text(missing, label);
       else if (whole !== '') this.#sink.duplicate(label, whole.length);

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parseArguments, URL_DEFAULT } from './arguments.ts';
+import { COMMANDS, type Command, isCommand, optionsOf } from './commands.ts';
 import { EXIT } from './exit-code.ts';
-import { type CommandName, HELP } from './help.ts';
+import { helpText } from './help.ts';
 import { UsageError } from './usage-error.ts';
 
 const NOTHING = {
@@ -14,7 +15,15 @@ const NOTHING = {
   name: undefined,
   export: undefined,
   state: undefined,
+  since: undefined,
   limit: 20,
+  continue: false,
+  watch: false,
+  nats: false,
+  follow: false,
+  lines: 100,
+  out: undefined,
+  answer: [],
   json: false,
   url: URL_DEFAULT,
 };
@@ -65,6 +74,10 @@ test('an invalid command line is a usage error that refers to --help', () => {
     ['list', '--limit', '0'],
     ['list', '--limit', '10001'],
     ['list', '--state', 'done'],
+    ['list', '--since', 'yesterday'],
+    ['ask', 'x', '--continue', '--context', 'c'],
+    ['ask', 'x', '--continue', '--task', 't'],
+    ['completion', 'tcsh'],
     ['get', 't', '--cursor', '1.1'],
     ['ask', '--agent'],
   ];
@@ -77,31 +90,54 @@ test('an invalid command line is a usage error that refers to --help', () => {
     assert.throws(() => parseArguments(['card', '--url', url], undefined), UsageError);
 });
 
-test('the help lists every option of a command and every exit code', () => {
-  const options: Record<CommandName, string[]> = {
-    ask: ['agent', 'context', 'task'],
-    follow: ['cursor'],
-    list: ['context', 'state', 'limit'],
-    get: [],
-    cancel: [],
-    trace: [],
-    card: [],
-    agent: ['name', 'export'],
-  };
-  for (const [command, own] of Object.entries(options)) {
+test('the help lists every command, option and exit code, and every option parses', () => {
+  const values: Record<string, string> = { state: 'failed', limit: '3', lines: '3', since: '2h', url: 'http://h/' };
+  for (const [command, { subjectIs }] of Object.entries<Command>(COMMANDS)) {
+    assert.ok(isCommand(command));
     assert.deepEqual(parseArguments([command, '--help'], undefined), { help: command });
-    const text = HELP[command as CommandName];
-    const named = [...text.matchAll(/^ {2}--([a-z]+)/gm)].map(match => match[1]);
-    assert.deepEqual(named, [...own, 'url', 'json', 'help']);
-    const values: Record<string, string> = { state: 'failed', limit: '3' };
-    const subject = command === 'list' ? [] : ['x'];
-    for (const option of own)
-      assert.doesNotThrow(() => parseArguments([command, ...subject, `--${option}`, values[option] ?? 'v'], undefined));
+    assert.match(helpText(''), new RegExp(`^  ${command} `, 'm'));
+    const subject = Array.isArray(subjectIs?.values)
+      ? [subjectIs.values[0]!]
+      : subjectIs === undefined
+        ? []
+        : Array<string>(subjectIs.words ?? 1).fill('x');
+    for (const [option, { value }] of Object.entries(optionsOf(command))) {
+      assert.match(helpText(command), new RegExp(`--${option} `));
+      if (option === 'help') continue;
+      const given = value === undefined ? [`--${option}`] : [`--${option}`, values[option] ?? 'v'];
+      assert.doesNotThrow(() => parseArguments([command, ...subject, ...given], undefined));
+    }
   }
   for (const line of [[], ['--help'], ['-h'], ['help']]) assert.deepEqual(parseArguments(line, undefined), { help: '' });
+  for (const line of [['--version'], ['-v'], ['version']]) assert.deepEqual(parseArguments(line, undefined), { version: true });
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
   for (const code of Object.values(EXIT)) {
-    assert.match(HELP.ask, new RegExp(`\\b${code} `));
-    assert.match(readme, new RegExp(`^\\| ${code} +\\|`, 'm'));
+    assert.match(readme, new RegExp(`^\\| ${code} `, 'm'));
+    assert.match(helpText('ask'), new RegExp(`\\b${code}\\b`));
   }
+});
+
+test('help fits a terminal of 40 columns, and has no line of more than 100 elsewhere', () => {
+  for (const command of ['' as const, ...Object.keys(COMMANDS).filter(isCommand)]) {
+    for (const columns of [40, 60, 100]) {
+      // A word that is longer than a line stays whole.
+      const long = helpText(command, columns)
+        .split('\n')
+        .filter(line => line.length > columns && /\S\s+\S/.test(line.trim()));
+      assert.deepEqual(long, [], `${command} at ${columns} columns`);
+    }
+    for (const line of helpText(command).split('\n')) assert.ok(line.length <= 100, line);
+  }
+});
+
+test('--since is a duration before now or a date', () => {
+  const sinceOf = (text: string) => {
+    const read = parseArguments(['list', '--since', text], undefined, Date.UTC(2026, 0, 8));
+    return 'since' in read ? read.since?.toISOString() : undefined;
+  };
+  assert.equal(sinceOf('90s'), '2026-01-07T23:58:30.000Z');
+  assert.equal(sinceOf('15m'), '2026-01-07T23:45:00.000Z');
+  assert.equal(sinceOf('2h'), '2026-01-07T22:00:00.000Z');
+  assert.equal(sinceOf('7d'), '2026-01-01T00:00:00.000Z');
+  assert.equal(sinceOf('2026-01-02T03:04:05Z'), '2026-01-02T03:04:05.000Z');
 });

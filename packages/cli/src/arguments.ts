@@ -1,6 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { stateWord, TASK_STATES, type TaskState } from '@hopline/a2a';
-import type { CommandName, HELP } from './help.ts';
+import { COMMANDS, type Command, type CommandName, isCommand, optionsOf } from './commands.ts';
+import { LOG_LINES_DEFAULT, LOG_LINES_MAX } from './logs.ts';
 import { UsageError } from './usage-error.ts';
 
 export const URL_DEFAULT = 'http://127.0.0.1:8000/';
@@ -8,7 +9,8 @@ const LIST_LIMIT_DEFAULT = 20;
 const LIST_LIMIT_MAX = 10_000;
 
 export type Invocation =
-  | { help: keyof typeof HELP }
+  | { help: CommandName | '' }
+  | { version: true }
   | {
       command: CommandName;
       /** The text of `ask`, the file of `agent`, the task id of other commands. */
@@ -17,80 +19,68 @@ export type Invocation =
       json: boolean;
       agent: string | undefined;
       context: string | undefined;
+      continue: boolean;
       task: string | undefined;
       cursor: string | undefined;
+      out: string | undefined;
+      answer: readonly string[];
       state: TaskState | undefined;
+      since: Date | undefined;
       /** 1 to LIST_LIMIT_MAX. */
       limit: number;
+      watch: boolean;
+      follow: boolean;
+      /** 0 to LOG_LINES_MAX. */
+      lines: number;
+      nats: boolean;
       name: string | undefined;
       export: string | undefined;
     };
 
-const text = { type: 'string' } as const;
-const flag = { type: 'boolean' } as const;
-const COMMON = { url: text, json: flag, help: { ...flag, short: 'h' } } as const;
-
-/** The options of each command, in addition to COMMON, and the number of its subjects. */
-const COMMANDS = {
-  ask: { options: { agent: text, context: text, task: text }, subjects: 'at most one' },
-  follow: { options: { cursor: text }, subjects: 'one' },
-  list: { options: { context: text, state: text, limit: text }, subjects: 'none' },
-  get: { options: {}, subjects: 'one' },
-  cancel: { options: {}, subjects: 'one' },
-  trace: { options: {}, subjects: 'one' },
-  card: { options: {}, subjects: 'none' },
-  agent: { options: { name: text, export: text }, subjects: 'one' },
-} as const satisfies Record<CommandName, { options: ParseArgsConfig['options']; subjects: string }>;
-
 /** Parses the command line. `defaultUrl` is HOPLINE_URL. Throws UsageError. */
-export function parseArguments(argv: readonly string[], defaultUrl: string | undefined): Invocation {
+export function parseArguments(argv: readonly string[], defaultUrl: string | undefined, now = Date.now()): Invocation {
   const [first, ...args] = argv;
   if (first === undefined || first === '--help' || first === '-h' || first === 'help') return { help: '' };
+  if (first === '--version' || first === '-v' || first === 'version') return { version: true };
   if (!isCommand(first)) throw new UsageError(`unknown command ${first}; see hopline --help`);
-  const { options, subjects } = COMMANDS[first];
-  const { values, positionals } = readOptions(first, args, options);
+  const { values, positionals } = readOptions(first, args);
   if (values.help === true) return { help: first };
-  const [subject, ...more] = positionals;
-  if (more.length > 0 || (subjects === 'none' && subject !== undefined)) throw new UsageError(tooManyArguments(first));
-  if (subjects === 'one' && !subject)
-    throw new UsageError(
-      `${first} requires ${first === 'agent' ? 'the file of an agent' : 'a task id'}; see hopline ${first} --help`,
-    );
-  const {
-    agent,
-    context,
-    task,
-    cursor,
-    state,
-    limit,
-    name,
-    export: exported,
-    url,
-    json,
-  } = values as Partial<Record<string, string>>;
+  const text = (name: string) => values[name] as string | undefined;
+  const flag = (name: string) => values[name] === true;
+  checkConversation(values);
   return {
     command: first,
-    subject,
-    url: parseUrl(url ?? (defaultUrl || URL_DEFAULT)),
-    json: json !== undefined,
-    agent,
-    context,
-    task,
-    cursor,
-    state: parseState(state),
-    limit: parseLimit(limit),
-    name,
-    export: exported,
+    subject: subjectOf(first, positionals),
+    url: parseUrl(text('url') ?? (defaultUrl || URL_DEFAULT)),
+    json: flag('json'),
+    agent: text('agent'),
+    context: text('context'),
+    continue: flag('continue'),
+    task: text('task'),
+    cursor: text('cursor'),
+    out: text('out'),
+    answer: (values.answer as string[] | undefined) ?? [],
+    state: parseState(text('state')),
+    since: parseSince(text('since'), now),
+    limit: parseLimit(text('limit')),
+    watch: flag('watch'),
+    follow: flag('follow'),
+    lines: parseLines(text('lines')),
+    nats: flag('nats'),
+    name: text('name'),
+    export: text('export'),
   };
 }
 
-function isCommand(name: string): name is CommandName {
-  return Object.hasOwn(COMMANDS, name);
-}
-
-function readOptions(command: CommandName, args: string[], options: NonNullable<ParseArgsConfig['options']>) {
+function readOptions(command: CommandName, args: string[]) {
+  const options: NonNullable<ParseArgsConfig['options']> = Object.fromEntries(
+    Object.entries(optionsOf(command)).map(([name, { value, short, multiple }]) => [
+      name,
+      { type: value === undefined ? 'boolean' : 'string', ...(short && { short }), ...(multiple && { multiple }) },
+    ]),
+  );
   try {
-    return parseArgs({ args, options: { ...options, ...COMMON }, allowPositionals: true });
+    return parseArgs({ args, options, allowPositionals: true });
   } catch (thrown) {
     // Removes Node's explanation of positionals that begin with a dash.
     const reason = thrown instanceof Error ? thrown.message.replace(/\. To specify.*$/s, '') : String(thrown);
@@ -98,16 +88,25 @@ function readOptions(command: CommandName, args: string[], options: NonNullable<
   }
 }
 
-function tooManyArguments(command: CommandName): string {
-  const expected =
-    command === 'ask'
-      ? 'one text (put it in quotes)'
-      : command === 'agent'
-        ? 'one file'
-        : COMMANDS[command].subjects === 'none'
-          ? 'no arguments'
-          : 'one task id';
-  return `${command} takes ${expected}; see hopline ${command} --help`;
+function subjectOf(command: CommandName, positionals: readonly string[]): string | undefined {
+  const { subjectIs }: Command = COMMANDS[command];
+  const { words = 1 } = subjectIs ?? {};
+  const subject = positionals.length < words ? undefined : positionals.slice(0, words).join(' ');
+  const more = positionals.slice(words);
+  const see = `see hopline ${command} --help`;
+  if (more.length > 0 || (subjectIs === undefined && subject !== undefined))
+    throw new UsageError(`${command} takes ${subjectIs?.text ?? 'no arguments'}; ${see}`);
+  if (subjectIs?.required && !subject) throw new UsageError(`${command} requires ${subjectIs.text}; ${see}`);
+  if (Array.isArray(subjectIs?.values) && subject !== undefined && !subjectIs.values.includes(subject))
+    throw new UsageError(`${command} takes ${subjectIs.text}; ${see}`);
+  return subject;
+}
+
+/** A conversation is named once: by its id, by the last one, or by a task of it. */
+function checkConversation(values: Readonly<Record<string, unknown>>): void {
+  const given = ['context', 'continue', 'task'].filter(name => values[name] !== undefined);
+  if (values.continue !== undefined && given.length > 1)
+    throw new UsageError(`${given.map(name => `--${name}`).join(' and ')} exclude each other; see hopline ask --help`);
 }
 
 function parseState(word: string | undefined): TaskState | undefined {
@@ -116,6 +115,24 @@ function parseState(word: string | undefined): TaskState | undefined {
   if (state === undefined)
     throw new UsageError(`--state must be one of ${TASK_STATES.map(stateWord).join(', ')}; see hopline list --help`);
   return state;
+}
+
+const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** A duration before now, such as 2h, or a date. */
+function parseSince(text: string | undefined, now: number): Date | undefined {
+  if (text === undefined) return undefined;
+  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const ms = unit === undefined ? Date.parse(text) : now - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  if (Number.isFinite(ms)) return new Date(ms);
+  throw new UsageError('--since must be a duration (30s, 15m, 2h, 7d) or a date (2026-11-22); see hopline list --help');
+}
+
+function parseLines(text: string | undefined): number {
+  if (text === undefined) return LOG_LINES_DEFAULT;
+  const lines = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+  if (lines <= LOG_LINES_MAX) return lines;
+  throw new UsageError(`--lines must be a number from 0 to ${LOG_LINES_MAX}; see hopline logs --help`);
 }
 
 function parseLimit(text: string | undefined): number {

@@ -1,27 +1,66 @@
 import type { OutgoingMessage } from '@hopline/client';
+import type { ArtifactFolder } from './artifact-folder.ts';
 import type { CommandContext } from './command.ts';
+import type { Conversation } from './conversations.ts';
 import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
+import { shellQuoted } from './own-command.ts';
 import { showStream } from './show-stream.ts';
 import { StreamOutcome } from './stream-outcome.ts';
+import { UsageError } from './usage-error.ts';
 
-export type AskOptions = { text: string; agent: string | undefined; context: string | undefined; task: string | undefined };
+export type AskOptions = {
+  text: string;
+  agent: string | undefined;
+  context: string | undefined;
+  continue: boolean;
+  task: string | undefined;
+  folder: ArtifactFolder | undefined;
+  answer: readonly string[];
+};
 
 /** `hopline ask`: sends a message and prints the stream of its turn. */
-export async function ask(
-  context: CommandContext,
-  { text, agent, context: contextId, task: taskId }: AskOptions,
-): Promise<ExitCode> {
-  const { client, output, signal, urlOption } = context;
-  const message: OutgoingMessage = {
+export async function ask(context: CommandContext, options: AskOptions): Promise<ExitCode> {
+  const { client, output, signal, conversations, url } = context;
+  const { text, folder, answer } = options;
+  const { contextId, taskId, agent } = conversationOf(context, options);
+  const outcome = new StreamOutcome(taskId);
+  const items = client.stream(messageOf({ text, contextId, taskId, agent }), { signal, onNotice: noticePrinter(output) });
+  const printer = { continued: taskId !== undefined, folder, answerNames: answer };
+  const code = await showStream(context, { items, outcome, ...printer });
+  const reached = outcome.conversation(agent);
+  if (reached === undefined) return code;
+  const remembered = conversations.remember(url, reached);
+  const goesOn = remembered ? '--continue' : `--context ${shellQuoted(reached.contextId)}`;
+  if (code === EXIT.waiting) output.warn(`reply with: ${context.commandLine(`ask --task ${outcome.taskId}`)} TEXT`);
+  else if (!context.json)
+    output.note(`context ${reached.contextId}; continue with: ${context.commandLine(`ask ${goesOn}`)} TEXT`);
+  return code;
+}
+
+export type Addressed = { text: string; contextId: string | undefined; taskId: string | undefined; agent: string | undefined };
+
+export function messageOf({ text, contextId, taskId, agent }: Addressed): OutgoingMessage {
+  return {
     parts: [{ text }],
     ...(contextId !== undefined && { contextId }),
     ...(taskId !== undefined && { taskId }),
     ...(agent !== undefined && { metadata: { agent } }),
   };
-  const outcome = new StreamOutcome(taskId);
-  const items = client.stream(message, { signal, onNotice: noticePrinter(output) });
-  const code = await showStream(context, { items, outcome, continued: taskId !== undefined });
-  if (code === EXIT.waiting) output.warn(`reply with: hopline ask --task ${outcome.taskId}${urlOption} TEXT`);
-  return code;
+}
+
+export type ConversationOptions = Pick<AskOptions, 'agent' | 'context' | 'continue'> & { task?: string | undefined };
+
+/** The conversation that the options name. Throws UsageError when there is none to continue. */
+export function conversationOf(
+  { conversations, url }: Pick<CommandContext, 'conversations' | 'url'>,
+  { agent, context, continue: continues, task }: ConversationOptions,
+): Partial<Conversation> {
+  const last = continues ? conversations.last(url) : undefined;
+  if (continues && last === undefined)
+    throw new UsageError(`no conversation with ${url} to continue: ask without --continue first`);
+  const named = { ...(agent !== undefined && { agent }) };
+  // A task has a context already.
+  if (last !== undefined) return { ...last, ...named };
+  return { ...(context !== undefined && { contextId: context }), ...(task !== undefined && { taskId: task }), ...named };
 }

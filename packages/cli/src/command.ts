@@ -1,12 +1,17 @@
 import type { Client } from '@hopline/client';
+import type { Conversations } from './conversations.ts';
 import type { Output } from './output.ts';
+import type { OwnCommand } from './own-command.ts';
 
 export type CommandContext = {
   client: Client;
   output: Output;
   json: boolean;
+  url: string;
   /** Aborts when the user interrupts the command. The task continues. */
   signal: AbortSignal;
-  /** ` --url URL` for printed commands; empty for the default URL. */
-  urlOption: string;
+  conversations: Conversations;
+  own: OwnCommand;
+  /** A command that works here with the same server, for hints: arguments such as `follow TASK`. */
+  commandLine(args: string): string;
 };

@@ -8,6 +8,8 @@ export type Display = {
   note(text: string): void;
   /** A line that matters even when no person watches. */
   warn(text: string): void;
+  /** A line about an artifact beside the answer; a note by default. */
+  artifact?(text: string): void;
   /** A line above the text of an artifact. Without this method no headings are printed. */
   heading?(text: string): void;
 };
@@ -26,4 +28,9 @@ export function noticePrinter(display: Pick<Display, 'note'>): (notice: Notice) 
     if (notice.kind === 'skipped') display.note('(skipped an event of an unknown kind)');
     else display.note(`(${notice.error.message}; retrying in ${(notice.waitMs / 1000).toFixed(1)} s)`);
   };
+}
+
+/** Beside JSON, which has everything else, only saved artifacts are reported. */
+export function besideJson(display: Display): Display {
+  return { answer: () => {}, note: () => {}, warn: () => {}, artifact: text => display.artifact?.(text) };
 }

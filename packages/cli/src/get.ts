@@ -1,14 +1,22 @@
+import type { ArtifactFolder } from './artifact-folder.ts';
 import type { CommandContext } from './command.ts';
-import { noticePrinter } from './display.ts';
+import { besideJson, noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { StreamPrinter } from './stream-printer.ts';
 
+export type GetOptions = { folder: ArtifactFolder | undefined; answer: readonly string[] };
+
 /** `hopline get`: prints the answer of a task so far, or the whole task as JSON. */
-export async function get(context: CommandContext, taskId: string): Promise<ExitCode> {
+export async function get(context: CommandContext, taskId: string, { folder, answer }: GetOptions): Promise<ExitCode> {
   const { client, output, json, signal } = context;
   const task = await client.get(taskId, { signal, onNotice: noticePrinter(output) });
   if (json) output.line(JSON.stringify(task));
-  else new StreamPrinter(output).printTask(task);
+  if (!json || folder !== undefined) {
+    const printer = new StreamPrinter(json ? besideJson(output) : output, { folder, answerNames: answer });
+    printer.printTask(task);
+    // A task that still works has parts that wait for others.
+    printer.end();
+  }
   output.end();
-  return EXIT.ok;
+  return folder?.failed ? EXIT.failed : EXIT.ok;
 }

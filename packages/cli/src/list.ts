@@ -1,40 +1,152 @@
-import { stateWord, type Task, type TaskState } from '@hopline/a2a';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { A2AError, type Message, stateWord, type Task, type TaskState, textOf } from '@hopline/a2a';
+import type { TaskPage } from '@hopline/client';
+import { artifactKind } from '@hopline/profiles';
 import type { CommandContext } from './command.ts';
 import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
+import { layOut } from './wrap.ts';
 
 export type ListOptions = {
-  contextId: string | undefined;
+  agent: string | undefined;
+  context: string | undefined;
   state: TaskState | undefined;
+  /** Only tasks that changed at this time or later. */
+  since: Date | undefined;
   /** Maximum number of tasks. */
   limit: number;
+  /** Lists again until the user interrupts. */
+  watch: boolean;
 };
 
 /** Largest page ([A2A 1.0] 3.1.4). */
 const PAGE_SIZE_MAX = 100;
+/** Tasks with their question and artifacts are large. */
+const DETAILED_PAGE_SIZE_MAX = 20;
+/** Newest messages of a task in which its question is looked for. */
+const HISTORY_MAX = 20;
+/** Tasks that a filter by agent, which servers do not have, reads at most. */
+const SCANNED_MAX = 10_000;
+const WATCH_INTERVAL_MS = 2_000;
+/** First words of a question, or of a reason; characters. */
+const WORDS_MAX = 60;
 
-/** `hopline list`: prints the caller's tasks, newest status first, over as many pages as needed. */
-export async function list(context: CommandContext, { contextId, state, limit }: ListOptions): Promise<ExitCode> {
-  const { client, output, json, signal } = context;
-  let pageToken: string | undefined;
-  for (let left = limit; left > 0; ) {
-    const page = await client.list({
-      signal,
-      onNotice: noticePrinter(output),
-      pageSize: Math.min(left, PAGE_SIZE_MAX),
-      historyLength: 0,
-      ...(contextId !== undefined && { contextId }),
-      ...(state !== undefined && { state }),
-      ...(pageToken !== undefined && { pageToken }),
-    });
-    for (const task of page.tasks.slice(0, left)) output.line(json ? JSON.stringify(task) : lineOf(task));
-    left -= page.tasks.length;
-    pageToken = page.nextPageToken;
-    if (pageToken === undefined) break;
+/** `hopline list`: prints the caller's tasks, newest status first, over as many pages as needed; with `watch`, again and again. */
+export async function list(context: CommandContext, options: ListOptions): Promise<ExitCode> {
+  const { output, json, signal } = context;
+  const lineOf = json ? (task: Task) => JSON.stringify(task) : (task: Task) => entryOf(task).join('  ').trimEnd();
+  const linesOf = (task: Task) => (output.columns === undefined || json ? [lineOf(task)] : layOut(entryOf(task), output.columns));
+  if (!options.watch) {
+    for await (const task of tasksOf(context, options)) for (const line of linesOf(task)) output.line(line);
+    return EXIT.ok;
   }
-  return EXIT.ok;
+  const printed = new Map<string, string>();
+  for (;;) {
+    const tasks: Task[] = [];
+    for await (const task of tasksOf(context, options)) tasks.push(task);
+    if (output.columns !== undefined && !json) output.screen(tasks.flatMap(linesOf));
+    else
+      for (const task of tasks.toReversed()) {
+        const change = JSON.stringify(task.status);
+        if (printed.get(task.id) !== change) output.line(lineOf(task));
+        printed.set(task.id, change);
+      }
+    await sleep(WATCH_INTERVAL_MS, undefined, { signal });
+  }
 }
 
-function lineOf({ id, status }: Task): string {
-  return `${id}  ${status.timestamp ?? '-'}  ${stateWord(status.state)}`;
+async function* tasksOf(context: CommandContext, options: ListOptions): AsyncGenerator<Task> {
+  const { agent, limit } = options;
+  let pageToken: string | undefined;
+  let left = limit;
+  for (let scanned = 0; scanned < SCANNED_MAX; ) {
+    const page = await pageOf(context, options, agent === undefined ? left : PAGE_SIZE_MAX, pageToken);
+    for (const task of page.tasks.filter(one => agent === undefined || agentsOf(one).includes(agent))) {
+      yield task;
+      left -= 1;
+      if (left === 0) return;
+    }
+    scanned += page.tasks.length;
+    pageToken = page.nextPageToken;
+    if (pageToken === undefined) return;
+  }
+}
+
+/** A page with questions and artifacts, which name the agents; without them when they exceed what the client reads. */
+async function pageOf(
+  { client, output, json, signal }: CommandContext,
+  { agent, context, state, since }: ListOptions,
+  sizeMax: number,
+  pageToken: string | undefined,
+): Promise<TaskPage> {
+  const isDetailed = !json || agent !== undefined;
+  const filters = {
+    signal,
+    onNotice: noticePrinter(output),
+    ...(context !== undefined && { contextId: context }),
+    ...(state !== undefined && { state }),
+    ...(since !== undefined && { statusSince: since }),
+    ...(pageToken !== undefined && { pageToken }),
+    pageSize: Math.min(sizeMax, isDetailed ? DETAILED_PAGE_SIZE_MAX : PAGE_SIZE_MAX),
+  };
+  if (!isDetailed) return client.list({ ...filters, historyLength: 0 });
+  try {
+    return await client.list({ ...filters, historyLength: HISTORY_MAX, includeArtifacts: true });
+  } catch (thrown) {
+    if (!(thrown instanceof A2AError) || thrown.code !== 'INVALID_AGENT_RESPONSE') throw thrown;
+    return client.list({ ...filters, historyLength: 0 });
+  }
+}
+
+/** The fields of a task: the last one is for people, and the others are of fixed width where they can be. */
+function entryOf(task: Task): string[] {
+  const { id, contextId, status } = task;
+  const reason = status.state === 'TASK_STATE_COMPLETED' || status.message === undefined ? '' : firstWords(status.message);
+  const question = task.history?.find(({ role }) => role === 'ROLE_USER');
+  const words = question === undefined ? '' : firstWords(question);
+  return [
+    id,
+    status.timestamp === undefined ? '-'.padEnd(19) : localTime(new Date(status.timestamp)),
+    stateWord(status.state).padEnd(14),
+    durationOf(task).padStart(8),
+    (agentsOf(task).join(',') || '-').padEnd(10),
+    contextId,
+    ...(words === '' ? [] : [`"${words}"`]),
+    ...(reason === '' ? [] : [`(${reason})`]),
+  ];
+}
+
+/** The agents that answered, or the one that the question named. */
+function agentsOf({ artifacts = [], history = [] }: Task): string[] {
+  const answers = artifacts.filter(({ name }) => artifactKind(name) === 'answer' || artifactKind(name) === undefined);
+  const names = [...answers.map(({ metadata }) => metadata?.sourceAgent), ...history.map(({ metadata }) => metadata?.agent)];
+  return [...new Set(names.filter(name => typeof name === 'string'))];
+}
+
+function firstWords({ parts }: Message): string {
+  const text = textOf(parts).trim().replaceAll(/\s+/g, ' ');
+  const characters = [...text];
+  return characters.length <= WORDS_MAX
+    ? text
+    : `${characters
+        .slice(0, WORDS_MAX)
+        .join('')
+        .replace(/\s\S*$/, '')}…`;
+}
+
+function localTime(time: Date): string {
+  const two = (value: number) => String(value).padStart(2, '0');
+  const date = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
+  return `${date} ${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+}
+
+/** From the start of a task to its last state. Hopline's task ids are UUIDs of version 7, which begin with the time; other ids have none. */
+function durationOf({ id, status }: Task): string {
+  const [, high, low] = /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i.exec(id) ?? [];
+  const ms = Date.parse(status.timestamp ?? '') - Number.parseInt(`${high}${low}`, 16);
+  if (Number.isNaN(ms) || ms < 0) return '-';
+  const seconds = ms / 1000;
+  if (seconds < 60) return `${seconds.toFixed(1)} s`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes} m ${Math.floor(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} m`;
 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Output, type Sink } from './output.ts';
+import { hasColors, Output, type Sink } from './output.ts';
 
-function screen(outTTY: boolean, errTTY: boolean, noColor = false) {
+function screen(outTTY: boolean, errTTY: boolean, environment: Record<string, string> = { TERM: 'xterm' }) {
   const written: string[] = [];
   const sink = (name: string, isTTY: boolean): Sink => ({ isTTY, write: text => written.push(`${name}:${text}`) });
-  return { written, output: new Output(sink('out', outTTY), sink('err', errTTY), noColor) };
+  return { written, output: new Output(sink('out', outTTY), sink('err', errTTY), environment) };
 }
 
 const HOSTILE = 'a\x1b[2Jb\x07\x9bc\td\n';
@@ -40,14 +40,31 @@ test('a terminal receives no control characters, notes on their own lines, and a
   ]);
 });
 
-test('warnings are always written; colors only on a terminal, and not with NO_COLOR', () => {
-  for (const [tty, noColor, expected] of [
-    [true, false, 'err:\x1b[31mno\x1b[0m\n'],
-    [true, true, 'err:no\n'],
-    [false, false, 'err:no\n'],
+test('warnings and artifacts are always written; colors only on a terminal, and not with NO_COLOR', () => {
+  for (const [tty, environment, expected] of [
+    [true, { TERM: 'xterm' }, 'err:\x1b[31mno\x1b[0m\n'],
+    [true, { TERM: 'xterm', NO_COLOR: '1' }, 'err:no\n'],
+    [false, { TERM: 'xterm' }, 'err:no\n'],
+    [false, { FORCE_COLOR: '1' }, 'err:\x1b[31mno\x1b[0m\n'],
   ] as const) {
-    const { written, output } = screen(false, tty, noColor);
+    const { written, output } = screen(false, tty, environment);
     output.warn('no');
     assert.deepEqual(written, [expected]);
   }
+});
+
+test('colors follow FORCE_COLOR, NO_COLOR and TERM as in Node', () => {
+  const sink = (isTTY: boolean) => ({ isTTY, write: () => {} });
+  const cases: [boolean, Record<string, string>, boolean][] = [
+    [true, { TERM: 'xterm' }, true],
+    [true, { TERM: 'dumb' }, false],
+    [true, { TERM: 'xterm', NODE_DISABLE_COLORS: '1' }, false],
+    [true, { TERM: 'xterm', FORCE_COLOR: '0' }, false],
+    [false, { FORCE_COLOR: '' }, true],
+    [false, { FORCE_COLOR: '3' }, true],
+    [false, { FORCE_COLOR: '0' }, false],
+    [false, { COLORTERM: 'truecolor' }, false],
+  ];
+  for (const [isTTY, environment, expected] of cases)
+    assert.equal(hasColors(sink(isTTY), environment), expected, JSON.stringify([isTTY, environment]));
 });

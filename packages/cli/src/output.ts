@@ -1,10 +1,31 @@
+import { WriteStream } from 'node:tty';
 import { type Display, withoutControls } from './display.ts';
 
 /** A standard stream of the process. */
-export type Sink = { readonly isTTY?: boolean | undefined; write(text: string): unknown };
+export type Sink = {
+  readonly isTTY?: boolean | undefined;
+  /** Of a terminal. */
+  readonly columns?: number | undefined;
+  readonly rows?: number | undefined;
+  write(text: string): unknown;
+};
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 const DIM = '2';
 const RED = '31';
+
+/** A terminal that does not know its width. */
+const COLUMNS_DEFAULT = 80;
+const COLUMNS_MIN = 20;
+/** Moves the cursor home and clears the terminal. */
+const CLEAR = '\x1b[H\x1b[2J';
+
+/** As `util.styleText` of Node decides: FORCE_COLOR, then NO_COLOR, NODE_DISABLE_COLORS and TERM; without them, a terminal has colors. */
+export function hasColors({ isTTY }: Sink, environment: Environment): boolean {
+  const depth = WriteStream.prototype.getColorDepth(environment);
+  return depth > 2 && (environment.FORCE_COLOR !== undefined || isTTY === true);
+}
 
 /**
  * The output of a command: the answer goes to standard output, unchanged unless that is a terminal; all else to standard error.
@@ -14,17 +35,24 @@ export class Output implements Display {
   readonly #err: Sink;
   readonly #colors: boolean;
   #midLine = false;
+  #unendedAnswer = false;
 
-  constructor(out: Sink, err: Sink, noColor: boolean) {
+  constructor(out: Sink, err: Sink, environment: Environment) {
     this.#out = out;
     this.#err = err;
-    this.#colors = err.isTTY === true && !noColor;
+    this.#colors = hasColors(err, environment);
+  }
+
+  /** Width of the terminal on standard output; undefined in a pipe. */
+  get columns(): number | undefined {
+    return this.#out.isTTY ? Math.max(this.#out.columns || COLUMNS_DEFAULT, COLUMNS_MIN) : undefined;
   }
 
   /** Text of the answer, as it arrives. */
   answer(text: string): void {
     if (text === '') return;
     this.#midLine = !text.endsWith('\n');
+    this.#unendedAnswer = this.#midLine;
     this.#out.write(this.#out.isTTY ? withoutControls(text) : text);
   }
 
@@ -33,9 +61,20 @@ export class Output implements Display {
     this.#out.write(`${this.#out.isTTY ? withoutControls(text) : text}\n`);
   }
 
+  /** Replaces what the terminal shows, as far as its rows go. */
+  screen(lines: readonly string[]): void {
+    this.#out.write(CLEAR);
+    for (const line of lines.slice(0, Math.max((this.#out.rows ?? 24) - 1, 1))) this.line(line);
+  }
+
   /** Progress: printed only when standard output is a terminal. */
   note(text: string): void {
     if (this.#out.isTTY) this.#aside(text, DIM);
+  }
+
+  /** A result beside the answer: printed always, because a pipe holds the answer alone. */
+  artifact(text: string): void {
+    this.#aside(text, DIM);
   }
 
   /** Printed always, also when the output is piped. */
@@ -43,9 +82,24 @@ export class Output implements Display {
     this.#aside(text, RED);
   }
 
+  /** The terminal that a prompt is written to: that of standard output, else of standard error; undefined without one. */
+  get terminal(): NodeJS.WritableStream | undefined {
+    return [this.#out, this.#err].find((sink): sink is Sink & NodeJS.WritableStream => sink.isTTY === true && 'on' in sink);
+  }
+
+  /** Ends an unfinished line, also in a pipe: several answers follow each other. */
+  endLine(): void {
+    if (this.#unendedAnswer) this.#out.write('\n');
+    this.#midLine = false;
+    this.#unendedAnswer = false;
+  }
+
   /** Ends an unfinished line on a terminal, so that the prompt starts on its own. A pipe gets only the text of the agent. */
   end(): void {
-    if (this.#out.isTTY && this.#midLine) this.#out.write('\n');
+    if (this.#out.isTTY && this.#midLine) {
+      this.#out.write('\n');
+      this.#unendedAnswer = false;
+    }
     this.#midLine = false;
   }
 

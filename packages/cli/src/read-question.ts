@@ -4,7 +4,7 @@ import { UsageError } from './usage-error.ts';
 /** Largest question from standard input; bytes. A server accepts requests of about 1 MiB. */
 export const QUESTION_BYTES_MAX = 1_000_000;
 
-/** Reads standard input unchanged to its end. Throws UsageError when it is empty, too large or not UTF-8. */
+/** Reads standard input unchanged to its end. Throws UsageError when it is empty or white space alone, too large or not UTF-8. */
 export async function readQuestion(input: Readable, signal: AbortSignal): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
@@ -14,7 +14,8 @@ export async function readQuestion(input: Readable, signal: AbortSignal): Promis
     chunks.push(chunk);
   }
   const text = utf8(Buffer.concat(chunks));
-  if (text === '') throw new UsageError('nothing to ask: standard input is empty');
+  if (text.trim() === '')
+    throw new UsageError(`nothing to ask: standard input ${text === '' ? 'is empty' : 'has only white space'}`);
   return text;
 }
 

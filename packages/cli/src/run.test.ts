@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import type { StreamResponse, TaskState } from '@hopline/a2a';
 import { agentCard } from '@hopline/agent-card';
 import { type Reply, startServer } from './one-task-server.test-kit.ts';
 import { QUESTION_BYTES_MAX } from './read-question.ts';
 import { run } from './run.ts';
+
+const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
+const OWN = 'npm run -s hopline --';
 
 const ids = { taskId: 't-1', contextId: 'c-1' };
 const message = (text: string) => ({ messageId: 'm', role: 'ROLE_AGENT' as const, parts: [{ text }] });
@@ -42,10 +46,12 @@ async function hopline(replies: Record<string, Reply>, argv: string[], options: 
   const written = { out: '', err: '' };
   const code = await run(argv, {
     environment: { HOPLINE_URL: server.url, NO_COLOR: '1', ...environment },
+    folder: CHECKOUT,
     stdin: Object.assign(Readable.from([Buffer.from(stdin)]), { isTTY: tty }),
     stdout: { isTTY: tty, write: text => (written.out += text) },
     stderr: { isTTY: tty, write: text => (written.err += text) },
     signal,
+    takeInterrupts: () => {},
   });
   return { code, ...written, requests: server.requests, url: server.url };
 }
@@ -67,6 +73,7 @@ test('ask writes only the answer to a pipe, and also progress to a terminal', as
     '🔧 Supervisor: Calling Agent Guide...',
     '✅ Supervisor: Guide completed',
     'task t-1 completed',
+    `context c-1; continue with: ${OWN} ask --context c-1 --url ${shown.url} TEXT`,
   ]);
 });
 
@@ -78,12 +85,18 @@ test('ask reads its text unchanged from standard input, within a bound', async (
   }
   const largest = await hopline(replies, ['ask'], { stdin: 'x'.repeat(QUESTION_BYTES_MAX) });
   assert.equal(largest.code, 0);
-  for (const stdin of ['', 'x'.repeat(QUESTION_BYTES_MAX + 1), new Uint8Array([0xff, 0xfe])]) {
+  for (const stdin of ['', ' \n\t', 'x'.repeat(QUESTION_BYTES_MAX + 1), new Uint8Array([0xff, 0xfe])]) {
     const { code, requests } = await hopline(replies, ['ask'], { stdin });
     assert.deepEqual([code, requests.length], [2, 0]);
   }
   assert.equal((await hopline(replies, ['ask'], { tty: true })).code, 2);
-  assert.equal((await hopline(replies, ['ask', ''], { stdin: 'x' })).code, 2);
+  for (const [text, reason] of [
+    ['', 'is empty'],
+    [' \n', 'has only white space'],
+  ] as const) {
+    const { code, err, requests } = await hopline(replies, ['ask', text], { stdin: 'x' });
+    assert.deepEqual([code, err, requests.length], [2, `hopline: nothing to ask: the text ${reason}\n`, 0]);
+  }
 });
 
 test('the exit code and standard error report how a task ended', async () => {
@@ -95,7 +108,7 @@ test('the exit code and standard error report how a task ended', async () => {
     [
       status('TASK_STATE_INPUT_REQUIRED', 'Which one?'),
       4,
-      /^task t-1 input required: Which one\?\nreply with: hopline ask --task t-1 --url http:\S+ TEXT\n$/,
+      /^task t-1 input required: Which one\?\nreply with: npm run -s hopline -- ask --task t-1 --url http:\S+ TEXT\n$/,
     ],
   ];
   for (const [end, expected, message] of ends) {
@@ -114,7 +127,11 @@ test('an answer in the last status, or in a direct message, is printed', async (
 
 test('a reply to a task prints only the new part of the answer', async () => {
   const before = [{ artifactId: 'old', name: 'streaming_result', parts: [{ text: 'old' }] }];
-  const replies = streaming({ task: task('TASK_STATE_WORKING', before) }, part('new', 'new'), status('TASK_STATE_COMPLETED'));
+  const replies = streaming(
+    { task: task('TASK_STATE_WORKING', before) },
+    part('streaming_result', 'new'),
+    status('TASK_STATE_COMPLETED'),
+  );
   const { code, out, requests } = await hopline(replies, ['ask', 'this one', '--task', 't-1']);
   assert.deepEqual([code, out, requests[0]!.params.message!.taskId], [0, 'new', 't-1']);
 });
@@ -150,7 +167,7 @@ test('an interrupted ask prints the command that continues and does not cancel t
     { signal: leaving.signal },
   );
   assert.deepEqual([code, out, requests.length], [130, 'Hello ', 1]);
-  assert.equal(err, `the task continues: hopline follow t-1 --cursor 6.16 --url ${url}\n`);
+  assert.equal(err, `the task continues: ${OWN} follow t-1 --cursor 6.16 --url ${url}\n`);
 });
 
 test('get, cancel and card print text and JSON', async () => {
@@ -193,8 +210,15 @@ test('a rejected request is exit code 1, an unreachable server 3, both without a
     const { code, err } = await hopline(methods, argv);
     assert.deepEqual([code, err], [1, 'hopline: Task not found\n']);
   }
-  const { code, err } = await hopline({}, ['get', 'x', '--url', 'http://127.0.0.1:9/']);
-  assert.deepEqual([code, err], [3, 'hopline: Temporarily unavailable: the server cannot be reached\n']);
+  const gone = await startServer({});
+  await gone[Symbol.asyncDispose]();
+  const { code, err } = await hopline({}, ['get', 'x', '--url', gone.url]);
+  assert.deepEqual(
+    [code, err],
+    [3, `hopline: Temporarily unavailable: ${gone.url} cannot be reached (ECONNREFUSED)\nStart a cluster with: npm start\n`],
+  );
+  const remote = await hopline({}, ['get', 'x', '--url', 'http://hopline.invalid/']);
+  assert.match(remote.err, /cannot be reached.*\nIs the server running\? --url or HOPLINE_URL names another one\.\n$/);
 });
 
 test('HOPLINE_TOKEN is sent as a bearer token, HOPLINE_API_KEY as a key; an invalid one is a usage error that hides it', async () => {
@@ -235,6 +259,5 @@ test('agent that cannot start prints the reason instead of log lines', { timeout
     environment: { NATS_URL: 'nats://127.0.0.1:1' },
   });
   assert.deepEqual([code, out], [1, '']);
-  assert.match(err, /start failed: .*exit-code\.ts exports no missing/);
-  assert.match(err, /the agent process ended with code 1/);
+  assert.match(err, /^sub-agent: .*exit-code\.ts exports no missing; .*\n$/);
 });

@@ -1,75 +1,118 @@
 import type { Readable } from 'node:stream';
 import { A2AError } from '@hopline/a2a';
 import { createClient } from '@hopline/client';
+import packageJson from '../package.json' with { type: 'json' };
 import { agent } from './agent.ts';
+import { agents } from './agents.ts';
 import { type Invocation, parseArguments, URL_DEFAULT } from './arguments.ts';
+import { ArtifactFolder } from './artifact-folder.ts';
 import { ask } from './ask.ts';
 import { cancel } from './cancel.ts';
 import { card } from './card.ts';
+import { chat } from './chat.ts';
 import type { CommandContext } from './command.ts';
+import { completionScript, type Shell } from './completion.ts';
+import { Conversations } from './conversations.ts';
 import { EXIT, type ExitCode, exitCodeOfError } from './exit-code.ts';
 import { follow } from './follow.ts';
 import { get } from './get.ts';
-import { HELP } from './help.ts';
+import { helpText } from './help.ts';
 import { list } from './list.ts';
+import { logs } from './logs.ts';
+import { newAgent } from './new-agent.ts';
 import { Output, type Sink } from './output.ts';
+import { ownCommand, shellQuoted } from './own-command.ts';
 import { readQuestion } from './read-question.ts';
-import { trace } from './trace.ts';
+import { showError } from './show-error.ts';
+import { status } from './status.ts';
+import { trace, traceFromNats } from './trace.ts';
 import { UsageError } from './usage-error.ts';
 
 /** The process in which a command runs. */
 export type ProcessContext = {
   environment: Readonly<Record<string, string | undefined>>;
+  /** The current folder. */
+  folder: string;
   stdin: Readable & { readonly isTTY?: boolean };
   stdout: Sink;
   stderr: Sink;
   signal: AbortSignal;
+  /** Calls `interrupted` on Ctrl-C, instead of ending the command; undefined gives that back. */
+  takeInterrupts: (interrupted: (() => void) | undefined) => void;
 };
-
-const HOW_TO_AUTHENTICATE =
-  'The server requires authentication: set HOPLINE_TOKEN to a bearer token or HOPLINE_API_KEY to an API key.';
 
 /** Runs one command line to its end. Never throws for a fault of the user, the server or the network. */
 export async function run(argv: readonly string[], processContext: ProcessContext): Promise<ExitCode> {
-  const { environment, stdout, stderr, signal } = processContext;
-  const output = new Output(stdout, stderr, Boolean(environment.NO_COLOR));
+  const { environment, folder, stdout, stderr, signal } = processContext;
+  const output = new Output(stdout, stderr, environment);
+  const own = ownCommand(environment, folder);
+  let url = URL_DEFAULT;
   try {
     const invocation = parseArguments(argv, environment.HOPLINE_URL);
-    if ('help' in invocation) {
-      stdout.write(HELP[invocation.help]);
-      return EXIT.ok;
+    if ('help' in invocation) stdout.write(helpText(invocation.help, output.columns));
+    else if ('version' in invocation) output.line(packageJson.version);
+    else {
+      ({ url } = invocation);
+      const urlOption = url === URL_DEFAULT ? '' : ` --url ${shellQuoted(url)}`;
+      const commandLine = (args: string) => `${own.prefix} ${args}${urlOption}`;
+      return await runCommand(invocation, { output, own, commandLine }, processContext);
     }
-    return await runCommand(invocation, output, processContext);
+    return EXIT.ok;
   } catch (thrown) {
     if (signal.aborted) return EXIT.interrupted;
-    if (!(thrown instanceof UsageError) && !(thrown instanceof A2AError)) throw thrown;
-    output.warn(`hopline: ${thrown.message}`);
-    if (thrown instanceof A2AError && thrown.code === 'UNAUTHENTICATED') output.warn(HOW_TO_AUTHENTICATE);
-    return thrown instanceof UsageError ? EXIT.usage : exitCodeOfError(thrown);
+    if (thrown instanceof A2AError) {
+      showError(thrown, { output, url, own });
+      return exitCodeOfError(thrown);
+    }
+    if (!(thrown instanceof UsageError)) throw thrown;
+    // Usage errors name `hopline`; here it may be another command.
+    output.warn(`hopline: ${thrown.message.replaceAll('see hopline ', `see ${own.prefix} `)}`);
+    return EXIT.usage;
   }
 }
 
-type CommandInvocation = Exclude<Invocation, { help: unknown }>;
+type CommandInvocation = Exclude<Invocation, { help: unknown } | { version: unknown }>;
 
-async function runCommand(invocation: CommandInvocation, output: Output, processContext: ProcessContext): Promise<ExitCode> {
-  const { environment, signal } = processContext;
+async function runCommand(
+  invocation: CommandInvocation,
+  shown: Pick<CommandContext, 'output' | 'own' | 'commandLine'>,
+  processContext: ProcessContext,
+): Promise<ExitCode> {
+  const { environment, signal, takeInterrupts } = processContext;
   const { command, subject = '', url, json } = invocation;
-  const urlOption = url === URL_DEFAULT ? '' : ` --url ${url}`;
-  if (command === 'agent') return agent({ ...invocation, file: subject, output, environment, signal, urlOption });
-  if (command === 'trace') return trace({ taskId: subject, json, output, environment });
+  const { output, commandLine } = shown;
+  if (command === 'completion') {
+    // Not a line of this process: a shell reads it.
+    output.answer(completionScript(subject as Shell));
+    return EXIT.ok;
+  }
+  if (command === 'agent') return agent({ ...invocation, file: subject, output, environment, signal, commandLine });
+  if (command === 'new') return newAgent({ subject, folder: processContext.folder, output });
+  if (command === 'status') return status({ json, output, environment });
+  if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
+  if (command === 'trace' && invocation.nats) return traceFromNats({ taskId: subject, json, output, environment });
   const client = createClient({ url, headers: credentials(environment) });
-  const context: CommandContext = { client, output, json, signal, urlOption };
+  const context: CommandContext = { ...shown, client, json, url, signal, conversations: new Conversations(environment) };
+  // Before anything is sent: a folder that cannot be made is a usage error.
+  const folder = invocation.out === undefined ? undefined : new ArtifactFolder(invocation.out);
+  const answering = { ...invocation, folder };
   switch (command) {
     case 'ask':
-      return ask(context, { ...invocation, text: await questionOf(invocation, processContext) });
+      return ask(context, { ...answering, text: await questionOf(invocation, processContext) });
+    case 'chat':
+      return chat(context, { ...answering, stdin: processContext.stdin, takeInterrupts });
     case 'follow':
-      return follow(context, subject, invocation.cursor);
+      return follow(context, subject, answering);
     case 'get':
-      return get(context, subject);
+      return get(context, subject, answering);
     case 'cancel':
       return cancel(context, subject);
     case 'list':
-      return list(context, { contextId: invocation.context, state: invocation.state, limit: invocation.limit });
+      return list(context, invocation);
+    case 'trace':
+      return trace(context, subject);
+    case 'agents':
+      return agents(context);
     case 'card':
       return card(context);
   }
@@ -89,8 +132,9 @@ function assertHeaderValue(name: string, value: string): string {
 }
 
 async function questionOf({ subject }: CommandInvocation, { stdin, signal }: ProcessContext): Promise<string> {
-  if (subject !== undefined && subject !== '-' && subject !== '') return subject;
   if (subject === undefined && stdin.isTTY) throw new UsageError('nothing to ask; see hopline ask --help');
-  if (subject === '') throw new UsageError('nothing to ask: the text is empty');
-  return readQuestion(stdin, signal);
+  if (subject === undefined || subject === '-') return readQuestion(stdin, signal);
+  if (subject.trim() === '')
+    throw new UsageError(`nothing to ask: the text ${subject === '' ? 'is empty' : 'has only white space'}`);
+  return subject;
 }

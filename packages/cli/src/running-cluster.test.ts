@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { natsUrlOf } from './running-cluster.ts';
+import { logSettingsOf, logsFolder, runningCluster } from './running-cluster.ts';
+
+const natsOf = (environment: Record<string, string>) => logSettingsOf(environment).NATS_URL;
 
 test('the cluster is found by NATS_URL, then by run.json in the home; without either the error names both', async t => {
   const home = await mkdtemp(join(tmpdir(), 'hopline-home-'));
   t.after(() => rm(home, { recursive: true }));
   const fails = () =>
-    assert.throws(() => natsUrlOf({ HOPLINE_HOME: home }), {
+    assert.throws(() => natsOf({ HOPLINE_HOME: home }), {
       name: 'UsageError',
       message: /no local cluster is running .* npm start/,
     });
@@ -23,6 +25,20 @@ test('the cluster is found by NATS_URL, then by run.json in the home; without ei
     { service: 'nats', url: 'nats://127.0.0.1:4222' },
   ];
   await writeFile(join(home, 'run.json'), JSON.stringify({ processes }));
-  assert.equal(natsUrlOf({ HOPLINE_HOME: home }), 'nats://127.0.0.1:4222');
-  assert.equal(natsUrlOf({ HOPLINE_HOME: home, NATS_URL: 'nats://elsewhere:4222' }), 'nats://elsewhere:4222');
+  assert.equal(natsOf({ HOPLINE_HOME: home }), 'nats://127.0.0.1:4222');
+  await writeFile(join(home, 'run.json'), JSON.stringify({ nats: 'nats://existing:4222', processes: processes.slice(0, 1) }));
+  assert.equal(natsOf({ HOPLINE_HOME: home }), 'nats://existing:4222', 'a server that the launcher did not start');
+  assert.equal(runningCluster({ HOPLINE_HOME: home }).processes.length, 1);
+  await writeFile(join(home, 'run.json'), JSON.stringify({ nats: 'nats://n:1', prefix: 'blue', processes: [] }));
+  assert.deepEqual(logSettingsOf({ HOPLINE_HOME: home }), { NATS_URL: 'nats://n:1', HOPLINE_PREFIX: 'blue' });
+  assert.deepEqual(logSettingsOf({ HOPLINE_HOME: home, HOPLINE_PREFIX: 'own' }), { NATS_URL: 'nats://n:1' });
+  assert.equal(natsOf({ HOPLINE_HOME: home, NATS_URL: 'nats://elsewhere:4222' }), 'nats://elsewhere:4222');
+});
+
+test('logs are found without a running cluster; without any the error names the command that makes them', async t => {
+  const home = await mkdtemp(join(tmpdir(), 'hopline-home-'));
+  t.after(() => rm(home, { recursive: true }));
+  assert.throws(() => logsFolder({ HOPLINE_HOME: home }), { name: 'UsageError', message: /there are no logs in .* npm start/ });
+  await mkdir(join(home, 'logs'));
+  assert.equal(logsFolder({ HOPLINE_HOME: home }), join(home, 'logs'));
 });

@@ -1,33 +1,72 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { UsageError } from './usage-error.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** One process of the local cluster in `run.json`. `ending`: how it ended last. `agent`: of a sub-agent. */
+export type ListedProcess = {
+  service: string;
+  instance: string;
+  /** Null while the process does not run. */
+  pid: number | null;
+  url: string;
+  restarts: number;
+  ending?: string;
+  /** `target`: what the agent connects to or runs. */
+  agent?: { name: string; target: string };
+};
+
+/** Content of `run.json`, which the launcher replaces whenever a process starts or ends. `nats`: without credentials. `prefix`: HOPLINE_PREFIX. */
+export type RunFile = { url: string; nats: string; prefix?: string; logs: string; processes: ListedProcess[] };
+
 /**
- * The NATS server of the local cluster: NATS_URL, or the one that `npm start` wrote to run.json in its home: HOPLINE_HOME, else
- * `.hopline` in the current folder or in the checkout that contains this command. Throws UsageError.
+ * The running local cluster, from the `run.json` that `npm start` keeps in its home: HOPLINE_HOME, else `.hopline` in the current
+ * folder or in the checkout that contains this command. Throws UsageError.
  */
-export function natsUrlOf(environment: Readonly<Record<string, string | undefined>>): string {
-  if (environment.NATS_URL) return environment.NATS_URL;
-  const homes = environment.HOPLINE_HOME
-    ? [resolve(environment.HOPLINE_HOME)]
-    : [resolve('.hopline'), resolve(CHECKOUT, '.hopline')];
+export function runningCluster(environment: Environment): RunFile {
+  const homes = homesOf(environment);
   for (const home of homes) {
-    const url = natsUrlIn(`${home}/run.json`);
-    if (url !== undefined) return url;
+    const found = readRunFile(`${home}/run.json`);
+    if (found !== undefined) return found;
   }
   throw new UsageError(
     `no local cluster is running (no run.json with a NATS server in ${homes.join(' or ')}): run npm start, or set HOPLINE_HOME or NATS_URL`,
   );
 }
 
-function natsUrlIn(path: string): string | undefined {
+/** Settings that lead to the log of the cluster: NATS_URL, else what `run.json` names. Throws UsageError. */
+export function logSettingsOf(environment: Environment): { NATS_URL: string; HOPLINE_PREFIX?: string } {
+  if (environment.NATS_URL) return { NATS_URL: environment.NATS_URL };
+  const { nats, prefix } = runningCluster(environment);
+  const isSet = environment.HOPLINE_PREFIX !== undefined && environment.HOPLINE_PREFIX !== '';
+  return { NATS_URL: nats, ...(prefix !== undefined && !isSet && { HOPLINE_PREFIX: prefix }) };
+}
+
+/** Folder with the logs of the local cluster, which stay after it has ended. Throws UsageError. */
+export function logsFolder(environment: Environment): string {
+  const folders = homesOf(environment).map(home => `${home}/logs`);
+  const found = folders.find(existsSync);
+  if (found === undefined)
+    throw new UsageError(`there are no logs in ${folders.join(' or ')}: run npm start, or set HOPLINE_HOME`);
+  return found;
+}
+
+function homesOf(environment: Environment): string[] {
+  if (environment.HOPLINE_HOME) return [resolve(environment.HOPLINE_HOME)];
+  return [...new Set([resolve('.hopline'), resolve(CHECKOUT, '.hopline')])];
+}
+
+function readRunFile(path: string): RunFile | undefined {
   try {
-    const { processes } = JSON.parse(readFileSync(path, 'utf8')) as { processes: { service?: unknown; url?: unknown }[] };
-    const url = processes.find(({ service }) => service === 'nats')?.url;
-    return typeof url === 'string' ? url : undefined;
+    const { processes, nats, prefix, url = '', logs = '' } = JSON.parse(readFileSync(path, 'utf8')) as Partial<RunFile>;
+    const address = nats || processes?.find(({ service }) => service === 'nats')?.url;
+    return processes === undefined || typeof address !== 'string'
+      ? undefined
+      : { url, nats: address, ...(prefix && { prefix }), logs, processes };
   } catch {
     return undefined;
   }

@@ -1,7 +1,9 @@
 import { A2AError } from '@hopline/a2a';
 import type { StreamItem } from '@hopline/client';
 import type { CommandContext } from './command.ts';
+import { besideJson } from './display.ts';
 import { EXIT, type ExitCode, exitCodeOfError } from './exit-code.ts';
+import { showError } from './show-error.ts';
 import type { StreamOutcome } from './stream-outcome.ts';
 import { type PrinterOptions, StreamPrinter } from './stream-printer.ts';
 
@@ -13,18 +15,19 @@ export type ShowStreamOptions = PrinterOptions & { items: AsyncIterable<StreamIt
  */
 export async function showStream(context: CommandContext, { items, outcome, ...options }: ShowStreamOptions): Promise<ExitCode> {
   const { output, signal, json } = context;
-  const printer = new StreamPrinter(output, options);
+  const display = json ? besideJson(output) : output;
+  const printer = json && options.folder === undefined ? undefined : new StreamPrinter(display, options);
   try {
     for await (const item of items) {
       outcome.record(item);
       if (json) output.line(JSON.stringify(item));
-      else printer.print(item);
+      printer?.print(item);
     }
-    return outcome.exitCode;
+    return outcome.exitCode === EXIT.ok && options.folder?.failed ? EXIT.failed : outcome.exitCode;
   } catch (thrown) {
     const error = signal.aborted ? undefined : thrown;
     if (error !== undefined && !(error instanceof A2AError)) throw error;
-    if (error !== undefined) output.warn(`hopline: ${error.message}`);
+    if (error !== undefined) showError(error, context);
     const code = error === undefined ? EXIT.interrupted : exitCodeOfError(error);
     const continues = outcome.taskId !== undefined && !outcome.ended && code !== EXIT.failed;
     if (continues) output.warn(`the task continues: ${followCommand(context, outcome)}`);
@@ -34,6 +37,6 @@ export async function showStream(context: CommandContext, { items, outcome, ...o
   }
 }
 
-function followCommand({ urlOption }: CommandContext, { taskId, cursor }: StreamOutcome): string {
-  return `hopline follow ${taskId}${cursor === undefined ? '' : ` --cursor ${cursor}`}${urlOption}`;
+function followCommand({ commandLine }: CommandContext, { taskId, cursor }: StreamOutcome): string {
+  return commandLine(`follow ${taskId}${cursor === undefined ? '' : ` --cursor ${cursor}`}`);
 }

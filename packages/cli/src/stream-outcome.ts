@@ -1,10 +1,12 @@
 import { isTerminal, type TaskState } from '@hopline/a2a';
 import type { StreamItem } from '@hopline/client';
+import type { Conversation } from './conversations.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-code.ts';
 
 /** The task, cursor and state that a stream has reached so far, and the exit code that follows from them. */
 export class StreamOutcome {
   taskId: string | undefined;
+  contextId: string | undefined;
   cursor: string | undefined;
   state: TaskState | undefined;
   #hasMessage = false;
@@ -18,15 +20,26 @@ export class StreamOutcome {
     if ('gap' in item) return;
     const { cursor, event } = item;
     this.cursor = cursor ?? this.cursor;
-    if ('message' in event) this.#hasMessage = true;
-    else if ('task' in event) {
+    if ('message' in event) {
+      this.#hasMessage = true;
+      this.contextId = event.message.contextId ?? this.contextId;
+    } else if ('task' in event) {
       this.taskId = event.task.id;
+      this.contextId = event.task.contextId;
       this.state = event.task.status.state;
     } else {
-      const { taskId } = 'statusUpdate' in event ? event.statusUpdate : event.artifactUpdate;
+      const { taskId, contextId } = 'statusUpdate' in event ? event.statusUpdate : event.artifactUpdate;
       this.taskId ??= taskId;
+      this.contextId ??= contextId;
       if ('statusUpdate' in event) this.state = event.statusUpdate.status.state;
     }
+  }
+
+  /** The conversation as `--continue` finds it; undefined when the stream named none. */
+  conversation(agent: string | undefined): Conversation | undefined {
+    if (!this.contextId) return undefined;
+    const waits = this.state === 'TASK_STATE_INPUT_REQUIRED' && this.taskId !== undefined;
+    return { contextId: this.contextId, ...(agent !== undefined && { agent }), ...(waits && { taskId: this.taskId! }) };
   }
 
   get ended(): boolean {

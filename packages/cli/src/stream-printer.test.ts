@@ -4,7 +4,7 @@ import type { StreamResponse, TaskState } from '@hopline/a2a';
 import { StreamPrinter } from './stream-printer.ts';
 
 /** Everything on one display, notes and warnings as lines. */
-function printed(events: StreamResponse[]): string {
+function printed(events: StreamResponse[], answerNames: string[] = []): string {
   let text = '';
   const line = (content: string) => {
     text += `${text === '' || text.endsWith('\n') ? '' : '\n'}${content}\n`;
@@ -13,7 +13,7 @@ function printed(events: StreamResponse[]): string {
     text += piece;
   };
   const display = { answer, note: line, warn: line, heading: line };
-  const printer = new StreamPrinter(display);
+  const printer = new StreamPrinter(display, { answerNames });
   for (const event of events) printer.print({ cursor: undefined, event });
   return text;
 }
@@ -61,8 +61,8 @@ test('each artifact has a heading over its text, and a whole answer that repeats
 });
 
 test('the description of an artifact is part of its heading', () => {
-  const artifact = { artifactId: 'a', name: 'answer', description: 'of the guide', parts: [{ text: 'Hi' }] };
-  assert.equal(printed([{ artifactUpdate: { ...ids, artifact } }]), '── answer · of the guide\nHi');
+  const artifact = { artifactId: 'a', name: 'response', description: 'of the guide', parts: [{ text: 'Hi' }] };
+  assert.equal(printed([{ artifactUpdate: { ...ids, artifact } }]), '── response · of the guide\nHi');
 });
 
 test('the same artifact under another name has its own heading', () => {
@@ -74,9 +74,43 @@ test('a whole answer that differs from the streamed text is printed, not called 
   const text = printed([chunk('a', 'streaming_result', 'Hello'), chunk('b', 'partial_result', 'Hello, changed', false, true)]);
   assert.match(text, /── partial_result\n, changed$/);
   const other = printed([chunk('a', 'streaming_result', 'Hello'), chunk('b', 'partial_result', 'Good day', false, true)]);
-  assert.match(other, /the answer starts over\)\n── partial_result\nGood day$/);
+  assert.match(
+    other,
+    /\(the complete answer differs from the text that was streamed, and follows\)\n── partial_result\nGood day$/,
+  );
 });
 
 test('a failed task shows its reason', () => {
   assert.match(printed([status('TASK_STATE_FAILED', 'agent is down')]), /task t-1 failed: agent is down/);
+});
+
+test('progress and artifacts of an unknown name are no answer, and a whole answer is compared with the answer alone', () => {
+  const text = printed([
+    chunk('n', 'progress', 'Choosing a greeting'),
+    chunk('a', 'streaming_result', 'Hello\n'),
+    chunk('f', 'card.md', '# For '),
+    chunk('f', 'card.md', 'Ada\n', true, true),
+    chunk('n', 'progress', '', true, true),
+    chunk('a', 'streaming_result', '', true, true),
+    chunk('b', 'partial_result', 'Hello\n', false, true),
+    status('TASK_STATE_COMPLETED'),
+  ]);
+  assert.deepEqual(text.trimEnd().split('\n'), [
+    '── progress',
+    'Choosing a greeting',
+    '── streaming_result',
+    'Hello',
+    'card.md, 10 bytes',
+    '── partial_result',
+    '(6 characters, equal to the text streamed above)',
+    'task t-1 completed',
+  ]);
+});
+
+test('an artifact without a name is the answer; so is one whose name the user gives', () => {
+  const unnamed = { artifactId: 'a', parts: [{ text: 'Hi' }] };
+  assert.match(printed([{ artifactUpdate: { ...ids, artifact: unnamed, lastChunk: true } }]), /^── a\nHi$/);
+  const events = [chunk('a', 'report', 'Good day', false, true), status('TASK_STATE_COMPLETED')];
+  assert.match(printed(events), /^report, 8 bytes\n\(the answer has no text; --answer NAME prints/);
+  assert.match(printed(events, ['report']), /^── report\nGood day\n/);
 });

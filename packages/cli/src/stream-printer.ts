@@ -2,7 +2,6 @@ import {
   type Artifact,
   isInterrupted,
   isTerminal,
-  type Part,
   type StreamResponse,
   type Task,
   type TaskArtifactUpdateEvent,
@@ -12,37 +11,59 @@ import {
 import type { StreamItem } from '@hopline/client';
 import { artifactKind, CAIPE } from '@hopline/profiles';
 import { AnswerAssembler, type ArtifactLabel } from './answer-assembler.ts';
+import type { ArtifactFolder } from './artifact-folder.ts';
 import type { Display } from './display.ts';
+import { NamedArtifacts } from './named-artifacts.ts';
 
 /** Not printed: the complete version of the plan repeats it as a whole. */
 const PLAN_TOKENS = CAIPE.plan.streaming.name;
+
+const RESTARTS = {
+  retry: '(an agent was restarted and its answer differs: the answer starts over)',
+  whole: '(the complete answer differs from the text that was streamed, and follows)',
+} as const;
 
 export type PrinterOptions = {
   /** The stream begins within a task whose first part was printed before. */
   resumed?: boolean;
   /** The message continues a task: the stream begins with the earlier turns, which are not part of this answer. */
   continued?: boolean;
+  /** Names of artifacts that are the answer, in addition to those of Hopline's profiles. */
+  answerNames?: readonly string[];
+  /** One of several messages: their tasks are named neither when they go on nor when they are completed. */
+  inConversation?: boolean;
+  /** Saves the artifacts beside the answer. */
+  folder?: ArtifactFolder | undefined;
 };
 
-/** Prints the stream of one task: the answer as text, states and progress as notes. */
+/** Prints the stream of one task: the answer as text, other artifacts as a line each, states and progress as notes. */
 export class StreamPrinter {
   readonly #display: Display;
   readonly #answer: AnswerAssembler;
+  readonly #artifacts: NamedArtifacts;
+  readonly #inConversation: boolean;
+  readonly #answerNames: readonly string[];
   #skipHead: boolean;
   #gap = false;
   #headed = '';
 
-  constructor(display: Display, { resumed = false, continued = false }: PrinterOptions = {}) {
+  constructor(
+    display: Display,
+    { resumed = false, continued = false, answerNames = [], inConversation = false, folder }: PrinterOptions = {},
+  ) {
+    this.#inConversation = inConversation;
     this.#display = display;
+    this.#answerNames = answerNames;
+    this.#artifacts = new NamedArtifacts(display, folder);
     this.#skipHead = continued;
     const sink = {
       text: (text: string, artifact: ArtifactLabel) => {
         this.#heading(artifact);
         display.answer(text);
       },
-      restart: () => {
+      restart: (cause: 'retry' | 'whole') => {
         display.answer('\n');
-        display.warn('(an agent was restarted and its answer differs: the answer starts over)');
+        display.warn(RESTARTS[cause]);
       },
       duplicate: (artifact: ArtifactLabel, characters: number) => {
         if (display.heading === undefined) return;
@@ -60,6 +81,12 @@ export class StreamPrinter {
     } else this.#event(item.event);
   }
 
+  /** Prints what waits for a later part of the turn. */
+  end(): void {
+    this.#answer.end();
+    this.#artifacts.end();
+  }
+
   #event(event: StreamResponse): void {
     if ('message' in event) this.#display.answer(textOf(event.message.parts));
     else if ('statusUpdate' in event) this.#status(event.statusUpdate.taskId, event.statusUpdate.status);
@@ -69,21 +96,49 @@ export class StreamPrinter {
 
   /** Prints a complete task: the first event of a stream, the one after a gap, or the result of `get`. */
   printTask({ id, artifacts = [], status }: Task): void {
-    const answers = artifacts.filter(isAnswer);
-    if (this.#skipHead && !this.#gap) this.#answer.skip(answers);
-    else this.#answer.snapshot(answers);
+    const answers = artifacts.filter(artifact => this.#roleOf(artifact) === 'answer');
+    const named = artifacts.flatMap(artifact => this.#besideAnswer(artifact) ?? []);
+    if (this.#skipHead && !this.#gap) {
+      this.#answer.skip(answers);
+      this.#artifacts.skip(named);
+    } else {
+      this.#answer.snapshot(answers);
+      this.#artifacts.snapshot(named);
+    }
     this.#skipHead = false;
     this.#status(id, status);
   }
 
   #artifact(update: TaskArtifactUpdateEvent): void {
     const { artifact } = update;
-    if (isAnswer(artifact)) this.#answer.update(update);
-    else if (artifact.name !== PLAN_TOKENS) {
-      this.#heading(artifact);
-      this.#display.note(textOf(artifact.parts).trim());
-    }
-    for (const part of artifact.parts) if (part.text === undefined) this.#display.note(`(${descriptionOf(part)})`);
+    const role = this.#roleOf(artifact);
+    if (role === 'answer') this.#answer.update(update);
+    else if (role === 'progress' && artifact.name !== PLAN_TOKENS) this.#note(artifact);
+    const beside = this.#besideAnswer(artifact);
+    if (beside !== undefined) this.#artifacts.update({ ...update, artifact: beside });
+  }
+
+  /** What of an artifact is no answer: all of a named one, and files and data within an answer. */
+  #besideAnswer(artifact: Artifact): Artifact | undefined {
+    const role = this.#roleOf(artifact);
+    if (role === 'named') return artifact;
+    const parts = artifact.parts.filter(({ text }) => text === undefined);
+    return role === 'progress' || parts.length === 0 ? undefined : { ...artifact, parts };
+  }
+
+  /** An artifact of a name that no profile knows is not the answer: it is a file, data or a report of an agent. */
+  #roleOf({ name = '' }: Artifact): 'answer' | 'named' | 'progress' {
+    const kind = artifactKind(name);
+    if (kind === 'answer' || kind === 'result' || name === '' || this.#answerNames.includes(name)) return 'answer';
+    return kind === undefined ? 'named' : 'progress';
+  }
+
+  #note(artifact: Artifact): void {
+    const text = textOf(artifact.parts).trim();
+    // The last chunk of progress is empty.
+    if (text === '') return;
+    this.#heading(artifact);
+    this.#display.note(text);
   }
 
   /** Prints a heading where the text of another artifact begins or continues. */
@@ -97,27 +152,19 @@ export class StreamPrinter {
   #status(taskId: string, { state, message }: TaskStatus): void {
     const name = state.replace('TASK_STATE_', '').toLowerCase().replace('_', ' ');
     const text = message === undefined ? '' : textOf(message.parts);
-    if (isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED') this.#answer.end();
+    if (isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED') this.end();
     this.#headed = '';
     if (state === 'TASK_STATE_COMPLETED') {
       // Some agents answer only in the message of their last status.
       if (this.#answer.printed === '') this.#display.answer(text);
       else if (text !== '' && !this.#answer.printed.endsWith(text)) this.#display.note(text.trim());
-      this.#display.note(`task ${taskId} completed`);
+      if (this.#answer.printed === '' && text === '' && this.#artifacts.count > 0)
+        this.#display.warn('(the answer has no text; --answer NAME prints an artifact of that name, --out DIR saves all)');
+      if (!this.#inConversation) this.#display.note(`task ${taskId} completed`);
       return;
     }
-    const line = `task ${taskId} ${name}${text === '' ? '' : `: ${text.trim()}`}`;
+    const line = `${this.#inConversation ? '' : `task ${taskId} `}${name}${text === '' ? '' : `: ${text.trim()}`}`;
     if (isTerminal(state) || isInterrupted(state)) this.#display.warn(line);
-    else this.#display.note(line);
+    else if (!this.#inConversation || text !== '') this.#display.note(line);
   }
-}
-
-function isAnswer({ name = '' }: Artifact): boolean {
-  const kind = artifactKind(name);
-  return kind === undefined || kind === 'answer' || kind === 'result';
-}
-
-function descriptionOf({ filename, mediaType, url }: Part): string {
-  if (filename === undefined && url === undefined && mediaType === undefined) return 'data';
-  return [filename ?? url ?? 'a file', ...(mediaType === undefined ? [] : [mediaType])].join(', ');
 }

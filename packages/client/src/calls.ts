@@ -1,8 +1,11 @@
 import { A2AError, isObject, type JsonObject, type Message, type Operation, type Task } from '@hopline/a2a';
+import { AGENTS_PATH, decodeAgents, type ListedAgent } from './agents.ts';
 import { type Card, type CardOptions, readCard, verifiedCard } from './card.ts';
 import { FailedTry } from './failed-try.ts';
 import type { ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
+import { parseJson } from './parse-json.ts';
+import { textOf } from './read-body.ts';
 import { notA2A, resultOf, type Transport } from './transport.ts';
 import { pause, type RetryLimits, Tries } from './tries.ts';
 
@@ -76,6 +79,31 @@ export class Calls {
     const request = { signal: call.signal, headMsMax: this.#limits.callMsMax };
     const card = await this.#withRetries(call, () => readCard(this.#transport, request));
     return call.keyOf === undefined ? card : verifiedCard(card, call.keyOf);
+  }
+
+  async agents(call: CallOptions): Promise<ListedAgent[]> {
+    const json = await this.#document(AGENTS_PATH, 'the server has no list of its agents', call);
+    return decodeAgents(json);
+  }
+
+  async audit(taskId: string, call: CallOptions): Promise<JsonObject> {
+    const path = `/tasks/${encodeURIComponent(taskId)}/audit`;
+    const json = await this.#document(path, 'the server has no audits', call);
+    if (!isObject(json)) throw notA2A('the response is not an audit').error;
+    return json;
+  }
+
+  /** A JSON document of Hopline's own, outside of A2A: another server has none. */
+  async #document(path: string, absent: string, call: CallOptions): Promise<unknown> {
+    const request = { signal: call.signal, headMsMax: this.#limits.callMsMax };
+    return this.#withRetries(call, async () => {
+      const response = await this.#transport.get(new URL(path, this.#transport.url), request).catch((thrown: unknown) => {
+        if (!(thrown instanceof FailedTry) || thrown.status !== 404 || thrown.error.code !== 'INVALID_AGENT_RESPONSE')
+          throw thrown;
+        throw new FailedTry(new A2AError('UNSUPPORTED_OPERATION', { detail: absent }));
+      });
+      return parseJson(await textOf(response, this.#limits.silenceMsMax));
+    });
   }
 
   async #withRetries<T>(call: CallOptions, once: () => Promise<T>): Promise<T> {

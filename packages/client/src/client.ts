@@ -1,4 +1,5 @@
 import type { JsonObject, Message, Metadata, SendRequest, Task, TaskState } from '@hopline/a2a';
+import type { ListedAgent } from './agents.ts';
 import { Calls, type TaskPage } from './calls.ts';
 import type { Card, CardOptions } from './card.ts';
 import { CLIENT_LIMITS, type ClientLimits } from './limits.ts';
@@ -81,6 +82,10 @@ export type Client = {
   subscribe(taskId: string, options?: SubscribeOptions): AsyncGenerator<StreamItem, void, undefined>;
   /** With `keyOf` the card must be signed; the result contains only signed fields. */
   card(options?: CardOptions): Promise<Card>;
+  /** The agents of a Hopline server. Throws UNSUPPORTED_OPERATION for a server without such a list. */
+  agents(options?: CallOptions): Promise<ListedAgent[]>;
+  /** Where a task of the caller spent its time, and what became of each of its inputs; of a Hopline server. Numbers and names, never text. */
+  audit(taskId: string, options?: CallOptions): Promise<JsonObject>;
 };
 
 /** Throws TypeError for an invalid URL or header. Holds no connection, so there is nothing to close. */
@@ -120,6 +125,8 @@ export function createClient(options: ClientOptions): Client {
     cancel: (taskId, call = {}) => calls.cancel(taskId, call),
     subscribe: (taskId, call = {}) => follow({ operation: 'subscribe', taskId, cursor: call.cursor }, call),
     card: (call = {}) => calls.card(call),
+    agents: (call = {}) => calls.agents(call),
+    audit: (taskId, call = {}) => calls.audit(taskId, call),
   };
 }
 

@@ -5,6 +5,8 @@ type FailedTryOptions = {
   delayMs?: number | undefined;
   /** The server responded. false: there may be no server at this address. */
   reached?: boolean;
+  /** HTTP status of the response. */
+  status?: number;
 };
 
 /**
@@ -15,11 +17,13 @@ export class FailedTry extends Error {
   readonly error: A2AError;
   readonly delayMs: number | undefined;
   readonly reached: boolean;
+  readonly status: number | undefined;
 
-  constructor(error: A2AError, { delayMs, reached = true }: FailedTryOptions = {}) {
+  constructor(error: A2AError, { delayMs, reached = true, status }: FailedTryOptions = {}) {
     super(error.message, { cause: error });
     this.error = error;
     this.delayMs = delayMs;
     this.reached = reached;
+    this.status = status;
   }
 }

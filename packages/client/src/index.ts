@@ -1,5 +1,6 @@
 export type { A2AErrorCode, StreamResponse, Task } from '@hopline/a2a';
 export { A2AError } from '@hopline/a2a';
+export type { ListedAgent } from './agents.ts';
 export type { TaskPage } from './calls.ts';
 export type { Card, CardOptions } from './card.ts';
 export type { Client, ClientOptions, GetOptions, ListOptions, SendOptions, StreamOptions, SubscribeOptions } from './client.ts';

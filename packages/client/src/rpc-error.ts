@@ -6,7 +6,7 @@ import { A2A_ERRORS, A2AError, type A2AErrorCode, isObject, type JsonObject } fr
  * an unknown number is INTERNAL_ERROR. `retryable` comes from `data`, or is `retryableDefault` if absent there.
  */
 export function errorOf(error: JsonObject, retryableDefault = false): A2AError {
-  const { reason, retryable, taskId } = dataOf(error.data);
+  const { reason, retryable, taskId } = dataOf(error.data ?? error.details);
   const code = codeOf(error.code, reason);
   const { text } = A2A_ERRORS[code];
   const message = typeof error.message === 'string' ? error.message : '';
@@ -22,7 +22,8 @@ const CODES = Object.keys(A2A_ERRORS) as A2AErrorCode[];
 
 function codeOf(number: unknown, reason: unknown): A2AErrorCode {
   const possible = CODES.filter(code => A2A_ERRORS[code].rpc === number);
-  return possible.find(code => code === reason) ?? possible[0] ?? 'INTERNAL_ERROR';
+  // HTTP+JSON has the HTTP status in place of the number: there the reason alone names the code.
+  return possible.find(code => code === reason) ?? possible[0] ?? CODES.find(code => code === reason) ?? 'INTERNAL_ERROR';
 }
 
 type ErrorData = { reason?: unknown; retryable?: boolean | undefined; taskId?: string | undefined };

@@ -77,13 +77,19 @@ export class Transport {
     } catch (thrown) {
       if (thrown instanceof FailedTry) throw thrown;
       const detail = timeout.signal.aborted
-        ? `the server did not respond within ${headMsMax} ms`
-        : 'the server cannot be reached';
+        ? `${url.origin}${url.pathname} did not respond within ${headMsMax} ms`
+        : `${url.origin}${url.pathname} cannot be reached${codeOf(thrown)}`;
       throw new FailedTry(new A2AError('UNAVAILABLE', { detail, cause: thrown }), { reached: false });
     } finally {
       clearTimeout(timer);
     }
   }
+}
+
+/** The system's code of a failed `fetch`, such as ECONNREFUSED; browsers have none. */
+function codeOf(thrown: unknown): string {
+  const cause = thrown instanceof Error ? thrown.cause : undefined;
+  return isObject(cause) && typeof cause.code === 'string' ? ` (${cause.code})` : '';
 }
 
 /** The `result` of a JSON-RPC response. Throws FailedTry with the response's error. */
@@ -117,7 +123,10 @@ async function failureOf(response: Response, silenceMsMax: number): Promise<Fail
   const body = parseJson(await textOf(response, silenceMsMax, ERROR_BYTES_MAX).catch(() => ''));
   if (isObject(body) && isObject(body.error)) return new FailedTry(errorOf(body.error, retryable), { delayMs });
   const code = retryable ? 'UNAVAILABLE' : (CODES_OF_STATUSES[status] ?? 'INVALID_AGENT_RESPONSE');
-  return new FailedTry(new A2AError(code, { detail: `the server responded with HTTP ${status}`, retryable }), { delayMs });
+  return new FailedTry(new A2AError(code, { detail: `the server responded with HTTP ${status}`, retryable }), {
+    delayMs,
+    status,
+  });
 }
 
 /** Seconds, or a date (RFC 9110 10.2.3). */

@@ -1,3 +1,4 @@
+import { fullJitterMs } from '@hopline/a2a';
 import { FailedTry } from './failed-try.ts';
 import type { CallOptions } from './notice.ts';
 
@@ -28,10 +29,7 @@ export const RETRY_LIMITS: RetryLimits = {
 export const STEADY_MS = 10_000;
 
 /**
- * Counts the consecutive tries of one call without progress and computes delays. Full jitter, so that clients which lost a server
- * together do not return together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). Times are
- * arguments,
- * milliseconds of any clock.
+ * Counts the consecutive tries of one call without progress and computes delays. Times are arguments, milliseconds of any clock.
  */
 export class Tries {
   readonly #limits: RetryLimits;
@@ -69,7 +67,7 @@ export class Tries {
     if (this.#failed === 0) this.#failingSinceMs = nowMs;
     this.#failed += 1;
     const { triesMax, unreachedTriesMax, totalMsMax, baseMs, waitMsMax } = this.#limits;
-    const waitMs = delayMs + this.#random() * Math.min(waitMsMax, baseMs * 2 ** (this.#failed - 1));
+    const waitMs = delayMs + fullJitterMs(this.#failed, baseMs, waitMsMax, this.#random);
     const last =
       this.#failed >= (this.#reached ? triesMax : unreachedTriesMax) || nowMs + waitMs - this.#failingSinceMs > totalMsMax;
     if (!error.retryable || last) throw error;

@@ -12,7 +12,7 @@ export type Token<R> = {
 /**
  * Why a chunk left:
  * - `each`: pass-through, one chunk per token;
- * - `first`: the first text of its lane, held at most `FIRST_HOLD_MS`;
+ * - `first`: the first text of its lane, sent at once;
  * - `ready`: at the last token it was clear that waiting for the next one costs more than it saves;
  * - `quiet`: the next token did not arrive within the time worth waiting for it;
  * - `delay`: the summed delay reached its bound, which keeps the cost within twice the optimum;

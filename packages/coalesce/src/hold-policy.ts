@@ -1,6 +1,5 @@
 import { ArrivalModel } from './arrival-model.ts';
 import type { FlushReason } from './chunk.ts';
-import { FIRST_HOLD_MS } from './settings.ts';
 
 /**
  * Decides when the text of one lane leaves. It trades delay for events, and a wrong prediction has a bounded cost.
@@ -46,6 +45,7 @@ export class HoldPolicy {
   readonly #own: HeldDelay = { tokens: 0, startMs: 0, offsetMs: 0 };
   readonly #shadow: HeldDelay = { tokens: 0, startMs: 0, offsetMs: 0 };
   #creditMs: number;
+  /** Nothing of the lane has left yet. */
   #fresh = true;
   #arrivedMs = Number.NEGATIVE_INFINITY;
   #arrivedTokens = 0;
@@ -113,9 +113,9 @@ export class HoldPolicy {
 
   /** The learned rule, without the bound of the balance. */
   #chooseFreely(nowMs: number, own: HeldDelay): void {
-    // The first packet of an unknown source gets a fixed time: its few gaps predict nothing.
+    // A reader waits for the first text, and an unknown source has no pace yet: it leaves now, for at most one event more a lane.
     const patienceMs = this.#model?.patienceMs(own.tokens);
-    if (this.#fresh) this.#set(Math.max(nowMs, own.startMs + FIRST_HOLD_MS), 'first');
+    if (this.#fresh) this.#set(nowMs, 'first');
     else if (patienceMs === undefined) this.#set(Math.max(nowMs, dueAt(own, this.#eventCostMs)), 'delay');
     else this.#set(nowMs + patienceMs, patienceMs === 0 ? 'ready' : 'quiet');
   }

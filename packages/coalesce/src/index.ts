@@ -7,7 +7,6 @@ export {
   checkSettings,
   DEFAULT_SETTINGS,
   EVENT_COST_MS_MAX,
-  FIRST_HOLD_MS,
   HOLD_MS_MAX,
   LANES_MAX,
 } from './settings.ts';

@@ -18,12 +18,6 @@ export const HOLD_MS_MAX = 60_000;
 export const CHUNK_BYTES_MIN = 4;
 
 /**
- * The first text of a lane waits no longer than this. Not zero: the tokens of one provider packet arrive within about 2 ms, and
- * sending the first token alone would hold the rest of its own packet (68 % more events on packetised input).
- */
-export const FIRST_HOLD_MS = 2;
-
-/**
  * Lanes of one coalescer. One more evicts an idle lane with its model; if none is idle, the lane with the oldest text, which is
  * sent.
  */

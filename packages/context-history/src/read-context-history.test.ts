@@ -29,7 +29,7 @@ test('the history of a context has the requests and answers of its tasks, withou
   const { newest } = await LoggedTask.begin(log, 't3', { text: 'add them', earlierTasks: ['t1', 't2'] });
   const conversation = await readContextHistory(log, newest, 1);
   assert.deepEqual(brief(conversation), ['user: 2+2', 'agent: 4', 'user: 3+3', 'agent: 6']);
-  assert.deepEqual(conversation.messages[0], user('2+2', 't1-m1'), 'unchanged');
+  assert.deepEqual(conversation.messages[0], { ...user('2+2', 't1-m1'), taskId: 't1', contextId: 'c1' });
   assert.deepEqual(conversation.messages[1], {
     messageId: 't1-answer-1',
     role: 'ROLE_AGENT',

@@ -14,7 +14,7 @@ export const CORS_SETTINGS = {
   },
 } as const satisfies Readonly<Record<string, Setting>>;
 
-/** Options of `Cors` in a2a-http. */
+/** `cors` of a2a-http. */
 export type CorsRules = { origins: readonly string[] | '*'; requestHeaders: readonly string[] };
 
 type CorsSettings = Settings<typeof CORS_SETTINGS>;

@@ -48,7 +48,7 @@ export type {
   TimeoutInput,
 } from './inputs.ts';
 export { isSameOwner, ordinalsOf } from './inputs.ts';
-export type { AgentPresentation, ArtifactKind, NoticeTemplates } from './presentation.ts';
+export type { AgentPresentation, ArtifactKind, NoticeTemplate, NoticeTemplates } from './presentation.ts';
 export type { Role, TraceCarrier } from './subjects.ts';
 export {
   fnv1a32,

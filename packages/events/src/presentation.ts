@@ -4,10 +4,16 @@ import type { LaneArtifact } from './inputs.ts';
 export type ArtifactKind = 'plan' | 'answer' | 'result' | 'call-start' | 'call-end' | 'progress';
 
 /** `{agent}` and `{tool}` stand for the names: as they are in the description, in title case in the text. */
-type NoticeTemplate = { name: string; description: string; text: string };
+export type NoticeTemplate = { name: string; description: string; text: string };
 
 /** Notices around a call: its start, and its end, well or not. */
-export type NoticeTemplates = { start: NoticeTemplate; end: NoticeTemplate; failed: NoticeTemplate };
+export type NoticeTemplates = {
+  start: NoticeTemplate;
+  end: NoticeTemplate;
+  failed: NoticeTemplate;
+  /** The agent's turn ended with a question while the call was open. Absent in calls that were recorded before it existed. */
+  waiting?: NoticeTemplate;
+};
 
 /**
  * How the work of a called agent shows to clients: the agent's part of the task's profile (packages/profiles). It is stored with the call,

@@ -47,7 +47,20 @@ export async function bootService<T extends SettingsShape>(options: BootOptions<
     log.info({ pid: process.pid, version, settings: options.config.effective(settings) }, 'starting');
     return { settings, base, instance, version, log, telemetry, health: createHealth() };
   } catch (error) {
-    process.stderr.write(`${options.name}: ${error instanceof Error ? error.message : 'cannot start'}\n`);
-    process.exit(EXIT_CONFIG);
+    exitForConfig(options.name, error);
   }
+}
+
+/** Reports a fault of the settings on standard error, as a sentence and without a stack, and ends the process. */
+export function exitForConfig(name: string, error: unknown): never {
+  const message = error instanceof Error ? error.message : 'cannot start';
+  process.stderr.write(`${name}: ${message}\n${causeOf(error)}`);
+  process.exit(EXIT_CONFIG);
+}
+
+/** The stack of the cause leads to the operator's own file, for example a module of an agent that does not load. */
+function causeOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (!(cause instanceof Error) || cause.stack === undefined) return '';
+  return `${cause.stack.replaceAll(/^/gm, '  ')}\n`;
 }

@@ -11,11 +11,30 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly faults: readonly string[];
 
-  constructor(faults: readonly string[]) {
+  constructor(faults: readonly string[], options?: ErrorOptions) {
+    const [only = ''] = faults;
     super(
-      `${faults.length === 1 ? 'A setting is' : `${faults.length} settings are`} invalid:\n${faults.map(fault => `  ${fault}`).join('\n')}`,
+      faults.length === 1 ? only : `${faults.length} settings are invalid:\n${faults.map(fault => `  ${fault}`).join('\n')}`,
+      options,
     );
     this.faults = faults;
+  }
+}
+
+/**
+ * Runs what a service makes of its settings before it opens the log. Whatever fails there (a missing file, a module that does not
+ * load) is a fault of the settings: it rejects with ConfigError, and the process ends with EXIT_CONFIG.
+ */
+export async function fromSettings<T>(work: () => Promise<T> | T): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    const cause = error instanceof Error ? error.cause : undefined;
+    throw new ConfigError(
+      [error instanceof Error ? error.message : 'the settings cannot be used'],
+      cause === undefined ? {} : { cause },
+    );
   }
 }
 

@@ -12,11 +12,12 @@ test('a process is ready after its start while every check passes, and never aft
     ready: false,
     draining: false,
     notReady: [{ check: 'start', reason: 'starting' }],
+    degraded: [],
   });
   health.started([{ name: 'log', check: async () => {} }]);
-  assert.deepEqual(await health.readiness(), { ready: true, draining: false, notReady: [] });
+  assert.deepEqual(await health.readiness(), { ready: true, draining: false, notReady: [], degraded: [] });
   health.drain();
-  assert.deepEqual(await health.readiness(), { ready: false, draining: true, notReady: [] });
+  assert.deepEqual(await health.readiness(), { ready: false, draining: true, notReady: [], degraded: [] });
 });
 
 test('a failing check is reported with the name of its error, without the message', async () => {
@@ -37,6 +38,17 @@ test('a failing check is reported with the name of its error, without the messag
     { check: 'agent', reason: 'Error' },
   ]);
   assert.equal(readiness.ready, false);
+});
+
+test('a failing optional check leaves the process ready, and is reported by the code of its system error', async () => {
+  const health = createHealth();
+  const refused = Object.assign(new Error('connect ECONNREFUSED PLANTED'), { code: 'ECONNREFUSED' });
+  health.started([
+    { name: 'log', check: async () => {} },
+    { name: 'agent', optional: true, check: () => Promise.reject(new Error('PLANTED', { cause: refused })) },
+  ]);
+  const degraded = [{ check: 'agent', reason: 'ECONNREFUSED' }];
+  assert.deepEqual(await health.readiness(), { ready: true, draining: false, notReady: [], degraded });
 });
 
 test('a drain that begins during the checks makes the result not ready', async () => {

@@ -1,4 +1,4 @@
-import { closedWord } from '@hopline/telemetry';
+import { closedWord, errorWord } from '@hopline/telemetry';
 
 /** Bound of one readiness check; milliseconds. */
 export const READY_CHECK_MS_MAX = 1_000;
@@ -7,6 +7,8 @@ export interface ReadyCheck {
   readonly name: string;
   /** Resolves if the dependency is usable, else rejects. Aborted after READY_CHECK_MS_MAX. */
   check(signal: AbortSignal): Promise<unknown>;
+  /** The process is of use without it: a failure is reported as degraded, and the process stays ready. */
+  readonly optional?: true;
 }
 
 export interface Readiness {
@@ -15,7 +17,14 @@ export interface Readiness {
   /**
    * `reason`: `starting`, `timeout`, or the name of the error. Never its message, which can contain an address with a password.
    */
-  readonly notReady: readonly { readonly check: string; readonly reason: string }[];
+  readonly notReady: readonly FailedCheck[];
+  /** Optional checks that fail. `reason`: also the code of a system error, such as `ECONNREFUSED`. */
+  readonly degraded: readonly FailedCheck[];
+}
+
+interface FailedCheck {
+  readonly check: string;
+  readonly reason: string;
 }
 
 /** Readiness for traffic: false until `started`, false again after `drain`. */
@@ -26,29 +35,32 @@ export interface Health {
 }
 
 export function createHealth(): Health {
-  let checks: (() => Promise<string | undefined>)[] | undefined;
-  let names: string[] = [];
+  let checks: { name: string; optional: boolean; run: () => Promise<string | undefined> }[] | undefined;
   let draining = false;
   return {
     started: given => {
-      checks = given.map(bounded);
-      names = given.map(({ name }) => name);
+      checks = given.map(check => ({ name: check.name, optional: check.optional === true, run: bounded(check) }));
     },
     drain: () => {
       draining = true;
     },
     readiness: async () => {
-      if (draining) return { ready: false, draining, notReady: [] };
-      if (checks === undefined) return { ready: false, draining, notReady: [{ check: 'start', reason: 'starting' }] };
-      const reasons = await Promise.all(checks.map(check => check()));
-      const notReady = reasons.flatMap((reason, n) => (reason === undefined ? [] : [{ check: names[n] ?? '', reason }]));
-      return { ready: notReady.length === 0 && !draining, draining, notReady };
+      if (draining) return { ready: false, draining, notReady: [], degraded: [] };
+      if (checks === undefined)
+        return { ready: false, draining, notReady: [{ check: 'start', reason: 'starting' }], degraded: [] };
+      const results = await Promise.all(checks.map(async ({ name, optional, run }) => ({ name, optional, reason: await run() })));
+      const failed = (isOptional: boolean) =>
+        results.flatMap(({ name, optional, reason }) =>
+          reason === undefined || optional !== isOptional ? [] : [{ check: name, reason }],
+        );
+      const notReady = failed(false);
+      return { ready: notReady.length === 0 && !draining, draining, notReady, degraded: failed(true) };
     },
   };
 }
 
 /** Runs a check once at a time: probes that arrive during a hanging check share it. */
-function bounded({ check }: ReadyCheck): () => Promise<string | undefined> {
+function bounded({ check, optional }: ReadyCheck): () => Promise<string | undefined> {
   let running: Promise<string | undefined> | undefined;
   return () => {
     if (running !== undefined) return withTimeout(running);
@@ -57,13 +69,17 @@ function bounded({ check }: ReadyCheck): () => Promise<string | undefined> {
       .then(() => check(signal))
       .then(
         () => undefined,
-        error => (signal.aborted ? 'timeout' : closedWord(error instanceof Error ? error.name : 'failed')),
+        error => (signal.aborted ? 'timeout' : reasonOf(error, optional)),
       )
       .finally(() => {
         running = undefined;
       });
     return withTimeout(running);
   };
+}
+
+function reasonOf(error: unknown, optional: true | undefined): string {
+  return optional ? errorWord(error) : closedWord(error instanceof Error ? error.name : 'failed');
 }
 
 async function withTimeout(check: Promise<string | undefined>): Promise<string | undefined> {

@@ -1,6 +1,6 @@
 export { EXIT_CONFIG } from './boot-service.ts';
 export type { Config, Env, Settings } from './config.ts';
-export { ConfigError, defineConfig, MASK } from './config.ts';
+export { ConfigError, defineConfig, fromSettings, MASK } from './config.ts';
 export type { Health, Readiness, ReadyCheck } from './health.ts';
 export { createHealth, READY_CHECK_MS_MAX } from './health.ts';
 export type { ProbeServer } from './probe-server.ts';
@@ -12,6 +12,7 @@ export { runService } from './run-service.ts';
 export type { ServiceSettings } from './service-settings.ts';
 export { defineServiceConfig, SERVICE_SETTINGS } from './service-settings.ts';
 export type { Setting, SettingValue, ValueOf } from './setting.ts';
+export { suggestion } from './suggestion.ts';
 export type { WatchedFileOptions } from './watched-file.ts';
 export { WatchedFile } from './watched-file.ts';
 export { withinMs } from './within-ms.ts';

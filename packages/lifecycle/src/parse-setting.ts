@@ -48,7 +48,7 @@ function allowed(setting: Setting, value: SettingValue): boolean {
     case 'url':
       return urlsOf(String(value), setting.list === true).every(url => isUrl(url, setting.schemes));
     case 'string':
-      return within(setting, String(value).length);
+      return within(setting, String(value).length) && (setting.form?.pattern.test(String(value)) ?? true);
   }
 }
 

@@ -28,8 +28,8 @@ export function registerProbes(app: FastifyInstance, options: ProbeOptions): voi
     return reply.code(alive ? 200 : 503).send({ alive, loop_lag_ms: lagMs, loop_lag_ms_max: options.loopLagMsMax });
   });
   app.get('/readyz', async (_request, reply) => {
-    const { ready, draining, notReady } = await options.health.readiness();
-    return reply.code(ready ? 200 : 503).send({ ready, draining, not_ready: notReady });
+    const { ready, draining, notReady, degraded } = await options.health.readiness();
+    return reply.code(ready ? 200 : 503).send({ ready, draining, not_ready: notReady, degraded });
   });
   app.get('/metrics', async (_request, reply) => reply.type(METRICS_TYPE).send(await options.metricsText()));
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fromSettings } from './config.ts';
 import { runService } from './run-service.ts';
 import { defineServiceConfig } from './service-settings.ts';
 
@@ -18,6 +19,7 @@ await runService({
     telemetry.metrics.tokensIn.add(7);
     signal.addEventListener('abort', () => log.info('signal aborted'));
     if (mode === 'start-fails') throw new Error('connection refused');
+    if (mode === 'wrong-file') await fromSettings(() => raise('TEST_FILE: the file cannot be read (ENOENT)'));
     if (mode === 'slow-start') await sleep(700);
     if (mode === 'start-follows-signal') await sleep(60_000, undefined, { signal });
     if (mode === 'throws') setTimeout(() => raise(), 50);
@@ -34,6 +36,6 @@ await runService({
   },
 });
 
-function raise(): never {
-  throw new Error('uncaught by purpose');
+function raise(message = 'uncaught by purpose'): never {
+  throw new Error(message);
 }

@@ -139,6 +139,14 @@ suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
     assert.equal((await telemetry.ended).code, EXIT_CONFIG);
   });
 
+  test('a fault that the start finds in the settings is one sentence with the exit code of the settings, without a stack', async () => {
+    const service = run('wrong-file');
+    const { code, stderr } = await service.ended;
+    assert.equal(code, EXIT_CONFIG);
+    assert.equal(stderr, 'test-service: TEST_FILE: the file cannot be read (ENOENT)\n');
+    assert.equal(messages(service).includes('start failed'), false);
+  });
+
   test('HOPLINE_DRAIN_MS_MAX bounds the drain: the process ends with code 1', async () => {
     const service = run('close-hangs', { HOPLINE_DRAIN_MS_MAX: '200' });
     await service.line('ready');

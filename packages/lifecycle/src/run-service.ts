@@ -1,7 +1,7 @@
 import { type Logger, TELEMETRY_SHUTDOWN_MS_MAX, type Telemetry } from '@hopline/telemetry';
 import closeWithGrace from 'close-with-grace';
-import { type Boot, type BootOptions, bootService, type SettingsShape } from './boot-service.ts';
-import type { Settings } from './config.ts';
+import { type Boot, type BootOptions, bootService, exitForConfig, type SettingsShape } from './boot-service.ts';
+import { ConfigError, type Settings } from './config.ts';
 import type { ReadyCheck } from './health.ts';
 import { type ProbeServer, startProbeServer } from './probe-server.ts';
 import type { ProbeOptions } from './probes.ts';
@@ -51,7 +51,7 @@ interface ProcessState<T extends SettingsShape> {
  * off,
  * `signal` aborted, `close`, probes closed, spans flushed, exit code 0. An uncaught error, a failed start or an overlong drain
  * ends
- * with code 1, an invalid environment with EXIT_CONFIG. A second signal ends the process at once.
+ * with code 1; an invalid environment, and a `start` that rejects with ConfigError, with EXIT_CONFIG. A second signal ends the process at once.
  * An uncaught error skips the drain: the state of the process is unreliable, and another process continues from the log.
  */
 export async function runService<T extends SettingsShape>(options: ServiceOptions<T>): Promise<void> {
@@ -77,6 +77,10 @@ export async function runService<T extends SettingsShape>(options: ServiceOption
   } catch (error) {
     // A start that the drain interrupts may reject; the drain determines the exit code.
     if (state.drainBegins.signal.aborted) return;
+    if (error instanceof ConfigError) {
+      await state.boot.telemetry.shutdown();
+      exitForConfig(options.name, error);
+    }
     await crash(state.boot, error, 'start failed');
     process.exit(1);
   }

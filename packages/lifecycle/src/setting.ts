@@ -13,6 +13,8 @@ interface Base {
 type StringSetting = Base & {
   readonly type: 'string';
   readonly default?: string;
+  /** What the whole text must match, and that in words. */
+  readonly form?: { readonly pattern: RegExp; readonly words: string };
   readonly min?: number;
   readonly max?: number;
 };
@@ -65,6 +67,7 @@ export function describeAllowed(setting: Setting): string {
     case 'url':
       return `${setting.list === true ? 'URLs joined by commas' : 'a URL'}${setting.schemes ? ` (${setting.schemes.join(', ')})` : ''}`;
     case 'string':
+      if (setting.form !== undefined) return setting.form.words;
       return `text${bounds(setting.min, setting.max, 'characters')}`;
     case 'integer':
       return `a whole number${bounds(setting.min, setting.max, setting.unit)}`;

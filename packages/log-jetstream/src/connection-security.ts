@@ -28,6 +28,20 @@ export function isPermanent(reason: string): boolean {
   return /authorization|unable to parse credentials|^ENOENT/i.test(reason);
 }
 
+/** One sentence about a failed connection: what is wrong with the server at `address`, and which setting to check. */
+export function connectionFault(address: string, reason: string, dialMs: number): string {
+  const at = `NATS at ${address}`;
+  if (/connection refused|ECONNREFUSED/i.test(reason))
+    return `${at} refuses the connection: start nats-server, or correct NATS_URL`;
+  if (/authorization|authentication/i.test(reason))
+    return `${at} rejects the credentials: check NATS_CREDS_FILE, NATS_CREDS, NATS_TOKEN, or NATS_USER and NATS_PASSWORD`;
+  const dns = /ENOTFOUND|EAI_AGAIN/.exec(reason)?.[0];
+  if (dns !== undefined) return `${at} cannot be reached: its host name cannot be resolved (${dns})`;
+  if (/^timeout$/i.test(reason))
+    return `${at} does not answer within ${dialMs / 1000} s: check that NATS_URL names a NATS server, and NATS_TLS_… if it requires TLS`;
+  return `${at} cannot be reached: ${reason}`;
+}
+
 /**
  * nats.js ignores the URL scheme and uses TLS only if the server's INFO message asks for it. A man in the middle could remove
  * that request, and credentials would follow in clear text. With a `tls` option nats.js rejects a server without TLS. It reads

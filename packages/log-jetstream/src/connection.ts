@@ -2,7 +2,8 @@ import { backoffMs, LogUnavailable } from '@hopline/log';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { Msg, NatsConnection, Status, Subscription } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
-import { authentication, encryption, isPermanent, withoutUser } from './connection-security.ts';
+import { authentication, connectionFault, encryption, isPermanent, withoutUser } from './connection-security.ts';
+import type { LogNames } from './names.ts';
 import type { Credentials, LogEvent, NatsTls } from './options.ts';
 
 const RECONNECT_WAIT_MS = 250;
@@ -23,6 +24,8 @@ export type ConnectOptions = {
   name: string;
   credentials?: Credentials | undefined;
   tls?: NatsTls | undefined;
+  /** Names of the cluster in the account. */
+  names: LogNames;
   timeoutMs: number;
   onEvent: (event: LogEvent) => void;
 };
@@ -31,6 +34,7 @@ export type ConnectOptions = {
 export class Connection {
   readonly nc: NatsConnection;
   readonly jsm: JetStreamManager;
+  readonly names: LogNames;
   readonly onEvent: (event: LogEvent) => void;
   /** Aborts when the log is closed, which ends every reader. */
   readonly closed: AbortSignal;
@@ -39,9 +43,10 @@ export class Connection {
   readonly #reconnects = new Set<() => void>();
   #connected = true;
 
-  constructor(nc: NatsConnection, jsm: JetStreamManager, onEvent: (event: LogEvent) => void) {
+  constructor(nc: NatsConnection, jsm: JetStreamManager, { names, onEvent }: Pick<ConnectOptions, 'names' | 'onEvent'>) {
     this.nc = nc;
     this.jsm = jsm;
+    this.names = names;
     this.onEvent = onEvent;
     this.closed = this.#closing.signal;
     void this.#watch();
@@ -129,11 +134,43 @@ export class Connection {
   }
 }
 
-/** Rejects with LogUnavailable when no server answers in time. */
+/** Rejects with LogUnavailable when no server answers in time, or when JetStream is off. */
 export async function openConnection(options: ConnectOptions): Promise<Connection> {
   const nc = await dial(options);
   const jsm = await jetstreamManager(nc, { checkAPI: false, timeout: API_TIMEOUT_MS });
-  return new Connection(nc, jsm, options.onEvent);
+  try {
+    await requireJetStream(nc, jsm, options);
+  } catch (error) {
+    await nc.close();
+    throw error;
+  }
+  return new Connection(nc, jsm, options);
+}
+
+/**
+ * A server without JetStream may have peers with it, so only the API's own answer counts. "Not enabled" is also what a cluster
+ * reports before it has a leader: asked again until `timeoutMs` is over.
+ */
+async function requireJetStream(
+  nc: NatsConnection,
+  jsm: JetStreamManager,
+  { servers, timeoutMs }: ConnectOptions,
+): Promise<void> {
+  if (nc.info?.jetstream === true) return;
+  const deadline = Date.now() + timeoutMs;
+  for (let failures = 1; ; failures += 1) {
+    try {
+      await jsm.getAccountInfo();
+      return;
+    } catch (error) {
+      if (!(error instanceof Error) || error.name !== 'JetStreamNotEnabled') return;
+      if (Date.now() >= deadline) {
+        const address = servers.split(',').map(url => withoutUser(url.trim()));
+        throw new LogUnavailable(`JetStream is off at ${address.join(', ')}: start nats-server with -js`, { cause: error });
+      }
+    }
+    await new Promise(resolve => setTimeout(resolve, backoffMs(failures, DIAL_RETRY_MS_BASE, DIAL_RETRY_MS_MAX)));
+  }
 }
 
 /** A retry loop instead of nats.js's `waitOnFirstConnect`, which never ends, not even for a wrong password. */
@@ -170,5 +207,5 @@ async function dial({ servers, name, credentials, tls, timeoutMs }: ConnectOptio
 }
 
 function unreachable(urls: string[], reason: string, cause: unknown): LogUnavailable {
-  return new LogUnavailable(`no connection to NATS at ${urls.map(withoutUser).join(', ')}: ${reason}`, { cause });
+  return new LogUnavailable(connectionFault(urls.map(withoutUser).join(', '), reason, DIAL_TIMEOUT_MS), { cause });
 }

@@ -17,7 +17,6 @@ import type { Connection } from './connection.ts';
 import { HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
 import { retry } from './retry.ts';
-import { FACTS_STREAM } from './streams.ts';
 
 export type JetStreamFactsOptions = { shards: number; readBytesMax: number; follow: FollowOptions };
 
@@ -32,14 +31,14 @@ export class JetStreamFacts implements FactLog {
     this.#connection = connection;
     this.#publisher = publisher;
     this.#shards = options.shards;
-    this.#history = new HistoryReader(connection, FACTS_STREAM, options.readBytesMax);
+    this.#history = new HistoryReader(connection, connection.names.factsStream, options.readBytesMax);
     this.#follow = options.follow;
   }
 
   async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number }> {
     const { taskId } = record.aggregate;
     requireTaskId(taskId);
-    const subject = logSubject(taskId, this.#shards);
+    const subject = this.#subject(taskId);
     try {
       const { seq } = await this.#publisher.publish(subject, encodePayload(record), options);
       return { seq };
@@ -55,7 +54,7 @@ export class JetStreamFacts implements FactLog {
 
   async last(taskId: string): Promise<StoredFacts | undefined> {
     requireTaskId(taskId);
-    const newest = await this.#newest(logSubject(taskId, this.#shards));
+    const newest = await this.#newest(this.#subject(taskId));
     if (!newest) return undefined;
     const record = decodeFacts(newest.data, taskId);
     if (record) return { seq: newest.seq, record, ...decodeTrace(newest.header) };
@@ -76,7 +75,7 @@ export class JetStreamFacts implements FactLog {
   }
 
   async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {
-    const subject = logSubject(taskId, this.#shards);
+    const subject = this.#subject(taskId);
     const tail = (await this.#newest(subject))?.seq ?? 0;
     for await (const { msg, seq } of this.#history.read(subject, from, tail)) {
       const record = this.#decode(msg, taskId);
@@ -85,29 +84,33 @@ export class JetStreamFacts implements FactLog {
     return tail;
   }
 
+  #subject(taskId: string): string {
+    return this.#connection.names.subject(logSubject(taskId, this.#shards));
+  }
+
   /** From the leader: a lagging replica may answer a direct get. */
   #newest(subject: string): Promise<StoredMsg | null> {
-    const get = () => this.#connection.jsm.streams.getMessage(FACTS_STREAM, { last_by_subj: subject });
+    const get = () => this.#connection.jsm.streams.getMessage(this.#connection.names.factsStream, { last_by_subj: subject });
     return retry(this.#connection, 'the newest record of a task', get);
   }
 
   #next(subject: string, from: number): Promise<StoredMsg | null> {
     // Servers support this since 2.9; the type lacks it.
     const query = { next_by_subj: subject, seq: from } as SeqMsgRequest;
-    const get = () => this.#connection.jsm.streams.getMessage(FACTS_STREAM, query);
+    const get = () => this.#connection.jsm.streams.getMessage(this.#connection.names.factsStream, query);
     return retry(this.#connection, 'a record of a task', get);
   }
 
   #source(taskId: string, signal: AbortSignal): FollowSource {
-    const { nc, jsm } = this.#connection;
+    const { nc, jsm, names } = this.#connection;
     return {
       read: from => this.#read(taskId, from),
       tail: async () => {
-        const tail = await jsm.direct.getMessage(FACTS_STREAM, { last_by_subj: logSubject(taskId, this.#shards) });
+        const tail = await jsm.direct.getMessage(names.factsStream, { last_by_subj: this.#subject(taskId) });
         return tail ? { seq: tail.seq, startSeq: decodeFacts(tail.data, taskId)?.startSeq ?? 0 } : undefined;
       },
       subscribe: async (onLive, onReconnect) => {
-        const subscription = this.#connection.subscribe(liveSubject(taskId, this.#shards), msg => {
+        const subscription = this.#connection.subscribe(names.subject(liveSubject(taskId, this.#shards)), msg => {
           const live = msg && this.#toLive(msg, taskId);
           if (live) onLive(live);
         });

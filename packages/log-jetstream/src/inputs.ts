@@ -1,4 +1,4 @@
-import { type InputRecord, RAW_PREFIX, rawShardFilter, rawSubject } from '@hopline/events';
+import { type InputRecord, rawShardFilter, rawSubject } from '@hopline/events';
 import { type InputAppendOptions, type InputLog, requireTaskId, type StoredInput } from '@hopline/log';
 import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
@@ -7,10 +7,6 @@ import { HistoryReader } from './history.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
 import { retry } from './retry.ts';
-import { INPUTS_STREAM } from './streams.ts';
-
-/** Length of `a2a.raw.<shard>.` */
-const SUBJECT_PREFIX_CHARS = RAW_PREFIX.length + '.00.'.length;
 
 export class JetStreamInputs implements InputLog {
   readonly #connection: Connection;
@@ -24,18 +20,19 @@ export class JetStreamInputs implements InputLog {
     this.#publisher = publisher;
     this.#shards = options.shards;
     this.#readBytesMax = options.readBytesMax;
-    this.#history = new HistoryReader(connection, INPUTS_STREAM, options.readBytesMax);
+    this.#history = new HistoryReader(connection, connection.names.inputsStream, options.readBytesMax);
   }
 
   async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
     requireTaskId(taskId);
-    return this.#publisher.publish(rawSubject(taskId, this.#shards), encodePayload(record), options);
+    return this.#publisher.publish(this.#subject(taskId), encodePayload(record), options);
   }
 
   async *read(taskId: string): AsyncGenerator<StoredInput, void> {
     requireTaskId(taskId);
-    const subject = rawSubject(taskId, this.#shards);
-    const newest = () => this.#connection.jsm.streams.getMessage(INPUTS_STREAM, { last_by_subj: subject });
+    const { jsm, names } = this.#connection;
+    const subject = this.#subject(taskId);
+    const newest = () => jsm.streams.getMessage(names.inputsStream, { last_by_subj: subject });
     const tail = (await retry(this.#connection, 'the newest input of a task', newest))?.seq ?? 0;
     for await (const delivery of this.#history.read(subject, 1, tail)) {
       const input = this.#decode(delivery);
@@ -44,7 +41,9 @@ export class JetStreamInputs implements InputLog {
   }
 
   async *readShard(shard: number, from: number, signal: AbortSignal): AsyncGenerator<StoredInput, void> {
-    const reading = { stream: INPUTS_STREAM, filter: rawShardFilter(shard), from, bytesMax: this.#readBytesMax, signal };
+    const { names } = this.#connection;
+    const filter = names.subject(rawShardFilter(shard));
+    const reading = { stream: names.inputsStream, filter, from, bytesMax: this.#readBytesMax, signal };
     for await (const { deliveries } of readOrdered(this.#connection, reading)) {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
@@ -52,6 +51,10 @@ export class JetStreamInputs implements InputLog {
         if (input) yield input;
       }
     }
+  }
+
+  #subject(taskId: string): string {
+    return this.#connection.names.subject(rawSubject(taskId, this.#shards));
   }
 
   #decode(delivery: Delivery): StoredInput | undefined {
@@ -64,6 +67,7 @@ export class JetStreamInputs implements InputLog {
 function toInput({ msg, seq, storedAt }: Delivery): StoredInput | undefined {
   const record = decodeInput(msg.data);
   if (!record) return undefined;
-  const taskId = msg.subject.slice(SUBJECT_PREFIX_CHARS);
+  // A task id is the last token of its subject.
+  const taskId = msg.subject.slice(msg.subject.lastIndexOf('.') + 1);
   return { seq, taskId, record, bytes: msg.data.length, storedAt, ...decodeTrace(msg.headers) };
 }

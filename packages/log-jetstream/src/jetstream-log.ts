@@ -1,14 +1,15 @@
 import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
 import { ATTEMPTS_MAX_DEFAULT, type Log, LogMismatch, REQUEUES_MAX_DEFAULT, type RereadReason } from '@hopline/log';
 import { requireServer } from './capabilities.ts';
-import { type Connection, openConnection } from './connection.ts';
+import { type Connection, type ConnectOptions, openConnection } from './connection.ts';
 import { JetStreamFacts } from './facts.ts';
 import { JetStreamInputs } from './inputs.ts';
 import { JetStreamKeyValue } from './key-value.ts';
+import { BUCKETS, LogNames } from './names.ts';
 import { ACK_WAIT_MS, type JetStreamLogOptions, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT, OPEN_TIMEOUT_MS } from './options.ts';
 import { Publisher } from './publisher.ts';
 import { RequeueCounts } from './requeues.ts';
-import { BUCKETS, checkStreams, ensureStreams } from './streams.ts';
+import { checkStreams, ensureStreams } from './streams.ts';
 import { NatsWakeUps } from './wake-ups.ts';
 import { JetStreamWork } from './work.ts';
 
@@ -28,7 +29,8 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
   const replicas = options.replicas ?? 1;
   if (!Number.isInteger(shards) || shards < 1 || shards > SHARDS_MAX)
     throw new LogMismatch(`shards must be an integer from 1 to ${SHARDS_MAX}`);
-  const connection = await openConnection({ servers, name, credentials, tls, timeoutMs: openTimeoutMs, onEvent });
+  const names = new LogNames(options.prefix);
+  const connection = await openConnection({ servers, name, credentials, tls, names, timeoutMs: openTimeoutMs, onEvent });
   try {
     requireServer(connection.nc.info?.version ?? 'unknown', replicas);
     const maxAges = { ...MAX_AGES_DEFAULT, ...options.maxAges };
@@ -41,12 +43,23 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
   }
 }
 
+/** Connects, checks the server and disconnects. Rejects as openJetStreamLog. */
+export async function checkServer(options: Omit<ConnectOptions, 'onEvent' | 'names'> & { replicas: number }): Promise<void> {
+  const connection = await openConnection({ ...options, names: new LogNames(), onEvent: () => {} });
+  try {
+    requireServer(connection.nc.info?.version ?? 'unknown', options.replicas);
+  } finally {
+    await connection.close();
+  }
+}
+
 function assemble(connection: Connection, shards: number, options: JetStreamLogOptions): Log {
   const payloadMax = connection.nc.info?.max_payload ?? 0;
   const recordBytesMax = payloadMax - HEADER_BYTES_MAX;
   const readBytesMax = Math.max(READ_BYTES_MAX, payloadMax + HEADER_BYTES_MAX);
   const publisher = new Publisher(connection, { recordBytesMax, ackTimeoutMs: options.ackTimeoutMs });
-  const bucket = <V>(name: string) => new JetStreamKeyValue<V>(connection, publisher, { bucket: name, readBytesMax });
+  const bucket = <V>(name: string) =>
+    new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), readBytesMax });
   const follow = { ...options.follow, onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }) };
   return {
     shards,

@@ -9,6 +9,8 @@ export type JetStreamLogOptions = {
   servers: string;
   /** Connection name that the server shows: service and instance. */
   name: string;
+  /** Of the names of streams, subjects and buckets, so that several clusters share an account: 1 to 32 of A-Z, a-z, 0-9, _ and -. */
+  prefix?: string | undefined;
   /** Expected number of shards, fixed when the streams are created. Default SHARDS_DEFAULT. */
   shards?: number;
   /** Replicas of each stream, 1, 3 or 5. Default 1. More than one requires nats-server 2.11. */

@@ -1,9 +1,18 @@
+import { accessSync, constants } from 'node:fs';
 import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
 import { ConfigError, type Setting, type Settings } from '@hopline/lifecycle';
-import type { Log } from '@hopline/log';
+import { type Log, LogMismatch, LogUnavailable } from '@hopline/log';
 import type { Logger } from '@hopline/telemetry';
-import { openJetStreamLog } from './jetstream-log.ts';
-import { ACK_WAIT_MS, type Credentials, type LogEvent, MAX_AGES_DEFAULT, type NatsTls } from './options.ts';
+import { checkServer, openJetStreamLog } from './jetstream-log.ts';
+import { PREFIX_FORM } from './names.ts';
+import {
+  ACK_WAIT_MS,
+  type Credentials,
+  type JetStreamLogOptions,
+  type LogEvent,
+  MAX_AGES_DEFAULT,
+  type NatsTls,
+} from './options.ts';
 
 const MINUTE_MS = 60_000;
 const file = { type: 'string', optional: true, min: 1, max: 4_096 } as const;
@@ -34,6 +43,12 @@ export const LOG_SETTINGS = {
   NATS_TOKEN: { type: 'string', optional: true, min: 1, max: 1_024, secret: true, doc: 'NATS token.' },
   NATS_USER: { type: 'string', optional: true, min: 1, max: 256, doc: 'User name, with NATS_PASSWORD.' },
   NATS_PASSWORD: { type: 'string', optional: true, min: 1, max: 1_024, secret: true, doc: 'Password of NATS_USER.' },
+  HOPLINE_PREFIX: {
+    type: 'string',
+    optional: true,
+    form: { pattern: PREFIX_FORM, words: '1 to 32 letters, digits, _ and -' },
+    doc: 'Prefix of the names of streams, subjects and buckets, the same for all services of a cluster: so several clusters share one NATS account.',
+  },
   HOPLINE_SHARDS: {
     type: 'integer',
     default: SHARDS_DEFAULT,
@@ -76,21 +91,63 @@ export const LOG_SETTINGS = {
 
 export type LogSettings = Settings<typeof LOG_SETTINGS>;
 
-/** Opens the log of a service and logs its connection events. Rejects with ConfigError when settings contradict each other. */
+/**
+ * Opens the log of a service and logs its connection events. Rejects with ConfigError when settings contradict each other, the
+ * server or its streams, and when a file is missing; with LogUnavailable of one sentence when NATS cannot be used.
+ */
 export async function openFromSettings(settings: LogSettings, { name, logger }: { name: string; logger: Logger }): Promise<Log> {
-  const credentials = credentialsOf(settings);
-  const tls = tlsOf(settings);
-  return openJetStreamLog({
-    servers: settings.NATS_URL,
+  const options = {
+    ...connectionOf(settings),
     name,
+    prefix: settings.HOPLINE_PREFIX,
     shards: settings.HOPLINE_SHARDS,
     replicas: settings.HOPLINE_REPLICAS,
     maxAges: { inputsMs: settings.HOPLINE_INPUTS_AGE_MS, factsMs: settings.HOPLINE_TASKS_AGE_MS },
     ackWaitMs: settings.HOPLINE_ACK_WAIT_MS,
-    ...(credentials && { credentials }),
-    ...(tls && { tls }),
-    onEvent: event => report(logger, event),
+    onEvent: (event: LogEvent) => report(logger, event),
+  };
+  return openJetStreamLog(options).catch(asConfigError);
+}
+
+/** How long `checkNats` waits for a server that is starting, milliseconds. */
+const CHECK_MS_MAX = 2_000;
+
+/** Connects once and disconnects. Rejects with one sentence when services with these settings could not open the log. */
+export async function checkNats(settings: LogSettings): Promise<void> {
+  const connection = connectionOf(settings);
+  const options = { ...connection, replicas: settings.HOPLINE_REPLICAS, name: 'hopline-check', timeoutMs: CHECK_MS_MAX };
+  await checkServer(options).catch(asConfigError);
+}
+
+function connectionOf(settings: LogSettings): Pick<JetStreamLogOptions, 'servers' | 'credentials' | 'tls'> {
+  const credentials = credentialsOf(settings);
+  const tls = tlsOf(settings);
+  requireFiles(settings);
+  return { servers: settings.NATS_URL, ...(credentials && { credentials }), ...(tls && { tls }) };
+}
+
+/** Faults that a restart cannot mend are faults of the settings. */
+function asConfigError(error: unknown): never {
+  if (error instanceof LogMismatch) throw new ConfigError([error.message]);
+  if (error instanceof LogUnavailable && error.message.includes('unable to parse credentials'))
+    throw new ConfigError(['NATS_CREDS_FILE or NATS_CREDS does not contain NATS credentials']);
+  throw error;
+}
+
+/** Files are read at each connection; one that is missing at start is a wrong setting. */
+function requireFiles(settings: LogSettings): void {
+  const names = ['NATS_TLS_CA_FILE', 'NATS_TLS_CERT_FILE', 'NATS_TLS_KEY_FILE', 'NATS_CREDS_FILE'] as const;
+  const faults = names.flatMap(name => {
+    const path = settings[name];
+    if (path === undefined) return [];
+    try {
+      accessSync(path, constants.R_OK);
+      return [];
+    } catch (error) {
+      return [`${name}: ${path} cannot be read (${(error as NodeJS.ErrnoException).code})`];
+    }
   });
+  if (faults.length > 0) throw new ConfigError(faults);
 }
 
 function credentialsOf(settings: LogSettings): Credentials | undefined {

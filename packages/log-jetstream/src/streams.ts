@@ -3,6 +3,7 @@ import { LogMismatch } from '@hopline/log';
 import { DiscardPolicy, JetStreamApiError, RetentionPolicy, StorageType, type StreamConfig } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
+import { BUCKETS, type LogNames } from './names.ts';
 import { DUPLICATE_WINDOW_MS, type MaxAges, type MaxBytes } from './options.ts';
 import { isTransient, retry } from './retry.ts';
 
@@ -10,19 +11,6 @@ import { isTransient, retry } from './retry.ts';
  * The streams and buckets of the log: how they are created, and which of their settings must match if they exist. PROTOCOL.md
  * section 7.
  */
-export const INPUTS_STREAM = 'A2A_RAW';
-export const FACTS_STREAM = 'A2A_LOG';
-export const WORK_STREAM = 'A2A_WORK';
-export const BUCKETS = {
-  leases: 'hopline_leases',
-  tasks: 'hopline_tasks',
-  agents: 'hopline_agents',
-  messageIds: 'hopline_message_ids',
-  contexts: 'hopline_contexts',
-  pushConfigs: 'hopline_push_configs',
-  pushProgress: 'hopline_push_progress',
-  requeues: 'hopline_requeues',
-} as const;
 
 /** Version of subjects and payloads. Different numbers are incompatible. */
 const FORMAT = 1;
@@ -36,7 +24,7 @@ type Spec = Partial<StreamConfig> & { name: string; subjects: string[] };
  * match.
  */
 export async function ensureStreams(connection: Connection, options: StreamsOptions, timeoutMs: number): Promise<void> {
-  for (const spec of streamSpecs(options)) await ensureStream(connection, spec, timeoutMs);
+  for (const spec of streamSpecs(connection.names, options)) await ensureStream(connection, spec, timeoutMs);
 }
 
 /** Resolves when the streams answer and have a leader. */
@@ -45,10 +33,11 @@ export async function checkStreams(connection: Connection, timeoutMs: number): P
     const info = await connection.jsm.streams.info(name);
     if (info.cluster && !info.cluster.leader) throw Object.assign(new Error(`${name} has no leader`), { name: 'TimeoutError' });
   };
-  for (const name of [INPUTS_STREAM, FACTS_STREAM, WORK_STREAM]) await retry(connection, name, () => check(name), { timeoutMs });
+  const { inputsStream, factsStream, workStream } = connection.names;
+  for (const name of [inputsStream, factsStream, workStream]) await retry(connection, name, () => check(name), { timeoutMs });
 }
 
-function streamSpecs({ shards, replicas, maxAges, maxBytes }: StreamsOptions): Spec[] {
+function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes }: StreamsOptions): Spec[] {
   const common = {
     // Stream metadata would fit better, but needs 2.10.
     description: `hopline format=${FORMAT} shards=${shards}`,
@@ -60,8 +49,8 @@ function streamSpecs({ shards, replicas, maxAges, maxBytes }: StreamsOptions): S
   const logged = { ...common, duplicate_window: nanos(DUPLICATE_WINDOW_MS) };
   const bucket = (name: string, discard: DiscardPolicy, maxAgeMs?: number): Spec => ({
     ...common,
-    name: `KV_${name}`,
-    subjects: [`$KV.${name}.>`],
+    name: `KV_${names.bucket(name)}`,
+    subjects: [`$KV.${names.bucket(name)}.>`],
     retention: RetentionPolicy.Limits,
     discard,
     max_msgs_per_subject: 1,
@@ -72,8 +61,8 @@ function streamSpecs({ shards, replicas, maxAges, maxBytes }: StreamsOptions): S
   return [
     {
       ...logged,
-      name: INPUTS_STREAM,
-      subjects: [`${RAW_PREFIX}.>`],
+      name: names.inputsStream,
+      subjects: [names.subject(`${RAW_PREFIX}.>`)],
       retention: RetentionPolicy.Limits,
       discard: DiscardPolicy.Old,
       max_age: nanos(maxAges.inputsMs),
@@ -81,19 +70,19 @@ function streamSpecs({ shards, replicas, maxAges, maxBytes }: StreamsOptions): S
     },
     {
       ...logged,
-      name: FACTS_STREAM,
-      subjects: [`${LOG_PREFIX}.>`],
+      name: names.factsStream,
+      subjects: [names.subject(`${LOG_PREFIX}.>`)],
       retention: RetentionPolicy.Limits,
       discard: DiscardPolicy.Old,
       max_age: nanos(maxAges.factsMs),
       max_bytes: maxBytes.facts,
       // Must be set at creation: 2.9 cannot add it later.
-      republish: { src: `${LOG_PREFIX}.>`, dest: `${LIVE_PREFIX}.>` },
+      republish: { src: names.subject(`${LOG_PREFIX}.>`), dest: names.subject(`${LIVE_PREFIX}.>`) },
     },
     {
       ...logged,
-      name: WORK_STREAM,
-      subjects: [`${WORK_PREFIX}.>`],
+      name: names.workStream,
+      subjects: [names.subject(`${WORK_PREFIX}.>`)],
       retention: RetentionPolicy.Workqueue,
       // A full stream rejects new work instead of dropping old items.
       discard: DiscardPolicy.New,
@@ -180,13 +169,13 @@ function same(wanted: unknown, found: unknown): boolean {
 
 const ADVICE: Partial<Record<keyof Spec, string>> = {
   description:
-    'start every service with the number of shards the streams were created with, or use another NATS account for another cluster',
+    'start every service with the number of shards the streams were created with, or set HOPLINE_PREFIX for another cluster',
   num_replicas: 'start every service with that number of replicas, or change the stream with `nats stream edit --replicas`',
 };
 
 function mismatch(spec: Spec, field: keyof Spec, found: unknown): LogMismatch {
   const what = `stream ${spec.name} has ${field} ${JSON.stringify(found ?? null)}, expected ${JSON.stringify(spec[field])}`;
   return new LogMismatch(
-    `${what}: ${ADVICE[field] ?? 'the stream was not created by this Hopline: use another NATS account, or remove the stream'}`,
+    `${what}: ${ADVICE[field] ?? 'the stream was not created by this Hopline: set HOPLINE_PREFIX or use another NATS account, or remove the stream'}`,
   );
 }

@@ -16,13 +16,13 @@ export class NatsWakeUps implements WakeUps {
   wake(agent: string, key: string): void {
     requireAgent(agent);
     requireWakeKey(key);
-    this.#connection.send(wakeSubject(agent), key);
+    this.#connection.send(this.#connection.names.subject(wakeSubject(agent)), key);
   }
 
   listen(agent: string, onKey: (key: string) => void, signal: AbortSignal): void {
     requireAgent(agent);
     if (signal.aborted) return;
-    const subscription = this.#connection.subscribe(wakeSubject(agent), msg => {
+    const subscription = this.#connection.subscribe(this.#connection.names.subject(wakeSubject(agent)), msg => {
       const key = msg?.string() ?? '';
       if (isWakeKey(key)) onKey(key);
     });

@@ -17,7 +17,6 @@ import type { Publisher } from './publisher.ts';
 import { PullInbox } from './pull-inbox.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { pause, retry } from './retry.ts';
-import { WORK_STREAM } from './streams.ts';
 import { type RunningItems, runItem } from './work-item.ts';
 
 export type JetStreamWorkOptions = DeliveryBounds & { requeueCounts: RequeueCounts; ackWaitMs: number };
@@ -52,7 +51,7 @@ export class JetStreamWork implements WorkQueue {
   async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {
     requireRole(role);
     requireTaskId(work.taskId);
-    await this.#publisher.publish(workSubject(role, work.taskId), encodePayload(work), options);
+    await this.#publisher.publish(this.#connection.names.subject(workSubject(role, work.taskId)), encodePayload(work), options);
   }
 
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
@@ -70,7 +69,12 @@ export class JetStreamWork implements WorkQueue {
     for (let failures = 0; !ended.aborted; ) {
       const arrived: Msg[] = [];
       const run = (msg: Msg) => runItem(this.#connection, msg, { ...this.#options, role, ended, running }, handler);
-      const inbox = new PullInbox(this.#connection, WORK_STREAM, consumerName(role), msg => void arrived.push(msg));
+      const inbox = new PullInbox(
+        this.#connection,
+        this.#connection.names.workStream,
+        consumerName(role),
+        msg => void arrived.push(msg),
+      );
       const onEnd = () => void inbox.close();
       ended.addEventListener('abort', onEnd, { once: true });
       let lost = false;
@@ -109,8 +113,9 @@ export class JetStreamWork implements WorkQueue {
    * Leaves an existing consumer unchanged: during a rolling update a worker that lost its pull must not restore older settings.
    */
   async #replaceConsumer(role: Role, signal: AbortSignal): Promise<void> {
-    const { consumers } = this.#connection.jsm;
-    const exists = () => consumers.info(WORK_STREAM, consumerName(role)).then(() => true, falseIfMissing);
+    const { names, jsm } = this.#connection;
+    const { consumers } = jsm;
+    const exists = () => consumers.info(names.workStream, consumerName(role)).then(() => true, falseIfMissing);
     if (await retry(this.#connection, `work of ${role}`, exists, { signal })) return;
     await pause(this.#connection, REPLACE_WAIT_MS, signal);
     if (!(await retry(this.#connection, `work of ${role}`, exists, { signal }))) await this.#setUpConsumer(role, signal);
@@ -118,7 +123,8 @@ export class JetStreamWork implements WorkQueue {
 
   /** Creates the role's consumer, or updates it to the settings of this worker. */
   async #setUpConsumer(role: Role, signal: AbortSignal): Promise<void> {
-    const { consumers } = this.#connection.jsm;
+    const { names, jsm } = this.#connection;
+    const { consumers } = jsm;
     const updatable = {
       ack_wait: nanos(this.#options.ackWaitMs),
       // The server bounds all deliveries; workers know which of them are attempts.
@@ -128,17 +134,17 @@ export class JetStreamWork implements WorkQueue {
     const config: Partial<ConsumerConfig> = {
       ...updatable,
       durable_name: consumerName(role),
-      filter_subject: workFilter(role),
+      filter_subject: names.subject(workFilter(role)),
       deliver_policy: DeliverPolicy.All,
       ack_policy: AckPolicy.Explicit,
       max_waiting: WORK_PULLS_MAX,
     };
     const ensure = async () => {
       try {
-        await consumers.add(WORK_STREAM, config);
+        await consumers.add(names.workStream, config);
       } catch (error) {
         if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_EXISTS) throw error;
-        await consumers.update(WORK_STREAM, consumerName(role), updatable);
+        await consumers.update(names.workStream, consumerName(role), updatable);
       }
     };
     await retry(this.#connection, `work of ${role}`, ensure, { signal });

@@ -1,4 +1,5 @@
 export { backoffMs } from './backoff.ts';
+export { DEFAULT_AGENT_SETTINGS, defaultAgentOf } from './default-agent.ts';
 export { LogConflict, LogMismatch, LogUnavailable, RecordTooLarge, Requeued, Superseded } from './errors.ts';
 export type { AppendOptions, FactLog, StoredFacts } from './fact-log.ts';
 export type { FollowOptions, FollowSource, LiveRecord, RereadReason } from './follow.ts';

@@ -73,6 +73,8 @@ export type AgentEntry = {
   description: string;
   url: string;
   skills: AgentSkill[];
+  /** The agents file makes it the default agent (`defaultAgentOf`). */
+  default?: true;
   heartbeat: number;
 };
 

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { CopiedFacts, Fact } from '@hopline/events';
 import { factRecord } from './contract/log-under-test.ts';
-import type { StoredFacts } from './fact-log.ts';
-import { fromStart, startSeqOf } from './read-task.ts';
+import type { FactLog, StoredFacts } from './fact-log.ts';
+import { createMemoryLog } from './memory/memory-log.ts';
+import { followTask, fromStart, readTask, startSeqOf } from './read-task.ts';
 
 const plain = (seq: number, generation: number): StoredFacts => ({ seq, record: factRecord('t', generation, 1) });
 const factsOf = (...generations: number[]): Fact[] => generations.flatMap(one => factRecord('t', one, 1).facts);
@@ -74,4 +75,62 @@ test('a read that resumes within a copied run yields the parts from there on [S4
 test('a task begins at the startSeq of its newest record, or at that record when it is 0', () => {
   assert.equal(startSeqOf({ seq: 7, record: factRecord('t', 1, 0) }), 7);
   assert.equal(startSeqOf({ seq: 7, record: factRecord('t', 2, 3) }), 3);
+});
+
+/** A task of one record in the memory log, and the number of reads of its facts. */
+async function newTask() {
+  const { facts } = createMemoryLog();
+  let seq = 0;
+  const append = async (generation: number) => {
+    const startSeq = generation === 1 ? 0 : seq;
+    ({ seq } = await facts.append(factRecord('t', generation, startSeq), { expected: seq, id: `${generation}` }));
+  };
+  await append(1);
+  let reads = 0;
+  const counted: FactLog = {
+    append: (...args) => facts.append(...args),
+    last: taskId => facts.last(taskId),
+    read: (...args) => {
+      reads += 1;
+      return facts.read(...args);
+    },
+    follow: (...args) => facts.follow(...args),
+  };
+  return { facts: counted, newest: (await facts.last('t'))!, append, reads: () => reads };
+}
+
+test('a task of one record is read without a read of the log, and followed from there', async () => {
+  const { facts, newest, append, reads } = await newTask();
+  const read = [];
+  for await (const { record } of readTask(facts, newest)) read.push(record.aggregate.generation);
+  assert.deepEqual(read, [1]);
+  const stop = new AbortController();
+  const followed = [];
+  for await (const { seq, record } of await followTask(facts, newest, stop.signal)) {
+    const { generation } = record.aggregate;
+    followed.push(generation);
+    if (generation === 1) assert.equal(seq, newest.seq);
+    if (generation < 4) await append(generation + 1);
+    else stop.abort();
+  }
+  assert.deepEqual(followed, [1, 2, 3, 4]);
+  assert.equal(reads(), 0);
+});
+
+test('a reader of a new task that leaves ends the follower; a follower that fails rejects after the first record', async () => {
+  const { facts, newest } = await newTask();
+  let ended: AbortSignal | undefined;
+  const watched: FactLog = {
+    ...facts,
+    follow: (taskId, after, signal) => {
+      ended = signal;
+      return facts.follow(taskId, after, signal);
+    },
+  };
+  for await (const _record of await followTask(watched, newest, new AbortController().signal)) break;
+  assert.equal(ended?.aborted, true);
+  const failing: FactLog = { ...facts, follow: () => Promise.reject(new Error('away')) };
+  const records = (await followTask(failing, newest, new AbortController().signal))[Symbol.asyncIterator]();
+  assert.equal((await records.next()).done, false);
+  await assert.rejects(records.next(), /away/);
 });

@@ -8,13 +8,38 @@ export function startSeqOf({ seq, record }: StoredFacts): number {
 
 /** Reads everything stored of the task whose newest record is given, each fact once. */
 export function readTask(facts: FactLog, newest: StoredFacts): AsyncIterable<StoredFacts> {
+  if (isWhole(newest)) return fromStart([newest]);
   return fromStart(facts.read(newest.record.aggregate.taskId, startSeqOf(newest)));
 }
 
 /** Reads as `readTask` does, then follows the task until `signal` aborts. */
 export async function followTask(facts: FactLog, newest: StoredFacts, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>> {
-  const { taskId } = newest.record.aggregate;
-  return fromStart(await facts.follow(taskId, startSeqOf(newest) - 1, signal));
+  if (isWhole(newest)) return fromStart(followFrom(facts, newest, signal));
+  return fromStart(await facts.follow(newest.record.aggregate.taskId, startSeqOf(newest) - 1, signal));
+}
+
+/** A new task is its newest record: a read of the log would find nothing else. */
+function isWhole(newest: StoredFacts): boolean {
+  return startSeqOf(newest) === newest.seq;
+}
+
+/**
+ * Yields `newest`, then what follows. The follower catches up while the reader works on `newest`, so that the first work of a
+ * task waits for no read, and the records that this work causes arrive live.
+ */
+async function* followFrom(facts: FactLog, newest: StoredFacts, signal: AbortSignal): AsyncGenerator<StoredFacts, void> {
+  const left = new AbortController();
+  const ended = AbortSignal.any([signal, left.signal]);
+  const following = facts.follow(newest.record.aggregate.taskId, newest.seq, ended).then(all => all[Symbol.asyncIterator]());
+  const second = following.then(records => records.next());
+  second.catch(() => {});
+  try {
+    yield newest;
+    const records = await following;
+    for (let next = await second; next.done !== true; next = await records.next()) yield next.value;
+  } finally {
+    left.abort();
+  }
 }
 
 /**
@@ -27,7 +52,7 @@ export async function followTask(facts: FactLog, newest: StoredFacts, signal: Ab
  * A read that begins with a plain record has no copied run. A plain record within the run ends it: the relay died before the last
  * part, and no `startSeq` names the parts it left.
  */
-export async function* fromStart(records: AsyncIterable<StoredFacts>): AsyncGenerator<StoredFacts, void> {
+export async function* fromStart(records: AsyncIterable<StoredFacts> | Iterable<StoredFacts>): AsyncGenerator<StoredFacts, void> {
   let phase: 'copied run' | 'plain records' = 'copied run';
   let generation = 0;
   for await (const stored of records) {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { codePoints } from '@hopline/a2a';
-import { titleCase } from '@hopline/events';
+import { type NoticeTemplates, titleCase } from '@hopline/events';
 import { callNotice, TOOL_NOTICES } from './notices.ts';
 
-function toolNotice(lane: string, agent: string, tool: string, callId: string, phase: 'start' | 'end' | 'failed') {
+function toolNotice(lane: string, agent: string, tool: string, callId: string, phase: keyof NoticeTemplates) {
   return callNotice(TOOL_NOTICES, phase, { lane, agent, tool, callId });
 }
 
@@ -28,6 +28,17 @@ test('a tool call as the client sees it [S2-1 S2-4 S2-5 S2-6 S2-37]', () => {
   const failed = toolNotice('l/end', 'argocd', 'x', 'c1', 'failed');
   assert.equal(failed.artifact.name, 'tool_notification_end');
   assert.deepEqual(failed.parts, [{ text: '❌ Argocd: Tool X failed\n' }]);
+  const waiting = toolNotice('l/end', 'argocd', 'x', 'c1', 'waiting');
+  assert.equal(waiting.artifact.name, 'tool_notification_end');
+  assert.deepEqual(waiting.parts, [{ text: '⏸️ Argocd: Tool X is waiting\n' }]);
+  const { waiting: _none, ...recorded } = TOOL_NOTICES;
+  assert.deepEqual(callNotice(recorded, 'waiting', { lane: 'l/end', agent: 'argocd', tool: 'x', callId: 'c1' }), waiting);
+  const outcomes = [end, failed, waiting].map(({ artifact }) => [artifact.metadata?.failed, artifact.metadata?.waiting]);
+  assert.deepEqual(outcomes, [
+    [undefined, undefined],
+    [true, undefined],
+    [undefined, true],
+  ]);
 });
 
 test('the name is shown without markdown [S2-3]', () => {

@@ -1,4 +1,10 @@
-import { type ArtifactInput, type NoticeTemplates, titleCase } from '@hopline/events';
+import { type ArtifactInput, type NoticeTemplate, type NoticeTemplates, titleCase } from '@hopline/events';
+
+const WAITING: NoticeTemplate = {
+  name: 'tool_notification_end',
+  description: 'Tool call waiting: {tool}',
+  text: '⏸️ {agent}: Tool {tool} is waiting\n',
+};
 
 /** Notices of an agent's tool calls, the same in all three profiles (S2-1, S2-37). */
 export const TOOL_NOTICES: NoticeTemplates = {
@@ -17,23 +23,26 @@ export const TOOL_NOTICES: NoticeTemplates = {
     description: 'Tool call failed: {tool}',
     text: '❌ {agent}: Tool {tool} failed\n',
   },
+  waiting: WAITING,
 };
 
 export type NoticeOptions = { lane: string; agent: string; tool: string; callId: string };
 
 /**
  * Start or end of a call as the client sees it: one artifact each, never part of the answer (S2-4, C-1).
- * Clients pair them by the metadata; the text is for people (C-22).
+ * Clients pair them by the metadata, which also states whether the call failed or waits; the text is for people (C-22).
  */
 export function callNotice(
   templates: NoticeTemplates,
   phase: keyof NoticeTemplates,
   { lane, agent, tool: name, callId }: NoticeOptions,
 ): ArtifactInput {
-  const template = templates[phase];
+  const { waiting = WAITING } = templates;
+  const template = { ...templates, waiting }[phase];
   // S2-3: some agents write the name in bold.
   const tool = name.replaceAll('**', '');
-  const metadata = { sourceAgent: agent, tool, toolCallId: callId };
+  const outcome = (phase === 'failed' || phase === 'waiting') && { [phase]: true };
+  const metadata = { sourceAgent: agent, tool, toolCallId: callId, ...outcome };
   const description = fill(template.description, { agent, tool });
   const text = fill(template.text, { agent: titleCase(agent), tool: titleCase(tool) });
   return {

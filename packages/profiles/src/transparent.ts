@@ -6,5 +6,5 @@ export const TRANSPARENT: ForwardingProfile = {
   name: 'transparent',
   turn: 'forward',
   agent: { text: { as: 'own', artifact: { name: 'response' } }, progress: 'status', notices: TOOL_NOTICES },
-  kinds: {},
+  kinds: { response: 'answer' },
 };

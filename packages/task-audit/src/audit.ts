@@ -1,9 +1,10 @@
 import { type Artifact, isTerminal } from '@hopline/a2a';
 import { type Fact, type FactRecord, ordinalsOf } from '@hopline/events';
-import { type Log, readTask, type StoredInput } from '@hopline/log';
+import type { Log, StoredInput } from '@hopline/log';
 import { project, type TaskView } from '@hopline/task';
 import { Replay } from './replay.ts';
 import type { InputKind, Tallies } from './tally.ts';
+import { readTaskRecords, type TaskRecords } from './task-records.ts';
 
 export type Audit = {
   taskId: string;
@@ -21,13 +22,14 @@ export type Audit = {
 
 /** Compares the inputs of a task with its stored facts (S2-32). Read-only. Resolves with undefined for an unknown task. */
 export async function auditTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: string): Promise<Audit | undefined> {
-  const newest = await log.facts.last(taskId);
-  if (newest === undefined) return undefined;
+  const records = await readTaskRecords(log, taskId);
+  return records && auditOf(records);
+}
+
+export function auditOf({ taskId, facts, inputs }: TaskRecords): Audit {
   const stored = new StoredOutcome();
-  for await (const { record } of readTask(log.facts, newest)) stored.add(record);
+  for (const record of facts) stored.add(record);
   const replay = new Replay();
-  const inputs: StoredInput[] = [];
-  for await (const input of log.inputs.read(taskId)) inputs.push(input);
   const { foldedSeq, state } = stored.newest!.aggregate;
   for (const input of inputs) {
     // A finished task stores no more records, so later inputs stay above foldedSeq without being pending.

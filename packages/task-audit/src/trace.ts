@@ -1,6 +1,7 @@
 import { codePoints, stateWord } from '@hopline/a2a';
 import type { AgentRecord, Fact, Producer } from '@hopline/events';
-import { type Log, readTask, type StoredInput } from '@hopline/log';
+import type { Log, StoredInput } from '@hopline/log';
+import { readTaskRecords, type TaskRecords } from './task-records.ts';
 
 /** All zero when there are no values. */
 export type Percentiles = { count: number; p50: number; p99: number; max: number };
@@ -52,16 +53,16 @@ export type TaskTrace = {
 
 /** Derives the time line of a task from its log alone (S2-41). Resolves with undefined for an unknown task. */
 export async function traceTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: string): Promise<TaskTrace | undefined> {
-  const newest = await log.facts.last(taskId);
-  if (newest === undefined) return undefined;
-  const inputs: StoredInput[] = [];
-  for await (const input of log.inputs.read(taskId)) inputs.push(input);
-  const facts: Fact[] = [];
-  for await (const { record } of readTask(log.facts, newest)) facts.push(...record.facts);
+  const records = await readTaskRecords(log, taskId);
+  return records && traceOf(records);
+}
+
+export function traceOf({ taskId, aggregate, facts: records, inputs }: TaskRecords): TaskTrace {
+  const facts = records.flatMap(({ facts: own }) => own);
   const startMs = Math.min(...inputs.map(({ record }) => record.at), facts[0]?.at ?? Number.POSITIVE_INFINITY);
   const events = facts.flatMap(fact => visibleEventsOf(fact, startMs));
   const chunks = events.flatMap(({ chunk }) => (chunk === undefined ? [] : [chunk]));
-  const { contextId, state } = newest.record.aggregate;
+  const { contextId, state } = aggregate;
   return {
     taskId,
     contextId,

@@ -1,7 +1,7 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
 import type { MessageInput, TaskAggregate } from '@hopline/events';
 import type { ClientCommand } from './commands.ts';
-import { changeState, closeLanes, type Decision, Facts, reject, timestamp } from './decision.ts';
+import { changeState, closeLanes, type Decision, Facts, reject, timestamp, withTaskIds } from './decision.ts';
 import { TURNS_MAX } from './limits.ts';
 
 /** A client's message or cancel. */
@@ -20,7 +20,8 @@ export function decideClient(aggregate: TaskAggregate | undefined, command: Clie
 function createTask(taskId: string, input: MessageInput, at: number): Decision {
   const { message, contextId, role, profile, metadata, owner, earlierTasks } = input;
   const status = { state: 'TASK_STATE_SUBMITTED', timestamp: timestamp(at) } as const;
-  const task = { id: taskId, contextId, status, history: [message], ...(metadata && { metadata }) };
+  const history = [withTaskIds(message, { taskId, contextId })];
+  const task = { id: taskId, contextId, status, history, ...(metadata && { metadata }) };
   const origin = { role, profile, ...(owner && { owner }), ...(earlierTasks && { earlierTasks }) };
   return {
     facts: [{ kind: 'task.created', at, generation: 1, event: { task }, ...origin, ...(metadata && { request: metadata }) }],
@@ -34,7 +35,8 @@ function continueTask(aggregate: TaskAggregate, input: MessageInput, at: number)
   if (aggregate.turn >= TURNS_MAX) return reject('too many turns');
   const facts = new Facts(aggregate);
   closeLanes(facts, at);
-  const { message, metadata } = input;
+  const { metadata } = input;
+  const message = withTaskIds(input.message, aggregate);
   facts.add({ kind: 'message.received', at, message, turn: aggregate.turn + 1, ...(metadata && { request: metadata }) });
   if (isInterrupted(aggregate.state)) changeState(facts, 'TASK_STATE_WORKING', at);
   return facts.decision();

@@ -7,11 +7,32 @@ import { agent, Scenario, supervisor } from './scenario.test-kit.ts';
 
 const started = () => new Scenario().message('hello').input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
 
-test('the first message creates one submitted task whose history is that message, unchanged [S0-2 S0-3 S0-4]', () => {
+test('the first message creates one submitted task whose history is that message with the ids of the task [S0-2 S0-3 S0-4]', () => {
   const story = new Scenario().message('show argocd version');
   assert.deepEqual(story.events(), ['task']);
   assert.equal(story.view?.task.status.state, 'TASK_STATE_SUBMITTED');
-  assert.deepEqual(story.view?.task.history, [{ messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'show argocd version' }] }]);
+  const { id: taskId, contextId } = story.view!.task;
+  const message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'show argocd version' }], taskId, contextId };
+  assert.deepEqual(story.view?.task.history, [message]);
+});
+
+test('a later message has the ids of the task in the history, whatever its sender wrote there', () => {
+  const message = {
+    messageId: 'm2',
+    role: 'ROLE_USER' as const,
+    parts: [{ text: 'again' }],
+    taskId: 'other',
+    contextId: 'other',
+  };
+  const story = started().message('again', 'm2', 'supervisor', 'caipe', { message });
+  const { id, contextId, history } = story.view!.task;
+  assert.deepEqual(
+    history?.map(message => [message.taskId, message.contextId]),
+    [
+      [id, contextId],
+      [id, contextId],
+    ],
+  );
 });
 
 test('a repeated message id makes no fact [S1-9]', () => {

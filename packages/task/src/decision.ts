@@ -1,4 +1,4 @@
-import type { Metadata, TaskState } from '@hopline/a2a';
+import type { Message, Metadata, TaskState } from '@hopline/a2a';
 import type { ArtifactUpdated, Fact, LaneState, StatusChanged, StatusInput, TaskAggregate } from '@hopline/events';
 import { artifactIdOf } from './artifact-id.ts';
 import type { RejectionReason } from './commands.ts';
@@ -97,9 +97,8 @@ export function changeState(facts: Facts, to: TaskState, at: number, details: St
 }
 
 function statusFact(aggregate: TaskAggregate, state: TaskState, at: number, details: StatusDetails): StatusChanged {
-  const { taskId, contextId } = aggregate;
-  const message = details.message && { ...details.message, taskId, contextId };
-  const history = details.history?.map(message => ({ ...message, taskId, contextId }));
+  const message = details.message && withTaskIds(details.message, aggregate);
+  const history = details.history?.map(added => withTaskIds(added, aggregate));
   return {
     kind: 'status.changed',
     at,
@@ -119,6 +118,11 @@ function statusFact(aggregate: TaskAggregate, state: TaskState, at: number, deta
     ...(details.waitingSince !== undefined && { waitingSince: details.waitingSince }),
     ...(details.source && { source: details.source }),
   };
+}
+
+/** A message of the task, of either side: it has the ids of the task, whatever its sender put there. */
+export function withTaskIds(message: Message, { taskId, contextId }: Pick<TaskAggregate, 'taskId' | 'contextId'>): Message {
+  return { ...message, taskId, contextId };
 }
 
 /** Fails the task with a reason the client sees. `retryable`: the same request may succeed later. */

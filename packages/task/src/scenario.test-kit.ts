@@ -101,23 +101,29 @@ export class StoredScenario extends Scenario {
   newest: { seq: number; record: FactRecord } | undefined;
   readonly #log: FactSink;
   #stored = 0;
+  #appends: Promise<void> = Promise.resolve();
 
   constructor(log: FactSink, taskId = 't1', now: () => number = Date.now) {
     super(taskId, now);
     this.#log = log;
   }
 
-  /** Appends the facts since the last record as one record; without new facts it appends nothing. */
+  /** Appends the facts since the last call as one record, after those of earlier calls; without new facts it appends nothing. */
   async store(): Promise<this> {
     const facts = this.facts.slice(this.#stored);
-    if (facts.length === 0) return this;
+    const { aggregate } = this;
     this.#stored = this.facts.length;
+    if (facts.length > 0) this.#appends = this.#appends.then(() => this.#append(facts, aggregate!));
+    await this.#appends;
+    return this;
+  }
+
+  async #append(facts: Fact[], aggregate: TaskAggregate): Promise<void> {
     const expected = this.newest?.seq ?? 0;
     const startSeq = this.newest?.record.startSeq || expected;
-    const record: FactRecord = { v: 1, facts, aggregate: this.aggregate!, startSeq, startStoredAt: 0 };
+    const record: FactRecord = { v: 1, facts, aggregate, startSeq, startStoredAt: 0 };
     const { seq } = await this.#log.append(record, { expected, id: `${this.taskId}:${expected}` });
     this.newest = { seq, record };
-    return this;
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { agentLabel, CLOSED_WORD_CHARS_MAX, closedWord } from './closed-word.ts';
+import { agentLabel, CLOSED_WORD_CHARS_MAX, closedWord, errorWord } from './closed-word.ts';
 
 test('words of closed lists pass', () => {
   for (const word of ['window', 'slow_viewer', 'TASK_STATE_COMPLETED', 'http.500', 'after-end'])
@@ -30,4 +30,12 @@ test('an agent name passes, other text does not', () => {
   assert.equal(agentLabel('argocd'), 'argocd');
   assert.equal(agentLabel('Weather Agent 2'), 'Weather Agent 2');
   assert.equal(agentLabel('hello\nworld'), 'other');
+});
+
+test('an error is the code of the system error behind it, else its name, never its message', () => {
+  const refused = Object.assign(new Error('connect ECONNREFUSED 10.0.0.1:1'), { code: 'ECONNREFUSED' });
+  assert.equal(errorWord(new TypeError('PLANTED', { cause: new Error('PLANTED', { cause: refused }) })), 'ECONNREFUSED');
+  assert.equal(errorWord(new RangeError('PLANTED')), 'RangeError');
+  assert.equal(errorWord(Object.assign(new Error('PLANTED'), { code: 'a PLANTED code' })), 'Error');
+  assert.equal(errorWord('PLANTED'), 'failed');
 });

@@ -14,6 +14,21 @@ export function closedWord(word: string): string {
   return closed ? word : 'other';
 }
 
+/** Causes that `errorWord` looks through. */
+const CAUSES_MAX = 5;
+const SYSTEM_ERROR = /^E[A-Z0-9_]{1,30}$/;
+
+/** An error as a closed word: the code of the system error that caused it (`ECONNREFUSED`), else its own name; never its message. */
+export function errorWord(error: unknown): string {
+  let cause = error;
+  for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (typeof code === 'string' && SYSTEM_ERROR.test(code)) return code;
+    cause = cause.cause;
+  }
+  return closedWord(error instanceof Error ? error.name : 'failed');
+}
+
 /** Passes the name of a configured agent and replaces any other text by `other`. */
 export function agentLabel(name: string): string {
   return name.length <= CLOSED_WORD_CHARS_MAX && AGENT_NAME.test(name) ? name : 'other';

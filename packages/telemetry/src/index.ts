@@ -1,4 +1,4 @@
-export { agentLabel, CLOSED_WORD_CHARS_MAX, closedWord } from './closed-word.ts';
+export { agentLabel, CLOSED_WORD_CHARS_MAX, closedWord, errorWord } from './closed-word.ts';
 export type { Hop, HopAttributes, HopOptions } from './hop-span.ts';
 export { HOP_LINKS_MAX, SEGMENT_MS_MAX, startHop } from './hop-span.ts';
 export type { LogFields, Logger, LoggerOptions, LogLevel, LogMethod } from './logger.ts';

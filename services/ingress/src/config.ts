@@ -1,6 +1,7 @@
 import { LIMITS } from '@hopline/a2a-server';
 import { ENDPOINT_SETTINGS, withEndpointChecked } from '@hopline/endpoint';
 import { type Config, defineServiceConfig, type Setting } from '@hopline/lifecycle';
+import { DEFAULT_AGENT_SETTINGS } from '@hopline/log';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { PROFILE_SETTINGS } from '@hopline/profiles';
 import { WEBHOOK_SETTINGS } from '@hopline/webhook-guard';
@@ -16,6 +17,7 @@ const INGRESS_SETTINGS = {
     doc: 'How events of agents are presented to clients: `caipe`, `transparent`, `aion`, or the profile of HOPLINE_PROFILE_MODULE.',
   },
   ...PROFILE_SETTINGS,
+  ...DEFAULT_AGENT_SETTINGS,
   HOPLINE_PUBLIC_URL: {
     type: 'url',
     optional: true,

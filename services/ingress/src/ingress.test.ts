@@ -4,10 +4,14 @@ import { type TestContext, test } from 'node:test';
 import { A2AError } from '@hopline/a2a';
 import { CardSigner } from '@hopline/agent-card/signing';
 import { verifyAgentCard } from '@hopline/agent-card/verify';
+import type { AgentInput } from '@hopline/events';
 import { createHealth } from '@hopline/lifecycle';
+import { LogUnavailable } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
+import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { webhookRules } from '@hopline/webhook-guard';
+import { AUDIT_INPUT_BYTES_MAX, AUDIT_RECORDS_MAX } from './audit-task.ts';
 import { createIngress, type IngressDeps } from './ingress.ts';
 import { CARD_TENANTS_MAX, type IngressCardOptions } from './ingress-card.ts';
 
@@ -21,7 +25,8 @@ const CARD: IngressCardOptions = {
   push: false,
 };
 
-async function openIngress(t: TestContext, { publicUrl, card, auth, tenants, grpc }: Partial<IngressDeps> = {}) {
+async function openIngress(t: TestContext, deps: Partial<IngressDeps> = {}) {
+  const { publicUrl, card, auth, tenants, grpc, cors, defaultAgent } = deps;
   const log = createMemoryLog();
   await log.agents.put('argocd', {
     name: 'argocd',
@@ -40,6 +45,8 @@ async function openIngress(t: TestContext, { publicUrl, card, auth, tenants, grp
     card: { ...CARD, ...card },
     ...(auth && { auth }),
     ...(tenants && { tenants }),
+    cors,
+    defaultAgent,
     publicUrl,
     grpc,
     webhooks: webhookRules({ HOPLINE_WEBHOOK_ALLOW: undefined, HOPLINE_WEBHOOK_HTTP: false }),
@@ -238,4 +245,179 @@ test('A2A and probes share a server, and unknown paths get JSON', async t => {
     body: '{"id":1,"method":"tasks/get","params":{"id":"x"}}',
   });
   assert.equal(((await response.json()) as { error: { code: number } }).error.code, -32001);
+});
+
+type Agents = { agents: { name: string; default: boolean; lastSeenAt: string }[] };
+
+async function agentsAt(url: string, headers: Record<string, string> = {}) {
+  const response = await fetch(`${url}/agents`, { headers });
+  return { response, body: (await response.json()) as Agents & { error?: { status: string } } };
+}
+
+test('GET /agents lists the agents with their state, and which takes what no skill fits, but no address', async t => {
+  const { log, url } = await openIngress(t);
+  const heartbeat = Date.parse('2026-01-02T03:04:05.678Z');
+  const skills = [{ id: 'a', name: 'A', description: 'secret detail', tags: ['t'] }];
+  await log.agents.put('guide', {
+    name: 'guide',
+    description: 'Guides',
+    url: 'http://secret/',
+    skills,
+    default: true,
+    heartbeat,
+  });
+  const isListed = async () => (await agentsAt(url)).body.agents.length === 2;
+  while (!(await isListed()));
+  const { response, body } = await agentsAt(url);
+  assert.deepEqual(
+    [response.status, response.headers.get('content-type'), response.headers.get('cache-control')],
+    [200, 'application/json', 'no-store'],
+  );
+  assert.deepEqual(body.agents, [
+    {
+      name: 'argocd',
+      description: 'ArgoCD',
+      skills: [{ id: 'version', name: 'Version' }],
+      state: 'live',
+      default: false,
+      lastSeenAt: '1970-01-01T00:00:00.001Z',
+    },
+    {
+      name: 'guide',
+      description: 'Guides',
+      skills: [{ id: 'a', name: 'A' }],
+      state: 'live',
+      default: true,
+      lastSeenAt: '2026-01-02T03:04:05.678Z',
+    },
+  ]);
+  const configured = await openIngress(t, { defaultAgent: 'argocd' });
+  assert.equal((await agentsAt(configured.url)).body.agents[0]?.default, true);
+});
+
+test('GET /agents needs the credentials of an operation, and answers pages of the same origins', async t => {
+  const { url } = await openIngress(t, { auth, cors: { origins: ['https://page.example'], requestHeaders: [] } });
+  const stranger = await agentsAt(url);
+  assert.deepEqual([stranger.response.status, stranger.body.error?.status], [401, 'UNAUTHENTICATED']);
+  const origin = 'https://page.example';
+  const caller = await agentsAt(url, { ...good, origin });
+  assert.equal(caller.response.status, 200);
+  assert.equal(caller.response.headers.get('access-control-allow-origin'), origin);
+  assert.equal(
+    (await agentsAt(url, { ...good, origin: 'https://other' })).response.headers.get('access-control-allow-origin'),
+    null,
+  );
+});
+
+test('GET /agents is temporarily unavailable while the log is', async t => {
+  const { log, url } = await openIngress(t);
+  log.check = async () => Promise.reject(new LogUnavailable());
+  const { response, body } = await agentsAt(url);
+  assert.deepEqual([response.status, response.headers.get('retry-after'), body.error?.status], [503, '1', 'UNAVAILABLE']);
+});
+
+test('the OpenAPI document has the list of agents', async t => {
+  const { url } = await openIngress(t);
+  const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as {
+    paths: Record<string, { get: { operationId: string; parameters: unknown[] } }>;
+  };
+  assert.deepEqual([paths['/agents']?.get.operationId, paths['/agents']?.get.parameters], ['ListAgents', []]);
+});
+
+const TASK = 'task-1';
+const SECRET = 'what is the password';
+const ANSWER = 'it is 1234';
+
+/** An ingress with one task of Ann's. `audit` reads as the caller that it names. */
+async function openAudited(t: TestContext) {
+  const authenticate: typeof auth.authenticate = async ({ headers: { caller } }) => {
+    if (caller === undefined) throw new A2AError('UNAUTHENTICATED');
+    return { subject: String(caller) };
+  };
+  const { log, url } = await openIngress(t, { auth: { ...auth, authenticate } });
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: SECRET }] };
+  const owner = { subject: 'ann' };
+  const input = { kind: 'message', message, contextId: 'c', role: 'supervisor', profile: 'caipe', owner } as const;
+  await log.inputs.append(TASK, { v: 1, at: 1, from: 'client', input }, { id: '1' });
+  const from = supervisor();
+  const open: Exclude<AgentInput, { kind: 'text' }> = { kind: 'open', lane: 'a', artifact: { name: 'partial_result' } };
+  const inputs: AgentInput[] = [open, { kind: 'text', lane: 'a', tokens: [ANSWER] }];
+  const { seq } = await log.inputs.append(TASK, { v: 1, at: 5, from, n: 1, inputs }, { id: '2' });
+  const chunk = { firstSeq: seq, lastSeq: seq, count: 1, n: 2, reason: 'first', heldMs: 0, firstAt: 5, lastAt: 5 };
+  const task = new StoredScenario(log.facts, TASK, () => 7)
+    .when({ kind: 'client', taskId: TASK, input })
+    .input(from, open)
+    .when({ kind: 'run', from, lane: 'a', text: ANSWER, last: false, n: 2, chunk });
+  task.aggregate = { ...task.aggregate!, foldedSeq: seq };
+  await task.store();
+  const audit = async (caller?: string, taskId = TASK) => {
+    const headers = caller === undefined ? {} : { caller };
+    const response = await fetch(`${url}/tasks/${taskId}/audit`, { headers });
+    return { status: response.status, headers: response.headers, body: await response.text() };
+  };
+  return { log, audit };
+}
+
+test('the owner of a task reads where its time went and that nothing was lost, without any text [S2-32 S2-41 S4-43]', async t => {
+  const { audit } = await openAudited(t);
+  const { status, headers, body } = await audit('ann');
+  assert.deepEqual([status, headers.get('content-type'), headers.get('cache-control')], [200, 'application/json', 'no-store']);
+  const { taskId, state, producers, events, audit: audited } = JSON.parse(body);
+  assert.deepEqual([taskId, state], [TASK, 'submitted']);
+  assert.deepEqual([producers[0].id, producers[0].tokens, events.at(-1).chunk.tokens], ['supervisor', 1, 1]);
+  assert.deepEqual([audited.unaccounted.text, audited.differing, audited.incomplete], [0, [], false]);
+  assert.doesNotMatch(body, /password|1234/);
+});
+
+test('the audit of another owner’s task is as unknown as that of a task that does not exist', async t => {
+  const { audit } = await openAudited(t);
+  const answers = await Promise.all([audit('bob'), audit('ann', 'unknown'), audit('ann', 'no*id')]);
+  for (const { status, body } of answers) assert.deepEqual([status, body], [404, answers[0]!.body]);
+  assert.equal((await audit()).status, 401);
+});
+
+test('an audit is 503 with Retry-After while the log is away', async t => {
+  const { audit, log } = await openAudited(t);
+  log.facts.last = () => Promise.reject(new LogUnavailable('gone'));
+  const { status, headers } = await audit('ann');
+  assert.deepEqual([status, headers.get('retry-after')], [503, '1']);
+});
+
+test(`a task of ${AUDIT_RECORDS_MAX} records, or ${AUDIT_INPUT_BYTES_MAX} bytes of inputs, is audited, one more is 400`, async t => {
+  const { audit, log } = await openAudited(t);
+  // The task has one record of facts.
+  let [count, bytes] = [AUDIT_RECORDS_MAX - 1, 10];
+  log.inputs.read = async function* () {
+    const record = { v: 1, at: 1, from: 'relay', input: { kind: 'timeout', request: 1 } } as const;
+    for (let index = 0; index < count; index++) yield { seq: index, taskId: TASK, record, bytes, storedAt: 1 };
+  };
+  assert.equal((await audit('ann')).status, 200);
+  count += 1;
+  const tooLong = await audit('ann');
+  assert.equal(tooLong.status, 400);
+  assert.match(tooLong.body, /more than 20000 records/);
+  [count, bytes] = [1, AUDIT_INPUT_BYTES_MAX];
+  assert.equal((await audit('ann')).status, 200);
+  bytes += 1;
+  assert.match((await audit('ann')).body, /inputs of the task have more than 33554432 bytes/);
+});
+
+test('two audits run at once, one more is 503', async t => {
+  const { audit, log } = await openAudited(t);
+  const go = Promise.withResolvers<void>();
+  const started = Promise.withResolvers<void>();
+  const { read } = log.inputs;
+  let reading = 0;
+  log.inputs.read = async function* (taskId) {
+    reading += 1;
+    if (reading === 2) started.resolve();
+    await go.promise;
+    yield* read.call(log.inputs, taskId);
+  };
+  const first = [audit('ann'), audit('ann')];
+  await started.promise;
+  assert.equal((await audit('ann')).status, 503);
+  go.resolve();
+  for (const { status } of await Promise.all(first)) assert.equal(status, 200);
+  assert.equal((await audit('ann')).status, 200);
 });

@@ -1,13 +1,13 @@
-import { Cors, registerA2A, serverOptions } from '@hopline/a2a-http';
+import { type ListedAgent, openHttp } from '@hopline/a2a-http';
 import { createA2AServer, LIMITS, type Limits } from '@hopline/a2a-server';
 import type { AgentInterface } from '@hopline/agent-card';
 import type { Authenticator, CorsRules, EndpointTls } from '@hopline/endpoint';
 import type { ProfileName } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
-import { LiveAgents, type Log } from '@hopline/log';
+import { defaultAgentOf, LiveAgents, type Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { type WebhookRules, webhookUrlProblem } from '@hopline/webhook-guard';
-import fastify from 'fastify';
+import { taskAudit } from './audit-task.ts';
 import { type IngressCardOptions, ingressCard } from './ingress-card.ts';
 
 export type IngressDeps = {
@@ -21,6 +21,8 @@ export type IngressDeps = {
   tenants?: readonly string[];
   /** Public address; absent: the address it listens on. */
   publicUrl: string | undefined;
+  /** HOPLINE_DEFAULT_AGENT, for the list of agents. */
+  defaultAgent?: string | undefined;
   /** Absent: no gRPC. Its `publicUrl`, `host:port`, defaults to the address it listens on. */
   grpc?: { port: number; publicUrl: string | undefined } | undefined;
   /** Addresses that webhooks may have: the same rules as in the notifier, so that unusable webhooks are refused at once. */
@@ -46,27 +48,29 @@ export type Ingress = {
 export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const { log, logger, metrics, profile, auth, tenants = [] } = deps;
   const limits = { ...LIMITS, ...deps.limits };
-  const cors = deps.cors && new Cors(deps.cors);
-  const app = fastify(serverOptions(limits, deps.tls?.options, cors));
-  deps.tls?.keepFresh(app.server);
   const stop = new AbortController();
   const agents = new LiveAgents(() => performance.now());
   await agents.follow(log.agents, stop.signal, error => logger.warn({ err: error }, 'agent registry lost'));
-  let url = deps.publicUrl ?? '';
   let grpcUrl = deps.grpc?.publicUrl ?? '';
   const { card, declared } = ingressCard(deps.card, {
-    url: () => url,
+    url: () => http.url,
     moreInterfaces: () => (deps.grpc === undefined ? [] : grpcInterfaces(grpcUrl)),
     agents: () => agents.all(),
     security: auth?.card,
     tenants,
   });
-  registerProbes(app, deps.probes);
-  const authenticate = auth && { authenticate: auth.authenticate };
   const webhookProblem = (webhook: string) => webhookUrlProblem(webhook, deps.webhooks);
-  const own = { log, role: 'supervisor', profile, logger, metrics, limits } as const;
-  const server = createA2AServer({ ...own, ...declared, webhookProblem, ...authenticate });
-  registerA2A(app, server, { card, cors });
+  const own = { log, role: 'supervisor', profile, logger, metrics, limits, authenticate: auth?.authenticate } as const;
+  const server = createA2AServer({ ...own, ...declared, webhookProblem });
+  const http = openHttp(server, {
+    card,
+    publicUrl: deps.publicUrl,
+    tls: deps.tls,
+    cors: deps.cors,
+    agents: () => listAgents(agents, deps.defaultAgent),
+    auditTask: taskAudit(log),
+  });
+  registerProbes(http.app, deps.probes);
   const publicCard = async () => (await card.current()).card;
   // Loaded only when used: its library takes 20 MB and 60 ms.
   const grpc = deps.grpc && (await import('@hopline/a2a-grpc')).openGrpc(server, { card: publicCard, tls: deps.tls });
@@ -76,18 +80,27 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
         const bound = await grpc.listen(host, deps.grpc.port);
         if (deps.grpc.publicUrl === undefined) grpcUrl = `127.0.0.1:${bound}`;
       }
-      const address = await app.listen({ host, port });
-      // Clients cannot connect to 0.0.0.0.
-      const { protocol, port: bound } = new URL(address);
-      if (deps.publicUrl === undefined) url = `${protocol}//127.0.0.1:${bound}/`;
-      return address;
+      return http.listen(host, port);
     },
     close: async () => {
       stop.abort();
-      await Promise.all([grpc?.close(), app.close()]);
+      await Promise.all([grpc?.close(), http.close()]);
       auth?.close();
     },
   };
+}
+
+/** What callers may know of the agents: no addresses. */
+function listAgents(agents: LiveAgents, configured: string | undefined): ListedAgent[] {
+  const byDefault = defaultAgentOf(agents.list(), configured)?.name;
+  return agents.all().map(({ name, description, skills, isLive, heartbeat }) => ({
+    name,
+    description,
+    skills: skills.map(skill => ({ id: skill.id, name: skill.name })),
+    state: isLive ? 'live' : 'silent',
+    default: name === byDefault,
+    lastSeenAt: new Date(heartbeat).toISOString(),
+  }));
 }
 
 /** For gRPC a card has host and port, as its clients expect. */

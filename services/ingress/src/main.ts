@@ -1,5 +1,5 @@
 import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/endpoint';
-import { runService } from '@hopline/lifecycle';
+import { fromSettings, runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { loadProfiles, ProfileError } from '@hopline/profiles';
 import { webhookRules } from '@hopline/webhook-guard';
@@ -14,11 +14,15 @@ await runService({
   probes: 'mounted',
   start: async ({ settings, instance, version, log: logger, telemetry, probes }) => {
     const { HOPLINE_PROFILE: profile, HOPLINE_PROFILE_MODULE: profileModule } = settings;
-    const profiles = await loadProfiles(profileModule);
-    if (!profiles.has(profile)) throw new ProfileError(`HOPLINE_PROFILE must be one of ${[...profiles.keys()].join(', ')}`);
-    const auth = await authFromSettings(settings, { logger });
-    const tls = await tlsFromSettings(settings, { logger });
-    const card = await cardFromSettings(settings, version);
+    const { auth, tls, card } = await fromSettings(async () => {
+      const profiles = await loadProfiles(profileModule);
+      if (!profiles.has(profile)) throw new ProfileError(`HOPLINE_PROFILE must be one of ${[...profiles.keys()].join(', ')}`);
+      return {
+        auth: await authFromSettings(settings, { logger }),
+        tls: await tlsFromSettings(settings, { logger }),
+        card: await cardFromSettings(settings, version),
+      };
+    });
     const log = await openFromSettings(settings, { name: instance, logger });
     const { HOPLINE_GRPC_PORT: port, HOPLINE_GRPC_PUBLIC_URL: publicUrl } = settings;
     const ingress = await createIngress({
@@ -27,6 +31,7 @@ await runService({
       card,
       tenants: listOf(settings.HOPLINE_TENANTS ?? ''),
       publicUrl: settings.HOPLINE_PUBLIC_URL,
+      defaultAgent: settings.HOPLINE_DEFAULT_AGENT,
       grpc: port === undefined ? undefined : { port, publicUrl },
       limits: {
         bodyBytesMax: settings.HOPLINE_BODY_BYTES_MAX,

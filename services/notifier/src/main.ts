@@ -1,4 +1,4 @@
-import { runService } from '@hopline/lifecycle';
+import { fromSettings, runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { webhookRules } from '@hopline/webhook-guard';
 import { notifierConfig } from './config.ts';
@@ -13,7 +13,7 @@ await runService({
   start: async ({ settings, instance, log: logger, telemetry }) => {
     const rules = webhookRules(settings);
     const caFile = settings.HOPLINE_WEBHOOK_CA_FILE;
-    const trust = caFile === undefined ? undefined : await openTrust({ path: caFile, logger });
+    const trust = caFile === undefined ? undefined : await fromSettings(() => openTrust({ path: caFile, logger }));
     const log = await openFromSettings(settings, { name: instance, logger });
     const notifier = await createNotifier({
       log,

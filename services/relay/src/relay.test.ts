@@ -96,6 +96,41 @@ test('inputs removed before they were read fail the task: text with a gap never 
   await relay.stop();
 });
 
+test('the first text of a lane is stored at once, in the record that opens the lane; later text waits for its pace [S0-38]', async () => {
+  const log = createMemoryLog();
+  // A lane without a pace would be held for half a minute.
+  const relay = await relayOn(log, { ...coalesce, eventCostMs: 60_000, holdMsMax: 30_000 });
+  const seen = records(log, 't1');
+  await sendMessage(log, 't1');
+  const out = writer(log, 't1');
+  for (const lane of ['a', 'b']) {
+    out.add({ kind: 'open', lane, artifact: { name: lane } });
+    out.token(lane, `first of ${lane}`);
+    await out.flush();
+  }
+  let stored = 0;
+  for await (const { record } of await log.facts.follow('t1', 0, new AbortController().signal)) {
+    stored += record.facts.filter(fact => fact.kind === 'artifact.updated').length;
+    if (stored === 2) break;
+  }
+  for (const lane of ['a', 'b']) out.token(lane, ', more');
+  out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  const chunks = (await seen).flatMap(({ facts }) =>
+    facts.flatMap(fact => {
+      if (fact.kind !== 'artifact.updated' || fact.chunk === undefined) return [];
+      const isOpened = facts.some(other => other.kind === 'lane.opened' && other.lane === fact.lane);
+      return [[fact.lane, fact.chunk.count, fact.chunk.reason, isOpened]];
+    }),
+  );
+  assert.deepEqual(chunks, [
+    ['a', 1, 'first', true],
+    ['b', 1, 'first', true],
+    ['a', 1, 'close', false],
+    ['b', 1, 'close', false],
+  ]);
+  await relay.stop();
+});
+
 test('with an event cost of 0 every token is a frame of its own [S1-27]', async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log, { ...coalesce, eventCostMs: 0 });

@@ -12,6 +12,16 @@ const MCP = { name: 'files', adapter: 'mcp', command: 'node', args: ['server.js'
 const MODEL = { name: 'llm', adapter: 'model', model: 'gpt-5-mini' };
 const RECORDING = { name: 'demo', adapter: 'recording', path: 'a.jsonl' };
 
+test('an unknown field is named before a missing one, with the field that was meant', () => {
+  rejects(
+    { name: 'own', adapter: 'module', pth: './a.ts' },
+    /^agent "own": unknown field pth; did you mean path\? known fields: /,
+  );
+  rejects({ ...A2A, fowardText: true }, /unknown field fowardText; did you mean forwardText\?/);
+  rejects({ ...A2A, colour: 'red' }, /unknown field colour; known fields: /);
+  rejects({ ...A2A, tls: { cafile: 'x' } }, /unknown field tls\.cafile; did you mean caFile\?/);
+});
+
 test('the entries of the README are valid', () => {
   const skills = [{ id: 'x', name: 'X', description: 'Does x', tags: [], examples: ['do x'] }];
   for (const entry of [
@@ -67,7 +77,7 @@ test('each error is one sentence with agent and field, without values', () => {
   rejects({ name: 'x', adapter: 'toString' }, /adapter must be one of/);
   rejects(
     { ...A2A, urls: 1 },
-    /^agent "argo": unknown field urls; known fields: name, adapter, description, skills, retries, forwardText, url, deltas, text, headers, /,
+    /^agent "argo": unknown field urls; did you mean url\? known fields: name, adapter, description, skills, retries, default, forwardText, url, deltas, text, headers, /,
   );
   rejects({ name: 'argo', adapter: 'a2a' }, 'agent "argo": url is missing');
   rejects({ ...A2A, name: 'Argo CD' }, 'agent "Argo CD": name must be 1 to 32 of a-z, 0-9 and - (not first)');
@@ -141,5 +151,5 @@ test('an A2A entry is checked for credentials and at its bounds', () => {
   rejects({ ...A2A, tls: { caFile: 'a' } }, 'agent "argo": tls requires a url that begins with https://');
   rejects({ ...secure, tls: {} }, 'agent "argo": tls names no file');
   rejects({ ...secure, tls: { certFile: 'a' } }, 'agent "argo": tls.certFile and tls.keyFile require each other');
-  rejects({ ...secure, tls: { ca: 'a' } }, 'agent "argo": unknown field tls.ca');
+  rejects({ ...secure, tls: { ca: 'a' } }, 'agent "argo": unknown field tls.ca; known fields: caFile, certFile, keyFile');
 });

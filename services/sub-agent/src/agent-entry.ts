@@ -2,6 +2,7 @@ import { RETRIES_MAX } from '@hopline/agent';
 import { PACE_MAX } from '@hopline/agent/recording';
 import { MODEL_MS_MAX, SERVERS_MAX, STEPS_MAX } from '@hopline/agent-model/limits';
 import { isAgentName } from '@hopline/events';
+import { suggestion } from '@hopline/lifecycle';
 import { Ajv, type ErrorObject } from 'ajv';
 import Type, { type Static, type TProperties } from 'typebox';
 import { a2aFields, checkA2A } from './a2a-entry.ts';
@@ -28,6 +29,8 @@ function entry<const A extends string, P extends TProperties>(adapter: A, proper
     skills: Type.Optional(Type.Array(skill, { maxItems: 128 })),
     /** Retries of a call that failed as retryable. */
     retries: Type.Optional(Type.Integer({ minimum: 0, maximum: RETRIES_MAX })),
+    /** It takes messages that no skill of any agent fits. */
+    default: Type.Optional(Type.Boolean()),
     /** False: only the supervisor reads the agent's text; its client does not see it (C-5). */
     forwardText: Type.Optional(Type.Boolean()),
   };
@@ -104,7 +107,8 @@ export type ModelEntry = Static<typeof model>;
 export type AgentEntry = A2AEntry | LangGraphEntry | McpEntry | ModelEntry | Static<typeof module> | Static<typeof recording>;
 
 const ajv = new Ajv({ strict: false, verbose: true });
-const SCHEMAS = { a2a, langgraph, mcp, model, module, recording } as const;
+/** By adapter. docs/reference/agents.schema.json is made of them. */
+export const SCHEMAS = { a2a, langgraph, mcp, model, module, recording } as const;
 const CHECKS = new Map(Object.entries(SCHEMAS).map(([adapter, schema]) => [adapter, ajv.compile<AgentEntry>(schema)]));
 
 /** Parses an entry. Throws an Error of one sentence that names agent and field, never a value, which may be a credential. */
@@ -114,8 +118,11 @@ export function parseAgentEntry(json: string): AgentEntry {
   const label = name === '' ? 'the agent' : `agent "${name}"`;
   const check = CHECKS.get(typeof value.adapter === 'string' ? value.adapter : '');
   if (check === undefined) throw new Error(`${label}: adapter must be one of ${Object.keys(SCHEMAS).join(', ')}`);
-  if (!check(value))
-    throw new Error(`${label}: ${reasonOf(check.errors ?? [], Object.keys(schemaOf(value.adapter).properties))}`);
+  // First the unknown: a field with a typing error is missing, too.
+  const known = Object.keys(schemaOf(value.adapter).properties);
+  const unknown = Object.keys(value).find(field => !known.includes(field));
+  if (unknown !== undefined) throw new Error(`${label}: ${unknownField(unknown, known)}`);
+  if (!check(value)) throw new Error(`${label}: ${reasonOf(check.errors ?? [])}`);
   const entry: AgentEntry = value;
   // The name is a token of NATS subjects.
   if (entry.name !== undefined && !isAgentName(entry.name))
@@ -161,16 +168,20 @@ function parseObject(json: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-function reasonOf(errors: readonly ErrorObject[], known: readonly string[]): string {
+function unknownField(field: string, known: readonly string[]): string {
+  const similar = suggestion(field.split('.').at(-1) ?? '', known);
+  return `unknown field ${field}${similar === '' ? '; ' : `${similar} `}known fields: ${known.join(', ')}`;
+}
+
+function reasonOf(errors: readonly ErrorObject[]): string {
   // The last error is of the outermost failed rule, which has the `reason` for the whole field.
   const error = errors.at(-1);
   if (error === undefined) return 'is invalid';
   const path = error.instancePath.slice(1).replaceAll('/', '.');
   const { additionalProperty, missingProperty } = error.params as { additionalProperty?: string; missingProperty?: string };
   const at = (field: string) => (path === '' ? field : `${path}.${field}`);
-  if (additionalProperty !== undefined)
-    return `unknown field ${at(additionalProperty)}${path === '' ? `; known fields: ${known.join(', ')}` : ''}`;
+  const { properties = {}, reason } = (error.parentSchema ?? {}) as { properties?: object; reason?: string };
+  if (additionalProperty !== undefined) return unknownField(at(additionalProperty), Object.keys(properties));
   if (missingProperty !== undefined) return `${at(missingProperty)} is missing`;
-  const written = (error.parentSchema as { reason?: string } | undefined)?.reason;
-  return `${path} ${written ?? error.message ?? 'is invalid'}`;
+  return `${path} ${reason ?? error.message ?? 'is invalid'}`;
 }

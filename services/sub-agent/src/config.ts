@@ -32,6 +32,13 @@ const settings = defineServiceConfig({
     unit: 'ms',
     doc: 'Time for running turns to end after SIGTERM; then they are requeued. Less than HOPLINE_DRAIN_MS_MAX.',
   },
+  HOPLINE_AGENT_ERRORS_FD: {
+    type: 'integer',
+    optional: true,
+    min: 2,
+    max: 255,
+    doc: "File descriptor, open at start, for message and stack of what the agent throws: its author's terminal. They may hold content, so never a log. `hopline agent` and the local launcher set it. Default: they are not written.",
+  },
   HOPLINE_PUBLIC_URL: {
     type: 'url',
     optional: true,

@@ -28,7 +28,7 @@ export type CreateAgentOptions = {
  */
 export async function createAgent(entry: AgentEntry, context: CreateAgentOptions): Promise<Agent> {
   const { folder, onSkipped } = context;
-  const { name: _name, skills: _skills, retries: _retries, forwardText: _forwardText, ...options } = entry;
+  const { name: _name, skills: _skills, default: _default, retries: _retries, forwardText: _forwardText, ...options } = entry;
   switch (options.adapter) {
     case 'a2a': {
       const { createA2AAgent } = await import('@hopline/agent-a2a');
@@ -64,7 +64,7 @@ export async function createAgent(entry: AgentEntry, context: CreateAgentOptions
 }
 
 /** The fields that configure the agent itself. */
-type AgentFields<E> = Omit<E, 'name' | 'skills' | 'retries' | 'forwardText'>;
+type AgentFields<E> = Omit<E, 'name' | 'skills' | 'default' | 'retries' | 'forwardText'>;
 
 async function langGraphOptions(entry: AgentFields<LangGraphEntry>, folder: string): Promise<LangGraphOptions> {
   const {

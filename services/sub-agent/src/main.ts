@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
 import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/endpoint';
-import { runService } from '@hopline/lifecycle';
+import { fromSettings, runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { parseAgentEntry } from './agent-entry.ts';
+import { authorTerminal } from './author-terminal.ts';
 import { subAgentConfig } from './config.ts';
 import { createAgent } from './create-agent.ts';
 import { createSubAgent } from './sub-agent.ts';
@@ -17,27 +18,37 @@ await runService({
     const { metrics } = telemetry;
     const entry = parseAgentEntry(settings.HOPLINE_AGENT);
     const webhooks = new TurnWebhooks(settings.HOPLINE_PUBLIC_URL);
-    const agent = await createAgent(entry, {
-      folder: resolve(settings.HOPLINE_AGENTS_DIR),
-      model: { baseUrl: settings.OPENAI_BASE_URL, apiKey: settings.OPENAI_API_KEY },
-      secret: variable => process.env[variable],
-      webhooks: url => webhooks.forAgent(url),
-      onSkipped: what => metrics.inputsRejected.add(1, { agent: entry.name ?? '', reason: what.replaceAll(' ', '_') }),
+    const { agent, name, auth, tls } = await fromSettings(async () => {
+      const agent = await createAgent(entry, {
+        folder: resolve(settings.HOPLINE_AGENTS_DIR),
+        model: { baseUrl: settings.OPENAI_BASE_URL, apiKey: settings.OPENAI_API_KEY },
+        secret: variable => process.env[variable],
+        webhooks: url => webhooks.forAgent(url),
+        onSkipped: what => metrics.inputsRejected.add(1, { agent: entry.name ?? '', reason: what.replaceAll(' ', '_') }),
+      });
+      const { name = agent.name } = entry;
+      if (name === undefined) throw new Error('the agent has no name: set `name` in its entry or its definition');
+      return {
+        agent,
+        name,
+        auth: await authFromSettings(settings, { logger }),
+        tls: await tlsFromSettings(settings, { logger }),
+      };
     });
-    const { name = agent.name, skills = [], retries, forwardText } = entry;
-    if (name === undefined) throw new Error('the agent has no name: set `name` in its entry or its definition');
-    const auth = await authFromSettings(settings, { logger });
-    const tls = await tlsFromSettings(settings, { logger });
+    const { skills = [], default: isDefault, retries, forwardText } = entry;
+    const errorsFd = settings.HOPLINE_AGENT_ERRORS_FD;
     const log = await openFromSettings(settings, { name: instance, logger });
     const subAgent = createSubAgent({
       log,
       name,
       agent,
       skills,
+      isDefault,
       slots: settings.HOPLINE_SLOTS,
       retries,
       forwardText,
       drainMs: settings.HOPLINE_DRAIN_TURNS_MS,
+      showError: errorsFd === undefined ? undefined : authorTerminal(errorsFd, name),
       version,
       publicUrl: settings.HOPLINE_PUBLIC_URL,
       webhooks,
@@ -51,7 +62,10 @@ await runService({
     const url = await subAgent.start(settings.HOPLINE_HOST, settings.HOPLINE_PORT);
     logger.info({ agent: name, adapter: entry.adapter, url }, 'agent listening');
     return {
-      checks: [{ name: 'log', check: () => log.check() }],
+      checks: [
+        { name: 'log', check: () => log.check() },
+        { name: 'agent', optional: true, check: () => subAgent.check() },
+      ],
       close: async () => {
         await subAgent.stop();
         await log.close();

@@ -36,7 +36,7 @@ test('a module that fails to load, or exports no agent, rejects with one sentenc
   });
   const rejects = (path: string, sentence: RegExp, name?: string) =>
     assert.rejects(loadModuleAgent({ path, folder, ...(name && { export: name }) }), { message: sentence });
-  await rejects('missing.ts', /^missing\.ts cannot be loaded$/);
+  await rejects('missing.ts', /^missing\.ts does not exist in /);
   await rejects('broken.ts', /^broken\.ts cannot be loaded$/);
   await rejects('imports.ts', /^imports\.ts cannot be loaded$/);
   await rejects('other.ts', /^other\.ts exports no default; it has a, b$/);

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -28,6 +29,7 @@ export async function loadModuleAgent({ path, export: name = 'default', folder }
 
 export async function loadExport({ path, name, folder }: { path: string; name: string; folder: string }): Promise<unknown> {
   linkAgentKit();
+  if (!existsSync(resolve(folder, path))) throw new Error(`${path} does not exist in ${folder}`);
   const loaded = await import(pathToFileURL(resolve(folder, path)).href).catch(error => {
     throw new Error(`${path} cannot be loaded`, { cause: error });
   });

@@ -1,5 +1,5 @@
-import { Cors, registerA2A, serverOptions } from '@hopline/a2a-http';
-import { createA2AServer, LIMITS } from '@hopline/a2a-server';
+import { openHttp } from '@hopline/a2a-http';
+import { createA2AServer } from '@hopline/a2a-server';
 import { type Agent, type AgentSkill, serveAgent } from '@hopline/agent';
 import { agentCard, resumeExtension } from '@hopline/agent-card';
 import { PublishedCard } from '@hopline/agent-card/signing';
@@ -7,7 +7,6 @@ import type { Authenticator, CorsRules, EndpointTls } from '@hopline/endpoint';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import type { Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
-import fastify from 'fastify';
 import type { TurnWebhooks } from './turn-webhooks.ts';
 
 export type SubAgentDeps = {
@@ -16,12 +15,16 @@ export type SubAgentDeps = {
   agent: Agent;
   /** From the agents file. */
   skills: readonly AgentSkill[];
+  /** It takes messages that no skill of any agent fits. */
+  isDefault?: boolean | undefined;
   slots: number;
   /** Retries of a call that failed as retryable. */
   retries: number | undefined;
   /** Whether a supervisor's client sees the agent's text. */
   forwardText: boolean | undefined;
   drainMs: number;
+  /** Receives what the agent throws, for the terminal of its author. */
+  showError?: ((error: unknown) => void) | undefined;
   version: string;
   /** URL of the endpoint for clients; absent: the address it listens on. */
   publicUrl: string | undefined;
@@ -41,6 +44,8 @@ export type SubAgentDeps = {
 export type SubAgent = {
   /** Listens, consumes work and registers the agent. Resolves with the endpoint's URL once the agent is registered. */
   start(host: string, port: number): Promise<string>;
+  /** Rejects with why the agent does not answer or cannot be started, as of the newest request for its skills. */
+  check(): Promise<void>;
   /** Waits for running turns, then closes endpoint and agent. */
   stop(): Promise<void>;
 };
@@ -48,21 +53,15 @@ export type SubAgent = {
 /** One agent: a worker for the supervisor's calls, and an A2A endpoint of its own for direct calls (S0-46). Both run the same turns. */
 export function createSubAgent(deps: SubAgentDeps): SubAgent {
   const { log, name, agent, logger, metrics, version, auth } = deps;
-  const cors = deps.cors && new Cors(deps.cors);
-  const app = fastify(serverOptions(LIMITS, deps.tls?.options, cors));
-  deps.tls?.keepFresh(app.server);
   const stop = new AbortController();
   let serving: Promise<void> = Promise.resolve();
-  let url = deps.publicUrl ?? '';
+  let agentFault: unknown = new AgentPending('the agent has not answered yet');
   let skills = [...deps.skills];
   const extensions = [resumeExtension];
   const capabilities = { streaming: true, extensions };
-  const card = new PublishedCard(() =>
-    agentCard({ name, description: agent.description || name, version, url, skills, capabilities, security: auth?.card }),
-  );
-  registerProbes(app, deps.probes);
-  deps.webhooks?.register(app);
-  const authenticate = auth && { authenticate: auth.authenticate };
+  const fixed = { name, version, capabilities, security: auth?.card };
+  // A remote agent has no description until its card is read.
+  const card = new PublishedCard(() => agentCard({ ...fixed, description: agent.description || name, url: http.url, skills }));
   const server = createA2AServer({
     log,
     role: `agent.${name}`,
@@ -70,30 +69,36 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
     logger,
     metrics,
     extensions,
-    ...authenticate,
+    authenticate: auth?.authenticate,
   });
-  registerA2A(app, server, { card, cors });
+  const http = openHttp(server, { card, publicUrl: deps.publicUrl, tls: deps.tls, cors: deps.cors });
+  registerProbes(http.app, deps.probes);
+  deps.webhooks?.register(http.app);
   return {
     start: async (host, port) => {
-      const address = await app.listen({ host, port });
+      const address = await http.listen(host, port);
       deps.webhooks?.listening(`${address}/`);
       deps.webhooks?.share(log.wakeUps, name, stop.signal);
-      if (deps.publicUrl === undefined) url = `${address}/`;
       const registered = Promise.withResolvers<void>();
       const onRegistered = (entry: { skills: AgentSkill[] }) => {
         skills = entry.skills;
         registered.resolve();
       };
-      const { slots, drainMs, retries, forwardText } = deps;
+      const { slots, drainMs, retries, forwardText, showError, isDefault = false } = deps;
       const serveOptions = {
         log,
         name,
         agent,
-        url,
+        url: http.url,
         skills: deps.skills,
+        isDefault,
         slots,
         drainMs,
+        showError,
         onRegistered,
+        onSkills: (fault: unknown) => {
+          agentFault = fault;
+        },
         ...(retries !== undefined && { retries }),
         ...(forwardText !== undefined && { forwardText }),
       };
@@ -106,14 +111,21 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
         });
       });
       await Promise.race([registered.promise, serving]);
-      return url;
+      return http.url;
+    },
+    check: async () => {
+      if (agentFault !== undefined) throw agentFault;
     },
     stop: async () => {
       stop.abort();
       await serving;
-      await app.close();
+      await http.close();
       auth?.close();
       await agent.close();
     },
   };
+}
+
+class AgentPending extends Error {
+  override readonly name = 'pending';
 }

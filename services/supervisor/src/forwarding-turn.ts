@@ -1,5 +1,6 @@
 import { agentPresentation } from '@hopline/profiles';
 import { NoAgentFits } from './planner.ts';
+import { choiceOf } from './turn-outcome.ts';
 import type { TurnContext, TurnRunner } from './turn-runner.ts';
 import { continuingCallId } from './turn-view.ts';
 
@@ -54,7 +55,8 @@ export class ForwardingTurn implements TurnRunner {
       return plan.agents[0];
     } catch (error) {
       if (!(error instanceof NoAgentFits)) throw error;
-      writer.add({ kind: 'status', state: 'TASK_STATE_FAILED', metadata: { reason: error.message, retryable: false } });
+      const metadata = { reason: error.message, retryable: false, ...choiceOf(error) };
+      writer.add({ kind: 'status', state: 'TASK_STATE_FAILED', metadata });
       return undefined;
     }
   }

@@ -1,4 +1,4 @@
-import { runService } from '@hopline/lifecycle';
+import { fromSettings, runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { loadProfiles } from '@hopline/profiles';
 import { supervisorConfig } from './config.ts';
@@ -12,11 +12,11 @@ await runService({
   config: supervisorConfig,
   probes: 'own',
   start: async ({ settings, instance, log: logger, telemetry }) => {
-    const profiles = await loadProfiles(settings.HOPLINE_PROFILE_MODULE);
+    const profiles = await fromSettings(() => loadProfiles(settings.HOPLINE_PROFILE_MODULE));
     const log = await openFromSettings(settings, { name: instance, logger });
     const supervisor = await createSupervisor({
       log,
-      planner: new SkillPlanner(),
+      planner: new SkillPlanner(settings.HOPLINE_DEFAULT_AGENT),
       model: await planningModel(settings),
       profiles,
       displayName: settings.HOPLINE_SUPERVISOR_NAME,

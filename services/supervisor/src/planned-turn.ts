@@ -3,7 +3,7 @@ import { laneArtifact } from '@hopline/profiles';
 import { AgentCalls } from './agent-calls.ts';
 import { completePlan, marked } from './plan.ts';
 import { NoAgentFits, type Plan } from './planner.ts';
-import { failure, outcomeOf, resultArtifact } from './turn-outcome.ts';
+import { choiceOf, failure, outcomeOf, resultArtifact } from './turn-outcome.ts';
 import type { ConductingContext, TurnRunner } from './turn-runner.ts';
 import { continuingCallId } from './turn-view.ts';
 
@@ -66,7 +66,7 @@ export class PlannedTurn implements TurnRunner {
       plan = await planner.plan({ message, metadata, history: await history(work.turn), agents: await agents(), signal });
     } catch (error) {
       if (!(error instanceof NoAgentFits)) throw error;
-      writer.add(failure(this.#failureId(), error.message));
+      writer.add(failure(this.#failureId(), error.message, { metadata: choiceOf(error) }));
       return undefined;
     }
     if (!view.isShown(this.#lane('plan'))) await this.#stream(plan);

@@ -23,6 +23,19 @@ export type Plan = {
   agents: string[];
 };
 
+/** Agents that a failure names; of more, their number. */
+export const CHOICES_MAX = 32;
+
+/** Why no agent takes the message: a sentence for its sender, with the agents that can be named instead. */
 export class NoAgentFits extends Error {
   override readonly name = 'NoAgentFits';
+  readonly choices: readonly string[];
+
+  constructor(reason: string, available: readonly AgentEntry[] = []) {
+    const choices = available.slice(0, CHOICES_MAX).map(({ name }) => name);
+    const others = available.length - choices.length;
+    const list = `; choose one of: ${choices.join(', ')}${others > 0 ? ` and ${others} more` : ''}`;
+    super(choices.length === 0 ? reason : reason + list);
+    this.choices = choices;
+  }
 }

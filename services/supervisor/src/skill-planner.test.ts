@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { titleCase } from '@hopline/events';
 import type { AgentEntry } from '@hopline/log';
-import { NoAgentFits } from './planner.ts';
+import { CHOICES_MAX, NoAgentFits } from './planner.ts';
 import { SkillPlanner } from './skill-planner.ts';
 
 const entry = (name: string, ...tags: string[]): AgentEntry => ({
@@ -13,10 +13,11 @@ const entry = (name: string, ...tags: string[]): AgentEntry => ({
   skills: [{ id: `${name}_tool`, name: `${name} skill`, description: '', tags }],
 });
 const agents = [entry('argocd', 'deploy'), entry('weather', 'rain'), entry('files')];
+const withoutSkills = (name: string): AgentEntry => ({ ...entry(name), skills: [] });
 
-async function plan(text: string, metadata = {}, available = agents) {
+async function plan(text: string, metadata = {}, available = agents, defaultAgent?: string) {
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text }] };
-  const made = await new SkillPlanner().plan({
+  const made = await new SkillPlanner(defaultAgent).plan({
     message,
     metadata,
     history: [],
@@ -35,12 +36,48 @@ test('skills decide: by tag, by id, by name of several words; several agents whe
   assert.deepEqual((await plan('deploy if there is no rain')).agents, ['argocd', 'weather']);
 });
 
+test('a message that no skill fits goes to the default agent: configured, marked by its entry, or the only one without skills', async () => {
+  const chosen = async (available: AgentEntry[], named?: string) => (await plan('hello', {}, available, named)).agents;
+  const marked = { ...entry('guide'), default: true as const };
+  assert.deepEqual(await chosen([...agents, marked], 'weather'), ['weather']);
+  assert.deepEqual(await chosen([...agents, marked, withoutSkills('any')]), ['guide']);
+  assert.deepEqual(await chosen([...agents, withoutSkills('any')]), ['any']);
+  assert.deepEqual((await plan('will it rain?', {}, [...agents, marked], 'argocd')).agents, ['weather'], 'skills come first');
+});
+
+test('without a default agent the message fails with the agents that can be chosen, in words and as data', async () => {
+  const choices = ['argocd', 'files', 'weather'];
+  const sentence = 'no agent fits this message; choose one of: argocd, files, weather';
+  const sorted = agents.toSorted((a, b) => a.name.localeCompare(b.name));
+  await assert.rejects(plan('hello', {}, sorted), { name: NoAgentFits.name, message: sentence, choices });
+  const two = [entry('argocd', 'deploy'), withoutSkills('b'), withoutSkills('c')];
+  await assert.rejects(plan('hello', {}, two), { choices: ['argocd', 'b', 'c'] });
+  await assert.rejects(plan('hello', {}, sorted, 'guide'), {
+    message: 'the default agent "guide" is not available; choose one of: argocd, files, weather',
+    choices,
+  });
+});
+
+test('an agent that is named and not available fails with those that are, and a long list is cut', async () => {
+  await assert.rejects(plan('x', { agent: 'missing/lower' }), {
+    message: 'the agent "missing" is not available; choose one of: argocd, weather, files',
+    choices: ['argocd', 'weather', 'files'],
+  });
+  await assert.rejects(plan('x', { agent: 'No Name' }), { message: /^the named agent is not available; choose one of: / });
+  const many = Array.from({ length: CHOICES_MAX + 1 }, (_, index) => entry(`a${index}`));
+  await assert.rejects(plan('hello', {}, many), (error: NoAgentFits) => {
+    assert.match(error.message, new RegExp(`a${CHOICES_MAX - 1} and 1 more$`));
+    return error.choices.length === CHOICES_MAX;
+  });
+});
+
 test('a part of a word is no word', async () => {
   await assert.rejects(plan('a rainbow'), NoAgentFits);
 });
 
 test('metadata.agent names one, and one agent alone takes everything', async () => {
   assert.deepEqual((await plan('will it rain?', { agent: 'files' })).agents, ['files']);
+  assert.deepEqual((await plan('will it rain?', { agent: 'files/lower' })).agents, ['files']);
   assert.deepEqual((await plan('anything', {}, [agents[0]!])).agents, ['argocd']);
   await assert.rejects(plan('x', { agent: 'missing' }), NoAgentFits);
   await assert.rejects(plan('x', {}, []), NoAgentFits);

@@ -1,6 +1,7 @@
-import type { Message, Metadata } from '@hopline/a2a';
-import { titleCase } from '@hopline/events';
-import type { AgentEntry, AgentSkill } from '@hopline/log';
+import type { Message } from '@hopline/a2a';
+import { isAgentName, titleCase } from '@hopline/events';
+import { type AgentEntry, type AgentSkill, defaultAgentOf } from '@hopline/log';
+import { agentPathOf } from './agent-path.ts';
 import { NoAgentFits, type Plan, type Planner, type PlanRequest } from './planner.ts';
 
 /** Characters of one token of the plan, as a model would stream it (S0-11). */
@@ -9,34 +10,52 @@ const TOKEN_CHARS = 6;
 type Choice = { agent: AgentEntry; skill: AgentSkill | undefined };
 
 /**
- * Chooses agents without a model: the agent named in `metadata.agent`; the only live agent; else every agent with a skill that the message
- * names (S4-3). A message names a skill when its text has the skill's id, name, or one of its tags as a word.
+ * Chooses agents without a model: the agent named in `metadata.agent`; the only live agent; every agent with a skill that the message names
+ * (S4-3); else the default agent. A message names a skill when its text has the skill's id, name, or one of its tags as a word.
  */
 export class SkillPlanner implements Planner {
-  async plan({ message, metadata, agents }: PlanRequest): Promise<Plan> {
-    const choices = choose(message, metadata, agents);
+  /** HOPLINE_DEFAULT_AGENT. */
+  readonly #defaultAgent: string | undefined;
+
+  constructor(defaultAgent?: string) {
+    this.#defaultAgent = defaultAgent;
+  }
+
+  async plan(request: PlanRequest): Promise<Plan> {
+    const choices = this.#choose(request);
     return { text: tokens(describe(choices)), agents: choices.map(({ agent }) => agent.name) };
+  }
+
+  #choose(request: PlanRequest): Choice[] {
+    const { message, agents } = request;
+    const path = agentPathOf(request);
+    if (agents.length === 0) throw new NoAgentFits('no agent is available');
+    if (path !== undefined) return [{ agent: named(path.agent, agents), skill: undefined }];
+    const choices = agents.length > 1 ? fitting(message, agents) : [];
+    return choices.length > 0 ? choices : [{ agent: this.#default(agents), skill: undefined }];
+  }
+
+  #default(agents: AgentEntry[]): AgentEntry {
+    const agent = defaultAgentOf(agents, this.#defaultAgent);
+    if (agent !== undefined) return agent;
+    const missing = this.#defaultAgent;
+    throw new NoAgentFits(missing ? `the default agent "${missing}" is not available` : 'no agent fits this message', agents);
   }
 }
 
-function choose(message: Message, metadata: Metadata, agents: AgentEntry[]): Choice[] {
-  if (agents.length === 0) throw new NoAgentFits('no agent is available');
-  const named = message.metadata?.agent ?? metadata.agent;
-  if (named !== undefined) {
-    const agent = agents.find(({ name }) => name === named);
-    if (agent === undefined) throw new NoAgentFits('the agent named in metadata.agent is not available');
-    return [{ agent, skill: undefined }];
-  }
-  const [only] = agents;
-  if (agents.length === 1) return [{ agent: only!, skill: undefined }];
+function named(name: string, agents: AgentEntry[]): AgentEntry {
+  const agent = agents.find(candidate => candidate.name === name);
+  if (agent !== undefined) return agent;
+  // Any other text is not repeated: it may have any length.
+  throw new NoAgentFits(`the ${isAgentName(name) ? `agent "${name}"` : 'named agent'} is not available`, agents);
+}
+
+function fitting(message: Message, agents: AgentEntry[]): Choice[] {
   const words = wordsOf(message);
-  const choices = agents.flatMap(agent => {
+  return agents.flatMap(agent => {
     const skill = agent.skills.find(candidate => names(words, candidate));
     return skill === undefined ? [] : [{ agent, skill }];
   });
-  if (choices.length > 0) return choices;
-  const available = agents.map(({ name }) => name).join(', ');
-  throw new NoAgentFits(`no skill of the available agents (${available}) fits this message; name one in metadata.agent`);
 }
 
 /** Lower-case words of all text and data parts, and the text itself for names of several words. */

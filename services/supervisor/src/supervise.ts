@@ -14,6 +14,7 @@ import {
 import type { Profiles } from '@hopline/profiles';
 import { SUPERVISOR } from '@hopline/task';
 import { ATTR, type Hop, type HopMetrics, type Logger, SPAN, startHop } from '@hopline/telemetry';
+import { delegatedRequest, namesAgent } from './agent-path.ts';
 import { atLeastOneAgent } from './at-least-one-agent.ts';
 import { ForwardingTurn } from './forwarding-turn.ts';
 import { type ModelSettings, ModelTurn } from './model-turn.ts';
@@ -111,9 +112,8 @@ function taskFailure(reason: string): StatusInput {
 function turnRunner(model: ModelSettings | undefined, context: TurnContext): TurnRunner {
   const { work, view } = context;
   if (!isConducting(context)) return new ForwardingTurn(context);
-  const isChosen = (work.message.metadata?.agent ?? work.metadata?.agent) !== undefined;
   const isBegun = view.calls.length > 0 || view.waiting.length > 0;
-  const byModel = isBegun ? view.steps.size > 0 : !isChosen;
+  const byModel = isBegun ? view.steps.size > 0 : !namesAgent(work);
   return model !== undefined && byModel ? new ModelTurn(context, model) : new PlannedTurn(context);
 }
 
@@ -131,8 +131,8 @@ type RunState = Pick<TurnContext, 'profile' | 'view' | 'writer' | 'signal' | 'fa
 function turnContext(deps: SuperviseDeps, job: Job, { profile, view, writer, newest, hop, signal, fail }: RunState): TurnContext {
   const { log, planner, agents, displayName } = deps;
   const { work, attempt } = job;
-  const { taskId, contextId, turn, owner, metadata } = work;
-  const request = { ...(owner && { owner }), ...(metadata && { metadata }) };
+  const { taskId, contextId, turn, profile: profileName, owner } = work;
+  const request = { ...delegatedRequest(work), ...(owner && { owner }) };
   return {
     work,
     profile,
@@ -143,8 +143,17 @@ function turnContext(deps: SuperviseDeps, job: Job, { profile, view, writer, new
     agents: () => atLeastOneAgent(agents, signal),
     history: async beforeTurn => (await readContextHistory(log, newest, beforeTurn)).messages,
     isLive: agent => agents.list().some(({ name }) => name === agent),
-    delegate: ({ agent, message = work.message, ...call }) => {
-      const item = { v: 1 as const, taskId, contextId, turn, profile: work.profile, call, message, ...request };
+    delegate: ({ agent, message, ...call }) => {
+      const item = {
+        v: 1 as const,
+        taskId,
+        contextId,
+        turn,
+        profile: profileName,
+        call,
+        ...request,
+        ...(message && { message }),
+      };
       return log.work.request(`agent.${agent}`, item, { id: `${taskId}:${call.id}`, trace: hop.carrier() });
     },
     fail,

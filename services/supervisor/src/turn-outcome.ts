@@ -1,5 +1,6 @@
-import { cutIndex, type Message } from '@hopline/a2a';
+import { cutIndex, type Message, type Metadata } from '@hopline/a2a';
 import type { ArtifactInput, CallEnded, LaneArtifact, StatusInput } from '@hopline/events';
+import type { NoAgentFits } from './planner.ts';
 
 /** Largest text of one event of the final result, UTF-16 units; a longer result goes out in several chunks of one artifact. */
 const RESULT_UNITS_MAX = 512 * 1024;
@@ -31,10 +32,21 @@ export function completedWithout(failed: readonly CallEnded[]): StatusInput {
   return { kind: 'status', state: 'TASK_STATE_COMPLETED', ...(failed.length > 0 && { metadata: { failedAgents } }) };
 }
 
-type FailureDetails = { retryable?: boolean; message?: Message | undefined; state?: 'TASK_STATE_FAILED' | 'TASK_STATE_REJECTED' };
+type FailureDetails = {
+  retryable?: boolean;
+  message?: Message | undefined;
+  state?: 'TASK_STATE_FAILED' | 'TASK_STATE_REJECTED';
+  metadata?: Metadata;
+};
 
 export function failure(messageId: string, reason: string, details: FailureDetails = {}): StatusInput {
-  const { retryable = false, state = 'TASK_STATE_FAILED' } = details;
+  const { retryable = false, state = 'TASK_STATE_FAILED', metadata } = details;
   const message = details.message ?? { messageId, role: 'ROLE_AGENT', parts: [{ text: reason }] };
-  return { kind: 'status', state, message, metadata: { reason, retryable } };
+  return { kind: 'status', state, message, metadata: { reason, retryable, ...metadata } };
+}
+
+/** What a client can do about it: the sentence is for its user, who names an agent in other words than a program does. */
+export function choiceOf({ choices }: NoAgentFits): Metadata {
+  if (choices.length === 0) return {};
+  return { choose: { agents: [...choices], option: '--agent NAME', member: 'metadata.agent' } };
 }

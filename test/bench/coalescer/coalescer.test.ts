@@ -3,7 +3,9 @@ import { test } from 'node:test';
 import { CREDIT_EVENTS, createCoalescer, DEFAULT_SETTINGS, offer, REFILL_SHARE, tick, wakeAtMs } from '@hopline/coalesce';
 import fc from 'fast-check';
 import { benchCoalescer, OURS, OURS_COARSE } from './bench.ts';
+import { CLOCKS } from './clocks.ts';
 import { offlineOptimum } from './optimum.ts';
+import { seeded } from './random.ts';
 import { costOf, simulateCoalescer, simulateRule } from './simulate.ts';
 
 /** The target of the bench. No deterministic rule can be under 2 on every sequence; these are sources, not adversaries. */
@@ -27,6 +29,19 @@ test('at default settings 500 tokens/s fall at least 8-fold, and 50 tokens/s wai
     assert.ok(at(clock).eventsPer1000 <= 125, clock);
   for (const clock of ['steady 50/s', 'jittered 50/s', 'patternless 50/s']) assert.ok(at(clock).meanAddedMs <= 30, clock);
   assert.ok(bench.rows.filter(row => row.rule === OURS).every(row => row.p99AddedMs <= HOLD_MS_MAX));
+});
+
+test('the first text leaves at once, for at most one event more a lane than a hold of 2 ms for the rest of its packet', () => {
+  const eventsOf = (times: number[]) => simulateCoalescer(times, DEFAULT_SETTINGS.eventCostMs, HOLD_MS_MAX).events;
+  for (const [clock, arrivals] of Object.entries(CLOCKS)) {
+    const lanes = Array.from({ length: 20 }, (_, seed) => arrivals(300, seeded(seed)));
+    let more = 0;
+    for (const times of lanes) {
+      assert.equal(eventsOf(times)[0]!.atMs, times[0], clock);
+      more += eventsOf(times).length - eventsOf(times.map(at => Math.max(at, times[0]! + 2))).length;
+    }
+    assert.ok(more <= lanes.length, `${clock}: ${more} events more in ${lanes.length} lanes`);
+  }
 });
 
 const HOLD_MS_MAX = DEFAULT_SETTINGS.holdMsMax;

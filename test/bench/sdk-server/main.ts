@@ -10,20 +10,27 @@ import {
   InMemoryTaskStore,
   type RequestContext,
 } from '@a2a-js/sdk/server';
-import { jsonRpcHandler, UserBuilder } from '@a2a-js/sdk/server/express';
+import { agentCardHandler, jsonRpcHandler, UserBuilder } from '@a2a-js/sdk/server/express';
 import express from 'express';
+import { monotonicMs } from '../measure/clock.ts';
 import { answerCalls } from '../measure/load-process.ts';
 import { ANSWER, tokenAt } from '../tokens.ts';
 
-/** The official SDK's server as its documentation wires it: default handler, tasks in memory, express. The agent sends one artifact update per token. */
+/**
+ * The official SDK's server as its documentation wires it: default handler, tasks in memory, express. The agent sends one artifact update per
+ * token. The message names the number of tokens and, optionally, the milliseconds between them.
+ */
 
 /** The same as the bench's own agent. */
 const TOKENS_PER_TURN = 128;
 
+/** When the agent sent its first token, for each message since the last call; monotonic milliseconds. */
+let yieldTimesMs: number[] = [];
+
 class Speaker implements AgentExecutor {
   readonly execute = async ({ taskId, contextId, userMessage }: RequestContext, bus: ExecutionEventBus): Promise<void> => {
     const content = userMessage.parts[0]?.content;
-    const tokens = content?.$case === 'text' ? Number(content.value) : 0;
+    const [tokens = 0, everyMs = 0] = content?.$case === 'text' ? content.value.split(' ').map(Number) : [];
     const status = (state: TaskState) => ({ state, message: undefined, timestamp: new Date().toISOString() });
     bus.publish(
       AgentEvent.task({
@@ -35,7 +42,9 @@ class Speaker implements AgentExecutor {
         metadata: undefined,
       }),
     );
+    yieldTimesMs.push(monotonicMs());
     for (let index = 0; index < tokens; index++) {
+      if (everyMs > 0 && index > 0) await new Promise(resolve => setTimeout(resolve, everyMs));
       const update = { taskId, contextId, append: index > 0, lastChunk: index === tokens - 1, metadata: undefined };
       bus.publish(AgentEvent.artifactUpdate({ ...update, artifact: artifactOf(tokenAt(index)) }));
       if (index % TOKENS_PER_TURN === TOKENS_PER_TURN - 1) await nextTurn();
@@ -61,6 +70,7 @@ async function listen(): Promise<string> {
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as { port: number }).port}/`;
   const requestHandler = new DefaultRequestHandler(cardOf(url), new InMemoryTaskStore(), new Speaker());
+  app.use('/.well-known/agent-card.json', agentCardHandler({ agentCardProvider: requestHandler }));
   app.use(jsonRpcHandler({ requestHandler, userBuilder: UserBuilder.noAuthentication }));
   return url;
 }
@@ -82,7 +92,13 @@ function cardOf(url: string): AgentCard {
   };
 }
 
-const methods = { listen };
+async function yieldedAtMs(): Promise<number[]> {
+  const times = yieldTimesMs;
+  yieldTimesMs = [];
+  return times;
+}
+
+const methods = { listen, yieldedAtMs };
 export type SdkServerMethods = typeof methods;
 
 answerCalls(methods);

@@ -250,6 +250,17 @@ test('a task that does not change after its stream ended fails within the silenc
   assert.ok(remote.requests.some(({ method }) => method === 'get'));
 });
 
+test('a task that stays submitted fails within the silence limit without streaming, too; one that works may be silent', async t => {
+  const limits = { firstEventMsMax: 300, silenceMsMax: 300, totalMsMax: 20_000 };
+  const options = { card: { streaming: false }, neverWaits: true };
+  const idle = await pair(t, { ...options, script: [{ status: 'submitted' }, { hang: true }] }, limits);
+  assert.deepEqual(await failure(idle.agent), { type: 'failed', reason: 'the agent sent nothing for 0.3 s', retryable: true });
+  assert.ok(idle.remote.requests.filter(({ method }) => method === 'get').length > 1);
+  const quiet = [{ status: 'working' as const }, { pause: 1_200 }, { complete: true as const, text: 'late' }];
+  const busy = await pair(t, { ...options, script: quiet }, limits);
+  assert.equal(lastOf(await eventsOf(busy.agent, 'x'), 'done').message?.parts[0]?.text, 'late');
+});
+
 test('artifacts are complete after an interrupted stream', async t => {
   const artifact = { artifactId: 'a', name: 'r' };
   const script: Step[] = [

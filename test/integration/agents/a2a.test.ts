@@ -203,6 +203,27 @@ test('cumulative texts are snapshots; progress and hidden texts are not part of 
   assert.deepEqual(skipped, ['hidden text', 'hidden text', 'hidden text', 'empty marker']);
 });
 
+test('cumulative texts are recognized without a setting: each text comes once, and one line names the setting', async t => {
+  const texts = Array.from(Array(40), (_, index) => Array.from({ length: index + 1 }, (_, word) => `word${word} `).join(''));
+  const script = [
+    ...texts.map(token => ({ token })),
+    { artifact: { text: texts.at(-1)! }, lastChunk: true },
+    { complete: true as const },
+  ];
+  const { agent } = await pair(t, { script });
+  const lines: string[] = [];
+  const info = (words: TemplateStringsArray) => void lines.push(words.join(''));
+  const log = { debug: info, info, warn: info, error: info };
+  for (let turn = 0; turn < 2; turn += 1) {
+    const events = await eventsOf(agent, 'x', { log });
+    assert.equal(textOf(events), texts.at(-1));
+    const sent = events.flatMap(event => (event.type === 'text' || event.type === 'snapshot' ? [event.text] : []));
+    for (const [index, text] of sent.slice(1).entries()) assert.ok(text.startsWith(sent[index]!));
+  }
+  assert.equal(lines.length, 1);
+  assert.match(lines[0]!, /"deltas" of its entry to "cumulative"/);
+});
+
 test('artifacts pass chunk by chunk with their metadata', async t => {
   const artifact = { artifactId: 'a1', name: 'report', description: 'The report', metadata: { k: 1 } };
   const script: Step[] = [

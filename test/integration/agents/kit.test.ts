@@ -73,7 +73,9 @@ test('the example of the README, copied into an empty folder, answers a curl req
   const home = await emptyFolder(t);
   const processes = [{ service: 'nats', instance: 'nats-1', pid: 1, url: cluster.nats.url }];
   await writeFile(join(home, 'run.json'), JSON.stringify({ processes }));
-  const { child, shown } = runLine(start!, folder, { PATH, HOME: process.env.HOME, HOPLINE_HOME: home });
+  // The port in the environment is the one of the cluster, beside which the agent runs.
+  const HOPLINE_PORT = `${cluster.ingresses[0]!.port}`;
+  const { child, shown } = runLine(start!, folder, { PATH, HOME: process.env.HOME, HOPLINE_HOME: home, HOPLINE_PORT });
   t.after(() => child.kill('SIGKILL'));
   await waitForOutput(child, shown, /greeter is running/);
   assert.doesNotMatch(shown.out, /MODULE_TYPELESS|warning/i);
@@ -101,6 +103,64 @@ test('the example of the README, copied into an empty folder, answers a curl req
   child.kill('SIGINT');
   const [code] = await once(child, 'exit');
   assert.equal(code, 130);
+});
+
+/** An agent in a folder, run by `hopline agent` beside a cluster. */
+async function startAgent(t: TestContext, cluster: Cluster, source: string, options = '') {
+  const folder = await emptyFolder(t);
+  await writeFile(join(folder, 'my-agent.ts'), source);
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, NATS_URL: cluster.nats.url };
+  const line = `${process.execPath} ${CLI} agent ./my-agent.ts ${options}`;
+  const { child, shown } = runLine(line, folder, env);
+  t.after(() => child.kill('SIGKILL'));
+  const prints = async (words: RegExp) => {
+    while (!words.test(shown.out)) {
+      assert.equal(child.exitCode, null, shown.out);
+      await new Promise(resolve => setTimeout(resolve, 20));
+    }
+  };
+  return { folder, child, shown, prints };
+}
+
+const agentSource = (body: string) =>
+  `import { defineAgent } from '@hopline/agent';\nexport default defineAgent({ name: 'mine', description: 'Mine', async *run(turn) { ${body} } });\n`;
+
+const recorded = { name: 'other', adapter: 'recording', path: join(ROOT, 'infra/local/demo/guide.jsonl'), pace: 'burst' };
+
+const askMine = (cluster: Cluster, text: string) =>
+  collect(cluster.url, { params: messageParams(text, { metadata: { agent: 'mine' } }) });
+
+test('what an agent throws is on the terminal of its author with message and stack, and nowhere else', {
+  timeout: 60_000,
+}, async t => {
+  await using cluster = await Cluster.start({ agents: [recorded] });
+  const source = agentSource(`yield 'so far'; throw new Error('the password is ' + turn.text);`);
+  const { prints } = await startAgent(t, cluster, source);
+  await prints(/mine is running/);
+  const frames = await askMine(cluster, 'PLANTED');
+  assert.equal(shapeOf(frames.at(-1)!), 'status:failed');
+  await prints(/agent mine threw Error: the password is PLANTED\n\s+at .*my-agent\.ts:2/);
+  assert.doesNotMatch(JSON.stringify(frames.slice(1)), /the password/);
+  for (const service of cluster.services) assert.doesNotMatch(service.output, /the password/);
+});
+
+test('an agent that is watched restarts on the same port when its source changes, and waits when it cannot run', {
+  timeout: 120_000,
+}, async t => {
+  await using cluster = await Cluster.start({ agents: [recorded] });
+  const { folder, child, shown, prints } = await startAgent(t, cluster, agentSource(`yield 'first';`), '--watch');
+  await prints(/mine is running \(http\S+\)/);
+  const url = /http\S+(?=\))/.exec(shown.out)![0];
+  assert.equal(textOf(await askMine(cluster, 'x'), 'streaming_result'), 'first');
+  const change = (source: string) => writeFile(join(folder, 'my-agent.ts'), source);
+  await change('export default {');
+  await prints(/cannot be loaded[\s\S]*waiting for a change/);
+  await change(agentSource(`yield 'second';`));
+  await prints(/mine is running[\s\S]*mine is running/);
+  assert.ok(shown.out.lastIndexOf(url) > shown.out.indexOf(url), 'the same port');
+  assert.equal(textOf(await askMine(cluster, 'x'), 'streaming_result'), 'second');
+  child.kill('SIGINT');
+  assert.equal((await once(child, 'exit'))[0], 130);
 });
 
 test('a module of the agents file asks, continues with the answer, and has the name of the file', async t => {

@@ -109,6 +109,32 @@ test('the card has the skills of the file and of the agent, and the probes respo
   for (const path of ['livez', 'readyz', 'metrics']) assert.equal((await fetch(`${url}${path}`)).status, 200, path);
 });
 
+test('an agent that cannot be reached is known with its reason, and is well again when it answers', {
+  timeout: 60_000,
+}, async t => {
+  let isUp = false;
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+  const agent: Agent = {
+    description: 'Remote',
+    skills: async () => {
+      if (!isUp) throw new Error('the agent cannot be reached', { cause: refused });
+      return [];
+    },
+    run: async function* () {},
+    close: async () => {},
+  };
+  const { subAgent } = await serve(t, agent);
+  await assert.rejects(subAgent.check(), { message: 'the agent cannot be reached' });
+  isUp = true;
+  while (
+    !(await subAgent.check().then(
+      () => true,
+      () => false,
+    ))
+  )
+    await new Promise(resolve => setTimeout(resolve, 50));
+});
+
 test('an agent that asks for input continues with the answer, in the same task', async t => {
   const server = await startRemoteAgent({
     dialect: '0.3',

@@ -45,9 +45,8 @@ test('waiting publishes are bounded in bytes: beyond the bound they reject at on
   const text = 'x'.repeat(4 * MIB - 1_024);
   const appends = Array.from({ length: 24 }, (_, i) => log.inputs.append('task', record(text), { id: `task:${i}` }));
   const settled = Promise.allSettled(appends);
-  const began = Date.now();
+  // Not after a wait: only the restart below ends that of the others.
   const refused = await Promise.allSettled(appends.slice(20));
-  assert.ok(Date.now() - began < 1_000);
   for (const result of refused) assert.ok(result.status === 'rejected' && result.reason instanceof LogUnavailable);
   await server.restart();
   const seqs = (await settled).slice(0, 20).map(result => result.status === 'fulfilled' && result.value.seq);

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { defineConfig } from '@hopline/lifecycle';
 import { type Log, LogMismatch, LogUnavailable } from '@hopline/log';
 import {
   BUCKETS,
+  checkNats,
   DUPLICATE_WINDOW_MS,
   FACTS_STREAM,
   INPUTS_STREAM,
+  LOG_SETTINGS,
   MAX_AGES_DEFAULT,
   MAX_BYTES_DEFAULT,
   openJetStreamLog,
@@ -159,6 +162,40 @@ test('without a server the log rejects with LogUnavailable in time', async () =>
     },
   );
   assert.ok(Date.now() - began < 5_000);
+});
+
+test('what is wrong with a server is one sentence with its address and what to do', { timeout: 60_000 }, async t => {
+  const locked = await startNats({ config: 'authorization { user: "relay", password: "secret" }' });
+  const plain = await startNats({ withoutJetStream: true });
+  t.after(() => Promise.all([locked.stop(), plain.stop()]));
+  const port = await freePort();
+  const cases: [servers: string, expected: string][] = [
+    [
+      `nats://127.0.0.1:${port}`,
+      `NATS at nats://127.0.0.1:${port} refuses the connection: start nats-server, or correct NATS_URL`,
+    ],
+    [
+      locked.url.replace('//', '//relay:wrong@'),
+      `NATS at ${locked.url} rejects the credentials: check NATS_CREDS_FILE, NATS_CREDS, NATS_TOKEN, or NATS_USER and NATS_PASSWORD`,
+    ],
+    [plain.url, `JetStream is off at ${plain.url}: start nats-server with -js`],
+  ];
+  for (const [servers, message] of cases) {
+    await assert.rejects(openJetStreamLog({ servers, name: 'wrong', openTimeoutMs: 500 }), { name: 'LogUnavailable', message });
+    const settings = defineConfig(LOG_SETTINGS).load({ NATS_URL: servers });
+    await assert.rejects(checkNats(settings), { name: 'LogUnavailable', message });
+  }
+});
+
+test('a server that can be used passes the check, and a missing file of credentials is a fault of the settings', async t => {
+  const server = await startNats();
+  t.after(() => server.stop());
+  const config = defineConfig(LOG_SETTINGS);
+  await checkNats(config.load({ NATS_URL: server.url }));
+  await assert.rejects(checkNats(config.load({ NATS_URL: server.url, NATS_CREDS_FILE: '/nowhere/a.creds' })), {
+    name: 'ConfigError',
+    message: 'NATS_CREDS_FILE: /nowhere/a.creds cannot be read (ENOENT)',
+  });
 });
 
 test('opening waits for a server that starts later', async () => {

@@ -1,4 +1,4 @@
-import { freePort, startNats } from '../nats/nats-server.ts';
+import { freePort, type NatsServer, startNats } from '../nats/nats-server.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
 import { ServiceProcess } from './service-process.ts';
 
@@ -16,6 +16,8 @@ export type ClusterOptions = {
   grpc?: boolean;
   /** Entries of an agents file. */
   agents: Record<string, unknown>[];
+  /** A server that outlives the cluster, for clusters that share one. */
+  nats?: NatsServer;
   /** Settings of every service. */
   env?: Record<string, string>;
   /** Base of relative paths in the agents' entries. */
@@ -24,7 +26,8 @@ export type ClusterOptions = {
 
 /** A cluster for one test file: a real nats-server, and each service as a process. */
 export class Cluster implements AsyncDisposable {
-  readonly nats: Awaited<ReturnType<typeof startNats>>;
+  readonly nats: NatsServer;
+  readonly #ownsNats: boolean;
   readonly ingresses: ServiceProcess[] = [];
   readonly relays: ServiceProcess[] = [];
   readonly supervisors: ServiceProcess[] = [];
@@ -32,12 +35,13 @@ export class Cluster implements AsyncDisposable {
   readonly notifiers: ServiceProcess[] = [];
   balancer: Balancer | undefined;
 
-  private constructor(nats: Awaited<ReturnType<typeof startNats>>) {
+  private constructor(nats: NatsServer, ownsNats: boolean) {
     this.nats = nats;
+    this.#ownsNats = ownsNats;
   }
 
   static async start(options: ClusterOptions): Promise<Cluster> {
-    const cluster = new Cluster(await startNats());
+    const cluster = new Cluster(options.nats ?? (await startNats()), options.nats === undefined);
     try {
       await cluster.#startServices(options);
       return cluster;
@@ -58,7 +62,7 @@ export class Cluster implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.balancer?.close();
     await Promise.all(this.services.map(service => service.kill()));
-    await this.nats.stop();
+    if (this.#ownsNats) await this.nats.stop();
   }
 
   async #startServices({

@@ -22,6 +22,8 @@ export type NatsServerOptions = {
   port?: number;
   /** Additional lines of the server's configuration file. */
   config?: string;
+  /** A server that an operator started without `-js`. */
+  withoutJetStream?: boolean;
 };
 
 const MAX_PAYLOAD_BYTES = 8 * 1024 * 1024;
@@ -48,7 +50,7 @@ export async function startNats(options: NatsServerOptions = {}): Promise<NatsSe
     config,
     `listen: "127.0.0.1:${port}"
 max_payload: ${MAX_PAYLOAD_BYTES}
-jetstream { store_dir: ${JSON.stringify(dir)}, max_file_store: 32GB }
+${options.withoutJetStream ? '' : `jetstream { store_dir: ${JSON.stringify(dir)}, max_file_store: 32GB }`}
 ${options.config ?? ''}
 `,
   );
@@ -90,7 +92,7 @@ export async function freePort(): Promise<number> {
 }
 
 async function start(binary: string, config: string, port: number): Promise<ChildProcess> {
-  const child = spawn(binary, ['-js', '-c', config], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(binary, ['-c', config], { stdio: ['ignore', 'ignore', 'pipe'] });
   running.add(child);
   let last = '';
   child.stderr?.on('data', (chunk: Buffer) => {

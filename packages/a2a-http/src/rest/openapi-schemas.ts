@@ -72,6 +72,29 @@ const RESPONSES: Record<string, JsonObject> = {
     configs: listOf(ref('ShownPushNotificationConfig')),
     nextPageToken: text,
   }),
+  ListAgentsResponse: object({
+    agents: listOf(
+      object({
+        name: text,
+        description: text,
+        skills: listOf(object({ id: text, name: text })),
+        state: { enum: ['live', 'silent'] },
+        default: { type: 'boolean' },
+        lastSeenAt: time,
+      }),
+    ),
+  }),
+  TaskAudit: object({
+    taskId: text,
+    contextId: text,
+    state: text,
+    traces: listOf(text),
+    producers: listOf(metadata),
+    events: listOf(metadata),
+    heldMs: metadata,
+    ageMs: metadata,
+    audit: metadata,
+  }),
   Empty: object({}),
   AgentCard: object({
     name: text,

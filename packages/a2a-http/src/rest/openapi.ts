@@ -2,6 +2,8 @@ import { A2A_JSON_TYPE, type JsonObject, SSE_CONTENT_TYPE } from '@hopline/a2a';
 import type { AgentCard } from '@hopline/agent-card';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance } from 'fastify';
+import { AGENTS_PATH } from '../agents-route.ts';
+import { TASK_AUDIT_PATH } from '../task-audit-route.ts';
 import { inPathSchema, queryOf, SCHEMAS } from './openapi-schemas.ts';
 import { REST_ROUTES } from './routes.ts';
 
@@ -112,6 +114,11 @@ const ERRORS: Readonly<Record<string, string>> = {
   '503': 'Temporarily unavailable; retry after `Retry-After`.',
 };
 
+function errorResponses(): JsonObject {
+  const errors = Object.entries(ERRORS).map(([status, description]) => [status, { description, content: json(ref('Error')) }]);
+  return Object.fromEntries(errors);
+}
+
 function operationAt(path: string, method: string, name: string): JsonObject {
   const { summary, responses = {}, body, parameters = [], bodyRequired = false } = OPERATIONS[name]!;
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, parameter]) => ({
@@ -120,15 +127,33 @@ function operationAt(path: string, method: string, name: string): JsonObject {
     required: true,
     schema: inPathSchema(path, parameter!),
   }));
-  const errors = Object.entries(ERRORS).map(([status, description]) => [status, { description, content: json(ref('Error')) }]);
   return {
     // One operation with two methods needs two ids.
     operationId: name === 'SubscribeToTask' && method === 'POST' ? `${name}ByPost` : name,
     summary,
     parameters: [{ $ref: '#/components/parameters/Version' }, ...inPath, ...parameters],
     ...(body !== undefined && { requestBody: { required: bodyRequired, content: json(ref(body)) } }),
-    responses: { ...responses, ...Object.fromEntries(errors) },
+    responses: { ...responses, ...errorResponses() },
   };
+}
+
+/** Hopline's own, of no version of A2A. */
+function listAgents(): JsonObject {
+  const agents = { description: 'The agents.', content: { 'application/json': { schema: ref('ListAgentsResponse') } } };
+  const summary = 'Lists the agents behind the server. Not part of A2A.';
+  return { operationId: 'ListAgents', summary, parameters: [], responses: { '200': agents, ...errorResponses() } };
+}
+
+/** Hopline's own as well. */
+function auditTask(): JsonObject {
+  const audit = {
+    description: 'The time line of the task, and its inputs by outcome.',
+    content: { 'application/json': { schema: ref('TaskAudit') } },
+  };
+  const summary =
+    'Reports where a task spent its time and whether any input was lost: numbers and names, never text. Not part of A2A.';
+  const parameters = [{ name: 'taskId', in: 'path', required: true, schema: inPathSchema('/tasks/{id}', 'id') }];
+  return { operationId: 'AuditTask', summary, parameters, responses: { '200': audit, ...errorResponses() } };
 }
 
 /** The security schemes of the card in OpenAPI, without the members of A2A 1.0. */
@@ -139,11 +164,14 @@ function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined 
   return Object.fromEntries(Object.entries(securitySchemes).map(([name, scheme]) => [name, known(scheme)]));
 }
 
+/** Whether the server has GET `/agents`, and GET `/tasks/{taskId}/audit`. */
+type OpenApiOptions = { listsAgents: boolean; auditsTasks: boolean };
+
 /**
  * The HTTP+JSON binding in OpenAPI 3.1, generated from the table of routes and the schemas that validate requests, so that it
  * cannot diverge.
  */
-function openApiDocument(card: AgentCard): JsonObject {
+function openApiDocument(card: AgentCard, { listsAgents, auditsTasks }: OpenApiOptions): JsonObject {
   const paths = Object.entries(REST_ROUTES).map(([path, route]) => {
     const methods = Object.entries(route).map(([method, name]) => [method.toLowerCase(), operationAt(path, method, name)]);
     return [path, Object.fromEntries(methods)];
@@ -155,7 +183,11 @@ function openApiDocument(card: AgentCard): JsonObject {
     openapi: '3.1.0',
     info: { title: name, version, description: `${description}\n\n${OTHER_VERSION}` },
     servers: [{ url: url || '/' }],
-    paths: Object.fromEntries(paths),
+    paths: {
+      ...Object.fromEntries(paths),
+      ...(listsAgents && { [AGENTS_PATH]: { get: listAgents() } }),
+      ...(auditsTasks && { [TASK_AUDIT_PATH]: { get: auditTask() } }),
+    },
     components: {
       parameters: {
         Version: { name: 'A2A-Version', in: 'header', required: true, schema: { type: 'string', enum: ['1.0'] } },
@@ -168,11 +200,11 @@ function openApiDocument(card: AgentCard): JsonObject {
 }
 
 /** GET `/openapi.json`. */
-export function registerOpenApi(scope: FastifyInstance, card: PublishedCard): void {
+export function registerOpenApi(scope: FastifyInstance, card: PublishedCard, options: OpenApiOptions): void {
   scope.get(OPENAPI_PATH, async (_request, reply) =>
     reply
       .header('cache-control', `public, max-age=${DOCUMENT_AGE_S}`)
       .type('application/json; charset=utf-8')
-      .send(JSON.stringify(openApiDocument((await card.current()).card))),
+      .send(JSON.stringify(openApiDocument((await card.current()).card, options))),
   );
 }

@@ -62,6 +62,12 @@ test('historyLength and other query parameters work by both of their names, conf
   }
 });
 
+test('white space alone is refused with 400 [S4-32]', async t => {
+  const rig = await openRig(t);
+  for (const path of ['message:send', 'message:stream'])
+    assertError(await rest(rig, `POST /${path}`, { body: { message: userMessage(' \n ') } }), 'INVALID_PARAMS', path);
+});
+
 test('both content types are accepted, and the accepted one is sent', async t => {
   const rig = await openRig(t);
   const id = await interrupted(rig);

@@ -1,15 +1,15 @@
-import type { Message } from '@hopline/a2a';
+import type { Message, SendRequest } from '@hopline/a2a';
 import type { TaskView } from '@hopline/task';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
 import type { ResolvedMessage } from './resolve-message.ts';
 import { resolveRequest } from './resolve-request.ts';
 import { withHistory } from './task-response.ts';
-import { acceptTurn, beginTurn, completeTurn } from './turn.ts';
+import { acceptTurn, beginTurn, completeTurn, startTurn } from './turn.ts';
 
 /**
  * SendMessage, message/send: answers once, at the end of the turn or, when the client does not want to wait, as soon as the
- * task has the message. The result is the task, or the message of an agent that created none.
+ * task works on the message. The result is the task, or the message of an agent that created none.
  */
 export async function messageSend(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const request = context.dialect.decodeSend(context.params);
@@ -18,8 +18,7 @@ export async function messageSend(server: A2AServer, context: OperationContext):
     const resolved = await resolveRequest(server, context, request);
     const turn = await beginTurn(server, context, resolved);
     try {
-      const answersEarly = !request.blocking || (await expectsWebhook(server, context, resolved));
-      const run = answersEarly ? acceptTurn : completeTurn;
+      const run = await runFor(server, context, request, resolved);
       const view = await run(server, context, turn, resolved);
       const message = directMessage(context, view);
       return context.dialect.encodeSendResult(message ? { message } : { task: withHistory(view.task, request.historyLength) });
@@ -31,7 +30,12 @@ export async function messageSend(server: A2AServer, context: OperationContext):
   }
 }
 
-/** The legacy form has no flag for a non-blocking send: a client that sets a webhook does not wait (S3-33). */
+/** The legacy form has no flag for a non-blocking send: a client that sets a webhook does not wait, and reads `submitted` (S3-33). */
+async function runFor(server: A2AServer, context: OperationContext, { blocking }: SendRequest, resolved: ResolvedMessage) {
+  if (!blocking) return startTurn;
+  return (await expectsWebhook(server, context, resolved)) ? acceptTurn : completeTurn;
+}
+
 async function expectsWebhook(server: A2AServer, { dialect }: OperationContext, { taskId }: ResolvedMessage): Promise<boolean> {
   if (!server.push || dialect.name !== 'legacy') return false;
   const webhooks = await server.log.pushConfigs.under(taskId).catch(thrown => {

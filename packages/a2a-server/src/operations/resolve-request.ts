@@ -7,6 +7,7 @@ import {
   type Message,
   type Metadata,
   type SendRequest,
+  textOf,
 } from '@hopline/a2a';
 import { isTaskId, TASK_ID_CHARS_MAX } from '@hopline/events';
 import { uuidv7 } from 'uuidv7';
@@ -35,6 +36,7 @@ export async function resolveRequest(
       detail: 'acceptedOutputModes names no media type of the agent card',
     });
   }
+  assertNotBlank(request.message);
   const message = withoutReservedKeys(request.message);
   const metadata = withoutReservedMetadata(request.metadata);
   assertFitsRecord(server, message, metadata);
@@ -48,6 +50,15 @@ export async function resolveRequest(
   } catch (thrown) {
     throw fromLog(thrown);
   }
+}
+
+/**
+ * Throws INVALID_PARAMS for a message of text parts that are white space alone: a slip of the keyboard, not a question or an
+ * answer. Empty text is a message without text, which runs (S1-7).
+ */
+function assertNotBlank({ parts }: Message): void {
+  if (parts.every(({ text }) => text !== undefined) && /^\s+$/.test(textOf(parts)))
+    throw new A2AError('INVALID_PARAMS', { detail: 'message.parts must have text other than white space, data or a file' });
 }
 
 /**

@@ -24,10 +24,11 @@ import { hasMessage, type ResolvedMessage, taskEnded } from './resolve-message.t
  *
  * | start     | stream (message-stream.ts)                      | non-blocking send          | blocking send       |
  * | --------- | ----------------------------------------------- | -------------------------- | ------------------- |
- * | beginning | every event from the first one                  | the task at its first fact | the end of the turn |
+ * | beginning | every event from the first one                  | the task once it works (*) | the end of the turn |
  * | message   | the task once it has the message, then events   | the task once it has it    | the end of the turn |
  * | now       | the task as it is, then events                  | the task as it is          | the end of the turn |
  *
+ * (*) or after `workingWaitMsMax`, as submitted.
  * A turn ends when its task ends or is interrupted. The feed is open before the message is appended, so no event of the turn
  * is missed.
  */
@@ -119,6 +120,25 @@ export async function acceptTurn(
 ): Promise<TaskView> {
   const { feed } = turn.lease;
   if ((await appendTurn(server, context, turn, resolved)) !== 'met') throw notAccepted(feed.taskId);
+  return feed.view!;
+}
+
+/**
+ * Appends the message for a client that does not wait for the end of the turn. A supervisor takes a task within milliseconds, so
+ * the client usually reads `working`; when none does so within `workingWaitMsMax`, it reads `submitted`.
+ */
+export async function startTurn(
+  server: A2AServer,
+  context: OperationContext,
+  turn: Turn,
+  resolved: ResolvedMessage,
+): Promise<TaskView> {
+  const { feed } = turn.lease;
+  const { task } = await acceptTurn(server, context, turn, resolved);
+  if (task.status.state === 'TASK_STATE_SUBMITTED') {
+    const isTaken = ({ kind }: Fact) => kind === 'status.changed';
+    await waitFor(feed, isTaken, { timeoutMs: server.limits.workingWaitMsMax, signal: context.signal });
+  }
   return feed.view!;
 }
 

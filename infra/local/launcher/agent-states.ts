@@ -1,0 +1,35 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type ProcessState, processState } from '@hopline/cli';
+import type { Cluster } from './cluster.ts';
+
+const POLL_MS = 2000;
+
+/** `fault` is null while the agent can work. */
+export type AgentState = ProcessState & { name: string };
+
+/** The states of all agents: whether each process runs, and what its /readyz lists as degraded. */
+export async function agentStates(cluster: Cluster): Promise<AgentState[]> {
+  const agents = cluster.list().filter(({ agent }) => agent !== undefined);
+  return Promise.all(agents.map(async process => ({ name: process.agent?.name ?? '', ...(await processState(process)) })));
+}
+
+/**
+ * Reports each change of an agent whose process runs until `signal` aborts; the cluster reports processes that end. `known` is what
+ * was reported before.
+ */
+export async function watchAgents(
+  cluster: Cluster,
+  known: readonly AgentState[],
+  onChange: (state: AgentState) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const faults = new Map(known.map(({ name, fault }) => [name, fault]));
+  while (!signal.aborted) {
+    await sleep(POLL_MS, undefined, { signal, ref: false }).catch(() => {});
+    for (const state of signal.aborted ? [] : await agentStates(cluster)) {
+      if (signal.aborted || !state.isReady || faults.get(state.name) === state.fault) continue;
+      faults.set(state.name, state.fault);
+      onChange(state);
+    }
+  }
+}

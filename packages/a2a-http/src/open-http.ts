@@ -1,0 +1,59 @@
+import type { Server as HttpsServer, ServerOptions } from 'node:https';
+import type { A2AServer } from '@hopline/a2a-server';
+import fastify, { type FastifyInstance } from 'fastify';
+import { Cors, type CorsOptions } from './cors.ts';
+import { type A2AHttpOptions, registerA2A } from './register-a2a.ts';
+import { serverOptions } from './server-options.ts';
+
+/** Certificate and key, reloaded when they change. */
+export type HttpTls = { readonly options: ServerOptions; keepFresh(server: HttpsServer): void };
+
+export type OpenHttpOptions = Omit<A2AHttpOptions, 'cors'> & {
+  /** Public address; absent: the address it listens on. */
+  publicUrl?: string | undefined;
+  /** Absent: plain HTTP. */
+  tls?: HttpTls | undefined;
+  /** Absent: pages of other origins have no access. */
+  cors?: CorsOptions | undefined;
+};
+
+export type A2AHttpServer = {
+  /** For a service's own routes, e.g. its probes; before it listens. */
+  readonly app: FastifyInstance;
+  /** Where clients find the server, for its card; '' while it has no address. */
+  readonly url: string;
+  /** Resolves with the address it listens on. */
+  listen(host: string, port: number): Promise<string>;
+  /** Drains the server: streams ask their clients to reconnect, and end. */
+  close(): Promise<void>;
+};
+
+/** Serves the HTTP bindings of an A2A server on a port of their own. */
+export function openHttp(server: A2AServer, { publicUrl, tls, ...options }: OpenHttpOptions): A2AHttpServer {
+  const cors = options.cors && new Cors(options.cors);
+  const app = fastify(serverOptions(server.limits, tls?.options, cors));
+  tls?.keepFresh(app.server);
+  registerA2A(app, server, { ...options, cors });
+  let url = publicUrl ?? '';
+  return {
+    app,
+    get url() {
+      return url;
+    },
+    listen: async (host, port) => {
+      const address = await app.listen({ host, port });
+      url = publicUrl ?? reachable(address);
+      return address;
+    },
+    close: async () => {
+      await app.close();
+    },
+  };
+}
+
+/** Clients cannot connect to an unspecified address, such as 0.0.0.0. */
+function reachable(address: string): string {
+  const url = new URL(address);
+  if (url.hostname === '0.0.0.0' || url.hostname === '[::]') url.hostname = '127.0.0.1';
+  return url.href;
+}

@@ -1,0 +1,79 @@
+import type { AgentEvent } from '@hopline/agent';
+import type { Deltas } from './options.ts';
+
+/** Texts are cumulative when, from the first on, so many in a row begin with the text before them and are longer. */
+export const CUMULATIVE_STEPS = 3;
+/** Texts held while it is undecided; with one more they are pieces. */
+export const HELD_TEXTS_MAX = 8;
+
+type StatusText = { text: string; id: string };
+
+/**
+ * The texts of an agent's working statuses as events of the answer. Without a setting the first texts decide what they are: the
+ * next piece of the answer each, or the answer so far. A text that repeats its predecessor and adds to it may be either. It is held
+ * until the texts after it, or the whole answer, decide, so that nothing that was sent has to be taken back.
+ */
+export class StatusTexts {
+  #deltas: Deltas | undefined;
+  /** The first text, which was sent, and the held ones, while it is undecided. */
+  #undecided: StatusText[] = [];
+  #last: string | undefined;
+  #steps = 0;
+  readonly #onCumulative: () => void;
+
+  /** `deltas`: the setting. `onCumulative`: the texts look cumulative, and no setting states it. */
+  constructor(deltas: Deltas | undefined, onCumulative: () => void) {
+    this.#deltas = deltas;
+    this.#onCumulative = deltas === undefined ? onCumulative : () => {};
+  }
+
+  /** Undefined while it is undecided. */
+  get deltas(): Deltas | undefined {
+    return this.#deltas;
+  }
+
+  *take(status: StatusText): Generator<AgentEvent> {
+    const { text } = status;
+    const isStep = this.#last !== undefined && text.length > this.#last.length && text.startsWith(this.#last);
+    const isBreak = this.#last !== undefined && !text.startsWith(this.#last);
+    this.#last = text;
+    this.#steps = isBreak ? 0 : this.#steps + (isStep ? 1 : 0);
+    if (isStep && this.#steps === CUMULATIVE_STEPS) this.#onCumulative();
+    if (this.#deltas !== undefined) {
+      yield this.#event(status);
+      return;
+    }
+    this.#undecided.push(status);
+    if (this.#undecided.length === 1) yield token(status);
+    if (isBreak || this.#undecided.length > 1 + HELD_TEXTS_MAX) yield* this.#decide('incremental');
+    else if (this.#steps === CUMULATIVE_STEPS) yield* this.#decide('cumulative');
+  }
+
+  /** The agent has sent a text that may be its whole answer: it decides if it is one of the two possible ones. */
+  *compare(whole: string): Generator<AgentEvent> {
+    if (this.#deltas !== undefined || this.#undecided.length < 2) return;
+    if (whole === this.#undecided.map(({ text }) => text).join('')) yield* this.#decide('incremental');
+    else if (whole === this.#last) yield* this.#decide('cumulative');
+  }
+
+  /** No text follows: held texts that nothing has decided about are pieces, as A2A means them. */
+  *end(): Generator<AgentEvent> {
+    if (this.#deltas === undefined && this.#undecided.length > 1) yield* this.#decide('incremental');
+  }
+
+  *#decide(deltas: 'incremental' | 'cumulative'): Generator<AgentEvent> {
+    const [, ...held] = this.#undecided;
+    this.#deltas = deltas;
+    this.#undecided = [];
+    // The newest text contains those before it.
+    for (const status of deltas === 'cumulative' ? held.slice(-1) : held) yield this.#event(status);
+  }
+
+  #event(status: StatusText): AgentEvent {
+    return this.#deltas === 'incremental' ? token(status) : { type: 'snapshot', text: status.text };
+  }
+}
+
+function token({ text, id }: StatusText): AgentEvent {
+  return { type: 'text', text, ...(id !== '' && { id }) };
+}

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { blocksRun, bytesAllocated } from '../../../test/support/counted-work.ts';
+import { runTurn } from './run-turn.ts';
+import { LaneText } from './streamed-text.ts';
+import { quiet, scripted, TaskLog } from './task-log.test-kit.ts';
+
+async function turnOf(tokens: number): Promise<() => Promise<unknown>> {
+  const task = await TaskLog.create('caipe');
+  const agent = scripted(async function* () {
+    for (let i = 0; i < tokens; i += 1) yield { type: 'text', text: ' token', id: `${i}` };
+  });
+  return () => runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal: new AbortController().signal }, task.job());
+}
+
+test('the cost per token is the same in turns of 1000 and of 20 000 tokens', async () => {
+  const src = new URL('.', import.meta.url);
+  const measures = {
+    blocks: { count: (work: () => unknown) => blocksRun(src, work), growthMax: 1.1 },
+    // Exact to a few MiB; the in-memory log allocates 10 kB a token.
+    bytes: { count: bytesAllocated, growthMax: 1.5 },
+  };
+  for (const [unit, { count, growthMax }] of Object.entries(measures)) {
+    const short = (await count(await turnOf(1000))) / 1000;
+    const long = (await count(await turnOf(20_000))) / 20_000;
+    assert.ok(short > 5, `${unit} were counted`);
+    assert.ok(long <= growthMax * short, `${long.toFixed(1)} ${unit} a token against ${short.toFixed(1)}`);
+  }
+});
+
+test('a token does not copy the text before it', async () => {
+  const content = new LaneText();
+  const tokens = 100_000;
+  const bytes = await bytesAllocated(() => {
+    for (let i = 0; i < tokens; i += 1) content.token(' token');
+  });
+  // A copy per token would be 30 GB in all, a rope is 5 MB.
+  assert.ok(bytes < 50_000_000, `${bytes} bytes`);
+  assert.equal(content.snapshot(' token'.repeat(tokens)), undefined);
+});

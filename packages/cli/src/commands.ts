@@ -1,0 +1,192 @@
+import { stateWord, TASK_STATES } from '@hopline/a2a';
+
+/** An option of a command. */
+export type Option = {
+  /** Its value in the help; absent: a flag without a value. */
+  value?: string;
+  short?: string;
+  /** May be given several times. */
+  multiple?: true;
+  help: string;
+  /** For completion: the only values, or that the value is a path. */
+  values?: readonly string[] | 'files';
+};
+
+/** A command as its users see it. Parser, help, reference and completions are made of this table. */
+export type Command = {
+  /** Its subject in the help; absent: it takes none. */
+  subject?: string;
+  /** What an error asks for; `required`: the command does not run without it; `words`: of how many it consists, default 1. */
+  subjectIs?: { text: string; required: boolean; words?: number; values?: readonly string[] | 'files' };
+  summary: string;
+  /** Continues the summary in the help of the command. */
+  details?: string;
+  options: Readonly<Record<string, Option>>;
+  /** The end of its help. */
+  notes?: string;
+};
+
+const STATES = TASK_STATES.map(stateWord);
+
+const EXIT_CODES =
+  'Exit codes: 0 completed, 1 the task failed or the server rejected the request, 2 usage, 3 the server cannot be reached, ' +
+  '4 the task waits for input, 130 interrupted. Ctrl-C leaves the task running and prints the command that follows it.';
+
+const TASK_ID = { text: 'one task id', required: true } as const;
+const AGENT: Option = {
+  value: 'NAME',
+  help: 'the agent to ask, see `hopline agents`; default: chosen by the skills of the agents',
+};
+const CONTEXT: Option = { value: 'ID', help: 'continues a conversation' };
+const CONTINUE: Option = { help: 'continues the last conversation with this server, with the same agent' };
+const OUT: Option = {
+  value: 'DIR',
+  help: 'saves the files and data of the answer in this folder; replaces no file',
+  values: 'files',
+};
+const ANSWER: Option = {
+  value: 'NAME',
+  multiple: true,
+  help: "artifacts of this name are the answer, too; for servers without Hopline's names of artifacts",
+};
+
+export const COMMANDS = {
+  ask: {
+    subject: '[TEXT|-]',
+    subjectIs: { text: 'one text (put it in quotes)', required: false },
+    summary: 'sends a question and prints the answer as it arrives',
+    details: 'without TEXT, or with -, reads standard input',
+    options: {
+      agent: AGENT,
+      context: CONTEXT,
+      continue: CONTINUE,
+      task: { value: 'ID', help: 'replies to a task that waits for input' },
+      out: OUT,
+      answer: ANSWER,
+    },
+    notes: EXIT_CODES,
+  },
+  chat: {
+    summary: 'asks question after question in one conversation',
+    details: 'each line of standard input is a message',
+    options: { agent: AGENT, context: CONTEXT, continue: CONTINUE, out: OUT, answer: ANSWER },
+    notes:
+      '/help lists the commands within a chat. Ctrl-C cancels the answer in progress; a second one leaves. ' +
+      'Without a terminal, standard output has the answers alone, each ended by a line feed, and the exit code is that of the last one.',
+  },
+  follow: {
+    subject: 'TASK',
+    subjectIs: TASK_ID,
+    summary: 'prints the stream of a task, from the beginning or after a cursor',
+    details: 'until the task ends; also of a task that has already ended',
+    options: {
+      cursor: {
+        value: 'C',
+        help: 'starts after this cursor; an interrupted `ask` prints it, and --json prints it with every event',
+      },
+      out: OUT,
+      answer: ANSWER,
+    },
+    notes: EXIT_CODES,
+  },
+  list: {
+    summary: 'lists your tasks, newest first',
+    details:
+      'prints id, local time of the last state, state, duration, agents, context, and the first words of the question or the reason of a ' +
+      'failure; --json prints whole tasks without history',
+    options: {
+      agent: { value: 'NAME', help: 'tasks of one agent' },
+      context: { value: 'ID', help: 'tasks of one conversation' },
+      state: { value: 'STATE', help: `tasks in one state: ${STATES.join(', ')}`, values: STATES },
+      since: { value: 'TIME', help: 'tasks that changed since then: 30s, 15m, 2h, 7d, or a date' },
+      limit: { value: 'N', help: 'maximum number of tasks, default 20' },
+      watch: { help: 'lists again every two seconds, until Ctrl-C; in a pipe it prints a task when it changes' },
+    },
+  },
+  get: {
+    subject: 'TASK',
+    subjectIs: TASK_ID,
+    summary: 'prints the current answer of a task',
+    details: '--json prints the whole task',
+    options: { out: OUT, answer: ANSWER },
+  },
+  cancel: { subject: 'TASK', subjectIs: TASK_ID, summary: 'cancels a task', options: {} },
+  trace: {
+    subject: 'TASK',
+    subjectIs: TASK_ID,
+    summary: 'prints where a task spent its time and whether anything was lost',
+    details:
+      'the inputs of each agent, the events that clients received, how long text was held, and the audit: every input and its outcome; ' +
+      'numbers and names, never text; exit code 1 when an input is unaccounted for',
+    options: {
+      nats: {
+        help: 'reads NATS (NATS_URL, default: the local cluster of `npm start`) instead of the server; for tasks of other callers',
+      },
+    },
+  },
+  agents: {
+    summary: 'lists the agents of the server: name, state, skills',
+    details: '* marks the agent for questions that fit no skill',
+    options: {},
+  },
+  card: { summary: 'prints the name, address and skills of the server', details: '--json prints the agent card', options: {} },
+  status: {
+    summary: 'lists the processes and agents of the local cluster: process id, port, state, restarts',
+    details: 'reads run.json in the home of `npm start` (HOPLINE_HOME); exit code 1 when a process is not ready',
+    options: {},
+  },
+  logs: {
+    subject: '[SERVICE]',
+    subjectIs: { text: 'one service, instance or agent', required: false },
+    summary: 'prints the logs of the local cluster in the order of their times',
+    details: 'of all services, or of one: ingress, relay-1, sub-agent, the name of an agent; --json prints the lines as they are',
+    options: {
+      follow: { short: 'f', help: 'prints what is added, until Ctrl-C' },
+      lines: { value: 'N', help: 'lines of the past, default 100' },
+    },
+  },
+  agent: {
+    subject: 'FILE',
+    subjectIs: { text: 'the file of an agent', required: true, values: 'files' },
+    summary: 'runs your own agent in the local cluster',
+    details: 'the agent that a module exports, as a process of the cluster, until Ctrl-C',
+    options: {
+      name: { value: 'NAME', help: "name in the cluster; default: the name in the agent's definition" },
+      export: { value: 'NAME', help: 'the export that is the agent (default: default)' },
+      watch: { help: 'restarts the agent when a source in its folder changes; running turns end first' },
+    },
+    notes: 'The cluster is the one at NATS_URL, or the one that `npm start` runs (HOPLINE_HOME).',
+  },
+  new: {
+    subject: 'agent NAME',
+    subjectIs: { text: '`agent` and its name', required: true, words: 2 },
+    summary: 'writes the folder of a new agent: TypeScript, a test, package.json',
+    options: {},
+  },
+  completion: {
+    subject: 'SHELL',
+    subjectIs: { text: 'bash, zsh or fish', required: true, values: ['bash', 'zsh', 'fish'] },
+    summary: 'prints the completions for a shell: bash, zsh or fish',
+    options: {},
+    notes:
+      'bash: source <(hopline completion bash)   zsh: source <(hopline completion zsh)   fish: hopline completion fish | source',
+  },
+} as const satisfies Record<string, Command>;
+
+export type CommandName = keyof typeof COMMANDS;
+
+/** Options of every command. */
+export const COMMON_OPTIONS = {
+  url: { value: 'URL', help: 'the server (HOPLINE_URL, default http://127.0.0.1:8000/)' },
+  json: { help: 'one JSON object per line' },
+  help: { short: 'h', help: 'this text' },
+} as const satisfies Record<string, Option>;
+
+/** All options of a command, its own first. */
+export function optionsOf(command: CommandName): Readonly<Record<string, Option>> {
+  return { ...COMMANDS[command].options, ...COMMON_OPTIONS };
+}
+
+export function isCommand(name: string): name is CommandName {
+  return Object.hasOwn(COMMANDS, name);
+}

@@ -1,0 +1,110 @@
+import { closeSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import { type LogLine, parseLogLine, showLogLine } from './log-line.ts';
+import type { Output } from './output.ts';
+import { logsFolder } from './running-cluster.ts';
+import { UsageError } from './usage-error.ts';
+
+/** Lines of the past that are printed unless --lines is given. */
+export const LOG_LINES_DEFAULT = 100;
+export const LOG_LINES_MAX = 100_000;
+const FOLLOW_POLL_MS = 250;
+/** Read of one log at a time; bytes. The end of a longer log is enough for its newest lines. */
+const READ_BYTES_MAX = 4 * 1024 * 1024;
+
+export type LogsRun = {
+  /** A service, an instance or an agent; undefined: all. */
+  service: string | undefined;
+  follow: boolean;
+  lines: number;
+  json: boolean;
+  output: Output;
+  environment: Readonly<Record<string, string | undefined>>;
+  signal: AbortSignal;
+};
+
+/** `hopline logs`: prints the logs of the local cluster in the order of their times, also after it has ended. */
+export async function logs({ service, follow, lines, json, output, environment, signal }: LogsRun): Promise<ExitCode> {
+  const folder = logsFolder(environment);
+  const instances = instancesOf(folder, service);
+  if (instances.length === 0) {
+    const all = instancesOf(folder, undefined);
+    throw new UsageError(`there is no log of ${service ?? 'any service'}; there are ${all.join(', ') || 'none'}`);
+  }
+  const width = Math.max(...instances.map(name => name.length));
+  const show = (line: LogLine) => output.line(json ? line.text : showLogLine(line, instances.length > 1 ? width : 0));
+  const readers = new Map(instances.map(name => [name, new LogReader(folder, name)]));
+  const past = inOrder([...readers.values()].flatMap(reader => reader.read()));
+  for (const line of past.slice(-lines)) show(line);
+  if (!follow) return EXIT.ok;
+  while (!signal.aborted) {
+    await sleep(FOLLOW_POLL_MS, undefined, { signal }).catch(() => {});
+    // A service that starts later has a log then.
+    for (const name of instancesOf(folder, service)) if (!readers.has(name)) readers.set(name, new LogReader(folder, name));
+    for (const line of inOrder([...readers.values()].flatMap(reader => reader.read()))) show(line);
+  }
+  return EXIT.interrupted;
+}
+
+function instancesOf(folder: string, service: string | undefined): string[] {
+  const names = readdirSync(folder)
+    .filter(name => name.endsWith('.log'))
+    .map(name => name.slice(0, -'.log'.length))
+    .sort();
+  if (service === undefined) return names;
+  const isOf = (name: string) => name === service || name === `sub-agent-${service}` || /^(.*)-\d+$/.exec(name)?.[1] === service;
+  return names.filter(name => isOf(name) || (service === 'sub-agent' && name.startsWith('sub-agent-')));
+}
+
+function inOrder(lines: LogLine[]): LogLine[] {
+  return lines.sort((a, b) => a.time - b.time);
+}
+
+/** Reads what a log has gained since the last read. */
+class LogReader {
+  readonly #path: string;
+  readonly #instance: string;
+  #offset = -1;
+  #rest: Buffer = Buffer.alloc(0);
+  #time = 0;
+
+  constructor(folder: string, instance: string) {
+    this.#path = join(folder, `${instance}.log`);
+    this.#instance = instance;
+  }
+
+  /** Complete lines; a line without a time has that of the line before it. */
+  read(): LogLine[] {
+    const bytes = Buffer.concat([this.#rest, this.#readBytes()]);
+    const end = bytes.lastIndexOf(0x0a) + 1;
+    this.#rest = bytes.subarray(end);
+    const lines = bytes.subarray(0, end).toString('utf8').split('\n').slice(0, -1);
+    return lines.map(text => {
+      const line = parseLogLine(this.#instance, text, this.#time);
+      this.#time = line.time;
+      return line;
+    });
+  }
+
+  #readBytes(): Buffer {
+    let file: number;
+    try {
+      file = openSync(this.#path, 'r');
+    } catch {
+      return Buffer.alloc(0);
+    }
+    try {
+      const { size } = fstatSync(file);
+      // The launcher empties a log that has grown too long.
+      if (this.#offset > size) this.#offset = 0;
+      if (this.#offset < 0) this.#offset = Math.max(0, size - READ_BYTES_MAX);
+      const bytes = Buffer.alloc(Math.min(size - this.#offset, READ_BYTES_MAX));
+      this.#offset += readSync(file, bytes, 0, bytes.length, this.#offset);
+      return bytes;
+    } finally {
+      closeSync(file);
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import packageJson from '../package.json' with { type: 'json' };
+import { EXIT, type ExitCode } from './exit-code.ts';
+import type { Output } from './output.ts';
+import { UsageError } from './usage-error.ts';
+
+/** As a token of NATS subjects. */
+const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
+
+/** Versions of the tools in a new folder; a test compares them with those of this repository. */
+export const TYPESCRIPT_VERSION = '7.0.2';
+export const NODE_TYPES_VERSION = '26.6.6';
+
+export type NewRun = {
+  /** `agent` and the name. */
+  subject: string;
+  /** The current folder. */
+  folder: string;
+  output: Output;
+};
+
+/** `hopline new agent NAME`: writes a folder with an agent, its test, and all that both need. Replaces nothing. */
+export function newAgent({ subject, folder, output }: NewRun): ExitCode {
+  const [what, name = ''] = subject.split(' ');
+  if (what !== 'agent') throw new UsageError(`new makes an agent: hopline new agent NAME; see hopline new --help`);
+  if (!NAME.test(name)) throw new UsageError('the name must be 1 to 32 of a-z, 0-9 and - (not first); see hopline new --help');
+  const target = resolve(folder, name);
+  makeEmpty(target, name);
+  for (const [file, text] of Object.entries(filesOf(name))) writeFileSync(join(target, file), text);
+  output.line(`${name}/ is ready: cd ${name} && npm install && npm test`);
+  return EXIT.ok;
+}
+
+function makeEmpty(target: string, name: string): void {
+  try {
+    mkdirSync(target, { recursive: true });
+    if (readdirSync(target).length === 0) return;
+  } catch (error) {
+    throw new UsageError(`the folder ${name} cannot be made (${(error as NodeJS.ErrnoException).code})`);
+  }
+  throw new UsageError(`the folder ${name} is not empty: choose another name`);
+}
+
+/** The files of a new agent. */
+export function filesOf(name: string): Record<string, string> {
+  return {
+    'package.json': `${JSON.stringify(manifestOf(name), null, 2)}\n`,
+    'tsconfig.json': `${JSON.stringify(TSCONFIG, null, 2)}\n`,
+    '.gitignore': 'node_modules/\n',
+    'agent.ts': quoted(AGENT).replaceAll('NAME', name),
+    'agent.test.ts': quoted(TEST),
+    'README.md': README.replaceAll('NAME', name),
+  };
+}
+
+function manifestOf(name: string) {
+  const { version } = packageJson;
+  return {
+    name,
+    version: '0.0.0',
+    private: true,
+    type: 'module',
+    // The first that runs TypeScript as it is.
+    engines: { node: '>=22.18' },
+    scripts: { start: 'hopline agent ./agent.ts --watch', test: 'node --test', check: 'tsc' },
+    dependencies: { '@hopline/agent': version },
+    devDependencies: { '@hopline/cli': version, '@types/node': NODE_TYPES_VERSION, typescript: TYPESCRIPT_VERSION },
+  };
+}
+
+const TSCONFIG = {
+  compilerOptions: {
+    strict: true,
+    noEmit: true,
+    target: 'es2024',
+    lib: ['es2024', 'esnext.disposable'],
+    module: 'nodenext',
+    types: ['node'],
+    allowImportingTsExtensions: true,
+    erasableSyntaxOnly: true,
+    skipLibCheck: true,
+  },
+  include: ['*.ts'],
+};
+
+/** The release rewrites each import that it finds in a source, also in a template: there « and » stand for quotes. */
+const quoted = (template: string) => template.replaceAll(/[«»]/g, "'");
+
+const AGENT = `import { artifact, defineAgent, notice } from «@hopline/agent»;
+
+export default defineAgent({
+  name: 'NAME',
+  description: 'Greets people by name',
+  skills: ['Greet a person'],
+  async *run(turn) {
+    yield notice('Choosing a greeting');
+    for (const word of ['Hello', ', ', turn.text, '!\\n']) yield word;
+    yield artifact({ name: 'card.md', text: \`# For \${turn.text}\\n\` });
+  },
+});
+`;
+
+const TEST = `import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { playTurn } from «@hopline/agent/test-kit»;
+import agent from «./agent.ts»;
+
+test('greets by name and makes a card', async () => {
+  const { text, artifacts, notices, end } = await playTurn(agent, 'Ada');
+  assert.equal(text, 'Hello, Ada!\\n');
+  assert.deepEqual(notices, ['Choosing a greeting']);
+  assert.equal(artifacts[0]?.name, 'card.md');
+  assert.equal(end.state, 'TASK_STATE_COMPLETED');
+});
+`;
+
+const README = `# NAME
+
+An agent for Hopline. \`agent.ts\` is the agent, \`agent.test.ts\` plays a turn without a cluster.
+
+    npm install
+    npm test          # Node 22.18 or newer
+    npm run check     # types
+    npm start         # joins the cluster of \`npm start\` in a Hopline checkout (HOPLINE_HOME or NATS_URL), restarts on change
+
+Ask it: \`npx hopline ask --agent NAME Ada\`
+`;

@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { suggestion } from './suggestion.ts';
+
+test('a name is suggested for one that resembles it, and only then', () => {
+  const known = ['path', 'forwardText', 'silenceMsMax'];
+  for (const [unknown, word] of [
+    ['pth', 'path'],
+    ['fowardText', 'forwardText'],
+    ['forwardtext', 'forwardText'],
+    ['silenceMs', 'silenceMsMax'],
+  ] as const)
+    assert.equal(suggestion(unknown, known), `; did you mean ${word}?`);
+  for (const unknown of ['colour', 'x', '']) assert.equal(suggestion(unknown, known), '');
+  assert.equal(suggestion('path', []), '');
+});

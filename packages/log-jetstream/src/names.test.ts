@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { defineConfig } from '@hopline/lifecycle';
+import { LogNames } from './names.ts';
+import { LOG_SETTINGS } from './settings.ts';
+
+test('without a prefix the names are those of the protocol; with one every name begins with it', () => {
+  const plain = new LogNames();
+  assert.deepEqual([plain.inputsStream, plain.bucket('hopline_tasks')], ['A2A_RAW', 'hopline_tasks']);
+  assert.equal(plain.subject('a2a.raw.00.t'), 'a2a.raw.00.t');
+  const { inputsStream, factsStream, workStream, ...names } = new LogNames('team-1');
+  assert.deepEqual([inputsStream, factsStream, workStream], ['team-1_A2A_RAW', 'team-1_A2A_LOG', 'team-1_A2A_WORK']);
+  const own = new LogNames('team-1');
+  assert.deepEqual([own.bucket('hopline_tasks'), own.subject('a2a.wake.x')], ['team-1_hopline_tasks', 'team-1.a2a.wake.x']);
+  assert.deepEqual(names, {});
+});
+
+test('a prefix has 1 to 32 letters, digits, _ and -; any other is named in one sentence', () => {
+  const load = (HOPLINE_PREFIX: string) => defineConfig(LOG_SETTINGS).load({ HOPLINE_PREFIX }).HOPLINE_PREFIX;
+  for (const prefix of ['a', 'A_b-9', 'x'.repeat(32)]) {
+    assert.equal(load(prefix), prefix);
+    new LogNames(prefix);
+  }
+  for (const prefix of ['x'.repeat(33), 'a.b', 'a b', 'a*', '>', 'ä']) {
+    assert.throws(() => load(prefix), {
+      message: `HOPLINE_PREFIX is ${JSON.stringify(prefix)}, must be 1 to 32 letters, digits, _ and -`,
+    });
+    assert.throws(() => new LogNames(prefix), { name: 'LogMismatch' });
+  }
+});

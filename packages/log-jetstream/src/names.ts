@@ -1,0 +1,53 @@
+import { LogMismatch } from '@hopline/log';
+
+/** Names without a prefix. */
+export const INPUTS_STREAM = 'A2A_RAW';
+export const FACTS_STREAM = 'A2A_LOG';
+export const WORK_STREAM = 'A2A_WORK';
+export const BUCKETS = {
+  leases: 'hopline_leases',
+  tasks: 'hopline_tasks',
+  agents: 'hopline_agents',
+  messageIds: 'hopline_message_ids',
+  contexts: 'hopline_contexts',
+  pushConfigs: 'hopline_push_configs',
+  pushProgress: 'hopline_push_progress',
+  requeues: 'hopline_requeues',
+} as const;
+
+/** Letters, digits, `_` and `-`: what a stream, a bucket and a token of a subject may all contain. */
+export const PREFIX_FORM = /^[A-Za-z0-9_-]{1,32}$/;
+
+/**
+ * The names of one cluster in a NATS account: streams, subjects and buckets. With a prefix several clusters share one account.
+ * Consumers need none: their names are those of one stream. PROTOCOL.md section 2.1.
+ */
+export class LogNames {
+  readonly inputsStream: string;
+  readonly factsStream: string;
+  readonly workStream: string;
+  readonly #prefix: string;
+
+  /** Throws LogMismatch for a prefix that a name cannot contain. */
+  constructor(prefix = '') {
+    if (prefix !== '' && !PREFIX_FORM.test(prefix)) throw new LogMismatch('the prefix must be 1 to 32 of A-Z, a-z, 0-9, _ and -');
+    this.#prefix = prefix;
+    this.inputsStream = this.#named(INPUTS_STREAM);
+    this.factsStream = this.#named(FACTS_STREAM);
+    this.workStream = this.#named(WORK_STREAM);
+  }
+
+  /** `prefix.a2a.raw.…`; without a prefix the subject itself. */
+  subject(subject: string): string {
+    return this.#prefix === '' ? subject : `${this.#prefix}.${subject}`;
+  }
+
+  /** One of BUCKETS. */
+  bucket(name: string): string {
+    return this.#named(name);
+  }
+
+  #named(name: string): string {
+    return this.#prefix === '' ? name : `${this.#prefix}_${name}`;
+  }
+}

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { defaultAgentOf } from './default-agent.ts';
+import type { AgentEntry } from './log.ts';
+
+const skill = { id: 's', name: 's', description: 's', tags: [] };
+const agent = (name: string, more: Partial<AgentEntry> = {}): AgentEntry => ({
+  name,
+  description: name,
+  url: '',
+  skills: [skill],
+  heartbeat: 1,
+  ...more,
+});
+
+test('the default agent is the only one, else the configured one, else the first that is marked, else the only one without skills', () => {
+  const bare = agent('bare', { skills: [] });
+  const marked = ['a', 'b'].map(name => agent(name, { default: true }));
+  const all = [...marked, bare, agent('z')];
+  assert.equal(defaultAgentOf(all, 'z')?.name, 'z');
+  assert.equal(defaultAgentOf(all, 'gone'), undefined, 'no other agent takes the place of the configured one');
+  assert.equal(defaultAgentOf(all, undefined)?.name, 'a');
+  assert.equal(defaultAgentOf([agent('z'), bare], undefined)?.name, 'bare');
+  assert.equal(defaultAgentOf([bare, agent('c', { skills: [] })], undefined), undefined);
+  assert.equal(defaultAgentOf([agent('y'), agent('z')], undefined), undefined);
+  assert.equal(defaultAgentOf([agent('z')], 'gone')?.name, 'z');
+  assert.equal(defaultAgentOf([], undefined), undefined);
+});

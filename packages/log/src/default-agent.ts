@@ -1,0 +1,25 @@
+import type { AgentEntry } from './log.ts';
+
+/** Setting of the services that apply the rule below. */
+export const DEFAULT_AGENT_SETTINGS = {
+  HOPLINE_DEFAULT_AGENT: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 32,
+    doc: 'Name of the agent for messages that no skill fits. Default: the agent whose entry in the agents file has `default: true`, else the only agent without skills. Ingress (`GET /agents`) and supervisor need the same one.',
+  },
+} as const;
+
+/**
+ * The agent for messages that no skill fits: the only one; else the configured one, if it is among `agents`; else the first that
+ * its entry marks; else the only one without skills, which is meant for no particular question.
+ */
+export function defaultAgentOf(agents: readonly AgentEntry[], configured: string | undefined): AgentEntry | undefined {
+  if (agents.length === 1) return agents[0];
+  if (configured !== undefined) return agents.find(({ name }) => name === configured);
+  const marked = agents.find(agent => agent.default === true);
+  if (marked !== undefined) return marked;
+  const [agent, ...others] = agents.filter(({ skills }) => skills.length === 0);
+  return others.length === 0 ? agent : undefined;
+}
