@@ -17,6 +17,7 @@ const ENTRY_POINTS = {
   start: 'infra/local/launcher/main.ts',
   test: 'infra/local/checks/main.ts',
   bench: 'test/bench/main.ts',
+  simulate: 'test/simulator/main.ts',
   tck: 'test/conformance/tck.ts',
   hopline: 'packages/cli/src/main.ts',
   image: 'infra/image/main.ts',
@@ -29,7 +30,7 @@ const HELP = {
 };
 
 /**
- * `<start|test|bench|tck|hopline> [args]`: installs the tools that this checkout needs, then runs the command.
+ * `<start|test|bench|simulate|tck|hopline> [args]`: installs the tools that this checkout needs, then runs the command.
  * @param {string[]} argv
  */
 export async function main([verb, ...args]) {
@@ -48,7 +49,7 @@ async function runVerb(verb, args) {
   const entryPoint = Object.hasOwn(ENTRY_POINTS, verb) ? ENTRY_POINTS[verb] : undefined;
   if (!entryPoint)
     throw new SetupError(
-      'Unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run tck -- PATH`, `npm run hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR` or `npm run release -- VERSION`.',
+      'Unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run simulate`, `npm run tck -- PATH`, `npm run -s hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR` or `npm run release -- VERSION`.',
     );
   if (HELP[verb] && (args.includes('--help') || args.includes('-h'))) {
     process.stdout.write(readFileSync(HELP[verb], 'utf8'));
@@ -89,7 +90,7 @@ async function setUp(verb, env) {
     return node;
   };
   // Both run in parallel: building nats-server takes the longest.
-  const needsServer = !['hopline', 'pack', 'release'].includes(verb) && !(verb === 'start' && env.NATS_URL);
+  const needsServer = !['hopline', 'pack', 'release', 'simulate'].includes(verb) && !(verb === 'start' && env.NATS_URL);
   const server = needsServer ? ensureNatsServer({ platform, cache, env, pins: pins.natsServer, progress }) : null;
   const [node, natsServer] = await Promise.all([packages(), server]);
   return { node, natsServer };

@@ -15,7 +15,7 @@ const IDLE_MS_MAX = 5_000;
 
 export type DeliveryContext = {
   log: { facts: FactLog; pushConfigs: KeyValue<PushConfigEntry>; pushProgress: KeyValue<PushProgressEntry> };
-  client: WebhookClient;
+  client: Pick<WebhookClient, 'post'>;
   rules: WebhookRules;
   retry: RetryLimits;
   metrics: HopMetrics;

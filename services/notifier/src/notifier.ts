@@ -25,6 +25,8 @@ export type NotifierDeps = {
   trust?: Trust;
   /** Replaced by tests. */
   resolve?: Resolve;
+  /** Replaced by tests that have no network. */
+  client?: Pick<WebhookClient, 'post' | 'close'>;
 };
 
 export type Notifier = {
@@ -52,7 +54,8 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
   const { log, logger, metrics } = deps;
   const stopping = new AbortController();
   const { trust, resolve } = deps;
-  const client = new WebhookClient(deps.rules, deps.limits, { ...(trust && { trust }), ...(resolve && { resolve }) });
+  const client =
+    deps.client ?? new WebhookClient(deps.rules, deps.limits, { ...(trust && { trust }), ...(resolve && { resolve }) });
   const now = () => Date.now();
   const context: DeliveryContext = { log, client, rules: deps.rules, retry: deps.retry, metrics, logger, now };
   const workers = new DeliveryWorkers({

@@ -69,6 +69,19 @@ async function waitingTask(log: MemoryLog): Promise<Fact[]> {
   return factsOf(log);
 }
 
+test('a short task, whose copy is one record, is copied forward repeatedly and loses no fact [S4-44]', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const relay = await relayOn(log.another(), COPY_FORWARD_AFTER_MS);
+  await message(log, 'm1');
+  await appendAgent(log, 1, ...textInputs('a', 'short'), INPUT_REQUIRED);
+  await until(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_INPUT_REQUIRED');
+  const facts = await factsOf(log);
+  const first = await copiedAfter(log, 0);
+  await copiedAfter(log, first.record.startStoredAt);
+  assert.deepEqual(await factsOf(log), facts);
+  await relay.stop();
+});
+
 test('an open task is copied forward repeatedly while retention removes its first records, and loses no fact [S4-44]', {
   timeout: 20_000,
 }, async () => {

@@ -1,5 +1,5 @@
 import type { CopiedFacts, Fact, FactRecord } from '@hopline/events';
-import { type FactLog, RecordTooLarge, readTask, type StoredFacts } from '@hopline/log';
+import { type FactLog, fromStart, RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
 
 /** JSON of the facts of one part, UTF-16 units, far below the log's record limit. A part with a single fact may be longer. */
 const PART_UNITS_MAX = 128 * 1024;
@@ -24,7 +24,8 @@ export async function copyForward(
   const oldStart = { startSeq, startStoredAt };
   let newStartSeq = 0;
   try {
-    for await (const copied of partsOf(readTask(facts, newest))) {
+    // Not readTask: `newest` has the aggregate alone, and after a copy of one part it would pass for the whole task.
+    for await (const copied of partsOf(fromStart(facts.read(aggregate.taskId, startSeqOf(newest))))) {
       const start = copied.last ? { startSeq: newStartSeq, startStoredAt: nowMs } : oldStart;
       const seq = await append({ v: 1, facts: [], aggregate, ...start, copied });
       if (seq === undefined) return 'stopped';

@@ -1,0 +1,268 @@
+import { A2AError, DIALECTS, isTerminal, type Message, type Operation, type StreamResponse, type TaskState } from '@hopline/a2a';
+import { runOperation } from '@hopline/a2a-server';
+import type { Cluster, Incarnation, ProfileUsed } from './cluster.ts';
+import { Connection, type Frame } from './connection.ts';
+import type { Random } from './random.ts';
+import type { AgentScript } from './scripted-agent.ts';
+import type { Trace } from './trace.ts';
+import type { VirtualClock } from './virtual-clock.ts';
+
+/** What one client does. */
+export type TaskPlan = {
+  name: string;
+  startAt: number;
+  profile: ProfileUsed;
+  /** The first message, then an answer to each question. */
+  turns: { agents: string[]; scripts: Record<string, AgentScript> }[];
+  webhook: 'with the message' | 'later' | undefined;
+  /** After the first acknowledgement. */
+  cancelAfterMs: number | undefined;
+  /** The first viewer reads the stream of the message, the others subscribe. Each leaves after so many frames, and resumes. */
+  viewers: { afterMs: number; leavesAfter: number[]; pauseMs: number }[];
+};
+
+/** A response that takes longer is abandoned by the client, milliseconds. */
+const RESPONSE_MS_MAX = 15_000;
+const RETRY_MS = 300;
+
+/** One client's view of a task over all its connections. */
+export class ViewerLog {
+  readonly name: string;
+  readonly frames: Frame[] = [];
+  state: TaskState | undefined;
+  /** It saw the end, or the server has nothing for it. */
+  isDone = false;
+  onFrame: (frame: Frame) => void = () => {};
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  get cursor(): string | undefined {
+    return this.frames.findLast(frame => frame.kind !== 'gap')?.cursor;
+  }
+
+  add(frame: Frame): void {
+    this.frames.push(frame);
+    this.onFrame(frame);
+    const state = stateOf(frame);
+    if (state !== undefined) this.state = state;
+    if (this.state !== undefined && isTerminal(this.state)) this.isDone = true;
+  }
+}
+
+function stateOf(frame: Frame): TaskState | undefined {
+  if (frame.kind === 'gap') return undefined;
+  if (frame.kind === 'snapshot') return frame.task.status.state;
+  const event = JSON.parse(frame.json) as StreamResponse;
+  if ('statusUpdate' in event) return event.statusUpdate.status.state;
+  return 'task' in event ? event.task.status.state : undefined;
+}
+
+export type ClientDeps = { clock: VirtualClock; random: Random; trace: Trace; cluster: Cluster };
+
+/** A client with one task: it retries what was not acknowledged, resumes what broke off, and answers questions. */
+export class Client {
+  readonly plan: TaskPlan;
+  readonly #deps: ClientDeps;
+  readonly viewers: ViewerLog[] = [];
+  /** Ids of the messages that a server acknowledged. */
+  readonly acknowledged: string[] = [];
+  taskId: string | undefined;
+  isWebhookAcknowledged = false;
+  isCancelAcknowledged = false;
+  isDone = false;
+  /** What it does or waits for, for reports. */
+  activity = 'waits to start';
+
+  constructor(plan: TaskPlan, deps: ClientDeps) {
+    this.plan = plan;
+    this.#deps = deps;
+  }
+
+  get webhookUrl(): string {
+    return `https://hooks.example.org/${this.plan.name}`;
+  }
+
+  async run(): Promise<void> {
+    const { plan, viewers } = this;
+    await this.#deps.clock.sleep(plan.startAt);
+    const [first, ...others] = plan.viewers.map((_, index) => new ViewerLog(`${plan.name}/viewer-${index + 1}`));
+    viewers.push(first!, ...others);
+    const begun = Promise.withResolvers<void>();
+    const streamed = this.#streamFirst(first!, begun.resolve);
+    await begun.promise;
+    const subscribed = others.map(async (viewer, index) => {
+      const { afterMs, leavesAfter, pauseMs } = plan.viewers[index + 1]!;
+      await this.#deps.clock.sleep(afterMs);
+      await this.#watch(viewer, leavesAfter, pauseMs);
+    });
+    await Promise.all([streamed, ...subscribed, this.#setWebhook(), this.#cancel(), this.#answer(first!)]);
+    this.isDone = true;
+  }
+
+  /** Sends the first message until a server streams its first event, then reads to the end of the task. */
+  async #streamFirst(viewer: ViewerLog, onBegun: () => void): Promise<void> {
+    const { plan } = this;
+    const { leavesAfter, pauseMs } = plan.viewers[0]!;
+    const push = { id: 'hook', url: this.webhookUrl };
+    const configuration = plan.webhook === 'with the message' ? { configuration: { taskPushNotificationConfig: push } } : {};
+    viewer.onFrame = frame => {
+      if (this.taskId !== undefined || frame.kind === 'gap') return;
+      this.taskId = taskIdOf(frame);
+      this.acknowledged.push(this.#message(0).messageId);
+      if (plan.webhook === 'with the message') this.isWebhookAcknowledged = true;
+      onBegun();
+    };
+    while (this.taskId === undefined) {
+      this.activity = 'sends the first message';
+      await this.#stream('stream', { message: this.#message(0), ...configuration }, viewer, leavesAfter[0]);
+      await this.#deps.clock.sleep(RETRY_MS);
+    }
+    await this.#watch(viewer, leavesAfter.slice(1), pauseMs);
+  }
+
+  async #watch(viewer: ViewerLog, leavesAfter: readonly number[], pauseMs: number): Promise<void> {
+    for (let connections = 0; !viewer.isDone; connections++) {
+      this.activity = `${viewer.name} reads`;
+      const end = await this.#stream('subscribe', { id: this.taskId }, viewer, leavesAfter[connections]);
+      if (end === 'TASK_NOT_FOUND' || end === 'UNSUPPORTED_OPERATION') {
+        // Without a cursor there is nothing to read of a task that has ended.
+        if (viewer.frames.length === 0) viewer.isDone = true;
+      }
+      await this.#deps.clock.sleep(pauseMs);
+    }
+  }
+
+  async #answer(viewer: ViewerLog): Promise<void> {
+    for (let turn = 1; turn < this.plan.turns.length; turn++) {
+      while (viewer.state !== 'TASK_STATE_INPUT_REQUIRED') {
+        if (viewer.isDone) return;
+        await this.#deps.clock.sleep(50);
+      }
+      const message = this.#message(turn);
+      const sent = await this.#until('send', { message, configuration: { returnImmediately: true } });
+      if (sent === 'refused') return;
+      this.acknowledged.push(message.messageId);
+      while (viewer.state === 'TASK_STATE_INPUT_REQUIRED') await this.#deps.clock.sleep(50);
+    }
+  }
+
+  async #setWebhook(): Promise<void> {
+    if (this.plan.webhook !== 'later') return;
+    const params = { taskId: this.taskId, id: 'hook', url: this.webhookUrl };
+    this.isWebhookAcknowledged = (await this.#until('createPush', params)) === 'acknowledged';
+  }
+
+  async #cancel(): Promise<void> {
+    const { cancelAfterMs } = this.plan;
+    if (cancelAfterMs === undefined) return;
+    await this.#deps.clock.sleep(cancelAfterMs);
+    this.isCancelAcknowledged = (await this.#until('cancel', { id: this.taskId })) === 'acknowledged';
+  }
+
+  /** Repeats a request until it is acknowledged, or refused because the task is over. */
+  async #until(operation: Operation, params: object): Promise<'acknowledged' | 'refused'> {
+    for (;;) {
+      this.activity = `sends ${operation}`;
+      const result = await this.#call(operation, params);
+      this.#deps.trace.add(this.plan.name, operation, result);
+      if (result === 'ok') return 'acknowledged';
+      if (['UNSUPPORTED_OPERATION', 'TASK_NOT_CANCELABLE'].includes(result)) return 'refused';
+      await this.#deps.clock.sleep(RETRY_MS);
+    }
+  }
+
+  #message(turn: number): Message {
+    const { name, turns } = this.plan;
+    const { agents, scripts } = turns[turn]!;
+    return {
+      messageId: `${name}-m${turn + 1}`,
+      role: 'ROLE_USER',
+      contextId: `${name}-context`,
+      ...(this.taskId !== undefined && turn > 0 && { taskId: this.taskId }),
+      parts: [{ text: `please ${agents.join(' and ')}` }],
+      metadata: { scripts, ...(agents.length === 1 && { agent: agents[0] }) },
+    };
+  }
+
+  #ingress(): Incarnation | undefined {
+    const ingresses = this.#deps.cluster.ingresses();
+    return ingresses.length === 0 ? undefined : this.#deps.random.pick(ingresses);
+  }
+
+  /** One streaming request. Resolves with how it ended: the code of an error, or the end of the connection. */
+  async #stream(
+    operation: Operation,
+    params: object,
+    viewer: ViewerLog,
+    leavesAfter = Number.POSITIVE_INFINITY,
+  ): Promise<string> {
+    const { clock, trace } = this.#deps;
+    const ingress = this.#ingress();
+    if (ingress === undefined) return 'no ingress';
+    let frames = 0;
+    const connection = new Connection(clock, ingress, frame => {
+      frames += 1;
+      viewer.add(frame);
+      trace.add(viewer.name, frame.kind, 'cursor' in frame ? frame.cursor : `${frame.from}-${frame.to}`);
+      if (frames >= leavesAfter) connection.leave();
+    });
+    const impatience = clock.after(RESPONSE_MS_MAX, () => frames === 0 && connection.leave());
+    const cursor = operation === 'subscribe' ? viewer.cursor : undefined;
+    const failed = new Promise<string>(resolve => {
+      this.#request(ingress, operation, params, connection, cursor).then(
+        () => {},
+        error => resolve(codeOf(error)),
+      );
+    });
+    const end = await Promise.race([failed, connection.over]);
+    impatience.clear();
+    trace.add(viewer.name, operation, end);
+    return end;
+  }
+
+  async #call(operation: Operation, params: object): Promise<string> {
+    const { clock } = this.#deps;
+    const ingress = this.#ingress();
+    if (ingress === undefined) return 'no ingress';
+    const connection = new Connection(clock, ingress, () => {});
+    const impatience = clock.after(RESPONSE_MS_MAX, () => connection.leave());
+    const result = this.#request(ingress, operation, params, connection, undefined).then(() => 'ok', codeOf);
+    const end = await Promise.race([result, connection.over]);
+    impatience.clear();
+    return end;
+  }
+
+  #request(ingress: Incarnation, operation: Operation, params: object, connection: Connection, cursor: string | undefined) {
+    const { clock } = this.#deps;
+    const request = {
+      dialect: DIALECTS['1.0'],
+      params,
+      headers: {},
+      cursor,
+      closed: connection.signal,
+      openSink: () => connection,
+    };
+    return new Promise((resolve, reject) => {
+      // A frozen process reads the request when it continues.
+      clock.as(ingress.process, () =>
+        clock.after(1, () => {
+          if (connection.signal.aborted) return;
+          runOperation(ingress.servers![this.plan.profile], operation, request).then(resolve, reject);
+        }),
+      );
+    });
+  }
+}
+
+function taskIdOf(frame: Exclude<Frame, { kind: 'gap' }>): string {
+  if (frame.kind === 'snapshot') return frame.task.id;
+  const event = JSON.parse(frame.json) as StreamResponse;
+  if ('task' in event) return event.task.id;
+  return 'statusUpdate' in event ? event.statusUpdate.taskId : 'artifactUpdate' in event ? event.artifactUpdate.taskId : '';
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof A2AError ? error.code : String(error);
+}

@@ -1,0 +1,253 @@
+import { type A2AServer, createA2AServer } from '@hopline/a2a-server';
+import { serveAgent } from '@hopline/agent';
+import { DEFAULT_SETTINGS } from '@hopline/coalesce';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { PROFILES } from '@hopline/profiles';
+import { createHopMetrics, createLogger } from '@hopline/telemetry';
+import { webhookRules } from '@hopline/webhook-guard';
+import { createNotifier } from '../../services/notifier/src/notifier.ts';
+import { createRelay } from '../../services/relay/src/relay.ts';
+import { SkillPlanner } from '../../services/supervisor/src/skill-planner.ts';
+import { createSupervisor } from '../../services/supervisor/src/supervisor.ts';
+import { faultyLog } from './faulty-log.ts';
+import { Link } from './link.ts';
+import type { Random } from './random.ts';
+import { type AgentRuns, scriptedAgent } from './scripted-agent.ts';
+import type { Trace } from './trace.ts';
+import { type VirtualClock, VirtualProcess } from './virtual-clock.ts';
+import type { WebhookReceiver } from './webhook-receiver.ts';
+import { WorkBroker } from './work-broker.ts';
+
+/** Replicas of each service by name; `agent.<name>` is an agent. */
+type Topology = Readonly<Record<string, number>>;
+
+export type ClusterSettings = {
+  topology: Topology;
+  shards: number;
+  recordBytesMax: number;
+  /** A repetition of an id is stored again after this; milliseconds. */
+  duplicateWindowMs: number;
+  ackWaitMs: number;
+  leaseMs: number;
+  heartbeatMs: number;
+  inputTimeoutMs: number;
+  copyForwardAfterMs: number | undefined;
+};
+
+export type ProfileUsed = 'caipe' | 'transparent';
+/** The servers of one ingress process, by profile. */
+type Servers = Readonly<Record<ProfileUsed, A2AServer>>;
+
+/** One start of a service process. */
+export type Incarnation = {
+  readonly slot: string;
+  readonly process: VirtualProcess;
+  readonly link: Link;
+  readonly store: MemoryLog;
+  servers?: Servers;
+  /** Aborts when the process is gone: its connections break. */
+  readonly gone: AbortController;
+  /** Drains and stops the service; undefined while it starts. */
+  stop?: () => Promise<void>;
+  /** When the service had started, and when it was stopped or killed; milliseconds of the run. */
+  startedAt?: number;
+  endedAt?: number;
+};
+
+export type ClusterDeps = {
+  clock: VirtualClock;
+  random: Random;
+  trace: Trace;
+  runs: AgentRuns;
+  receiver: WebhookReceiver;
+  onCrash: (process: string, error: unknown) => void;
+};
+
+/** How long a service that could not start waits for its next start, milliseconds. */
+const RESTART_MS = 1_000;
+/** A service that does not stop in this time is killed, milliseconds. */
+const STOP_MS_MAX = 25_000;
+const WORK_BOUNDS = { attemptsMax: 3, requeuesMax: 30 };
+
+const logger = createLogger({ service: 'simulator', instance: 'simulator', level: 'silent' });
+
+/** All service processes over one shared log in memory. */
+export class Cluster {
+  readonly settings: ClusterSettings;
+  readonly broker: WorkBroker;
+  /** The log without faults, for verifiers and faults of the broker itself. */
+  readonly store: MemoryLog;
+  readonly #deps: ClusterDeps;
+  readonly #slots = new Map<string, Incarnation | undefined>();
+  readonly #starts = new Map<string, number>();
+  /** Every start of every service. */
+  readonly incarnations: Incarnation[] = [];
+
+  constructor(settings: ClusterSettings, deps: ClusterDeps) {
+    this.settings = settings;
+    this.#deps = deps;
+    const { shards, recordBytesMax, ackWaitMs, duplicateWindowMs } = settings;
+    this.store = createMemoryLog({ shards, recordBytesMax });
+    this.broker = new WorkBroker(deps.clock, { ...WORK_BOUNDS, ackWaitMs, duplicateWindowMs });
+    for (const [service, replicas] of Object.entries(settings.topology))
+      for (let replica = 1; replica <= replicas; replica++) this.#slots.set(`${service}-${replica}`, undefined);
+  }
+
+  get slots(): string[] {
+    return [...this.#slots.keys()];
+  }
+
+  at(slot: string): Incarnation | undefined {
+    return this.#slots.get(slot);
+  }
+
+  /** Ingress processes that accept connections. */
+  ingresses(): Incarnation[] {
+    return [...this.#slots.values()].filter(incarnation => incarnation?.servers !== undefined) as Incarnation[];
+  }
+
+  startAll(): void {
+    for (const slot of this.slots) this.start(slot);
+  }
+
+  /** Starts a new process in the slot; a running one stays. */
+  start(slot: string): void {
+    if (this.#slots.get(slot) !== undefined) return;
+    const { clock, random, trace } = this.#deps;
+    const count = (this.#starts.get(slot) ?? 0) + 1;
+    this.#starts.set(slot, count);
+    const process = new VirtualProcess(count === 1 ? slot : `${slot}.${count}`);
+    const incarnation: Incarnation = {
+      slot,
+      process,
+      link: new Link(clock, random),
+      store: this.store.another(),
+      gone: new AbortController(),
+    };
+    this.#slots.set(slot, incarnation);
+    this.incarnations.push(incarnation);
+    trace.add(process.name, 'start');
+    const failed = () => {
+      trace.add(process.name, 'start failed');
+      this.kill(slot, incarnation);
+      clock.after(RESTART_MS, () => this.start(slot));
+    };
+    clock.as(process, () =>
+      this.#startService(incarnation).then(
+        () => {
+          incarnation.startedAt = clock.nowMs;
+        },
+        () => clock.as(undefined, failed),
+      ),
+    );
+  }
+
+  /** As SIGKILL: nothing of the process happens any more; what it has sent still arrives. */
+  kill(slot: string, which = this.#slots.get(slot)): void {
+    if (which === undefined || which.process.state === 'dead') return;
+    const { runs, trace } = this.#deps;
+    trace.add(which.process.name, 'killed');
+    which.process.state = 'dead';
+    which.endedAt ??= this.#deps.clock.nowMs;
+    runs.killed(which.process);
+    void which.store.close();
+    which.gone.abort();
+    if (this.#slots.get(slot) === which) this.#slots.set(slot, undefined);
+  }
+
+  /** As SIGTERM. Resolves when the process has ended. */
+  async stop(slot: string): Promise<void> {
+    const incarnation = this.#slots.get(slot);
+    if (incarnation?.stop === undefined) return this.kill(slot);
+    const { clock, trace } = this.#deps;
+    const { process, stop } = incarnation;
+    trace.add(process.name, 'stops');
+    incarnation.endedAt = clock.nowMs;
+    // A frozen process gets the signal when it continues.
+    const stopped = new Promise<void>(resolve =>
+      clock.as(process, () => clock.after(0, () => void stop().then(resolve, resolve))),
+    );
+    await Promise.race([stopped, clock.sleep(STOP_MS_MAX)]);
+    this.kill(slot, incarnation);
+  }
+
+  /** Ends the run: no process does anything any more. */
+  close(): void {
+    for (const slot of this.slots) this.kill(slot);
+    void this.store.close();
+  }
+
+  /** A process whose code threw where nothing catches it ends and is started again, as by a supervisor of processes. */
+  crashed(process: VirtualProcess | undefined, error: unknown): void {
+    this.#deps.onCrash(process?.name ?? 'unknown', error);
+    const [slot] = [...this.#slots].find(([, incarnation]) => incarnation?.process === process) ?? [];
+    if (slot === undefined) return;
+    this.kill(slot);
+    this.#deps.clock.as(undefined, () => this.#deps.clock.after(RESTART_MS, () => this.start(slot)));
+  }
+
+  async #startService(incarnation: Incarnation): Promise<void> {
+    const { clock, trace } = this.#deps;
+    const { process, link, slot } = incarnation;
+    const log = faultyLog({ clock, process, link, trace, broker: this.broker, store: incarnation.store });
+    const common = { log, logger, metrics: createHopMetrics('simulator') };
+    const { leaseMs, heartbeatMs, inputTimeoutMs, copyForwardAfterMs } = this.settings;
+    const service = slot.slice(0, slot.lastIndexOf('-'));
+    if (service === 'relay') {
+      const leases = { instance: slot, leaseMs, heartbeatMs };
+      const relay = await createRelay({ ...common, ...leases, coalesce: DEFAULT_SETTINGS, inputTimeoutMs, copyForwardAfterMs });
+      incarnation.stop = () => relay.stop();
+    } else if (service === 'supervisor') {
+      const profiles = PROFILES;
+      const planner = new SkillPlanner();
+      const supervisor = await createSupervisor({ ...common, planner, profiles, displayName: 'Supervisor', slots: 8 });
+      incarnation.stop = () => supervisor.stop();
+    } else if (service === 'notifier') {
+      const notifier = await createNotifier({
+        ...common,
+        instance: slot,
+        leaseMs,
+        heartbeatMs,
+        rules: webhookRules({ HOPLINE_WEBHOOK_ALLOW: undefined, HOPLINE_WEBHOOK_HTTP: false }),
+        limits: { timeoutMs: 2_000, requestsMax: 16, hostRequestsMax: 16, workersMax: 64 },
+        retry: { attemptsMax: 200, retryMsBase: 200, retryMsMax: 2_000, abandonAfterMs: 3_600_000 },
+        client: this.#deps.receiver.client(process),
+      });
+      incarnation.stop = () => notifier.stop();
+    } else if (service === 'ingress') {
+      const server = (profile: ProfileUsed) => createA2AServer({ ...common, role: 'supervisor', profile, push: true });
+      const servers = { caipe: server('caipe'), transparent: server('transparent') };
+      incarnation.servers = servers;
+      incarnation.stop = async () => {
+        for (const one of Object.values(servers)) one.drain();
+        await clock.sleep(100);
+        for (const one of Object.values(servers)) one.close();
+      };
+    } else await this.#startAgent(incarnation, service.replace('agent.', ''), common);
+  }
+
+  async #startAgent(
+    incarnation: Incarnation,
+    name: string,
+    common: Pick<Parameters<typeof serveAgent>[0], 'log' | 'logger' | 'metrics'>,
+  ): Promise<void> {
+    const stop = new AbortController();
+    const agent = scriptedAgent(name, this.#deps.runs);
+    const registered = Promise.withResolvers<void>();
+    const options = { name, agent, url: 'https://agent.example/', skills: await agent.skills(), slots: 8 };
+    const signal = stop.signal;
+    const serving = serveAgent({
+      ...common,
+      ...options,
+      signal,
+      drainMs: 500,
+      retries: 1,
+      onRegistered: () => registered.resolve(),
+    });
+    incarnation.stop = async () => {
+      stop.abort();
+      await serving;
+    };
+    await Promise.race([registered.promise, serving]);
+  }
+}

@@ -1,0 +1,77 @@
+import { MUTATIONS } from './mutations.ts';
+import { type Scenario, scenarioOf, THEME_NAMES } from './scenario.ts';
+import { shrink } from './shrink.ts';
+import { type Run, simulate } from './simulate.ts';
+
+const print = (text: string) => process.stdout.write(`${text}\n`);
+
+export type SeedOptions = { theme: string | undefined; trace: boolean; shrink: boolean };
+
+/** Runs one seed and prints what happened. Resolves with the exit code. */
+export async function runSeed(seed: number, options: SeedOptions): Promise<number> {
+  requireTheme(options.theme);
+  const scenario = scenarioOf(seed, options.theme);
+  if (options.shrink) return shrinkAndPrint(scenario);
+  const run = await simulate(scenario, { trace: options.trace });
+  for (const line of run.lines) print(line);
+  printRun(scenario, run);
+  return run.violations.length > 0 ? 1 : 0;
+}
+
+function requireTheme(theme: string | undefined): void {
+  if (theme !== undefined && !THEME_NAMES.includes(theme)) throw new Error(`--theme must be one of: ${THEME_NAMES.join(', ')}`);
+}
+
+export type SeedsOptions = { from: number; seeds: number; theme: string | undefined };
+
+/** Runs many seeds and prints those that fail. Resolves with the exit code. */
+export async function runSeeds({ from, seeds, theme }: SeedsOptions): Promise<number> {
+  requireTheme(theme);
+  let failed = 0;
+  let virtualMs = 0;
+  const startedAt = process.cpuUsage();
+  for (let seed = from; seed < from + seeds; seed++) {
+    const scenario = scenarioOf(seed, theme);
+    const run = await simulate(scenario);
+    virtualMs += run.endedAt;
+    if (run.violations.length === 0) continue;
+    failed += 1;
+    printRun(scenario, run);
+    print(`  again: npm run simulate -- --seed ${seed}${theme === undefined ? '' : ` --theme "${theme}"`} --trace`);
+  }
+  const { user, system } = process.cpuUsage(startedAt);
+  const cpuS = ((user + system) / 1e6).toFixed(1);
+  print(`${seeds} seeds, ${failed} failed, ${(virtualMs / 60_000).toFixed(0)} virtual minutes, ${cpuS} s of CPU`);
+  return failed > 0 ? 1 : 0;
+}
+
+/** Tries seeds of the themes that fit a mutation until one breaks what it is known to break. Resolves with the exit code. */
+export async function findDefect(name: string, seedsMax: number): Promise<number> {
+  const { themes, breaks } = MUTATIONS[name]!;
+  for (let seed = 1; seed <= seedsMax; seed++) {
+    const run = await simulate(scenarioOf(seed, themes[seed % themes.length]));
+    const found = run.violations.find(({ rule }) => breaks.test(rule));
+    if (found === undefined) continue;
+    print(`found by seed ${seed} with theme "${themes[seed % themes.length]}": ${found.rule}: ${found.detail}`);
+    return 0;
+  }
+  print(`not found in ${seedsMax} seeds`);
+  return 1;
+}
+
+function printRun({ seed, faults }: Scenario, { violations, digest, endedAt }: Run): void {
+  print(`seed ${seed}: ${violations.length} violations, ended at ${(endedAt / 1_000).toFixed(1)} s, digest ${digest}`);
+  for (const fault of faults) print(`  fault ${JSON.stringify(fault)}`);
+  for (const { rule, detail } of violations) print(`  ${rule}: ${detail}`);
+}
+
+async function shrinkAndPrint(scenario: Scenario): Promise<number> {
+  const rules = new Set((await simulate(scenario)).violations.map(({ rule }) => rule));
+  if (rules.size === 0) throw new Error(`seed ${scenario.seed} does not fail`);
+  const smallest = await shrink(scenario, async smaller =>
+    (await simulate(smaller)).violations.some(({ rule }) => rules.has(rule)),
+  );
+  print(JSON.stringify(smallest, undefined, 2));
+  printRun(smallest, await simulate(smallest));
+  return 1;
+}

@@ -1,0 +1,119 @@
+import type { A2AError, Task } from '@hopline/a2a';
+import type { EventSink, Gap, VisibleEntry } from '@hopline/a2a-server';
+import type { Incarnation } from './cluster.ts';
+import type { VirtualClock } from './virtual-clock.ts';
+
+/** What a client reads of a stream. */
+export type Frame =
+  | { kind: 'event'; generation: number; cursor: string; json: string }
+  | { kind: 'snapshot'; generation: number; cursor: string; task: Task }
+  | ({ kind: 'gap' } & Gap);
+
+export type ConnectionEnd = 'ended' | 'failed' | 'drained' | 'cut' | 'left' | 'lost';
+
+/** One streaming response of one ingress process: the server's sink, and the client's end of it. */
+export class Connection implements EventSink {
+  readonly #clock: VirtualClock;
+  readonly #ingress: Incarnation;
+  readonly #onFrame: (frame: Frame) => void;
+  readonly #closing = new AbortController();
+  readonly #ended = Promise.withResolvers<ConnectionEnd>();
+  #frames: Frame[] = [];
+  #isOpen = true;
+  #isClosed = false;
+  readonly backlog = 0;
+  readonly written = 0;
+
+  constructor(clock: VirtualClock, ingress: Incarnation, onFrame: (frame: Frame) => void) {
+    this.#clock = clock;
+    this.#ingress = ingress;
+    this.#onFrame = onFrame;
+    ingress.gone.signal.addEventListener('abort', () => this.#end('lost'), { once: true });
+  }
+
+  /** Aborts at the server when the response has ended or its client has left. */
+  get signal(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** Resolves when the client's end is closed. */
+  get over(): Promise<ConnectionEnd> {
+    return this.#ended.promise;
+  }
+
+  /** The client closes the connection; the server notices later. */
+  leave(): void {
+    if (!this.#isOpen) return;
+    this.#end('left');
+    this.#clock.as(this.#ingress.process, () => this.#clock.after(1, () => this.#close()));
+  }
+
+  get closed(): boolean {
+    return this.#isClosed;
+  }
+
+  open(): void {}
+
+  addEvent({ generation, cursor, fact }: VisibleEntry): void {
+    this.#frames.push({ kind: 'event', generation, cursor, json: JSON.stringify(fact.event) });
+  }
+
+  addSnapshot(task: Task, cursor: string, generation: number): void {
+    this.#frames.push({ kind: 'snapshot', generation, cursor, task });
+  }
+
+  addGap({ from, to }: Gap): void {
+    this.#frames.push({ kind: 'gap', from, to });
+  }
+
+  flush(): void {
+    const frames = this.#frames.splice(0);
+    for (const frame of frames) if (this.#isOpen) this.#onFrame(frame);
+  }
+
+  async flushAll(): Promise<boolean> {
+    this.flush();
+    return !this.#isClosed;
+  }
+
+  end(): void {
+    this.flush();
+    this.#finish('ended');
+  }
+
+  fail(_error: A2AError): void {
+    this.#finish('failed');
+  }
+
+  drain(): void {
+    this.#finish('drained');
+  }
+
+  cut(): void {
+    this.#finish('cut');
+  }
+
+  keepAlive(): void {}
+
+  onClose(listener: () => void): void {
+    if (this.#isClosed) queueMicrotask(listener);
+    else this.#closing.signal.addEventListener('abort', listener, { once: true });
+  }
+
+  #finish(how: ConnectionEnd): void {
+    this.#end(how);
+    this.#close();
+  }
+
+  #end(how: ConnectionEnd): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#ended.resolve(how);
+  }
+
+  #close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#closing.abort();
+  }
+}

@@ -1,0 +1,168 @@
+import type { AgentInput, AgentRecord, ClientRecord } from '@hopline/events';
+import type { Client } from './client.ts';
+import type { Cluster } from './cluster.ts';
+import type { Trace } from './trace.ts';
+import type { VirtualClock } from './virtual-clock.ts';
+import type { WebhookReceiver } from './webhook-receiver.ts';
+
+/** A part of the log whose writes a fault may hold or refuse. */
+export type LogPart = 'inputs' | 'facts' | 'work' | 'leases' | 'tasks' | 'agents' | 'messageIds' | 'contexts' | 'pushProgress';
+
+/**
+ * `slot`: the process in it when the fault begins; `relay-*` stands for all relays, `*` for all processes. Times are milliseconds of the
+ * run.
+ */
+export type Fault = { at: number } & (
+  | /** SIGKILL, and a new process after `forMs`. */ { kind: 'kill'; slot: string; forMs: number }
+  | /** SIGTERM, and a new process `forMs` after the end. */ { kind: 'stop'; slot: string; forMs: number }
+  | /** SIGSTOP until SIGCONT. */ { kind: 'freeze'; slot: string; forMs: number }
+  | /** Nothing flows, and nothing is lost. */ { kind: 'stall'; slot: string; forMs: number }
+  | /** What is sent is lost. */ { kind: 'cut'; slot: string; forMs: number }
+  | { kind: 'lose acks'; slot: string; forMs: number }
+  | { kind: 'slow'; slot: string; forMs: number; delayMs: number }
+  | { kind: 'hold writes'; slot: string; part: LogPart; forMs: number }
+  | { kind: 'break reads'; slot: string; count: number }
+  | { kind: 'set clock'; slot: string; byMs: number }
+  | /** A stream or bucket is full. */ { kind: 'refuse writes'; part: LogPart; forMs: number }
+  | { kind: 'lose live messages'; count: number }
+  | /** No relay runs, and meanwhile retention removes inputs of running tasks. */ { kind: 'outlast retention'; forMs: number }
+  | { kind: 'poison'; payload: 'unknown agent input' | 'unknown client input' | 'token without text' }
+  | { kind: 'webhooks down'; forMs: number }
+  | { kind: 'lose webhook answers'; forMs: number }
+);
+
+export type FaultTargets = {
+  clock: VirtualClock;
+  trace: Trace;
+  cluster: Cluster;
+  receiver: WebhookReceiver;
+  clients: readonly Client[];
+};
+
+export function schedule(faults: readonly Fault[], targets: FaultTargets): void {
+  for (const fault of faults) targets.clock.after(fault.at, () => void begin(fault, targets));
+}
+
+/** When the last of the faults is over. */
+export function endOfFaults(faults: readonly Fault[]): number {
+  return Math.max(0, ...faults.map(fault => fault.at + ('forMs' in fault ? fault.forMs : 0)));
+}
+
+/** Whether the fault is one of the process in this slot. */
+function isAt(fault: Fault, slot: string): boolean {
+  if (!('slot' in fault)) return false;
+  return fault.slot.endsWith('*') ? slot.startsWith(fault.slot.slice(0, -1)) : fault.slot === slot;
+}
+
+async function begin(fault: Fault, targets: FaultTargets): Promise<void> {
+  const { clock, trace, cluster, receiver } = targets;
+  const { at: _at, ...what } = fault;
+  trace.add('fault', ...Object.entries(what).map(([name, value]) => `${name}=${value}`));
+  if ('slot' in fault) {
+    const begun = cluster.slots.filter(slot => isAt(fault, slot)).map(slot => beginAt({ ...fault, slot }, targets));
+    await Promise.all(begun);
+    return;
+  }
+  switch (fault.kind) {
+    case 'refuse writes':
+      for (const slot of cluster.slots) cluster.at(slot)?.link.refusedUntil.set(fault.part, clock.nowMs + fault.forMs);
+      break;
+    case 'lose live messages':
+      cluster.store.faults.loseLive += fault.count;
+      break;
+    case 'outlast retention': {
+      const relays = cluster.slots.filter(slot => slot.startsWith('relay'));
+      for (const relay of relays) cluster.kill(relay);
+      await clock.sleep(fault.forMs);
+      for (const client of targets.clients) await removeFoldableInputs(cluster, client.taskId);
+      for (const relay of relays) cluster.start(relay);
+      break;
+    }
+    case 'poison':
+      await poison(fault.payload, targets);
+      break;
+    case 'webhooks down':
+      receiver.downUntil = clock.nowMs + fault.forMs;
+      break;
+    case 'lose webhook answers':
+      receiver.answersLostUntil = clock.nowMs + fault.forMs;
+  }
+}
+
+async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster }: FaultTargets): Promise<void> {
+  const incarnation = cluster.at(fault.slot);
+  if (incarnation === undefined) return;
+  const { process, link } = incarnation;
+  const until = clock.nowMs + ('forMs' in fault ? fault.forMs : 0);
+  switch (fault.kind) {
+    case 'kill':
+      cluster.kill(fault.slot);
+      clock.after(fault.forMs, () => cluster.start(fault.slot));
+      break;
+    case 'stop':
+      await cluster.stop(fault.slot);
+      await clock.sleep(fault.forMs);
+      cluster.start(fault.slot);
+      break;
+    case 'freeze':
+      clock.freeze(process);
+      clock.after(fault.forMs, () => clock.thaw(process));
+      break;
+    case 'stall':
+      link.stalledUntil = until;
+      break;
+    case 'cut':
+      link.cutUntil = until;
+      break;
+    case 'lose acks':
+      link.acksLostUntil = until;
+      break;
+    case 'slow':
+      link.slowUntil = until;
+      link.slowMsMax = fault.delayMs;
+      break;
+    case 'hold writes':
+      link.heldUntil.set(fault.part, until);
+      break;
+    case 'break reads':
+      link.brokenReads += fault.count;
+      break;
+    case 'set clock':
+      process.wallClockOffsetMs = fault.byMs;
+  }
+}
+
+/**
+ * Removes inputs that no relay has folded, up to the newest record of some producer: a relay finds each gap when it reads the newest record.
+ * (A producer of which nothing is left, and which writes nothing more, leaves no trace.) Messages of clients are kept.
+ */
+async function removeFoldableInputs({ store }: Cluster, taskId: string | undefined): Promise<void> {
+  if (taskId === undefined) return;
+  const folded = (await store.facts.last(taskId))?.record.aggregate.foldedSeq ?? 0;
+  const newest = new Map<string, number>();
+  for await (const { seq, record } of store.inputs.read(taskId))
+    if (seq > folded && record.from === 'client') return;
+    else if (seq > folded && record.from !== 'relay') newest.set((record as AgentRecord).from.id, seq);
+  if (newest.size > 0) store.expire('inputs', taskId, Math.min(...newest.values()));
+}
+
+/** A record of a broken or newer producer arrives at a running task. */
+async function poison(payload: Extract<Fault, { kind: 'poison' }>['payload'], targets: FaultTargets): Promise<void> {
+  const { cluster, clients, clock } = targets;
+  const taskId = clients.find(client => client.taskId !== undefined && !client.isDone)?.taskId;
+  if (taskId === undefined) return;
+  const agentRecord = (input: unknown): AgentRecord => ({
+    v: 1,
+    at: Date.now(),
+    from: { id: 'broken', agent: 'broken', turn: 1, attempt: 1 },
+    n: 1,
+    inputs: [input as AgentInput],
+  });
+  const record =
+    payload === 'unknown agent input'
+      ? agentRecord({ kind: 'sings' })
+      : payload === 'token without text'
+        ? agentRecord({ kind: 'text', lane: 'broken', tokens: [5] })
+        : ({ v: 1, at: Date.now(), from: 'client', input: { kind: 'pause' } } as unknown as ClientRecord);
+  await cluster.store.inputs.append(taskId, record, { id: `${taskId}:poison:${clock.nowMs}` });
+}

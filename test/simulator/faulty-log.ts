@@ -1,0 +1,384 @@
+import type { Role, TraceCarrier, Work } from '@hopline/events';
+import {
+  backoffMs,
+  type Change,
+  type Entry,
+  type FactLog,
+  type InputLog,
+  type Job,
+  type KeyValue,
+  type Log,
+  LogUnavailable,
+  purposeOf,
+  REDELIVERY_MS_BASE,
+  REDELIVERY_MS_MAX,
+  REDELIVERY_MS_MIN,
+  Requeued,
+  requireRole,
+  requireTaskId,
+  Superseded,
+  type WorkQueue,
+} from '@hopline/log';
+import type { MemoryLog } from '@hopline/log/memory';
+import type { Link } from './link.ts';
+import type { Trace } from './trace.ts';
+import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
+import type { Delivery, WorkBroker } from './work-broker.ts';
+
+/** As in the JetStream log: wait for an answer before a request is sent again, and time limit of an operation, milliseconds. */
+const ANSWER_TIMEOUT_MS = 2_000;
+const OPERATION_TIMEOUT_MS = 20_000;
+const DONE_TIMEOUT_MS = 10_000;
+const REQUEUE_COUNT_MS_MAX = 5_000;
+const KEEP_ALIVES_PER_ACK_WAIT = 3;
+const PULL_EXPIRES_MS = 10_000;
+
+export type FaultyLogDeps = {
+  clock: VirtualClock;
+  process: VirtualProcess;
+  link: Link;
+  trace: Trace;
+  broker: WorkBroker;
+  /** This process's handle of the memory log that all processes share. */
+  store: MemoryLog;
+};
+
+/**
+ * The log as one process reaches it: every request and every answer passes its link, and what the process does reaches the shared
+ * memory log only while the process lives.
+ */
+export function faultyLog(deps: FaultyLogDeps): Log {
+  const { store } = deps;
+  const wire = new Wire(deps);
+  const bucket = <V>(name: string, inner: KeyValue<V>) => new FaultyKeyValue(wire, name, inner);
+  return {
+    shards: store.shards,
+    recordBytesMax: store.recordBytesMax,
+    inputs: new FaultyInputs(wire, store.inputs),
+    facts: new FaultyFacts(wire, store.facts),
+    work: new FaultyWork(wire, deps),
+    wakeUps: store.wakeUps,
+    leases: bucket('leases', store.leases),
+    tasks: bucket('tasks', store.tasks),
+    agents: bucket('agents', store.agents),
+    messageIds: bucket('messageIds', store.messageIds),
+    contexts: bucket('contexts', store.contexts),
+    pushConfigs: bucket('pushConfigs', store.pushConfigs),
+    pushProgress: bucket('pushProgress', store.pushProgress),
+    check: () => wire.read('check', '', () => store.check()),
+    close: async () => store.close(),
+  };
+}
+
+type Outcome<T> = { value: T } | { error: unknown };
+
+/** Requests and subscriptions of one process. */
+class Wire {
+  readonly #deps: FaultyLogDeps;
+
+  constructor(deps: FaultyLogDeps) {
+    this.#deps = deps;
+  }
+
+  get link(): Link {
+    return this.#deps.link;
+  }
+
+  read<T>(part: string, what: string, operation: () => Promise<T>, timeoutMs = OPERATION_TIMEOUT_MS): Promise<T> {
+    return this.#request(part, what, operation, timeoutMs);
+  }
+
+  /** A write is executed once however often it is sent: its repetitions have the same message id. */
+  write<T>(part: string, what: string, operation: () => Promise<T>, timeoutMs = OPERATION_TIMEOUT_MS): Promise<T> {
+    let result: Promise<T> | undefined;
+    const once = () => {
+      result ??= this.link.isRefused(part) ? Promise.reject(new LogUnavailable('refused: maximum bytes exceeded')) : operation();
+      return result;
+    };
+    return this.#request(part, what, once, timeoutMs);
+  }
+
+  /** Sends something that is not answered. */
+  send(part: string, operation: () => void): void {
+    const { clock, process } = this.#deps;
+    if (process.state === 'dead') return;
+    const arrivesAt = this.link.requestArrivesAt(part);
+    if (arrivesAt !== undefined) clock.as(undefined, () => clock.after(arrivesAt - clock.nowMs, operation));
+  }
+
+  #request<T>(part: string, what: string, operation: () => Promise<T>, timeoutMs: number): Promise<T> {
+    const { clock, link, trace, process } = this.#deps;
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const deadline = clock.nowMs + timeoutMs;
+    let isSettled = false;
+    const settle = (outcome: Outcome<T>) => {
+      if (isSettled) return;
+      isSettled = true;
+      clearTimeout(retry);
+      if ('value' in outcome) resolve(outcome.value);
+      else reject(outcome.error);
+    };
+    let retry: NodeJS.Timeout | undefined;
+    const answer = (outcome: Outcome<T>) => {
+      if (process.state === 'dead' || isSettled) return;
+      const arrivesAt = link.areAcksLost() ? undefined : link.answerArrivesAt();
+      trace.add(
+        process.name,
+        part,
+        what,
+        'value' in outcome ? 'ok' : nameOf(outcome.error),
+        arrivesAt === undefined ? 'ack lost' : '',
+      );
+      if (arrivesAt !== undefined) clock.as(process, () => clock.after(arrivesAt - clock.nowMs, () => settle(outcome)));
+    };
+    const attempt = () => {
+      if (clock.nowMs >= deadline) {
+        trace.add(process.name, part, what, 'timeout');
+        settle({ error: new LogUnavailable('the log did not answer') });
+        return;
+      }
+      this.send(part, () => {
+        operation().then(
+          value => answer({ value }),
+          error => answer({ error }),
+        );
+      });
+      retry = setTimeout(attempt, Math.min(ANSWER_TIMEOUT_MS, deadline - clock.nowMs));
+    };
+    clock.as(process, attempt);
+    return promise;
+  }
+
+  /** Items of a subscription as this process receives them. */
+  async *receive<T>(what: string, items: AsyncIterable<T>, signal?: AbortSignal): AsyncGenerator<T, void> {
+    const { clock, process, trace } = this.#deps;
+    let receivedAt = -1;
+    try {
+      for await (const item of items) {
+        if (process.state === 'dead') await never();
+        // What the broker has ready arrives together.
+        if (receivedAt !== clock.nowMs) await this.#arrival(signal);
+        receivedAt = clock.nowMs;
+        if (signal?.aborted) return;
+        if (this.link.brokenReads > 0) {
+          this.link.brokenReads -= 1;
+          trace.add(process.name, what, 'broken read');
+          throw new LogUnavailable('the reader was lost');
+        }
+        yield item;
+      }
+    } finally {
+      // The memory log ends the subscriptions of a killed process; its code must not notice.
+      if (process.state === 'dead') await never();
+    }
+  }
+
+  #arrival(signal: AbortSignal | undefined): Promise<void> {
+    const { clock, process, link } = this.#deps;
+    return new Promise(resolve => {
+      const end = () => {
+        signal?.removeEventListener('abort', end);
+        resolve();
+      };
+      signal?.addEventListener('abort', end, { once: true });
+      const wait = () => {
+        const arrivesAt = link.answerArrivesAt();
+        if (arrivesAt === undefined) clock.after(link.cutUntil - clock.nowMs, wait);
+        else clock.after(arrivesAt - clock.nowMs, end);
+      };
+      clock.as(process, wait);
+    });
+  }
+}
+
+/** A new one for each caller: one that all share would keep every caller in memory. */
+const never = () => new Promise<never>(() => {});
+
+class FaultyInputs implements InputLog {
+  readonly #wire: Wire;
+  readonly #inner: InputLog;
+
+  constructor(wire: Wire, inner: InputLog) {
+    this.#wire = wire;
+    this.#inner = inner;
+  }
+
+  append(...[taskId, record, options]: Parameters<InputLog['append']>): ReturnType<InputLog['append']> {
+    return this.#wire.write('inputs', options.id, () => this.#inner.append(taskId, record, options), options.timeoutMs);
+  }
+
+  readShard(shard: number, from: number, signal: AbortSignal): ReturnType<InputLog['readShard']> {
+    return this.#wire.receive(`shard ${shard}`, this.#inner.readShard(shard, from, signal), signal);
+  }
+
+  read(taskId: string): ReturnType<InputLog['read']> {
+    return this.#wire.receive('read inputs', this.#inner.read(taskId));
+  }
+}
+
+class FaultyFacts implements FactLog {
+  readonly #wire: Wire;
+  readonly #inner: FactLog;
+
+  constructor(wire: Wire, inner: FactLog) {
+    this.#wire = wire;
+    this.#inner = inner;
+  }
+
+  append(...[record, options]: Parameters<FactLog['append']>): ReturnType<FactLog['append']> {
+    return this.#wire.write('facts', options.id, () => this.#inner.append(record, options), options.timeoutMs);
+  }
+
+  last(taskId: string): ReturnType<FactLog['last']> {
+    return this.#wire.read('last', taskId, () => this.#inner.last(taskId));
+  }
+
+  read(taskId: string, from: number): ReturnType<FactLog['read']> {
+    return this.#wire.receive('read facts', this.#inner.read(taskId, from));
+  }
+
+  async follow(...[taskId, after, signal]: Parameters<FactLog['follow']>): ReturnType<FactLog['follow']> {
+    const records = await this.#wire.read('follow', taskId, () => this.#inner.follow(taskId, after, signal));
+    return this.#wire.receive('follow', records, signal);
+  }
+}
+
+class FaultyKeyValue<V> implements KeyValue<V> {
+  readonly #wire: Wire;
+  readonly #name: string;
+  readonly #inner: KeyValue<V>;
+
+  constructor(wire: Wire, name: string, inner: KeyValue<V>) {
+    this.#wire = wire;
+    this.#name = name;
+    this.#inner = inner;
+  }
+
+  get(key: string): Promise<Entry<V> | undefined> {
+    return this.#wire.read(`${this.#name} get`, key, () => this.#inner.get(key));
+  }
+
+  under(prefix: string): Promise<Entry<V>[]> {
+    return this.#wire.read(`${this.#name} under`, prefix, () => this.#inner.under(prefix));
+  }
+
+  put(key: string, value: V): Promise<number> {
+    return this.#wire.write(this.#name, key, () => this.#inner.put(key, value));
+  }
+
+  create(key: string, value: V): Promise<number> {
+    return this.#wire.write(this.#name, key, () => this.#inner.create(key, value));
+  }
+
+  update(key: string, value: V, revision: number): Promise<number> {
+    return this.#wire.write(this.#name, key, () => this.#inner.update(key, value, revision));
+  }
+
+  delete(key: string): Promise<void> {
+    return this.#wire.write(this.#name, key, () => this.#inner.delete(key));
+  }
+
+  revision(): Promise<number> {
+    return this.#wire.read(`${this.#name} revision`, '', () => this.#inner.revision());
+  }
+
+  watch(signal: AbortSignal): AsyncIterable<Change<V>> {
+    return this.#wire.receive(`${this.#name} watch`, this.#inner.watch(signal), signal);
+  }
+}
+
+/** The worker's side of the queue, as in the JetStream log: slots that pull one item each, keep-alives, confirmed ends. */
+class FaultyWork implements WorkQueue {
+  readonly #wire: Wire;
+  readonly #deps: FaultyLogDeps;
+  readonly #broker: WorkBroker;
+
+  constructor(wire: Wire, deps: FaultyLogDeps) {
+    this.#wire = wire;
+    this.#deps = deps;
+    this.#broker = deps.broker;
+  }
+
+  async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {
+    requireRole(role);
+    requireTaskId(work.taskId);
+    await this.#wire.write('work', options.id, async () => this.#broker.request(role, work, options.id, options.trace));
+  }
+
+  async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
+    requireRole(role);
+    const running = new Set<number>();
+    const slot = async () => {
+      while (!options.signal.aborted) {
+        const delivery = await this.#next(role, options.signal);
+        if (delivery !== undefined) await this.#run(delivery, running, options.signal, handler);
+      }
+    };
+    await Promise.all(Array.from({ length: options.slots }, slot));
+  }
+
+  /** Undefined when the pull expired or the worker stops. */
+  #next(role: Role, signal: AbortSignal): Promise<Delivery | undefined> {
+    const { clock, process, link } = this.#deps;
+    return new Promise(resolve => {
+      let withdraw: (() => void) | undefined;
+      const end = (delivery?: Delivery) => {
+        clearTimeout(expiry);
+        signal.removeEventListener('abort', onAbort);
+        this.#wire.send('work', () => withdraw?.());
+        resolve(delivery);
+      };
+      const onAbort = () => end();
+      const expiry = setTimeout(end, PULL_EXPIRES_MS);
+      signal.addEventListener('abort', onAbort, { once: true });
+      this.#wire.send('work', () => {
+        withdraw = this.#broker.pull(role, PULL_EXPIRES_MS, delivery => {
+          const arrivesAt = process.state === 'dead' ? undefined : link.answerArrivesAt();
+          if (arrivesAt !== undefined) clock.as(process, () => clock.after(arrivesAt - clock.nowMs, () => end(delivery)));
+        });
+      });
+    });
+  }
+
+  async #run(delivery: Delivery, running: Set<number>, signal: AbortSignal, handler: (job: Job) => Promise<void>): Promise<void> {
+    const { seq, deliveries, requeues, work, trace } = delivery;
+    const { ackWaitMs } = this.#broker.options;
+    const keepAlive = () => this.#wire.send('work', () => this.#broker.keepAlive(seq));
+    // Keep-alives were lost, but the handler still runs: it continues.
+    if (running.has(seq)) return keepAlive();
+    running.add(seq);
+    this.#deps.trace.add(this.#deps.process.name, 'item', `${work.taskId} ${work.call?.id ?? ''}`, `delivery ${deliveries}`);
+    const timer = setInterval(keepAlive, ackWaitMs / KEEP_ALIVES_PER_ACK_WAIT);
+    try {
+      if (signal.aborted) throw new Requeued('the worker is stopping');
+      const purpose = purposeOf(deliveries, requeues, this.#broker.options);
+      if (purpose === 'dead') return this.#nak(seq, 0);
+      const job = { work, item: seq, attempt: deliveries, requeues, exhausted: purpose === 'settle', ...(trace && { trace }) };
+      await handler(job);
+      const done = this.#wire.write('done', `${seq}`, async () => this.#broker.done(seq), DONE_TIMEOUT_MS);
+      await done.catch(() => {});
+    } catch (error) {
+      if (error instanceof Superseded) return;
+      if (error instanceof Requeued) {
+        const count = this.#wire.write('requeue', `${seq}`, async () => this.#broker.countRequeue(seq), REQUEUE_COUNT_MS_MAX);
+        await count.catch(() => {});
+        this.#nak(seq, 0);
+      } else {
+        const failures = deliveries - requeues;
+        const waitMs = signal.aborted ? 0 : backoffMs(failures, REDELIVERY_MS_BASE, REDELIVERY_MS_MAX, REDELIVERY_MS_MIN);
+        this.#nak(seq, waitMs);
+      }
+    } finally {
+      clearInterval(timer);
+      running.delete(seq);
+    }
+  }
+
+  #nak(seq: number, waitMs: number): void {
+    this.#wire.send('work', () => this.#broker.nak(seq, waitMs));
+  }
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : 'error';
+}

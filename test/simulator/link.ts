@@ -1,0 +1,72 @@
+import type { Random } from './random.ts';
+import type { VirtualClock } from './virtual-clock.ts';
+
+/** Delay of one message in one direction without a fault, milliseconds. */
+const DELAY_MS_MAX = 2;
+
+/**
+ * The connection of one process to the log. Messages of one direction keep their order, as on TCP. Times are of the clock; a fault
+ * lasts until its time.
+ */
+export class Link {
+  readonly #clock: VirtualClock;
+  readonly #random: Random;
+  /** The way is frozen without a reset: what was sent arrives afterwards. */
+  stalledUntil = 0;
+  /** The connection is down: what is sent is lost, subscriptions pause, live messages are missed. */
+  cutUntil = 0;
+  /** Requests arrive and are executed, acknowledgements are lost. */
+  acksLostUntil = 0;
+  slowUntil = 0;
+  slowMsMax = 0;
+  /** Requests to these parts of the log are refused, e.g. because a bucket is full. */
+  refusedUntil = new Map<string, number>();
+  /** A write to these parts is held on its way, as when a try is lost and its repetition arrives late. */
+  heldUntil = new Map<string, number>();
+  /** Readers fail once. */
+  brokenReads = 0;
+  #lastRequestAt = 0;
+  #lastAnswerAt = 0;
+
+  constructor(clock: VirtualClock, random: Random) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  get isCut(): boolean {
+    return this.cutUntil > this.#clock.nowMs;
+  }
+
+  /** When a request that is sent now arrives; undefined: never. */
+  requestArrivesAt(part: string): number | undefined {
+    if (this.isCut) return undefined;
+    const held = this.heldUntil.get(part) ?? 0;
+    if (held > this.#clock.nowMs) return held + this.#delay();
+    this.#lastRequestAt = Math.max(this.#lastRequestAt, this.#flowsAt() + this.#delay());
+    return this.#lastRequestAt;
+  }
+
+  /** When an answer or a message that is sent now arrives; undefined: never. */
+  answerArrivesAt(): number | undefined {
+    if (this.isCut) return undefined;
+    this.#lastAnswerAt = Math.max(this.#lastAnswerAt, this.#flowsAt() + this.#delay());
+    return this.#lastAnswerAt;
+  }
+
+  areAcksLost(): boolean {
+    return this.acksLostUntil > this.#clock.nowMs;
+  }
+
+  isRefused(part: string): boolean {
+    return (this.refusedUntil.get(part) ?? 0) > this.#clock.nowMs;
+  }
+
+  #flowsAt(): number {
+    return Math.max(this.#clock.nowMs, this.stalledUntil);
+  }
+
+  #delay(): number {
+    const maxMs = this.slowUntil > this.#clock.nowMs ? this.slowMsMax : DELAY_MS_MAX;
+    return this.#random.next() * maxMs;
+  }
+}

@@ -1,0 +1,122 @@
+import { registerHooks } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+/** A defect of the past, put back into the loaded source of production code: no switch of its own there. */
+export type Mutation = {
+  /** False while the defect is in production code itself: then nothing is edited. */
+  isMended: boolean;
+  /** Faults of these themes show it. */
+  themes: readonly string[];
+  /** The promise that it breaks: the beginning of a rule of verify.ts. */
+  breaks: RegExp;
+  /** `file` ends so; each text must occur once. */
+  edits: readonly { file: string; from: string; to: string }[];
+};
+
+export const MUTATIONS: Readonly<Record<string, Mutation>> = {
+  'calls queued again on takeover': {
+    isMended: false,
+    themes: ['deaths', 'rolling update'],
+    breaks: /^one attempt of an agent/,
+    edits: [
+      {
+        file: 'services/supervisor/src/supervise.ts',
+        from: 'if (view.aggregate?.producers[call.id] !== undefined) return;',
+        to: '',
+      },
+      // Without it the second item is refused when it starts.
+      {
+        file: 'packages/events/src/inputs.ts',
+        from: 'return one.item === undefined || other.item === undefined || one.item === other.item;',
+        to: 'return true;',
+      },
+    ],
+  },
+  'a shard without a relay after a lost answer': {
+    isMended: false,
+    themes: ['log away'],
+    breaks: /^everything ends|^an acknowledged webhook/,
+    edits: [
+      {
+        file: 'packages/log/src/shard-leases/fair-share.ts',
+        from: 'const unheld = own.slice(0, shareMax).filter(shard => !held.has(shard));',
+        to: 'const unheld: number[] = [];',
+      },
+      {
+        file: 'packages/log/src/shard-leases/shard-leases.ts',
+        from: 'tenure.revision = seen.revision;',
+        to: 'this.#held.delete(shard); await stopShard(shard); return;',
+      },
+    ],
+  },
+  'a hole after a load': {
+    isMended: false,
+    themes: ['retention'],
+    breaks: /^the text of a call/,
+    edits: [
+      {
+        file: 'services/relay/src/ordinal-deduplicator.ts',
+        from: 'return nextN !== undefined && record.n > nextN;',
+        to: 'return seen !== undefined && seen.lastSeenOrdinal > 0 && nextN !== undefined && record.n > nextN;',
+      },
+    ],
+  },
+  'an agent that stops removes the entry of its siblings': {
+    isMended: false,
+    themes: ['rolling update'],
+    breaks: /^a failure has a cause/,
+    edits: [{ file: 'packages/agent/src/register-agent.ts', from: '{name}.$'.concat('{randomUUID()}'), to: '{name}' }],
+  },
+  'a late write of the index': {
+    isMended: false,
+    themes: ['late writes'],
+    breaks: /^the index shows/,
+    edits: [
+      {
+        file: 'services/relay/src/side-effects.ts',
+        from: 'const put = () => this.#put(taskId, entry);',
+        to: 'const put = () => this.#tasks.put(taskId, entry);',
+      },
+    ],
+  },
+  'a poison record': {
+    isMended: false,
+    themes: ['payloads'],
+    breaks: /^a process crashed|^everything ends|^only its client/,
+    edits: [
+      {
+        file: 'packages/events/src/decode-input.ts',
+        from: 'if (!isObject(value)) return ',
+        to: 'if (isObject(value)) return value as unknown as InputRecord;\n  if (!isObject(value)) return ',
+      },
+    ],
+  },
+  'an end that does not fit': {
+    isMended: false,
+    themes: ['payloads'],
+    breaks: /^everything ends/,
+    edits: [
+      { file: 'packages/task/src/limits.ts', from: 'LANES_BYTES_MAX = 128 * 1024', to: 'LANES_BYTES_MAX = 128 * 1024 * 1024' },
+    ],
+  },
+};
+
+/** Applies a mutation to the modules that are loaded from now on. Throws, when they load, if a text is not there exactly once. */
+export function mutate(name: string): void {
+  const mutation = MUTATIONS[name];
+  if (mutation === undefined) throw new Error(`--mutation must be one of: ${Object.keys(MUTATIONS).join('; ')}`);
+  if (!mutation.isMended) return;
+  registerHooks({
+    load: (url, context, nextLoad) => {
+      const loaded = nextLoad(url, context);
+      const edits = mutation.edits.filter(({ file }) => url.startsWith('file:') && fileURLToPath(url).endsWith(file));
+      if (edits.length === 0) return loaded;
+      let source = Buffer.from(loaded.source as Uint8Array).toString();
+      for (const { file, from, to } of edits) {
+        if (source.split(from).length !== 2) throw new Error(`mutation "${name}": ${file} does not have this text once: ${from}`);
+        source = source.replace(from, () => to);
+      }
+      return { ...loaded, source };
+    },
+  });
+}

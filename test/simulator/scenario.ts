@@ -1,0 +1,272 @@
+import type { TaskPlan } from './client.ts';
+import type { ClusterSettings } from './cluster.ts';
+import { endOfFaults, type Fault, type LogPart } from './faults.ts';
+import { Random } from './random.ts';
+import type { AgentScript } from './scripted-agent.ts';
+
+/** Everything that a run depends on, besides the code. */
+export type Scenario = {
+  /** Of delays, backoff and ids. */
+  seed: number;
+  settings: ClusterSettings;
+  tasks: TaskPlan[];
+  faults: Fault[];
+};
+
+const SETTINGS: ClusterSettings = {
+  topology: { relay: 2, supervisor: 2, 'agent.writer': 2, 'agent.reviewer': 1, notifier: 2, ingress: 2 },
+  shards: 4,
+  // Small, so that a task reaches it soon; the bound of a task's own metadata is 128 KiB, twice.
+  recordBytesMax: 320 * 1024,
+  // Far shorter than the 10 minutes of a real stream: some turns outlast it.
+  duplicateWindowMs: 10_000,
+  ackWaitMs: 6_000,
+  leaseMs: 4_000,
+  heartbeatMs: 1_000,
+  inputTimeoutMs: 8_000,
+  copyForwardAfterMs: undefined,
+};
+
+/** Tasks and faults of a seed. `theme` replaces the one that follows from the seed. */
+export function scenarioOf(seed: number, theme?: string): Scenario {
+  const workload = new Random(seed, 'workload');
+  const tasks = Array.from({ length: workload.between(3, 6) }, (_, index) => taskPlan(workload, `task-${index + 1}`));
+  const settings = { ...SETTINGS, ...(workload.chance(0.3) && { copyForwardAfterMs: workload.between(2_000, 10_000) }) };
+  const random = new Random(seed, 'faults');
+  const chosen = theme ?? random.pick(THEME_NAMES);
+  const replicas = ([name, count]: [string, number]) => Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
+  const faults = THEMES[chosen]!(random, Object.entries(settings.topology).flatMap(replicas));
+  if (chosen === 'payloads' && random.chance(0.3)) tasks[0] = wideTaskPlan(random, 'task-1');
+  // Work that begins at any moment of an update must not notice it.
+  if (chosen === 'rolling update')
+    for (let short = 1; short <= PROBES; short++)
+      tasks.push(probePlan(`short-${short}`, random.between(faults[0]!.at, endOfFaults(faults) + 1_000)));
+  // Whatever happened, every shard must work afterwards.
+  const probes = faults.length === 0 ? 0 : PROBES;
+  for (let probe = 1; probe <= probes; probe++)
+    tasks.push(probePlan(`probe-${probe}`, endOfFaults(faults) + workload.between(1_000, 6_000)));
+  return { seed, settings, tasks, faults };
+}
+
+/** Short tasks after the last fault. */
+const PROBES = 4;
+
+function probePlan(name: string, startAt: number): TaskPlan {
+  const turn = { agents: ['writer'], scripts: { writer: { tokens: 2, everyMs: 20, end: 'done' as const } } };
+  const viewer = { afterMs: 0, leavesAfter: [], pauseMs: 100 };
+  return {
+    name,
+    startAt,
+    profile: 'transparent',
+    turns: [turn],
+    webhook: 'with the message',
+    cancelAfterMs: undefined,
+    viewers: [viewer],
+  };
+}
+
+/** A task whose artifacts beside the answer take about as much as a record may have. */
+function wideTaskPlan(random: Random, name: string): TaskPlan {
+  const openArtifacts = { count: 40, descriptionChars: random.between(7_200, 8_000) };
+  const turn = { agents: ['writer'], scripts: { writer: { tokens: 5, everyMs: 20, openArtifacts, end: 'done' as const } } };
+  const viewer = { afterMs: 0, leavesAfter: [], pauseMs: 100 };
+  return {
+    name,
+    startAt: 1_500,
+    profile: 'transparent',
+    turns: [turn],
+    webhook: undefined,
+    cancelAfterMs: undefined,
+    viewers: [viewer],
+  };
+}
+
+function taskPlan(random: Random, name: string): TaskPlan {
+  const profile = random.chance(0.7) ? 'caipe' : 'transparent';
+  const questions = random.chance(0.3) ? random.between(1, 2) : 0;
+  const agents =
+    profile === 'caipe' && random.chance(0.3) ? ['writer', 'reviewer'] : [random.chance(0.8) ? 'writer' : 'reviewer'];
+  const turns = Array.from({ length: questions + 1 }, (_, turn) => ({
+    agents,
+    scripts: Object.fromEntries(agents.map((agent, index) => [agent, scriptOf(random, turn < questions && index === 0)])),
+  }));
+  const viewers = Array.from({ length: random.between(1, 2) }, () => ({
+    afterMs: random.between(0, 3_000),
+    leavesAfter: Array.from({ length: random.between(0, 3) }, () => random.between(1, 8)),
+    pauseMs: random.between(10, 2_000),
+  }));
+  return {
+    name,
+    startAt: random.between(1_000, 8_000),
+    profile,
+    turns,
+    webhook: random.chance(0.3) ? random.pick(['with the message', 'later']) : undefined,
+    cancelAfterMs: random.chance(0.15) ? random.between(0, 6_000) : undefined,
+    viewers,
+  };
+}
+
+function scriptOf(random: Random, asks: boolean): AgentScript {
+  // Long turns are quiet most of the time: they outlast windows and leases without many events.
+  const everyMs = random.pick([20, 100, 400, 1_500]);
+  const tokens = everyMs === 1_500 ? random.between(8, 20) : random.between(1, 25);
+  const script: AgentScript = {
+    tokens,
+    everyMs,
+    end: asks ? 'asks' : random.pick(['done', 'done', 'done', 'done', 'fails', 'fails once']),
+  };
+  if (random.chance(0.2)) script.splitsPairs = true;
+  return script;
+}
+
+type Theme = (random: Random, slots: readonly string[]) => Fault[];
+
+const BEGIN_MS = { min: 1_500, max: 12_000 };
+
+/** Times and targets of single faults. */
+class FaultMaker {
+  readonly #random: Random;
+  readonly #slots: readonly string[];
+
+  constructor(random: Random, slots: readonly string[]) {
+    this.#random = random;
+    this.#slots = slots;
+  }
+
+  get at(): number {
+    return this.#random.between(BEGIN_MS.min, BEGIN_MS.max);
+  }
+
+  /** A fault of one process, of any service or of the given one. */
+  of(kind: 'kill' | 'stop' | 'freeze' | 'stall' | 'cut' | 'lose acks', minMs: number, maxMs: number, service = ''): Fault {
+    const slot = this.#random.pick(this.#slots.filter(name => name.startsWith(service)));
+    return { at: this.at, kind, slot, forMs: this.#random.between(minMs, maxMs) };
+  }
+
+  slow(): Fault {
+    const [slot, forMs, delayMs] = [
+      this.#random.pick(this.#slots),
+      this.#random.between(1_000, 20_000),
+      this.#random.between(50, 1_500),
+    ];
+    return { at: this.at, kind: 'slow', slot, forMs, delayMs };
+  }
+
+  breakReads(): Fault {
+    return { at: this.at, kind: 'break reads', slot: this.#random.pick(this.#slots), count: this.#random.between(1, 3) };
+  }
+
+  loseLive(): Fault {
+    return { at: this.at, kind: 'lose live messages', count: this.#random.between(1, 10) };
+  }
+
+  setClock(): Fault {
+    return { at: this.at, kind: 'set clock', slot: this.#random.pick(this.#slots), byMs: this.#random.between(-20_000, 20_000) };
+  }
+
+  holdWrites(part: LogPart): Fault & { slot: string } {
+    const slot = this.#random.pick(['relay-1', 'relay-2']);
+    return { at: this.at, kind: 'hold writes', slot, part, forMs: this.#random.between(6_000, 20_000) };
+  }
+
+  refuse(): Fault {
+    const part = this.#random.pick<LogPart>(['work', 'tasks', 'messageIds', 'contexts', 'pushProgress']);
+    return { at: this.at, kind: 'refuse writes', part, forMs: this.#random.between(500, 10_000) };
+  }
+
+  poison(): Fault {
+    const payload = this.#random.pick(['unknown agent input', 'unknown client input', 'token without text'] as const);
+    return { at: this.at, kind: 'poison', payload };
+  }
+
+  webhooks(): Fault {
+    const kind = this.#random.pick(['webhooks down', 'lose webhook answers'] as const);
+    return { at: this.at, kind, forMs: this.#random.between(500, 10_000) };
+  }
+
+  several(min: number, max: number, choices: readonly (() => Fault)[]): Fault[] {
+    return Array.from({ length: this.#random.between(min, max) }, () => this.#random.pick(choices)());
+  }
+}
+
+/** Faults of one run belong together: a run with every fault at once explains nothing. */
+const THEMES: Readonly<Record<string, Theme>> = {
+  none: () => [],
+  deaths: (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    const kill = () => make.of('kill', 100, 6_000);
+    return make.several(1, 4, [kill, kill, () => make.of('freeze', 500, 12_000)]);
+  },
+  'rolling update': (random, slots) => {
+    const service = random.pick(['relay', 'supervisor', 'agent', 'agent', 'notifier', 'ingress', '']);
+    const everyMs = random.between(500, 3_000);
+    const begin = random.between(BEGIN_MS.min, BEGIN_MS.max);
+    const updated = slots.filter(slot => slot.startsWith(service));
+    return updated.map((slot, index) => ({ at: begin + index * everyMs, kind: 'stop', slot, forMs: random.between(100, 1_000) }));
+  },
+  network: (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    const [cut, loseAcks] = [() => make.of('cut', 500, 25_000), () => make.of('lose acks', 500, 25_000)];
+    return make.several(1, 4, [cut, loseAcks, () => make.slow(), () => make.breakReads(), () => make.loseLive()]);
+  },
+  'long stalls': (random, slots) => {
+    // Longer than the log retries a write.
+    const make = new FaultMaker(random, slots);
+    const service = random.pick(['relay', 'relay', 'notifier', '']);
+    const stall = () => make.of('stall', 20_500, 28_000, service);
+    return make.several(1, 2, [stall, () => make.of('lose acks', 20_500, 28_000, service), () => make.of('freeze', 500, 12_000)]);
+  },
+  'log away': (random, slots) => {
+    // Nothing reaches the log for longer than writes are retried, at a time when it was slow already.
+    const make = new FaultMaker(random, slots);
+    const slow = ['relay-*', 'notifier-*'].map(slot => ({ ...make.slow(), slot, forMs: 20_000 }));
+    const away = make.of(random.pick(['stall', 'lose acks']), 20_500, 28_000);
+    return [
+      ...slow.map(fault => ({ ...fault, at: Math.max(0, away.at - 3_000) })),
+      { ...away, slot: random.pick(['*', 'relay-*']) } as Fault,
+    ];
+  },
+  'late writes': (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    const hold = make.holdWrites(random.pick<LogPart>(['tasks', 'tasks', 'leases', 'work']));
+    const kind = random.pick(['kill', 'freeze', 'stop'] as const);
+    return [hold, { at: hold.at + random.between(200, 3_000), kind, slot: hold.slot, forMs: random.between(500, 6_000) }];
+  },
+  retention: (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    const outage: Fault = { at: make.at, kind: 'outlast retention', forMs: random.between(1_000, 8_000) };
+    return [outage, ...make.several(0, 1, [() => make.of('kill', 100, 6_000)])];
+  },
+  payloads: (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    return [make.poison(), ...make.several(0, 1, [() => make.poison(), () => make.of('kill', 100, 6_000)])];
+  },
+  'full streams': (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    return make.several(1, 2, [() => make.refuse()]);
+  },
+  webhooks: (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    return [make.webhooks(), ...make.several(0, 2, [() => make.webhooks(), () => make.of('kill', 100, 6_000, 'notifier')])];
+  },
+  mixed: (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    return make.several(2, 6, [
+      () => make.of('kill', 100, 6_000),
+      () => make.of('stop', 100, 1_000),
+      () => make.of('freeze', 500, 12_000),
+      () => make.of('stall', 500, 28_000),
+      () => make.of('cut', 500, 25_000),
+      () => make.of('lose acks', 500, 25_000),
+      () => make.slow(),
+      () => make.breakReads(),
+      () => make.loseLive(),
+      () => make.setClock(),
+      () => make.holdWrites('tasks'),
+      () => make.refuse(),
+      () => make.webhooks(),
+    ]);
+  },
+};
+
+export const THEME_NAMES = Object.keys(THEMES);

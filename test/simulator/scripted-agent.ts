@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type AgentTurn, artifact, type DefinedAgent, defineAgent, failed, needsInput } from '@hopline/agent';
+import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
+
+/** What an agent does with a message; the metadata of the message holds one for each agent. */
+export type AgentScript = {
+  tokens: number;
+  everyMs: number;
+  /** Emoji whose two halves are tokens of their own. */
+  splitsPairs?: boolean;
+  /** Artifacts beside the answer that stay open, and the size of the description of each. */
+  openArtifacts?: { count: number; descriptionChars: number };
+  /** How the turn ends. `fails once`: as retryable in its first attempt. */
+  end: 'done' | 'asks' | 'fails' | 'fails once';
+};
+
+/** Names of the artifacts beside the answer begin with it. */
+export const OPEN_ARTIFACT = 'open-';
+
+/** One run of an agent, as the agent itself saw it. */
+export type AgentRun = {
+  id: number;
+  agent: string;
+  taskId: string;
+  messageId: string;
+  attempt: number;
+  process: string;
+  tokens: string[];
+  fullText: string;
+  startedAt: number;
+  /** Undefined while it runs. */
+  endedAt: number | undefined;
+};
+
+/** Runs of all agents: what verifiers compare the text of the tasks with. */
+export class AgentRuns {
+  readonly #clock: VirtualClock;
+  readonly all: AgentRun[] = [];
+
+  constructor(clock: VirtualClock) {
+    this.#clock = clock;
+  }
+
+  begin(agent: string, { message, attempt }: AgentTurn, script: AgentScript): AgentRun {
+    const id = this.all.length + 1;
+    const run: AgentRun = {
+      id,
+      agent,
+      taskId: message.taskId ?? '',
+      messageId: message.messageId,
+      attempt,
+      process: this.#clock.process?.name ?? '',
+      tokens: [],
+      fullText: Array.from({ length: script.tokens }, (_, index) => tokenOf(id, index, script)).join(''),
+      startedAt: this.#clock.nowMs,
+      endedAt: undefined,
+    };
+    this.all.push(run);
+    return run;
+  }
+
+  end(run: AgentRun): void {
+    run.endedAt ??= this.#clock.nowMs;
+  }
+
+  /** The process of these runs was killed. */
+  killed({ name }: VirtualProcess): void {
+    for (const run of this.all) if (run.process === name) this.end(run);
+  }
+}
+
+/** Tokens name their run, so a text of two runs is recognized. */
+function tokenOf(run: number, index: number, { splitsPairs }: AgentScript): string {
+  if (splitsPairs !== true) return `r${run}.${index} `;
+  const emoji = String.fromCodePoint(0x1f300 + ((run * 7 + (index >> 1)) % 256));
+  return emoji[index % 2]!;
+}
+
+/** An agent that follows the script of the message. */
+export function scriptedAgent(name: string, runs: AgentRuns): DefinedAgent {
+  return defineAgent({
+    name,
+    description: `Agent ${name}`,
+    skills: [{ name, tags: [name] }],
+    run: async function* (turn) {
+      const scripts = turn.message.metadata?.scripts as Record<string, AgentScript>;
+      const script = scripts[name] ?? { tokens: 1, everyMs: 10, end: 'done' };
+      const run = runs.begin(name, turn, script);
+      try {
+        const { count = 0, descriptionChars = 0 } = script.openArtifacts ?? {};
+        for (let index = 0; index < count; index++) {
+          await sleep(script.everyMs, undefined, { signal: turn.signal });
+          yield artifact({ name: `${OPEN_ARTIFACT}${index}`, description: 'd'.repeat(descriptionChars), text: 'x', last: false });
+        }
+        for (let index = 0; index < script.tokens; index++) {
+          await sleep(script.everyMs, undefined, { signal: turn.signal });
+          const token = tokenOf(run.id, index, script);
+          run.tokens.push(token);
+          yield token;
+        }
+        if (script.end === 'asks') yield needsInput('Which one?');
+        else if (script.end === 'fails') yield failed('the script wants it');
+        else if (script.end === 'fails once' && turn.attempt === 1) yield failed('the script wants it', { retryable: true });
+      } finally {
+        runs.end(run);
+      }
+    },
+  });
+}

@@ -1,0 +1,51 @@
+import type { Scenario } from './scenario.ts';
+
+/** Runs that one shrinking may take. */
+const RUNS_MAX = 300;
+
+/**
+ * The smallest scenario found that still fails: tries without each part, halves first, then with one less of what a part holds. The
+ * seed of the delays stays.
+ */
+export async function shrink(scenario: Scenario, fails: (smaller: Scenario) => Promise<boolean>): Promise<Scenario> {
+  let smallest = scenario;
+  let runs = 0;
+  for (let isSmaller = true; isSmaller; ) {
+    isSmaller = false;
+    for (const candidate of smallerThan(smallest)) {
+      if (++runs > RUNS_MAX) return smallest;
+      if (!(await fails(candidate))) continue;
+      smallest = candidate;
+      isSmaller = true;
+      break;
+    }
+  }
+  return smallest;
+}
+
+function* smallerThan(scenario: Scenario): Generator<Scenario> {
+  const { tasks, faults, settings } = scenario;
+  for (const fewer of without(faults)) yield { ...scenario, faults: fewer };
+  for (const fewer of without(tasks)) if (fewer.length > 0) yield { ...scenario, tasks: fewer };
+  if (settings.copyForwardAfterMs !== undefined) yield { ...scenario, settings: { ...settings, copyForwardAfterMs: undefined } };
+  const fewerReplicas = (name: string) => ({ ...settings, topology: { ...settings.topology, [name]: 1 } });
+  for (const [name, replicas] of Object.entries(settings.topology))
+    if (replicas > 1 && !faults.some(fault => 'slot' in fault && fault.slot.startsWith(name)))
+      yield { ...scenario, settings: fewerReplicas(name) };
+  for (const [at, task] of tasks.entries()) {
+    const replaced = (change: Partial<typeof task>) => ({ ...scenario, tasks: tasks.with(at, { ...task, ...change }) });
+    if (task.cancelAfterMs !== undefined) yield replaced({ cancelAfterMs: undefined });
+    if (task.webhook !== undefined) yield replaced({ webhook: undefined });
+    if (task.viewers.length > 1) yield replaced({ viewers: task.viewers.slice(0, 1) });
+    const [viewer] = task.viewers;
+    if (viewer !== undefined && viewer.leavesAfter.length > 0)
+      yield replaced({ viewers: [{ ...viewer, leavesAfter: [] }, ...task.viewers.slice(1)] });
+    for (const fewer of without(task.turns)) if (fewer.length > 0) yield replaced({ turns: fewer });
+  }
+}
+
+/** The list without its halves, quarters, … and single members. */
+function* without<T>(list: readonly T[]): Generator<T[]> {
+  for (let size = Math.ceil(list.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2))
+    for (let from = 0; from < list.length; from += size) yield [...list.slice(0, from), ...list.slice(from + size)];
+}

@@ -1,0 +1,95 @@
+import { isTerminal } from '@hopline/a2a';
+import type { TaskIndexEntry } from '@hopline/log';
+import { Client, type TaskPlan } from './client.ts';
+import { Cluster } from './cluster.ts';
+import { endOfFaults, schedule } from './faults.ts';
+import { Random } from './random.ts';
+import type { Scenario } from './scenario.ts';
+import { AgentRuns, type AgentScript } from './scripted-agent.ts';
+import { Trace } from './trace.ts';
+import { undeliveredOf, type Violation, verify } from './verify.ts';
+import { VirtualClock } from './virtual-clock.ts';
+import { WebhookReceiver } from './webhook-receiver.ts';
+
+/**
+ * After the last fault and the last start of a client, everything must have ended within the time that its agents work, twice, and this;
+ * milliseconds of the run.
+ */
+const LIVENESS_MS_MAX = 60_000;
+/** The cluster runs on for this long after everything has ended: nothing may happen then. Milliseconds. */
+const REST_MS = 1_000;
+const CHECK_MS = 250;
+
+export type Run = {
+  violations: Violation[];
+  /** Of every event; equal for two runs of one scenario. */
+  digest: string;
+  lines: readonly string[];
+  /** Length of the run, virtual milliseconds. */
+  endedAt: number;
+  events: number;
+};
+
+/** Runs a scenario in virtual time and verifies what happened. One run at a time in a process: it replaces timers and clocks. */
+export async function simulate(scenario: Scenario, { trace: keepsLines = false } = {}): Promise<Run> {
+  const random = new Random(scenario.seed, 'delays and ids');
+  const clock = new VirtualClock(random);
+  const trace = new Trace(clock, keepsLines);
+  const crashes: Violation[] = [];
+  const runs = new AgentRuns(clock);
+  const receiver = new WebhookReceiver(clock, random, trace);
+  const onCrash = (process: string, error: unknown) => {
+    trace.add(process, 'crashed', String(error));
+    crashes.push({ rule: 'a process crashed', detail: `${process}: ${error instanceof Error ? error.stack : String(error)}` });
+  };
+  const onUnhandled = (error: unknown) => cluster.crashed(clock.process, error);
+  clock.install();
+  process.on('unhandledRejection', onUnhandled);
+  clock.onThrow = (from, error) => cluster.crashed(from, error);
+  const cluster = new Cluster(scenario.settings, { clock, random, trace, runs, receiver, onCrash });
+  try {
+    const clients = scenario.tasks.map(plan => new Client(plan, { clock, random, trace, cluster }));
+    cluster.startAll();
+    for (const client of clients) void client.run();
+    schedule(scenario.faults, { clock, trace, cluster, receiver, clients });
+    const workedAt = Math.max(0, ...scenario.tasks.map(plan => plan.startAt + 2 * workMs(plan)));
+    const untilMs = Math.max(endOfFaults(scenario.faults), workedAt) + LIVENESS_MS_MAX;
+    let hasEnded = false;
+    const watching = async () => {
+      hasEnded =
+        clients.every(({ isDone }) => isDone) && cluster.broker.size === 0 && (await isAtRest(cluster, clients, receiver));
+    };
+    clock.after(CHECK_MS, () => void watching(), CHECK_MS);
+    await clock.run(() => hasEnded, untilMs);
+    const endedAt = clock.nowMs;
+    if (hasEnded) await clock.run(() => false, clock.nowMs + REST_MS);
+    const violations = await verify({ scenario, cluster, clients, runs, receiver, hasEnded });
+    return { violations: [...crashes, ...violations], digest: trace.digest, lines: trace.lines, endedAt, events: clock.events };
+  } finally {
+    cluster.close();
+    // What the end of the processes set free must not reach the next run.
+    await new Promise(resolve => process.nextTick(resolve));
+    process.off('unhandledRejection', onUnhandled);
+    clock.uninstall();
+  }
+}
+
+/** How long the agents of a task work in one attempt of each turn, milliseconds. */
+function workMs({ turns }: TaskPlan): number {
+  const ofScript = ({ tokens, everyMs, openArtifacts }: AgentScript) => (tokens + (openArtifacts?.count ?? 0)) * everyMs;
+  return turns.reduce((sum, { scripts }) => sum + Math.max(...Object.values(scripts).map(ofScript)), 0);
+}
+
+/** Every task has ended, the index shows it, and every webhook has its end. */
+async function isAtRest(cluster: Cluster, clients: readonly Client[], receiver: WebhookReceiver): Promise<boolean> {
+  const { store } = cluster;
+  for (const client of clients) {
+    const { taskId } = client;
+    const aggregate = taskId === undefined ? undefined : (await store.facts.last(taskId))?.record.aggregate;
+    if (aggregate === undefined || !isTerminal(aggregate.state)) return false;
+    const index: TaskIndexEntry | undefined = (await store.tasks.get(aggregate.taskId))?.value;
+    if (index?.generation !== aggregate.generation) return false;
+    if ((await undeliveredOf(client, aggregate, cluster, receiver)) !== undefined) return false;
+  }
+  return true;
+}
