@@ -69,7 +69,9 @@ async function waitingTask(log: MemoryLog): Promise<Fact[]> {
   return factsOf(log);
 }
 
-test('a short task, whose copy is one record, is copied forward repeatedly and loses no fact [S4-44]', { timeout: 20_000 }, async () => {
+test('a short task, whose copy is one record, is copied forward repeatedly and loses no fact [S4-44]', {
+  timeout: 20_000,
+}, async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log.another(), COPY_FORWARD_AFTER_MS);
   await message(log, 'm1');

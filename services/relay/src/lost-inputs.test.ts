@@ -43,6 +43,15 @@ async function shownWhen(log: MemoryLog, isEnough: (fold: Fold) => boolean): Pro
   }
 }
 
+/** Another input of the same shard is folded after `seq`, so a relay has read all up to it. */
+async function readUpTo(log: MemoryLog, seq: number): Promise<void> {
+  const message = { messageId: 'x', role: 'ROLE_USER' as const, parts: [{ text: 'another task' }] };
+  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
+  const stored = await log.inputs.append('other', { v: 1, at: Date.now(), from: 'client', input }, { id: 'other:msg' });
+  assert.ok(stored.seq > seq);
+  while ((await log.facts.last('other')) === undefined) await new Promise(resolve => setTimeout(resolve, 2));
+}
+
 /** Retention removes every input of the task that is stored now. */
 async function expireInputs(log: MemoryLog): Promise<void> {
   let newest = 0;
@@ -96,6 +105,34 @@ test('an attempt whose first inputs were removed fails the task', { timeout: 20_
   out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
   const fold = await shownWhen(log, ({ ended }) => ended);
   assert.equal(fold.task?.metadata?.reason, INPUTS_LOST);
+  await second.stop();
+});
+
+test('an input without a fact is read again by the next relay, so that the one after it leaves no gap', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const first = await relayOn(log.another());
+  await sendMessage(log);
+  const before = writerOf(log);
+  before.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+  before.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
+  await write(before, 'one');
+  await shownWhen(log, fold => fold.textOf('response') === 'one');
+  const again = writerOf(log, 2);
+  // The task is working already.
+  again.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+  await again.flush();
+  let newest = 0;
+  for await (const { seq } of log.inputs.read('t')) newest = seq;
+  await readUpTo(log, newest);
+  await first.stop();
+  const second = await relayOn(log.another());
+  again.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
+  await write(again, 'two');
+  again.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  const fold = await shownWhen(log, ({ ended }) => ended);
+  assert.deepEqual([fold.task?.status.state, fold.task?.metadata?.reason], ['TASK_STATE_COMPLETED', undefined]);
   await second.stop();
 });
 

@@ -37,6 +37,7 @@ export class OrdinalDeduplicator {
   #accepted: AcceptedRecord[] = [];
   /** The newest covered record of each producer. */
   readonly #covered = new Map<string, AcceptedRecord>();
+  #oldestUnstoredSeq: number | undefined;
 
   constructor(aggregate: TaskAggregate | undefined) {
     for (const [id, { item, attempt, n, lastN }] of Object.entries(aggregate?.producers ?? {})) {
@@ -80,6 +81,21 @@ export class OrdinalDeduplicator {
     const lastSeenOrdinal = Math.max(before.lastSeenOrdinal, last);
     this.#producers.set(id, { ...run, n: Math.max(before.n, last), lastSeenOrdinal, nextN });
     this.#accepted.push({ seq, id, run, lastN: nextN - 1 });
+    this.#oldestUnstoredSeq ??= seq;
+  }
+
+  /**
+   * Raw sequence of the oldest accepted record whose ordinal is in no stored aggregate, because it made no fact. A relay that began
+   * behind it would take the producer's next record for a gap.
+   */
+  get oldestUnstoredSeq(): number | undefined {
+    return this.#oldestUnstoredSeq;
+  }
+
+  /** An aggregate of `withLastOrdinals` was stored. */
+  stored(foldedSeq: number): void {
+    const isMerged = [...this.#covered.values()].some(({ seq }) => seq > foldedSeq);
+    this.#oldestUnstoredSeq = isMerged ? foldedSeq + 1 : this.#accepted.find(({ seq }) => seq > foldedSeq)?.seq;
   }
 
   /** Bounds memory: records up to `foldedSeq` need not be kept apart. */

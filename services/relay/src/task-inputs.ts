@@ -130,6 +130,16 @@ export class TaskInputs {
     return this.#deduplicator.withLastOrdinals({ ...aggregate, foldedSeq }, foldedSeq);
   }
 
+  /** Input sequence of the oldest record whose ordinal the stored aggregate lacks. */
+  get oldestUnstoredSeq(): number | undefined {
+    return this.#deduplicator.oldestUnstoredSeq;
+  }
+
+  /** An aggregate of `folded` was stored. */
+  stored(foldedSeq: number): void {
+    this.#deduplicator.stored(foldedSeq);
+  }
+
   #acceptAgent(record: AgentRecord, stored: StoredInput, aggregate: TaskAggregate | undefined): void {
     const seen = this.#deduplicator.lookUp(record);
     if (seen === 'stale' || seen === 'other item') {

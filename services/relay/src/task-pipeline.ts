@@ -1,4 +1,4 @@
-import { codePoints, isTerminal } from '@hopline/a2a';
+import { codePoints, isInterrupted, isTerminal } from '@hopline/a2a';
 import type { TaskAggregate } from '@hopline/events';
 import type { StoredFacts, StoredInput } from '@hopline/log';
 import type { QueuedCommand } from './append-queue.ts';
@@ -184,6 +184,7 @@ export class TaskPipeline {
     const before = this.aggregate?.generation ?? 0;
     const step = await this.#appender.append(batch);
     if (step !== undefined) {
+      this.#inputs.stored(step.aggregate.foldedSeq);
       this.#applySideEffects(step, oldestSeq);
       this.#hop.stored(step.aggregate, step.aggregate.generation - before);
     }
@@ -227,6 +228,14 @@ export class TaskPipeline {
   }
 
   #oldestPendingSeq(): number | undefined {
-    return this.#barriers.lowest(this.#inputs.oldestSeq);
+    const pending = this.#barriers.lowest(this.#inputs.oldestSeq);
+    const unstored = this.#isRunning ? this.#inputs.oldestUnstoredSeq : undefined;
+    return pending === undefined || (unstored !== undefined && unstored < pending) ? unstored : pending;
+  }
+
+  /** Its producers write on: their next fact stores the ordinals. A task that ended, failed or waits may never have another fact. */
+  get #isRunning(): boolean {
+    const state = this.aggregate?.state;
+    return !this.#isRejected && state !== undefined && !isTerminal(state) && !isInterrupted(state);
   }
 }
