@@ -18,6 +18,9 @@ import { type VirtualClock, VirtualProcess } from './virtual-clock.ts';
 import type { WebhookReceiver } from './webhook-receiver.ts';
 import { WorkBroker } from './work-broker.ts';
 
+/** The default of HOPLINE_AGENT_GONE_MS. */
+const AGENT_GONE_MS = 30_000;
+
 /** Replicas of each service by name; `agent.<name>` is an agent. */
 type Topology = Readonly<Record<string, number>>;
 
@@ -200,7 +203,14 @@ export class Cluster {
     } else if (service === 'supervisor') {
       const profiles = PROFILES;
       const planner = new SkillPlanner();
-      const supervisor = await createSupervisor({ ...common, planner, profiles, displayName: 'Supervisor', slots: 8 });
+      const supervisor = await createSupervisor({
+        ...common,
+        planner,
+        profiles,
+        displayName: 'Supervisor',
+        slots: 8,
+        agentGoneMs: AGENT_GONE_MS,
+      });
       incarnation.stop = () => supervisor.stop();
     } else if (service === 'notifier') {
       const notifier = await createNotifier({

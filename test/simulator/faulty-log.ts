@@ -299,6 +299,10 @@ class FaultyWork implements WorkQueue {
     this.#broker = deps.broker;
   }
 
+  async requireRoom(role: Role): Promise<void> {
+    await this.#wire.read('work room', role, () => this.#deps.store.work.requireRoom(role));
+  }
+
   async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {
     requireRole(role);
     requireTaskId(work.taskId);

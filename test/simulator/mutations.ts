@@ -15,7 +15,7 @@ export type Mutation = {
 
 export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   'calls queued again on takeover': {
-    isMended: false,
+    isMended: true,
     themes: ['deaths', 'rolling update'],
     breaks: /^one attempt of an agent/,
     edits: [
@@ -33,7 +33,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     ],
   },
   'a shard without a relay after a lost answer': {
-    isMended: false,
+    isMended: true,
     themes: ['log away'],
     breaks: /^everything ends|^an acknowledged webhook/,
     edits: [
@@ -50,7 +50,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     ],
   },
   'a hole after a load': {
-    isMended: false,
+    isMended: true,
     themes: ['retention'],
     breaks: /^the text of a call/,
     edits: [
@@ -62,13 +62,13 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     ],
   },
   'an agent that stops removes the entry of its siblings': {
-    isMended: false,
+    isMended: true,
     themes: ['rolling update'],
     breaks: /^a failure has a cause/,
     edits: [{ file: 'packages/agent/src/register-agent.ts', from: '{name}.$'.concat('{randomUUID()}'), to: '{name}' }],
   },
   'a late write of the index': {
-    isMended: false,
+    isMended: true,
     themes: ['late writes'],
     breaks: /^the index shows/,
     edits: [
@@ -80,7 +80,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     ],
   },
   'a poison record': {
-    isMended: false,
+    isMended: true,
     themes: ['payloads'],
     breaks: /^a process crashed|^everything ends|^only its client/,
     edits: [
@@ -89,14 +89,6 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         from: 'if (!isObject(value)) return ',
         to: 'if (isObject(value)) return value as unknown as InputRecord;\n  if (!isObject(value)) return ',
       },
-    ],
-  },
-  'an end that does not fit': {
-    isMended: false,
-    themes: ['payloads'],
-    breaks: /^everything ends/,
-    edits: [
-      { file: 'packages/task/src/limits.ts', from: 'LANES_BYTES_MAX = 128 * 1024', to: 'LANES_BYTES_MAX = 128 * 1024 * 1024' },
     ],
   },
 };
