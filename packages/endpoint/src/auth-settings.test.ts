@@ -14,7 +14,7 @@ const TOKENS = {
 };
 
 test('a public address without authentication is refused unless it is allowed explicitly', () => {
-  const refused = /^.*\n {2}HOPLINE_HOST is not loopback and authentication is off: .*HOPLINE_AUTH_NONE_ON_PUBLIC=true/;
+  const refused = /^ConfigError: HOPLINE_HOST is not loopback and authentication is off: .*HOPLINE_AUTH_NONE_ON_PUBLIC=true/;
   for (const host of ['0.0.0.0', '::', '10.0.0.1', 'ingress', '2001:db8::1', '127.0.0.1.example']) {
     assert.throws(() => config.load({ HOPLINE_HOST: host }), refused, host);
     assert.ok(config.load({ HOPLINE_HOST: host, HOPLINE_AUTH_NONE_ON_PUBLIC: 'true' }));

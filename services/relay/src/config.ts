@@ -74,7 +74,7 @@ const declared = defineServiceConfig({
     min: 100,
     max: 3_650 * 24 * 60 * 60_000,
     unit: 'ms',
-    doc: 'The facts of an open task are copied forward at this age, so that retention never removes them. Must be well below HOPLINE_TASKS_AGE_MS; default: half of it.',
+    doc: 'The facts of an open task are copied forward at this age, so that retention never removes them; a task in progress without any event from one copy to the next fails. Longer than agents are silent, and well below HOPLINE_TASKS_AGE_MS; default: half of it.',
   },
 });
 
