@@ -3,8 +3,6 @@ import { fileURLToPath } from 'node:url';
 
 /** A defect of the past, put back into the loaded source of production code: no switch of its own there. */
 export type Mutation = {
-  /** False while the defect is in production code itself: then nothing is edited. */
-  isMended: boolean;
   /** Faults of these themes show it. */
   themes: readonly string[];
   /** The promise that it breaks: the beginning of a rule of verify.ts. */
@@ -15,7 +13,6 @@ export type Mutation = {
 
 export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   'calls queued again on takeover': {
-    isMended: true,
     themes: ['deaths', 'rolling update'],
     breaks: /^one attempt of an agent/,
     edits: [
@@ -33,7 +30,6 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     ],
   },
   'a shard without a relay after a lost answer': {
-    isMended: true,
     themes: ['log away'],
     breaks: /^everything ends|^an acknowledged webhook/,
     edits: [
@@ -50,7 +46,6 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     ],
   },
   'a hole after a load': {
-    isMended: true,
     themes: ['retention'],
     breaks: /^the text of a call/,
     edits: [
@@ -62,13 +57,11 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     ],
   },
   'an agent that stops removes the entry of its siblings': {
-    isMended: true,
     themes: ['rolling update'],
     breaks: /^a failure has a cause/,
     edits: [{ file: 'packages/agent/src/register-agent.ts', from: '{name}.$'.concat('{randomUUID()}'), to: '{name}' }],
   },
   'a late write of the index': {
-    isMended: true,
     themes: ['late writes'],
     breaks: /^the index shows/,
     edits: [
@@ -80,7 +73,6 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     ],
   },
   'a poison record': {
-    isMended: true,
     themes: ['payloads'],
     breaks: /^a process crashed|^everything ends|^only its client/,
     edits: [
@@ -97,7 +89,6 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
 export function mutate(name: string): void {
   const mutation = MUTATIONS[name];
   if (mutation === undefined) throw new Error(`--mutation must be one of: ${Object.keys(MUTATIONS).join('; ')}`);
-  if (!mutation.isMended) return;
   registerHooks({
     load: (url, context, nextLoad) => {
       const loaded = nextLoad(url, context);

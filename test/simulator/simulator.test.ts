@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { KNOWN_DEFECTS } from './known-defects.ts';
 import { MUTATIONS } from './mutations.ts';
 import { scenarioOf } from './scenario.ts';
 import { shrink } from './shrink.ts';
@@ -25,13 +24,10 @@ test('the same seed gives the same run, to the last event', async () => {
   assert.deepEqual(await digests(), first);
 });
 
-test('every promise holds under the faults of each seed, but for the known defects', async () => {
-  const known = new Map(KNOWN_DEFECTS.flatMap(({ reason, seeds }) => seeds.map(seed => [seed, reason])));
+test('every promise holds under the faults of each seed', async () => {
   for (let seed = 1; seed <= SEEDS; seed++) {
     const { violations } = await simulate(scenarioOf(seed));
-    const reason = known.get(seed);
-    if (reason === undefined) assert.deepEqual(violations, [], `again: npm run simulate -- --seed ${seed} --trace`);
-    else assert.notEqual(violations.length, 0, `seed ${seed} passes: remove it from known-defects.ts ("${reason}")`);
+    assert.deepEqual(violations, [], `again: npm run simulate -- --seed ${seed} --trace`);
   }
 });
 
