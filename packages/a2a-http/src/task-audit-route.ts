@@ -1,8 +1,7 @@
 import { A2AError } from '@hopline/a2a';
-import { type A2AServer, fromLog, report, requireOwnTask } from '@hopline/a2a-server';
+import { type A2AServer, fromLog, requireOwnTask } from '@hopline/a2a-server';
 import type { FastifyInstance } from 'fastify';
-import { sendRestError } from './rest/rest-binding.ts';
-import { bareJson } from './rest/rest-request.ts';
+import { registerOwnRoute } from './own-route.ts';
 
 export const TASK_AUDIT_PATH = '/tasks/{taskId}/audit';
 
@@ -30,15 +29,8 @@ export function registerTaskAudit(scope: FastifyInstance, server: A2AServer, aud
       running -= 1;
     }
   };
-  scope.get<{ Params: { taskId: string } }>(TASK_AUDIT_PATH.replace('{taskId}', ':taskId'), async (request, reply) => {
-    const { taskId } = request.params;
-    try {
-      await requireOwnTask(server, request.headers, taskId);
-      return bareJson(reply, 'application/json', await audit(taskId));
-    } catch (thrown) {
-      const error = A2AError.from(thrown);
-      report(server, error);
-      return sendRestError(request, reply, error);
-    }
+  registerOwnRoute(scope, server, TASK_AUDIT_PATH, async ({ headers, params: { taskId = '' } }) => {
+    await requireOwnTask(server, headers, taskId);
+    return audit(taskId);
   });
 }
