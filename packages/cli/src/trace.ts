@@ -73,7 +73,7 @@ async function openLog(environment: NatsTrace['environment']) {
   const logger = createLogger({ service: 'hopline', instance: 'trace', level: 'silent' });
   try {
     const settings = defineConfig(LOG_SETTINGS).load({ ...environment, ...log });
-    return await openFromSettings(settings, { name: 'hopline-trace', logger });
+    return await openFromSettings(settings, { user: 'operator', name: 'hopline-trace', logger });
   } catch (thrown) {
     if (thrown instanceof ConfigError) throw new UsageError(thrown.message);
     throw new A2AError('UNAVAILABLE', { detail: 'the log cannot be opened', cause: thrown });

@@ -29,7 +29,7 @@ export async function retry<T>(
         return await whileConnected(connection, request);
       } catch (error) {
         if (isClosed(error)) throw new LogUnavailable(`${what}: the log is closed`);
-        if (!isTransient(error)) throw error;
+        if (!isTransient(error)) throw connection.toDenied(error) ?? error;
         reason = (error as Error).message;
       }
     }

@@ -23,7 +23,7 @@ await runService({
         card: await cardFromSettings(settings, version),
       };
     });
-    const log = await openFromSettings(settings, { name: instance, logger, metrics: telemetry.metrics });
+    const log = await openFromSettings(settings, { user: 'ingress', name: instance, logger, metrics: telemetry.metrics });
     const { HOPLINE_GRPC_PORT: port, HOPLINE_GRPC_PUBLIC_URL: publicUrl } = settings;
     const ingress = await createIngress({
       log,

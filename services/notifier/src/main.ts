@@ -14,7 +14,7 @@ await runService({
     const rules = webhookRules(settings);
     const caFile = settings.HOPLINE_WEBHOOK_CA_FILE;
     const trust = caFile === undefined ? undefined : await fromSettings(() => openTrust({ path: caFile, logger }));
-    const log = await openFromSettings(settings, { name: instance, logger, metrics: telemetry.metrics });
+    const log = await openFromSettings(settings, { user: 'notifier', name: instance, logger, metrics: telemetry.metrics });
     const notifier = await createNotifier({
       log,
       instance,

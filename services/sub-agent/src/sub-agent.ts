@@ -69,6 +69,8 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
     logger,
     metrics,
     extensions,
+    // NATS permits it to ingress alone (packages/log-jetstream/src/users.ts).
+    writesIndex: false,
     authenticate: auth?.authenticate,
   });
   const http = openHttp(server, { card, publicUrl: deps.publicUrl, tls: deps.tls, cors: deps.cors });
