@@ -100,7 +100,13 @@ test('no service was denied anything', () => {
 
 test('a sub-agent that turns against the cluster forges no facts, no inputs of others, and reads no webhooks', async () => {
   const credentials = { user: userName('agent.echo', PREFIX), pass: 'agent.echo' };
-  const log = await openJetStreamLog({ servers: cluster.nats.url, name: 'evil', prefix: PREFIX, user: 'agent.echo', credentials });
+  const log = await openJetStreamLog({
+    servers: cluster.nats.url,
+    name: 'evil',
+    prefix: PREFIX,
+    user: 'agent.echo',
+    credentials,
+  });
   const denied = { name: 'LogDenied' };
   const { tasks } = await createClient({ url: `${cluster.url}/` }).list();
   const taskId = tasks[0]!.id;

@@ -1,11 +1,20 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { NATS_USERS_FILE } from '@hopline/cli';
 import { LaunchError } from './launch-error.ts';
 
 /** Incremented when a version cannot read the data of the previous one. */
 export const HOME_FORMAT = 1;
 
-export type Home = { folder: string; store: string; logs: string; runFile: string; lockFile: string; natsConfig: string };
+export type Home = {
+  folder: string;
+  store: string;
+  logs: string;
+  runFile: string;
+  lockFile: string;
+  natsConfig: string;
+  natsUsers: string;
+};
 
 /** Full paths of the files in a home. */
 export function homePaths(folder: string): Home {
@@ -16,6 +25,7 @@ export function homePaths(folder: string): Home {
     runFile: join(folder, 'run.json'),
     lockFile: join(folder, 'lock'),
     natsConfig: join(folder, 'nats.conf'),
+    natsUsers: join(folder, NATS_USERS_FILE),
   };
 }
 

@@ -64,7 +64,7 @@ function undefinedForInvalidId(thrown: unknown): undefined {
 }
 
 async function openLog(environment: NatsTrace['environment']) {
-  const log = logSettingsOf(environment);
+  const log = logSettingsOf(environment, 'operator');
   const [{ LOG_SETTINGS, openFromSettings }, { ConfigError, defineConfig }, { createLogger }] = await Promise.all([
     import('@hopline/log-jetstream'),
     import('@hopline/lifecycle'),
