@@ -32,6 +32,10 @@ const config = ({ production = false }) => ({
       project: ['**/*.{ts,mjs}!', '!**/*.test.{ts,mjs}!'],
       ignoreDependencies: ['@modelcontextprotocol/server-filesystem'],
     },
+    'infra/nats': {
+      entry: ['main.ts!'],
+      project: ['*.ts!'],
+    },
     'infra/image': {
       entry: ['main.ts!', '*.test.ts'],
       project: ['*.ts!', '!*.test.ts!'],

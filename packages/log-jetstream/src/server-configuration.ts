@@ -21,10 +21,10 @@ export function userName(user: ServerUser, prefix = ''): string {
   return new LogNames(prefix).subject(user === ANY_AGENT ? 'agent' : user);
 }
 
-/** `HOPLINE_NATS_RELAY_PASSWORD` for relay. */
+/** `NATS_RELAY_PASSWORD` for relay. */
 export function passwordVariable(user: ServerUser): string {
   const name = user === ANY_AGENT ? 'AGENT' : user.replace(/[.-]/g, '_').toUpperCase();
-  return `HOPLINE_NATS_${name}_PASSWORD`;
+  return `NATS_${name}_PASSWORD`;
 }
 
 /** The block `authorization` of a nats-server configuration. */

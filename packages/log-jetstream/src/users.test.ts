@@ -68,7 +68,7 @@ test('each user has an inbox of its own, and the writer of its inputs', () => {
 
 test('passwords of a server configuration are quoted text or variables', () => {
   assert.deepEqual(serverUsers(['web-search']), [ADMIN, ...SERVICE_USERS, 'agent.web-search']);
-  assert.equal(passwordVariable('agent.web-search'), 'HOPLINE_NATS_AGENT_WEB_SEARCH_PASSWORD');
+  assert.equal(passwordVariable('agent.web-search'), 'NATS_AGENT_WEB_SEARCH_PASSWORD');
   const text = authorization(
     new Map([
       [ADMIN, { text: 'a"b' }],
@@ -76,5 +76,5 @@ test('passwords of a server configuration are quoted text or variables', () => {
     ]),
   );
   assert.match(text, /\{ user: "admin", password: "a\\"b" \}/);
-  assert.match(text, /\{ user: "relay", password: \$HOPLINE_NATS_RELAY_PASSWORD, permissions: \{/);
+  assert.match(text, /\{ user: "relay", password: \$NATS_RELAY_PASSWORD, permissions: \{/);
 });
