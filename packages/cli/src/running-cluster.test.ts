@@ -33,6 +33,19 @@ test('the cluster is found by NATS_URL, then by run.json in the home; without ei
   assert.deepEqual(logSettingsOf({ HOPLINE_HOME: home }, 'operator'), { NATS_URL: 'nats://n:1', HOPLINE_PREFIX: 'blue' });
   assert.deepEqual(logSettingsOf({ HOPLINE_HOME: home, HOPLINE_PREFIX: 'own' }, 'operator'), { NATS_URL: 'nats://n:1' });
   assert.equal(natsOf({ HOPLINE_HOME: home, NATS_URL: 'nats://elsewhere:4222' }), 'nats://elsewhere:4222');
+  const login = { user: 'blue.agent', password: 'secret' };
+  await writeFile(join(home, 'nats-users.json'), JSON.stringify({ agent: login }));
+  // Credentials of the environment are for another server, and two kinds at once would be an error.
+  assert.deepEqual(logSettingsOf({ HOPLINE_HOME: home, NATS_TOKEN: 'other' }, 'agent'), {
+    NATS_URL: 'nats://n:1',
+    HOPLINE_PREFIX: 'blue',
+    NATS_USER: login.user,
+    NATS_PASSWORD: login.password,
+    NATS_TOKEN: '',
+    NATS_CREDS: '',
+    NATS_CREDS_FILE: '',
+  });
+  assert.equal(logSettingsOf({ HOPLINE_HOME: home }, 'operator').NATS_USER, undefined);
 });
 
 test('logs are found without a running cluster; without any the error names the command that makes them', async t => {
