@@ -23,11 +23,6 @@ export type LogUser = 'relay' | 'ingress' | 'supervisor' | 'notifier' | 'operato
 export const SERVICE_USERS = ['relay', 'ingress', 'supervisor', 'notifier', 'operator'] as const satisfies readonly LogUser[];
 export const ANY_AGENT = 'agent.*';
 
-export function isLogUser(user: string): user is LogUser {
-  if (user === ANY_AGENT || SERVICE_USERS.some(name => name === user)) return true;
-  return user.startsWith('agent.') && isAgentName(user.slice('agent.'.length));
-}
-
 /** Creates the streams that are missing; all other users wait for it. */
 export const STREAM_CREATOR: LogUser = 'relay';
 

@@ -226,7 +226,9 @@ describe('the users of the log on a real server', { timeout: 120_000 }, () => {
   });
 });
 
-test('services wait for a relay to create the streams, and say so when none does', { timeout: 60_000 }, async t => {
+test('services wait for a relay to create the streams, and end with that sentence when none does', {
+  timeout: 60_000,
+}, async t => {
   const server = await startNats();
   t.after(() => server.stop());
   const options = { servers: server.url, name: 'test' };
