@@ -1,13 +1,4 @@
-import {
-  isAgentName,
-  LIVE_PREFIX,
-  LOG_PREFIX,
-  RAW_PREFIX,
-  type Role,
-  WORK_PREFIX,
-  type Writer,
-  wakeSubject,
-} from '@hopline/events';
+import { LIVE_PREFIX, LOG_PREFIX, RAW_PREFIX, type Role, WORK_PREFIX, type Writer, wakeSubject } from '@hopline/events';
 import { BUCKETS, type LogNames } from './names.ts';
 import { consumerName } from './work-room.ts';
 
