@@ -56,7 +56,7 @@ const MATRIX: Record<string, readonly string[]> = {
   'no agents': ['agents=null'],
   'Gateway API': ['gateway.enabled=true', 'gateway.parentRefs[0].name=edge'],
   OpenShift: ['pods.uid=null'],
-  'one NATS user for agents': ['nats.sharedAgentUser=true', 'settings.HOPLINE_PREFIX=blue'],
+  'a NATS user for each agent': ['nats.userPerAgent=true', 'settings.HOPLINE_PREFIX=blue'],
 };
 
 function template(values: readonly string[]): string[] {
@@ -173,7 +173,7 @@ function natsLogins(values: readonly string[]): Record<string, string> {
 }
 
 test('each service connects to NATS as a user of its own', { skip }, () => {
-  assert.deepEqual(natsLogins(['settings.HOPLINE_PREFIX=blue']), {
+  assert.deepEqual(natsLogins(['nats.userPerAgent=true', 'settings.HOPLINE_PREFIX=blue']), {
     'hopline-agent-files': 'blue.agent.files hopline-nats/agent-files',
     'hopline-agent-guide': 'blue.agent.guide hopline-nats/agent-guide',
     'hopline-ingress': 'blue.ingress hopline-nats/ingress',
@@ -181,7 +181,7 @@ test('each service connects to NATS as a user of its own', { skip }, () => {
     'hopline-relay': 'blue.relay hopline-nats/relay',
     'hopline-supervisor': 'blue.supervisor hopline-nats/supervisor',
   });
-  const shared = natsLogins(['nats.sharedAgentUser=true']);
+  const shared = natsLogins([]);
   assert.deepEqual(
     [shared['hopline-agent-files'], shared['hopline-relay']],
     ['agent hopline-nats/agent', 'relay hopline-nats/relay'],
@@ -196,7 +196,11 @@ test('a service has the Secret of its own for another NATS, or that of all', { s
   assert.equal(logins['hopline-ingress'], 'user creds/password');
 });
 
-const NATS_USERS = { defaults: [], prefix: ['settings.HOPLINE_PREFIX=blue'], shared: ['nats.sharedAgentUser=true'] };
+const NATS_USERS = {
+  defaults: [],
+  prefix: ['settings.HOPLINE_PREFIX=blue'],
+  'a user for each agent': ['nats.userPerAgent=true'],
+};
 for (const [name, values] of Object.entries(NATS_USERS)) {
   test(`chart, ${name}: nats-server accepts the configuration, and its users have the permissions of the code`, { skip }, () => {
     const manifests = render(values);
@@ -221,7 +225,7 @@ for (const [name, values] of Object.entries(NATS_USERS)) {
     rmSync(folder, { recursive: true });
     assert.equal(status, 0, stderr);
     const names = new LogNames(name === 'prefix' ? 'blue' : '');
-    const users: LogUser[] = [...SERVICE_USERS, name === 'shared' ? ANY_AGENT : 'agent.guide'];
+    const users: LogUser[] = [...SERVICE_USERS, values[0] === 'nats.userPerAgent=true' ? 'agent.guide' : ANY_AGENT];
     for (const user of users) {
       const block =
         text.slice(text.indexOf(`user: "${userName(user, name === 'prefix' ? 'blue' : '')}"`)).split('user: ')[1] ?? '';

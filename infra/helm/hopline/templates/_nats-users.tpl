@@ -12,12 +12,12 @@ packages/log-jetstream/src/users.ts.
 {{- end -}}
 {{- $all := fromJson $text -}}
 {{- $users := omit $all "agent" "anyAgent" -}}
-{{- if .Values.nats.sharedAgentUser -}}
-{{- $_ := set $users "agent" $all.anyAgent -}}
-{{- else -}}
+{{- if .Values.nats.userPerAgent -}}
 {{- range .Values.agents -}}
 {{- $_ := set $users (printf "agent-%s" .name) ($all.agent | toRawJson | replace "hopline-agent-name" .name | fromJson) -}}
 {{- end -}}
+{{- else -}}
+{{- $_ := set $users "agent" $all.anyAgent -}}
 {{- end -}}
 {{- toRawJson $users -}}
 {{- end -}}
@@ -63,7 +63,7 @@ authorization {
 {{- define "hopline.natsCredentials" -}}
 {{- $root := .root -}}
 {{- if $root.Values.nats.enabled -}}
-{{- $isShared := and (hasPrefix "agent-" .component) $root.Values.nats.sharedAgentUser -}}
+{{- $isShared := and (hasPrefix "agent-" .component) (not $root.Values.nats.userPerAgent) -}}
 {{- $key := ternary "agent" .component $isShared -}}
 - name: NATS_USER
   value: {{ (get (fromJson (include "hopline.natsUsers" $root)) $key).user | quote }}
