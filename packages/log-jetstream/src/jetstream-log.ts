@@ -49,8 +49,7 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     const creates = user === undefined || user === STREAM_CREATOR;
     await ensureStreams(connection, { creates, shards, replicas, maxAges, maxBytes }, openTimeoutMs);
     if (options.watchesRetention) watchRetention(connection, connection.names.allStreams());
-    const log = assemble(connection, shards, options);
-    return log;
+    return assemble(connection, shards, options);
   } catch (error) {
     await connection.close();
     throw error instanceof LogDenied ? new LogMismatch(error.message, { cause: error }) : error;

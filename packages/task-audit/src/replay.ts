@@ -26,7 +26,7 @@ export class Replay {
       return;
     }
     this.tallies[record.input.kind].received += 1;
-    const server = writer !== 'client' && isRole(writer) ? { server: writer } : {};
+    const server = isRole(writer) ? { server: writer } : {};
     const client = (input: ClientInput): Command => ({ kind: 'client', taskId, input, ...server });
     const command = record.from === 'relay' ? record.input : client(record.input);
     this.#decide(command, record.input.kind, 1, record.at);

@@ -120,7 +120,7 @@ export class TaskInputs {
   }
 
   #clientCommand(input: ClientInput, writer: Writer): ClientCommand {
-    const server = writer !== 'client' && isRole(writer) ? { server: writer } : {};
+    const server = isRole(writer) ? { server: writer } : {};
     // A message that is read again must not begin a task whose facts have expired.
     const isLate = this.#isExpired && input.kind === 'message';
     return { kind: 'client', taskId: this.#taskId, input: isLate ? { ...input, continues: true } : input, ...server };
