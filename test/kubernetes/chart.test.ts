@@ -147,6 +147,15 @@ test('wrong and unknown values are rejected by name', { skip }, () => {
   assert.match(rejection('httpIngress.enabled=true', 'gateway.enabled=true'), /choose one/);
 });
 
+test('ingress answers under the names of its Service and routes', { skip }, () => {
+  const values = ['httpIngress.enabled=true', 'httpIngress.host=a2a.example.com'];
+  const ingress = render(values).find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-ingress');
+  const variables = ingress!.spec.template!.spec.containers[0]!.env!;
+  const name = 'hopline-ingress';
+  const names = [name, `${name}.default`, `${name}.default.svc`, `${name}.default.svc.cluster.local`, 'a2a.example.com'];
+  assert.equal(variables.find(variable => variable.name === 'HOPLINE_ALLOWED_HOSTS')?.value, names.join());
+});
+
 test('the service for clients has the fixed name and port', { skip }, () => {
   const service = render([]).find(({ kind, metadata }) => kind === 'Service' && metadata.name === 'hopline-ingress');
   assert.equal(service?.spec.ports?.[0]?.port, 8000);

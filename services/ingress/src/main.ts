@@ -12,6 +12,7 @@ await runService({
   env: process.env,
   config: ingressConfig,
   probes: 'mounted',
+  publicAddresses: settings => [settings.HOPLINE_PUBLIC_URL, settings.HOPLINE_GRPC_PUBLIC_URL],
   start: async ({ settings, instance, version, log: logger, telemetry, probes }) => {
     const { HOPLINE_PROFILE: profile, HOPLINE_PROFILE_MODULE: profileModule } = settings;
     const { auth, tls, card } = await fromSettings(async () => {
