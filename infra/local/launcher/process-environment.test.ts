@@ -43,7 +43,8 @@ test('a service gets the secrets of its settings and no others', () => {
   const of = (service: string) => secretsOf(serviceEnvironment(service, ENVIRONMENT));
   assert.deepEqual(of('relay'), ['NATS_TOKEN']);
   assert.deepEqual(of('supervisor'), ['HTTPS_PROXY', 'NATS_TOKEN', 'OPENAI_API_KEY']);
-  for (const service of ['ingress', 'notifier']) assert.deepEqual(of(service), ['HTTPS_PROXY', 'NATS_TOKEN'], service);
+  for (const service of ['ingress', 'notifier'])
+    assert.deepEqual(of(service), ['HOPLINE_SECRETS_KEY', 'HTTPS_PROXY', 'NATS_TOKEN'], service);
   assert.deepEqual(secretsOf(natsEnvironment(ENVIRONMENT)), []);
 });
 

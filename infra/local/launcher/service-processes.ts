@@ -57,9 +57,12 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
     isLocalCode: entry.adapter === 'module' || (entry.adapter === 'langgraph' && entry.module !== undefined),
     env: { HOPLINE_AGENT: JSON.stringify(entry), HOPLINE_AGENTS_DIR: plan.agents.folder },
   }));
-  const offers = { HOPLINE_GRPC_PORT: String(plan.grpcPort), HOPLINE_PUSH: 'true' };
+  // A key of the operator takes precedence.
+  const hasKey = process.env.HOPLINE_SECRETS_KEY || process.env.HOPLINE_SECRETS_KEY_FILE;
+  const secrets = hasKey ? {} : { HOPLINE_SECRETS_KEY_FILE: plan.home.secretsKey };
+  const offers = { HOPLINE_GRPC_PORT: String(plan.grpcPort), HOPLINE_PUSH: 'true', ...secrets };
   const ingress = { ...one('ingress', plan.ingressPort), env: offers, host: plan.host };
-  const services = [ingress, one('supervisor'), ...agents, ...relays, one('notifier')];
+  const services = [ingress, one('supervisor'), ...agents, ...relays, { ...one('notifier'), env: secrets }];
   return services.map(service => serviceProcess(service, plan));
 }
 

@@ -1,5 +1,6 @@
 import { defineServiceConfig } from '@hopline/lifecycle';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS } from '@hopline/log/shard-leases';
+import { SECRETS_SETTINGS } from '@hopline/log/webhook-secrets';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { WEBHOOK_SETTINGS } from '@hopline/webhook-guard';
 
@@ -7,6 +8,7 @@ import { WEBHOOK_SETTINGS } from '@hopline/webhook-guard';
 export const notifierConfig = defineServiceConfig({
   ...LOG_SETTINGS,
   ...WEBHOOK_SETTINGS,
+  ...SECRETS_SETTINGS,
   HOPLINE_WEBHOOK_CA_FILE: {
     type: 'string',
     optional: true,

@@ -75,6 +75,8 @@ class Delivery {
     if (webhookUrlProblem(config.url, this.#context.rules) !== undefined) {
       return this.#recordFailure({ kind: 'failed', reason: 'forbidden_url', retry: 'never' });
     }
+    // Without its secrets the receiver would refuse it; an operator may still add the key.
+    if (config.sealed !== undefined) return this.#recordFailure({ kind: 'failed', reason: 'sealed', retry: 'normal' });
     const { generation, seq, sending } = progress.value;
     const reading = new AbortController();
     const signal = AbortSignal.any([reading.signal, this.#signals.draining]);

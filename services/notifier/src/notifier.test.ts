@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import type { Owner } from '@hopline/events';
-import type { PushConfigEntry, PushProgressEntry } from '@hopline/log';
+import type { Log, PushConfigEntry, PushProgressEntry } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { parseSecretsKeys, withSealedWebhooks } from '@hopline/log/webhook-secrets';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { AllowList } from '@hopline/webhook-guard';
 import { createNotifier, type Notifier, type NotifierDeps } from './notifier.ts';
@@ -17,7 +19,7 @@ const KEY = `t1.${Buffer.from('cfg').toString('base64url')}`;
 
 type Options = { allow?: string; workersMax?: number; retry?: Partial<NotifierDeps['retry']> };
 
-const notifierOn = (log: MemoryLog, { allow = '127.0.0.1', workersMax = 100, retry = {} }: Options = {}): Promise<Notifier> =>
+const notifierOn = (log: Log, { allow = '127.0.0.1', workersMax = 100, retry = {} }: Options = {}): Promise<Notifier> =>
   createNotifier({
     log,
     instance: 'n',
@@ -121,6 +123,22 @@ test('by default a webhook on this machine gets nothing and is abandoned at once
   const { over, failures, generation } = await overOf(log);
   assert.deepEqual([over, failures, generation], ['abandoned', 1, 0]);
   assert.equal(hook.received.length, 0);
+  await notifier.stop();
+});
+
+test('a configuration whose secrets no key opens waits for the key', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  await using hook = await webhook();
+  await finished(log);
+  const keys = parseSecretsKeys(randomBytes(32).toString('base64'), 'KEY');
+  await withSealedWebhooks(log, keys).pushConfigs.put(KEY, config(hook.url, { token: 'secret' }));
+  const retry = { attemptsMax: 1_000 };
+  const without = await notifierOn(log, { retry });
+  await until(async () => ((await log.pushProgress.get(KEY))?.value.failures ?? 0) > 0);
+  assert.equal(hook.received.length, 0);
+  await without.stop();
+  const notifier = await notifierOn(withSealedWebhooks(log, keys), { retry });
+  assert.equal((await overOf(log)).over, 'delivered');
   await notifier.stop();
 });
 
