@@ -3,9 +3,13 @@ import { connect } from 'node:net';
 /** A connection is destroyed after this time; milliseconds. */
 const ANSWER_MS_MAX = 20_000;
 
-export type RawAnswer = { status: number; head: string; body: string };
+/** `statuses`: of every response on the connection. */
+export type RawAnswer = { status: number; statuses: number[]; head: string; body: string };
 
-/** Sends the bytes on a new connection, and reads until the server closes it; so a request needs `connection: close`. */
+/** A silent connection is half closed after this time; milliseconds. Requests behind another one are answered long before. */
+const QUIET_MS = 500;
+
+/** Sends the bytes on a new connection, and reads until the server closes it: at once with `connection: close` or an error. */
 export function exchangeRaw(url: string, bytes: string): Promise<RawAnswer> {
   const { hostname, port } = new URL(url);
   const { promise, resolve, reject } = Promise.withResolvers<RawAnswer>();
@@ -14,7 +18,9 @@ export function exchangeRaw(url: string, bytes: string): Promise<RawAnswer> {
   let text = '';
   socket.setEncoding('latin1').on('data', (chunk: string) => {
     text += chunk;
+    quiet.refresh();
   });
+  const quiet = setTimeout(() => socket.end(), QUIET_MS);
   socket.once('connect', () => socket.write(Buffer.from(bytes, 'latin1')));
   socket.on('error', (error: NodeJS.ErrnoException) => {
     // A server need not read the rest of a refused request.
@@ -22,8 +28,11 @@ export function exchangeRaw(url: string, bytes: string): Promise<RawAnswer> {
   });
   socket.once('close', () => {
     clearTimeout(late);
+    clearTimeout(quiet);
     const [head = '', ...rest] = text.split('\r\n\r\n');
-    resolve({ status: Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1] ?? 0), head, body: rest.join('\r\n\r\n') });
+    // A response has no line end behind its body.
+    const statuses = [...text.matchAll(/HTTP\/1\.\d (\d{3}) /g)].map(([, status]) => Number(status));
+    resolve({ status: statuses[0] ?? 0, statuses, head, body: rest.join('\r\n\r\n') });
   });
   return promise;
 }
