@@ -62,6 +62,14 @@ export const notifierConfig = defineServiceConfig({
     max: 100_000,
     doc: 'Delivery workers that run at one time. Others wait until a worker is idle.',
   },
+  HOPLINE_WEBHOOK_INTERVAL_MS: {
+    type: 'integer',
+    default: 200,
+    min: 0,
+    max: 60_000,
+    unit: 'ms',
+    doc: 'Least time between two notifications of one configuration, so that a short request cannot cause a flood of them; pieces of text that wait meanwhile are sent as one.',
+  },
   HOPLINE_WEBHOOK_REQUESTS_MAX: {
     type: 'integer',
     default: 256,

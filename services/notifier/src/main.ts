@@ -28,6 +28,7 @@ await runService({
         requestsMax: settings.HOPLINE_WEBHOOK_REQUESTS_MAX,
         hostRequestsMax: settings.HOPLINE_WEBHOOK_HOST_REQUESTS_MAX,
         workersMax: settings.HOPLINE_WEBHOOK_WORKERS_MAX,
+        intervalMs: settings.HOPLINE_WEBHOOK_INTERVAL_MS,
       },
       retry: {
         attemptsMax: settings.HOPLINE_WEBHOOK_ATTEMPTS_MAX,
