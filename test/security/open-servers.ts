@@ -10,7 +10,7 @@ import { createSubAgent } from '../../services/sub-agent/src/sub-agent.ts';
 import { freePort } from '../support/nats/nats-server.ts';
 
 export const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
-export const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
 
 export type OpenServersOptions = { hosts?: AllowedHosts; publicUrl?: string; cors?: CorsRules; auth?: Authenticator };
 

@@ -13,7 +13,7 @@ const HIDDEN = 'GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n';
 
 /** No response, or this one alone. */
 const MALFORMED: Record<string, string> = {
-  'no request at all': '\r\n\r\n',
+  'empty lines': '\r\n\r\n',
   'a method alone': 'GET\r\n\r\n',
   'HTTP/0.9': 'GET / HTTP/0.9\r\n\r\n',
   'HTTP/9.9': 'GET / HTTP/9.9\r\nhost: localhost\r\n\r\n',

@@ -143,7 +143,7 @@ const VALID: Record<string, () => string> = {
   'with a tenant': () => token(claims({ tenant: 'a' })),
 };
 
-/** Ways to present a valid token that are none. */
+/** Wrong places and forms for a valid token. */
 const PRESENTED: Record<string, (valid: string) => Readonly<Record<string, string | readonly string[]>>> = {
   'another scheme': valid => ({ authorization: `Token ${valid}` }),
   Basic: valid => ({ authorization: `Basic ${Buffer.from(`x:${valid}`).toString('base64')}` }),

@@ -56,7 +56,9 @@ async function fetchServer({ platform, cache, pins, progress }, sources, version
     try {
       const path = await fetchFrom(source, { platform, cache, pins, progress, versionOf });
       if (source.isUnverified)
-        progress.note(`nats-server: no checksum is pinned for the ${source.name}; set HOPLINE_NATS_SERVER to a server that you trust`);
+        progress.note(
+          `nats-server: no checksum is pinned for the ${source.name}; set HOPLINE_NATS_SERVER to a server that you trust`,
+        );
       return path;
     } catch (error) {
       progress.note(`nats-server: ${source.name} failed (${error.message})`);

@@ -10,7 +10,7 @@ const printing = (text: string, code: number) => [
   '--',
 ];
 
-test('an audit passes, finds advisories, or says that the registry did not answer', async () => {
+test('an audit passes, finds advisories, or reports that the registry did not answer', async () => {
   const report = '{"advisories":{},"metadata":{"vulnerabilities":{"moderate":0}}}';
   const outcomeOf = async (command: string[]) => (await auditDependencies(command)).outcome;
   assert.equal(await outcomeOf(printing(report, 0)), 'none');
