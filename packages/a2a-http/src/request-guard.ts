@@ -70,7 +70,8 @@ export function guardPages(scope: FastifyInstance, options: RequestGuardOptions)
 function isOriginAllowed({ raw, headers }: FastifyRequest, { origins, publicUrl }: RequestGuardOptions): boolean {
   if (origins === '*') return true;
   const own = publicUrl === undefined ? undefined : URL.parse(publicUrl)?.origin;
-  const isAllowed = (origin: string) =>
-    origins.includes(origin) || origin === own || URL.parse(origin)?.host === headers.host?.toLowerCase();
+  const host = headers.host?.toLowerCase();
+  const isOwn = (origin: string) => origin === own || (host !== undefined && URL.parse(origin)?.host === host);
+  const isAllowed = (origin: string) => origins.includes(origin) || isOwn(origin);
   return (raw.headersDistinct.origin ?? []).every(isAllowed);
 }
