@@ -2,7 +2,7 @@ import { chartPermissions, permissionsDocument, serverConfiguration } from '../.
 import { agentsSchemaDocument } from './agents-schema-document.ts';
 import { cliDocument } from './cli-document.ts';
 import { metricsDocument } from './metrics-document.ts';
-import { settingsDocument } from './settings-document.ts';
+import { serviceVariablesDocument, settingsDocument } from './settings-document.ts';
 
 /** Reference documents that are generated from the sources; `node test/repo/write-reference.ts` writes them. */
 export const REFERENCE: Record<string, () => string | Promise<string>> = {
@@ -13,4 +13,5 @@ export const REFERENCE: Record<string, () => string | Promise<string>> = {
   'docs/reference/nats-permissions.md': permissionsDocument,
   'infra/nats/hopline.conf': () => serverConfiguration(),
   'infra/helm/hopline/files/nats-permissions.json': chartPermissions,
+  'infra/local/launcher/service-variables.json': serviceVariablesDocument,
 };

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { NATS_USERS_FILE } from '@hopline/cli';
@@ -14,6 +15,8 @@ export type Home = {
   lockFile: string;
   natsConfig: string;
   natsUsers: string;
+  /** HOPLINE_SECRETS_KEY_FILE of ingress and notifier. */
+  secretsKey: string;
 };
 
 /** Full paths of the files in a home. */
@@ -26,6 +29,7 @@ export function homePaths(folder: string): Home {
     lockFile: join(folder, 'lock'),
     natsConfig: join(folder, 'nats.conf'),
     natsUsers: join(folder, NATS_USERS_FILE),
+    secretsKey: join(folder, 'secrets.key'),
   };
 }
 
@@ -35,6 +39,7 @@ export function createHome(home: Home): void {
     for (const folder of [home.folder, home.store, home.logs]) makeFolder(folder);
     // The log store and the logs of a home hold what users asked.
     chmodSync(home.folder, 0o700);
+    if (!existsSync(home.secretsKey)) writeFileSync(home.secretsKey, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
   } catch (error) {
     throw new LaunchError(
       `The home ${home.folder} cannot be written (${(error as NodeJS.ErrnoException).code}); choose another with HOPLINE_HOME.`,

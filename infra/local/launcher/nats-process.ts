@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Home } from './home.ts';
 import { type NatsUsers, writePrivateFile } from './nats-users.ts';
 import { HOST } from './ports.ts';
+import { natsEnvironment } from './process-environment.ts';
 import type { ProcessSpec } from './supervised-process.ts';
 
 /** The nats-server of this cluster: JetStream on disk in the home, and a fixed port so that clients reconnect after a restart. */
@@ -14,7 +15,11 @@ export function natsProcess(home: Home, server: string, port: number, root: stri
     logPath: join(home.logs, 'nats-1.log'),
     prepare: async () => {
       writePrivateFile(home.natsConfig, natsConfig(home, port, users));
-      return { command: [...endsWithParent(), server, '-c', home.natsConfig], env: process.env, url: `nats://${HOST}:${port}` };
+      return {
+        command: [...endsWithParent(), server, '-c', home.natsConfig],
+        env: natsEnvironment(process.env),
+        url: `nats://${HOST}:${port}`,
+      };
     },
   };
 }
