@@ -211,6 +211,10 @@ class FaultyInputs implements InputLog {
     return this.#wire.receive(`shard ${shard}`, this.#inner.readShard(shard, from, signal), signal);
   }
 
+  extent(): ReturnType<InputLog['extent']> {
+    return this.#wire.read('inputs', 'extent', () => this.#inner.extent());
+  }
+
   read(taskId: string): ReturnType<InputLog['read']> {
     return this.#wire.receive('read inputs', this.#inner.read(taskId));
   }
@@ -231,6 +235,10 @@ class FaultyFacts implements FactLog {
 
   last(taskId: string): ReturnType<FactLog['last']> {
     return this.#wire.read('last', taskId, () => this.#inner.last(taskId));
+  }
+
+  extent(): ReturnType<FactLog['extent']> {
+    return this.#wire.read('facts', 'extent', () => this.#inner.extent());
   }
 
   read(taskId: string, from: number): ReturnType<FactLog['read']> {
@@ -301,6 +309,10 @@ class FaultyWork implements WorkQueue {
 
   async requireRoom(role: Role): Promise<void> {
     await this.#wire.read('work room', role, () => this.#deps.store.work.requireRoom(role));
+  }
+
+  hasItem(role: Role, taskId: string): Promise<boolean> {
+    return this.#wire.read('work item', taskId, async () => this.#broker.hasItem(role, taskId));
   }
 
   async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {

@@ -1,11 +1,19 @@
 import { type InputRecord, isTaskId, rawShardFilter, rawSubject } from '@hopline/events';
-import { type InputAppendOptions, type InputLog, type RejectedInput, requireTaskId, type StoredInput } from '@hopline/log';
+import {
+  type InputAppendOptions,
+  type InputLog,
+  type RejectedInput,
+  requireTaskId,
+  type StoredInput,
+  type StreamExtent,
+} from '@hopline/log';
 import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
 import type { Delivery } from './delivery.ts';
 import { HistoryReader } from './history.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
+import { readExtent } from './retention.ts';
 import { type RetryOptions, retry } from './retry.ts';
 
 export class JetStreamInputs implements InputLog {
@@ -39,6 +47,10 @@ export class JetStreamInputs implements InputLog {
       if ('record' in input) yield input;
       else this.#report(input);
     }
+  }
+
+  extent(): Promise<StreamExtent> {
+    return readExtent(this.#connection, this.#connection.names.inputsStream);
   }
 
   async *readShard(

@@ -77,6 +77,15 @@ export class JetStreamWork implements WorkQueue {
     if (problem !== undefined) throw new LogFull(problem);
   }
 
+  async hasItem(role: Role, taskId: string): Promise<boolean> {
+    requireRole(role);
+    requireTaskId(taskId);
+    const { jsm, names } = this.#connection;
+    const subject = names.subject(workSubject(role, taskId));
+    const newest = () => jsm.streams.getMessage(names.workStream, { last_by_subj: subject });
+    return (await retry(this.#connection, 'the work of a task', newest)) !== null;
+  }
+
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
     requireRole(role);
     const ended = AbortSignal.any([options.signal, this.#connection.closed]);

@@ -11,6 +11,8 @@ import { MemoryItems, MemoryWork, type MemoryWorkOptions } from './memory-work.t
 export type MemoryLogOptions = {
   shards?: number;
   recordBytesMax?: number;
+  /** Bytes of all facts: the oldest records beyond it are removed. Default: no bound. */
+  factsBytesMax?: number;
   attemptsMax?: number;
   requeuesMax?: number;
   ackWaitMs?: number;
@@ -28,6 +30,8 @@ export type MemoryLog = Log & {
   reconnect(): void;
   /** Simulates retention: removes the inputs or facts of a task below a sequence. */
   expire(what: 'inputs' | 'facts', taskId: string, below: number): void;
+  /** Simulates retention: removes the inputs or facts of all tasks below a sequence. */
+  expireAll(what: 'inputs' | 'facts', below: number): void;
   /** Simulates the end of the duplicate window of the work queue: an item with a known id is stored again. */
   forgetWorkIds(): void;
   /** Stores a payload that is not JSON. */
@@ -59,7 +63,7 @@ export function createMemoryLog(options: MemoryLogOptions = {}): MemoryLog {
     recordBytesMax,
     faults,
     inputs: new MemoryStream(faults, shards, recordBytesMax),
-    facts: new MemoryStream(faults, shards, recordBytesMax),
+    facts: new MemoryStream(faults, shards, recordBytesMax, options.factsBytesMax),
     items: new MemoryItems(),
     listeners: new Set(),
     buckets: {
@@ -107,6 +111,7 @@ function openMemoryLog(store: Store): MemoryLog {
       for (const onReconnect of reconnects) onReconnect();
     },
     expire: (what, taskId, below) => store[what].expire(taskId, below),
+    expireAll: (what, below) => store[what].expireAll(below),
     forgetWorkIds: () => store.items.forgetIds(),
     garbage: (what, taskId) => store[what].storeGarbage(taskId),
   };

@@ -1,6 +1,6 @@
 import { decodeInputRecord, type FactRecord, type InputRecord, type TraceCarrier } from '@hopline/events';
 import { LaterVersion, LogUnavailable } from '../errors.ts';
-import type { AppendOptions, FactLog, StoredFacts } from '../fact-log.ts';
+import type { AppendOptions, FactLog, StoredFacts, StreamExtent } from '../fact-log.ts';
 import { type FollowOptions, type FollowSource, follow } from '../follow.ts';
 import type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from '../input-log.ts';
 import { requireTaskId } from '../names.ts';
@@ -27,6 +27,11 @@ export class MemoryInputs implements InputLog {
       const input = toInput(stored);
       if ('record' in input) yield input;
     }
+  }
+
+  async extent(): Promise<StreamExtent> {
+    requireOpen(this.#closed);
+    return this.#stream.extent;
   }
 
   async *readShard(
@@ -105,6 +110,11 @@ export class MemoryFacts implements FactLog {
     requireTaskId(taskId);
     requireOpen(this.#closed);
     return follow(this.#source(taskId), after, AbortSignal.any([signal, this.#closed]), this.#options);
+  }
+
+  async extent(): Promise<StreamExtent> {
+    requireOpen(this.#closed);
+    return this.#stream.extent;
   }
 
   async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isTerminal } from '@hopline/a2a';
+import type { AgentInput, Fact, FactRecord, Role } from '@hopline/events';
+import { createInputWriter, readTask } from '@hopline/log';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { INPUTS_LOST, WORKER_GONE } from '@hopline/task';
+import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createRelay, type Relay } from './relay.ts';
+import { COPY_FORWARD_MARGIN, copyForwardBelow } from './retention-sweep.ts';
+
+const HOUR_MS = 3_600_000;
+const SILENT_MS = 150;
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
+const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 262_144 };
+
+function relayOn(log: MemoryLog, copyForwardAfterMs?: number): Promise<Relay> {
+  const times = { leaseMs: 120, heartbeatMs: 30, sweepMs: 25, silentMs: SILENT_MS, copyForwardAfterMs };
+  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, ...times });
+}
+
+async function message(log: MemoryLog, taskId: string, role: Role = 'agent.echo', messageId = 'm1'): Promise<void> {
+  const content = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
+  const input = { kind: 'message', message: content, contextId: 'c', role, profile: 'transparent' } as const;
+  await log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:msg:${messageId}` });
+}
+
+async function appendAgent(log: MemoryLog, taskId: string, inputs: AgentInput[], startN = 1): Promise<void> {
+  const producer = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
+  const writer = createInputWriter(log.inputs, { taskId, producer, startN });
+  for (const input of inputs) writer.add(input);
+  await writer.flush();
+}
+
+async function until(log: MemoryLog, taskId: string, met: (record: FactRecord) => boolean): Promise<FactRecord> {
+  for await (const { record } of await log.facts.follow(taskId, 0, new AbortController().signal)) if (met(record)) return record;
+  throw new Error('the log ended');
+}
+
+async function waitFor(isMet: () => Promise<boolean>): Promise<void> {
+  while (!(await isMet())) await new Promise(resolve => setTimeout(resolve, 5));
+}
+
+async function factsOf(log: MemoryLog, taskId: string): Promise<Fact[]> {
+  const facts: Fact[] = [];
+  const newest = (await log.facts.last(taskId))!;
+  for await (const { record } of readTask(log.facts, newest)) facts.push(...record.facts);
+  return facts;
+}
+
+const BYTES_MAX = 256 * 1024;
+const WAITS = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
+const WORKS = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
+const COMPLETED = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
+
+/** Ended tasks write so many bytes, not faster than the relay copies the open ones forward. */
+async function fill(log: MemoryLog, name: string, bytes: number, open: readonly string[]): Promise<void> {
+  const text = 'x'.repeat(8 * 1024);
+  const inputs: AgentInput[] = [
+    { kind: 'open', lane: 'a', artifact: {} },
+    { kind: 'text', lane: 'a', tokens: [text] },
+    COMPLETED,
+  ];
+  for (let filler = 1; filler <= bytes / text.length; filler++) {
+    await message(log, `${name}-${filler}`);
+    await appendAgent(log, `${name}-${filler}`, inputs);
+    await until(log, `${name}-${filler}`, ({ aggregate }) => isTerminal(aggregate.state));
+    for (const taskId of open)
+      await waitFor(async () => (await log.tasks.get(taskId))!.value.startSeq >= copyForwardBelow(await log.facts.extent()));
+  }
+}
+
+test('open tasks are copied whose beginning is within the margin of being discarded', () => {
+  const extent = { firstSeq: 101, lastSeq: 500 };
+  assert.equal(copyForwardBelow({ ...extent, fill: 0 }), 101);
+  assert.equal(copyForwardBelow({ ...extent, fill: 1 - COPY_FORWARD_MARGIN }), 101);
+  assert.equal(copyForwardBelow({ ...extent, fill: 1 }), 201, 'a quarter of a full log');
+  assert.equal(copyForwardBelow({ ...extent, fill: 0.8 }), 126, 'room for a fifth: a sixteenth of what is written');
+  assert.equal(copyForwardBelow({ firstSeq: 501, lastSeq: 500, fill: 0 }), 501, 'nothing is stored');
+});
+
+test('open tasks outlive a log that others fill three times, and lose no fact [S4-44]', { timeout: 120_000 }, async () => {
+  const log = createMemoryLog({ shards: 2, factsBytesMax: BYTES_MAX });
+  const relay = await relayOn(log.another(), 24 * HOUR_MS);
+  const open = { waiting: WAITS, working: WORKS };
+  for (const [taskId, status] of Object.entries(open)) {
+    await message(log, taskId);
+    await appendAgent(log, taskId, [status]);
+    await until(log, taskId, ({ aggregate }) => aggregate.state === status.state);
+  }
+  const before = { waiting: await factsOf(log, 'waiting'), working: await factsOf(log, 'working') };
+  for (let time = 1; time <= 3; time++) {
+    await fill(log, `filler-${time}`, BYTES_MAX, Object.keys(open));
+    for (const taskId of ['waiting', 'working'] as const) assert.deepEqual(await factsOf(log, taskId), before[taskId]);
+  }
+  assert.ok((await log.facts.extent()).firstSeq > 100, 'the log has discarded its oldest records');
+  assert.equal((await log.facts.last('working'))?.record.aggregate.state, 'TASK_STATE_WORKING');
+  await relay.stop();
+});
+
+test('a working task that was silent for as long as copies by age permit fails instead of being copied without end', {
+  timeout: 60_000,
+}, async () => {
+  const log = createMemoryLog({ shards: 1, factsBytesMax: BYTES_MAX });
+  const relay = await relayOn(log.another(), 1_000);
+  await message(log, 'silent');
+  await appendAgent(log, 'silent', [WORKS]);
+  await until(log, 'silent', ({ aggregate }) => aggregate.state === WORKS.state);
+  const end = await until(log, 'silent', ({ aggregate }) => isTerminal(aggregate.state));
+  const { metadata } = end.facts.findLast(fact => fact.kind === 'status.changed')!.event.statusUpdate;
+  assert.deepEqual(metadata, { reason: WORKER_GONE, retryable: true });
+  await relay.stop();
+});
+
+/** A relay folds the beginning of a task, and none runs while its agent works on: these inputs are removed. */
+async function outage(log: MemoryLog, work: () => Promise<void>): Promise<void> {
+  const first = await relayOn(log.another());
+  await message(log, 't');
+  await waitFor(() => log.work.hasItem('agent.echo', 't'));
+  await appendAgent(log, 't', [WORKS]);
+  await until(log, 't', ({ aggregate }) => aggregate.state === WORKS.state);
+  await waitFor(async () => (await log.tasks.get('t'))?.value.state === WORKS.state);
+  await first.stop();
+  await work();
+  log.expireAll('inputs', (await log.inputs.extent()).lastSeq + 1);
+}
+
+/** Takes the item of the task and ends as the agent does. */
+async function finish(log: MemoryLog, write: () => Promise<void>): Promise<void> {
+  const stop = new AbortController();
+  await log.work.take('agent.echo', { slots: 1, signal: stop.signal }, async () => {
+    await write();
+    stop.abort();
+  });
+}
+
+test('a task fails when its agent has finished and its last inputs were removed, although nothing is written afterwards', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  await outage(log, () => finish(log, () => appendAgent(log, 't', [COMPLETED], 2)));
+  const second = await relayOn(log.another());
+  const { facts } = await until(log, 't', ({ aggregate }) => isTerminal(aggregate.state));
+  const { status, metadata } = facts.findLast(fact => fact.kind === 'status.changed')!.event.statusUpdate;
+  assert.deepEqual([status.state, metadata?.reason], ['TASK_STATE_FAILED', INPUTS_LOST]);
+  await second.stop();
+});
+
+test('a silent task whose agent still has its item is left alone, however much was removed', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  await outage(log, async () => {});
+  const second = await relayOn(log.another());
+  await new Promise(resolve => setTimeout(resolve, SILENT_MS * 3));
+  await finish(log, () => appendAgent(log, 't', [COMPLETED], 2));
+  const { aggregate } = await until(log, 't', ({ aggregate }) => isTerminal(aggregate.state));
+  assert.equal(aggregate.state, 'TASK_STATE_COMPLETED');
+  await second.stop();
+});
