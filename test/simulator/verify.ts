@@ -200,6 +200,11 @@ const DISRUPTIONS: ReadonlySet<Fault['kind']> = new Set([
   'break reads',
   'refuse writes',
   'hold writes',
+  'reorder',
+  'lag',
+  'upgrade',
+  'downgrade',
+  'rebuild inputs',
 ]);
 /** An agent that was up for this long is registered, milliseconds. */
 const REGISTERED_MS = 4_000;
@@ -220,7 +225,7 @@ function verifyFailures({ plan }: Client, { facts, aggregate }: TaskHistory, evi
       /larger than the log accepts|too large|does not fit|have more than \d+ bytes/,
       () => scripts.some(({ openArtifacts }) => openArtifacts !== undefined),
     ],
-    [/lost|missing|gap|removed/i, () => faults.some(({ kind }) => kind === 'outlast retention')],
+    [/lost|missing|gap|removed/i, () => faults.some(({ kind }) => kind === 'outlast retention' || kind === 'rebuild inputs')],
   ];
   for (const fact of facts) {
     if (fact.kind !== 'status.changed' && fact.kind !== 'call.ended') continue;
@@ -242,6 +247,8 @@ function wasAgentAway(plan: Client['plan'], { scenario, cluster }: RunEvidence, 
       DISRUPTIONS.has(fault.kind) &&
       fault.kind !== 'kill' &&
       fault.kind !== 'stop' &&
+      fault.kind !== 'upgrade' &&
+      fault.kind !== 'downgrade' &&
       (!('slot' in fault) || /^[*]|^agent|^supervisor/.test(fault.slot)),
   );
   const isUp = (agent: string) =>

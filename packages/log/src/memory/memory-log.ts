@@ -32,6 +32,8 @@ export type MemoryLog = Log & {
   expire(what: 'inputs' | 'facts', taskId: string, below: number): void;
   /** Simulates retention: removes the inputs or facts of all tasks below a sequence. */
   expireAll(what: 'inputs' | 'facts', below: number): void;
+  /** Simulates that the inputs were deleted with their stream, and a service created it again (ADR 41). */
+  rebuildInputs(firstSeq: number): void;
   /** Simulates the end of the duplicate window of the work queue: an item with a known id is stored again. */
   forgetWorkIds(): void;
   /** Stores a payload that is not JSON. */
@@ -57,7 +59,7 @@ type Store = {
 export function createMemoryLog(options: MemoryLogOptions = {}): MemoryLog {
   const shards = options.shards ?? SHARDS_DEFAULT;
   const recordBytesMax = options.recordBytesMax ?? MEMORY_RECORD_BYTES_MAX;
-  const faults: Faults = { loseAcks: 0, loseLive: 0, conflicts: 0, refusals: 0 };
+  const faults: Faults = { loseAcks: 0, loseLive: 0, conflicts: 0, refusals: 0, staleTails: 0 };
   return openMemoryLog({
     shards,
     recordBytesMax,
@@ -112,6 +114,7 @@ function openMemoryLog(store: Store): MemoryLog {
     },
     expire: (what, taskId, below) => store[what].expire(taskId, below),
     expireAll: (what, below) => store[what].expireAll(below),
+    rebuildInputs: firstSeq => store.inputs.rebuild(firstSeq),
     forgetWorkIds: () => store.items.forgetIds(),
     garbage: (what, taskId) => store[what].storeGarbage(taskId),
   };

@@ -133,7 +133,8 @@ export class MemoryFacts implements FactLog {
     return {
       read: from => this.#read(taskId, from),
       tail: async () => {
-        const stored = this.#stream.last(taskId);
+        const isStale = take(this.#faults, 'staleTails');
+        const stored = isStale ? this.#stream.ofTask(taskId, 0).at(-2) : this.#stream.last(taskId);
         return stored && { seq: stored.seq, startSeq: decode<FactRecord>(stored)?.startSeq ?? 0 };
       },
       subscribe: async (onLive, onReconnect) => {

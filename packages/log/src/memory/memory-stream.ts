@@ -18,6 +18,8 @@ export type Faults = {
   conflicts: number;
   /** The next writes reject with LogUnavailable, and nothing is stored. */
   refusals: number;
+  /** The next checks of a follower for missed records are answered by a replica that lacks the newest record. */
+  staleTails: number;
 };
 
 /** Wait for a lost ack before the write is retried. */
@@ -93,12 +95,20 @@ export class MemoryStream {
     return { firstSeq: this.#all[0]?.seq ?? this.#seq + 1, lastSeq: this.#seq, fill: this.#bytes / this.#bytesMax };
   }
 
-  /** Simulates retention: removes the records of all tasks below `below`. */
+  /** Simulates a stream that was deleted and created again: it is empty, knows no id, and begins with `firstSeq`. */
+  rebuild(firstSeq: number): void {
+    this.expireAll(this.#seq + 1);
+    this.#ids.clear();
+    this.#seq = firstSeq - 1;
+  }
+
+  /** Simulates retention: removes the records of all tasks below `below`. It is longer than the duplicate window: ids are forgotten. */
   expireAll(below: number): void {
     const [first] = this.#all;
     if (first === undefined || first.seq >= below) return;
-    const tasks = new Set(this.#all.filter(stored => stored.seq < below).map(({ taskId }) => taskId));
-    for (const taskId of tasks) this.expire(taskId, below);
+    const removed = this.#all.filter(stored => stored.seq < below);
+    for (const { id } of removed) this.#ids.delete(id);
+    for (const taskId of new Set(removed.map(stored => stored.taskId))) this.expire(taskId, below);
   }
 
   /** Simulates retention: removes the records of a task below `below`. */
