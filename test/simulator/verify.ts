@@ -1,7 +1,7 @@
 import { type Artifact, isTerminal, type StreamResponse, textOf } from '@hopline/a2a';
 import { type Fact, isVisible, type TaskAggregate, type VisibleFact } from '@hopline/events';
 import { readTask } from '@hopline/log';
-import { project, type TaskView } from '@hopline/task';
+import { LANES_BYTES_MAX, project, type TaskView } from '@hopline/task';
 import type { Client, ViewerLog } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import type { Fault } from './faults.ts';
@@ -21,9 +21,16 @@ export type RunEvidence = {
   receiver: WebhookReceiver;
   /** Every client, task, work item and webhook came to its end in time. */
   hasEnded: boolean;
+  /** Timers of all processes at the end. */
+  pendingTimers?: number;
 };
 
-type TaskHistory = { aggregate: TaskAggregate; facts: Fact[]; view: TaskView | undefined };
+type TaskHistory = { aggregate: TaskAggregate; facts: Fact[]; view: TaskView | undefined; aggregateBytesMax: number };
+
+/** Of a task's aggregate in a record: its lanes, and what it holds beside them. */
+const AGGREGATE_BYTES_MAX = LANES_BYTES_MAX + 64 * 1024;
+/** Timers of all processes at rest: at most 102 in 60 runs. What tasks and connections leave behind comes on top. */
+const TIMERS_AT_REST_MAX = 160;
 
 /** The promises of the README, verified on what a run left: the log, what agents did, what clients and webhooks received. */
 export async function verify(evidence: RunEvidence): Promise<Violation[]> {
@@ -48,7 +55,7 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
     for (const viewer of client.viewers) verifyViewer(viewer, history, report);
     verifyWebhook(client, history, evidence.receiver, report);
   }
-  if (evidence.hasEnded) verifyBounds(evidence.cluster, report);
+  verifyBounds(evidence, histories, report);
   return violations;
 }
 
@@ -59,13 +66,15 @@ async function historyOf({ store }: Cluster, taskId: string): Promise<TaskHistor
   if (newest === undefined) return undefined;
   const facts: Fact[] = [];
   let view: TaskView | undefined;
+  let aggregateBytesMax = 0;
   for await (const { record } of readTask(store.facts, newest)) {
+    aggregateBytesMax = Math.max(aggregateBytesMax, Buffer.byteLength(JSON.stringify(record.aggregate)));
     for (const fact of record.facts) {
       facts.push(fact);
       view = project(view, fact);
     }
   }
-  return { aggregate: newest.record.aggregate, facts, view };
+  return { aggregate: newest.record.aggregate, facts, view, aggregateBytesMax };
 }
 
 /** Everything ends once faults have stopped. */
@@ -318,7 +327,17 @@ function textOfEvents(events: readonly StreamResponse[]): string {
   return JSON.stringify([...texts]);
 }
 
-function verifyBounds(cluster: Cluster, report: Report): void {
+function verifyBounds(
+  { cluster, hasEnded, pendingTimers = 0 }: RunEvidence,
+  histories: ReadonlyMap<Client, TaskHistory>,
+  report: Report,
+): void {
+  for (const [{ plan }, { aggregateBytesMax }] of histories)
+    if (aggregateBytesMax > AGGREGATE_BYTES_MAX)
+      report('the aggregate of a task is bounded', `${plan.name}: ${aggregateBytesMax} bytes`);
+  if (!hasEnded) return;
+  if (pendingTimers > TIMERS_AT_REST_MAX)
+    report('what a task needs in memory ends with it', `${pendingTimers} timers are pending`);
   for (const { servers, process } of cluster.ingresses())
     for (const { streams } of Object.values(servers ?? {}))
       if (streams.count > 0) report('what a client opened is closed at the end', `${process.name}: ${streams.count} streams`);
