@@ -300,6 +300,10 @@ class FaultyKeyValue<V> implements KeyValue<V> {
     return this.#wire.read(`${this.#name} revision`, '', () => this.#inner.revision());
   }
 
+  extent(): ReturnType<KeyValue<V>['extent']> {
+    return this.#wire.read(`${this.#name} extent`, '', () => this.#inner.extent());
+  }
+
   watch(signal: AbortSignal): AsyncIterable<Change<V>> {
     return this.#wire.receive(`${this.#name} watch`, this.#inner.watch(signal), signal);
   }

@@ -82,8 +82,9 @@ export class JetStreamWork implements WorkQueue {
     requireTaskId(taskId);
     const { jsm, names } = this.#connection;
     const subject = names.subject(workSubject(role, taskId));
-    const newest = () => jsm.streams.getMessage(names.workStream, { last_by_subj: subject });
-    return (await retry(this.#connection, 'the work of a task', newest)) !== null;
+    const read = () => jsm.streams.info(names.workStream, { subjects_filter: subject });
+    const { state } = await retry(this.#connection, 'the work of a task', read);
+    return Object.keys(state.subjects ?? {}).length > 0;
   }
 
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {

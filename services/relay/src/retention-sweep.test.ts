@@ -113,6 +113,27 @@ test('a working task that was silent for as long as copies by age permit fails i
   await relay.stop();
 });
 
+test('the index keeps open tasks while others fill it three times, so that their deadlines hold', {
+  timeout: 60_000,
+}, async () => {
+  const log = createMemoryLog({ shards: 1, tasksBytesMax: 16 * 1024 });
+  const relay = await relayOn(log.another());
+  await message(log, 'waiting');
+  await appendAgent(log, 'waiting', [WAITS]);
+  const entryOf = async () => (await log.tasks.get('waiting'))!;
+  await waitFor(async () => (await log.tasks.get('waiting'))?.value.state === WAITS.state);
+  const { value } = await entryOf();
+  for (let filler = 1; (await log.tasks.revision()) < 300; filler++) {
+    await message(log, `filler-${filler}`);
+    await appendAgent(log, `filler-${filler}`, [COMPLETED]);
+    await until(log, `filler-${filler}`, ({ aggregate }) => isTerminal(aggregate.state));
+    await waitFor(async () => (await entryOf()).revision >= copyForwardBelow(await log.tasks.extent()));
+  }
+  assert.ok((await log.tasks.extent()).firstSeq > 100, 'the index has removed its oldest entries');
+  assert.deepEqual((await entryOf()).value, value);
+  await relay.stop();
+});
+
 /** A relay folds the beginning of a task, and none runs while its agent works on: these inputs are removed. */
 async function outage(log: MemoryLog, work: () => Promise<void>): Promise<void> {
   const first = await relayOn(log.another());

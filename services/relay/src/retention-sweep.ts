@@ -1,8 +1,8 @@
 import { isInterrupted } from '@hopline/a2a';
 import type { RelayInput, TaskAggregate } from '@hopline/events';
-import type { Log, StreamExtent, TaskIndexEntry } from '@hopline/log';
+import { type Log, LogConflict, type StreamExtent, type TaskIndexEntry } from '@hopline/log';
 import { type Logger, taskLogger } from '@hopline/telemetry';
-import { copyForwardInput } from './task-deadlines.ts';
+import { copyForwardInput, type OpenTask } from './task-deadlines.ts';
 
 /** Time between two sweeps, milliseconds. */
 export const RETENTION_SWEEP_MS = 5_000;
@@ -13,12 +13,14 @@ export const RETENTION_SWEEP_MS = 5_000;
 export const COPY_FORWARD_MARGIN = 0.25;
 /** Copies that one sweep may start: a copy stores all facts of its task, and brings the bound nearer for all others. */
 export const COPIES_PER_SWEEP_MAX = 64;
+/** Index entries that one sweep may write again. */
+export const ENTRIES_PER_SWEEP_MAX = 1_000;
 /** A task in progress without a fact for this long is examined, and once in this time; milliseconds. */
 export const SILENT_MS_MIN = 60_000;
 
 export type RetentionSweepOptions = {
-  log: Pick<Log, 'inputs' | 'facts' | 'work'>;
-  openTasks: () => Iterable<[string, TaskIndexEntry]>;
+  log: Pick<Log, 'inputs' | 'facts' | 'work' | 'tasks'>;
+  openTasks: () => Iterable<[string, OpenTask]>;
   /** Whether this relay owns the shard of the task now. */
   owns: (taskId: string) => boolean;
   /** Whether an input, an append or a side effect of the task is in progress in this relay. */
@@ -33,8 +35,8 @@ export type RetentionSweepOptions = {
 };
 
 /**
- * Keeps open tasks from what retention removes by bytes: copies their facts forward in time, and ends a task whose worker has
- * finished while the inputs with its end were removed before a relay read them. Appends inputs; the order of the log decides.
+ * Keeps open tasks from what retention removes by bytes: copies their facts forward, writes their index entries again, and ends a
+ * task whose worker has finished while the inputs with its end were removed before a relay read them.
  */
 export class RetentionSweep {
   readonly #options: RetentionSweepOptions;
@@ -65,6 +67,7 @@ export class RetentionSweep {
         for (const taskId of known.keys()) if (!tasks.has(taskId)) known.delete(taskId);
       if (tasks.size > 0) {
         await this.#copyForward(tasks, await log.facts.extent());
+        await this.#keepIndexed(tasks, await log.tasks.extent());
         await this.#endLostWork(tasks, await log.inputs.extent());
       }
     } catch (error) {
@@ -73,26 +76,42 @@ export class RetentionSweep {
     this.#isSweeping = false;
   }
 
-  async #copyForward(tasks: ReadonlyMap<string, TaskIndexEntry>, extent: StreamExtent): Promise<void> {
+  async #copyForward(tasks: ReadonlyMap<string, OpenTask>, extent: StreamExtent): Promise<void> {
     const { copyForwardAfterMs, now } = this.#options;
     const below = copyForwardBelow(extent);
     if (copyForwardAfterMs === undefined || below <= extent.firstSeq) return;
-    const due = [...tasks].filter(([taskId, { startSeq, generation }]) => {
+    const due = [...tasks].filter(([taskId, { entry }]) => {
+      const { startSeq, generation } = entry;
       // Of a task whose beginning is gone, a copy would hold a part as if it were the whole.
       const isOld = generation > 0 && startSeq >= extent.firstSeq && startSeq < below;
       return isOld && this.#copied.get(taskId) !== startSeq;
     });
-    due.sort(([, one], [, other]) => one.startSeq - other.startSeq);
-    for (const [taskId, { startSeq, startStoredAt = 0 }] of due.slice(0, COPIES_PER_SWEEP_MAX)) {
+    due.sort(([, one], [, other]) => one.entry.startSeq - other.entry.startSeq);
+    for (const [taskId, { entry }] of due.slice(0, COPIES_PER_SWEEP_MAX)) {
+      const { startSeq, startStoredAt = 0 } = entry;
       const { name, input } = copyForwardInput(startStoredAt);
       if (await this.#append(taskId, name, { ...input, idleSince: Math.round(now() - copyForwardAfterMs) }))
         this.#copied.set(taskId, startSeq);
     }
   }
 
-  async #endLostWork(tasks: ReadonlyMap<string, TaskIndexEntry>, { firstSeq }: StreamExtent): Promise<void> {
+  /** Deadlines and copies of a task follow from its index entry, and the index removes its oldest entries too. */
+  async #keepIndexed(tasks: ReadonlyMap<string, OpenTask>, extent: StreamExtent): Promise<void> {
+    const below = copyForwardBelow(extent);
+    if (below <= extent.firstSeq) return;
+    const due = [...tasks].filter(([, { entry, revision }]) => entry.generation > 0 && revision < below);
+    for (const [taskId, { entry, revision }] of due.slice(0, ENTRIES_PER_SWEEP_MAX)) {
+      if (this.#isStopped) return;
+      // A conflict is a newer entry.
+      await this.#options.log.tasks.update(taskId, entry, revision).catch(error => {
+        if (!(error instanceof LogConflict)) throw error;
+      });
+    }
+  }
+
+  async #endLostWork(tasks: ReadonlyMap<string, OpenTask>, { firstSeq }: StreamExtent): Promise<void> {
     const { isBusy, now, silentMs = SILENT_MS_MIN } = this.#options;
-    for (const [taskId, entry] of tasks) {
+    for (const [taskId, { entry }] of tasks) {
       const isSilent = (at: number) => now() - at >= silentMs;
       const mayLackInputs = ({ foldedSeq = 0 }: Pick<TaskIndexEntry, 'foldedSeq'>) => foldedSeq + 1 < firstSeq;
       if (entry.generation === 0 || isInterrupted(entry.state) || !mayLackInputs(entry) || !isSilent(entry.at)) continue;

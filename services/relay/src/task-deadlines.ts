@@ -51,6 +51,9 @@ export function copyForwardInput(startStoredAt: number): { name: string; input: 
   return { name: `copy-forward:${startStoredAt}`, input: { kind: 'copy-forward', startStoredAt } };
 }
 
+/** A task that has not ended, and the revision of its index entry. */
+export type OpenTask = { entry: TaskIndexEntry; revision: number };
+
 export type TaskDeadlinesOptions = {
   log: Pick<Log, 'tasks' | 'inputs' | 'shards'>;
   rules: readonly DeadlineRule[];
@@ -70,7 +73,7 @@ export class TaskDeadlines {
   readonly #stop = new AbortController();
   /** Deadlines of all shards: a later takeover needs no read. */
   readonly #deadlines = new Map<string, Deadline[]>();
-  readonly #openTasks = new Map<string, TaskIndexEntry>();
+  readonly #openTasks = new Map<string, OpenTask>();
   #timer: NodeJS.Timeout | undefined;
   #checkAt = Number.POSITIVE_INFINITY;
   #isChecking = false;
@@ -82,7 +85,7 @@ export class TaskDeadlines {
         this.#deadlines.clear();
         this.#openTasks.clear();
       },
-      change: ({ key, value }) => this.#update(key, value),
+      change: ({ key, value, revision }) => this.#update(key, value, revision),
       ready: () => {},
       lost: error => options.logger.warn({ err: error }, 'task index lost'),
     });
@@ -91,7 +94,7 @@ export class TaskDeadlines {
   }
 
   /** Tasks of all shards that have not ended, as the index shows them. */
-  get openTasks(): ReadonlyMap<string, TaskIndexEntry> {
+  get openTasks(): ReadonlyMap<string, OpenTask> {
     return this.#openTasks;
   }
 
@@ -100,9 +103,9 @@ export class TaskDeadlines {
     clearTimeout(this.#timer);
   }
 
-  #update(taskId: string, entry: TaskIndexEntry | undefined): void {
+  #update(taskId: string, entry: TaskIndexEntry | undefined, revision: number): void {
     if (entry === undefined || isTerminal(entry.state)) this.#openTasks.delete(taskId);
-    else this.#openTasks.set(taskId, entry);
+    else this.#openTasks.set(taskId, { entry, revision });
     const deadlines = entry === undefined ? [] : this.#options.rules.flatMap(rule => rule(entry) ?? []);
     if (deadlines.length === 0) this.#deadlines.delete(taskId);
     else this.#deadlines.set(taskId, deadlines);

@@ -13,6 +13,8 @@ export type MemoryLogOptions = {
   recordBytesMax?: number;
   /** Bytes of all facts: the oldest records beyond it are removed. Default: no bound. */
   factsBytesMax?: number;
+  /** Bytes of the task index: the oldest entries beyond it are removed. Default: no bound. */
+  tasksBytesMax?: number;
   attemptsMax?: number;
   requeuesMax?: number;
   ackWaitMs?: number;
@@ -70,7 +72,7 @@ export function createMemoryLog(options: MemoryLogOptions = {}): MemoryLog {
     listeners: new Set(),
     buckets: {
       leases: new MemoryBucket(),
-      tasks: new MemoryBucket(),
+      tasks: new MemoryBucket(options.tasksBytesMax),
       agents: new MemoryBucket(),
       messageIds: new MemoryBucket(),
       contexts: new MemoryBucket(),
