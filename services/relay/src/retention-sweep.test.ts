@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isTerminal } from '@hopline/a2a';
-import type { AgentInput, Fact, FactRecord, Role } from '@hopline/events';
+import type { AgentInput, Fact, FactRecord, InputRecord, Role } from '@hopline/events';
 import { createInputWriter, readTask } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { INPUTS_LOST, WORKER_GONE } from '@hopline/task';
@@ -165,6 +165,18 @@ test('a task fails when its agent has finished and its last inputs were removed,
   const { facts } = await until(log, 't', ({ aggregate }) => isTerminal(aggregate.state));
   const { status, metadata } = facts.findLast(fact => fact.kind === 'status.changed')!.event.statusUpdate;
   assert.deepEqual([status.state, metadata?.reason], ['TASK_STATE_FAILED', INPUTS_LOST]);
+  await second.stop();
+});
+
+test('a record without a fact does not hide that the work is gone', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  await outage(log, () => finish(log, () => appendAgent(log, 't', [COMPLETED], 2)));
+  const second = await relayOn(log.another());
+  const again = { id: 'agent', agent: 'echo', turn: 1, attempt: 2 };
+  const record = { v: 1, at: Date.now(), from: again, n: 1, inputs: [WORKS] } as const;
+  await log.inputs.append('t', structuredClone(record) as unknown as InputRecord, { id: 't:agent:1:0:2:1' });
+  const { aggregate } = await until(log, 't', ({ aggregate }) => isTerminal(aggregate.state));
+  assert.equal(aggregate.state, 'TASK_STATE_FAILED');
   await second.stop();
 });
 

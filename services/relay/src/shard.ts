@@ -74,7 +74,7 @@ export class Shard {
   /** Whether inputs, appends or side effects of the task are in progress here. */
   isBusy(taskId: string): boolean {
     const task = this.#tasks.get(taskId);
-    return task !== undefined && task.pipeline?.isIdle !== true;
+    return task !== undefined && task.pipeline?.isBusy !== false;
   }
 
   get taskCount(): number {
