@@ -222,6 +222,7 @@ export class Cluster {
         displayName: 'Supervisor',
         slots: 8,
         agentGoneMs: AGENT_GONE_MS,
+        lostInputsCheckMs: SILENT_MS,
       });
       incarnation.stop = () => supervisor.stop();
     } else if (service === 'notifier') {

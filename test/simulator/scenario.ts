@@ -187,7 +187,13 @@ class FaultMaker {
   }
 
   setClock(): Fault {
-    return { at: this.at, kind: 'set clock', slot: this.#random.pick(this.#slots), byMs: this.#random.between(-20_000, 20_000) };
+    const byMsMax = this.#random.pick([20_000, 20_000, 3_600_000]);
+    return {
+      at: this.at,
+      kind: 'set clock',
+      slot: this.#random.pick(this.#slots),
+      byMs: this.#random.between(-byMsMax, byMsMax),
+    };
   }
 
   holdWrites(part: LogPart): Fault & { slot: string } {

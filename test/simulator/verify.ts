@@ -131,6 +131,8 @@ function verifyGenerations({ plan }: Client, { facts, aggregate }: TaskHistory, 
   const visible = facts.filter(isVisible);
   const wrong = visible.findIndex((fact, index) => fact.generation !== index + 1);
   if (wrong >= 0) report('generations are 1..n', `${plan.name}: generation ${visible[wrong]!.generation} at place ${wrong + 1}`);
+  const earlier = facts.findIndex((fact, index) => index > 0 && fact.at < facts[index - 1]!.at);
+  if (earlier >= 0) report('the times of facts never decrease', `${plan.name}: fact ${earlier + 1}, ${facts[earlier]!.kind}`);
   const ends = visible.filter(isEnd);
   if (isTerminal(aggregate.state) && (ends.length !== 1 || visible.at(-1) !== ends[0]))
     report('one terminal event, last', `${plan.name}: ${ends.length} terminal events, last is ${visible.at(-1)?.kind}`);

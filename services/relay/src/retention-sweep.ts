@@ -114,7 +114,7 @@ export class RetentionSweep {
     for (const [taskId, { entry }] of tasks) {
       const isSilent = (at: number) => now() - at >= silentMs;
       const mayLackInputs = ({ foldedSeq = 0 }: Pick<TaskIndexEntry, 'foldedSeq'>) => foldedSeq + 1 < firstSeq;
-      if (entry.generation === 0 || isInterrupted(entry.state) || !mayLackInputs(entry) || !isSilent(entry.at)) continue;
+      if (isInterrupted(entry.state) || !mayLackInputs(entry) || !isSilent(entry.at)) continue;
       if (!isSilent(this.#examinedAt.get(taskId) ?? 0) || isBusy(taskId) || this.#isStopped) continue;
       this.#examinedAt.set(taskId, now());
       const aggregate = (await this.#options.log.facts.last(taskId))?.record.aggregate;
