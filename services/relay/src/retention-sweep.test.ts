@@ -7,7 +7,15 @@ import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { INPUTS_LOST, WORKER_GONE } from '@hopline/task';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { createRelay, type Relay } from './relay.ts';
-import { COPY_FORWARD_MARGIN, copyForwardBelow } from './retention-sweep.ts';
+import {
+  COPIES_PER_SWEEP_MAX,
+  COPY_FORWARD_MARGIN,
+  copyForwardBelow,
+  ENTRIES_PER_SWEEP_MAX,
+  RetentionSweep,
+  SILENT_MS_MIN,
+} from './retention-sweep.ts';
+import type { OpenTask } from './task-deadlines.ts';
 
 const HOUR_MS = 3_600_000;
 const SILENT_MS = 150;
@@ -189,4 +197,80 @@ test('a silent task whose agent still has its item is left alone, however much w
   const { aggregate } = await until(log, 't', ({ aggregate }) => isTerminal(aggregate.state));
   assert.equal(aggregate.state, 'TASK_STATE_COMPLETED');
   await second.stop();
+});
+
+const FULL = { firstSeq: 1, lastSeq: 10_000, fill: 1 };
+
+/** One sweep over index entries at a fixed time. Resolves with the inputs that it appended and the entries that it wrote again. */
+async function sweepOver(
+  log: MemoryLog,
+  tasks: [string, OpenTask][],
+  nowMs: number,
+): Promise<{ inputs: string[]; written: number }> {
+  const inputs: string[] = [];
+  let written = 0;
+  let sweeps = 0;
+  const swept = Promise.withResolvers<void>();
+  const extents = { facts: FULL, tasks: FULL, inputs: { ...FULL, firstSeq: 9_000 } };
+  const sweep = new RetentionSweep({
+    log: {
+      facts: {
+        ...log.facts,
+        last: taskId => log.facts.last(taskId),
+        extent: async () => {
+          // A sweep begins when the one before it has ended.
+          if (++sweeps > 1) swept.resolve();
+          return sweeps > 1 ? { ...FULL, fill: 0 } : extents.facts;
+        },
+      },
+      tasks: { ...log.tasks, extent: async () => extents.tasks, update: async () => ++written },
+      inputs: {
+        ...log.inputs,
+        extent: async () => extents.inputs,
+        append: async (_taskId, _record, { id }) => ({ seq: inputs.push(id), duplicate: false }),
+      },
+      work: log.work,
+    },
+    openTasks: () => (sweeps > 0 ? tasks.slice(0, 1) : tasks),
+    owns: () => true,
+    isBusy: () => false,
+    copyForwardAfterMs: HOUR_MS,
+    now: () => nowMs,
+    logger,
+    sweepMs: 20,
+  });
+  await swept.promise;
+  sweep.stop();
+  return { inputs: [...inputs], written };
+}
+
+function openTask(startSeq: number, more: Partial<OpenTask['entry']> = {}): OpenTask {
+  const task = { contextId: 'c', role: 'agent.echo', state: 'TASK_STATE_INPUT_REQUIRED', generation: 2, at: 0 } as const;
+  return { entry: { ...task, startSeq, startStoredAt: startSeq, ...more }, revision: startSeq };
+}
+
+test('one sweep copies at most COPIES_PER_SWEEP_MAX tasks, the oldest first, and writes at most ENTRIES_PER_SWEEP_MAX entries', async () => {
+  const tasks = Array.from({ length: ENTRIES_PER_SWEEP_MAX + 1 }, (_, index): [string, OpenTask] => {
+    const startSeq = ENTRIES_PER_SWEEP_MAX + 1 - index;
+    return [`t${startSeq}`, openTask(startSeq)];
+  });
+  const { inputs, written } = await sweepOver(createMemoryLog(), tasks, 0);
+  const oldest = Array.from({ length: COPIES_PER_SWEEP_MAX }, (_, index) => `t${index + 1}:copy-forward:${index + 1}`);
+  assert.deepEqual(inputs, oldest);
+  assert.equal(written, ENTRIES_PER_SWEEP_MAX);
+});
+
+test('a task in progress is examined once SILENT_MS_MIN has passed since its newest fact, not a millisecond earlier', async () => {
+  const log = createMemoryLog();
+  const relay = await relayOn(log.another());
+  await message(log, 't');
+  await waitFor(() => log.work.hasItem('agent.echo', 't'));
+  await finish(log, async () => {});
+  await waitFor(async () => ((await log.tasks.get('t'))?.value.generation ?? 0) > 0);
+  await relay.stop();
+  const { value: entry } = (await log.tasks.get('t'))!;
+  const tasks: [string, OpenTask][] = [['t', { entry: { ...entry, startSeq: 9_999 }, revision: 9_999 }]];
+  const newestAt = (await log.facts.last('t'))!.record.aggregate.at;
+  assert.deepEqual((await sweepOver(log, tasks, newestAt + SILENT_MS_MIN - 1)).inputs, []);
+  assert.deepEqual((await sweepOver(log, tasks, newestAt + SILENT_MS_MIN)).inputs, ['t:work-gone:1:']);
 });

@@ -5,7 +5,7 @@ import { type Logger, taskLogger } from '@hopline/telemetry';
 import { copyForwardInput, type OpenTask } from './task-deadlines.ts';
 
 /** Time between two sweeps, milliseconds. */
-export const RETENTION_SWEEP_MS = 5_000;
+const RETENTION_SWEEP_MS = 5_000;
 /**
  * An open task is copied forward when its beginning would be discarded after so many more bytes, as a share of all bytes that the
  * log may hold.
