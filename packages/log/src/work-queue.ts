@@ -54,7 +54,7 @@ export type Job = {
 
 /** A record of more bytes as JSON is not repeated in a work item. */
 export const WORK_NEWEST_BYTES_MAX = 16 * 1024;
-/** An item that waited longer than this, milliseconds, says nothing about its task: it may have ended meanwhile. */
+/** The record of an item that waited longer than this, milliseconds, is not used: the task may have ended meanwhile. */
 export const WORK_NEWEST_MS_MAX = 2_000;
 
 /** The member `newest` of a work item, to spread. */
