@@ -231,7 +231,7 @@ async function sweepOver(
       },
       work: log.work,
     },
-    openTasks: () => (sweeps > 0 ? tasks.slice(0, 1) : tasks),
+    openTasks: () => new Map(sweeps > 0 ? tasks.slice(0, 1) : tasks),
     owns: () => true,
     isBusy: () => false,
     copyForwardAfterMs: HOUR_MS,

@@ -20,7 +20,8 @@ export const SILENT_MS_MIN = 60_000;
 
 export type RetentionSweepOptions = {
   log: Pick<Log, 'inputs' | 'facts' | 'work' | 'tasks'>;
-  openTasks: () => Iterable<[string, OpenTask]>;
+  /** Of all shards. */
+  openTasks: () => ReadonlyMap<string, OpenTask>;
   /** Whether this relay owns the shard of the task now. */
   owns: (taskId: string) => boolean;
   /** Whether an input, an append or a side effect of the task is in progress in this relay. */
@@ -60,9 +61,9 @@ export class RetentionSweep {
   async #sweep(): Promise<void> {
     if (this.#isSweeping) return;
     this.#isSweeping = true;
-    const { log, openTasks, owns, logger } = this.#options;
+    const { log, openTasks, logger } = this.#options;
     try {
-      const tasks = new Map([...openTasks()].filter(([taskId]) => owns(taskId)));
+      const tasks = openTasks();
       for (const known of [this.#copied, this.#examinedAt])
         for (const taskId of known.keys()) if (!tasks.has(taskId)) known.delete(taskId);
       if (tasks.size > 0) {
@@ -80,8 +81,7 @@ export class RetentionSweep {
     const { copyForwardAfterMs, now } = this.#options;
     const below = copyForwardBelow(extent);
     if (copyForwardAfterMs === undefined || below <= extent.firstSeq) return;
-    const due = [...tasks].filter(([taskId, { entry }]) => {
-      const { startSeq, generation } = entry;
+    const due = this.#owned(tasks, ({ entry: { startSeq, generation } }, taskId) => {
       // Of a task whose beginning is gone, a copy would hold a part as if it were the whole.
       const isOld = generation > 0 && startSeq >= extent.firstSeq && startSeq < below;
       return isOld && this.#copied.get(taskId) !== startSeq;
@@ -99,7 +99,7 @@ export class RetentionSweep {
   async #keepIndexed(tasks: ReadonlyMap<string, OpenTask>, extent: StreamExtent): Promise<void> {
     const below = copyForwardBelow(extent);
     if (below <= extent.firstSeq) return;
-    const due = [...tasks].filter(([, { entry, revision }]) => entry.generation > 0 && revision < below);
+    const due = this.#owned(tasks, ({ entry, revision }) => entry.generation > 0 && revision < below);
     for (const [taskId, { entry, revision }] of due.slice(0, ENTRIES_PER_SWEEP_MAX)) {
       if (this.#isStopped) return;
       // A conflict is a newer entry.
@@ -111,11 +111,15 @@ export class RetentionSweep {
 
   async #endLostWork(tasks: ReadonlyMap<string, OpenTask>, { firstSeq }: StreamExtent): Promise<void> {
     const { isBusy, now, silentMs = SILENT_MS_MIN } = this.#options;
-    for (const [taskId, { entry }] of tasks) {
-      const isSilent = (at: number) => now() - at >= silentMs;
-      const mayLackInputs = ({ foldedSeq = 0 }: Pick<TaskIndexEntry, 'foldedSeq'>) => foldedSeq + 1 < firstSeq;
-      if (isInterrupted(entry.state) || !mayLackInputs(entry) || !isSilent(entry.at)) continue;
-      if (!isSilent(this.#examinedAt.get(taskId) ?? 0) || isBusy(taskId) || this.#isStopped) continue;
+    const isSilent = (at: number) => now() - at >= silentMs;
+    const mayLackInputs = ({ foldedSeq = 0 }: Pick<TaskIndexEntry, 'foldedSeq'>) => foldedSeq + 1 < firstSeq;
+    const suspects = this.#owned(
+      tasks,
+      ({ entry }, taskId) =>
+        !isInterrupted(entry.state) && mayLackInputs(entry) && isSilent(entry.at) && isSilent(this.#examinedAt.get(taskId) ?? 0),
+    );
+    for (const [taskId] of suspects) {
+      if (isBusy(taskId) || this.#isStopped) continue;
       this.#examinedAt.set(taskId, now());
       const aggregate = (await this.#options.log.facts.last(taskId))?.record.aggregate;
       if (aggregate === undefined || !mayLackInputs(aggregate) || !isSilent(aggregate.at)) continue;
@@ -124,6 +128,11 @@ export class RetentionSweep {
       const { turn } = aggregate;
       await this.#append(taskId, `work-gone:${turn}:${gone.call ?? ''}`, { kind: 'work-gone', turn, ...gone });
     }
+  }
+
+  /** Tasks of this relay's shards. What the condition excludes needs no shard. */
+  #owned(tasks: ReadonlyMap<string, OpenTask>, isDue: (task: OpenTask, taskId: string) => boolean): [string, OpenTask][] {
+    return [...tasks].filter(([taskId, task]) => isDue(task, taskId) && this.#options.owns(taskId));
   }
 
   /** The producer that should write on and has no item of work. Called after the aggregate was read. */
