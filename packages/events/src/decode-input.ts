@@ -122,7 +122,8 @@ const CLIENT_INPUTS: { readonly [K in Exclude<ClientInput['kind'], 'unknown'>]: 
 const RELAY_INPUTS: { readonly [K in Exclude<RelayInput['kind'], 'unknown'>]: Members } = {
   timeout: { request: value => Number.isInteger(value) },
   'auth-timeout': { request: value => Number.isInteger(value) },
-  'copy-forward': { startStoredAt: value => Number.isFinite(value) },
+  'copy-forward': { startStoredAt: value => Number.isFinite(value), idleSince: optional(value => Number.isFinite(value)) },
+  'work-gone': { turn: isOrdinal, call: optional(isText) },
 };
 
 const AGENT_INPUTS: { readonly [K in Exclude<AgentInput['kind'], 'unknown'>]: Members } = {

@@ -49,6 +49,7 @@ export type {
   TextInput,
   TimeoutInput,
   UnknownInput,
+  WorkGoneInput,
 } from './inputs.ts';
 export { isSameItem, isSameOwner, mayAppend, ordinalsOf, writerOf } from './inputs.ts';
 export type { AgentPresentation, ArtifactKind, NoticeTemplate, NoticeTemplates } from './presentation.ts';

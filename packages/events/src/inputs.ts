@@ -63,10 +63,26 @@ export type TimeoutInput = {
  * The first facts of an open task are about to expire: the relay has to store them again. `startStoredAt` names the start that
  * expires (`FactRecord.startStoredAt`); once that start was copied forward there is nothing to do.
  */
-export type CopyForwardInput = { kind: 'copy-forward'; startStoredAt: number };
+export type CopyForwardInput = {
+  kind: 'copy-forward';
+  startStoredAt: number;
+  /** A task in progress whose newest fact is older, epoch milliseconds, has no worker. Absent: older than `startStoredAt`. */
+  idleSince?: number;
+};
+
+/**
+ * No worker of the turn has an item of work any more, and every input that it stored before is older than this one. If the turn
+ * still runs when this input is reached, its end was removed before a relay read it.
+ */
+export type WorkGoneInput = {
+  kind: 'work-gone';
+  turn: number;
+  /** The call whose agent has no item; absent: the root producer. */
+  call?: string;
+};
 
 /** Inputs that relays append for themselves: the log gives them their place in the order. */
-export type RelayInput = TimeoutInput | CopyForwardInput | UnknownInput;
+export type RelayInput = TimeoutInput | CopyForwardInput | WorkGoneInput | UnknownInput;
 
 /** The artifact a lane becomes. Clients expect these members on every chunk (S0-8). */
 export type LaneArtifact = {

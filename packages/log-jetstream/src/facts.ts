@@ -10,6 +10,7 @@ import {
   LogConflict,
   requireTaskId,
   type StoredFacts,
+  type StreamExtent,
 } from '@hopline/log';
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/nats-core';
@@ -17,6 +18,7 @@ import { decodeFacts, decodeTrace, encodePayload, isLaterVersion, MESSAGE_ID } f
 import type { Connection } from './connection.ts';
 import { HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
+import { readExtent } from './retention.ts';
 import { retry } from './retry.ts';
 
 export type JetStreamFactsOptions = { shards: number; readBytesMax: number; follow: FollowOptions };
@@ -74,6 +76,10 @@ export class JetStreamFacts implements FactLog {
     requireTaskId(taskId);
     const ended = AbortSignal.any([signal, this.#connection.closed]);
     return follow(this.#source(taskId, ended), after, ended, this.#follow);
+  }
+
+  extent(): Promise<StreamExtent> {
+    return readExtent(this.#connection, this.#connection.names.factsStream);
   }
 
   async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {

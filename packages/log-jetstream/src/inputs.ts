@@ -10,13 +10,21 @@ import {
   type Writer,
   writerOf,
 } from '@hopline/events';
-import { type InputAppendOptions, type InputLog, type RejectedInput, requireTaskId, type StoredInput } from '@hopline/log';
+import {
+  type InputAppendOptions,
+  type InputLog,
+  type RejectedInput,
+  requireTaskId,
+  type StoredInput,
+  type StreamExtent,
+} from '@hopline/log';
 import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
 import type { Delivery } from './delivery.ts';
 import { HistoryReader } from './history.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
+import { readExtent } from './retention.ts';
 import { type RetryOptions, retry } from './retry.ts';
 
 /** `writer`: of every record appended here. Absent: as the record claims, for tools and tests. */
@@ -58,6 +66,10 @@ export class JetStreamInputs implements InputLog {
       if ('record' in input) yield input;
       else this.#report(input);
     }
+  }
+
+  extent(): Promise<StreamExtent> {
+    return readExtent(this.#connection, this.#connection.names.inputsStream);
   }
 
   async *readShard(
