@@ -14,6 +14,8 @@ import { GrpcSink } from './grpc-sink.ts';
 import { extensionHeaders, failure, headersOf, metadataOf } from './metadata.ts';
 import type { Procedure } from './services.ts';
 
+const BINDING = 'grpc';
+
 type ResponseHooks = Pick<ServerRequest, 'openSink' | 'nameExtensions'>;
 
 /**
@@ -29,12 +31,12 @@ export function answerUnary(server: A2AServer, procedure: Procedure, card: () =>
       const hooks = { openSink: noStream, nameExtensions };
       const answer = isPublic ? await card() : await runProcedure(server, procedure, call, hooks);
       const message = lengthPrefixed(procedure.response(answer));
-      server.metrics?.bytesOut.add(message.length);
+      server.metrics?.sent.add(message.length);
       if (!stream.begun) stream.begin(new Metadata());
       if (await stream.sendAll(message, server.limits.viewerStallMsMax)) stream.end(new Metadata());
       else stream.cut();
     } catch (thrown) {
-      stream.fail(refusal(server, procedure, thrown));
+      stream.fail(refusal(server, procedure, call, thrown));
     }
   };
 }
@@ -51,7 +53,7 @@ export function answerStreaming(server: A2AServer, procedure: Procedure) {
       await runProcedure(server, procedure, call, { openSink });
     } catch (thrown) {
       // An open stream has sent the error already.
-      const status = refusal(server, procedure, thrown);
+      const status = refusal(server, procedure, call, thrown);
       if (sink === undefined) call.emit('error', status);
     }
   };
@@ -64,7 +66,7 @@ async function runProcedure(
   hooks: ResponseHooks,
 ): Promise<OperationResult> {
   const { dialect, method } = procedure;
-  server.metrics?.bytesIn.add(call.request.length);
+  server.metrics?.received.add(call.request.length);
   const headers = headersOf(call.metadata);
   if (dialect.name === '1.0') requireVersion(headers);
   const params = procedure.params(call.request);
@@ -72,6 +74,7 @@ async function runProcedure(
   // grpc-js emits it when the client disconnects, when the deadline passes, and after the status was sent.
   call.once('cancelled', () => closed.abort());
   return runOperation(server, operationOf(dialect, method, [dialect]), {
+    binding: BINDING,
     dialect,
     params,
     headers,
@@ -93,9 +96,9 @@ function requireVersion(headers: RequestHeaders): void {
   if (named !== '1.0') throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'this service requires a2a-version: 1.0' });
 }
 
-function refusal(server: A2AServer, procedure: Procedure, thrown: unknown): ReturnType<typeof failure> {
+function refusal(server: A2AServer, procedure: Procedure, call: StreamingCall, thrown: unknown): ReturnType<typeof failure> {
   const error = A2AError.from(thrown);
-  report(server, error);
+  report(server, error, { binding: BINDING, headers: headersOf(call.metadata) });
   return failure(procedure, error, RETRY_AFTER_S * 1_000);
 }
 

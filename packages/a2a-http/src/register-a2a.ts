@@ -53,7 +53,7 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cor
     registerAgentCard(scope, card);
     for (const path of PATHS) {
       scope.post(path, (request, reply) => {
-        metrics?.bytesIn.add(Number(request.headers['content-length'] ?? 0));
+        metrics?.received.add(Number(request.headers['content-length'] ?? 0));
         return answerJsonRpc(server, request, reply);
       });
     }

@@ -17,6 +17,8 @@ export type Work = {
   owner?: Owner;
   /** Request-level metadata of the client, without the reserved keys. */
   metadata?: Metadata;
+  /** Epoch milliseconds at which it was queued; absent from items of an earlier version. */
+  queuedAt?: number;
 };
 
 export type WorkCall = {

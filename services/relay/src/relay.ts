@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { isTerminal } from '@hopline/a2a';
 import type { CoalesceSettings } from '@hopline/coalesce';
-import { type Fact, isVisible } from '@hopline/events';
 import { type Log, LogConflict } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
-import type { HopMetrics, Logger } from '@hopline/telemetry';
+import { type HopMetrics, type Logger, snakeWord } from '@hopline/telemetry';
+import { measureFacts } from './measure-facts.ts';
 import { RejectedRecords } from './rejected-records.ts';
 import { Shard, type ShardContext } from './shard.ts';
 import { applySideEffects, IndexWrites } from './side-effects.ts';
@@ -51,10 +50,12 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     heartbeatMs: deps.heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
-    startShard: (index, checkpoint) => {
-      logger.info({ shard: index, raw_seq: checkpoint }, 'shard acquired');
+    startShard: (index, checkpoint, cause) => {
+      logger.info({ shard: index, raw_seq: checkpoint, cause }, 'shard acquired');
       metrics.ownedShards.add(1);
-      const shard = new Shard(index, checkpoint, { ...context, onFailure: error => restartLater(index, error) });
+      if (cause !== 'restarted') metrics.takeovers.add(1, { reason: cause });
+      const own = { ownedSince: Date.now(), onFailure: (error: unknown) => restartLater(index, error) };
+      const shard = new Shard(index, checkpoint, { ...context, ...own });
       running.set(index, shard);
       shard.start();
     },
@@ -73,13 +74,15 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
 
   function restartLater(index: number, error: unknown): void {
     const conflict = error instanceof LogConflict;
-    if (conflict) metrics.appendConflicts.add(1, { reason: 'other_owner' });
+    if (conflict) metrics.appendConflicts.add(1);
+    metrics.shardRestarts.add(1, { reason: conflict ? 'conflict' : 'log_fault' });
     logger.warn({ shard: index, err: error }, conflict ? 'another relay wrote to a task of this shard' : 'shard failed');
     setTimeout(() => {
       leases.restart(index).catch(fault => logger.error({ shard: index, err: fault }, 'shard restart failed'));
     }, RESTART_PAUSE_MS);
   }
 
+  metrics.shardLag.observe(() => [...running.values()].map(shard => [shard.lag, { shard: shard.index }]));
   await leases.start();
   const { inputTimeoutMs, authTimeoutMs, copyForwardAfterMs } = deps;
   const rules = [
@@ -99,7 +102,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   };
 }
 
-function shardContext(deps: RelayDeps, identity: string): Omit<ShardContext, 'onFailure'> {
+function shardContext(deps: RelayDeps, identity: string): Omit<ShardContext, 'onFailure' | 'ownedSince'> {
   const { log, metrics } = deps;
   const index = new IndexWrites(log.tasks);
   const rejectedRecords = new RejectedRecords(metrics, deps.logger);
@@ -108,30 +111,20 @@ function shardContext(deps: RelayDeps, identity: string): Omit<ShardContext, 'on
     inputs: log.inputs,
     facts: log.facts,
     coalesce: deps.coalesce,
+    shards: log.shards,
     hadFacts: async taskId => ((await log.tasks.get(taskId))?.value.generation ?? 0) > 0,
     now: () => performance.now(),
     wallNow: Date.now,
     appendId: taskId => `${taskId}:${identity}:${++appends}`,
     applySideEffects: (step, trace) => {
-      measureFacts(step.facts, metrics);
-      return applySideEffects(log, index, step, trace);
+      const queuedAt = Date.now();
+      measureFacts(step, metrics, queuedAt);
+      return applySideEffects(log, index, step, trace, queuedAt);
     },
-    onRejected: (reason, count) => metrics.inputsRejected.add(count, { reason: reason.replaceAll(' ', '_') }),
+    onRejected: (reason, count) => metrics.inputsRejected.add(count, { reason: snakeWord(reason) }),
     onRejectedRecord: rejected => rejectedRecords.add(rejected),
-    onOutcome: (kind, outcome, count) => metrics.inputs.add(count, { kind, reason: outcome }),
-    onChunk: (chunk, agent) => {
-      metrics.tokensIn.add(chunk.count, { agent });
-      metrics.flushes.add(1, { agent, reason: chunk.reason });
-      metrics.relayHold.recordMs(chunk.heldMs, { agent });
-    },
+    onOutcome: (kind, outcome, count) => metrics.inputs.add(count, { kind, outcome }),
+    onAppend: ms => metrics.appendDuration.recordMs(ms),
   };
 }
 
-function measureFacts(facts: readonly Fact[], metrics: HopMetrics): void {
-  for (const fact of facts) {
-    if (isVisible(fact)) metrics.chunksOut.add(1);
-    if (fact.kind === 'artifact.updated' && fact.chunk) metrics.agentToLog.recordMs(Date.now() - fact.chunk.lastAt);
-    const state = fact.kind === 'status.changed' && fact.event.statusUpdate.status.state;
-    if (state && isTerminal(state)) metrics.tasksEnded.add(1, { reason: state });
-  }
-}

@@ -59,27 +59,29 @@ function replaces(entry: TaskIndexEntry, stored: TaskIndexEntry): boolean {
 
 /**
  * Follows a stored step: a message becomes a work item for the task's role, a change of state goes into the task index. Both
- * happen at least once: a work item has an id, and its worker reads the log before it starts.
+ * happen at least once: a work item has an id, and its worker reads the log before it starts. `queuedAt`: epoch milliseconds.
  */
 export function applySideEffects(
   log: Pick<Log, 'work'>,
   index: IndexWrites,
   step: StoredStep,
   trace: TraceCarrier,
+  queuedAt: number,
 ): Promise<void> | undefined {
   const effects: Promise<unknown>[] = [];
+  const context = { trace, queuedAt };
   const { facts, aggregate, replay } = step;
   for (const fact of facts) {
     if (fact.kind === 'task.created')
-      effects.push(requestWork(log, aggregate, 1, fact.event.task.history!.at(-1)!, fact.request, trace));
-    if (fact.kind === 'message.received') effects.push(requestWork(log, aggregate, fact.turn, fact.message, fact.request, trace));
+      effects.push(requestWork(log, aggregate, 1, fact.event.task.history!.at(-1)!, fact.request, context));
+    if (fact.kind === 'message.received') effects.push(requestWork(log, aggregate, fact.turn, fact.message, fact.request, context));
   }
   const message = replay?.message;
   const isNewest = message !== undefined && aggregate.messageIds.at(-1) === message.message.messageId;
   // Queued once only within the duplicate window: once a worker has written, its item was delivered and needs no other.
   const isTaken = aggregate.producers[rootProducer(aggregate)] !== undefined;
   if (isNewest && !isTaken && !isTerminal(aggregate.state))
-    effects.push(requestWork(log, aggregate, aggregate.turn, message.message, message.metadata, trace));
+    effects.push(requestWork(log, aggregate, aggregate.turn, message.message, message.metadata, context));
   const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
   if (replay !== undefined || status !== undefined) {
     effects.push(index.put(aggregate.taskId, indexEntry(step, status?.at ?? aggregate.at)));
@@ -110,10 +112,11 @@ async function requestWork(
   turn: number,
   message: Message,
   metadata: Metadata | undefined,
-  trace: TraceCarrier,
+  { trace, queuedAt }: { trace: TraceCarrier; queuedAt: number },
 ): Promise<void> {
   const { taskId, contextId, profile, role, owner } = aggregate;
-  const work: Work = { v: 1, taskId, contextId, turn, profile, message, ...(owner && { owner }), ...(metadata && { metadata }) };
+  const optional = { ...(owner && { owner }), ...(metadata && { metadata }) };
+  const work: Work = { v: 1, taskId, contextId, turn, profile, message, ...optional, queuedAt };
   // A full queue must not fail the shard. The checkpoint waits, so a later owner of the shard requests the work too.
   for (;;) {
     try {

@@ -47,13 +47,13 @@ async function answerRest03(
     const answer = await runOperation(
       server,
       operation,
-      operationRequest(server, request, reply, { dialect, params, framing: FRAMING }),
+      operationRequest(server, request, reply, { binding: 'http', dialect, params, framing: FRAMING }),
     );
     if (answer === 'streamed') return undefined;
     return bareJson(reply, 'application/json', operation === 'list' ? tasksOf(answer) : answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
-    report(server, error);
+    report(server, error, { binding: 'http', headers: request.headers });
     return reply.sent ? undefined : sendRestError03(reply, error);
   }
 }

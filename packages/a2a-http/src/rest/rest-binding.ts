@@ -48,12 +48,12 @@ export async function answerRest(
     const answer = await runOperation(
       server,
       operation,
-      operationRequest(server, request, reply, { dialect, params, framing: FRAMING }),
+      operationRequest(server, request, reply, { binding: 'http', dialect, params, framing: FRAMING }),
     );
     return answer === 'streamed' ? undefined : sendJson(request, reply, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
-    report(server, error);
+    report(server, error, { binding: 'http', headers: request.headers });
     return reply.sent ? undefined : sendRestError(request, reply, error);
   }
 }
