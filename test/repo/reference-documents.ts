@@ -1,5 +1,6 @@
 import { agentsSchemaDocument } from './agents-schema-document.ts';
 import { cliDocument } from './cli-document.ts';
+import { hopsDocument } from './hops-document.ts';
 import { metricsDocument } from './metrics-document.ts';
 import { settingsDocument } from './settings-document.ts';
 
@@ -7,6 +8,7 @@ import { settingsDocument } from './settings-document.ts';
 export const REFERENCE: Record<string, () => string | Promise<string>> = {
   'docs/reference/settings.md': settingsDocument,
   'docs/reference/metrics.md': metricsDocument,
+  'docs/reference/hops.md': hopsDocument,
   'docs/reference/cli.md': cliDocument,
   'docs/reference/agents.schema.json': agentsSchemaDocument,
 };

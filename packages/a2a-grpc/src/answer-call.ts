@@ -14,7 +14,7 @@ import { GrpcSink } from './grpc-sink.ts';
 import { extensionHeaders, failure, headersOf, metadataOf } from './metadata.ts';
 import type { Procedure } from './services.ts';
 
-const BINDING = 'grpc';
+const BINDING = 'grpc' as const;
 
 type ResponseHooks = Pick<ServerRequest, 'openSink' | 'nameExtensions'>;
 

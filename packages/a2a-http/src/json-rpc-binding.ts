@@ -24,7 +24,7 @@ import { operationRequest } from './operation-request.ts';
 import { headerOf, jsonOf, namedVersion, queryOf, readsEventsAlone } from './read-request.ts';
 import type { Framing } from './sse-sink.ts';
 
-const BINDING = 'jsonrpc';
+const BINDING = 'jsonrpc' as const;
 const ALL = Object.values(DIALECTS);
 
 /** POST `/` and POST `/a2a`: one JSON-RPC request, answered with JSON or an event stream. Never throws. */

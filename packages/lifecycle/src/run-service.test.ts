@@ -63,7 +63,7 @@ suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
     const { url } = await service.line('probes listening');
     await service.line('ready');
     assert.equal((await fetch(`${url}/readyz`)).status, 200);
-    assert.match(await (await fetch(`${url}/metrics`)).text(), /hopline_tokens_in_total\{service="test-service"\} 7/);
+    assert.match(await (await fetch(`${url}/metrics`)).text(), /hopline_tokens_total\{service="test-service"\} 7/);
     service.child.kill('SIGTERM');
     await service.line('close begins');
     const draining = await fetch(`${url}/readyz`);

@@ -154,7 +154,8 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     onEvent: (event: LogEvent) => {
       if ('stream' in event) metrics?.logShortages.add(1, { stream: event.stream, reason: snakeWord(event.type) });
       else metrics?.logEvents.add(1, { kind: snakeWord(event.type) });
-      if (event.type === 'dead-letter') metrics?.deadLetters.add(1, { agent: event.role.replace(/^agent\./, ''), reason: 'undeliverable' });
+      if (event.type === 'dead-letter')
+        metrics?.deadLetters.add(1, { agent: event.role.replace(/^agent\./, ''), reason: 'undeliverable' });
       if (event.type === 'full' && performance.now() - fullLineAtMs < FULL_LINE_MS) return;
       if (event.type === 'full') fullLineAtMs = performance.now();
       report(logger, event);

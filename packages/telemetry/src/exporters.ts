@@ -29,7 +29,8 @@ export function exportersFrom(env: Env): Exporters {
   const metrics = exporterNames(env, 'METRICS', ['prometheus', 'otlp', 'none'], 'prometheus');
   const logs = exporterNames(env, 'LOGS', ['otlp', 'none'], 'none');
   const tracesUrl = isOff || !traces.includes('otlp') ? undefined : endpointOf(env, 'TRACES');
-  const metricsUrl = isOff || !metrics.includes('otlp') ? undefined : (endpointOf(env, 'METRICS') ?? `${COLLECTOR}/${PATHS.METRICS}`);
+  const metricsUrl =
+    isOff || !metrics.includes('otlp') ? undefined : (endpointOf(env, 'METRICS') ?? `${COLLECTOR}/${PATHS.METRICS}`);
   const logsUrl = isOff || !logs.includes('otlp') ? undefined : (endpointOf(env, 'LOGS') ?? `${COLLECTOR}/${PATHS.LOGS}`);
   const intervalMs = Number(env.OTEL_METRIC_EXPORT_INTERVAL);
   return {

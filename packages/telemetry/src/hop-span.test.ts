@@ -71,7 +71,7 @@ test('the steps of a hop are bounded span events, and the last one sets the attr
 
 test('the carrier of a hop is the parent of the next hop, in the same trace', () => {
   record();
-  const first = startHop(SPAN.publishWork, { kind: 'producer', parent: cause(1) });
+  const first = startHop(SPAN.receiveWork, { kind: 'client', parent: cause(1) });
   const second = startHop(SPAN.processWork, { kind: 'consumer', parent: first.carrier() });
   second.end();
   first.end();
@@ -83,12 +83,12 @@ test('the carrier of a hop is the parent of the next hop, in the same trace', ()
 test('without a parent the active span is the parent; with an empty carrier a new trace begins', () => {
   record();
   const outer = startHop(invokeAgentSpan('demo'), { kind: 'client', parent: cause(1) });
-  const inner = outer.run(() => startHop(SPAN.publishWork, { kind: 'producer' }));
+  const inner = outer.run(() => startHop(SPAN.receiveWork, { kind: 'client' }));
   assert.deepEqual(
     outer.run(() => currentTrace()),
     outer.carrier(),
   );
-  const root = outer.run(() => startHop(SPAN.publishWork, { kind: 'producer', parent: {} }));
+  const root = outer.run(() => startHop(SPAN.receiveWork, { kind: 'client', parent: {} }));
   for (const hop of [inner, root, outer]) hop.end();
   const [innerSpan, rootSpan, outerSpan] = memory.getFinishedSpans();
   assert.equal(innerSpan?.parentSpanContext?.spanId, outerSpan?.spanContext().spanId);

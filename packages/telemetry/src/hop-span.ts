@@ -54,8 +54,9 @@ export interface HopOptions {
  */
 export interface Receive {
   readonly name: SpanName;
-  /** Epoch milliseconds at which the message was queued; absent: now. */
+  /** Epoch milliseconds at which the message was queued, and at which this process took it; absent: now. */
   readonly queuedAt?: number | undefined;
+  readonly takenAt?: number;
   /** Id of the span, for a link from a later delivery. */
   readonly spanId?: string;
   readonly attributes?: HopAttributes;
@@ -106,14 +107,14 @@ export function startHop(name: SpanName, options: HopOptions): Hop {
     const span = startSpan(name, kind, parent, { ...attributes, [ATTR.segment]: 1 }, causes);
     return span.isRecording() ? new RecordingHop(name, options, parent, span) : new PassingHop(span, parent);
   }
-  const { queuedAt: startTime, spanId } = receive;
-  const start = { ...(startTime !== undefined && { startTime: Math.min(startTime, Date.now()) }) };
+  const { queuedAt, takenAt = Date.now(), spanId } = receive;
+  const start = { startTime: Math.min(queuedAt ?? takenAt, takenAt) };
   const received = withSpanId(spanId, () =>
     startSpan(receive.name, 'client', parent, { ...attributes, ...receive.attributes }, causes, start),
   );
-  received.end();
+  received.end(takenAt);
   const own = trace.setSpan(parent, received);
-  const span = startSpan(name, kind, own, { ...attributes, [ATTR.segment]: 1 }, []);
+  const span = startSpan(name, kind, own, { ...attributes, [ATTR.segment]: 1 }, [], { startTime: takenAt });
   return span.isRecording() ? new RecordingHop(name, options, own, span, received.spanContext()) : new PassingHop(span, own);
 }
 
@@ -239,7 +240,8 @@ class RecordingHop implements Hop {
   }
 
   run<T>(fn: () => T): T {
-    return context.with(trace.setSpan(this.#parent, this.#span), fn);
+    // What the process that runs `fn` begins is below a span that survives it.
+    return context.with(this.#taken === undefined ? trace.setSpan(this.#parent, this.#span) : this.#parent, fn);
   }
 
   nextSegment(reason: string): void {

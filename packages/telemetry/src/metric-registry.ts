@@ -225,8 +225,8 @@ export const METRICS = {
     name: 'hopline.inputs_rejected',
     type: 'counter',
     unit: '{input}',
-    meaning: 'Inputs that made no fact; at a sub-agent, events of its agent that it skipped',
-    services: ['relay', 'sub-agent'],
+    meaning: 'Inputs that made no fact',
+    services: ['relay'],
     labels: {
       reason: [
         'unknown_task',
@@ -249,8 +249,18 @@ export const METRICS = {
         'too_large',
         'unknown_kind',
         'unreadable',
-        'custom_payload',
       ],
+    },
+  },
+  agentEventsSkipped: {
+    name: 'hopline.agent_events_skipped',
+    type: 'counter',
+    unit: '{event}',
+    meaning: 'Events of an agent that its adapter skipped',
+    services: ['sub-agent'],
+    labels: {
+      agent: 'configured',
+      reason: ['custom_payload', 'empty_marker', 'hidden_text', 'malformed_frame', 'repeated_message', 'unknown_event'],
     },
   },
   recordsRejected: {
@@ -310,7 +320,8 @@ export const METRICS = {
     name: 'hopline.takeovers',
     type: 'counter',
     unit: '{shard}',
-    meaning: 'Shards started by this process: `fresh` had no owner yet, `released` was given up in order, `lost` had an owner that died',
+    meaning:
+      'Shards started by this process: `fresh` had no owner yet, `released` was given up in order, `lost` had an owner that died',
     services: ['relay', 'notifier'],
     labels: { reason: ['fresh', 'released', 'lost'] },
   },
@@ -493,9 +504,24 @@ export const PROCESS_METRICS = {
     unit: '1',
     meaning: 'Busy share of the event loop since the last read',
   },
-  loopDelayP50: { name: 'nodejs.eventloop.delay.p50', type: 'gauge', unit: 's', meaning: 'Median event-loop delay since the last read' },
-  loopDelayP99: { name: 'nodejs.eventloop.delay.p99', type: 'gauge', unit: 's', meaning: 'p99 of the event-loop delay since the last read' },
-  loopDelayMax: { name: 'nodejs.eventloop.delay.max', type: 'gauge', unit: 's', meaning: 'Longest event-loop delay since the last read' },
+  loopDelayP50: {
+    name: 'nodejs.eventloop.delay.p50',
+    type: 'gauge',
+    unit: 's',
+    meaning: 'Median event-loop delay since the last read',
+  },
+  loopDelayP99: {
+    name: 'nodejs.eventloop.delay.p99',
+    type: 'gauge',
+    unit: 's',
+    meaning: 'p99 of the event-loop delay since the last read',
+  },
+  loopDelayMax: {
+    name: 'nodejs.eventloop.delay.max',
+    type: 'gauge',
+    unit: 's',
+    meaning: 'Longest event-loop delay since the last read',
+  },
 } as const;
 
 /** How the unit of an instrument ends its Prometheus name; a unit in braces has no suffix. */

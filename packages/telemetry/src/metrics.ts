@@ -46,22 +46,48 @@ type InstrumentOf<D> = D extends { observed: true }
 /** The instruments of all services. */
 export type HopMetrics = { readonly [K in keyof Registry]: InstrumentOf<Registry[K]> };
 
-/** Counters with an `agent` label start at 0 for each agent that becomes known, up to this many. */
-const AGENTS_BORN_MAX = 64;
-
 type Definition = Registry[keyof Registry];
 type Point = { [label: string]: string | number };
 
 /**
  * Creates the instruments of a service. Every counter and gauge that the service uses is exported at once with 0, in every combination
- * of its closed labels; those of an agent when the agent is named. Before startTelemetry (in unit tests) the default meter records nothing.
+ * of its closed labels; `startAgentAtZero` does it for those of an agent. Before startTelemetry (in unit tests) the default meter records
+ * nothing.
  */
-export function createHopMetrics(service: string, meter: Meter = metrics.getMeter(SCOPE), agents: readonly string[] = []): HopMetrics {
-  const entries = Object.entries(METRICS).map(([key, definition]) => [key, createInstrument(service, meter, definition, agents)]);
-  return Object.fromEntries(entries) as HopMetrics;
+export function createHopMetrics(service: string, meter: Meter = metrics.getMeter(SCOPE)): HopMetrics {
+  const entries = Object.entries(METRICS).map(([key, definition]) => [key, createInstrument(service, meter, definition)]);
+  const created = Object.fromEntries(entries) as HopMetrics;
+  startAtZero(created, service, undefined);
+  return created;
 }
 
-function createInstrument(service: string, meter: Meter, definition: Definition, agents: readonly string[]) {
+/** Exports the counters of an agent with 0, once its process knows its name. */
+export function startAgentAtZero(created: HopMetrics, service: string, agent: string): void {
+  startAtZero(created, service, agent);
+}
+
+function startAtZero(created: HopMetrics, service: string, agent: string | undefined): void {
+  for (const [key, definition] of Object.entries(METRICS)) {
+    const isOwn = (definition.services as readonly string[]).includes(service);
+    const hasAgent = 'labels' in definition && 'agent' in definition.labels;
+    if (!isOwn || definition.type === 'histogram' || 'observed' in definition || hasAgent !== (agent !== undefined)) continue;
+    const instrument = created[key as keyof HopMetrics] as CounterOf<Point>;
+    for (const labels of firstPoints(definition, agent)) instrument.add(0, labels);
+  }
+}
+
+let ofProcess: HopMetrics | undefined;
+
+/** The instruments of this process, for libraries that are created deep in an agent; undefined before startTelemetry. */
+export function processMetrics(): HopMetrics | undefined {
+  return ofProcess;
+}
+
+export function setProcessMetrics(created: HopMetrics | undefined): void {
+  ofProcess = created;
+}
+
+function createInstrument(service: string, meter: Meter, definition: Definition) {
   const { name, type, unit, meaning: description } = definition;
   if (type === 'histogram') {
     const advice = { explicitBucketBoundaries: [...(unit === 's' ? LATENCY_BUCKETS_S : TOKEN_BUCKETS)] };
@@ -82,18 +108,15 @@ function createInstrument(service: string, meter: Meter, definition: Definition,
   }
   const create = type === 'counter' ? meter.createCounter : meter.createUpDownCounter;
   const instrument = create.call(meter, name, { unit, description }) as Counter | UpDownCounter;
-  if ((definition.services as readonly string[]).includes(service)) {
-    for (const labels of firstPoints(definition, agents)) instrument.add(0, pointOf(service, labels));
-  }
   return { add: (n: number, labels?: Point) => instrument.add(n, pointOf(service, labels)) };
 }
 
-/** All combinations of a definition's closed labels; none when a label is open and has no known value. */
-function firstPoints(definition: Definition, agents: readonly string[]): Point[] {
+/** All combinations of a definition's closed labels; none when another label than `agent` is open. */
+function firstPoints(definition: Definition, agent: string | undefined): Point[] {
   const labels = 'labels' in definition ? definition.labels : {};
   let points: Point[] = [{}];
   for (const [label, values] of Object.entries(labels) as [LabelName, readonly string[] | string][]) {
-    const known = typeof values === 'string' ? (label === 'agent' ? agents.slice(0, AGENTS_BORN_MAX) : []) : values;
+    const known = typeof values === 'string' ? (label === 'agent' && agent !== undefined ? [agent] : []) : values;
     points = points.flatMap(point => known.map(value => ({ ...point, [label]: value })));
   }
   return points;
@@ -103,7 +126,8 @@ function pointOf(service: string, labels: Point = {}): Point {
   const point: Point = { service };
   for (const [label, value] of Object.entries(labels)) {
     if (value === undefined || !(label in LABELS)) continue;
-    point[label] = typeof value === 'number' ? value : label === 'agent' || label === 'model' ? agentLabel(value) : closedWord(value);
+    point[label] =
+      typeof value === 'number' ? value : label === 'agent' || label === 'model' ? agentLabel(value) : closedWord(value);
   }
   return point;
 }

@@ -19,7 +19,9 @@ export interface MetricsReader {
  */
 export async function startMetrics(
   attributes: Attributes,
-  { servesMetrics, metricsUrl, metricsIntervalMs }: Pick<Exporters, 'servesMetrics' | 'metricsUrl' | 'metricsIntervalMs'> = { servesMetrics: true },
+  { servesMetrics, metricsUrl, metricsIntervalMs }: Pick<Exporters, 'servesMetrics' | 'metricsUrl' | 'metricsIntervalMs'> = {
+    servesMetrics: true,
+  },
 ): Promise<MetricsReader> {
   const [sdk, { PrometheusExporter, PrometheusSerializer }, resources] = await Promise.all([
     import('@opentelemetry/sdk-metrics'),
@@ -34,7 +36,10 @@ export async function startMetrics(
   const reader = servesMetrics ? new PrometheusExporter({ preventServerStart: true }) : undefined;
   const provider = new sdk.MeterProvider({
     resource,
-    readers: [...(reader === undefined ? [] : [reader]), ...(metricsUrl === undefined ? [] : [await pushReader(metricsUrl, metricsIntervalMs)])],
+    readers: [
+      ...(reader === undefined ? [] : [reader]),
+      ...(metricsUrl === undefined ? [] : [await pushReader(metricsUrl, metricsIntervalMs)]),
+    ],
     views: [
       {
         instrumentName: '*',
@@ -45,7 +50,9 @@ export async function startMetrics(
   });
   const serializer = new PrometheusSerializer(undefined, false, undefined, false, true);
   const text = async () =>
-    reader === undefined ? '# OTEL_METRICS_EXPORTER excludes prometheus\n' : serializer.serialize(withUnits((await reader.collect()).resourceMetrics));
+    reader === undefined
+      ? '# OTEL_METRICS_EXPORTER excludes prometheus\n'
+      : serializer.serialize(withUnits((await reader.collect()).resourceMetrics));
   return { provider, resource, text };
 }
 

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import test from 'node:test';
 import { promisify } from 'node:util';
 import { trace } from '@opentelemetry/api';
+import { exportersFrom } from './exporters.ts';
 import { startHop } from './hop-span.ts';
 import { ATTR, COUNT, invokeAgentSpan, SPAN } from './names.ts';
 import {
@@ -13,7 +14,6 @@ import {
   SPAN_LINKS_MAX,
   startTelemetry,
   TELEMETRY_SHUTDOWN_MS_MAX,
-  tracesUrlFrom,
 } from './start-telemetry.ts';
 
 type Received = { method: string | undefined; url: string | undefined; type: string | undefined; body: Buffer };
@@ -44,6 +44,8 @@ async function run(script: string, args: string[], env: Record<string, string>):
     .map(line => JSON.parse(line));
 }
 
+const tracesUrlOf = (env: Record<string, string>) => exportersFrom(env).tracesUrl;
+
 const identity = { service: 'relay', version: '1.2.3', instance: 'relay-1' };
 
 test('spans reach an OTLP receiver as protobuf, with the resource and without content', async () => {
@@ -58,7 +60,7 @@ test('spans reach an OTLP receiver as protobuf, with the resource and without co
     });
     hop.set({ [ATTR.outcome]: 'x'.repeat(ATTRIBUTE_CHARS_MAX + 1) });
     hop.count(COUNT.tokens, 661);
-    startHop(SPAN.publishWork, { kind: 'producer', parent: hop.carrier() }).end();
+    startHop(SPAN.sendPushNotification, { kind: 'producer', parent: hop.carrier() }).end();
     hop.end();
     const wide = Array.from({ length: SPAN_ATTRIBUTES_MAX + 1 }, (_, n) => [`wide-${n}-`, n]);
     const links = Array.from({ length: SPAN_LINKS_MAX + 1 }, () => ({
@@ -76,7 +78,7 @@ test('spans reach an OTLP receiver as protobuf, with the resource and without co
     );
     const expected = [
       'invoke_agent demo',
-      SPAN.publishWork,
+      SPAN.sendPushNotification,
       'task-of-the-test',
       'hopline.tokens',
       'service.namespace',
@@ -101,13 +103,13 @@ test('without an endpoint only /metrics exists and no span is recorded', async (
   assert.equal(telemetry.tracesUrl, undefined);
   assert.equal(trace.getTracer('any').startSpan('any').isRecording(), false);
   assert.deepEqual(process.getActiveResourcesInfo().sort(), before);
-  telemetry.metrics.tokensIn.add(5, { agent: 'demo' });
+  telemetry.metrics.tokens.add(5, { agent: 'demo' });
   const text = await telemetry.metricsText();
-  assert.match(text, /^target_info\{.*service_name="relay".*\} 1$/m);
+  assert.match(text, /^target_info\{.*service_name="hopline-relay".*\} 1$/m);
   assert.match(text, /^target_info\{.*service_instance_id="relay-1".*\} 1$/m);
-  assert.match(text, /^hopline_tokens_in_total\{service="relay",agent="demo"\} 5$/m);
-  assert.match(text, /^process_memory_usage\{service="relay"\} \d{7,}$/m);
-  assert.match(text, /^nodejs_eventloop_utilization\{service="relay"\} [\d.e-]+$/m);
+  assert.match(text, /^hopline_tokens_total\{service="relay",agent="demo"\} 5$/m);
+  assert.match(text, /^process_memory_usage_bytes\{service="relay"\} \d{7,}$/m);
+  assert.match(text, /^nodejs_eventloop_utilization_ratio\{service="relay"\} [\d.e-]+$/m);
   await telemetry.shutdown();
 });
 
@@ -134,7 +136,7 @@ test('an unreachable collector is one log line at run time and one at shutdown, 
     const destination = { write: line => (process.stdout.write(line), logged.resolve()) };
     const log = createLogger({ service: 's', instance: 'i', level: 'info', destination });
     const telemetry = await startTelemetry({ service: 's', version: '1', instance: 'i', log, env });
-    const hop = () => startHop(SPAN.publishWork, { kind: 'producer', attributes: { 'a2a.task.id': 'PLANTED' } }).end();
+    const hop = () => startHop(SPAN.sendPushNotification, { kind: 'producer', attributes: { 'a2a.task.id': 'PLANTED' } }).end();
     hop();
     await Promise.race([logged.promise, new Promise(resolve => setTimeout(resolve, 3000))]);
     hop();
@@ -160,7 +162,7 @@ test('an unresponsive collector does not delay the shutdown', async () => {
     const { SPAN, startHop, startTelemetry } = await import(process.argv[1]);
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: process.argv[2] };
     const telemetry = await startTelemetry({ service: 's', version: '1', instance: 'i', env });
-    startHop(SPAN.publishWork, { kind: 'producer' }).end();
+    startHop(SPAN.sendPushNotification, { kind: 'producer' }).end();
     const started = performance.now();
     await telemetry.shutdown();
     console.log(JSON.stringify({ elapsedMs: performance.now() - started }));
@@ -173,24 +175,24 @@ test('an unresponsive collector does not delay the shutdown', async () => {
 });
 
 test('the endpoint follows the rules of the OpenTelemetry environment', () => {
-  assert.equal(tracesUrlFrom({}), undefined);
-  assert.equal(tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: '' }), undefined);
-  assert.equal(tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318' }), 'http://c:4318/v1/traces');
-  assert.equal(tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318/base/' }), 'http://c:4318/base/v1/traces');
+  assert.equal(tracesUrlOf({}), undefined);
+  assert.equal(tracesUrlOf({ OTEL_EXPORTER_OTLP_ENDPOINT: '' }), undefined);
+  assert.equal(tracesUrlOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318' }), 'http://c:4318/v1/traces');
+  assert.equal(tracesUrlOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318/base/' }), 'http://c:4318/base/v1/traces');
   const both = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://t/in' };
-  assert.equal(tracesUrlFrom(both), 'https://t/in');
-  assert.equal(tracesUrlFrom({ ...both, OTEL_SDK_DISABLED: 'true' }), undefined);
-  assert.equal(tracesUrlFrom({ ...both, OTEL_TRACES_EXPORTER: 'none' }), undefined);
+  assert.equal(tracesUrlOf(both), 'https://t/in');
+  assert.equal(tracesUrlOf({ ...both, OTEL_SDK_DISABLED: 'true' }), undefined);
+  assert.equal(tracesUrlOf({ ...both, OTEL_TRACES_EXPORTER: 'none' }), undefined);
 });
 
 test('an invalid endpoint is an error at start that does not quote it', () => {
   assert.throws(
-    () => tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4317', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }),
+    () => tracesUrlOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4317', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }),
     /http\/protobuf/,
   );
   for (const endpoint of ['collector:4318', 'no url', 'ftp://u:PLANTED@h']) {
     assert.throws(
-      () => tracesUrlFrom({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint }),
+      () => tracesUrlOf({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint }),
       (error: Error) => /must be an http:\/\/ or https:\/\/ URL/.test(error.message) && !/PLANTED/.test(error.message),
     );
   }

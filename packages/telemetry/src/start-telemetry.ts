@@ -3,7 +3,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { type LostSpans, SPAN_DELAY_MS, SPAN_QUEUE_MAX } from './bounded-spans.ts';
 import { exportersFrom } from './exporters.ts';
 import type { Logger } from './logger.ts';
-import { createHopMetrics, type HopMetrics } from './metrics.ts';
+import { createHopMetrics, type HopMetrics, setProcessMetrics } from './metrics.ts';
 import { SCOPE, SERVICE_PREFIX } from './names.ts';
 import { observeProcess } from './process-metrics.ts';
 import { exportFault, reportSdkFaults } from './sdk-faults.ts';
@@ -30,8 +30,6 @@ export interface TelemetryOptions {
   readonly env: Env;
   /** Receives faults of the SDK (an unreachable collector), at most one line a minute. */
   readonly log?: Logger;
-  /** Agents of this process, whose counters start at 0. */
-  readonly agents?: readonly string[];
 }
 
 export interface Telemetry {
@@ -65,7 +63,8 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
   const meter = reader.provider.getMeter(SCOPE, options.version);
   const stopObserving = observeProcess(meter, service);
   metrics.setGlobalMeterProvider(reader.provider);
-  const hopMetrics = createHopMetrics(service, meter, options.agents);
+  const hopMetrics = createHopMetrics(service, meter);
+  setProcessMetrics(hopMetrics);
   const onLost = ({ reason, count, error }: LostSpans) => {
     hopMetrics.spansLost.add(count, { reason });
     faults?.lost(error === undefined ? reason : exportFault(error), count);
@@ -82,6 +81,7 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
       await withinMs(Promise.all([stopTracing(), reader.provider.shutdown()]), TELEMETRY_SHUTDOWN_MS_MAX).catch(unsent);
       faults?.flush();
       stopObserving();
+      setProcessMetrics(undefined);
       for (const api of [trace, metrics, propagation, context, diag]) api.disable();
     },
   };

@@ -63,7 +63,7 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
     run: (key, signals) => deliver(key, context, signals),
     onError: (shard, error) => {
       if (error instanceof LogConflict) {
-        metrics.appendConflicts.add(1, { reason: 'other_notifier' });
+        metrics.appendConflicts.add(1);
         logger.info({ shard }, 'another notifier wrote the progress of a webhook in this shard');
         leases.confirm(shard).catch(fault => logger.warn({ shard, err: fault }, 'lease could not be read'));
       } else logger.warn({ shard, err: error }, 'delivery worker failed');
@@ -106,9 +106,10 @@ function createLeases(deps: NotifierDeps, configs: OwnedConfigs, workers: Delive
     heartbeatMs: deps.heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
-    startShard: shard => {
-      logger.info({ shard }, 'shard acquired');
+    startShard: (shard, _checkpoint, cause) => {
+      logger.info({ shard, cause }, 'shard acquired');
       metrics.ownedShards.add(1);
+      if (cause !== 'restarted') metrics.takeovers.add(1, { reason: cause });
       configs.startShard(shard);
     },
     stopShard: async shard => {

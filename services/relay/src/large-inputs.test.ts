@@ -16,7 +16,10 @@ function counting(): { metrics: HopMetrics; received: () => number } {
   const add = (count: number, { kind, reason }: { kind?: string; reason?: string } = {}) => {
     if (kind !== undefined && reason === 'received') received += count;
   };
-  return { metrics: new Proxy({}, { get: () => ({ add, recordMs() {} }) }) as HopMetrics, received: () => received };
+  return {
+    metrics: new Proxy({}, { get: () => ({ add, recordMs() {}, observe() {} }) }) as HopMetrics,
+    received: () => received,
+  };
 }
 
 async function reached(met: () => boolean): Promise<void> {

@@ -91,6 +91,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     ...(copyForwardAfterMs === undefined ? [] : [copyForwardRule(copyForwardAfterMs)]),
   ];
   const deadlines = new TaskDeadlines({ log, rules, owns: shard => running.has(shard), now: Date.now, logger });
+  metrics.openTasks.observe(() => [...deadlines.countOpen()].map(([state, count]) => [count, { state }]));
   return {
     get shards() {
       return leases.held;
@@ -127,4 +128,3 @@ function shardContext(deps: RelayDeps, identity: string): Omit<ShardContext, 'on
     onAppend: ms => metrics.appendDuration.recordMs(ms),
   };
 }
-

@@ -92,7 +92,8 @@ export function applySideEffects(
   for (const fact of facts) {
     if (fact.kind === 'task.created')
       effects.push(requestWork(log, aggregate, 1, fact.event.task.history!.at(-1)!, fact.request, context));
-    if (fact.kind === 'message.received') effects.push(requestWork(log, aggregate, fact.turn, fact.message, fact.request, context));
+    if (fact.kind === 'message.received')
+      effects.push(requestWork(log, aggregate, fact.turn, fact.message, fact.request, context));
   }
   const message = replay?.message;
   const isNewest = message !== undefined && aggregate.messageIds.at(-1) === message.message.messageId;

@@ -19,7 +19,7 @@ function countingMetrics(counts: Count[]): HopMetrics {
     (name: string) =>
     (n: number, labels: { reason?: string } = {}) =>
       counts.push({ name, n, reason: labels.reason });
-  return new Proxy({}, { get: (_target, name) => ({ add: add(String(name)), recordMs() {} }) }) as HopMetrics;
+  return new Proxy({}, { get: (_target, name) => ({ add: add(String(name)), recordMs() {}, observe() {} }) }) as HopMetrics;
 }
 
 function relayOn(

@@ -1,4 +1,4 @@
-import { isTerminal } from '@hopline/a2a';
+import { isTerminal, stateWord, type TaskState } from '@hopline/a2a';
 import { type RelayInput, shardOf } from '@hopline/events';
 import { followBucket, type Log, type TaskIndexEntry } from '@hopline/log';
 import { type Logger, taskLogger } from '@hopline/telemetry';
@@ -48,6 +48,13 @@ export function copyForwardRule(afterMs: number): DeadlineRule {
   };
 }
 
+const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'] as const;
+type OpenState = (typeof OPEN_STATES)[number];
+
+function openStateOf(state: TaskState): OpenState | undefined {
+  return OPEN_STATES.find(open => open === stateWord(state));
+}
+
 export type TaskDeadlinesOptions = {
   log: Pick<Log, 'tasks' | 'inputs' | 'shards'>;
   rules: readonly DeadlineRule[];
@@ -67,6 +74,8 @@ export class TaskDeadlines {
   readonly #stop = new AbortController();
   /** Deadlines of all shards: a later takeover needs no read. */
   readonly #deadlines = new Map<string, Deadline[]>();
+  /** States of the open tasks of all shards. */
+  readonly #open = new Map<string, OpenState>();
   #timer: NodeJS.Timeout | undefined;
   #checkAt = Number.POSITIVE_INFINITY;
   #isChecking = false;
@@ -74,7 +83,10 @@ export class TaskDeadlines {
   constructor(options: TaskDeadlinesOptions) {
     this.#options = options;
     const following = followBucket(options.log.tasks, this.#stop.signal, {
-      begin: () => this.#deadlines.clear(),
+      begin: () => {
+        this.#deadlines.clear();
+        this.#open.clear();
+      },
       change: ({ key, value }) => this.#update(key, value),
       ready: () => {},
       lost: error => options.logger.warn({ err: error }, 'task index lost'),
@@ -88,7 +100,18 @@ export class TaskDeadlines {
     clearTimeout(this.#timer);
   }
 
+  /** Open tasks of the shards that this relay owns, by state. */
+  countOpen(): Map<OpenState, number> {
+    const { log, owns } = this.#options;
+    const counts = new Map<OpenState, number>(OPEN_STATES.map(state => [state, 0]));
+    for (const [taskId, state] of this.#open) if (owns(shardOf(taskId, log.shards))) counts.set(state, counts.get(state)! + 1);
+    return counts;
+  }
+
   #update(taskId: string, entry: TaskIndexEntry | undefined): void {
+    const state = entry !== undefined && entry.generation > 0 ? openStateOf(entry.state) : undefined;
+    if (state === undefined) this.#open.delete(taskId);
+    else this.#open.set(taskId, state);
     const deadlines = entry === undefined ? [] : this.#options.rules.flatMap(rule => rule(entry) ?? []);
     if (deadlines.length === 0) this.#deadlines.delete(taskId);
     else this.#deadlines.set(taskId, deadlines);

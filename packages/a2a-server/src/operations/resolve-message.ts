@@ -98,5 +98,6 @@ export async function acquireTask(server: A2AServer, context: OperationContext, 
 
 /** Puts the task on the span of the request, so that a viewer is found by its task. Text that cannot be a task id stays out. */
 export function nameTask({ hop }: OperationContext, taskId: string, contextId?: string): void {
-  if (isTaskId(taskId)) hop.set({ [ATTR.a2aTask]: taskId, ...(contextId !== undefined && { [ATTR.genAiConversation]: contextId }) });
+  if (isTaskId(taskId))
+    hop.set({ [ATTR.a2aTask]: taskId, ...(contextId !== undefined && { [ATTR.genAiConversation]: contextId }) });
 }
