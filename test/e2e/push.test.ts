@@ -183,7 +183,7 @@ test('a dead webhook is abandoned after its attempts, with a log line and a coun
   const metrics = await (await fetch(`${notifier!.url}/metrics`)).text();
   assert.match(metrics, /hopline_webhooks_abandoned_total\{service="notifier",reason="http_5xx"\} 1/);
   assert.match(metrics, /hopline_webhook_retries_total\{service="notifier"\} [1-9]/);
-  assert.match(metrics, /hopline_hop_log_to_webhook_count\{service="notifier"\} [1-9]/);
+  assert.match(metrics, /hopline_hop_duration_seconds_count\{service="notifier",hop="webhook"\} [1-9]/);
 });
 
 test('a slow webhook delays neither its task nor another webhook of the task, and gets the same content', {

@@ -42,7 +42,7 @@ export function reportSdkFaults(log: Logger, nowMs: () => number = Date.now): Sd
   return {
     lost: report,
     flush: () => {
-      if (spans > 0) write('spans not exported');
+      if (spans > 0) write('last spans not exported');
     },
   };
 }

@@ -146,10 +146,10 @@ test('an unreachable collector is one log line at run time and one at shutdown, 
   const env = { OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_BSP_SCHEDULE_DELAY: '20' };
   const lines = await run(script, [`${receiver.url}/v1/traces`], env);
   assert.deepEqual(
-    lines.map(({ level, reason, msg }) => [level, reason, msg]),
+    lines.map(({ level, reason, spans_lost, msg }) => [level, reason, spans_lost, msg]),
     [
-      ['warn', 'ECONNREFUSED', 'telemetry export failed'],
-      ['warn', undefined, 'last spans not exported'],
+      ['warn', 'ECONNREFUSED', 1, 'telemetry export failed'],
+      ['warn', 'ECONNREFUSED', 1, 'last spans not exported'],
     ],
   );
   assert.doesNotMatch(JSON.stringify(lines), /PLANTED/);

@@ -69,16 +69,18 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
     hopMetrics.spansLost.add(count, { reason });
     faults?.lost(error === undefined ? reason : exportFault(error), count);
   };
-  let stopTracing = async (): Promise<void> => {};
+  let tracing: Tracing = { stop: async () => {}, waiting: () => 0 };
   if (tracesUrl === undefined) context.setGlobalContextManager(contextManager);
-  else stopTracing = await startTracing({ url: tracesUrl, env, resource: reader.resource, contextManager, onLost });
+  else tracing = await startTracing({ url: tracesUrl, env, resource: reader.resource, contextManager, onLost });
   return {
     metrics: hopMetrics,
     ...(tracesUrl === undefined ? {} : { tracesUrl }),
     metricsText: reader.text,
     shutdown: async () => {
-      const unsent = () => log?.warn('last spans not exported');
-      await withinMs(Promise.all([stopTracing(), reader.provider.shutdown()]), TELEMETRY_SHUTDOWN_MS_MAX).catch(unsent);
+      const ended = Promise.all([tracing.stop(), reader.provider.shutdown()]);
+      await withinMs(ended, TELEMETRY_SHUTDOWN_MS_MAX).catch(() => {});
+      const unsent = tracing.waiting();
+      if (unsent > 0) onLost({ reason: 'export_failed', count: unsent });
       faults?.flush();
       stopObserving();
       setProcessMetrics(undefined);
@@ -88,6 +90,12 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
 }
 
 type Tracing = {
+  stop(): Promise<void>;
+  /** Spans that wait for the collector. */
+  waiting(): number;
+};
+
+type TracingOptions = {
   url: string;
   env: Env;
   resource: Awaited<ReturnType<typeof startMetrics>>['resource'];
@@ -96,7 +104,7 @@ type Tracing = {
 };
 
 // Importing sdk-node takes 250 ms and 20 MB (it includes gRPC, Zipkin and YAML), so it is imported only for an export.
-async function startTracing({ url, env, resource, contextManager, onLost }: Tracing): Promise<() => Promise<void>> {
+async function startTracing({ url, env, resource, contextManager, onLost }: TracingOptions): Promise<Tracing> {
   const [{ NodeSDK }, { OTLPTraceExporter }, { BatchSpanProcessor }, { BoundedSpans }] = await Promise.all([
     import('@opentelemetry/sdk-node'),
     import('@opentelemetry/exporter-trace-otlp-proto'),
@@ -129,7 +137,7 @@ async function startTracing({ url, env, resource, contextManager, onLost }: Trac
     logRecordProcessors: [],
   });
   sdk.start();
-  return () => sdk.shutdown();
+  return { stop: () => sdk.shutdown(), waiting: () => spans.waiting };
 }
 
 function positive(text: string | undefined): number | undefined {
