@@ -132,9 +132,14 @@ function spanOf(bytes: Uint8Array, resource: Record<string, AttributeValue>): Ex
     startMs: Number(numbers.get(7) ?? 0n) / 1e6,
     endMs: Number(numbers.get(8) ?? 0n) / 1e6,
     attributes: attributesOf(children(bytes, 9)),
-    events: children(bytes, 11).map(event => ({ name: text(children(event, 2)[0]), attributes: attributesOf(children(event, 3)) })),
+    events: children(bytes, 11).map(event => ({
+      name: text(children(event, 2)[0]),
+      attributes: attributesOf(children(event, 3)),
+    })),
     links: children(bytes, 13).map(link => ({ traceId: hex(children(link, 1)[0]), spanId: hex(children(link, 2)[0]) })),
-    isError: children(bytes, 15).some(status => [...fieldsOf(status)].some(({ number, value }) => number === 3 && value === ERROR)),
+    isError: children(bytes, 15).some(status =>
+      [...fieldsOf(status)].some(({ number, value }) => number === 3 && value === ERROR),
+    ),
   };
 }
 
@@ -156,5 +161,5 @@ function children(bytes: Uint8Array, wanted: number): Uint8Array[] {
   return [...fieldsOf(bytes)].flatMap(({ number, value }) => (number === wanted && typeof value !== 'bigint' ? [value] : []));
 }
 
-const text = (bytes = new Uint8Array()): string => Buffer.from(bytes).toString('utf8');
-const hex = (bytes = new Uint8Array()): string => Buffer.from(bytes).toString('hex');
+const text = (bytes: Uint8Array = new Uint8Array()): string => Buffer.from(bytes).toString('utf8');
+const hex = (bytes: Uint8Array = new Uint8Array()): string => Buffer.from(bytes).toString('hex');
