@@ -16,8 +16,8 @@ const TOKENS = ['Here', ' is', ' the', ' version', ' v3.1.8', ' ✅ done'];
 const SECRET = 'PLANTED-secret-of-the-test';
 const SPANS_MAX = 12;
 
+const collector = new OtlpReceiver();
 let remote: RemoteAgent;
-let collector: OtlpReceiver;
 let cluster: Cluster;
 
 async function* script({ text, turn }: { text: string; turn: number }): AsyncGenerator<Step> {
@@ -46,7 +46,7 @@ async function* script({ text, turn }: { text: string; turn: number }): AsyncGen
 }
 
 before(async () => {
-  collector = await OtlpReceiver.start();
+  const endpoint = await collector.start();
   remote = await startRemoteAgent({ dialect: '0.3', script });
   const { agents } = JSON.parse(readFileSync(`${DEMO}/agents.json`, 'utf8')) as { agents: Record<string, unknown>[] };
   const skills = [{ id: 'play', name: 'play', description: 'play', tags: ['play'] }];
@@ -57,7 +57,7 @@ before(async () => {
     agents: [{ name: 'player', adapter: 'a2a', url: remote.url, skills }, ...agents],
     agentsFolder: DEMO,
     env: {
-      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
       OTEL_METRICS_EXPORTER: 'prometheus,otlp',
       OTEL_METRIC_EXPORT_INTERVAL: '1000',
       HOPLINE_PUSH: 'true',
@@ -70,7 +70,7 @@ before(async () => {
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
   await remote?.close();
-  await collector?.[Symbol.asyncDispose]();
+  await collector.stop();
 });
 
 const taskOf = (list: { event: object }[]): string => {
