@@ -170,11 +170,9 @@ test('chunks are the same number in the log, in spans and in metrics', { timeout
   const spans = await traceOf(taskId, isViewerEnd);
   const ofRelay = named(spans, 'process a2a.raw.{shard}.{taskId}');
   const inSpans = ofRelay.reduce((sum, { attributes }) => sum + Number(attributes['hopline.chunks'] ?? 0), 0);
-  const report = (await (await fetch(`${cluster.url}/hopline/tasks/${taskId}/trace`)).json().catch(() => undefined)) as
-    | { audit: { chunks: number } }
-    | undefined;
+  const report = (await (await fetch(`${cluster.url}/tasks/${taskId}/audit`)).json()) as { audit: { chunks: number } };
   assert.equal(inSpans, (await metric('hopline_chunks_total', 'relays')) - before);
-  if (report?.audit !== undefined) assert.equal(inSpans, report.audit.chunks);
+  assert.equal(inSpans, report.audit.chunks);
   assert.ok(inSpans > 1);
 });
 
@@ -381,6 +379,7 @@ test('a relay that is killed in mid-stream leaves a connected trace, with the ta
 test('a relay that stops in order leaves a connected trace', { timeout: 180_000 }, async () => {
   let taskId = '';
   let isStopped = false;
+  let restarted = Promise.resolve();
   for await (const frame of frames(cluster.url, { text: 'play long' })) {
     if ('task' in frame.event) taskId = frame.event.task.id;
     if (isStopped || !shapeOf(frame).startsWith('artifact:streaming_result+')) continue;
@@ -390,8 +389,9 @@ test('a relay that stops in order leaves a connected trace', { timeout: 180_000 
     );
     const relay = cluster.relays.find(({ spec }) => spec.instance === taken.resource['service.instance.id'])!;
     await relay.kill('SIGTERM');
-    void relay.start();
+    restarted = relay.start();
   }
+  await restarted;
   const spans = await traceOf(taskId, isViewerEnd);
   assertHonest(spans);
   const outcomes = named(spans, 'process a2a.raw.{shard}.{taskId}').map(({ attributes }) => attributes['hopline.outcome']);
@@ -440,14 +440,15 @@ test('a collector that refuses costs no task anything: one warning says why and 
   } finally {
     collector.behaviour = 'accept';
   }
-  for (const { output } of cluster.ingresses) {
-    const lines = output.split('\n').filter(line => line.includes('telemetry export failed'));
-    if (lines.length === 0) continue;
-    assert.equal(lines.length, 1);
-    const { reason, spans_lost } = JSON.parse(lines[0]!) as { reason: string; spans_lost: number };
-    assert.equal(reason, 'http_400');
-    assert.ok(spans_lost >= 0);
-  }
+  const warnings = cluster.services.map(({ output }) =>
+    output.split('\n').filter(line => line.includes('telemetry export failed')),
+  );
+  assert.ok(warnings.every(lines => lines.length <= 1));
+  const read = warnings.flat().map(line => JSON.parse(line) as { reason: string; spans_lost: number });
+  assert.ok(
+    read.some(({ reason, spans_lost }) => reason === 'http_400' && spans_lost > 0),
+    JSON.stringify(read),
+  );
 });
 
 test('no signal holds text of the task or a credential [S4-43]', { timeout: 60_000 }, async () => {
