@@ -315,7 +315,7 @@ for (const [kind, text, agent] of KINDS) {
     const took = (name: string) => now.get(name)! - before.get(name)!;
     const chunks = CHUNK_HOPS.reduce((sum, hop) => sum + took(hop), 0);
     assertNear(chunks, took('chunk'), `${CHUNK_HOPS.map(hop => `${hop} ${took(hop)}`).join(', ')}`);
-    // The first text of the agent: its turn, and the hops of its first chunk, which no metric tells apart from later ones.
+    // The first text of the agent: its turn, and the hops of its first chunk, which no metric separates from later ones.
     const turn = TURN_HOPS.reduce((sum, hop) => sum + took(hop), 0) + (text.includes('tool') ? took('tool') : 0);
     assert.ok(turn < took('first token'), `${turn} s of ${took('first token')} s`);
     if (list.filter(frame => shapeOf(frame).startsWith('artifact:streaming_result')).length === 1)
@@ -426,7 +426,7 @@ test('a sub-agent that is killed leaves a connected trace: the second attempt li
   assert.equal(two!.parentId, one!.parentId);
 });
 
-test('a collector that refuses costs no task anything: one warning says why and how many spans were lost', {
+test('a collector that refuses costs no task anything: one warning names the cause and how many spans were lost', {
   timeout: 120_000,
 }, async () => {
   collector.behaviour = 'refuse';

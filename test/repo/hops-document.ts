@@ -1,4 +1,5 @@
-import { HOP_UNIT, HOPS } from '../../packages/telemetry/src/hops.ts';
+import { HOPS } from '../../packages/telemetry/src/hops.ts';
+import { METRICS } from '../../packages/telemetry/src/metric-registry.ts';
 import { markdownTable } from './markdown-table.ts';
 
 const INTRO = `# Hops
@@ -19,7 +20,7 @@ export function hopsDocument(): string {
     `\`${name}\``,
     from,
     to,
-    HOP_UNIT,
+    METRICS.hopDuration.unit,
     per,
     measured,
     meaning,

@@ -14,9 +14,6 @@ export type HopDefinition = {
   readonly meaning: string;
 };
 
-/** Unit of every hop. */
-export const HOP_UNIT = 's';
-
 export const HOPS = [
   {
     name: 'accept',
@@ -124,5 +121,4 @@ export const HOPS = [
   },
 ] as const satisfies readonly HopDefinition[];
 
-export type HopName = (typeof HOPS)[number]['name'];
 export const HOP_NAMES = HOPS.map(({ name }) => name);

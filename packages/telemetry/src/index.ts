@@ -1,8 +1,6 @@
 export { agentLabel, CLOSED_WORD_CHARS_MAX, closedWord, errorWord, snakeWord } from './closed-word.ts';
 export type { Hop, HopAttributes, HopOptions, Receive } from './hop-span.ts';
 export { HOP_LINKS_MAX, SEGMENT_MS_MAX, startHop } from './hop-span.ts';
-export type { HopName } from './hops.ts';
-export { HOPS } from './hops.ts';
 export type { LogFields, Logger, LoggerOptions, LogLevel, LogMethod } from './logger.ts';
 export { createLogger, LOG_LEVELS, taskLogger } from './logger.ts';
 export { messagingAttributes } from './messaging.ts';

@@ -32,7 +32,7 @@ const WORKERS = ['supervisor', 'sub-agent'] as const;
 type ServiceName = (typeof ALL)[number];
 
 const ENDED = ['completed', 'failed', 'canceled', 'rejected'] as const;
-export const BINDINGS = ['jsonrpc', 'http', 'grpc'] as const;
+const BINDINGS = ['jsonrpc', 'http', 'grpc'] as const;
 export type Binding = (typeof BINDINGS)[number];
 const OPERATIONS = [
   'send',
@@ -321,7 +321,7 @@ export const METRICS = {
     type: 'counter',
     unit: '{shard}',
     meaning:
-      'Shards started by this process: `fresh` had no owner yet, `released` was given up in order, `lost` had an owner that died',
+      'Shards started by this process: `fresh` had no owner yet, `released` was released in order, `lost` had an owner that died',
     services: ['relay', 'notifier'],
     labels: { reason: ['fresh', 'released', 'lost'] },
   },

@@ -30,7 +30,7 @@ export interface HistogramOf<L> {
   record(value: number, labels?: L): void;
 }
 
-export interface ObservedOf<L> {
+interface ObservedOf<L> {
   /** Called whenever metrics are read. */
   observe(read: () => readonly (readonly [number, L])[]): void;
 }

@@ -1,12 +1,4 @@
-import {
-  type Context,
-  createTraceState,
-  isSpanContextValid,
-  type Link,
-  ROOT_CONTEXT,
-  type SpanContext,
-  trace,
-} from '@opentelemetry/api';
+import { type Context, createTraceState, isSpanContextValid, ROOT_CONTEXT, type SpanContext, trace } from '@opentelemetry/api';
 
 /** W3C trace context as message headers. The names are lower case because NATS compares header names byte by byte. */
 export type TraceCarrier = { traceparent?: string; tracestate?: string };
@@ -51,10 +43,4 @@ export function carrierOf(spanContext: SpanContext | undefined): TraceCarrier {
 export function contextFrom(carrier: TraceCarrier): Context {
   const found = spanContextFrom(carrier);
   return found === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, found);
-}
-
-/** A link to the span that created a message; undefined when the message has no trace. */
-export function linkFrom(carrier: TraceCarrier): Link | undefined {
-  const found = spanContextFrom(carrier);
-  return found === undefined ? undefined : { context: found };
 }

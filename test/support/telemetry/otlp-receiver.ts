@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { fieldsOf } from './protobuf-fields.ts';
 
-export type SpanKind = 'internal' | 'server' | 'client' | 'producer' | 'consumer';
-export type AttributeValue = string | number | boolean;
+type SpanKind = 'internal' | 'server' | 'client' | 'producer' | 'consumer';
+type AttributeValue = string | number | boolean;
 
 /** A span as it was exported. */
 export type ExportedSpan = {

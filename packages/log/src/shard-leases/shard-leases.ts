@@ -16,7 +16,7 @@ export const LEASE_MS = 1_500;
 /**
  * Why a shard starts: it never had an owner, its owner released it, its owner died, or it failed in this process.
  */
-export type ShardStart = 'fresh' | 'released' | 'lost' | 'restarted';
+type ShardStart = 'fresh' | 'released' | 'lost' | 'restarted';
 
 export type LeaseOptions = {
   store: KeyValue<LeaseValue>;
