@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { trace } from '@opentelemetry/api';
 import { exportersFrom } from './exporters.ts';
 import { startHop } from './hop-span.ts';
+import { createLogger } from './logger.ts';
 import { ATTR, COUNT, invokeAgentSpan, SPAN } from './names.ts';
 import {
   ATTRIBUTE_CHARS_MAX,
@@ -195,5 +196,56 @@ test('an invalid endpoint is an error at start that does not quote it', () => {
       () => tracesUrlOf({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint }),
       (error: Error) => /must be an http:\/\/ or https:\/\/ URL/.test(error.message) && !/PLANTED/.test(error.message),
     );
+  }
+});
+
+test('each signal goes where its exporter is set; an unknown exporter is refused', () => {
+  const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318' };
+  assert.deepEqual(exportersFrom({}), { servesMetrics: true });
+  assert.deepEqual(exportersFrom({ ...endpoint, OTEL_METRICS_EXPORTER: 'prometheus,otlp', OTEL_LOGS_EXPORTER: 'otlp' }), {
+    servesMetrics: true,
+    tracesUrl: 'http://c:4318/v1/traces',
+    metricsUrl: 'http://c:4318/v1/metrics',
+    logsUrl: 'http://c:4318/v1/logs',
+  });
+  assert.deepEqual(exportersFrom({ OTEL_METRICS_EXPORTER: 'otlp', OTEL_METRIC_EXPORT_INTERVAL: '5000' }), {
+    servesMetrics: false,
+    metricsUrl: 'http://localhost:4318/v1/metrics',
+    metricsIntervalMs: 5000,
+  });
+  assert.deepEqual(exportersFrom({ ...endpoint, OTEL_METRICS_EXPORTER: 'none', OTEL_TRACES_EXPORTER: 'none' }), {
+    servesMetrics: false,
+  });
+  for (const signal of ['TRACES', 'METRICS', 'LOGS']) {
+    assert.throws(() => exportersFrom({ [`OTEL_${signal}_EXPORTER`]: 'zipkin' }), new RegExp(`OTEL_${signal}_EXPORTER must be`));
+    assert.throws(() => exportersFrom({ [`OTEL_${signal}_EXPORTER`]: 'none,otlp' }), /none stands alone/);
+  }
+});
+
+test('log lines reach the collector redacted, with their trace, beside standard output', async () => {
+  const receiver = await otlpReceiver();
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  const log = createLogger({ service: 'relay', instance: 'relay-1', level: 'info', destination });
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_LOGS_EXPORTER: 'otlp', OTEL_METRICS_EXPORTER: 'otlp' };
+  const telemetry = await startTelemetry({ ...identity, env, log });
+  try {
+    const hop = startHop(SPAN.sendPushNotification, { kind: 'client', parent: {} });
+    hop.run(() => log.child({ task_id: 'task-1' }).warn({ err: new Error('Bearer PLANTED'), attempt: 2 }, 'webhook abandoned'));
+    hop.end();
+    log.debug('below the level');
+    await telemetry.shutdown();
+    const bodyOf = (path: string) =>
+      Buffer.concat(receiver.received.filter(({ url }) => url === path).map(({ body }) => body)).toString('latin1');
+    const logs = bodyOf('/v1/logs');
+    for (const word of ['webhook abandoned', 'task-1', 'exception.message', 'hopline-relay'])
+      assert.ok(logs.includes(word), word);
+    const traceId = Buffer.from(String(JSON.parse(lines[0]!).trace_id), 'hex').toString('latin1');
+    assert.ok(logs.includes(traceId));
+    assert.ok(!logs.includes('PLANTED') && !logs.includes('below the level'));
+    assert.equal(lines.filter(line => line.includes('webhook abandoned')).length, 1);
+    assert.ok(bodyOf('/v1/metrics').includes('process.cpu.time'));
+  } finally {
+    await receiver.close();
   }
 });

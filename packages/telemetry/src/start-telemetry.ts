@@ -2,7 +2,7 @@ import { context, diag, metrics, propagation, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { type LostSpans, SPAN_DELAY_MS, SPAN_QUEUE_MAX } from './bounded-spans.ts';
 import { exportersFrom } from './exporters.ts';
-import type { Logger } from './logger.ts';
+import { type Logger, onLogLine } from './logger.ts';
 import { createHopMetrics, type HopMetrics, setProcessMetrics } from './metrics.ts';
 import { SCOPE, SERVICE_PREFIX } from './names.ts';
 import { observeProcess } from './process-metrics.ts';
@@ -65,6 +65,9 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
   metrics.setGlobalMeterProvider(reader.provider);
   const hopMetrics = createHopMetrics(service, meter);
   setProcessMetrics(hopMetrics);
+  const logs =
+    exporters.logsUrl && log && (await (await import('./export-logs.ts')).startLogExport(exporters.logsUrl, reader.resource));
+  if (logs && log) onLogLine(log, logs.line);
   const onLost = ({ reason, count, error }: LostSpans) => {
     hopMetrics.spansLost.add(count, { reason });
     faults?.lost(error === undefined ? reason : exportFault(error), count);
@@ -77,7 +80,7 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
     ...(tracesUrl === undefined ? {} : { tracesUrl }),
     metricsText: reader.text,
     shutdown: async () => {
-      const ended = Promise.all([tracing.stop(), reader.provider.shutdown()]);
+      const ended = Promise.all([tracing.stop(), reader.provider.shutdown(), logs?.stop()]);
       await withinMs(ended, TELEMETRY_SHUTDOWN_MS_MAX).catch(() => {});
       const unsent = tracing.waiting();
       if (unsent > 0) onLost({ reason: 'export_failed', count: unsent });
