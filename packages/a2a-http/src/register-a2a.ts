@@ -1,5 +1,5 @@
 import { A2AError } from '@hopline/a2a';
-import type { A2AServer, Limits } from '@hopline/a2a-server';
+import { type A2AServer, type Limits, report } from '@hopline/a2a-server';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { registerAgentCard } from './agent-card-route.ts';
@@ -72,9 +72,11 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cor
   app.register(async scope => {
     takeJsonBytes(scope, limits);
     allowPages(scope, cors);
-    scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) =>
-      sendRestFault03(request, reply, faultOf(server, error)),
-    );
+    scope.setErrorHandler<{ statusCode?: number }>((thrown, request, reply) => {
+      const error = faultOf(server, thrown);
+      report(server, error, { binding: 'http', headers: request.headers });
+      return sendRestFault03(request, reply, error);
+    });
     registerRest03(scope, server);
   });
   // Fastify waits for open responses before it closes, so streams must end first. It would also wait for incomplete requests:
@@ -119,6 +121,7 @@ function sendFault(
   reply: FastifyReply,
 ): FastifyReply {
   const error = faultOf(server, thrown);
+  report(server, error, { binding: 'jsonrpc', headers: request.headers });
   const status = error.code === 'CONTENT_TYPE_NOT_SUPPORTED' ? 415 : error.row.http;
   return sendError(reply, null, error, dialectOfErrors(request), { status });
 }
@@ -131,6 +134,5 @@ function faultOf(server: A2AServer, thrown: { statusCode?: number }): A2AError {
   }
   if (status === 415) return new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail: 'the content type must be application/json' });
   if (status < 500) return new A2AError('PARSE_ERROR', { detail: 'the body does not match its headers' });
-  server.logger.error({ err: thrown }, 'request failed');
-  return new A2AError('INTERNAL_ERROR');
+  return new A2AError('INTERNAL_ERROR', { cause: thrown });
 }

@@ -2,7 +2,16 @@ import { stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
 import { type Job, type Log, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
-import { ATTR, errorWord, type Hop, type HopMetrics, invokeAgentSpan, type Logger, startWorkHop } from '@hopline/telemetry';
+import {
+  ATTR,
+  correlationOf,
+  errorWord,
+  type Hop,
+  type HopMetrics,
+  invokeAgentSpan,
+  type Logger,
+  startWorkHop,
+} from '@hopline/telemetry';
 import type { Agent } from './agent.ts';
 import { NO_PRIOR_ATTEMPTS, readPriorAttempts } from './prior-attempts.ts';
 import { AttemptFailed, runAttempt } from './run-attempt.ts';
@@ -80,13 +89,8 @@ function startHopOf(name: string, { work, item, attempt, requeues, trace }: Job,
     [ATTR.genAiAgentName]: name,
     [ATTR.genAiConversation]: contextId,
     [ATTR.call]: work.call?.id,
-    [ATTR.correlation]: correlationOf(work.metadata?.correlationId),
+    [ATTR.correlation]: correlationOf(work.metadata),
     [ATTR.turn]: turn,
     [ATTR.profile]: work.profile,
   });
-}
-
-/** A client's own id of its request (S4-9), if it is one: other values may be content. */
-function correlationOf(id: unknown): string | undefined {
-  return typeof id === 'string' && /^[\w.:-]{1,64}$/.test(id) ? id : undefined;
 }

@@ -1,6 +1,6 @@
 import { stateWord } from '@hopline/a2a';
 import { type AgentEntry, type Job, type Log, Requeued, Superseded } from '@hopline/log';
-import { type HopMetrics, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
+import { type HopMetrics, inTrace, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
 import { RETRIES_DEFAULT } from './limits.ts';
 import { registerAgent } from './register-agent.ts';
@@ -89,18 +89,22 @@ async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal
   else measureQueue(metrics, name, job);
   if (exhausted) metrics.deadLetters.add(1, { agent: name, reason: 'attempts_exhausted' });
   metrics.activeTasks.add(1, { agent: name });
+  inTrace(job.trace, () => logger.info({ agent: name, attempt, turn: work.turn, cause }, 'turn taken'));
   const startedMs = performance.now();
   try {
     const outcome = await runTurn({ log, agent, name, logger, showError, retries, forwardText, metrics, signal: release }, job);
     const state = outcome && stateWord(outcome.state);
     metrics.turnsEnded.add(1, { agent: name, outcome: (state ?? 'over') as TurnLabel });
     const fields = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
-    logger.info({ ...fields, state: outcome?.state ?? 'over', reason: outcome?.reason }, 'turn ended');
+    const line = { ...fields, state: outcome?.state ?? 'over', reason: outcome?.reason };
+    inTrace(job.trace, () => logger.info(line, 'turn ended'));
   } catch (error) {
     const fields = { agent: name, attempt, turn: work.turn };
     metrics.requeues.add(1, { agent: name, reason: requeueReason(error) });
-    if (isExpected(error)) logger.info({ ...fields, reason: error.name }, 'turn requeued');
-    else logger.warn({ ...fields, err: error }, 'turn requeued');
+    inTrace(job.trace, () => {
+      if (isExpected(error)) logger.info({ ...fields, reason: error.name }, 'turn requeued');
+      else logger.warn({ ...fields, err: error }, 'turn requeued');
+    });
     throw error;
   } finally {
     metrics.activeTasks.add(-1, { agent: name });

@@ -1,4 +1,12 @@
-import { type Context, createTraceState, isSpanContextValid, ROOT_CONTEXT, type SpanContext, trace } from '@opentelemetry/api';
+import {
+  type Context,
+  context,
+  createTraceState,
+  isSpanContextValid,
+  ROOT_CONTEXT,
+  type SpanContext,
+  trace,
+} from '@opentelemetry/api';
 
 /** W3C trace context as message headers. The names are lower case because NATS compares header names byte by byte. */
 export type TraceCarrier = { traceparent?: string; tracestate?: string };
@@ -43,4 +51,17 @@ export function carrierOf(spanContext: SpanContext | undefined): TraceCarrier {
 export function contextFrom(carrier: TraceCarrier): Context {
   const found = spanContextFrom(carrier);
   return found === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, found);
+}
+
+/** Runs `fn` within the carrier's trace, so that its log lines have the trace id. */
+export function inTrace<T>(carrier: TraceCarrier | undefined, fn: () => T): T {
+  return context.with(contextFrom(carrier ?? {}), fn);
+}
+
+const CORRELATION_ID = /^[\w.:-]{1,64}$/;
+
+/** A client's own id of its request (S4-9), from the request's metadata; undefined for a value that may be content. */
+export function correlationOf(metadata: { readonly [key: string]: unknown } | undefined): string | undefined {
+  const id = metadata?.correlationId;
+  return typeof id === 'string' && CORRELATION_ID.test(id) ? id : undefined;
 }

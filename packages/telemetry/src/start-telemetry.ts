@@ -65,9 +65,12 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
   metrics.setGlobalMeterProvider(reader.provider);
   const hopMetrics = createHopMetrics(service, meter);
   setProcessMetrics(hopMetrics);
+  const { logsUrl } = exporters;
   const logs =
-    exporters.logsUrl && log && (await (await import('./export-logs.ts')).startLogExport(exporters.logsUrl, reader.resource));
-  if (logs && log) onLogLine(log, logs.line);
+    logsUrl === undefined || log === undefined
+      ? undefined
+      : await (await import('./export-logs.ts')).startLogExport(logsUrl, reader.resource);
+  if (logs !== undefined && log !== undefined) onLogLine(log, logs.line);
   const onLost = ({ reason, count, error }: LostSpans) => {
     hopMetrics.spansLost.add(count, { reason });
     faults?.lost(error === undefined ? reason : exportFault(error), count);

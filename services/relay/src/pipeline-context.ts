@@ -44,6 +44,8 @@ export type PipelineContext = {
   /** A record was skipped, or could not be applied: its task fails. */
   onRejectedRecord: (rejected: RejectedRecord) => void;
   onOutcome: (kind: InputKind, outcome: InputOutcome, count: number) => void;
+  /** A record is stored. `isTakeover`: the first one of a task that another relay began. */
+  onStored: (step: StoredStep, trace: TraceCarrier, isTakeover: boolean) => void;
   /** An append was acknowledged after this many milliseconds. */
   onAppend: (ms: number) => void;
   /** The pipeline stopped on a conflict or an unavailable log: the shard must restart from the log. */

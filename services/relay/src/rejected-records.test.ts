@@ -55,6 +55,7 @@ class FoldingShard {
       onRejectedRecord: rejected => void this.rejected.push(rejected),
       onOutcome: () => {},
       onAppend: () => {},
+      onStored: () => {},
       onFailure: error => void this.failures.push(error),
       ...more,
     };

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import { type Log, LogConflict } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
-import { type HopMetrics, type Logger, snakeWord } from '@hopline/telemetry';
+import { type HopMetrics, inTrace, type Logger, snakeWord } from '@hopline/telemetry';
+import { logStored } from './log-stored.ts';
 import { measureFacts } from './measure-facts.ts';
 import { RejectedRecords } from './rejected-records.ts';
 import { Shard, type ShardContext } from './shard.ts';
@@ -125,6 +126,7 @@ function shardContext(deps: RelayDeps, identity: string): Omit<ShardContext, 'on
     onRejected: (reason, count) => metrics.inputsRejected.add(count, { reason: snakeWord(reason) }),
     onRejectedRecord: rejected => rejectedRecords.add(rejected),
     onOutcome: (kind, outcome, count) => metrics.inputs.add(count, { kind, outcome }),
+    onStored: (step, trace, isTakeover) => inTrace(trace, () => logStored(deps.logger, step, isTakeover)),
     onAppend: ms => metrics.appendDuration.recordMs(ms),
   };
 }

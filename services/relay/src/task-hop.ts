@@ -1,7 +1,17 @@
 import { codePoints, isInterrupted, isTerminal, stateWord } from '@hopline/a2a';
 import { isVisible, rawSubject, shardOf, type TaskAggregate, type TraceCarrier } from '@hopline/events';
 import type { StoredFacts, StoredInput } from '@hopline/log';
-import { ATTR, COUNT, DESTINATION, errorWord, type Hop, messagingAttributes, SPAN, startHop } from '@hopline/telemetry';
+import {
+  ATTR,
+  COUNT,
+  correlationOf,
+  DESTINATION,
+  errorWord,
+  type Hop,
+  messagingAttributes,
+  SPAN,
+  startHop,
+} from '@hopline/telemetry';
 import type { StoredStep } from './pipeline-context.ts';
 
 type TaskHopOptions = {
@@ -23,17 +33,27 @@ export class TaskHop {
   #previous: TraceCarrier | undefined;
   /** Why the next hop begins within a turn. */
   #cause: 'takeover' | 'reload' | 'continuation';
+  #isTakeover: boolean;
 
   constructor(options: TaskHopOptions) {
     const { newest, ownedSince } = options;
     this.#options = options;
     this.#previous = newest?.trace;
-    this.#cause = newest !== undefined && newest.record.aggregate.at < ownedSince ? 'takeover' : 'reload';
+    const isOpen = newest !== undefined && !isTerminal(newest.record.aggregate.state);
+    this.#isTakeover = isOpen && newest.record.aggregate.at < ownedSince;
+    this.#cause = this.#isTakeover ? 'takeover' : 'reload';
   }
 
   /** For what the task stores and queues: a span that is exported already. */
   carrier(): TraceCarrier {
     return this.#hop?.carrier() ?? this.#previous ?? {};
+  }
+
+  /** Why this relay continues a turn that another one began; once. */
+  takeTakeover(): boolean {
+    const isTakeover = this.#isTakeover;
+    this.#isTakeover = false;
+    return isTakeover;
   }
 
   /** An input that was not folded before. */
@@ -104,6 +124,7 @@ export class TaskHop {
         [ATTR.a2aTask]: taskId,
         [ATTR.genAiConversation]: aggregate?.contextId ?? message?.contextId,
         [ATTR.shard]: shard,
+        [ATTR.correlation]: correlationOf(message?.metadata),
         [ATTR.cause]: cause,
       },
       receive: {

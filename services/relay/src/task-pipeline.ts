@@ -186,6 +186,7 @@ export class TaskPipeline {
     if (step !== undefined) {
       this.#inputs.stored(step.aggregate.foldedSeq);
       this.#hop.stored(step);
+      this.#context.onStored(step, this.#hop.carrier(), this.#hop.takeTakeover());
       this.#applySideEffects({ ...step, receivedAt: this.#receivedAt }, oldestSeq);
     }
     for (const { command } of batch) {

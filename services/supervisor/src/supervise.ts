@@ -14,7 +14,17 @@ import {
 } from '@hopline/log';
 import type { Profiles } from '@hopline/profiles';
 import { SUPERVISOR } from '@hopline/task';
-import { ATTR, errorWord, type Hop, type HopMetrics, type Logger, redeliveryCause, SPAN, startWorkHop } from '@hopline/telemetry';
+import {
+  ATTR,
+  correlationOf,
+  errorWord,
+  type Hop,
+  type HopMetrics,
+  type Logger,
+  redeliveryCause,
+  SPAN,
+  startWorkHop,
+} from '@hopline/telemetry';
 import { delegatedRequest, namesAgent } from './agent-path.ts';
 import { atLeastOneAgent } from './at-least-one-agent.ts';
 import { ForwardingTurn } from './forwarding-turn.ts';
@@ -106,6 +116,7 @@ function startHopOf({ work, item, attempt, requeues, trace }: Job, takenAt: numb
     [ATTR.role]: SUPERVISOR,
     [ATTR.turn]: turn,
     [ATTR.genAiConversation]: contextId,
+    [ATTR.correlation]: correlationOf(work.metadata),
   });
 }
 
@@ -196,6 +207,7 @@ function turnContext(deps: SuperviseDeps, job: Job, state: RunState): TurnContex
       // A call that follows another one's end waited for that agent, not for the plan.
       if (attempt === 1 && view.ends.length === 0) metrics.hopDuration.recordMs(item.queuedAt - takenAt, { hop: 'plan', agent });
       await log.work.request(`agent.${agent}`, item, { id: `${taskId}:${call.id}`, trace: hop.carrier() });
+      hop.run(() => deps.logger.info({ agent, call_id: call.id, turn }, 'call delegated'));
     },
     fail,
     displayName,

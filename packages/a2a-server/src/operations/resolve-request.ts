@@ -10,7 +10,7 @@ import {
   textOf,
 } from '@hopline/a2a';
 import { isTaskId, TASK_ID_CHARS_MAX } from '@hopline/events';
-import { ATTR } from '@hopline/telemetry';
+import { ATTR, correlationOf } from '@hopline/telemetry';
 import { uuidv7 } from 'uuidv7';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
@@ -44,7 +44,7 @@ export async function resolveRequest(
   try {
     const resolved = await resolve(server, context, request.ownTaskId, message, metadata);
     nameTask(context, resolved.taskId, resolved.contextId);
-    context.hop.set({ [ATTR.a2aMessage]: resolved.message.messageId });
+    context.hop.set({ [ATTR.a2aMessage]: resolved.message.messageId, [ATTR.correlation]: correlationOf(metadata) });
     await storeInline(server, context, resolved, request.push).catch(thrown => {
       if ('lease' in resolved) resolved.lease.release();
       throw thrown;
