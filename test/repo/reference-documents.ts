@@ -2,7 +2,7 @@ import { agentsSchemaDocument } from './agents-schema-document.ts';
 import { cliDocument } from './cli-document.ts';
 import { hopsDocument } from './hops-document.ts';
 import { metricsDocument } from './metrics-document.ts';
-import { settingsDocument } from './settings-document.ts';
+import { serviceVariablesDocument, settingsDocument } from './settings-document.ts';
 
 /** Reference documents that are generated from the sources; `node test/repo/write-reference.ts` writes them. */
 export const REFERENCE: Record<string, () => string | Promise<string>> = {
@@ -11,4 +11,5 @@ export const REFERENCE: Record<string, () => string | Promise<string>> = {
   'docs/reference/hops.md': hopsDocument,
   'docs/reference/cli.md': cliDocument,
   'docs/reference/agents.schema.json': agentsSchemaDocument,
+  'infra/local/launcher/service-variables.json': serviceVariablesDocument,
 };
