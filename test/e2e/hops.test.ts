@@ -113,13 +113,17 @@ function assertHonest(spans: ExportedSpan[]): void {
   }
 }
 
-test('the question of S0 with a webhook is one connected tree of few spans, one per hop in their order [S0-1 S0-34]', {
+test('the question of S0 with a webhook is one connected tree of few spans, one per hop in their order [S0-1 S0-34 S1-18 S4-9]', {
   timeout: 120_000,
 }, async () => {
   await using webhook = await startWebhook();
   const pushNotificationConfig = { url: `${webhook.url}/hook`, token: SECRET };
   const list = await collect(cluster.url, {
-    params: { ...messageParams('play the version'), configuration: { pushNotificationConfig } },
+    params: {
+      ...messageParams('play the version'),
+      configuration: { pushNotificationConfig },
+      metadata: { correlationId: 'order-42' },
+    },
   });
   const taskId = taskOf(list);
   await webhook.until(() => webhook.notifications.some(({ body }) => JSON.stringify(body).includes('completed')));
@@ -129,6 +133,7 @@ test('the question of S0 with a webhook is one connected tree of few spans, one 
     drawTree(spans),
     [
       'send_streaming_message [server]',
+      '  deliver_events [internal]',
       '  receive a2a.raw.{shard}.{taskId} [client]',
       '    process a2a.raw.{shard}.{taskId} [consumer]',
       '    receive a2a.work.{role}.{taskId} [client]',
@@ -136,7 +141,6 @@ test('the question of S0 with a webhook is one connected tree of few spans, one 
       '      receive a2a.work.{role}.{taskId} [client]',
       '        invoke_agent player [client]',
       '    send_push_notification [client]',
-      '  deliver_events [internal]',
     ].join('\n'),
   );
   assert.ok(spans.length <= SPANS_MAX);
@@ -144,6 +148,14 @@ test('the question of S0 with a webhook is one connected tree of few spans, one 
   assert.equal(server['a2a.task.id'], taskId);
   assert.ok(server['gen_ai.conversation.id']);
   assert.equal(server['hopline.binding'], 'jsonrpc');
+  assert.ok(server['a2a.message.id']);
+  for (const name of [
+    'send_streaming_message',
+    'process a2a.raw.{shard}.{taskId}',
+    'process a2a.work.{role}.{taskId}',
+    'invoke_agent player',
+  ])
+    assert.equal(only(spans, name).attributes['hopline.correlation.id'], 'order-42', name);
   const { attributes: viewer } = only(spans, 'deliver_events');
   assert.deepEqual([viewer['a2a.task.state'], viewer['hopline.outcome']], ['completed', 'ended']);
   assert.ok(Number(viewer['hopline.bytes_out']) > 0);
@@ -164,7 +176,7 @@ test('the question of S0 with a webhook is one connected tree of few spans, one 
   assert.ok(!JSON.stringify(spans).includes(childTask));
 });
 
-test('chunks are the same number in the log, in spans and in metrics', { timeout: 120_000 }, async () => {
+test('chunks are the same number in the log, in spans and in metrics [S2-41]', { timeout: 120_000 }, async () => {
   const before = await metric('hopline_chunks_total', 'relays');
   const taskId = taskOf(await collect(cluster.url, { text: 'play a burst' }));
   const spans = await traceOf(taskId, isViewerEnd);
@@ -395,7 +407,9 @@ test('a relay that stops in order leaves a connected trace', { timeout: 180_000 
   const spans = await traceOf(taskId, isViewerEnd);
   assertHonest(spans);
   const outcomes = named(spans, 'process a2a.raw.{shard}.{taskId}').map(({ attributes }) => attributes['hopline.outcome']);
-  assert.deepEqual(outcomes.sort(), ['completed', 'stopped']);
+  // The relay that starts again may take its shard back in mid-stream.
+  assert.equal(outcomes.filter(outcome => outcome === 'completed').length, 1);
+  assert.ok(outcomes.length >= 2 && outcomes.every(outcome => outcome === 'completed' || outcome === 'stopped'), `${outcomes}`);
 });
 
 test('a sub-agent that is killed leaves a connected trace: the second attempt links to the first', {
@@ -440,13 +454,14 @@ test('a collector that refuses costs no task anything: one warning names the cau
   } finally {
     collector.behaviour = 'accept';
   }
-  const warnings = cluster.services.map(({ output }) =>
-    output.split('\n').filter(line => line.includes('telemetry export failed')),
-  );
-  assert.ok(warnings.every(lines => lines.length <= 1));
-  const read = warnings.flat().map(line => JSON.parse(line) as { reason: string; spans_lost: number });
+  const warnings = cluster.services.map(({ output }) => output.split('\n').filter(line => line.includes('"http_400"')));
   assert.ok(
-    read.some(({ reason, spans_lost }) => reason === 'http_400' && spans_lost > 0),
+    warnings.every(lines => lines.length <= 1),
+    JSON.stringify(warnings),
+  );
+  const read = warnings.flat().map(line => JSON.parse(line) as { msg: string; spans_lost: number });
+  assert.ok(
+    read.some(({ msg, spans_lost }) => msg === 'telemetry export failed' && spans_lost > 0),
     JSON.stringify(read),
   );
 });

@@ -48,8 +48,8 @@ export interface LoggerOptions {
 
 const STDOUT = 1;
 
-/** Receive each finished line, by root logger. */
-const listeners = new WeakMap<Logger, { line: ((line: string) => void) | undefined }>();
+/** What can be changed of a root logger while it is in use: who else receives its lines, and its level. */
+const roots = new WeakMap<Logger, { line: ((line: string) => void) | undefined; setLevel: (level: LogLevel) => void }>();
 
 /**
  * Writes JSON lines with `service`, `instance` and, inside a hop's `run`, `trace_id` and `span_id`, synchronously from this
@@ -59,7 +59,7 @@ const listeners = new WeakMap<Logger, { line: ((line: string) => void) | undefin
  * bundling. The price: a pipe on standard output that is not read blocks the service.
  */
 export function createLogger(options: LoggerOptions): Logger {
-  const listener: { line: ((line: string) => void) | undefined } = { line: undefined };
+  const root: { line: ((line: string) => void) | undefined } = { line: undefined };
   const settings = {
     level: options.level,
     base: { service: options.service, instance: options.instance },
@@ -70,7 +70,7 @@ export function createLogger(options: LoggerOptions): Logger {
     hooks: {
       streamWrite: (line: string) => {
         const scrubbed = scrubLine(line);
-        listener.line?.(scrubbed);
+        root.line?.(scrubbed);
         return scrubbed;
       },
     },
@@ -79,14 +79,22 @@ export function createLogger(options: LoggerOptions): Logger {
   const logger = pino(settings, options.destination ?? pino.destination({ dest: STDOUT, sync: true }));
   redactChildFields(logger);
   const created = logger as unknown as Logger;
-  listeners.set(created, listener);
+  const setLevel = (level: LogLevel) => {
+    logger.level = level;
+  };
+  roots.set(created, Object.assign(root, { setLevel }));
   return created;
 }
 
 /** Calls `line` with each line that a logger of `createLogger`, or a child of it, writes from now on; undefined ends it. */
 export function onLogLine(log: Logger, line: ((line: string) => void) | undefined): void {
-  const listener = listeners.get(log);
-  if (listener !== undefined) listener.line = line;
+  const root = roots.get(log);
+  if (root !== undefined) root.line = line;
+}
+
+/** Changes the level of a logger of `createLogger`, and of its children. */
+export function setLogLevel(log: Logger, level: LogLevel): void {
+  roots.get(log)?.setLevel(level);
 }
 
 /** A child logger that adds `task_id` to every line. */

@@ -81,9 +81,12 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
     retain: keys => workers.retain(keys),
     onError: error => logger.warn({ err: error }, 'push configurations could not be read'),
   });
-  const leases: ShardLeases = createLeases(deps, configs, workers);
+  const start = { isOver: false };
+  const leases: ShardLeases = createLeases(deps, configs, workers, start);
   await configs.start();
   await leases.start();
+  start.isOver = true;
+  logger.info({ shards: leases.held.size }, 'shards acquired');
   return {
     get shards() {
       return leases.held;
@@ -97,7 +100,13 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
   };
 }
 
-function createLeases(deps: NotifierDeps, configs: OwnedConfigs, workers: DeliveryWorkers): ShardLeases {
+function createLeases(
+  deps: NotifierDeps,
+  configs: OwnedConfigs,
+  workers: DeliveryWorkers,
+  /** The first round takes a share of all shards: one line for all of them. */
+  start: { isOver: boolean },
+): ShardLeases {
   const { log, logger, metrics } = deps;
   return new ShardLeases({
     store: log.leases,
@@ -108,7 +117,7 @@ function createLeases(deps: NotifierDeps, configs: OwnedConfigs, workers: Delive
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
     startShard: (shard, _checkpoint, cause) => {
-      logger.info({ shard, cause }, 'shard acquired');
+      logger[start.isOver ? 'info' : 'debug']({ shard, cause }, 'shard acquired');
       metrics.ownedShards.add(1);
       if (cause !== 'restarted') metrics.takeovers.add(1, { reason: cause });
       configs.startShard(shard);

@@ -41,6 +41,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const { log, logger, metrics } = deps;
   const identity = `${deps.instance}-${randomUUID().slice(0, 8)}`;
   const running = new Map<number, Shard>();
+  let isStarting = true;
   const context = shardContext(deps, identity);
 
   const leases = new ShardLeases({
@@ -52,7 +53,8 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
     startShard: (index, checkpoint, cause) => {
-      logger.info({ shard: index, raw_seq: checkpoint, cause }, 'shard acquired');
+      // The first round takes a share of all shards: one line for all of them.
+      logger[isStarting ? 'debug' : 'info']({ shard: index, raw_seq: checkpoint, cause }, 'shard acquired');
       metrics.ownedShards.add(1);
       if (cause !== 'restarted') metrics.takeovers.add(1, { reason: cause });
       const own = { ownedSince: Date.now(), onFailure: (error: unknown) => restartLater(index, error) };
@@ -85,6 +87,8 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
 
   metrics.shardLag.observe(() => [...running.values()].map(shard => [shard.lag, { shard: shard.index }]));
   await leases.start();
+  isStarting = false;
+  logger.info({ shards: running.size }, 'shards acquired');
   const { inputTimeoutMs, authTimeoutMs, copyForwardAfterMs } = deps;
   const rules = [
     ...(inputTimeoutMs === undefined ? [] : [inputTimeout(inputTimeoutMs)]),

@@ -90,13 +90,15 @@ export class OtlpReceiver {
   }
 }
 
-/** The spans of one trace as an indented text, each below its parent; a span whose parent is missing has a mark. */
+const byName = (a: ExportedSpan, b: ExportedSpan) => a.name.localeCompare(b.name) || a.startMs - b.startMs;
+
+/** The spans of one trace as an indented text, each below its parent, by name; a span whose parent is missing has a mark. */
 export function drawTree(spans: readonly ExportedSpan[]): string {
   const ids = new Set(spans.map(({ spanId }) => spanId));
   const roots = spans.filter(({ parentId }) => parentId === undefined || !ids.has(parentId));
   const draw = (span: ExportedSpan, depth: number): string[] => {
     const mark = depth === 0 && span.parentId !== undefined ? '(parent missing) ' : '';
-    const children = spans.filter(({ parentId }) => parentId === span.spanId).sort((a, b) => a.startMs - b.startMs);
+    const children = spans.filter(({ parentId }) => parentId === span.spanId).sort(byName);
     return [`${'  '.repeat(depth)}${mark}${span.name} [${span.kind}]`, ...children.flatMap(child => draw(child, depth + 1))];
   };
   return roots
