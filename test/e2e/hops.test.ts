@@ -134,8 +134,8 @@ test('the question of S0 with a webhook is one connected tree of few spans, one 
     [
       'send_streaming_message [server]',
       '  deliver_events [internal]',
-      '  receive a2a.raw.{shard}.{taskId} [client]',
-      '    process a2a.raw.{shard}.{taskId} [consumer]',
+      '  receive a2a.raw.{shard}.{taskId}.{writer} [client]',
+      '    process a2a.raw.{shard}.{taskId}.{writer} [consumer]',
       '    receive a2a.work.{role}.{taskId} [client]',
       '      process a2a.work.{role}.{taskId} [consumer]',
       '      receive a2a.work.{role}.{taskId} [client]',
@@ -151,7 +151,7 @@ test('the question of S0 with a webhook is one connected tree of few spans, one 
   assert.ok(server['a2a.message.id']);
   for (const name of [
     'send_streaming_message',
-    'process a2a.raw.{shard}.{taskId}',
+    'process a2a.raw.{shard}.{taskId}.{writer}',
     'process a2a.work.{role}.{taskId}',
     'invoke_agent player',
   ])
@@ -159,7 +159,7 @@ test('the question of S0 with a webhook is one connected tree of few spans, one 
   const { attributes: viewer } = only(spans, 'deliver_events');
   assert.deepEqual([viewer['a2a.task.state'], viewer['hopline.outcome']], ['completed', 'ended']);
   assert.ok(Number(viewer['hopline.bytes_out']) > 0);
-  const { attributes: relay } = only(spans, 'process a2a.raw.{shard}.{taskId}');
+  const { attributes: relay } = only(spans, 'process a2a.raw.{shard}.{taskId}.{writer}');
   assert.deepEqual(
     [relay['messaging.system.name'], relay['messaging.operation.type'], relay['a2a.task.state']],
     ['nats', 'process', 'completed'],
@@ -180,7 +180,7 @@ test('chunks are the same number in the log, in spans and in metrics [S2-41]', {
   const before = await metric('hopline_chunks_total', 'relays');
   const taskId = taskOf(await collect(cluster.url, { text: 'play a burst' }));
   const spans = await traceOf(taskId, isViewerEnd);
-  const ofRelay = named(spans, 'process a2a.raw.{shard}.{taskId}');
+  const ofRelay = named(spans, 'process a2a.raw.{shard}.{taskId}.{writer}');
   const inSpans = ofRelay.reduce((sum, { attributes }) => sum + Number(attributes['hopline.chunks'] ?? 0), 0);
   const report = (await (await fetch(`${cluster.url}/tasks/${taskId}/audit`)).json()) as { audit: { chunks: number } };
   assert.equal(inSpans, (await metric('hopline_chunks_total', 'relays')) - before);
@@ -207,7 +207,7 @@ test('the second turn of an interrupted task is below its own request, with a li
   const before = await traceOf(taskId, isViewerEnd);
   assertHonest(before);
   // The segments end at the interrupt: a turn that waits for hours has no open span.
-  assert.equal(only(before, 'process a2a.raw.{shard}.{taskId}').attributes['a2a.task.state'], 'input-required');
+  assert.equal(only(before, 'process a2a.raw.{shard}.{taskId}.{writer}').attributes['a2a.task.state'], 'input-required');
   const second = await collect(cluster.url, { params: messageParams('the second', { taskId }) });
   assert.equal(shapeOf(second.at(-1)!), 'status:completed');
   const own = await collector.until('the second turn', spans =>
@@ -223,7 +223,7 @@ test('the second turn of an interrupted task is below its own request, with a li
     links.some(({ traceId }) => traceId === before[0]!.traceId),
     'a link to the first turn',
   );
-  assert.equal(only(turn, 'process a2a.raw.{shard}.{taskId}').attributes['hopline.cause'], 'continuation');
+  assert.equal(only(turn, 'process a2a.raw.{shard}.{taskId}.{writer}').attributes['hopline.cause'], 'continuation');
 });
 
 test('a client that left is marked, and its resume on another ingress links to the trace of the task', {
@@ -406,7 +406,7 @@ test('a relay that stops in order leaves a connected trace', { timeout: 180_000 
   await restarted;
   const spans = await traceOf(taskId, isViewerEnd);
   assertHonest(spans);
-  const outcomes = named(spans, 'process a2a.raw.{shard}.{taskId}').map(({ attributes }) => attributes['hopline.outcome']);
+  const outcomes = named(spans, 'process a2a.raw.{shard}.{taskId}.{writer}').map(({ attributes }) => attributes['hopline.outcome']);
   // The relay that starts again may take its shard back in mid-stream.
   assert.equal(outcomes.filter(outcome => outcome === 'completed').length, 1);
   assert.ok(outcomes.length >= 2 && outcomes.every(outcome => outcome === 'completed' || outcome === 'stopped'), `${outcomes}`);

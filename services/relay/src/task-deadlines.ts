@@ -1,5 +1,5 @@
-import { isTerminal, stateWord, type TaskState } from '@hopline/a2a';
-import { type RelayInput, shardOf } from '@hopline/events';
+import { isTerminal, stateWord } from '@hopline/a2a';
+import { type CopyForwardInput, type RelayInput, shardOf } from '@hopline/events';
 import { followBucket, type Log, type TaskIndexEntry } from '@hopline/log';
 import { type Logger, taskLogger } from '@hopline/telemetry';
 
@@ -42,18 +42,20 @@ export function authTimeout(timeoutMs: number): DeadlineRule {
 export function copyForwardRule(afterMs: number): DeadlineRule {
   return ({ state, generation, startStoredAt = 0 }) => {
     const isOpen = generation > 0 && !isTerminal(state);
-    return isOpen
-      ? { at: startStoredAt + afterMs, name: `copy-forward:${startStoredAt}`, input: { kind: 'copy-forward', startStoredAt } }
-      : undefined;
+    return isOpen ? { at: startStoredAt + afterMs, ...copyForwardInput(startStoredAt) } : undefined;
   };
 }
 
 const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'] as const;
 type OpenState = (typeof OPEN_STATES)[number];
 
-function openStateOf(state: TaskState): OpenState | undefined {
-  return OPEN_STATES.find(open => open === stateWord(state));
+/** A start is copied once, whether its age or the bytes of the log are the cause. */
+export function copyForwardInput(startStoredAt: number): { name: string; input: CopyForwardInput } {
+  return { name: `copy-forward:${startStoredAt}`, input: { kind: 'copy-forward', startStoredAt } };
 }
+
+/** A task that has not ended, and the revision of its index entry. */
+export type OpenTask = { entry: TaskIndexEntry; revision: number };
 
 export type TaskDeadlinesOptions = {
   log: Pick<Log, 'tasks' | 'inputs' | 'shards'>;
@@ -74,8 +76,7 @@ export class TaskDeadlines {
   readonly #stop = new AbortController();
   /** Deadlines of all shards: a later takeover needs no read. */
   readonly #deadlines = new Map<string, Deadline[]>();
-  /** States of the open tasks of all shards. */
-  readonly #open = new Map<string, OpenState>();
+  readonly #openTasks = new Map<string, OpenTask>();
   #timer: NodeJS.Timeout | undefined;
   #checkAt = Number.POSITIVE_INFINITY;
   #isChecking = false;
@@ -85,14 +86,19 @@ export class TaskDeadlines {
     const following = followBucket(options.log.tasks, this.#stop.signal, {
       begin: () => {
         this.#deadlines.clear();
-        this.#open.clear();
+        this.#openTasks.clear();
       },
-      change: ({ key, value }) => this.#update(key, value),
+      change: ({ key, value, revision }) => this.#update(key, value, revision),
       ready: () => {},
       lost: error => options.logger.warn({ err: error }, 'task index lost'),
     });
     // followBucket logs a first read that fails through `lost`, and keeps retrying.
     following.catch(() => {});
+  }
+
+  /** Tasks of all shards that have not ended, as the index shows them. */
+  get openTasks(): ReadonlyMap<string, OpenTask> {
+    return this.#openTasks;
   }
 
   stop(): void {
@@ -103,15 +109,18 @@ export class TaskDeadlines {
   /** Open tasks of the shards that this relay owns, by state. */
   countOpen(): Map<OpenState, number> {
     const { log, owns } = this.#options;
-    const counts = new Map<OpenState, number>(OPEN_STATES.map(state => [state, 0]));
-    for (const [taskId, state] of this.#open) if (owns(shardOf(taskId, log.shards))) counts.set(state, counts.get(state)! + 1);
-    return counts;
+    const counts = new Map<string, number>(OPEN_STATES.map(state => [state, 0]));
+    for (const [taskId, { entry }] of this.#openTasks) {
+      const state = stateWord(entry.state);
+      const count = counts.get(state);
+      if (entry.generation > 0 && count !== undefined && owns(shardOf(taskId, log.shards))) counts.set(state, count + 1);
+    }
+    return counts as Map<OpenState, number>;
   }
 
-  #update(taskId: string, entry: TaskIndexEntry | undefined): void {
-    const state = entry !== undefined && entry.generation > 0 ? openStateOf(entry.state) : undefined;
-    if (state === undefined) this.#open.delete(taskId);
-    else this.#open.set(taskId, state);
+  #update(taskId: string, entry: TaskIndexEntry | undefined, revision: number): void {
+    if (entry === undefined || isTerminal(entry.state)) this.#openTasks.delete(taskId);
+    else this.#openTasks.set(taskId, { entry, revision });
     const deadlines = entry === undefined ? [] : this.#options.rules.flatMap(rule => rule(entry) ?? []);
     if (deadlines.length === 0) this.#deadlines.delete(taskId);
     else this.#deadlines.set(taskId, deadlines);

@@ -114,7 +114,7 @@ export class TaskHop {
     const cause = previous === undefined ? undefined : isMessage ? 'continuation' : this.#cause;
     const message = input.record.from === 'client' && input.record.input.kind === 'message' ? input.record.input : undefined;
     const shard = shardOf(taskId, shards);
-    const subject = { destination: rawSubject(taskId, shards), consumer: `relay-shard-${shard}` };
+    const subject = { destination: rawSubject(taskId, shards, input.writer), consumer: `relay-shard-${shard}` };
     const hop = startHop(SPAN.processInput, {
       kind: 'consumer',
       parent: (isMessage ? input.trace : previous) ?? input.trace ?? {},
