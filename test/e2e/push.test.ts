@@ -6,11 +6,11 @@ import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
-import { OtlpReceiver } from '../integration/telemetry/otlp-receiver.ts';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
 import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { rpc } from '../support/cluster/legacy-client.ts';
+import { OtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 import { generationOf, type Notification, received, startWebhook } from '../support/webhooks/webhook.ts';
 import { deliveryOutcomeOf, finalStateOf, putWebhookConfig, startTask } from '../support/webhooks/webhook-delivery.ts';
 
@@ -211,7 +211,7 @@ test('a dead webhook is abandoned after its attempts, with a log line and a coun
   const metrics = await (await fetch(`${notifier!.url}/metrics`)).text();
   assert.match(metrics, /hopline_webhooks_abandoned_total\{service="notifier",reason="http_5xx"\} 1/);
   assert.match(metrics, /hopline_webhook_retries_total\{service="notifier"\} [1-9]/);
-  assert.match(metrics, /hopline_hop_log_to_webhook_count\{service="notifier"\} [1-9]/);
+  assert.match(metrics, /hopline_hop_duration_seconds_count\{service="notifier",hop="webhook"\} [1-9]/);
 });
 
 test('a slow webhook delays neither its task nor another webhook of the task, and gets the same content', {
@@ -282,7 +282,9 @@ test('spans, metrics and log lines have no token, credential, path or query of a
   const pushes = () => receiver.spans.filter(({ name }) => name === 'send_push_notification');
   const strangers = () => {
     const byId = new Map(receiver.spans.map(span => [span.spanId, span]));
-    return pushes().filter(span => span.service !== 'notifier' || byId.get(span.parentId)?.service !== 'relay');
+    return pushes().filter(
+      span => span.service !== 'hopline-notifier' || byId.get(span.parentId ?? '')?.service !== 'hopline-relay',
+    );
   };
   const end = performance.now() + 10_000;
   while ((pushes().length === 0 || strangers().length > 0) && performance.now() < end)

@@ -132,8 +132,8 @@ async function heldByRelays(): Promise<Record<string, number>> {
   for (const { url } of cluster.relays) {
     const text = await (await fetch(`${url}/metrics`)).text();
     for (const [, labels = '', value] of text.matchAll(/^hopline_inputs_total\{([^}]*)\} (\d+)/gm)) {
-      const kind = /kind="(\w+)"/.exec(labels)?.[1] ?? '';
-      held[kind] = (held[kind] ?? 0) + (labels.includes('reason="received"') ? Number(value) : -Number(value));
+      const kind = /kind="([\w-]+)"/.exec(labels)?.[1] ?? '';
+      held[kind] = (held[kind] ?? 0) + (labels.includes('outcome="received"') ? Number(value) : -Number(value));
     }
   }
   return held;

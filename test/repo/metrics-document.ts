@@ -1,60 +1,61 @@
 import assert from 'node:assert/strict';
-import { createHopMetrics } from '../../packages/telemetry/src/metrics.ts';
+import { LABELS, METRICS, PROCESS_METRICS } from '../../packages/telemetry/src/metric-registry.ts';
+import { createHopMetrics, startAgentAtZero } from '../../packages/telemetry/src/metrics.ts';
 import { observeProcess } from '../../packages/telemetry/src/process-metrics.ts';
 import { startMetrics } from '../../packages/telemetry/src/start-metrics.ts';
+import { markdownTable } from './markdown-table.ts';
 
 const INTRO = `# Metrics
 
-Generated from \`packages/telemetry\` by \`node test/repo/write-reference.ts\`. Do not edit by hand.
+Generated from \`packages/telemetry/src/metric-registry.ts\` by \`node test/repo/write-reference.ts\`. Do not edit by hand.
 
-Every service serves its metrics as Prometheus text at \`/metrics\`. An instrument that a service does not use exports nothing.
-The labels are \`service\`, \`agent\` (the name of a configured agent), \`reason\` and \`kind\` (words of closed lists; any other value becomes \`other\`).
-Task ids, context ids and message ids are never labels. [infra/RUNBOOK.md](../../infra/RUNBOOK.md) names the metrics to look at for each symptom.
+Every service serves its metrics as Prometheus text at \`/metrics\`; with \`OTEL_METRICS_EXPORTER=otlp\`, or \`prometheus,otlp\`, it pushes them to
+the collector. The names are the same both ways: those that a collector's Prometheus exporter makes of the OpenTelemetry names.
+Every counter and gauge of a service exists from its start, with 0 in each combination of closed labels: an alert on \`increase()\` sees the
+first failure. Task ids, context ids and message ids are never labels; a value outside a closed list is \`other\`, and a metric has at most 500
+series. [hops.md](hops.md) defines the values of \`hop\`. [infra/RUNBOOK.md](../../infra/RUNBOOK.md) names the metrics to look at for each symptom.
 `;
 
-type Meter = NonNullable<Parameters<typeof createHopMetrics>[1]>;
-type Instrument = { name: string; type: string; unit: string; description: string };
-
-const TYPES: Record<string, string> = {
-  createCounter: 'counter',
-  createUpDownCounter: 'gauge',
-  createHistogram: 'histogram',
-  createObservableGauge: 'gauge',
-};
+type Shown = { name: string; type: string; unit: string; meaning: string; services?: readonly string[]; labels?: object };
 
 /** The text of docs/reference/metrics.md. Prometheus names come from the exporter itself, found by the description of the instrument. */
 export async function metricsDocument(): Promise<string> {
   const { provider, text } = await startMetrics({});
-  const found: Instrument[] = [];
-  const meter = new Proxy(provider.getMeter('hopline'), {
-    get(target, property) {
-      const value = target[property as keyof Meter];
-      const type = TYPES[String(property)];
-      if (type === undefined) return value;
-      return (name: string, options: { unit: string; description: string }) => {
-        found.push({ name, type, ...options });
-        return (value as (...args: unknown[]) => unknown).call(target, name, options);
-      };
-    },
-  });
-  for (const instrument of Object.values(createHopMetrics('service', meter))) {
-    if ('recordMs' in instrument) instrument.recordMs(1);
-    else instrument.add(1);
+  const meter = provider.getMeter('hopline');
+  for (const service of ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier']) {
+    const metrics = createHopMetrics(service, meter);
+    startAgentAtZero(metrics, service, 'demo');
+    metrics.shardLag.observe(() => [[0, { shard: 0 }]]);
+    metrics.openTasks.observe(() => [[0, { state: 'working' }]]);
+    metrics.logShortages.add(0, { stream: 'A2A_RAW', reason: 'full' });
+    for (const instrument of Object.values(metrics)) if ('recordMs' in instrument) instrument.recordMs(1);
   }
-  observeProcess(meter, 'service');
+  const stop = observeProcess(meter, 'relay');
   const exported = await text();
+  stop();
   await provider.shutdown();
-  const rows = found.map(({ name, type, unit, description }) => {
-    const lines = [...exported.matchAll(/^# HELP (\S+) (.*)$/gm)].filter(([, , help]) => help === description);
-    assert.equal(lines.length, 1, `${name}: exactly one metric is described as "${description}"`);
-    return [`\`${lines[0]![1]}\``, `\`${name}\``, type, `\`${unit}\``, description];
+  const all: Shown[] = [...Object.values(METRICS), ...Object.values(PROCESS_METRICS)];
+  const rows = all.map(({ name, type, unit, meaning, services = ['all'], labels = {} }) => {
+    const lines = [...exported.matchAll(/^# HELP (\S+) (.*)$/gm)].filter(([, , help]) => help === meaning);
+    assert.equal(lines.length, 1, `${name}: exactly one metric is described as "${meaning}"`);
+    const shownServices = services.length === 5 ? 'all' : services.join(', ');
+    const shownLabels = Object.keys(labels).map(label => `\`${label}\``);
+    return [`\`${lines[0]![1]}\``, `\`${name}\``, type, `\`${unit}\``, shownServices, shownLabels.join(', '), meaning];
   });
-  return `${INTRO}\n${table([['Prometheus', 'OpenTelemetry', 'Type', 'Unit', 'Meaning'], ...rows])}`;
+  const columns = ['Prometheus', 'OpenTelemetry', 'Type', 'Unit', 'Services', 'Labels', 'Meaning'];
+  return `${INTRO}\n${markdownTable([columns, ...rows])}\n${labelsSection()}`;
 }
 
-function table(rows: string[][]): string {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map(row => row[column]!.length)));
-  const line = (cells: string[]) => `| ${cells.map((cell, column) => cell.padEnd(widths[column]!)).join(' | ')} |`;
-  const [head, ...body] = rows.map(line);
-  return `${[head, line(widths.map(width => '-'.repeat(width))), ...body].join('\n')}\n`;
+/** Every label with its one meaning, and its values where the list is closed. */
+function labelsSection(): string {
+  const values = Object.values(METRICS).flatMap(({ name, ...metric }) =>
+    Object.entries('labels' in metric ? metric.labels : {}).flatMap(([label, list]) =>
+      typeof list === 'string' || list.length > 24
+        ? []
+        : [[`\`${name}\``, `\`${label}\``, (list as readonly string[]).map(one => `\`${one}\``).join(', ')]],
+    ),
+  );
+  const meanings = Object.entries(LABELS).map(([label, meaning]) => [`\`${label}\``, meaning]);
+  return `## Labels\n\nEvery metric has \`service\`.\n\n${markdownTable([['Label', 'Meaning'], ...meanings])}
+## Values of closed labels\n\n${markdownTable([['Metric', 'Label', 'Values'], ...values])}`;
 }

@@ -1,6 +1,7 @@
 import { chartPermissions, permissionsDocument, serverConfiguration } from '../../infra/nats/configuration.ts';
 import { agentsSchemaDocument } from './agents-schema-document.ts';
 import { cliDocument } from './cli-document.ts';
+import { hopsDocument } from './hops-document.ts';
 import { metricsDocument } from './metrics-document.ts';
 import { serviceVariablesDocument, settingsDocument } from './settings-document.ts';
 
@@ -8,6 +9,7 @@ import { serviceVariablesDocument, settingsDocument } from './settings-document.
 export const REFERENCE: Record<string, () => string | Promise<string>> = {
   'docs/reference/settings.md': settingsDocument,
   'docs/reference/metrics.md': metricsDocument,
+  'docs/reference/hops.md': hopsDocument,
   'docs/reference/cli.md': cliDocument,
   'docs/reference/agents.schema.json': agentsSchemaDocument,
   'docs/reference/nats-permissions.md': permissionsDocument,

@@ -237,6 +237,7 @@ export class Client {
   #request(ingress: Incarnation, operation: Operation, params: object, connection: Connection, cursor: string | undefined) {
     const { clock } = this.#deps;
     const request = {
+      binding: 'jsonrpc' as const,
       dialect: DIALECTS['1.0'],
       params,
       headers: {},

@@ -17,6 +17,7 @@ import type { Procedure } from './services.ts';
 /** Whether `:authority` names this server. */
 export type GrpcHosts = { readonly refusal: string; allows(authority: string): boolean };
 type AnswerOptions = { card: () => object | Promise<object>; hosts?: GrpcHosts | undefined };
+const BINDING = 'grpc' as const;
 
 type ResponseHooks = Pick<ServerRequest, 'openSink' | 'nameExtensions'>;
 
@@ -34,12 +35,12 @@ export function answerUnary(server: A2AServer, procedure: Procedure, { card, hos
       const hooks = { openSink: noStream, nameExtensions };
       const answer = isPublic ? await card() : await runProcedure(server, procedure, call, hooks);
       const message = lengthPrefixed(procedure.response(answer));
-      server.metrics?.bytesOut.add(message.length);
+      server.metrics?.sent.add(message.length);
       if (!stream.begun) stream.begin(new Metadata());
       if (await stream.sendAll(message, server.limits.viewerStallMsMax)) stream.end(new Metadata());
       else stream.cut();
     } catch (thrown) {
-      stream.fail(refusal(server, procedure, thrown));
+      stream.fail(refusal(server, procedure, call, thrown));
     }
   };
 }
@@ -57,7 +58,7 @@ export function answerStreaming(server: A2AServer, procedure: Procedure, { hosts
       await runProcedure(server, procedure, call, { openSink });
     } catch (thrown) {
       // An open stream has sent the error already.
-      const status = refusal(server, procedure, thrown);
+      const status = refusal(server, procedure, call, thrown);
       if (sink === undefined) call.emit('error', status);
     }
   };
@@ -75,7 +76,7 @@ async function runProcedure(
   hooks: ResponseHooks,
 ): Promise<OperationResult> {
   const { dialect, method } = procedure;
-  server.metrics?.bytesIn.add(call.request.length);
+  server.metrics?.received.add(call.request.length);
   const headers = headersOf(call.metadata);
   if (dialect.name === '1.0') requireVersion(headers);
   const params = procedure.params(call.request);
@@ -83,6 +84,7 @@ async function runProcedure(
   // grpc-js emits it when the client disconnects, when the deadline passes, and after the status was sent.
   call.once('cancelled', () => closed.abort());
   return runOperation(server, operationOf(dialect, method, [dialect]), {
+    binding: BINDING,
     dialect,
     params,
     headers,
@@ -104,9 +106,9 @@ function requireVersion(headers: RequestHeaders): void {
   if (named !== '1.0') throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'this service requires a2a-version: 1.0' });
 }
 
-function refusal(server: A2AServer, procedure: Procedure, thrown: unknown): ReturnType<typeof failure> {
+function refusal(server: A2AServer, procedure: Procedure, call: StreamingCall, thrown: unknown): ReturnType<typeof failure> {
   const error = A2AError.from(thrown);
-  report(server, error);
+  report(server, error, { binding: BINDING, headers: headersOf(call.metadata) });
   return failure(procedure, error, RETRY_AFTER_S * 1_000);
 }
 

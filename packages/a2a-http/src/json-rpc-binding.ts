@@ -24,6 +24,7 @@ import { operationRequest } from './operation-request.ts';
 import { headerOf, jsonOf, namedVersion, queryOf, readsEventsAlone } from './read-request.ts';
 import type { Framing } from './sse-sink.ts';
 
+const BINDING = 'jsonrpc' as const;
 const ALL = Object.values(DIALECTS);
 
 /** POST `/` and POST `/a2a`: one JSON-RPC request, answered with JSON or an event stream. Never throws. */
@@ -46,12 +47,12 @@ export async function answerJsonRpc(
     const operation = operationOf(dialect, method, ALL);
     taskId = taskIdOf(params);
     const ambiguous = named === undefined && isAmbiguous(method);
-    const understood = { dialect, ambiguous, params, framing: rpcFraming(id, taskId) };
+    const understood = { binding: BINDING, dialect, ambiguous, params, framing: rpcFraming(id, taskId) };
     const answer = await runOperation(server, operation, operationRequest(server, request, reply, understood));
     return answer === 'streamed' ? undefined : sendResult(reply, id, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
-    report(server, error);
+    report(server, error, { binding: BINDING, headers: request.headers });
     return reply.sent ? undefined : sendError(reply, id, error, dialect, { taskId });
   }
 }

@@ -1,5 +1,5 @@
 import { A2AError } from '@hopline/a2a';
-import type { A2AServer, Limits } from '@hopline/a2a-server';
+import { type A2AServer, type Limits, report } from '@hopline/a2a-server';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { registerAgentCard } from './agent-card-route.ts';
@@ -63,7 +63,7 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
     registerAgentCard(scope, card);
     for (const path of PATHS) {
       scope.post(path, (request, reply) => {
-        metrics?.bytesIn.add(Number(request.headers['content-length'] ?? 0));
+        metrics?.received.add(Number(request.headers['content-length'] ?? 0));
         return answerJsonRpc(server, request, reply);
       });
     }
@@ -80,9 +80,11 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
   });
   app.register(async scope => {
     openScope(scope);
-    scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) =>
-      sendRestFault03(request, reply, faultOf(server, error), refusedStatus(error)),
-    );
+    scope.setErrorHandler<{ statusCode?: number }>((thrown, request, reply) => {
+      const error = faultOf(server, thrown);
+      report(server, error, { binding: 'http', headers: request.headers });
+      return sendRestFault03(request, reply, error, refusedStatus(thrown));
+    });
     registerRest03(scope, server);
   });
   // Fastify waits for open responses before it closes, so streams must end first. It would also wait for incomplete requests:
@@ -127,6 +129,7 @@ function sendFault(
   reply: FastifyReply,
 ): FastifyReply {
   const error = faultOf(server, thrown);
+  report(server, error, { binding: 'jsonrpc', headers: request.headers });
   const status = refusedStatus(thrown) ?? (error.code === 'CONTENT_TYPE_NOT_SUPPORTED' ? 415 : error.row.http);
   return sendError(reply, null, error, dialectOfErrors(request), { status });
 }
@@ -140,8 +143,7 @@ function faultOf(server: A2AServer, thrown: { statusCode?: number }): A2AError {
   }
   if (status === 415) return new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail: 'the content type must be application/json' });
   if (status < 500) return new A2AError('PARSE_ERROR', { detail: 'the body does not match its headers' });
-  server.logger.error({ err: thrown }, 'request failed');
-  return new A2AError('INTERNAL_ERROR');
+  return new A2AError('INTERNAL_ERROR', { cause: thrown });
 }
 
 /** HTTP status of a request that the guard refused. */
@@ -152,5 +154,6 @@ function refusedStatus(thrown: unknown): number | undefined {
 /** A fault at a path that is no part of A2A, such as a probe. */
 function sendOwnFault(server: A2AServer, thrown: { statusCode?: number }, reply: FastifyReply): FastifyReply {
   const error = faultOf(server, thrown);
+  report(server, error);
   return reply.code(refusedStatus(thrown) ?? error.row.http).send({ error: error.message });
 }

@@ -2,7 +2,7 @@ import type { Dialect, DialectName, JsonObject } from '@hopline/a2a';
 import type { AgentExtension } from '@hopline/agent-card';
 import type { Owner, ProfileName, Role } from '@hopline/events';
 import type { Log } from '@hopline/log';
-import type { Hop, HopMetrics, Logger } from '@hopline/telemetry';
+import type { Binding, Hop, HopMetrics, Logger } from '@hopline/telemetry';
 import type { Authenticate, RequestHeaders } from './authenticate.ts';
 import type { TaskFeeds } from './feed/task-feeds.ts';
 import type { Limits } from './limits.ts';
@@ -47,6 +47,7 @@ export type A2AServer = {
 
 /** A request, decoded by its binding. */
 export type ServerRequest = {
+  binding: Binding;
   dialect: Dialect;
   /** The request names no version, and its method exists in 0.3 and in the legacy form: the task decides (`dialectFor`). */
   ambiguous?: boolean;

@@ -1,5 +1,15 @@
 import { A2AError, type Operation } from '@hopline/a2a';
-import { A2A_METHOD, type A2aMethod, ATTR, type Hop, startHop, type TraceCarrier } from '@hopline/telemetry';
+import {
+  A2A_METHOD,
+  type A2aMethod,
+  ATTR,
+  type Binding,
+  errorWord,
+  type Hop,
+  SPAN,
+  startHop,
+  type TraceCarrier,
+} from '@hopline/telemetry';
 import type { A2AServer, OperationHandler, OperationResult, ServerRequest } from './a2a-server.ts';
 import { firstOf, type RequestHeaders } from './authenticate.ts';
 import { assertOffered, requestedExtensions } from './capabilities.ts';
@@ -43,13 +53,18 @@ const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
   extendedCard: A2A_METHOD.getExtendedCard,
 };
 
-/** Runs an operation in its own span, for any binding. Rethrows what the operation throws. */
+/** Runs an operation in its own span, for any binding, and counts it. Rejects with an A2AError. */
 export async function runOperation(server: A2AServer, operation: Operation, request: ServerRequest): Promise<OperationResult> {
-  const { dialect, ambiguous = false, params, headers, closed, openSink } = request;
+  const { binding, dialect, ambiguous = false, params, headers, closed, openSink } = request;
   const receivedAt = Date.now();
-  const attributes = { [ATTR.a2aMethod]: SPAN_OF[operation], [ATTR.a2aVersion]: dialect.name, [ATTR.role]: server.role };
+  const startedMs = performance.now();
+  const attributes = {
+    [ATTR.a2aMethod]: SPAN_OF[operation],
+    [ATTR.a2aVersion]: dialect.name,
+    [ATTR.binding]: binding,
+    [ATTR.role]: server.role,
+  };
   const hop = startHop(SPAN_OF[operation], { kind: 'server', parent: traceCarrierOf(headers), attributes });
-  closed.addEventListener('abort', () => hop.end(), { once: true });
   const signal = AbortSignal.any([closed, server.streams.draining]);
   const cursor = firstOf(headers, 'last-event-id') ?? request.cursor;
   try {
@@ -58,10 +73,42 @@ export async function runOperation(server: A2AServer, operation: Operation, requ
     const extensions = requestedExtensions(server, dialect.name, headers);
     if (extensions.length > 0) request.nameExtensions?.(extensions);
     const context = { dialect, ambiguous, params, cursor, openSink, extensions, caller, hop, receivedAt, signal };
-    return await hop.run(() => HANDLERS[operation](server, context));
+    const result = await hop.run(() => HANDLERS[operation](server, context));
+    const outcome = closed.aborted ? 'client_gone' : 'ok';
+    // A stream goes on in a span of its own: this one is exported now, so that it survives the process.
+    if (result === 'streamed') hop.taken({ name: SPAN.deliverEvents, kind: 'internal' });
+    else {
+      hop.set({ [ATTR.outcome]: outcome });
+      hop.end();
+    }
+    server.metrics?.requests.add(1, { binding, operation, outcome });
+    return result;
   } catch (thrown) {
-    endFailed(hop, A2AError.from(thrown));
-    throw thrown;
+    const error = A2AError.from(thrown);
+    const isGone = closed.aborted && error.code === 'UNAVAILABLE';
+    recordError(server, { binding, operation, hop, error, isGone });
+    throw error;
+  } finally {
+    server.metrics?.requestDuration.recordMs(performance.now() - startedMs, { binding, operation });
+  }
+}
+
+/** Errors that are in the metrics and have a span. */
+const recorded = new WeakSet<A2AError>();
+
+type FailedRequest = { binding: Binding; operation: Operation | 'unknown'; hop: Hop; error: A2AError; isGone: boolean };
+
+function recordError(server: A2AServer, { binding, operation, hop, error, isGone }: FailedRequest): void {
+  recorded.add(error);
+  const outcome = isGone ? 'client_gone' : error.row.http >= 500 ? 'server_error' : 'client_error';
+  server.metrics?.requests.add(1, { binding, operation, outcome });
+  if (!isGone) server.metrics?.requestErrors.add(1, { reason: error.code });
+  hop.set({ [ATTR.outcome]: isGone ? outcome : error.code });
+  // Only 5xx errors mark the span as failed (OpenTelemetry semantic conventions for SERVER spans).
+  if (outcome === 'server_error') hop.fail(error.code === 'INTERNAL_ERROR' ? errorWord(error.cause) : error.code);
+  else {
+    if (!isGone) hop.set({ [ATTR.errorType]: error.code });
+    hop.end();
   }
 }
 
@@ -83,14 +130,17 @@ function traceCarrierOf(headers: RequestHeaders): TraceCarrier {
   return { ...(traceparent !== undefined && { traceparent }), ...(tracestate !== undefined && { tracestate }) };
 }
 
-/** Only 5xx errors mark the span as failed (OpenTelemetry semantic conventions for SERVER spans). */
-function endFailed(hop: Hop, error: A2AError): void {
-  hop.set({ [ATTR.outcome]: error.code });
-  if (error.row.http >= 500) hop.fail(error.code);
-}
-
-/** Logs server faults. A client's mistakes are not logged. */
-export function report(server: A2AServer, error: A2AError): void {
+/**
+ * Logs server faults. A client's mistakes are not logged. A request of A2A that was refused before its operation was known gets a span, and
+ * is counted as `unknown`.
+ */
+export function report(server: A2AServer, error: A2AError, request?: { binding: Binding; headers: RequestHeaders }): void {
+  if (request !== undefined && !recorded.has(error)) {
+    const { binding, headers } = request;
+    const attributes = { [ATTR.a2aMethod]: A2A_METHOD.unknown, [ATTR.binding]: binding, [ATTR.role]: server.role };
+    const hop = startHop(A2A_METHOD.unknown, { kind: 'server', parent: traceCarrierOf(headers), attributes });
+    recordError(server, { binding, operation: 'unknown', hop, error, isGone: false });
+  }
   if (error.code === 'INTERNAL_ERROR') server.logger.error({ code: error.code, err: error.cause }, 'request failed');
   else if (error.code === 'UNAVAILABLE') server.logger.warn({ code: error.code, err: error.cause }, 'request refused');
 }

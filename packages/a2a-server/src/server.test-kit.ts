@@ -55,7 +55,11 @@ function countingMetrics(totals: Record<string, number>): HopMetrics {
   const count = (name: string, n: number) => {
     totals[name] = (totals[name] ?? 0) + n;
   };
-  const instrument = (name: string) => ({ add: (n: number) => count(name, n), recordMs: () => count(name, 1) });
+  const instrument = (name: string) => ({
+    add: (n: number) => count(name, n),
+    recordMs: () => count(name, 1),
+    observe: () => {},
+  });
   return new Proxy({}, { get: (_target, name) => instrument(String(name)) }) as HopMetrics;
 }
 

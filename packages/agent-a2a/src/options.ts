@@ -43,10 +43,13 @@ export type AgentTls = { ca?: string; cert?: string; key?: string };
 export class AgentFault extends Error {
   override readonly name = 'AgentFault';
   readonly retryable: boolean;
+  /** The same as a closed word, for spans. */
+  readonly word: string;
 
-  constructor(reason: string, retryable: boolean, options?: ErrorOptions) {
+  constructor(reason: string, retryable: boolean, { word, ...options }: ErrorOptions & { word?: string } = {}) {
     super(reason, options);
     this.retryable = retryable;
+    this.word = word ?? WORDS[reason] ?? 'remote_fault';
   }
 }
 
@@ -54,11 +57,19 @@ export const NO_JSON_RPC =
   "the agent's card has no JSON-RPC interface of A2A 0.2, 0.3 or 1.0, the only binding Hopline uses for agents";
 export const UNREACHABLE = 'the agent cannot be reached';
 export const NO_TERMINAL_STATE = 'the stream ended without a terminal state';
+export const NOT_JSON = 'the agent sent something other than JSON';
+
+const WORDS: Readonly<Record<string, string>> = {
+  [UNREACHABLE]: 'unreachable',
+  [NO_TERMINAL_STATE]: 'stream_cut',
+  [NO_JSON_RPC]: 'no_json_rpc',
+  [NOT_JSON]: 'not_json',
+};
 
 export function silenceFault(ms: number): AgentFault {
-  return new AgentFault(`the agent sent nothing for ${ms / 1000} s`, true);
+  return new AgentFault(`the agent sent nothing for ${ms / 1000} s`, true, { word: 'silent' });
 }
 
 export function totalFault(): AgentFault {
-  return new AgentFault('the turn took too long', false);
+  return new AgentFault('the turn took too long', false, { word: 'too_slow' });
 }

@@ -16,7 +16,16 @@ import { Deadlines, type MissedDeadline } from '@hopline/outbound-http';
 import { type Dispatcher, Agent as HttpAgent } from 'undici';
 import { agentOfCard, cardUrls, namesInterfaces, withoutCard } from './find-endpoint.ts';
 import type { A2ALimits } from './limits.ts';
-import { AgentFault, type AgentTls, NO_JSON_RPC, type Skipped, silenceFault, totalFault, UNREACHABLE } from './options.ts';
+import {
+  AgentFault,
+  type AgentTls,
+  NO_JSON_RPC,
+  NOT_JSON,
+  type Skipped,
+  silenceFault,
+  totalFault,
+  UNREACHABLE,
+} from './options.ts';
 import { requestWithin } from './request-within.ts';
 
 /** Lifetime of a cached card, milliseconds: skills change. */
@@ -171,7 +180,9 @@ export class RemoteClient {
   /** Reads a JSON response. Some servers send an HTTP error with the JSON-RPC error in its body, some the HTTP error alone. */
   async #answer(response: Dispatcher.ResponseData<unknown>): Promise<RemoteResponse> {
     const { statusCode } = response;
-    const failed = new AgentFault(`the agent answered with HTTP ${statusCode}`, isRetryableStatus(statusCode));
+    const failed = new AgentFault(`the agent answered with HTTP ${statusCode}`, isRetryableStatus(statusCode), {
+      word: `http_${statusCode}`,
+    });
     if (statusCode !== 200 && !isJson(response)) {
       await response.body.dump();
       throw failed;
@@ -185,7 +196,7 @@ export class RemoteClient {
     if (response.statusCode !== 200 || isJson(response)) return yield await this.#answer(response);
     if (!isReadable(response)) {
       await response.body.dump();
-      throw new AgentFault('the agent answered with neither an event stream nor JSON', false);
+      throw new AgentFault('the agent answered with neither an event stream nor JSON', false, { word: 'not_json' });
     }
     let malformed = 0;
     for await (const { data } of decodeSse(touching(response.body, deadlines), this.#options.limits.eventBytesMax)) {
@@ -196,7 +207,7 @@ export class RemoteClient {
       }
       this.#options.onSkipped('malformed frame');
       malformed += 1;
-      if (malformed > MALFORMED_MAX) throw new AgentFault('the agent sent something other than JSON', false);
+      if (malformed > MALFORMED_MAX) throw new AgentFault(NOT_JSON, false);
     }
   }
 }
@@ -239,7 +250,7 @@ async function readJson(response: Dispatcher.ResponseData<unknown>, bytesMax: nu
     chunks.push(chunk);
   }
   const value = parseJson(Buffer.concat(chunks).toString('utf8'));
-  if (value === undefined) throw new AgentFault('the agent sent something other than JSON', false);
+  if (value === undefined) throw new AgentFault(NOT_JSON, false);
   return value;
 }
 
@@ -268,6 +279,7 @@ function faultOf(error: unknown, deadlines: AgentDeadlines, turn: AbortSignal): 
   if (error instanceof AgentFault) return error;
   if (turn.aborted) return turn.reason instanceof Error ? turn.reason : new Error('aborted');
   if (deadlines.fault !== undefined) return deadlines.fault;
-  if (error instanceof A2AError) return new AgentFault('an event of the agent is too large', false, { cause: error });
+  if (error instanceof A2AError)
+    return new AgentFault('an event of the agent is too large', false, { cause: error, word: 'too_large' });
   return new AgentFault(UNREACHABLE, true, { cause: error });
 }

@@ -103,7 +103,7 @@ export class RemoteTurn {
       // Credentials may take longer than a turn: the next turn continues the agent's task.
       if (waiting !== undefined && performance.now() >= this.#endsAtMs - CLOCK_MS)
         yield { type: 'interrupted', state: 'TASK_STATE_AUTH_REQUIRED', ...waiting };
-      else yield { type: 'failed', reason: error.message, retryable: error.retryable };
+      else yield { type: 'failed', reason: error.message, retryable: error.retryable, cause: error.word };
     } finally {
       this.#webhookCalls?.close();
       await this.#cancel();
@@ -218,7 +218,8 @@ export class RemoteTurn {
   *#read(response: RemoteResponse, mayBeStale: boolean): Generator<AgentEvent> {
     if ('error' in response) {
       const { code, retryable } = response.error;
-      throw new AgentFault(`the agent answered with error ${code}`, retryable || code === -32603);
+      const isRetryable = retryable || code === -32603;
+      throw new AgentFault(`the agent answered with error ${code}`, isRetryable, { word: rpcWord(code) });
     }
     if ('unknown' in response) this.#options.reader.onSkipped('unknown event');
     else if (mayBeStale && 'task' in response.event && isInterrupted(response.event.task.status.state))
@@ -298,6 +299,13 @@ export class RemoteTurn {
     const mayBeSilent = () => this.#reader.waiting !== undefined;
     return { signal: this.#turn.signal, trace: this.#turn.trace, totalMsMax, mayBeSilent };
   }
+}
+
+/** JSON-RPC's own errors by name; a number of five digits would look like an id. */
+function rpcWord(code: number): string {
+  if (code === -32603) return 'rpc_internal_error';
+  if (code === -32602) return 'rpc_invalid_params';
+  return code === -32601 ? 'rpc_method_not_found' : 'rpc_error';
 }
 
 /** Auth-required is not settled: the agent continues by itself once it has the credentials. */

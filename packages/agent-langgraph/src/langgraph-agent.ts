@@ -70,7 +70,7 @@ async function* runWithLimits(graph: Graph, turn: Turn, { limits, onSkipped }: R
     const fault = deadlines.fault ?? error;
     if (!(fault instanceof GraphFault)) throw error;
     if (fault.cause !== undefined) turn.showError?.(fault.cause);
-    yield { type: 'failed', reason: fault.message, retryable: fault.retryable };
+    yield { type: 'failed', reason: fault.message, retryable: fault.retryable, cause: 'graph_failed' };
   }
 }
 

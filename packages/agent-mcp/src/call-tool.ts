@@ -1,8 +1,10 @@
+import type { Turn } from '@hopline/agent';
 import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { type CallToolResult, ErrorCode, McpError, type Progress } from '@modelcontextprotocol/sdk/types.js';
 import type { McpLimits } from './limits.ts';
 import type { McpSession } from './mcp-session.ts';
 import type { ToolCall } from './tool-calls.ts';
+import { withTraceHeaders } from './trace-headers.ts';
 
 /** A call without a result. The message names the tool and the error code, never text of the server, which may be content. */
 export class ToolCallFault extends Error {
@@ -19,6 +21,8 @@ export type CallToolOptions = {
   session: McpSession;
   limits: McpLimits;
   signal: AbortSignal;
+  /** Trace context of the call, for the server. */
+  trace: Turn['trace'];
   /** Progress restarts the silence limit. */
   onprogress: (progress: Progress) => void;
 };
@@ -28,7 +32,7 @@ export type CallToolOptions = {
  * Throws ToolCallFault, or the SDK's error when `signal` aborts.
  */
 export async function callTool({ tool, args }: ToolCall, options: CallToolOptions): Promise<CallToolResult> {
-  const { session, limits, signal, onprogress } = options;
+  const { session, limits, signal, onprogress, trace } = options;
   const connection = await session.connect().catch(() => undefined);
   if (connection === undefined) throw new ToolCallFault(UNREACHABLE, true);
   const { client } = connection;
@@ -45,7 +49,9 @@ export async function callTool({ tool, args }: ToolCall, options: CallToolOption
       resetTimeoutOnProgress: true,
       maxTotalTimeout: limits.totalMsMax,
     };
-    return (await client.callTool({ name: tool, arguments: args }, undefined, request)) as CallToolResult;
+    // In `_meta` as MCP specifies (SEP-414), and in the headers of HTTP for what stands in between.
+    const params = { name: tool, arguments: args, _meta: { ...trace } };
+    return (await withTraceHeaders(trace, () => client.callTool(params, undefined, request))) as CallToolResult;
   } catch (error) {
     if (signal.aborted) throw error;
     if (isTimeout(error) || isUnreachable(error)) void session.check(client);

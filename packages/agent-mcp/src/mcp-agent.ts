@@ -31,14 +31,14 @@ function skillOf(tool: Tool): AgentSkill {
 async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): AsyncGenerator<AgentEvent> {
   const connection = await session.connect().catch(() => undefined);
   if (connection === undefined) {
-    yield { type: 'failed', reason: UNREACHABLE, retryable: true };
+    yield { type: 'failed', reason: UNREACHABLE, retryable: true, cause: 'unreachable' };
     return;
   }
   const tools = connection.tools();
   const names = new Set(tools.map(tool => tool.name));
   const found = findCalls(turn.message.parts, name => names.has(name));
   if (found.rejection !== undefined) {
-    yield { type: 'failed', reason: found.rejection, retryable: false };
+    yield { type: 'failed', reason: found.rejection, retryable: false, cause: 'no_such_tool' };
     return;
   }
   if (found.calls.length === 0) yield { type: 'text', text: listing(tools) };
@@ -55,7 +55,9 @@ async function* runCall(session: McpSession, call: ToolCall, limits: McpLimits, 
   const { tool } = call;
   yield { type: 'tool', phase: 'start', callId, tool };
   const { signal } = turn;
-  const running = withProgress(onprogress => callTool(call, { session, limits, signal, onprogress }));
+  const running = withProgress(onprogress =>
+    callTool(call, { session, limits, signal, onprogress, trace: turn.toolTrace?.(callId) ?? turn.trace }),
+  );
   let result: CallToolResult;
   try {
     let step = await running.next();
@@ -68,7 +70,7 @@ async function* runCall(session: McpSession, call: ToolCall, limits: McpLimits, 
     if (signal.aborted) return false;
     if (!(error instanceof ToolCallFault)) throw error;
     yield { type: 'tool', phase: 'end', callId, tool, failed: true };
-    yield { type: 'failed', reason: error.message, retryable: error.retryable };
+    yield { type: 'failed', reason: error.message, retryable: error.retryable, cause: 'tool_call_failed' };
     return false;
   }
   const failed = result.isError === true;
@@ -77,7 +79,8 @@ async function* runCall(session: McpSession, call: ToolCall, limits: McpLimits, 
     yield* resultEvents(tool, result);
     return true;
   }
-  yield { type: 'failed', reason: `tool ${tool} failed`, retryable: false, message: agentMessage(errorText(result)) };
+  const message = agentMessage(errorText(result));
+  yield { type: 'failed', reason: `tool ${tool} failed`, retryable: false, message, cause: 'tool_failed' };
   return false;
 }
 

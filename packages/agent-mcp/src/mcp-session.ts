@@ -6,6 +6,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import packageJson from '../package.json' with { type: 'json' };
 import { type McpLimits, RESPONSE_BYTES_MAX, TOOLS_MAX } from './limits.ts';
+import { tracedFetch } from './trace-headers.ts';
 
 export type McpServer =
   /** A child process with stdio transport. It inherits HOME, LOGNAME, PATH, SHELL, TERM and USER only, plus `env`. */
@@ -92,7 +93,7 @@ function transportTo(server: McpServer): Transport {
     // The cast: the SDK types `sessionId` as optional in one place and as possibly undefined in the other.
     return new StreamableHTTPClientTransport(new URL(server.url), {
       ...init,
-      fetch: boundedFetch(FETCH),
+      fetch: tracedFetch(boundedFetch(FETCH)),
     }) as Transport;
   }
   return new StdioClientTransport({

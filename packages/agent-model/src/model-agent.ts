@@ -61,7 +61,7 @@ class ToolLoop {
   async *run(toolbox: Toolbox): AsyncGenerator<AgentEvent> {
     const tools = await toolbox.open().catch(() => undefined);
     if (tools === undefined) {
-      yield { type: 'failed', reason: 'an MCP server of the agent cannot be reached', retryable: true };
+      yield { type: 'failed', reason: 'an MCP server of the agent cannot be reached', retryable: true, cause: 'unreachable' };
       return;
     }
     try {
@@ -69,7 +69,7 @@ class ToolLoop {
     } catch (error) {
       if (this.#turn.signal.aborted) return;
       if (!(error instanceof ModelError)) throw error;
-      yield { type: 'failed', reason: error.message, retryable: error.retryable };
+      yield { type: 'failed', reason: error.message, retryable: error.retryable, cause: error.code };
     }
   }
 
@@ -87,7 +87,7 @@ class ToolLoop {
       this.#messages.push({ role: 'assistant', text, calls });
       yield* this.#runCalls(tools, calls);
     }
-    yield { type: 'failed', reason: `the model wanted more than ${stepsMax} steps`, retryable: false };
+    yield { type: 'failed', reason: `the model wanted more than ${stepsMax} steps`, retryable: false, cause: 'too_many_steps' };
   }
 
   async *#runStep(tools: OpenTools, number: number): AsyncGenerator<AgentEvent, Step> {
@@ -113,7 +113,7 @@ class ToolLoop {
 
   /** Runs the calls of a step in parallel. Ends are emitted as they happen; the model reads the results in the order of its calls. */
   async *#runCalls(tools: OpenTools, calls: readonly ToolCall[]): AsyncGenerator<AgentEvent> {
-    const { signal } = this.#turn;
+    const { signal, trace, toolTrace } = this.#turn;
     const running = new Map<number, Promise<{ index: number; result?: ToolResult; error?: unknown }>>();
     const results: ToolResult[] = [];
     const shownCalls = calls.map(({ name }) => ({ callId: randomUUID(), tool: tools.machineName(name) }));
@@ -124,7 +124,7 @@ class ToolLoop {
       running.set(
         index,
         // Never rejects: the calls of an abandoned turn are not awaited.
-        tools.run(call, signal).then(
+        tools.run(call, { signal, trace: toolTrace?.(callId) ?? trace }).then(
           result => ({ index, result }),
           error => ({ index, error: error as unknown }),
         ),

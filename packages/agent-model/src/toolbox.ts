@@ -1,5 +1,5 @@
 import { cutIndex } from '@hopline/a2a';
-import type { AgentEvent, AgentSkill } from '@hopline/agent';
+import type { AgentEvent, AgentSkill, Turn } from '@hopline/agent';
 import {
   callTool,
   MCP_LIMITS,
@@ -85,11 +85,11 @@ export class OpenTools {
   }
 
   /** Runs a call. A fault is a result, too, which the model reads. Rejects only when `signal` aborts. */
-  async run({ name, args }: ToolCall, signal: AbortSignal): Promise<ToolResult> {
+  async run({ name, args }: ToolCall, { signal, trace }: Pick<Turn, 'signal' | 'trace'>): Promise<ToolResult> {
     const offered = this.#tools.get(name);
     if (offered === undefined) return { text: 'There is no tool of that name.', artifacts: [], failed: true };
     const { session, tool } = offered;
-    const options = { session, limits: this.#limits, signal, onprogress: () => {} };
+    const options = { session, limits: this.#limits, signal, trace, onprogress: () => {} };
     try {
       const result = await callTool({ tool: tool.name, args }, options);
       return this.#read([...resultEvents(tool.name, result)], result.isError === true);

@@ -43,6 +43,8 @@ export type Turn = {
   resume?: unknown;
   /** W3C trace context for the agent's own requests. */
   trace: { traceparent?: string; tracestate?: string };
+  /** The same for the request of a tool call that the agent has begun with a `tool` event. */
+  toolTrace?: (callId: string) => { traceparent?: string; tracestate?: string };
   signal: AbortSignal;
   log?: TurnLog;
   /** Shows an error behind a `failed` event to the agent's author. It may hold content, so it goes to no log, span or client. */
@@ -98,6 +100,8 @@ export type AgentEvent =
   | {
       type: 'failed';
       reason: string;
+      /** A word of a closed list for the span of the turn, as `http_500`; never content. */
+      cause?: string;
       retryable: boolean;
       message?: Message;
       state?: 'TASK_STATE_FAILED' | 'TASK_STATE_CANCELED' | 'TASK_STATE_REJECTED';

@@ -1,8 +1,7 @@
-import { codePoints } from '@hopline/a2a';
 import type { ContextHistory } from '@hopline/context-history';
 import { createInputWriter, type InputWriter, type Job, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
-import { ATTR, COUNT, type Hop } from '@hopline/telemetry';
+import { ATTR, errorWord, type Hop } from '@hopline/telemetry';
 import { abortableEvents } from './abortable-events.ts';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 import { BoundExceeded, WAITING_BYTES_MAX } from './limits.ts';
@@ -12,6 +11,7 @@ import type { Over } from './task-watch.ts';
 import { DONE, endOf, failed, failureOf, isEnd, placeOf, type TurnEnd } from './turn-end.ts';
 import { TurnInputs } from './turn-inputs.ts';
 import { turnLog } from './turn-log.ts';
+import { TurnMetrics } from './turn-metrics.ts';
 
 /** The attempt did not bring the turn to its end; another one may. */
 export class AttemptFailed extends Error {
@@ -20,6 +20,8 @@ export class AttemptFailed extends Error {
 
 export type AttemptContext = {
   hop: Hop;
+  /** Epoch milliseconds at which this process took the work item. */
+  takenAt: number;
   history: ContextHistory;
   authorizing: boolean;
   prior: PriorAttempts;
@@ -36,10 +38,14 @@ const INPUT_SHARE = 0.75;
 export async function runAttempt(deps: RunTurnDeps, job: Job, context: AttemptContext): Promise<TurnOutcome> {
   const writer = inputWriter(deps, job, context.hop);
   const inputs = turnInputs(deps, job, context, writer);
-  if (job.exhausted) return await settle(deps, { inputs, writer }, failed('attempts exhausted', true));
+  if (job.exhausted) return await settle(deps, { inputs, writer }, failed('attempts exhausted', true, 'attempts_exhausted'));
   const ended = endOfTask(context.watching);
   const signal = AbortSignal.any([deps.signal, ended.signal]);
-  const end = await pumpEvents(deps, turnOf(deps, job, context, signal), { inputs, writer, hop: context.hop });
+  const { hop, takenAt } = context;
+  const measured = { hop, takenAt, agent: deps.name, metrics: deps.metrics, isFirstAttempt: job.attempt === 1 };
+  const metrics = new TurnMetrics(measured);
+  const turn = { ...turnOf(deps, job, context, signal), toolTrace: (callId: string) => metrics.toolTrace(callId) };
+  const end = await pumpEvents(deps, turn, { inputs, writer, hop, metrics }).finally(() => metrics.end());
   const over = ended.reason();
   if (over === 'superseded') throw new Superseded();
   if (over === 'lost') throw new AttemptFailed('the log was lost');
@@ -89,11 +95,10 @@ function isRetried({ retries = 0 }: RunTurnDeps, { work, attempt, requeues }: Jo
   return end.state === 'TASK_STATE_FAILED' && end.retryable === true && work.call !== undefined && failures <= retries;
 }
 
-type Pump = { inputs: TurnInputs; writer: InputWriter; hop: Hop };
+type Pump = { inputs: TurnInputs; writer: InputWriter; hop: Hop; metrics: TurnMetrics };
 
 /** Writes the agent's events as inputs and returns how the turn ended. Rejects only when the writer has failed. */
-async function pumpEvents(deps: RunTurnDeps, turn: Turn, { inputs, writer, hop }: Pump): Promise<TurnEnd> {
-  const metrics = new TurnMetrics(hop);
+async function pumpEvents(deps: RunTurnDeps, turn: Turn, { inputs, writer, hop, metrics }: Pump): Promise<TurnEnd> {
   inputs.begin();
   const events = abortableEvents(startAgent(deps.agent, turn), turn.signal);
   try {
@@ -121,7 +126,7 @@ async function* startAgent(agent: Agent, turn: Turn): AsyncGenerator<AgentEvent>
 }
 
 /** Writes the end of the turn, or that it failed because its end does not fit. */
-async function settle(deps: RunTurnDeps, { inputs, writer }: Omit<Pump, 'hop'>, end: TurnEnd): Promise<TurnEnd> {
+async function settle(deps: RunTurnDeps, { inputs, writer }: Pick<Pump, 'inputs' | 'writer'>, end: TurnEnd): Promise<TurnEnd> {
   let outcome = end;
   try {
     inputs.end(end);
@@ -137,14 +142,18 @@ async function settle(deps: RunTurnDeps, { inputs, writer }: Omit<Pump, 'hop'>, 
 async function toInvalidEventFailure({ showError }: RunTurnDeps, error: unknown, writer: InputWriter): Promise<TurnEnd> {
   await writer.ready();
   showError?.(error);
-  return failed(error instanceof BoundExceeded ? error.message : 'the agent sent an event that cannot be read', false);
+  return failed(
+    error instanceof BoundExceeded ? error.message : 'the agent sent an event that cannot be read',
+    false,
+    'unreadable_event',
+  );
 }
 
 function onThrow({ logger, name, showError }: RunTurnDeps, error: unknown): TurnEnd {
   showError?.(error);
   const reason = error instanceof Error ? error.name : typeof error;
   logger.warn({ agent: name, reason, path: placeOf(error) }, 'agent threw');
-  return failureOf(error);
+  return { ...failureOf(error), cause: errorWord(error) };
 }
 
 function turnOf(
@@ -165,26 +174,4 @@ function turnOf(
     log: turnLog(logger, name),
     ...(showError && { showError }),
   };
-}
-
-/** Numbers of a turn for its span: amounts and times of tokens, never their text. */
-class TurnMetrics {
-  readonly #hop: Hop;
-  readonly #startedMs = performance.now();
-  #lastMs: number | undefined;
-
-  constructor(hop: Hop) {
-    this.#hop = hop;
-  }
-
-  count(event: AgentEvent): void {
-    const now = performance.now();
-    this.#hop.count(COUNT.events);
-    if (event.type !== 'text') return;
-    this.#hop.count(COUNT.tokens);
-    this.#hop.count(COUNT.characters, codePoints(event.text));
-    if (this.#lastMs === undefined) this.#hop.max(COUNT.firstTokenMs, Math.round(now - this.#startedMs));
-    else this.#hop.max(COUNT.gapMsMax, Math.round(now - this.#lastMs));
-    this.#lastMs = now;
-  }
 }

@@ -1,8 +1,17 @@
+import { stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
-import type { Work } from '@hopline/events';
 import { type Job, type Log, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
-import { ATTR, invokeAgentSpan, type Logger, startHop } from '@hopline/telemetry';
+import {
+  ATTR,
+  correlationOf,
+  errorWord,
+  type Hop,
+  type HopMetrics,
+  invokeAgentSpan,
+  type Logger,
+  startWorkHop,
+} from '@hopline/telemetry';
 import type { Agent } from './agent.ts';
 import { NO_PRIOR_ATTEMPTS, readPriorAttempts } from './prior-attempts.ts';
 import { AttemptFailed, runAttempt } from './run-attempt.ts';
@@ -21,6 +30,7 @@ export type RunTurnDeps = {
   signal: AbortSignal;
   /** Receives what an agent throws, for the terminal of its author: it may hold content. Absent: it is dropped. */
   showError?: ((error: unknown) => void) | undefined;
+  metrics?: Pick<HopMetrics, 'hopDuration'>;
   /** How often a call that failed as retryable is made again; 0 to RETRIES_MAX, 0 by default. */
   retries?: number;
   /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
@@ -38,6 +48,7 @@ export type TurnOutcome = TurnEnd | undefined;
 export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome> {
   const { log, name } = deps;
   const { work, attempt } = job;
+  const takenAt = Date.now();
   const newest = await newestOfTurn(log, job, deps.signal);
   const over = overBecause(newest.record.aggregate, job);
   if (over === 'superseded') throw new Superseded();
@@ -45,18 +56,19 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
   const authorizing = newest.record.aggregate.state === 'TASK_STATE_AUTH_REQUIRED';
   const history = await readContextHistory(log, newest, work.turn);
   const prior = attempt > 1 ? await readPriorAttempts(log, newest, work.call?.id ?? ROOT_AGENT) : NO_PRIOR_ATTEMPTS;
-  const hop = startHop(invokeAgentSpan(name), { kind: 'client', parent: job.trace, attributes: attributesOf(name, job) });
+  const hop = startHopOf(name, job, takenAt);
   const stop = new AbortController();
   const watching = watchTask(log, job, newest.seq, stop.signal);
   try {
-    const outcome = await hop.run(() => runAttempt(deps, job, { hop, history, authorizing, prior, watching }));
-    hop.set({ [ATTR.outcome]: outcome?.state ?? 'over' });
-    if (outcome?.state === 'TASK_STATE_FAILED') hop.fail('agent_failed');
+    const outcome = await hop.run(() => runAttempt(deps, job, { hop, takenAt, history, authorizing, prior, watching }));
+    const state = outcome && stateWord(outcome.state);
+    hop.set({ [ATTR.outcome]: state ?? 'over', [ATTR.a2aState]: state });
+    if (outcome?.state === 'TASK_STATE_FAILED') hop.fail(outcome.cause ?? 'agent_failed');
     return outcome;
   } catch (error) {
     // A released turn is no error: another attempt continues.
     if (isExpected(error)) hop.set({ [ATTR.outcome]: error.name });
-    else hop.fail(error instanceof Error ? error.name : 'other');
+    else hop.fail(errorWord(error));
     throw error;
   } finally {
     stop.abort();
@@ -69,14 +81,16 @@ export function isExpected(error: unknown): error is Error {
   return error instanceof Superseded || error instanceof Requeued || error instanceof AttemptFailed;
 }
 
-function attributesOf(name: string, { work, attempt }: { work: Work; attempt: number }) {
-  return {
+function startHopOf(name: string, { work, item, attempt, requeues, trace }: Job, takenAt: number): Hop {
+  const { taskId, contextId, turn, queuedAt } = work;
+  const delivery = { taskId, role: `agent.${name}`, item, attempt, requeues, queuedAt, takenAt, trace };
+  return startWorkHop(invokeAgentSpan(name), 'client', delivery, {
     [ATTR.genAiOperation]: 'invoke_agent',
     [ATTR.genAiAgentName]: name,
-    [ATTR.genAiConversation]: work.contextId,
-    [ATTR.a2aTask]: work.taskId,
+    [ATTR.genAiConversation]: contextId,
     [ATTR.call]: work.call?.id,
-    [ATTR.attempt]: attempt,
+    [ATTR.correlation]: correlationOf(work.metadata),
+    [ATTR.turn]: turn,
     [ATTR.profile]: work.profile,
-  };
+  });
 }

@@ -12,7 +12,7 @@ const PATIENCE_MS = 30_000;
 const counted: string[] = [];
 const metrics = new Proxy(
   {},
-  { get: (_target, name) => ({ add: (n: number) => counted.push(`${String(name)} ${n}`), recordMs() {} }) },
+  { get: (_target, name) => ({ add: (n: number) => counted.push(`${String(name)} ${n}`), recordMs() {}, observe() {} }) },
 ) as HopMetrics;
 
 const skill = (id: string, more: Partial<AgentSkill> = {}): AgentSkill => ({

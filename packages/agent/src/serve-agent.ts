@@ -1,8 +1,10 @@
-import type { AgentEntry, Job, Log } from '@hopline/log';
-import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
+import { stateWord } from '@hopline/a2a';
+import { type AgentEntry, type Job, type Log, Requeued, Superseded } from '@hopline/log';
+import { type HopMetrics, inTrace, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
 import { RETRIES_DEFAULT } from './limits.ts';
 import { registerAgent } from './register-agent.ts';
+import { AttemptFailed } from './run-attempt.ts';
 import { isExpected, runTurn } from './run-turn.ts';
 
 /** Running turns get this long to end when the agent stops serving, milliseconds; then they are requeued. */
@@ -82,20 +84,44 @@ async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal
   const { log, name, agent, metrics, retries = RETRIES_DEFAULT, forwardText = true, showError } = options;
   const { work, attempt, exhausted } = job;
   const logger = taskLogger(options.logger, work.taskId);
-  if (attempt > 1) metrics.redeliveries.add(1, { agent: name });
+  const cause = redeliveryCause(job);
+  if (cause !== undefined) metrics.redeliveries.add(1, { agent: name, reason: cause });
+  else measureQueue(metrics, name, job);
   if (exhausted) metrics.deadLetters.add(1, { agent: name, reason: 'attempts_exhausted' });
   metrics.activeTasks.add(1, { agent: name });
+  inTrace(job.trace, () => logger.info({ agent: name, attempt, turn: work.turn, cause }, 'turn taken'));
   const startedMs = performance.now();
   try {
-    const outcome = await runTurn({ log, agent, name, logger, showError, retries, forwardText, signal: release }, job);
+    const outcome = await runTurn({ log, agent, name, logger, showError, retries, forwardText, metrics, signal: release }, job);
+    const state = outcome && stateWord(outcome.state);
+    metrics.turnsEnded.add(1, { agent: name, outcome: (state ?? 'over') as TurnLabel });
     const fields = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
-    logger.info({ ...fields, state: outcome?.state ?? 'over', reason: outcome?.reason }, 'turn ended');
+    const line = { ...fields, state: outcome?.state ?? 'over', reason: outcome?.reason };
+    inTrace(job.trace, () => logger.info(line, 'turn ended'));
   } catch (error) {
     const fields = { agent: name, attempt, turn: work.turn };
-    if (isExpected(error)) logger.info({ ...fields, reason: error.name }, 'turn requeued');
-    else logger.warn({ ...fields, err: error }, 'turn requeued');
+    metrics.requeues.add(1, { agent: name, reason: requeueReason(error) });
+    inTrace(job.trace, () => {
+      if (isExpected(error)) logger.info({ ...fields, reason: error.name }, 'turn requeued');
+      else logger.warn({ ...fields, err: error }, 'turn requeued');
+    });
     throw error;
   } finally {
     metrics.activeTasks.add(-1, { agent: name });
+    metrics.turnDuration.recordMs(performance.now() - startedMs, { agent: name });
   }
+}
+
+type TurnLabel = 'completed' | 'failed' | 'canceled' | 'rejected' | 'input-required' | 'auth-required' | 'over';
+
+/** A client that addresses the agent directly has no call: its item comes from the relay. */
+function measureQueue(metrics: HopMetrics, agent: string, { work: { queuedAt, call } }: Job): void {
+  const hop = call === undefined ? 'work_queue' : 'agent_queue';
+  if (queuedAt !== undefined) metrics.hopDuration.recordMs(Date.now() - queuedAt, { hop, agent });
+}
+
+function requeueReason(error: unknown): 'shutdown' | 'retry' | 'superseded' | 'fault' {
+  if (error instanceof Requeued) return 'shutdown';
+  if (error instanceof AttemptFailed) return 'retry';
+  return error instanceof Superseded ? 'superseded' : 'fault';
 }

@@ -13,13 +13,20 @@ export type TurnEnd = {
   history?: Message[];
   metadata?: Metadata;
   reason?: string;
+  /** The cause of a failure as a closed word, for spans. */
+  cause?: string;
   retryable?: boolean;
   resume?: unknown;
 };
 
 export const DONE: TurnEnd = { state: 'TASK_STATE_COMPLETED' };
 
-export const failed = (reason: string, retryable: boolean): TurnEnd => ({ state: 'TASK_STATE_FAILED', reason, retryable });
+export const failed = (reason: string, retryable: boolean, cause?: string): TurnEnd => ({
+  state: 'TASK_STATE_FAILED',
+  reason,
+  retryable,
+  ...(cause !== undefined && { cause }),
+});
 
 export type EndEvent = Extract<AgentEvent, { type: 'done' | 'failed' | 'interrupted' }>;
 
@@ -36,7 +43,8 @@ export function endOf(event: EndEvent): TurnEnd {
   if (event.type === 'interrupted') {
     return { state: event.state, ...message, ...(event.resume !== undefined && { resume: event.resume }) };
   }
-  return { state: event.state ?? 'TASK_STATE_FAILED', reason: event.reason, retryable: event.retryable, ...message };
+  const { state = 'TASK_STATE_FAILED', reason, retryable, cause } = event;
+  return { state, reason, retryable, ...(cause !== undefined && { cause }), ...message };
 }
 
 /** The end of a turn whose agent threw. The error may hold content: only the kit's own messages become a reason. */

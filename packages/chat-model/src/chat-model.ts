@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV3 } from '@ai-sdk/provider';
 import { boundedFetch, Deadlines, type MissedDeadline } from '@hopline/outbound-http';
-import { ATTR, chatSpan, startHop } from '@hopline/telemetry';
+import { ATTR, chatSpan, processMetrics, startHop } from '@hopline/telemetry';
 import type { ChatModel, ChatRequest, Step, StepEvent } from './chat.ts';
 import { type ChatModelOptions, MODEL_LIMITS, type ModelLimits, RESPONSE_BYTES_MAX, STEP_UNITS_MAX } from './limits.ts';
 import { ModelError } from './model-error.ts';
@@ -60,6 +60,8 @@ class OpenAICompatibleModel implements ChatModel {
   async *#try({ messages, tools, unitsMax, trace, signal }: ChatRequest, progress: Progress): AsyncGenerator<StepEvent, Step> {
     const attributes = { [ATTR.genAiOperation]: 'chat', [ATTR.genAiProvider]: 'openai', [ATTR.genAiRequestModel]: this.#name };
     const hop = startHop(chatSpan(this.#name), { kind: 'client', parent: trace, attributes });
+    const startedMs = performance.now();
+    let outcome: 'ok' | 'failed' = 'failed';
     const { firstTokenMsMax: firstEventMsMax, ...limits } = this.#limits;
     using deadlines = new Deadlines({ ...limits, firstEventMsMax }, modelErrorOfDeadline, signal);
     const folded = new StepText(unitsMax ?? STEP_UNITS_MAX);
@@ -82,6 +84,7 @@ class OpenAICompatibleModel implements ChatModel {
         yield event;
         deadlines.resume();
       }
+      outcome = 'ok';
       return folded.step();
     } catch (error) {
       const failure = deadlines.fault ?? modelErrorOf(error);
@@ -90,6 +93,11 @@ class OpenAICompatibleModel implements ChatModel {
     } finally {
       const { input, output } = folded.usage;
       hop.set({ [ATTR.genAiInputTokens]: input, [ATTR.genAiOutputTokens]: output });
+      const metrics = processMetrics();
+      const model = this.#name;
+      metrics?.modelDuration.recordMs(performance.now() - startedMs, { model, outcome });
+      if (input !== undefined) metrics?.modelTokens.record(input, { model, kind: 'input' });
+      if (output !== undefined) metrics?.modelTokens.record(output, { model, kind: 'output' });
       hop.end();
     }
   }

@@ -36,6 +36,8 @@ export type ChunkProvenance = {
   reason: string;
   /** Milliseconds the relay held the oldest token of the chunk. */
   heldMs: number;
+  /** Milliseconds the chunk then waited for the append before it; absent from chunks of an earlier version. */
+  waitMs?: number;
   /** Epoch milliseconds of the first and last token, as the source stamped them. */
   firstAt: number;
   lastAt: number;

@@ -20,6 +20,8 @@ export type Work = {
   metadata?: Metadata;
   /** The newest record of the task as the requester knew it, unless it is large: a fresh item needs no read of the log. */
   newest?: { seq: number; record: FactRecord };
+  /** Epoch milliseconds at which it was queued; absent from items of an earlier version. */
+  queuedAt?: number;
 };
 
 export type WorkCall = {

@@ -43,7 +43,7 @@ export async function bootService<T extends SettingsShape>(options: BootOptions<
     // Pods reuse low process ids and processes of one machine share a host name; together they are unique.
     const instance = base.HOPLINE_INSTANCE ?? `${hostname()}-${process.pid}`;
     const log = createLogger({ service: name, instance, level: base.HOPLINE_LOG_LEVEL });
-    const telemetry = await startTelemetry({ service: name, version, instance, env, log });
+    const telemetry = await startTelemetry({ service: name, cluster: env.HOPLINE_PREFIX, version, instance, env, log });
     log.info({ pid: process.pid, version, settings: options.config.effective(settings) }, 'starting');
     return { settings, base, instance, version, log, telemetry, health: createHealth() };
   } catch (error) {

@@ -19,7 +19,7 @@ await runService({
   probes: 'own',
   publicAddresses: settings => [settings.TEST_PUBLIC_URL],
   start: async ({ log, signal, telemetry }) => {
-    telemetry.metrics.tokensIn.add(7);
+    telemetry.metrics.tokens.add(7);
     signal.addEventListener('abort', () => log.info('signal aborted'));
     if (mode === 'start-fails') throw new Error('connection refused');
     if (mode === 'wrong-file') await fromSettings(() => raise('TEST_FILE: the file cannot be read (ENOENT)'));

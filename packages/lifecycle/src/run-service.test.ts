@@ -59,12 +59,21 @@ const DRAIN = ['draining', 'signal aborted', 'close begins', 'close ends', 'stop
 
 // Each test is a process that takes half a second to start.
 suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
+  test('SIGUSR2 switches to level debug and back', async () => {
+    const service = run('well');
+    await service.line('ready');
+    service.child.kill('SIGUSR2');
+    assert.equal((await service.line('log level changed')).reason, 'debug');
+    service.child.kill('SIGTERM');
+    assert.equal((await service.ended).code, 0);
+  });
+
   test('SIGTERM: readiness off first, then close in order, exit code 0; probes respond throughout', async () => {
     const service = run('close-waits', { TEST_KEY: 'PLANTED-KEY' });
     const { url } = await service.line('probes listening');
     await service.line('ready');
     assert.equal((await fetch(`${url}/readyz`)).status, 200);
-    assert.match(await (await fetch(`${url}/metrics`)).text(), /hopline_tokens_in_total\{service="test-service"\} 7/);
+    assert.match(await (await fetch(`${url}/metrics`)).text(), /hopline_tokens_total\{service="test-service"\} 7/);
     service.child.kill('SIGTERM');
     await service.line('close begins');
     const draining = await fetch(`${url}/readyz`);

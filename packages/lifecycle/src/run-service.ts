@@ -1,4 +1,4 @@
-import { type Logger, TELEMETRY_SHUTDOWN_MS_MAX, type Telemetry } from '@hopline/telemetry';
+import { type Logger, type LogLevel, setLogLevel, TELEMETRY_SHUTDOWN_MS_MAX, type Telemetry } from '@hopline/telemetry';
 import closeWithGrace from 'close-with-grace';
 import { AllowedHosts } from './allowed-hosts.ts';
 import { type Boot, type BootOptions, bootService, exitForConfig, type SettingsShape } from './boot-service.ts';
@@ -65,6 +65,8 @@ export async function runService<T extends SettingsShape>(options: ServiceOption
     {
       delay: base.HOPLINE_DRAIN_MS_MAX + TELEMETRY_SHUTDOWN_MS_MAX + EXIT_GRACE_MS,
       logger: false,
+      // Changes the level of the log (toggleLevel).
+      skip: ['SIGUSR2'],
       onSecondSignal: signal => log.warn({ signal }, 'second signal: exiting at once'),
       onSecondError: err => log.fatal({ err }, 'error during shutdown'),
       onTimeout: timeout_ms => log.error({ timeout_ms }, 'shutdown timed out'),
@@ -75,6 +77,7 @@ export async function runService<T extends SettingsShape>(options: ServiceOption
     },
   );
   if (base.HOPLINE_STDIN_LIFELINE) watchLifeline(grace.close);
+  toggleLevel(log, base.HOPLINE_LOG_LEVEL);
   try {
     await start(state, options);
   } catch (error) {
@@ -142,6 +145,16 @@ async function crash<T extends SettingsShape>(boot: Boot<T>, err: unknown, messa
   boot.health.drain();
   boot.log.fatal({ err }, message);
   await boot.telemetry.shutdown();
+}
+
+/** SIGUSR2 switches between the level of the settings and `debug`. */
+function toggleLevel(log: Logger, configured: LogLevel): void {
+  let level = configured;
+  process.on('SIGUSR2', () => {
+    level = level === 'debug' ? configured : 'debug';
+    setLogLevel(log, level);
+    log.warn({ reason: level }, 'log level changed');
+  });
 }
 
 /** The launcher holds the other end of standard input. When the launcher ends, even by SIGKILL, this process drains. */

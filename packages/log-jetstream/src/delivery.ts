@@ -11,6 +11,8 @@ export type Delivery = {
   deliveries: number;
   /** Epoch milliseconds at which the stream stored the message. */
   storedAt: number;
+  /** Messages that match the consumer and were not delivered yet. */
+  pending: number;
 };
 
 const NANO_DIGITS_OF_MS = 6;
@@ -30,5 +32,6 @@ export function parseDelivery(msg: Msg): Delivery | undefined {
     seq: Number(tokens[at + 1]),
     consumerSeq: Number(tokens[at + 2]),
     storedAt: Number(tokens[at + 3]!.slice(0, -NANO_DIGITS_OF_MS)),
+    pending: Number(tokens[at + 4]),
   };
 }

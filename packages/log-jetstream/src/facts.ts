@@ -90,13 +90,13 @@ export class JetStreamFacts implements FactLog {
     const next = await this.#next(subject, from);
     if (next?.seq === tail) {
       const record = decodeFacts(next.data, taskId);
-      if (record) yield { seq: tail, record, ...decodeTrace(next.header) };
+      if (record) yield { seq: tail, record, storedAt: next.time.getTime(), ...decodeTrace(next.header) };
       else this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
       return tail;
     }
-    for await (const { msg, seq } of this.#history.read(subject, from, tail)) {
+    for await (const { msg, seq, storedAt } of this.#history.read(subject, from, tail)) {
       const record = this.#decode(msg, taskId);
-      if (record) yield { seq, record, ...decodeTrace(msg.headers) };
+      if (record) yield { seq, record, storedAt, ...decodeTrace(msg.headers) };
     }
     return tail;
   }
@@ -151,7 +151,7 @@ export class JetStreamFacts implements FactLog {
     };
   }
 
-  /** The server sets `Nats-Sequence` and `Nats-Last-Sequence` on a republished message. */
+  /** The server sets `Nats-Sequence`, `Nats-Last-Sequence` and, since 2.10, `Nats-Time-Stamp` on a republished message. */
   #toLive(msg: Msg, taskId: string): LiveRecord | undefined {
     const seq = Number(msg.headers?.get('Nats-Sequence'));
     const last = Number(msg.headers?.get('Nats-Last-Sequence'));
@@ -161,7 +161,8 @@ export class JetStreamFacts implements FactLog {
     }
     const decode = () => {
       const record = this.#decode(msg, taskId);
-      return record && { seq, record, ...decodeTrace(msg.headers) };
+      const storedAt = Date.parse(msg.headers?.get('Nats-Time-Stamp') ?? '');
+      return record && { seq, record, ...(storedAt > 0 && { storedAt }), ...decodeTrace(msg.headers) };
     };
     return { seq, last, bytes: msg.data.length, decode };
   }

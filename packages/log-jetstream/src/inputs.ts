@@ -86,7 +86,7 @@ export class JetStreamInputs implements InputLog {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
         const input = this.#toInput(delivery);
-        if ('record' in input) yield input;
+        if ('record' in input) yield { ...input, pending: delivery.pending };
         else onRejected(input);
       }
     }

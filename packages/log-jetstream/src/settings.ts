@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs';
 import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
 import { ConfigError, type Setting, type Settings } from '@hopline/lifecycle';
 import { type Log, LogMismatch, LogUnavailable, ROLE_ITEMS_MAX_DEFAULT } from '@hopline/log';
-import type { HopMetrics, Logger } from '@hopline/telemetry';
+import { type HopMetrics, type Logger, snakeWord } from '@hopline/telemetry';
 import { checkServer, openJetStreamLog } from './jetstream-log.ts';
 import { PREFIX_FORM } from './names.ts';
 import {
@@ -155,7 +155,10 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     ackWaitMs: settings.HOPLINE_ACK_WAIT_MS,
     watchesRetention,
     onEvent: (event: LogEvent) => {
-      if ('stream' in event) metrics?.logShortages.add(1, { kind: event.stream, reason: event.type.replaceAll('-', '_') });
+      if ('stream' in event) metrics?.logShortages.add(1, { stream: event.stream, reason: snakeWord(event.type) });
+      else metrics?.logEvents.add(1, { kind: snakeWord(event.type) });
+      if (event.type === 'dead-letter')
+        metrics?.deadLetters.add(1, { agent: event.role.replace(/^agent\./, ''), reason: 'undeliverable' });
       if (event.type === 'full' || event.type === 'denied') {
         if (performance.now() - lineAtMs[event.type] < REPEATED_LINE_MS) return;
         lineAtMs[event.type] = performance.now();

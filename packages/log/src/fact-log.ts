@@ -45,5 +45,7 @@ export type StoredFacts = {
   /** Log sequence. */
   seq: number;
   record: FactRecord;
+  /** Epoch milliseconds at which the log stored it; absent when a follower's server does not name it, and for the newest record. */
+  storedAt?: number;
   trace?: TraceCarrier;
 };

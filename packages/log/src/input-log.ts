@@ -49,5 +49,7 @@ export type StoredInput = {
   bytes: number;
   /** Epoch milliseconds at which the log stored it. */
   storedAt: number;
+  /** Records of the shard that follow it and were stored when it was delivered; only of `readShard`. */
+  pending?: number;
   trace?: TraceCarrier;
 };

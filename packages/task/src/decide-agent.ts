@@ -80,6 +80,12 @@ export function rootProducer(aggregate: Pick<TaskAggregate, 'role'>): string {
   return aggregate.role === 'supervisor' ? SUPERVISOR : ROOT_AGENT;
 }
 
+/** Name of the agent that a producer runs, or `supervisor`. */
+export function producerAgent({ role, calls }: Pick<TaskAggregate, 'role' | 'calls'>, producer: string): string {
+  if (producer === SUPERVISOR) return SUPERVISOR;
+  return Object.hasOwn(calls, producer) ? calls[producer]!.agent : role.replace(/^agent\./, '');
+}
+
 function open(aggregate: TaskAggregate, from: Producer, input: OpenInput, at: number): Decision {
   const lane = aggregate.lanes[input.lane];
   if (lane !== undefined && lane.producer !== from.id) return reject('other producer');

@@ -5,8 +5,7 @@ const PART_OF_AN_ID = /[0-9a-f]{8}|[0-9]{5}/i;
 const AGENT_NAME = /^[A-Za-z0-9][A-Za-z0-9 _.-]*$/;
 
 /**
- * Passes a word of a closed list (`window`, `NOT_FOUND`, `slow_viewer`) and replaces everything else by `other`: an error message
- * can
+ * Passes a word of a closed list (`window`, `NOT_FOUND`, `slow_viewer`) and replaces everything else by `other`: an error message can
  * quote content or a credential, and each id would become a time series of its own.
  */
 export function closedWord(word: string): string {
@@ -32,4 +31,11 @@ export function errorWord(error: unknown): string {
 /** Passes the name of a configured agent and replaces any other text by `other`. */
 export function agentLabel(name: string): string {
   return name.length <= CLOSED_WORD_CHARS_MAX && AGENT_NAME.test(name) ? name : 'other';
+}
+
+/** A word with underscores in place of spaces and hyphens: the form of label values. */
+export type SnakeWord<T extends string> = T extends `${infer A}${' ' | '-'}${infer B}` ? `${A}_${SnakeWord<B>}` : T;
+
+export function snakeWord<T extends string>(word: T): SnakeWord<T> {
+  return word.replaceAll(/[ -]/g, '_') as SnakeWord<T>;
 }

@@ -8,6 +8,8 @@ import { currentTrace } from './active-trace.test-kit.ts';
 import { HOP_COUNTS_MAX, HOP_LINKS_MAX, HOP_STEPS_MAX, SEGMENT_MS_MAX, startHop } from './hop-span.ts';
 import { ATTR, COUNT, type CountKey, invokeAgentSpan, SPAN } from './names.ts';
 import { spanContextFrom } from './propagation.ts';
+import { spanIds } from './span-ids.ts';
+import { redeliveryCause, startWorkHop } from './work-hop.ts';
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const cause = (n: number) => ({ traceparent: `00-${TRACE_ID}-${n.toString(16).padStart(16, '0')}-01` });
@@ -71,7 +73,7 @@ test('the steps of a hop are bounded span events, and the last one sets the attr
 
 test('the carrier of a hop is the parent of the next hop, in the same trace', () => {
   record();
-  const first = startHop(SPAN.publishWork, { kind: 'producer', parent: cause(1) });
+  const first = startHop(SPAN.receiveWork, { kind: 'client', parent: cause(1) });
   const second = startHop(SPAN.processWork, { kind: 'consumer', parent: first.carrier() });
   second.end();
   first.end();
@@ -83,12 +85,12 @@ test('the carrier of a hop is the parent of the next hop, in the same trace', ()
 test('without a parent the active span is the parent; with an empty carrier a new trace begins', () => {
   record();
   const outer = startHop(invokeAgentSpan('demo'), { kind: 'client', parent: cause(1) });
-  const inner = outer.run(() => startHop(SPAN.publishWork, { kind: 'producer' }));
+  const inner = outer.run(() => startHop(SPAN.receiveWork, { kind: 'client' }));
   assert.deepEqual(
     outer.run(() => currentTrace()),
     outer.carrier(),
   );
-  const root = outer.run(() => startHop(SPAN.publishWork, { kind: 'producer', parent: {} }));
+  const root = outer.run(() => startHop(SPAN.receiveWork, { kind: 'client', parent: {} }));
   for (const hop of [inner, root, outer]) hop.end();
   const [innerSpan, rootSpan, outerSpan] = memory.getFinishedSpans();
   assert.equal(innerSpan?.parentSpanContext?.spanId, outerSpan?.spanContext().spanId);
@@ -120,10 +122,7 @@ test('a segment rolls over at SEGMENT_MS_MAX: same trace, linked, counters resta
   assert.deepEqual([first?.attributes[COUNT.tokens], second?.attributes[COUNT.tokens]], [3, 4]);
   assert.deepEqual([second?.attributes[ATTR.segment], second?.attributes[ATTR.a2aTask]], [2, 't-1']);
   assert.equal(second?.spanContext().traceId, first?.spanContext().traceId);
-  assert.deepEqual(
-    second?.links.map(link => link.context.spanId),
-    [first?.spanContext().spanId],
-  );
+  assert.deepEqual([second?.parentSpanContext?.spanId, second?.links], [first?.spanContext().spanId, []]);
 });
 
 test('every segment of a hop has the same parent', () => {
@@ -190,4 +189,75 @@ test('without an SDK the parent passes through unchanged, no timer runs, and cou
   });
   // The smallest object has 16 bytes; the figure is exact to a few MiB.
   assert.ok(bytes < 8 * tokens, `${bytes} bytes`);
+});
+
+test('a message that is taken is a span of its own, exported before its work, and the parent of all that follows [S0-1]', () => {
+  record();
+  const queuedAt = Date.now() - 5_000;
+  const receive = { name: SPAN.receiveInput, queuedAt, attributes: { [ATTR.operationType]: 'receive' } };
+  const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(1), links: [cause(1), cause(2)], receive });
+  const [received, ...others] = memory.getFinishedSpans();
+  assert.equal(others.length, 0, 'the work itself goes on');
+  assert.equal(received?.name, SPAN.receiveInput);
+  assert.equal(received.parentSpanContext?.spanId, spanContextFrom(cause(1))?.spanId);
+  assert.equal(received.startTime[0] * 1000 + Math.round(received.startTime[1] / 1e6), queuedAt);
+  assert.deepEqual(
+    received.links.map(({ context: linked }) => linked.spanId),
+    [spanContextFrom(cause(2))?.spanId],
+    'a link to the parent is left out',
+  );
+  assert.equal(spanContextFrom(hop.carrier())?.spanId, received.spanContext().spanId);
+  hop.link(hop.carrier());
+  hop.nextSegment('age');
+  hop.end();
+  const segments = memory.getFinishedSpans().slice(1);
+  assert.deepEqual(
+    segments.map(span => [span.name, span.parentSpanContext?.spanId, span.attributes[ATTR.segment]]),
+    [1, 2].map(n => [SPAN.processInput, received.spanContext().spanId, n]),
+  );
+  assert.deepEqual(segments[0]?.links, []);
+  assert.equal(segments[1]?.links[0]?.context.spanId, segments[0]?.spanContext().spanId);
+});
+
+test('a request is exported when it is taken; its stream is a span below it, and the context for messages stays', () => {
+  record();
+  const hop = startHop('send_streaming_message', { kind: 'server', parent: cause(1), attributes: { [ATTR.a2aTask]: 't-1' } });
+  const before = hop.carrier();
+  hop.taken({ name: SPAN.deliverEvents, kind: 'internal' });
+  hop.taken({ name: SPAN.deliverEvents, kind: 'internal' });
+  assert.equal(memory.getFinishedSpans().length, 1);
+  assert.deepEqual(hop.carrier(), before);
+  hop.set({ [ATTR.a2aState]: 'completed' });
+  hop.end();
+  const [request, stream, ...more] = memory.getFinishedSpans();
+  assert.equal(more.length, 0);
+  assert.deepEqual([request?.name, request?.kind], ['send_streaming_message', SpanKind.SERVER]);
+  assert.deepEqual([stream?.name, stream?.kind], [SPAN.deliverEvents, SpanKind.INTERNAL]);
+  assert.equal(stream?.parentSpanContext?.spanId, request?.spanContext().spanId);
+  assert.deepEqual([stream?.attributes[ATTR.a2aTask], stream?.attributes[ATTR.a2aState]], ['t-1', 'completed']);
+});
+
+test('a later delivery of a work item links to the one before it, which it never saw, with the cause', () => {
+  trace.setGlobalTracerProvider(
+    new TracerProvider({ idGenerator: spanIds, spanProcessors: [new SimpleSpanProcessor({ exporter: memory })] }),
+  );
+  const delivery = { taskId: 't-1', role: 'agent.demo', item: 7, requeues: 0, takenAt: Date.now(), trace: cause(1) };
+  startWorkHop(invokeAgentSpan('demo'), 'client', { ...delivery, attempt: 1, queuedAt: Date.now() }, {}).end();
+  startWorkHop(invokeAgentSpan('demo'), 'client', { ...delivery, attempt: 2 }, {}).end();
+  const [first, second] = memory.getFinishedSpans().filter(({ name }) => name === SPAN.receiveWork);
+  assert.deepEqual(first?.links, []);
+  assert.deepEqual(
+    second?.links.map(({ context: linked }) => linked.spanId),
+    [first?.spanContext().spanId],
+  );
+  assert.deepEqual([first?.attributes[ATTR.cause], second?.attributes[ATTR.cause]], [undefined, 'redelivery']);
+  assert.equal(second?.parentSpanContext?.spanId, first?.parentSpanContext?.spanId);
+  assert.deepEqual(
+    [
+      [1, 0],
+      [2, 1],
+      [3, 1],
+    ].map(([attempt, requeues]) => redeliveryCause({ attempt: attempt!, requeues: requeues! })),
+    [undefined, 'requeue', 'redelivery'],
+  );
 });

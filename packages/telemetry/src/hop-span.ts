@@ -4,18 +4,19 @@ import {
   context,
   type Link,
   type Span,
+  type SpanContext,
   SpanKind,
   SpanStatusCode,
   trace,
 } from '@opentelemetry/api';
 import { closedWord } from './closed-word.ts';
 import { ATTR, type AttributeKey, type CountKey, EVENT_STEP, SCOPE, type SpanName } from './names.ts';
-import { carrierOf, contextFrom, linkFrom, type TraceCarrier } from './propagation.ts';
+import { carrierOf, contextFrom, spanContextFrom, type TraceCarrier } from './propagation.ts';
+import { withSpanId } from './span-ids.ts';
 
 /**
  * After this time a segment ends and a linked one begins; milliseconds. A long task is visible while it runs, and tail sampling,
- * whose
- * decision window starts with the first span of a trace, has spans to decide on.
+ * whose decision window starts with the first span of a trace, has spans to decide on.
  */
 export const SEGMENT_MS_MAX = 60_000;
 /** Links at the start of a hop; further ones are dropped. Measured: 32 links cost 24 µs per span, none 4 µs. */
@@ -32,21 +33,41 @@ const KINDS = {
   producer: SpanKind.PRODUCER,
   consumer: SpanKind.CONSUMER,
 } as const;
+type Kind = keyof typeof KINDS;
 
 export type HopAttributes = { readonly [K in AttributeKey]?: string | number | boolean | undefined };
 
 export interface HopOptions {
-  readonly kind: keyof typeof KINDS;
+  readonly kind: Kind;
   /** Trace context of the message or request that caused this hop. Absent: the active span is the parent. */
   readonly parent?: TraceCarrier | undefined;
-  /** Other causes, at most HOP_LINKS_MAX of them. */
+  /** Other causes, at most HOP_LINKS_MAX of them. A link to the parent is left out. */
   readonly links?: readonly TraceCarrier[];
+  readonly attributes?: HopAttributes;
+  /** The message that this hop takes: a short span of its own, which is exported at once. */
+  readonly receive?: Receive;
+}
+
+/**
+ * The span of a message from its queue to the process that takes it. It ends before the hop begins, so it survives the process, and it is
+ * the parent of the hop and of everything the hop causes: a crash leaves no span without its parent.
+ */
+export interface Receive {
+  readonly name: SpanName;
+  /** Epoch milliseconds at which the message was queued, and at which this process took it; absent: now. */
+  readonly queuedAt?: number | undefined;
+  readonly takenAt?: number;
+  /** Id of the span, for a link from a later delivery. */
+  readonly spanId?: string;
   readonly attributes?: HopAttributes;
 }
 
 /** The work of one service for one task: one span per segment, never one per token. */
 export interface Hop {
-  /** Trace context for the messages and requests of this hop: the span of the current segment. Empty without a trace. */
+  /**
+   * Trace context for the messages and requests of this hop: the span that was exported when the hop was taken, else the current
+   * segment. Empty without a trace.
+   */
   carrier(): TraceCarrier;
   /** Attributes of this and every later segment. */
   set(attributes: HopAttributes): void;
@@ -61,10 +82,14 @@ export interface Hop {
   /** Runs `fn` with this hop as the active span, so that its log lines have the trace id. */
   run<T>(fn: () => T): T;
   /**
-   * Ends the segment and starts a linked one, e.g. for `reconnect` or `input_required`. Called automatically after
-   * SEGMENT_MS_MAX.
+   * Ends the segment and starts a linked one, e.g. for `reconnect`. Called automatically after SEGMENT_MS_MAX.
    */
   nextSegment(reason: string): void;
+  /**
+   * Ends the first span, so that it is exported while the hop goes on: later segments, of this name and kind, are its children, and
+   * `carrier` stays the same.
+   */
+  taken(segments: { name: SpanName; kind: Kind }): void;
   end(): void;
   /**
    * Ends the hop with status ERROR. `reason` is a word of a closed list; a sentence becomes `other`. Not for a client that
@@ -75,16 +100,48 @@ export interface Hop {
 
 /** Starts a hop. Without an exporter this is one call of a no-op tracer, and the parent's context passes through. */
 export function startHop(name: SpanName, options: HopOptions): Hop {
+  const { kind, receive, attributes, links = [] } = options;
   const parent = options.parent === undefined ? context.active() : contextFrom(options.parent);
-  const links = (options.links ?? []).slice(0, HOP_LINKS_MAX).flatMap(carrier => linkFrom(carrier) ?? []);
-  const span = startSpan(name, options.kind, parent, { ...options.attributes, [ATTR.segment]: 1 }, links);
-  return span.isRecording() ? new RecordingHop(name, options, parent, span) : new PassingHop(span, parent);
+  const causes = links.slice(0, HOP_LINKS_MAX);
+  if (receive === undefined) {
+    const span = startSpan(name, kind, parent, { ...attributes, [ATTR.segment]: 1 }, causes);
+    return span.isRecording() ? new RecordingHop(name, options, parent, span) : new PassingHop(span, parent);
+  }
+  const { queuedAt, takenAt = Date.now(), spanId } = receive;
+  const start = { startTime: Math.min(queuedAt ?? takenAt, takenAt) };
+  const received = withSpanId(spanId, () =>
+    startSpan(receive.name, 'client', parent, { ...attributes, ...receive.attributes }, causes, start),
+  );
+  received.end(takenAt);
+  const own = trace.setSpan(parent, received);
+  const span = startSpan(name, kind, own, { ...attributes, [ATTR.segment]: 1 }, [], { startTime: takenAt });
+  return span.isRecording() ? new RecordingHop(name, options, own, span, received.spanContext()) : new PassingHop(span, own);
 }
 
-function startSpan(name: SpanName, kind: HopOptions['kind'], parent: Context, attributes: HopAttributes, links: Link[]): Span {
+function startSpan(
+  name: SpanName,
+  kind: Kind,
+  parent: Context,
+  attributes: HopAttributes,
+  causes: readonly TraceCarrier[],
+  more: { startTime?: number; links?: Link[] } = {},
+): Span {
+  const parentSpan = trace.getSpanContext(parent);
+  const { links = [], ...start } = more;
+  for (const cause of causes) {
+    const found = linkTo(cause, parentSpan, links);
+    if (found !== undefined) links.push(found);
+  }
   // The SDK ignores `undefined` values; HopAttributes allows them so that callers need no conditions.
-  const options = { kind: KINDS[kind], attributes: attributes as Attributes, links };
+  const options = { kind: KINDS[kind], attributes: attributes as Attributes, links, ...start };
   return trace.getTracer(SCOPE).startSpan(name, options, parent);
+}
+
+/** A link, unless it leads to the parent or repeats another one: viewers draw both as a second edge. */
+function linkTo(carrier: TraceCarrier, parent: SpanContext | undefined, others: readonly Link[] = []): Link | undefined {
+  const found = spanContextFrom(carrier);
+  if (found === undefined || found.spanId === parent?.spanId) return undefined;
+  return others.some(({ context: other }) => other.spanId === found.spanId) ? undefined : { context: found };
 }
 
 /** A hop that is not sampled, or has no SDK. */
@@ -111,36 +168,41 @@ class PassingHop implements Hop {
   link(): void {}
   step(): void {}
   nextSegment(): void {}
+  taken(): void {}
   end(): void {}
   fail(): void {}
 }
 
 class RecordingHop implements Hop {
-  readonly #name: SpanName;
-  readonly #kind: HopOptions['kind'];
-  /** Parent of every segment: the caller's span. For a root hop the first segment, so that the trace id stays the same. */
-  readonly #parent: Context;
+  #name: SpanName;
+  #kind: Kind;
+  /** Parent of every segment: the span that was exported when the hop was taken, or the caller's. */
+  #parent: Context;
+  /** The exported span; absent while the hop has none. */
+  #taken: SpanContext | undefined;
   #attributes: HopAttributes;
   #span: Span;
   #segment = 1;
   #counts = new Map<CountKey, number>();
   #steps = 0;
-  #linkedFirst = false;
+  #firstLink: string | undefined;
   #lastLink: TraceCarrier | undefined;
   #timer: NodeJS.Timeout;
   #ended = false;
 
-  constructor(name: SpanName, options: HopOptions, parent: Context, span: Span) {
+  constructor(name: SpanName, options: HopOptions, parent: Context, span: Span, taken?: SpanContext) {
     this.#name = name;
     this.#kind = options.kind;
     this.#attributes = options.attributes ?? {};
     this.#span = span;
+    this.#taken = taken;
+    // Segments of a root hop are children of its first one, so that the trace id stays the same.
     this.#parent = trace.getSpanContext(parent) === undefined ? trace.setSpanContext(parent, span.spanContext()) : parent;
     this.#timer = this.#startTimer();
   }
 
   carrier(): TraceCarrier {
-    return carrierOf(this.#span.spanContext());
+    return carrierOf(this.#taken ?? this.#span.spanContext());
   }
 
   set(attributes: HopAttributes): void {
@@ -167,28 +229,37 @@ class RecordingHop implements Hop {
   }
 
   link(carrier: TraceCarrier): void {
-    if (this.#linkedFirst) {
-      this.#lastLink = carrier;
+    if (this.#firstLink !== undefined) {
+      if (carrier.traceparent !== this.#firstLink) this.#lastLink = carrier;
       return;
     }
-    const link = linkFrom(carrier);
+    const link = this.#linkTo(carrier);
     if (link === undefined) return;
-    this.#linkedFirst = true;
+    this.#firstLink = carrier.traceparent;
     this.#span.addLink(link);
   }
 
   run<T>(fn: () => T): T {
-    return context.with(trace.setSpan(this.#parent, this.#span), fn);
+    // What the process that runs `fn` begins is below a span that survives it.
+    return context.with(this.#taken === undefined ? trace.setSpan(this.#parent, this.#span) : this.#parent, fn);
   }
 
   nextSegment(reason: string): void {
     if (this.#ended) return;
+    const before = this.#span.spanContext();
     this.#endSegment({ [ATTR.segmentReason]: closedWord(reason) });
-    const links: Link[] = [{ context: this.#span.spanContext() }];
-    this.#segment += 1;
-    const attributes = { ...this.#attributes, [ATTR.segment]: this.#segment };
-    this.#span = startSpan(this.#name, this.#kind, this.#parent, attributes, links);
-    this.#timer = this.#startTimer();
+    const isParent = trace.getSpanContext(this.#parent)?.spanId === before.spanId;
+    this.#startSegment(isParent ? [] : [{ context: before }]);
+  }
+
+  taken(segments: { name: SpanName; kind: Kind }): void {
+    if (this.#ended || this.#taken !== undefined) return;
+    this.#taken = this.#span.spanContext();
+    this.#endSegment({});
+    this.#parent = trace.setSpanContext(this.#parent, this.#taken);
+    this.#name = segments.name;
+    this.#kind = segments.kind;
+    this.#startSegment([]);
   }
 
   end(): void {
@@ -205,19 +276,30 @@ class RecordingHop implements Hop {
     this.#endSegment({ [ATTR.errorType]: word });
   }
 
+  #linkTo(carrier: TraceCarrier): Link | undefined {
+    return linkTo(carrier, trace.getSpanContext(this.#parent));
+  }
+
   #startTimer(): NodeJS.Timeout {
     return setTimeout(() => this.nextSegment('age'), SEGMENT_MS_MAX).unref();
   }
 
+  #startSegment(links: Link[]): void {
+    this.#segment += 1;
+    const attributes = { ...this.#attributes, [ATTR.segment]: this.#segment };
+    this.#span = startSpan(this.#name, this.#kind, this.#parent, attributes, [], { links });
+    this.#timer = this.#startTimer();
+  }
+
   #endSegment(attributes: Attributes): void {
     clearTimeout(this.#timer);
-    const last = this.#lastLink === undefined ? undefined : linkFrom(this.#lastLink);
+    const last = this.#lastLink === undefined ? undefined : this.#linkTo(this.#lastLink);
     if (last !== undefined) this.#span.addLink(last);
     this.#span.setAttributes({ ...Object.fromEntries(this.#counts), ...attributes });
     this.#span.end();
     this.#counts = new Map();
     this.#steps = 0;
-    this.#linkedFirst = false;
+    this.#firstLink = undefined;
     this.#lastLink = undefined;
   }
 }

@@ -3,7 +3,7 @@ import test from 'node:test';
 import { context, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { withTrace } from './active-trace.test-kit.ts';
-import { createLogger, type LogFields, taskLogger } from './logger.ts';
+import { createLogger, type LogFields, setLogLevel, taskLogger } from './logger.ts';
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const SPAN_ID = 'b7ad6b7169203331';
@@ -28,6 +28,22 @@ test('a line is JSON with level, time, service, instance, its fields and the mes
     reason: 'lost',
     msg: 'shard released',
   });
+});
+
+test('the level of a logger and its children can change while they are in use', () => {
+  const { log, parsed } = capture('info');
+  const before = log.child({ shard: 1 });
+  setLogLevel(log, 'debug');
+  log.debug('one');
+  taskLogger(log, 't-1').debug('two');
+  before.debug('three');
+  setLogLevel(log, 'info');
+  before.debug('no');
+  log.debug('no');
+  assert.deepEqual(
+    parsed().map(({ msg }) => msg),
+    ['one', 'two', 'three'],
+  );
 });
 
 test('lines below the level are not written', () => {

@@ -48,6 +48,9 @@ export interface LoggerOptions {
 
 const STDOUT = 1;
 
+/** What can be changed of a root logger while it is in use: who else receives its lines, and its level. */
+const roots = new WeakMap<Logger, { line: ((line: string) => void) | undefined; setLevel: (level: LogLevel) => void }>();
+
 /**
  * Writes JSON lines with `service`, `instance` and, inside a hop's `run`, `trace_id` and `span_id`, synchronously from this
  * thread.
@@ -56,6 +59,7 @@ const STDOUT = 1;
  * bundling. The price: a pipe on standard output that is not read blocks the service.
  */
 export function createLogger(options: LoggerOptions): Logger {
+  const root: { line: ((line: string) => void) | undefined } = { line: undefined };
   const settings = {
     level: options.level,
     base: { service: options.service, instance: options.instance },
@@ -63,12 +67,34 @@ export function createLogger(options: LoggerOptions): Logger {
     // pino's own serializer would add every property of an error; `formatters.log` has already redacted it.
     serializers: { err: (redacted: unknown) => redacted },
     formatters: { level: (label: string) => ({ level: label }), log: redactEntries },
-    hooks: { streamWrite: scrubLine },
+    hooks: {
+      streamWrite: (line: string) => {
+        const scrubbed = scrubLine(line);
+        root.line?.(scrubbed);
+        return scrubbed;
+      },
+    },
     mixin: activeTrace,
   };
   const logger = pino(settings, options.destination ?? pino.destination({ dest: STDOUT, sync: true }));
   redactChildFields(logger);
-  return logger as unknown as Logger;
+  const created = logger as unknown as Logger;
+  const setLevel = (level: LogLevel) => {
+    logger.level = level;
+  };
+  roots.set(created, Object.assign(root, { setLevel }));
+  return created;
+}
+
+/** Calls `line` with each line that a logger of `createLogger`, or a child of it, writes from now on; undefined ends it. */
+export function onLogLine(log: Logger, line: ((line: string) => void) | undefined): void {
+  const root = roots.get(log);
+  if (root !== undefined) root.line = line;
+}
+
+/** Changes the level of a logger of `createLogger`, and of its children. */
+export function setLogLevel(log: Logger, level: LogLevel): void {
+  roots.get(log)?.setLevel(level);
 }
 
 /** A child logger that adds `task_id` to every line. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createHopMetrics, LATENCY_BUCKETS_S } from './metrics.ts';
-import { METRIC } from './names.ts';
+import { LABELS, METRICS, PROCESS_METRICS } from './metric-registry.ts';
+import { createHopMetrics, LATENCY_BUCKETS_S, startAgentAtZero } from './metrics.ts';
 import { SERIES_PER_METRIC_MAX, startMetrics } from './start-metrics.ts';
 
 async function start() {
@@ -17,18 +17,20 @@ function line(text: string, start: string): string {
 
 test('counters, gauges and histograms appear as Prometheus text under the names of names.ts', async () => {
   const { reader, metrics } = await start();
-  metrics.tokensIn.add(600, { agent: 'argocd' });
-  metrics.tokensIn.add(61, { agent: 'argocd' });
-  metrics.flushes.add(2, { agent: 'argocd', reason: 'window' });
+  metrics.tokens.add(600, { agent: 'argocd' });
+  metrics.tokens.add(61, { agent: 'argocd' });
+  metrics.chunks.add(2, { agent: 'argocd', reason: 'quiet' });
   metrics.openStreams.add(1);
   metrics.openStreams.add(1);
   metrics.openStreams.add(-1);
-  metrics.relayHold.recordMs(3, { agent: 'argocd' });
+  metrics.hopDuration.recordMs(3, { hop: 'hold', agent: 'argocd' });
   const text = await reader.text();
-  assert.equal(line(text, 'hopline_tokens_in_total'), 'hopline_tokens_in_total{service="relay",agent="argocd"} 661');
-  assert.equal(line(text, 'hopline_flushes_total'), 'hopline_flushes_total{service="relay",agent="argocd",reason="window"} 2');
-  assert.equal(line(text, 'hopline_open_streams'), 'hopline_open_streams{service="relay"} 1');
-  assert.equal(line(text, 'hopline_hop_relay_hold_sum'), 'hopline_hop_relay_hold_sum{service="relay",agent="argocd"} 0.003');
+  assert.equal(line(text, 'hopline_tokens_total{'), 'hopline_tokens_total{service="relay",agent="argocd"} 661');
+  assert.equal(line(text, 'hopline_chunks_total{'), 'hopline_chunks_total{service="relay",agent="argocd",reason="quiet"} 2');
+  assert.equal(line(text, 'hopline_open_streams{'), 'hopline_open_streams{service="relay"} 1');
+  const sum = 'hopline_hop_duration_seconds_sum';
+  assert.equal(line(text, sum), `${sum}{service="relay",hop="hold",agent="argocd"} 0.003`);
+  assert.equal(line(text, '# UNIT hopline_hop'), '# UNIT hopline_hop_duration_seconds seconds');
   await reader.provider.shutdown();
 });
 
@@ -36,11 +38,11 @@ test('latency buckets are 0.25 ms times 2^n', async () => {
   const { reader, metrics } = await start();
   assert.equal(LATENCY_BUCKETS_S[0], 0.00025);
   assert.equal(LATENCY_BUCKETS_S.at(-1), 65.536);
-  metrics.endToEnd.recordMs(0.25);
-  metrics.endToEnd.recordMs(-40);
-  metrics.endToEnd.recordMs(100_000);
+  metrics.appendDuration.recordMs(0.25);
+  metrics.appendDuration.recordMs(-40);
+  metrics.appendDuration.recordMs(100_000);
   const text = await reader.text();
-  const name = 'hopline_hop_end_to_end';
+  const name = 'hopline_append_duration_seconds';
   assert.equal(line(text, `${name}_bucket{service="relay",le="0.00025"`), `${name}_bucket{service="relay",le="0.00025"} 2`);
   assert.equal(line(text, `${name}_bucket{service="relay",le="65.536"`), `${name}_bucket{service="relay",le="65.536"} 2`);
   assert.equal(line(text, `${name}_bucket{service="relay",le="+Inf"`), `${name}_bucket{service="relay",le="+Inf"} 3`);
@@ -51,9 +53,9 @@ test('latency buckets are 0.25 ms times 2^n', async () => {
 test('metrics contain no ids: unknown labels are dropped, ids as values become other', async () => {
   const { reader, metrics } = await start();
   const planted = { agent: 'demo', task_id: 'PLANTED', 'a2a.task.id': 'PLANTED' };
-  metrics.tokensIn.add(1, planted);
+  metrics.tokens.add(1, planted);
   reader.provider.getMeter('elsewhere').createCounter('elsewhere').add(1, { 'a2a.task.id': 'PLANTED', reason: 'kept' });
-  metrics.inputsRejected.add(1, { reason: '0198f3b2-7c00-7000-8000-000000000001' });
+  metrics.inputsRejected.add(1, { reason: '0198f3b2-7c00-7000-8000-000000000001' as never });
   const text = await reader.text();
   assert.doesNotMatch(text, /PLANTED|0198f3b2/);
   assert.match(text, /elsewhere_total\{reason="kept"\} 1/);
@@ -63,16 +65,44 @@ test('metrics contain no ids: unknown labels are dropped, ids as values become o
 
 test('SERIES_PER_METRIC_MAX bounds the series of one metric', async () => {
   const { reader, metrics } = await start();
-  for (let n = 0; n < SERIES_PER_METRIC_MAX + 50; n++) metrics.tokensIn.add(1, { agent: `a${n}` });
+  for (let n = 0; n < SERIES_PER_METRIC_MAX + 50; n++) metrics.tokens.add(1, { agent: `a${n}` });
   const text = await reader.text();
-  const series = text.split('\n').filter(candidate => candidate.startsWith('hopline_tokens_in_total'));
+  const series = text.split('\n').filter(candidate => candidate.startsWith('hopline_tokens_total'));
   assert.equal(series.length, SERIES_PER_METRIC_MAX);
   assert.match(text, /otel_metric_overflow/);
   await reader.provider.shutdown();
 });
 
 test('every metric name is a valid Prometheus name and unique after translation', () => {
-  const names = Object.values(METRIC).map(name => name.replaceAll('.', '_'));
+  const names = [...Object.values(METRICS), ...Object.values(PROCESS_METRICS)].map(({ name }) => name.replaceAll('.', '_'));
   assert.equal(new Set(names).size, names.length);
   for (const name of names) assert.match(name, /^[a-z][a-z0-9_]*$/);
+});
+
+test('every counter of a service exists from its start with 0, those of an agent once it is named', async () => {
+  for (const service of ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier']) {
+    const reader = await startMetrics({});
+    const metrics = createHopMetrics(service, reader.provider.getMeter('hopline'));
+    startAgentAtZero(metrics, service, 'demo');
+    const text = await reader.text();
+    for (const { name, type, services, ...more } of Object.values(METRICS)) {
+      const isOpen = 'labels' in more && 'stream' in more.labels;
+      if (type !== 'counter' || isOpen || !(services as readonly string[]).includes(service)) continue;
+      // The tokens and chunks of a relay have agents that it does not know before they write.
+      if (service === 'relay' && 'labels' in more && 'agent' in more.labels) continue;
+      assert.match(text, new RegExp(`^${name.replaceAll('.', '_')}(_bytes)?_total\\{.*\\} 0$`, 'm'), `${service}: ${name}`);
+    }
+    await reader.provider.shutdown();
+  }
+});
+
+test('labels have one meaning each, and the series of a process are bounded', async () => {
+  for (const definition of Object.values(METRICS)) {
+    const labels: object = 'labels' in definition ? definition.labels : {};
+    for (const label of Object.keys(labels)) assert.ok(label in LABELS, `${definition.name}: ${label}`);
+    const closed = Object.values(labels).filter(Array.isArray) as string[][];
+    const series = closed.reduce((product, values) => product * values.length, 1);
+    assert.ok(series <= SERIES_PER_METRIC_MAX / 2, `${definition.name}: ${series} series`);
+    for (const value of closed.flat()) assert.match(value, /^[A-Za-z][A-Za-z0-9_.-]{0,47}$/);
+  }
 });

@@ -1,11 +1,11 @@
 /**
- * Every name that leaves a process in a span, a metric or a log line. Any other name is a type error.
+ * Every name that leaves a process in a span or a log line; metric-registry.ts has those of metrics. Any other name is a type error.
  * Sources: OTel messaging conventions 1.45 (`messaging.system.name`), the GenAI conventions (copied: the npm constants are
- * deprecated
- * as "moved"), the draft A2A conventions (open-telemetry/semantic-conventions-genai#195); `hopline.*` is ours.
+ * deprecated as "moved"), the draft A2A conventions (open-telemetry/semantic-conventions-genai#195); `hopline.*` is ours.
  */
 
-export const SERVICE_NAMESPACE = 'hopline';
+/** `service.name` is this and the service, as `hopline-relay`; `service.namespace` is it where the cluster has no prefix. */
+export const SERVICE_PREFIX = 'hopline';
 /** Instrumentation scope of Hopline's tracer and meter. */
 export const SCOPE = 'hopline';
 
@@ -19,11 +19,12 @@ export const DESTINATION = {
 
 /** Span names of the hops over the log: `{operation} {destination template}`. */
 export const SPAN = {
-  publishInput: `publish ${DESTINATION.raw}`,
-  publishWork: `publish ${DESTINATION.work}`,
-  processWork: `process ${DESTINATION.work}`,
+  receiveInput: `receive ${DESTINATION.raw}`,
   processInput: `process ${DESTINATION.raw}`,
-  processFact: `process ${DESTINATION.log}`,
+  receiveWork: `receive ${DESTINATION.work}`,
+  processWork: `process ${DESTINATION.work}`,
+  /** A stream or a waiting send after its request was accepted. */
+  deliverEvents: 'deliver_events',
   sendPushNotification: 'send_push_notification',
 } as const;
 
@@ -40,6 +41,8 @@ export const A2A_METHOD = {
   listPushConfigs: 'list_task_push_notification_configs',
   deletePushConfig: 'delete_task_push_notification_config',
   getExtendedCard: 'get_extended_agent_card',
+  /** A request that names no known method, or cannot be read. */
+  unknown: 'unknown_method',
 } as const;
 export type A2aMethod = (typeof A2A_METHOD)[keyof typeof A2A_METHOD];
 
@@ -87,6 +90,8 @@ export const ATTR = {
   genAiInputTokens: 'gen_ai.usage.input_tokens',
   genAiOutputTokens: 'gen_ai.usage.output_tokens',
 
+  genAiToolType: 'gen_ai.tool.type',
+
   a2aMethod: 'a2a.method.name',
   a2aTask: 'a2a.task.id',
   a2aState: 'a2a.task.state',
@@ -102,8 +107,14 @@ export const ATTR = {
   parentTask: 'hopline.parent_task.id',
   graphNode: 'hopline.graph.node',
   attempt: 'hopline.attempt',
+  /** Why work began again: `redelivery`, `requeue`, `takeover`, `reload`, `continuation`. */
+  cause: 'hopline.cause',
+  turn: 'hopline.turn',
+  shard: 'hopline.shard',
+  binding: 'hopline.binding',
   cursor: 'hopline.cursor',
   generation: 'hopline.generation',
+  /** How the hop ended: a state, an error code, `client_gone`, `slow_viewer`, `drain`, `requeued`. */
   outcome: 'hopline.outcome',
   correlation: 'hopline.correlation.id',
 } as const;
@@ -124,53 +135,18 @@ export const COUNT = {
   rejected: 'hopline.rejected',
   conflicts: 'hopline.append_conflicts',
   retries: 'hopline.retries',
+  delivered: 'hopline.delivered',
+  failed: 'hopline.failed',
+  gaps: 'hopline.gaps',
+  toolCalls: 'hopline.tool_calls',
   /** Set through `max`; milliseconds. */
   firstTokenMs: 'hopline.first_token_ms',
   gapMsMax: 'hopline.gap_ms_max',
   heldMsMax: 'hopline.held_ms_max',
+  waitMsMax: 'hopline.wait_ms_max',
+  appendMsMax: 'hopline.append_ms_max',
 } as const;
 export type CountKey = (typeof COUNT)[keyof typeof COUNT];
-
-/**
- * Metric names. The unit is metadata of the instrument; the Prometheus exporter writes it as a `# UNIT` line and adds only
- * `_total`.
- */
-export const METRIC = {
-  tokensIn: 'hopline.tokens_in',
-  chunksOut: 'hopline.chunks_out',
-  bytesIn: 'hopline.bytes_in',
-  bytesOut: 'hopline.bytes_out',
-  flushes: 'hopline.flushes',
-  inputs: 'hopline.inputs',
-  inputsRejected: 'hopline.inputs_rejected',
-  recordsRejected: 'hopline.records_rejected',
-  redeliveries: 'hopline.redeliveries',
-  appendConflicts: 'hopline.append_conflicts',
-  deadLetters: 'hopline.dead_letters',
-  viewersCut: 'hopline.viewers_cut',
-  tasksEnded: 'hopline.tasks_ended',
-  webhookDeliveries: 'hopline.webhook_deliveries',
-  webhookRetries: 'hopline.webhook_retries',
-  webhooksAbandoned: 'hopline.webhooks_abandoned',
-  logShortages: 'hopline.log_shortages',
-  openStreams: 'hopline.open_streams',
-  activeTasks: 'hopline.active_tasks',
-  ownedShards: 'hopline.owned_shards',
-  ingressToSupervisor: 'hopline.hop.ingress_to_supervisor',
-  supervisorToAgent: 'hopline.hop.supervisor_to_agent',
-  agentToLog: 'hopline.hop.agent_to_log',
-  relayHold: 'hopline.hop.relay_hold',
-  logToSocket: 'hopline.hop.log_to_socket',
-  logToWebhook: 'hopline.hop.log_to_webhook',
-  endToEnd: 'hopline.hop.end_to_end',
-  timeToFirstToken: 'hopline.time_to_first_token',
-  processMemory: 'process.memory.usage',
-  heapUsed: 'v8js.memory.heap.used',
-  loopUtilization: 'nodejs.eventloop.utilization',
-} as const;
-
-/** All metric labels. The view drops every other key, so that no id becomes a label. */
-export const LABEL = { service: 'service', agent: 'agent', reason: 'reason', kind: 'kind' } as const;
 
 /** Keys of log lines. `err` takes an error, every other key a scalar. */
 const LOG_KEYS = [
@@ -231,5 +207,7 @@ const LOG_KEYS = [
   'server',
   'version',
   'suppressed',
+  'cause',
+  'spans_lost',
 ] as const;
 export type LogKey = (typeof LOG_KEYS)[number];

@@ -1,22 +1,44 @@
-import { performance } from 'node:perf_hooks';
+import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import type { Meter } from '@opentelemetry/api';
-import { LABEL, METRIC } from './names.ts';
+import { PROCESS_METRICS } from './metric-registry.ts';
 
-/** Memory and event loop of this process, observed whenever `/metrics` is read. */
-export function observeProcess(meter: Meter, service: string): void {
-  const labels = { [LABEL.service]: service };
-  const memory = meter.createObservableGauge(METRIC.processMemory, { unit: 'By', description: 'Resident memory' });
-  memory.addCallback(result => result.observe(process.memoryUsage.rss(), labels));
-  const heap = meter.createObservableGauge(METRIC.heapUsed, { unit: 'By', description: 'Heap in use' });
-  heap.addCallback(result => result.observe(process.memoryUsage().heapUsed, labels));
+/** Accuracy of the event-loop delay, milliseconds: one timer of the runtime, which wakes no JavaScript. */
+const DELAY_RESOLUTION_MS = 10;
+const NANOS_PER_S = 1e9;
+const MICROS_PER_S = 1e6;
+
+/** CPU, memory and event loop of this process, observed whenever metrics are read. Returns what stops the observation. */
+export function observeProcess(meter: Meter, service: string): () => void {
+  const labels = { service };
+  const gauge = (key: keyof typeof PROCESS_METRICS, read: () => number) => {
+    const { name, unit, meaning: description } = PROCESS_METRICS[key];
+    meter.createObservableGauge(name, { unit, description }).addCallback(result => result.observe(read(), labels));
+  };
+  const { name, unit, meaning: description } = PROCESS_METRICS.cpuTime;
+  meter.createObservableCounter(name, { unit, description }).addCallback(result => {
+    const { user, system } = process.cpuUsage();
+    result.observe(user / MICROS_PER_S, { ...labels, mode: 'user' });
+    result.observe(system / MICROS_PER_S, { ...labels, mode: 'system' });
+  });
+  gauge('memory', () => process.memoryUsage.rss());
+  gauge('heap', () => process.memoryUsage().heapUsed);
   let before = performance.eventLoopUtilization();
-  const loop = meter.createObservableGauge(METRIC.loopUtilization, {
-    unit: '1',
-    description: 'Busy share of the event loop since the last read',
-  });
-  loop.addCallback(result => {
+  gauge('loopUtilization', () => {
     const now = performance.eventLoopUtilization();
-    result.observe(performance.eventLoopUtilization(now, before).utilization, labels);
+    const { utilization } = performance.eventLoopUtilization(now, before);
     before = now;
+    return utilization;
   });
+  const delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
+  delay.enable();
+  // A sample is the time between two wake-ups of the timer, so an idle loop reads as its resolution.
+  const seconds = (nanos: number) => (Number.isFinite(nanos) ? Math.max(0, nanos / NANOS_PER_S - DELAY_RESOLUTION_MS / 1000) : 0);
+  gauge('loopDelayP50', () => seconds(delay.percentile(50)));
+  gauge('loopDelayP99', () => seconds(delay.percentile(99)));
+  gauge('loopDelayMax', () => {
+    const longest = delay.count === 0 ? 0 : seconds(delay.max);
+    delay.reset();
+    return longest;
+  });
+  return () => delay.disable();
 }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
-import { context, ROOT_CONTEXT, trace } from '@opentelemetry/api';
+import { context, ROOT_CONTEXT } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import fc from 'fast-check';
 import { currentTrace, withTrace } from './active-trace.test-kit.ts';
-import { carrierOf, contextFrom, linkFrom, spanContextFrom, TRACESTATE_CHARS_MAX } from './propagation.ts';
+import { carrierOf, contextFrom, spanContextFrom, TRACESTATE_CHARS_MAX } from './propagation.ts';
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const SPAN_ID = 'b7ad6b7169203331';
@@ -42,7 +42,6 @@ test('a malformed traceparent counts as absent', () => {
   ];
   for (const traceparent of malformed) {
     assert.equal(spanContextFrom({ traceparent }), undefined, traceparent);
-    assert.equal(linkFrom({ traceparent }), undefined);
     assert.equal(contextFrom({ traceparent }), ROOT_CONTEXT);
   }
   assert.equal(spanContextFrom({}), undefined);
@@ -67,11 +66,6 @@ test('an empty carrier inside a trace does not inherit that trace', () => {
       {},
     );
   });
-});
-
-test('a link points to the span that created the message', () => {
-  assert.equal(linkFrom({ traceparent: PARENT })?.context.spanId, SPAN_ID);
-  assert.equal(trace.getSpanContext(contextFrom({ traceparent: PARENT }))?.isRemote, true);
 });
 
 test('no input makes the parser throw', () => {

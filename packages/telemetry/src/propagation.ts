@@ -1,8 +1,8 @@
 import {
   type Context,
+  context,
   createTraceState,
   isSpanContextValid,
-  type Link,
   ROOT_CONTEXT,
   type SpanContext,
   trace,
@@ -53,8 +53,15 @@ export function contextFrom(carrier: TraceCarrier): Context {
   return found === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, found);
 }
 
-/** A link to the span that created a message; undefined when the message has no trace. */
-export function linkFrom(carrier: TraceCarrier): Link | undefined {
-  const found = spanContextFrom(carrier);
-  return found === undefined ? undefined : { context: found };
+/** Runs `fn` within the carrier's trace, so that its log lines have the trace id. */
+export function inTrace<T>(carrier: TraceCarrier | undefined, fn: () => T): T {
+  return context.with(contextFrom(carrier ?? {}), fn);
+}
+
+const CORRELATION_ID = /^[\w.:-]{1,64}$/;
+
+/** A client's own id of its request (S4-9), from the request's metadata; undefined for a value that may be content. */
+export function correlationOf(metadata: { readonly [key: string]: unknown } | undefined): string | undefined {
+  const id = metadata?.correlationId;
+  return typeof id === 'string' && CORRELATION_ID.test(id) ? id : undefined;
 }

@@ -1,33 +1,69 @@
 import { type DiagLogFunction, DiagLogLevel, diag } from '@opentelemetry/api';
+import { closedWord } from './closed-word.ts';
 import type { Logger } from './logger.ts';
 
 /** At most one line in this time while a collector is unreachable; milliseconds. */
 export const SDK_FAULT_INTERVAL_MS = 60_000;
 
+export type SdkFaults = {
+  /** Spans or metrics were lost; `count` spans. */
+  lost(reason: string, count: number): void;
+  /** Logs what is not in a line yet. For the end of the process. */
+  flush(): void;
+};
+
 /**
- * Logs the SDK's own warnings. Without this a failing export is silent; without the interval it would log every 5 s per process.
- * Only a code and the number of faults are logged: the SDK's messages can quote the data that it failed to send.
+ * Logs lost spans and the SDK's own warnings. Without this a failing export is silent; without the interval it would log every few
+ * seconds per process. Only a code and numbers are logged: the SDK's messages can quote the data that it failed to send.
  */
-export function reportSdkFaults(log: Logger, nowMs: () => number = Date.now): void {
+export function reportSdkFaults(log: Logger, nowMs: () => number = Date.now): SdkFaults {
   let lastMs = Number.NEGATIVE_INFINITY;
   let suppressed = 0;
-  const report: DiagLogFunction = message => {
-    if (nowMs() - lastMs < SDK_FAULT_INTERVAL_MS) {
-      suppressed += 1;
-      return;
-    }
-    log.warn({ reason: faultCode(message), suppressed }, 'telemetry export failed');
+  let spans = 0;
+  let lastReason = 'unknown';
+  const write = (message: string) => {
+    log.warn({ reason: lastReason, spans_lost: spans, suppressed }, message);
     lastMs = nowMs();
     suppressed = 0;
+    spans = 0;
   };
+  const report = (reason: string, count: number) => {
+    spans += count;
+    lastReason = reason;
+    if (nowMs() - lastMs < SDK_FAULT_INTERVAL_MS) suppressed += 1;
+    else write('telemetry export failed');
+  };
+  const onDiag: DiagLogFunction = message => report(diagCode(message), 0);
   const ignore = () => {};
   diag.setLogger(
-    { error: report, warn: report, info: ignore, debug: ignore, verbose: ignore },
+    { error: onDiag, warn: onDiag, info: ignore, debug: ignore, verbose: ignore },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
+  return {
+    lost: report,
+    flush: () => {
+      if (spans > 0) write('last spans not exported');
+    },
+  };
 }
 
 // The SDK reports an export error as JSON text whose `code` is a word such as ECONNREFUSED or an HTTP status.
-function faultCode(message: unknown): string {
+function diagCode(message: unknown): string {
   return /"code":"?([A-Z0-9_]{3,24})"?/.exec(String(message))?.[1] ?? 'unknown';
+}
+
+/** Causes that `exportFault` looks through. */
+const CAUSES_MAX = 5;
+
+/** Why an export failed, as a closed word: the code of the system error or the HTTP status, never a message. */
+export function exportFault(error: unknown): string {
+  let cause = error;
+  for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {
+    const { code } = cause as { code?: unknown };
+    if (typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,30}$/.test(code)) return code;
+    if (typeof code === 'number' && code >= 300 && code < 600) return `http_${code}`;
+    if (/time(d )?out/i.test(cause.message)) return 'timeout';
+    cause = cause.cause;
+  }
+  return error instanceof Error ? closedWord(error.name) : 'unknown';
 }

@@ -1,6 +1,8 @@
 import type { Attributes, MeterProvider as MeterProviderApi } from '@opentelemetry/api';
 import type { Resource } from '@opentelemetry/resources';
-import { LABEL } from './names.ts';
+import type { ResourceMetrics } from '@opentelemetry/sdk-metrics';
+import type { Exporters } from './exporters.ts';
+import { LABELS, unitSuffix } from './metric-registry.ts';
 
 /** Label sets of one metric; further ones are summed under `otel_metric_overflow`. */
 export const SERIES_PER_METRIC_MAX = 500;
@@ -11,8 +13,16 @@ export interface MetricsReader {
   text(): Promise<string>;
 }
 
-/** A meter provider whose metrics a service serves on its own `/metrics` route; the exporter's server is never started. */
-export async function startMetrics(attributes: Attributes): Promise<MetricsReader> {
+/**
+ * A meter provider whose metrics a service serves on its own `/metrics` route and, with `metricsUrl`, pushes to a collector. The Prometheus
+ * exporter's server is never started.
+ */
+export async function startMetrics(
+  attributes: Attributes,
+  { servesMetrics, metricsUrl, metricsIntervalMs }: Pick<Exporters, 'servesMetrics' | 'metricsUrl' | 'metricsIntervalMs'> = {
+    servesMetrics: true,
+  },
+): Promise<MetricsReader> {
   const [sdk, { PrometheusExporter, PrometheusSerializer }, resources] = await Promise.all([
     import('@opentelemetry/sdk-metrics'),
     import('@opentelemetry/exporter-prometheus'),
@@ -23,19 +33,53 @@ export async function startMetrics(attributes: Attributes): Promise<MetricsReade
     .defaultResource()
     .merge(resources.resourceFromAttributes(attributes))
     .merge(resources.detectResources({ detectors: [resources.envDetector] }));
-  const reader = new PrometheusExporter({ preventServerStart: true });
+  const reader = servesMetrics ? new PrometheusExporter({ preventServerStart: true }) : undefined;
   const provider = new sdk.MeterProvider({
     resource,
-    readers: [reader],
+    readers: [
+      ...(reader === undefined ? [] : [reader]),
+      ...(metricsUrl === undefined ? [] : [await pushReader(metricsUrl, metricsIntervalMs)]),
+    ],
     views: [
       {
         instrumentName: '*',
-        attributesProcessors: [sdk.createAllowListAttributesProcessor(Object.values(LABEL))],
+        attributesProcessors: [sdk.createAllowListAttributesProcessor(Object.keys(LABELS))],
         aggregationCardinalityLimit: SERIES_PER_METRIC_MAX,
       },
     ],
   });
   const serializer = new PrometheusSerializer(undefined, false, undefined, false, true);
-  const text = async () => serializer.serialize((await reader.collect()).resourceMetrics);
+  const text = async () =>
+    reader === undefined
+      ? '# OTEL_METRICS_EXPORTER excludes prometheus\n'
+      : serializer.serialize(withUnits((await reader.collect()).resourceMetrics));
   return { provider, resource, text };
+}
+
+async function pushReader(url: string, intervalMs: number | undefined) {
+  const [{ PeriodicExportingMetricReader }, { OTLPMetricExporter }] = await Promise.all([
+    import('@opentelemetry/sdk-metrics'),
+    import('@opentelemetry/exporter-metrics-otlp-proto'),
+  ]);
+  return new PeriodicExportingMetricReader({
+    exporter: new OTLPMetricExporter({ url }),
+    ...(intervalMs !== undefined && { exportIntervalMillis: intervalMs, exportTimeoutMillis: intervalMs }),
+  });
+}
+
+/**
+ * The names that the collector's Prometheus exporter makes of the same metrics, so that a dashboard fits both ways: the unit is the end of
+ * the name, as in `hopline_hop_duration_seconds`.
+ */
+function withUnits(all: ResourceMetrics): ResourceMetrics {
+  const scopeMetrics = all.scopeMetrics.map(scope => ({
+    ...scope,
+    metrics: scope.metrics.map(metric => {
+      const { name, unit } = metric.descriptor;
+      const suffix = unitSuffix(unit);
+      const descriptor = { ...metric.descriptor, name: suffix === undefined ? name : `${name}.${suffix}`, unit: suffix ?? '' };
+      return { ...metric, descriptor };
+    }),
+  }));
+  return { ...all, scopeMetrics: scopeMetrics as ResourceMetrics['scopeMetrics'] };
 }

@@ -5,7 +5,9 @@ import type { AddressInfo } from 'node:net';
 import test from 'node:test';
 import { promisify } from 'node:util';
 import { trace } from '@opentelemetry/api';
+import { exportersFrom } from './exporters.ts';
 import { startHop } from './hop-span.ts';
+import { createLogger } from './logger.ts';
 import { ATTR, COUNT, invokeAgentSpan, SPAN } from './names.ts';
 import {
   ATTRIBUTE_CHARS_MAX,
@@ -13,7 +15,6 @@ import {
   SPAN_LINKS_MAX,
   startTelemetry,
   TELEMETRY_SHUTDOWN_MS_MAX,
-  tracesUrlFrom,
 } from './start-telemetry.ts';
 
 type Received = { method: string | undefined; url: string | undefined; type: string | undefined; body: Buffer };
@@ -44,6 +45,8 @@ async function run(script: string, args: string[], env: Record<string, string>):
     .map(line => JSON.parse(line));
 }
 
+const tracesUrlOf = (env: Record<string, string>) => exportersFrom(env).tracesUrl;
+
 const identity = { service: 'relay', version: '1.2.3', instance: 'relay-1' };
 
 test('spans reach an OTLP receiver as protobuf, with the resource and without content', async () => {
@@ -58,7 +61,7 @@ test('spans reach an OTLP receiver as protobuf, with the resource and without co
     });
     hop.set({ [ATTR.outcome]: 'x'.repeat(ATTRIBUTE_CHARS_MAX + 1) });
     hop.count(COUNT.tokens, 661);
-    startHop(SPAN.publishWork, { kind: 'producer', parent: hop.carrier() }).end();
+    startHop(SPAN.sendPushNotification, { kind: 'producer', parent: hop.carrier() }).end();
     hop.end();
     const wide = Array.from({ length: SPAN_ATTRIBUTES_MAX + 1 }, (_, n) => [`wide-${n}-`, n]);
     const links = Array.from({ length: SPAN_LINKS_MAX + 1 }, () => ({
@@ -76,7 +79,7 @@ test('spans reach an OTLP receiver as protobuf, with the resource and without co
     );
     const expected = [
       'invoke_agent demo',
-      SPAN.publishWork,
+      SPAN.sendPushNotification,
       'task-of-the-test',
       'hopline.tokens',
       'service.namespace',
@@ -101,13 +104,13 @@ test('without an endpoint only /metrics exists and no span is recorded', async (
   assert.equal(telemetry.tracesUrl, undefined);
   assert.equal(trace.getTracer('any').startSpan('any').isRecording(), false);
   assert.deepEqual(process.getActiveResourcesInfo().sort(), before);
-  telemetry.metrics.tokensIn.add(5, { agent: 'demo' });
+  telemetry.metrics.tokens.add(5, { agent: 'demo' });
   const text = await telemetry.metricsText();
-  assert.match(text, /^target_info\{.*service_name="relay".*\} 1$/m);
+  assert.match(text, /^target_info\{.*service_name="hopline-relay".*\} 1$/m);
   assert.match(text, /^target_info\{.*service_instance_id="relay-1".*\} 1$/m);
-  assert.match(text, /^hopline_tokens_in_total\{service="relay",agent="demo"\} 5$/m);
-  assert.match(text, /^process_memory_usage\{service="relay"\} \d{7,}$/m);
-  assert.match(text, /^nodejs_eventloop_utilization\{service="relay"\} [\d.e-]+$/m);
+  assert.match(text, /^hopline_tokens_total\{service="relay",agent="demo"\} 5$/m);
+  assert.match(text, /^process_memory_usage_bytes\{service="relay"\} \d{7,}$/m);
+  assert.match(text, /^nodejs_eventloop_utilization_ratio\{service="relay"\} [\d.e-]+$/m);
   await telemetry.shutdown();
 });
 
@@ -134,7 +137,7 @@ test('an unreachable collector is one log line at run time and one at shutdown, 
     const destination = { write: line => (process.stdout.write(line), logged.resolve()) };
     const log = createLogger({ service: 's', instance: 'i', level: 'info', destination });
     const telemetry = await startTelemetry({ service: 's', version: '1', instance: 'i', log, env });
-    const hop = () => startHop(SPAN.publishWork, { kind: 'producer', attributes: { 'a2a.task.id': 'PLANTED' } }).end();
+    const hop = () => startHop(SPAN.sendPushNotification, { kind: 'producer', attributes: { 'a2a.task.id': 'PLANTED' } }).end();
     hop();
     await Promise.race([logged.promise, new Promise(resolve => setTimeout(resolve, 3000))]);
     hop();
@@ -144,10 +147,10 @@ test('an unreachable collector is one log line at run time and one at shutdown, 
   const env = { OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_BSP_SCHEDULE_DELAY: '20' };
   const lines = await run(script, [`${receiver.url}/v1/traces`], env);
   assert.deepEqual(
-    lines.map(({ level, reason, msg }) => [level, reason, msg]),
+    lines.map(({ level, reason, spans_lost, msg }) => [level, reason, spans_lost, msg]),
     [
-      ['warn', 'ECONNREFUSED', 'telemetry export failed'],
-      ['warn', undefined, 'last spans not exported'],
+      ['warn', 'ECONNREFUSED', 1, 'telemetry export failed'],
+      ['warn', 'ECONNREFUSED', 1, 'last spans not exported'],
     ],
   );
   assert.doesNotMatch(JSON.stringify(lines), /PLANTED/);
@@ -160,7 +163,7 @@ test('an unresponsive collector does not delay the shutdown', async () => {
     const { SPAN, startHop, startTelemetry } = await import(process.argv[1]);
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: process.argv[2] };
     const telemetry = await startTelemetry({ service: 's', version: '1', instance: 'i', env });
-    startHop(SPAN.publishWork, { kind: 'producer' }).end();
+    startHop(SPAN.sendPushNotification, { kind: 'producer' }).end();
     const started = performance.now();
     await telemetry.shutdown();
     console.log(JSON.stringify({ elapsedMs: performance.now() - started }));
@@ -173,25 +176,76 @@ test('an unresponsive collector does not delay the shutdown', async () => {
 });
 
 test('the endpoint follows the rules of the OpenTelemetry environment', () => {
-  assert.equal(tracesUrlFrom({}), undefined);
-  assert.equal(tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: '' }), undefined);
-  assert.equal(tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318' }), 'http://c:4318/v1/traces');
-  assert.equal(tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318/base/' }), 'http://c:4318/base/v1/traces');
+  assert.equal(tracesUrlOf({}), undefined);
+  assert.equal(tracesUrlOf({ OTEL_EXPORTER_OTLP_ENDPOINT: '' }), undefined);
+  assert.equal(tracesUrlOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318' }), 'http://c:4318/v1/traces');
+  assert.equal(tracesUrlOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318/base/' }), 'http://c:4318/base/v1/traces');
   const both = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://t/in' };
-  assert.equal(tracesUrlFrom(both), 'https://t/in');
-  assert.equal(tracesUrlFrom({ ...both, OTEL_SDK_DISABLED: 'true' }), undefined);
-  assert.equal(tracesUrlFrom({ ...both, OTEL_TRACES_EXPORTER: 'none' }), undefined);
+  assert.equal(tracesUrlOf(both), 'https://t/in');
+  assert.equal(tracesUrlOf({ ...both, OTEL_SDK_DISABLED: 'true' }), undefined);
+  assert.equal(tracesUrlOf({ ...both, OTEL_TRACES_EXPORTER: 'none' }), undefined);
 });
 
 test('an invalid endpoint is an error at start that does not quote it', () => {
   assert.throws(
-    () => tracesUrlFrom({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4317', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }),
+    () => tracesUrlOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4317', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }),
     /http\/protobuf/,
   );
   for (const endpoint of ['collector:4318', 'no url', 'ftp://u:PLANTED@h']) {
     assert.throws(
-      () => tracesUrlFrom({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint }),
+      () => tracesUrlOf({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint }),
       (error: Error) => /must be an http:\/\/ or https:\/\/ URL/.test(error.message) && !/PLANTED/.test(error.message),
     );
+  }
+});
+
+test('each signal goes where its exporter is set; an unknown exporter is refused', () => {
+  const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318' };
+  assert.deepEqual(exportersFrom({}), { servesMetrics: true });
+  assert.deepEqual(exportersFrom({ ...endpoint, OTEL_METRICS_EXPORTER: 'prometheus,otlp', OTEL_LOGS_EXPORTER: 'otlp' }), {
+    servesMetrics: true,
+    tracesUrl: 'http://c:4318/v1/traces',
+    metricsUrl: 'http://c:4318/v1/metrics',
+    logsUrl: 'http://c:4318/v1/logs',
+  });
+  assert.deepEqual(exportersFrom({ OTEL_METRICS_EXPORTER: 'otlp', OTEL_METRIC_EXPORT_INTERVAL: '5000' }), {
+    servesMetrics: false,
+    metricsUrl: 'http://localhost:4318/v1/metrics',
+    metricsIntervalMs: 5000,
+  });
+  assert.deepEqual(exportersFrom({ ...endpoint, OTEL_METRICS_EXPORTER: 'none', OTEL_TRACES_EXPORTER: 'none' }), {
+    servesMetrics: false,
+  });
+  for (const signal of ['TRACES', 'METRICS', 'LOGS']) {
+    assert.throws(() => exportersFrom({ [`OTEL_${signal}_EXPORTER`]: 'zipkin' }), new RegExp(`OTEL_${signal}_EXPORTER must be`));
+    assert.throws(() => exportersFrom({ [`OTEL_${signal}_EXPORTER`]: 'none,otlp' }), /none stands alone/);
+  }
+});
+
+test('log lines reach the collector redacted, with their trace, beside standard output', async () => {
+  const receiver = await otlpReceiver();
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  const log = createLogger({ service: 'relay', instance: 'relay-1', level: 'info', destination });
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_LOGS_EXPORTER: 'otlp', OTEL_METRICS_EXPORTER: 'otlp' };
+  const telemetry = await startTelemetry({ ...identity, env, log });
+  try {
+    const hop = startHop(SPAN.sendPushNotification, { kind: 'client', parent: {} });
+    hop.run(() => log.child({ task_id: 'task-1' }).warn({ err: new Error('Bearer PLANTED'), attempt: 2 }, 'webhook abandoned'));
+    hop.end();
+    log.debug('below the level');
+    await telemetry.shutdown();
+    const bodyOf = (path: string) =>
+      Buffer.concat(receiver.received.filter(({ url }) => url === path).map(({ body }) => body)).toString('latin1');
+    const logs = bodyOf('/v1/logs');
+    for (const word of ['webhook abandoned', 'task-1', 'exception.message', 'hopline-relay'])
+      assert.ok(logs.includes(word), word);
+    const traceId = Buffer.from(String(JSON.parse(lines[0]!).trace_id), 'hex').toString('latin1');
+    assert.ok(logs.includes(traceId));
+    assert.ok(!logs.includes('PLANTED') && !logs.includes('below the level'));
+    assert.equal(lines.filter(line => line.includes('webhook abandoned')).length, 1);
+    assert.ok(bodyOf('/v1/metrics').includes('process.cpu.time'));
+  } finally {
+    await receiver.close();
   }
 });

@@ -1,10 +1,13 @@
 import { context, diag, metrics, propagation, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
-import type { Logger } from './logger.ts';
-import { createHopMetrics, type HopMetrics } from './metrics.ts';
-import { SCOPE, SERVICE_NAMESPACE } from './names.ts';
+import { type LostSpans, SPAN_DELAY_MS, SPAN_QUEUE_MAX } from './bounded-spans.ts';
+import { exportersFrom } from './exporters.ts';
+import { type Logger, onLogLine } from './logger.ts';
+import { createHopMetrics, type HopMetrics, setProcessMetrics } from './metrics.ts';
+import { SCOPE, SERVICE_PREFIX } from './names.ts';
 import { observeProcess } from './process-metrics.ts';
-import { reportSdkFaults } from './sdk-faults.ts';
+import { exportFault, reportSdkFaults } from './sdk-faults.ts';
+import { spanIds } from './span-ids.ts';
 import { startMetrics } from './start-metrics.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -17,8 +20,10 @@ export const SPAN_ATTRIBUTES_MAX = 96;
 export const SPAN_LINKS_MAX = 16;
 
 export interface TelemetryOptions {
-  /** `relay`, `ingress`, …: the label `service`, and `service.name` unless OTEL_SERVICE_NAME is set. */
+  /** `relay`, `ingress`, …: the label `service`, and with `hopline-` the `service.name` unless OTEL_SERVICE_NAME is set. */
   readonly service: string;
+  /** Name of the cluster, for `service.namespace`. Default: `hopline`. */
+  readonly cluster?: string | undefined;
   readonly version: string;
   readonly instance: string;
   /** The process environment. The endpoint is read from here; the SDK itself reads the other OTEL_* names. */
@@ -38,77 +43,96 @@ export interface Telemetry {
 }
 
 /**
- * Starts metrics (always: they cost nothing until `/metrics` is read) and tracing (only with an OTLP endpoint). Without an
- * endpoint it
- * creates no server, timer or connection; the exporters are imported on first need. Throws for an unsupported endpoint or
+ * Starts metrics (always: they cost nothing until they are read) and tracing (only with an OTLP endpoint). Without an endpoint it
+ * creates no server, timer or connection; the exporters are imported on first need. Throws for an unsupported exporter, endpoint or
  * protocol.
  */
 export async function startTelemetry(options: TelemetryOptions): Promise<Telemetry> {
-  const tracesUrl = tracesUrlFrom(options.env);
+  const { service, env, log } = options;
+  const exporters = exportersFrom(env);
+  const { tracesUrl } = exporters;
   const attributes = {
-    'service.name': options.service,
-    'service.namespace': SERVICE_NAMESPACE,
+    'service.name': `${SERVICE_PREFIX}-${service}`,
+    'service.namespace': options.cluster ?? SERVICE_PREFIX,
     'service.version': options.version,
     'service.instance.id': options.instance,
   };
   const contextManager = new AsyncLocalStorageContextManager().enable();
-  if (options.log !== undefined) reportSdkFaults(options.log);
-  const prometheus = await startMetrics(attributes);
-  const meter = prometheus.provider.getMeter(SCOPE, options.version);
-  observeProcess(meter, options.service);
-  metrics.setGlobalMeterProvider(prometheus.provider);
-  let stopTracing = async (): Promise<void> => {};
+  const faults = log && reportSdkFaults(log);
+  const reader = await startMetrics(attributes, exporters);
+  const meter = reader.provider.getMeter(SCOPE, options.version);
+  const stopObserving = observeProcess(meter, service);
+  metrics.setGlobalMeterProvider(reader.provider);
+  const hopMetrics = createHopMetrics(service, meter);
+  setProcessMetrics(hopMetrics);
+  const { logsUrl } = exporters;
+  const logs =
+    logsUrl === undefined || log === undefined
+      ? undefined
+      : await (await import('./export-logs.ts')).startLogExport(logsUrl, reader.resource);
+  if (logs !== undefined && log !== undefined) onLogLine(log, logs.line);
+  const onLost = ({ reason, count, error }: LostSpans) => {
+    hopMetrics.spansLost.add(count, { reason });
+    faults?.lost(error === undefined ? reason : exportFault(error), count);
+  };
+  let tracing: Tracing = { stop: async () => {}, waiting: () => 0 };
   if (tracesUrl === undefined) context.setGlobalContextManager(contextManager);
-  else stopTracing = await startTracing(tracesUrl, prometheus.resource, contextManager);
+  else tracing = await startTracing({ url: tracesUrl, env, resource: reader.resource, contextManager, onLost });
   return {
-    metrics: createHopMetrics(options.service, meter),
+    metrics: hopMetrics,
     ...(tracesUrl === undefined ? {} : { tracesUrl }),
-    metricsText: prometheus.text,
+    metricsText: reader.text,
     shutdown: async () => {
-      const unsent = () => options.log?.warn('last spans not exported');
-      await withinMs(Promise.all([stopTracing(), prometheus.provider.shutdown()]), TELEMETRY_SHUTDOWN_MS_MAX).catch(unsent);
+      const ended = Promise.all([tracing.stop(), reader.provider.shutdown(), logs?.stop()]);
+      await withinMs(ended, TELEMETRY_SHUTDOWN_MS_MAX).catch(() => {});
+      const unsent = tracing.waiting();
+      if (unsent > 0) onLost({ reason: 'export_failed', count: unsent });
+      faults?.flush();
+      stopObserving();
+      setProcessMetrics(undefined);
       for (const api of [trace, metrics, propagation, context, diag]) api.disable();
     },
   };
 }
 
-/**
- * The traces endpoint of the OpenTelemetry environment; undefined when tracing is off. Throws for an unsupported protocol or URL.
- */
-export function tracesUrlFrom(env: Env): string | undefined {
-  if (env.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || env.OTEL_TRACES_EXPORTER === 'none') return undefined;
-  const own = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
-  const base = env.OTEL_EXPORTER_OTLP_ENDPOINT;
-  const endpoint = own || (base ? `${base.replace(/\/+$/, '')}/v1/traces` : undefined);
-  if (endpoint === undefined) return undefined;
-  const protocol = env.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL || env.OTEL_EXPORTER_OTLP_PROTOCOL || 'http/protobuf';
-  if (protocol !== 'http/protobuf') {
-    throw new Error(`OTEL_EXPORTER_OTLP_PROTOCOL is "${protocol}": only http/protobuf is supported (port 4318 of a collector)`);
-  }
-  if (!URL.canParse(endpoint) || !/^https?:/.test(endpoint)) {
-    throw new Error('OTEL_EXPORTER_OTLP_ENDPOINT must be an http:// or https:// URL');
-  }
-  return endpoint;
-}
+type Tracing = {
+  stop(): Promise<void>;
+  /** Spans that wait for the collector. */
+  waiting(): number;
+};
 
-type Resource = Awaited<ReturnType<typeof startMetrics>>['resource'];
+type TracingOptions = {
+  url: string;
+  env: Env;
+  resource: Awaited<ReturnType<typeof startMetrics>>['resource'];
+  contextManager: AsyncLocalStorageContextManager;
+  onLost: (lost: LostSpans) => void;
+};
 
 // Importing sdk-node takes 250 ms and 20 MB (it includes gRPC, Zipkin and YAML), so it is imported only for an export.
-async function startTracing(
-  url: string,
-  resource: Resource,
-  contextManager: AsyncLocalStorageContextManager,
-): Promise<() => Promise<void>> {
-  const [{ NodeSDK }, { OTLPTraceExporter }] = await Promise.all([
+async function startTracing({ url, env, resource, contextManager, onLost }: TracingOptions): Promise<Tracing> {
+  const [{ NodeSDK }, { OTLPTraceExporter }, { BatchSpanProcessor }, { BoundedSpans }] = await Promise.all([
     import('@opentelemetry/sdk-node'),
     import('@opentelemetry/exporter-trace-otlp-proto'),
+    import('@opentelemetry/sdk-trace'),
+    import('./bounded-spans.ts'),
   ]);
+  const maxQueueSize = positive(env.OTEL_BSP_MAX_QUEUE_SIZE) ?? SPAN_QUEUE_MAX;
+  const spans = new BoundedSpans(onLost, maxQueueSize);
+  const batch = new BatchSpanProcessor({
+    exporter: spans.exporter(new OTLPTraceExporter({ url })),
+    maxQueueSize,
+    scheduledDelayMillis: positive(env.OTEL_BSP_SCHEDULE_DELAY) ?? SPAN_DELAY_MS,
+    ...optional('maxExportBatchSize', env.OTEL_BSP_MAX_EXPORT_BATCH_SIZE),
+    ...optional('exportTimeoutMillis', env.OTEL_BSP_EXPORT_TIMEOUT),
+  });
   const sdk = new NodeSDK({
     resource,
     // The process detector would export the command line, which can contain credentials.
     autoDetectResources: false,
     contextManager,
-    traceExporter: new OTLPTraceExporter({ url }),
+    spanProcessors: [spans.processor(batch)],
+    idGenerator: spanIds,
     spanLimits: {
       attributeValueLengthLimit: ATTRIBUTE_CHARS_MAX,
       attributeCountLimit: SPAN_ATTRIBUTES_MAX,
@@ -119,7 +143,17 @@ async function startTracing(
     logRecordProcessors: [],
   });
   sdk.start();
-  return () => sdk.shutdown();
+  return { stop: () => sdk.shutdown(), waiting: () => spans.waiting };
+}
+
+function positive(text: string | undefined): number | undefined {
+  const value = Number(text);
+  return Number.isInteger(value) && value > 0 ? value : undefined;
+}
+
+function optional<K extends string>(key: K, text: string | undefined): { [key in K]?: number } {
+  const value = positive(text);
+  return (value === undefined ? {} : { [key]: value }) as { [key in K]?: number };
 }
 
 async function withinMs(work: Promise<unknown>, ms: number): Promise<void> {

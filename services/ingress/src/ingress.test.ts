@@ -37,7 +37,7 @@ async function openIngress(t: TestContext, deps: Partial<IngressDeps> = {}) {
   });
   const health = createHealth();
   health.started([{ name: 'log', check: () => log.check() }]);
-  const silent = { add: () => {}, recordMs: () => {} };
+  const silent = { add: () => {}, recordMs: () => {}, observe: () => {} };
   const metrics = new Proxy({}, { get: () => silent }) as HopMetrics;
   const ingress = await createIngress({
     log,

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatCursor } from '@hopline/events';
 import type { FactLog, KeyValue, PushConfigEntry, PushProgressEntry } from '@hopline/log';
-import { ATTR, COUNT, type Hop, type HopMetrics, type Logger, SPAN, startHop } from '@hopline/telemetry';
+import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { type WebhookRules, webhookUrlProblem } from '@hopline/webhook-guard';
 import { Backlog } from './backlog.ts';
+import { DeliveryHop } from './delivery-hop.ts';
 import type { DeliveryEnd, WorkerSignals } from './delivery-workers.ts';
 import type { PendingDelivery } from './pending-delivery.ts';
 import { Progress } from './progress.ts';
@@ -68,11 +69,14 @@ class Delivery {
   readonly #signals: WorkerSignals;
   /** The next notification is sent no earlier, epoch milliseconds. */
   #notBefore = 0;
+  readonly #hop: DeliveryHop;
 
   constructor(webhook: Webhook, context: DeliveryContext, signals: WorkerSignals) {
     this.#webhook = webhook;
     this.#context = context;
     this.#signals = signals;
+    const { config, host, progress } = webhook;
+    this.#hop = new DeliveryHop({ taskId: config.taskId, dialect: config.dialect, host, failures: progress.value.failures });
   }
 
   async run(): Promise<DeliveryEnd> {
@@ -97,6 +101,7 @@ class Delivery {
       return state.end;
     } finally {
       reading.abort();
+      this.#hop.end();
     }
   }
 
@@ -121,6 +126,7 @@ class Delivery {
         return end('finished');
       case 'other-owner':
         await this.#webhook.progress.finish('abandoned');
+        this.#context.metrics.webhooksAbandoned.add(1, { reason: 'other_owner' });
         this.#context.logger.warn({ task_id: this.#webhook.config.taskId, reason: 'other_owner' }, 'webhook abandoned');
         return end('finished');
       case 'stopped':
@@ -132,34 +138,33 @@ class Delivery {
     const { progress } = this.#webhook;
     if (this.#signals.draining.aborted) return end('stopped');
     await progress.begin(delivery.generation);
-    const hop = this.#startHop(delivery);
-    const outcome = await this.#post(delivery, hop);
+    this.#hop.begin(delivery);
+    const outcome = await this.#post(delivery);
     if (outcome.kind === 'aborted' || outcome.kind === 'busy') {
-      hop.set({ [ATTR.outcome]: 'not_sent' });
-      hop.end();
       return end(outcome.kind === 'aborted' || this.#signals.draining.aborted ? 'stopped' : 'yielded');
     }
-    hop.set({ [ATTR.httpStatus]: outcome.status });
     if (progress.value.failures > 0) this.#context.metrics.webhookRetries.add(1);
     if (outcome.kind === 'failed') {
-      hop.fail(outcome.reason);
+      this.#hop.failed(outcome);
       return end(await this.#recordFailure(outcome));
     }
-    hop.end();
+    this.#hop.delivered(delivery, outcome.status);
     return { step: 'record', delivery };
   }
 
   /** Waits for a request slot while no other worker needs this one's, then sends the notification. */
-  async #post(delivery: PendingDelivery, hop: Hop): Promise<AttemptOutcome> {
+  async #post(delivery: PendingDelivery): Promise<AttemptOutcome> {
     const { config, headers } = this.#webhook;
     const { draining, cancelled, mustYield } = this.#signals;
     const cursor = formatCursor({ generation: delivery.generation, seq: delivery.seq });
     const body = () => {
       const text = bodyOf(config.dialect, delivery);
-      hop.count(COUNT.bytesOut, Buffer.byteLength(text));
+      const bytes = Buffer.byteLength(text);
+      this.#hop.sent(bytes);
+      this.#context.metrics.sent.add(bytes);
       return text;
     };
-    const request = { url: config.url, headers: { ...headers, ...hop.carrier(), [CURSOR_HEADER]: cursor }, body };
+    const request = { url: config.url, headers: { ...headers, ...this.#hop.carrier(), [CURSOR_HEADER]: cursor }, body };
     let outcome: AttemptOutcome;
     do {
       const slotWait = AbortSignal.any([AbortSignal.timeout(IDLE_MS_MAX), draining]);
@@ -172,8 +177,8 @@ class Delivery {
     const { progress, host, config } = this.#webhook;
     const { metrics, now, logger } = this.#context;
     const { failures } = progress.value;
-    metrics.webhookDeliveries.add(1, { reason: 'delivered' });
-    metrics.logToWebhook.recordMs(now() - delivery.at);
+    metrics.webhookDeliveries.add(1, { outcome: 'delivered' });
+    metrics.hopDuration.recordMs(now() - delivery.at, { hop: 'webhook' });
     if (failures > 0) logger.info({ task_id: config.taskId, host, attempt: failures + 1 }, 'webhook recovered');
     this.#notBefore = now() + this.#context.intervalMs;
     const next = this.#context.intervalMs > 0 ? undefined : backlog.take();
@@ -189,7 +194,7 @@ class Delivery {
     const failures = progress.value.failures + 1;
     const failingSince = progress.value.failingSince ?? now();
     const next = retryAt({ failures, failingSince, retry, retryAfterMs }, this.#context.retry, now());
-    metrics.webhookDeliveries.add(1, { reason });
+    metrics.webhookDeliveries.add(1, { outcome: reason });
     await progress.failed({ failures, failingSince, retryAt: next });
     const fields = { task_id: config.taskId, host, reason, code, status, attempt: failures };
     if (next !== undefined) {
@@ -202,27 +207,5 @@ class Delivery {
       'webhook abandoned',
     );
     return 'finished';
-  }
-
-  /** A child of the span that stored the event: `traceparent` puts the receiver into the trace of the task. */
-  #startHop({ trace, lastTrace, count, generation, seq, event }: PendingDelivery): Hop {
-    const { config, host, progress } = this.#webhook;
-    const state = 'statusUpdate' in event ? event.statusUpdate.status.state : undefined;
-    const hop = startHop(SPAN.sendPushNotification, {
-      kind: 'client',
-      parent: trace ?? {},
-      links: count > 1 && lastTrace !== undefined ? [lastTrace] : [],
-      attributes: {
-        [ATTR.a2aTask]: config.taskId,
-        [ATTR.a2aVersion]: config.dialect,
-        [ATTR.a2aState]: state,
-        [ATTR.serverAddress]: host,
-        [ATTR.generation]: generation,
-        [ATTR.cursor]: formatCursor({ generation, seq }),
-        [ATTR.attempt]: progress.value.failures + 1,
-      },
-    });
-    hop.count(COUNT.events, count);
-    return hop;
   }
 }

@@ -13,7 +13,7 @@ import { AllowList } from '@hopline/webhook-guard';
 import { createNotifier, type Notifier, type NotifierDeps } from './notifier.ts';
 import { TaskFacts } from './task-facts.test-kit.ts';
 
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
 const logger = createLogger({ service: 'notifier', instance: 'test', level: 'fatal' });
 const KEY = `t1.${Buffer.from('cfg').toString('base64url')}`;
 

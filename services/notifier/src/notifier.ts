@@ -64,7 +64,7 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
     run: (key, signals) => deliver(key, context, signals),
     onError: (shard, error) => {
       if (error instanceof LogConflict) {
-        metrics.appendConflicts.add(1, { reason: 'other_notifier' });
+        metrics.appendConflicts.add(1);
         logger.info({ shard }, 'another notifier wrote the progress of a webhook in this shard');
         leases.confirm(shard).catch(fault => logger.warn({ shard, err: fault }, 'lease could not be read'));
       } else logger.warn({ shard, err: error }, 'delivery worker failed');
@@ -81,9 +81,12 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
     retain: keys => workers.retain(keys),
     onError: error => logger.warn({ err: error }, 'push configurations could not be read'),
   });
-  const leases: ShardLeases = createLeases(deps, configs, workers);
+  const start = { isOver: false };
+  const leases: ShardLeases = createLeases(deps, configs, workers, start);
   await configs.start();
   await leases.start();
+  start.isOver = true;
+  logger.info({ shards: leases.held.size }, 'shards acquired');
   return {
     get shards() {
       return leases.held;
@@ -97,7 +100,13 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
   };
 }
 
-function createLeases(deps: NotifierDeps, configs: OwnedConfigs, workers: DeliveryWorkers): ShardLeases {
+function createLeases(
+  deps: NotifierDeps,
+  configs: OwnedConfigs,
+  workers: DeliveryWorkers,
+  /** The first round takes a share of all shards: one line for all of them. */
+  start: { isOver: boolean },
+): ShardLeases {
   const { log, logger, metrics } = deps;
   return new ShardLeases({
     store: log.leases,
@@ -107,9 +116,10 @@ function createLeases(deps: NotifierDeps, configs: OwnedConfigs, workers: Delive
     heartbeatMs: deps.heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
-    startShard: shard => {
-      logger.info({ shard }, 'shard acquired');
+    startShard: (shard, _checkpoint, cause) => {
+      logger[start.isOver ? 'info' : 'debug']({ shard, cause }, 'shard acquired');
       metrics.ownedShards.add(1);
+      if (cause !== 'restarted') metrics.takeovers.add(1, { reason: cause });
       configs.startShard(shard);
     },
     stopShard: async shard => {

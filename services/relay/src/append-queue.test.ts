@@ -14,7 +14,7 @@ const run = (seq: number, text: string, heldMs: number): TextRun => ({
 });
 
 test('runs that are merged in the queue keep the provenance of the oldest and the newest token', () => {
-  const queue = new AppendQueue();
+  const queue = new AppendQueue(() => 0);
   for (const [seq, text, heldMs] of [
     [3, 'a', 9],
     [4, 'b', 2],

@@ -6,6 +6,8 @@ export type QueuedCommand = {
   command: Command;
   /** Input sequence of the oldest record in it. */
   firstSeq: number;
+  /** Milliseconds on the clock of holds at which its oldest part was queued. */
+  queuedMs: number;
   /** Set by inputs that are not text: everything of the producer up to ordinal `n` is folded with this command. */
   mark: { from: Producer; n: number } | undefined;
   /** UTF-16 units of its text, or of the JSON of another input, for the bounds. */
@@ -24,8 +26,14 @@ const COMMAND_OVERHEAD_UNITS = 512;
  * own (S1-27).
  */
 export class AppendQueue {
+  readonly #now: () => number;
   #commands: QueuedCommand[] = [];
   #size = 0;
+
+  /** `now`: monotonic milliseconds, the clock of holds. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
 
   get length(): number {
     return this.#commands.length;
@@ -51,7 +59,7 @@ export class AppendQueue {
   push(command: Command, firstSeq: number, mark?: QueuedCommand['mark']): void {
     const size = COMMAND_OVERHEAD_UNITS + unitsOf(command);
     this.#size += size;
-    this.#commands.push({ command, firstSeq, mark, size });
+    this.#commands.push({ command, firstSeq, queuedMs: this.#now(), mark, size });
   }
 
   pushRun(run: TextRun, unitsMax: number): void {
@@ -125,7 +133,8 @@ function mergeRuns(a: TextRun, b: TextRun): TextRun {
     ...b.chunk,
     firstSeq,
     count: count + b.chunk.count,
-    heldMs: Math.max(heldMs, b.chunk.heldMs),
+    // Of the oldest token, which is in the first run.
+    heldMs,
     firstAt,
     ...(firstTrace && { firstTrace }),
   };

@@ -18,10 +18,10 @@ function relayOn(
   log: MemoryLog,
   { copyForwardAfterMs, received }: { copyForwardAfterMs?: number; received?: Received } = {},
 ): Promise<Relay> {
-  const add = (count: number, { kind, reason }: { kind?: string; reason?: string } = {}) => {
-    if (kind !== undefined && reason === 'received') received?.set(kind, (received.get(kind) ?? 0) + count);
+  const add = (count: number, { kind, outcome }: { kind?: string; outcome?: string } = {}) => {
+    if (kind !== undefined && outcome === 'received') received?.set(kind, (received.get(kind) ?? 0) + count);
   };
-  const metrics = new Proxy({}, { get: () => ({ add, recordMs() {} }) }) as HopMetrics;
+  const metrics = new Proxy({}, { get: () => ({ add, recordMs() {}, observe() {} }) }) as HopMetrics;
   const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 262_144 };
   return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, heartbeatMs: 30, copyForwardAfterMs });
 }

@@ -11,7 +11,7 @@ import { createRelay, type Relay } from './relay.ts';
 const COPY_FORWARD_AFTER_MS = 300;
 /** Longer than a part. */
 const LONG = 'x'.repeat(100 * 1024);
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
 const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 
 function relayOn(log: MemoryLog, copyForwardAfterMs?: number): Promise<Relay> {

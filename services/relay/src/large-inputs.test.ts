@@ -13,10 +13,13 @@ const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
 /** Counts the inputs that reached their tasks. */
 function counting(): { metrics: HopMetrics; received: () => number } {
   let received = 0;
-  const add = (count: number, { kind, reason }: { kind?: string; reason?: string } = {}) => {
-    if (kind !== undefined && reason === 'received') received += count;
+  const add = (count: number, { kind, outcome }: { kind?: string; outcome?: string } = {}) => {
+    if (kind !== undefined && outcome === 'received') received += count;
   };
-  return { metrics: new Proxy({}, { get: () => ({ add, recordMs() {} }) }) as HopMetrics, received: () => received };
+  return {
+    metrics: new Proxy({}, { get: () => ({ add, recordMs() {}, observe() {} }) }) as HopMetrics,
+    received: () => received,
+  };
 }
 
 async function reached(met: () => boolean): Promise<void> {

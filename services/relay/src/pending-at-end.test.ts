@@ -6,7 +6,7 @@ import { LANES_MAX } from '@hopline/task';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { createRelay } from './relay.ts';
 
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
 const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
 /** The first half of a surrogate pair, which the coalescer holds. */

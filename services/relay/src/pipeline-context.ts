@@ -4,7 +4,6 @@ import type { FactLog } from '@hopline/log';
 import type { RejectionReason } from '@hopline/task';
 import type { InputKind, InputOutcome } from './input-ledger.ts';
 import type { RejectedRecord } from './rejected-records.ts';
-import type { Chunk } from './task-text.ts';
 
 /** A task after an append, or after an input that was folded before. Side effects follow from it. */
 export type StoredStep = {
@@ -20,6 +19,8 @@ export type StoredStep = {
    * Set when the side effects may have been lost with the previous owner; `message` is the client's message that is read again.
    */
   replay?: { message?: MessageInput };
+  /** Epoch milliseconds at which the server received the newest message. */
+  receivedAt?: number | undefined;
 };
 
 /** What a pipeline needs from its shard. */
@@ -28,6 +29,9 @@ export type PipelineContext = {
   /** Whether facts of the task were stored once, as far as the task index knows. Without them in the log, the task has expired. */
   hadFacts: (taskId: string) => Promise<boolean>;
   coalesce: CoalesceSettings;
+  shards: number;
+  /** Epoch milliseconds since which this process owns the shard: older facts were stored by another owner. */
+  ownedSince: number;
   /** Monotonic milliseconds, for holds: text must not wait for a clock that was set back. */
   now: () => number;
   /** Epoch milliseconds, for the times of facts: a machine that was suspended must not stay behind. The decider lets none decrease. */
@@ -40,7 +44,10 @@ export type PipelineContext = {
   /** A record was skipped, or could not be applied: its task fails. */
   onRejectedRecord: (rejected: RejectedRecord) => void;
   onOutcome: (kind: InputKind, outcome: InputOutcome, count: number) => void;
-  onChunk: (chunk: Chunk, agent: string) => void;
+  /** A record is stored. `isTakeover`: the first one of a task that another relay began. */
+  onStored: (step: StoredStep, trace: TraceCarrier, isTakeover: boolean) => void;
+  /** An append was acknowledged after this many milliseconds. */
+  onAppend: (ms: number) => void;
   /** The pipeline stopped on a conflict or an unavailable log: the shard must restart from the log. */
   onFailure: (error: unknown) => void;
 };

@@ -43,6 +43,8 @@ class FoldingShard {
     this.context = {
       inputs,
       facts,
+      shards: 1,
+      ownedSince: 0,
       coalesce: { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 },
       now: () => performance.now(),
       wallNow: Date.now,
@@ -52,7 +54,8 @@ class FoldingShard {
       onRejected: reason => void this.reasons.push(reason),
       onRejectedRecord: rejected => void this.rejected.push(rejected),
       onOutcome: () => {},
-      onChunk: () => {},
+      onAppend: () => {},
+      onStored: () => {},
       onFailure: error => void this.failures.push(error),
       ...more,
     };

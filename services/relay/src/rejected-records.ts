@@ -1,5 +1,5 @@
 import type { RejectedInput } from '@hopline/log';
-import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
+import { type HopMetrics, type Logger, snakeWord, taskLogger } from '@hopline/telemetry';
 
 /** `not applicable`: it was read, but the relay failed on it. `error`: whose name is logged, never its message. */
 export type RejectedRecord = Omit<RejectedInput, 'fault'> & { fault: RejectedInput['fault'] | 'not applicable'; error?: unknown };
@@ -27,7 +27,7 @@ export class RejectedRecords {
   }
 
   add({ seq, taskId, fault, error }: RejectedRecord): void {
-    this.#metrics.recordsRejected.add(1, { reason: fault.replaceAll(' ', '_') });
+    this.#metrics.recordsRejected.add(1, { reason: snakeWord(fault) });
     const minute = Math.floor(this.#now() / MINUTE_MS);
     const suppressed = minute === this.#minute ? 0 : Math.max(0, this.#lines - REJECTED_LINES_PER_MINUTE_MAX);
     if (minute !== this.#minute) this.#lines = 0;

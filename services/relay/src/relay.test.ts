@@ -9,7 +9,7 @@ import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import fc from 'fast-check';
 import { createRelay, type Relay } from './relay.ts';
 
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
 const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
 
@@ -293,7 +293,7 @@ test('a message whose first record exceeds the limit of the log is rejected, cou
   const inputsRejected = { add: (_count: number, labels?: { reason?: string }) => rejected.resolve(labels?.reason) };
   const counting = new Proxy(
     {},
-    { get: (_target, name) => (name === 'inputsRejected' ? inputsRejected : { add() {}, recordMs() {} }) },
+    { get: (_target, name) => (name === 'inputsRejected' ? inputsRejected : { add() {}, recordMs() {}, observe() {} }) },
   );
   const options = { instance: 'relay', coalesce, metrics: counting as HopMetrics, logger, leaseMs: 120, heartbeatMs: 30 };
   const relay = await createRelay({ log: log.another(), ...options });

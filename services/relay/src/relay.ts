@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { isTerminal } from '@hopline/a2a';
 import type { CoalesceSettings } from '@hopline/coalesce';
-import { type Fact, isVisible, shardOf } from '@hopline/events';
+import { shardOf } from '@hopline/events';
 import { type Log, LogConflict } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
-import type { HopMetrics, Logger } from '@hopline/telemetry';
+import { type HopMetrics, inTrace, type Logger, snakeWord } from '@hopline/telemetry';
+import { logStored } from './log-stored.ts';
+import { measureFacts } from './measure-facts.ts';
 import { RejectedRecords } from './rejected-records.ts';
 import { RetentionSweep } from './retention-sweep.ts';
 import { Shard, type ShardContext } from './shard.ts';
@@ -46,6 +47,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const { log, logger, metrics } = deps;
   const identity = `${deps.instance}-${randomUUID().slice(0, 8)}`;
   const running = new Map<number, Shard>();
+  let isStarting = true;
   const context = shardContext(deps, identity);
 
   const leases = new ShardLeases({
@@ -56,10 +58,13 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     heartbeatMs: deps.heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
-    startShard: (index, checkpoint) => {
-      logger.info({ shard: index, raw_seq: checkpoint }, 'shard acquired');
+    startShard: (index, checkpoint, cause) => {
+      // The first round takes a share of all shards: one line for all of them.
+      logger[isStarting ? 'debug' : 'info']({ shard: index, raw_seq: checkpoint, cause }, 'shard acquired');
       metrics.ownedShards.add(1);
-      const shard = new Shard(index, checkpoint, { ...context, onFailure: error => restartLater(index, error) });
+      if (cause !== 'restarted') metrics.takeovers.add(1, { reason: cause });
+      const own = { ownedSince: Date.now(), onFailure: (error: unknown) => restartLater(index, error) };
+      const shard = new Shard(index, checkpoint, { ...context, ...own });
       running.set(index, shard);
       shard.start();
     },
@@ -78,14 +83,18 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
 
   function restartLater(index: number, error: unknown): void {
     const conflict = error instanceof LogConflict;
-    if (conflict) metrics.appendConflicts.add(1, { reason: 'other_owner' });
+    if (conflict) metrics.appendConflicts.add(1);
+    metrics.shardRestarts.add(1, { reason: conflict ? 'conflict' : 'log_fault' });
     logger.warn({ shard: index, err: error }, conflict ? 'another relay wrote to a task of this shard' : 'shard failed');
     setTimeout(() => {
       leases.restart(index).catch(fault => logger.error({ shard: index, err: fault }, 'shard restart failed'));
     }, RESTART_PAUSE_MS);
   }
 
+  metrics.shardLag.observe(() => [...running.values()].map(shard => [shard.lag, { shard: shard.index }]));
   await leases.start();
+  isStarting = false;
+  logger.info({ shards: running.size }, 'shards acquired');
   const { inputTimeoutMs, authTimeoutMs, copyForwardAfterMs } = deps;
   const rules = [
     ...(inputTimeoutMs === undefined ? [] : [inputTimeout(inputTimeoutMs)]),
@@ -93,6 +102,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     ...(copyForwardAfterMs === undefined ? [] : [copyForwardRule(copyForwardAfterMs)]),
   ];
   const deadlines = new TaskDeadlines({ log, rules, owns: shard => running.has(shard), now: Date.now, logger });
+  metrics.openTasks.observe(() => [...deadlines.countOpen()].map(([state, count]) => [count, { state }]));
   const shardOfTask = (taskId: string) => running.get(shardOf(taskId, log.shards));
   const sweep = new RetentionSweep({
     log,
@@ -117,7 +127,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   };
 }
 
-function shardContext(deps: RelayDeps, identity: string): Omit<ShardContext, 'onFailure'> {
+function shardContext(deps: RelayDeps, identity: string): Omit<ShardContext, 'onFailure' | 'ownedSince'> {
   const { log, metrics } = deps;
   const index = new IndexWrites(log.tasks);
   const rejectedRecords = new RejectedRecords(metrics, deps.logger);
@@ -126,30 +136,20 @@ function shardContext(deps: RelayDeps, identity: string): Omit<ShardContext, 'on
     inputs: log.inputs,
     facts: log.facts,
     coalesce: deps.coalesce,
+    shards: log.shards,
     hadFacts: async taskId => ((await log.tasks.get(taskId))?.value.generation ?? 0) > 0,
     now: () => performance.now(),
     wallNow: Date.now,
     appendId: taskId => `${taskId}:${identity}:${++appends}`,
     applySideEffects: (step, trace) => {
-      measureFacts(step.facts, metrics);
-      return applySideEffects(log, index, step, trace);
+      const queuedAt = Date.now();
+      measureFacts(step, metrics, queuedAt);
+      return applySideEffects(log, index, step, trace, queuedAt);
     },
-    onRejected: (reason, count) => metrics.inputsRejected.add(count, { reason: reason.replaceAll(' ', '_') }),
+    onRejected: (reason, count) => metrics.inputsRejected.add(count, { reason: snakeWord(reason) }),
     onRejectedRecord: rejected => rejectedRecords.add(rejected),
-    onOutcome: (kind, outcome, count) => metrics.inputs.add(count, { kind, reason: outcome }),
-    onChunk: (chunk, agent) => {
-      metrics.tokensIn.add(chunk.count, { agent });
-      metrics.flushes.add(1, { agent, reason: chunk.reason });
-      metrics.relayHold.recordMs(chunk.heldMs, { agent });
-    },
+    onOutcome: (kind, outcome, count) => metrics.inputs.add(count, { kind, outcome }),
+    onStored: (step, trace, isTakeover) => inTrace(trace, () => logStored(deps.logger, step, isTakeover)),
+    onAppend: ms => metrics.appendDuration.recordMs(ms),
   };
-}
-
-function measureFacts(facts: readonly Fact[], metrics: HopMetrics): void {
-  for (const fact of facts) {
-    if (isVisible(fact)) metrics.chunksOut.add(1);
-    if (fact.kind === 'artifact.updated' && fact.chunk) metrics.agentToLog.recordMs(Date.now() - fact.chunk.lastAt);
-    const state = fact.kind === 'status.changed' && fact.event.statusUpdate.status.state;
-    if (state && isTerminal(state)) metrics.tasksEnded.add(1, { reason: state });
-  }
 }

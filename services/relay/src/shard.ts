@@ -34,6 +34,7 @@ export class Shard {
   readonly #stop = new AbortController();
   #checkpoint: number;
   #lastReadSeq: number;
+  #lag = 0;
   #reading: Promise<void> | undefined;
   #sweepTimer: NodeJS.Timeout | undefined;
   #failed = false;
@@ -71,6 +72,11 @@ export class Shard {
     return this.#checkpoint;
   }
 
+  /** Records of the shard that were stored and not read yet, as of the newest one that was read. */
+  get lag(): number {
+    return this.#lag;
+  }
+
   /** Whether inputs, appends or side effects of the task are in progress here. */
   isBusy(taskId: string): boolean {
     const task = this.#tasks.get(taskId);
@@ -87,6 +93,7 @@ export class Shard {
     for await (const input of inputs.readShard(this.index, this.#checkpoint + 1, this.#stop.signal, onRejectedRecord)) {
       this.#dispatch(input);
       this.#lastReadSeq = input.seq;
+      this.#lag = input.pending ?? 0;
       if (++records % RECORDS_PER_CHECK !== 0) continue;
       while (this.#pendingSize() > SHARD_WAITING_UNITS_MAX && !this.#stop.signal.aborted) await sleep(CATCH_UP_POLL_MS);
     }

@@ -77,18 +77,19 @@ function replaces(entry: TaskIndexEntry, stored: TaskIndexEntry): boolean {
 
 /**
  * Follows a stored step: a message becomes a work item for the task's role, a change of state goes into the task index. Both
- * happen at least once: a work item has an id, and its worker reads the log before it starts.
+ * happen at least once: a work item has an id, and its worker reads the log before it starts. `queuedAt`: epoch milliseconds.
  */
 export function applySideEffects(
   log: Pick<Log, 'work'>,
   index: IndexWrites,
   step: StoredStep,
   trace: TraceCarrier,
+  queuedAt: number,
 ): Promise<void> | undefined {
   const effects: Promise<unknown>[] = [];
   const { facts, aggregate, replay } = step;
   const request = (turn: number, message: Message, metadata: Metadata | undefined) =>
-    effects.push(requestWork(log, step, { turn, message, ...(metadata && { metadata }) }, trace));
+    effects.push(requestWork(log, step, { turn, message, ...(metadata && { metadata }) }, { trace, queuedAt }));
   for (const fact of facts) {
     if (fact.kind === 'task.created') request(1, fact.event.task.history!.at(-1)!, fact.request);
     if (fact.kind === 'message.received') request(fact.turn, fact.message, fact.request);
@@ -127,13 +128,13 @@ async function requestWork(
   log: Pick<Log, 'work'>,
   { facts, aggregate, seq, startSeq, startStoredAt }: StoredStep,
   request: Pick<Work, 'turn' | 'message' | 'metadata'>,
-  trace: TraceCarrier,
+  { trace, queuedAt }: { trace: TraceCarrier; queuedAt: number },
 ): Promise<void> {
   const { taskId, contextId, profile, role, owner } = aggregate;
   const { turn } = request;
   const record = { v: 1 as const, facts: [...facts], aggregate, startSeq, startStoredAt };
   const newest = facts.length === 0 ? {} : newestForWork({ seq, record });
-  const work: Work = { v: 1, taskId, contextId, profile, ...request, ...(owner && { owner }), ...newest };
+  const work: Work = { v: 1, taskId, contextId, profile, ...request, ...(owner && { owner }), ...newest, queuedAt };
   // A full queue must not fail the shard. The checkpoint waits, so a later owner of the shard requests the work too.
   for (;;) {
     try {

@@ -1,7 +1,7 @@
 import { isTerminal } from '@hopline/a2a';
 import type { CopyForwardInput, Fact, FactRecord, TaskAggregate, TraceCarrier } from '@hopline/events';
 import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
-import { decide, evolve, failTask, isKnownProducer } from '@hopline/task';
+import { type Command, decide, evolve, failTask, isKnownProducer } from '@hopline/task';
 import type { QueuedCommand } from './append-queue.ts';
 import { copyForward, type TaskStart } from './copy-forward.ts';
 import type { InputLedger } from './input-ledger.ts';
@@ -14,7 +14,7 @@ export type TaskAppenderOptions = {
   taskId: string;
   newest: StoredFacts | undefined;
   ledger: InputLedger;
-  context: Pick<PipelineContext, 'facts' | 'wallNow' | 'appendId'>;
+  context: Pick<PipelineContext, 'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend'>;
   /** Marks every input that the next append folds. */
   folded: (aggregate: TaskAggregate) => TaskAggregate;
   trace: () => TraceCarrier;
@@ -88,7 +88,9 @@ export class TaskAppender {
   #decide(batch: readonly QueuedCommand[]): Decision {
     let aggregate = this.#aggregate;
     const facts: Fact[] = [];
-    for (const { command, mark } of batch) {
+    for (const queued of batch) {
+      const { mark } = queued;
+      const command = withWait(queued, this.#options.context.now());
       const decision = decide(aggregate, command, this.#options.context.wallNow());
       this.#options.ledger.settleCommand(command, decision.rejected);
       for (const fact of decision.facts) {
@@ -138,10 +140,18 @@ export class TaskAppender {
   async #appendRecord(record: FactRecord): Promise<number> {
     const { context, taskId, trace } = this.#options;
     const options = { expected: this.#newestSeq, id: context.appendId(taskId), trace: trace() };
+    const startedMs = context.now();
     const { seq } = await context.facts.append(record, options);
+    context.onAppend(context.now() - startedMs);
     this.#newestSeq = seq;
     return seq;
   }
+}
+
+/** A run of text with the time that it waited for the append before this one. */
+function withWait({ command, queuedMs }: QueuedCommand, nowMs: number): Command {
+  if (command.kind !== 'run') return command;
+  return { ...command, chunk: { ...command.chunk, waitMs: Math.max(0, Math.round(nowMs - queuedMs)) } };
 }
 
 /** Everything of the producer's run up to ordinal `n`, text aside, is folded. */

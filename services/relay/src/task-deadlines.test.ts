@@ -17,9 +17,9 @@ type Count = { name: string; n: number; reason: string | undefined };
 function countingMetrics(counts: Count[]): HopMetrics {
   const add =
     (name: string) =>
-    (n: number, labels: { reason?: string } = {}) =>
-      counts.push({ name, n, reason: labels.reason });
-  return new Proxy({}, { get: (_target, name) => ({ add: add(String(name)), recordMs() {} }) }) as HopMetrics;
+    (n: number, labels: { reason?: string; state?: string } = {}) =>
+      counts.push({ name, n, reason: labels.reason ?? labels.state });
+  return new Proxy({}, { get: (_target, name) => ({ add: add(String(name)), recordMs() {}, observe() {} }) }) as HopMetrics;
 }
 
 function relayOn(
@@ -228,7 +228,7 @@ test('inputs after the end of a task are rejected and counted with their reason 
   assert.equal((await log.facts.last('t1'))?.seq, before?.seq);
   assert.deepEqual(
     counts.filter(({ name }) => name === 'tasksEnded').map(({ reason }) => reason),
-    ['TASK_STATE_COMPLETED'],
+    ['completed'],
   );
   await relay.stop();
 });

@@ -1,4 +1,4 @@
-import { isTerminal } from '@hopline/a2a';
+import { isTerminal, stateWord } from '@hopline/a2a';
 import { type CopyForwardInput, type RelayInput, shardOf } from '@hopline/events';
 import { followBucket, type Log, type TaskIndexEntry } from '@hopline/log';
 import { type Logger, taskLogger } from '@hopline/telemetry';
@@ -45,6 +45,9 @@ export function copyForwardRule(afterMs: number): DeadlineRule {
     return isOpen ? { at: startStoredAt + afterMs, ...copyForwardInput(startStoredAt) } : undefined;
   };
 }
+
+const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'] as const;
+type OpenState = (typeof OPEN_STATES)[number];
 
 /** A start is copied once, whether its age or the bytes of the log are the cause. */
 export function copyForwardInput(startStoredAt: number): { name: string; input: CopyForwardInput } {
@@ -101,6 +104,18 @@ export class TaskDeadlines {
   stop(): void {
     this.#stop.abort();
     clearTimeout(this.#timer);
+  }
+
+  /** Open tasks of the shards that this relay owns, by state. */
+  countOpen(): Map<OpenState, number> {
+    const { log, owns } = this.#options;
+    const counts = new Map<string, number>(OPEN_STATES.map(state => [state, 0]));
+    for (const [taskId, { entry }] of this.#openTasks) {
+      const state = stateWord(entry.state);
+      const count = counts.get(state);
+      if (entry.generation > 0 && count !== undefined && owns(shardOf(taskId, log.shards))) counts.set(state, count + 1);
+    }
+    return counts as Map<OpenState, number>;
   }
 
   #update(taskId: string, entry: TaskIndexEntry | undefined, revision: number): void {

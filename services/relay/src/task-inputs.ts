@@ -1,12 +1,12 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
 import { type AgentRecord, type ClientInput, isRole, type TaskAggregate, type Writer } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
-import { type ClientCommand, type Command, decide, isOfOtherAgent, type TextRun } from '@hopline/task';
+import { type ClientCommand, type Command, decide, isOfOtherAgent } from '@hopline/task';
 import { AppendQueue, type QueuedCommand } from './append-queue.ts';
 import type { InputLedger } from './input-ledger.ts';
 import { alreadyFolded, OrdinalDeduplicator } from './ordinal-deduplicator.ts';
 import type { PipelineContext } from './pipeline-context.ts';
-import { type Chunk, TaskText } from './task-text.ts';
+import { TaskText } from './task-text.ts';
 
 /** Text of one record, UTF-16 units: large enough that a burst is one append, far below the log's record limit. */
 const RECORD_TEXT_UNITS_MAX = 128 * 1024;
@@ -17,7 +17,6 @@ export type TaskInputsOptions = {
   isExpired: boolean;
   ledger: InputLedger;
   context: Pick<PipelineContext, 'coalesce' | 'now' | 'wallNow'>;
-  onChunk: (chunk: Chunk, run: TextRun) => void;
 };
 
 /**
@@ -32,23 +31,21 @@ export class TaskInputs {
   readonly #deduplicator: OrdinalDeduplicator;
   readonly #coalesce: CoalesceSettings;
   #text: TaskText;
-  #queue = new AppendQueue();
+  #queue: AppendQueue;
   #isDiscarded = false;
   #lastSeq: number;
 
-  constructor({ taskId, aggregate, isExpired, ledger, context, onChunk }: TaskInputsOptions) {
+  constructor({ taskId, aggregate, isExpired, ledger, context }: TaskInputsOptions) {
     this.#taskId = taskId;
     this.#isExpired = isExpired;
     this.#now = context.now;
+    this.#queue = new AppendQueue(this.#now);
     this.#wallNow = context.wallNow;
     this.#ledger = ledger;
     this.#deduplicator = new OrdinalDeduplicator(aggregate);
     this.#lastSeq = aggregate?.foldedSeq ?? 0;
     this.#coalesce = context.coalesce;
-    this.#text = new TaskText(context.coalesce, (run, chunk) => {
-      onChunk(chunk, run);
-      this.#queue.pushRun(run, RECORD_TEXT_UNITS_MAX);
-    });
+    this.#text = new TaskText(context.coalesce, run => this.#queue.pushRun(run, RECORD_TEXT_UNITS_MAX));
   }
 
   /** Input sequence of the newest record that was accepted or folded. */
@@ -100,7 +97,7 @@ export class TaskInputs {
   discard(): void {
     this.#isDiscarded = true;
     this.#text = new TaskText(this.#coalesce, () => {});
-    this.#queue = new AppendQueue();
+    this.#queue = new AppendQueue(this.#now);
   }
 
   /** Queues the failure of the task, although its inputs are discarded. */

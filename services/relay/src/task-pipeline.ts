@@ -1,4 +1,4 @@
-import { codePoints, isInterrupted, isTerminal } from '@hopline/a2a';
+import { isInterrupted, isTerminal } from '@hopline/a2a';
 import type { TaskAggregate } from '@hopline/events';
 import type { StoredFacts, StoredInput } from '@hopline/log';
 import type { QueuedCommand } from './append-queue.ts';
@@ -33,13 +33,15 @@ export class TaskPipeline {
   #isRejected = false;
   #isStopped = false;
   #textTimer: NodeJS.Timeout | undefined;
+  /** When the server received the newest message, epoch milliseconds. */
+  #receivedAt: number | undefined;
   /** Epoch milliseconds of the last input: the shard evicts idle tasks. */
   lastInputAt: number;
 
   /** `expired`: the task existed, and its facts are gone. No message begins it again. */
   constructor(taskId: string, stored: StoredFacts | 'new' | 'expired', context: PipelineContext) {
     const newest = typeof stored === 'string' ? undefined : withExactOrdinals(stored);
-    const hop = new TaskHop(taskId);
+    const hop = new TaskHop({ taskId, shards: context.shards, ownedSince: context.ownedSince, newest });
     const ledger = new InputLedger({
       onOutcome: context.onOutcome,
       onRejected: (reason, count) => {
@@ -53,10 +55,6 @@ export class TaskPipeline {
       isExpired: stored === 'expired',
       ledger,
       context,
-      onChunk: (chunk, run) => {
-        hop.chunk(chunk.count, codePoints(chunk.text), chunk.heldMs);
-        context.onChunk(chunk, run.from.agent);
-      },
     });
     const folded = (aggregate: TaskAggregate) => {
       const foldedSeq = (inputs.oldestSeq ?? inputs.lastSeq + 1) - 1;
@@ -106,13 +104,16 @@ export class TaskPipeline {
   /** Accepts the next input of the task, in the order of the input log. */
   accept(input: StoredInput): void {
     this.lastInputAt = this.#context.now();
-    this.#hop.input(input);
+    const { record } = input;
+    if (record.from === 'client' && record.input.kind === 'message') this.#receivedAt = record.at;
     let isNew = false;
     this.#guard(input.seq, () => {
       isNew = this.#inputs.accept(input, this.aggregate);
       if (!isNew) this.#replaySideEffects(input);
     });
-    if (isNew) this.#advance();
+    if (!isNew) return;
+    this.#hop.input(input, this.aggregate);
+    this.#advance();
   }
 
   /** Queues the text that is due, sets the timer for the rest, and appends what is queued. */
@@ -186,12 +187,12 @@ export class TaskPipeline {
   }
 
   async #appendBatch(batch: readonly QueuedCommand[], oldestSeq: number): Promise<void> {
-    const before = this.aggregate?.generation ?? 0;
     const step = await this.#appender.append(batch);
     if (step !== undefined) {
       this.#inputs.stored(step.aggregate.foldedSeq);
-      this.#applySideEffects(step, oldestSeq);
-      this.#hop.stored(step.aggregate, step.aggregate.generation - before);
+      this.#hop.stored(step);
+      this.#context.onStored(step, this.#hop.carrier(), this.#hop.takeTakeover());
+      this.#applySideEffects({ ...step, receivedAt: this.#receivedAt }, oldestSeq);
     }
     for (const { command } of batch) {
       const copied = command.kind === 'copy-forward' ? await this.#appender.copyForward(command) : undefined;
@@ -228,6 +229,7 @@ export class TaskPipeline {
   }
 
   #fail(error: unknown): void {
+    this.#hop.fail(error);
     this.stop();
     this.#context.onFailure(error);
   }

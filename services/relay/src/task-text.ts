@@ -17,15 +17,15 @@ import type { TextRun } from '@hopline/task';
 import type { FoldedText } from './ordinal-deduplicator.ts';
 import { attemptLaneKey, PendingTokens, type TakenTokens } from './pending-tokens.ts';
 
-export type Chunk = ChunkOf<undefined>;
+type Chunk = ChunkOf<undefined>;
 
 /** The coalescer of one task: tokens in, runs out, each run with the provenance of its tokens. */
 export class TaskText {
   readonly #coalescer: Coalescer<undefined>;
   readonly #pending = new Map<string, PendingTokens>();
-  readonly #emit: (run: TextRun, chunk: Chunk) => void;
+  readonly #emit: (run: TextRun) => void;
 
-  constructor(settings: CoalesceSettings, emit: (run: TextRun, chunk: Chunk) => void) {
+  constructor(settings: CoalesceSettings, emit: (run: TextRun) => void) {
     this.#coalescer = createCoalescer(settings);
     this.#emit = emit;
   }
@@ -94,7 +94,7 @@ export class TaskText {
       const pending = this.#pending.get(chunk.lane)!;
       const taken = pending.take(chunk.count);
       if (pending.oldestSeq === undefined) this.#pending.delete(chunk.lane);
-      this.#emit(runOf(chunk, pending, taken), chunk);
+      this.#emit(runOf(chunk, pending, taken));
     }
   }
 }

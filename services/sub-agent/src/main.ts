@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/endpoint';
 import { fromSettings, runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
+import { snakeWord, startAgentAtZero } from '@hopline/telemetry';
 import { parseAgentEntry } from './agent-entry.ts';
 import { authorTerminal } from './author-terminal.ts';
 import { subAgentConfig } from './config.ts';
@@ -25,7 +26,7 @@ await runService({
         model: { baseUrl: settings.OPENAI_BASE_URL, apiKey: settings.OPENAI_API_KEY },
         secret: variable => process.env[variable],
         webhooks: url => webhooks.forAgent(url),
-        onSkipped: what => metrics.inputsRejected.add(1, { agent: entry.name ?? '', reason: what.replaceAll(' ', '_') }),
+        onSkipped: what => metrics.agentEventsSkipped.add(1, { agent: entry.name, reason: snakeWord(what) }),
       });
       const { name = agent.name } = entry;
       if (name === undefined) throw new Error('the agent has no name: set `name` in its entry or its definition');
@@ -36,6 +37,7 @@ await runService({
         tls: await tlsFromSettings(settings, { logger }),
       };
     });
+    startAgentAtZero(metrics, 'sub-agent', name);
     const { skills = [], default: isDefault, retries, forwardText } = entry;
     const errorsFd = settings.HOPLINE_AGENT_ERRORS_FD;
     const log = await openFromSettings(settings, { user: `agent.${name}`, name: instance, logger, metrics });

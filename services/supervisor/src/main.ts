@@ -1,6 +1,7 @@
 import { fromSettings, runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { loadProfiles } from '@hopline/profiles';
+import { startAgentAtZero } from '@hopline/telemetry';
 import { supervisorConfig } from './config.ts';
 import { planningModel } from './planning-model.ts';
 import { SkillPlanner } from './skill-planner.ts';
@@ -14,6 +15,7 @@ await runService({
   start: async ({ settings, instance, log: logger, telemetry }) => {
     const profiles = await fromSettings(() => loadProfiles(settings.HOPLINE_PROFILE_MODULE));
     const log = await openFromSettings(settings, { user: 'supervisor', name: instance, logger, metrics: telemetry.metrics });
+    startAgentAtZero(telemetry.metrics, 'supervisor', 'supervisor');
     const supervisor = await createSupervisor({
       log,
       planner: new SkillPlanner(settings.HOPLINE_DEFAULT_AGENT),

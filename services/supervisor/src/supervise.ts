@@ -1,4 +1,4 @@
-import { isInterrupted, isTerminal } from '@hopline/a2a';
+import { isInterrupted, isTerminal, stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
 import { isSameItem, type StatusInput } from '@hopline/events';
 import {
@@ -14,7 +14,17 @@ import {
 } from '@hopline/log';
 import type { Profiles } from '@hopline/profiles';
 import { SUPERVISOR } from '@hopline/task';
-import { ATTR, type Hop, type HopMetrics, type Logger, SPAN, startHop } from '@hopline/telemetry';
+import {
+  ATTR,
+  correlationOf,
+  errorWord,
+  type Hop,
+  type HopMetrics,
+  type Logger,
+  redeliveryCause,
+  SPAN,
+  startWorkHop,
+} from '@hopline/telemetry';
 import { delegatedRequest, namesAgent } from './agent-path.ts';
 import { atLeastOneAgent } from './at-least-one-agent.ts';
 import { ForwardingTurn } from './forwarding-turn.ts';
@@ -49,18 +59,10 @@ export type SuperviseDeps = {
  */
 export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   const { log, metrics } = deps;
-  const { work, attempt } = job;
-  const hop = startHop(SPAN.processWork, {
-    kind: 'consumer',
-    parent: job.trace,
-    attributes: {
-      [ATTR.a2aTask]: work.taskId,
-      [ATTR.role]: SUPERVISOR,
-      [ATTR.attempt]: attempt,
-      [ATTR.genAiConversation]: work.contextId,
-    },
-  });
-  if (attempt > 1) metrics.redeliveries.add(1);
+  const { work } = job;
+  const takenAt = Date.now();
+  const hop = startHopOf(job, takenAt);
+  measureTaken(metrics, job, takenAt);
   const stop = new AbortController();
   const signal = AbortSignal.any([deps.signal, stop.signal]);
   let failed: { error: unknown } | undefined;
@@ -80,13 +82,14 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     let turn: TurnRunner | undefined;
     for await (const record of records) {
       view.apply(record);
+      hop.set({ [ATTR.a2aState]: stateWord(record.record.aggregate.state) });
       if (isOver(view, job)) return;
       // A stale read may end before the turn of the work.
       if (record.seq < newest.seq || record.record.aggregate.turn < work.turn) continue;
       if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
       else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
       else {
-        turn ??= startTurn(deps, turnContext(deps, job, { profile, view, writer, newest, hop, signal, fail }));
+        turn ??= startTurn(deps, turnContext(deps, job, { profile, view, writer, newest, hop, takenAt, signal, fail }));
         await turn.advance();
       }
       // A writer that failed rejects here: the job is requeued instead of waiting for facts that never come.
@@ -96,15 +99,39 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   } catch (error) {
     // An interruption by the shutdown is not a fault of the task and counts as no attempt.
     if (deps.signal.aborted && failed === undefined) {
-      hop.set({ [ATTR.outcome]: Requeued.name });
+      hop.set({ [ATTR.outcome]: 'requeued' });
+      metrics.requeues.add(1, { agent: SUPERVISOR, reason: 'shutdown' });
       throw new Requeued('shutdown');
     }
-    hop.fail('interrupted');
+    metrics.requeues.add(1, { agent: SUPERVISOR, reason: 'fault' });
+    hop.fail(errorWord(error));
     throw error;
   } finally {
     stop.abort();
+    metrics.activeTasks.add(-1, { agent: SUPERVISOR });
+    metrics.turnDuration.recordMs(Date.now() - takenAt, { agent: SUPERVISOR });
     hop.end();
   }
+}
+
+function startHopOf({ work, item, attempt, requeues, trace }: Job, takenAt: number): Hop {
+  const { taskId, contextId, turn, queuedAt } = work;
+  const delivery = { taskId, role: SUPERVISOR, item, attempt, requeues, queuedAt, takenAt, trace };
+  return startWorkHop(SPAN.processWork, 'consumer', delivery, {
+    [ATTR.role]: SUPERVISOR,
+    [ATTR.turn]: turn,
+    [ATTR.genAiConversation]: contextId,
+    [ATTR.correlation]: correlationOf(work.metadata),
+  });
+}
+
+function measureTaken(metrics: HopMetrics, job: Job, takenAt: number): void {
+  const { queuedAt } = job.work;
+  const reason = redeliveryCause(job);
+  metrics.activeTasks.add(1, { agent: SUPERVISOR });
+  if (reason !== undefined) metrics.redeliveries.add(1, { agent: SUPERVISOR, reason });
+  else if (queuedAt !== undefined) metrics.hopDuration.recordMs(takenAt - queuedAt, { hop: 'work_queue', agent: SUPERVISOR });
+  if (job.exhausted) metrics.deadLetters.add(1, { agent: SUPERVISOR, reason: 'attempts_exhausted' });
 }
 
 function isOver(view: TurnView, { work: { turn }, item }: Job): boolean {
@@ -145,10 +172,15 @@ function inputWriter(log: Log, { work, item, attempt }: Job, hop: Hop): InputWri
   return createInputWriter(log.inputs, { taskId: work.taskId, producer, trace: hop.carrier() });
 }
 
-type RunState = Pick<TurnContext, 'profile' | 'view' | 'writer' | 'signal' | 'fail'> & { newest: StoredFacts; hop: Hop };
+type RunState = Pick<TurnContext, 'profile' | 'view' | 'writer' | 'signal' | 'fail'> & {
+  newest: StoredFacts;
+  hop: Hop;
+  takenAt: number;
+};
 
-function turnContext(deps: SuperviseDeps, job: Job, { profile, view, writer, newest, hop, signal, fail }: RunState): TurnContext {
-  const { log, planner, agents, displayName } = deps;
+function turnContext(deps: SuperviseDeps, job: Job, state: RunState): TurnContext {
+  const { profile, view, writer, newest, hop, takenAt, signal, fail } = state;
+  const { log, planner, agents, displayName, metrics } = deps;
   const { work, attempt } = job;
   const { taskId, contextId, turn, profile: profileName, owner } = work;
   const request = { ...delegatedRequest(work), ...(owner && { owner }) };
@@ -174,9 +206,13 @@ function turnContext(deps: SuperviseDeps, job: Job, { profile, view, writer, new
         call,
         ...request,
         ...(message && { message }),
+        queuedAt: Date.now(),
         ...(view.newest && newestForWork(view.newest)),
       };
+      // A call that follows another one's end waited for that agent, not for the plan.
+      if (attempt === 1 && view.ends.length === 0) metrics.hopDuration.recordMs(item.queuedAt - takenAt, { hop: 'plan', agent });
       await log.work.request(`agent.${agent}`, item, { id: `${taskId}:${call.id}`, trace: hop.carrier() });
+      hop.run(() => deps.logger.info({ agent, call_id: call.id, turn }, 'call delegated'));
     },
     fail,
     displayName,

@@ -1,6 +1,6 @@
 import { LiveAgents, type Log } from '@hopline/log';
 import type { Profiles } from '@hopline/profiles';
-import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
+import { type HopMetrics, inTrace, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { ModelSettings } from './model-turn.ts';
 import type { Planner } from './planner.ts';
 import { supervise } from './supervise.ts';
@@ -30,10 +30,15 @@ export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor
   await agents.follow(log.agents, stop.signal, error => logger.warn({ err: error }, 'agent registry lost'));
   const taking = log.work.take('supervisor', { slots, signal: stop.signal }, async job => {
     const taskLog = taskLogger(logger, job.work.taskId);
+    const fields = { turn: job.work.turn, attempt: job.attempt };
+    const log = (write: () => void) => inTrace(job.trace, write);
+    log(() => taskLog.info({ ...fields, cause: redeliveryCause(job) }, 'turn taken'));
     try {
-      await supervise({ ...deps, model: deps.model, agents, signal: stop.signal }, job);
+      await supervise({ ...deps, logger: taskLog, model: deps.model, agents, signal: stop.signal }, job);
+      log(() => taskLog.info(fields, 'turn ended'));
     } catch (error) {
-      if (!stop.signal.aborted) taskLog.warn({ err: error, attempt: job.attempt }, 'turn requeued');
+      if (stop.signal.aborted) log(() => taskLog.info({ ...fields, reason: 'shutdown' }, 'turn requeued'));
+      else log(() => taskLog.warn({ ...fields, err: error }, 'turn requeued'));
       throw error;
     }
   });

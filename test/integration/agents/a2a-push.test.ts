@@ -18,7 +18,7 @@ import {
 } from '../../support/agents/remote-agent.ts';
 import { eventsOf, lastOf, textOf } from '../../support/agents/turn.ts';
 
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
 const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
 const PUSHES_ONLY = { streaming: false, pushNotifications: true };
 

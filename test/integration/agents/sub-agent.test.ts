@@ -10,7 +10,7 @@ import { createRelay } from '../../../services/relay/src/relay.ts';
 import { createSubAgent } from '../../../services/sub-agent/src/sub-agent.ts';
 import { answer, type Step, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
 const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
 const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
 

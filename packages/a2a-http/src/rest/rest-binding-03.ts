@@ -42,18 +42,18 @@ async function answerRest03(
     const routed = routeOf(REST_ROUTES_03, path, pathParams);
     if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'the path has no such task verb' });
     const operation = routed.route[request.method as HttpMethod];
-    if (operation === undefined) return refuseMethod(reply, Object.keys(routed.route));
+    if (operation === undefined) return refuseMethod(server, request, reply, Object.keys(routed.route));
     const params = paramsOf(request, routed.params);
     const answer = await runOperation(
       server,
       operation,
-      operationRequest(server, request, reply, { dialect, params, framing: FRAMING }),
+      operationRequest(server, request, reply, { binding: 'http', dialect, params, framing: FRAMING }),
     );
     if (answer === 'streamed') return undefined;
     return bareJson(reply, 'application/json', operation === 'list' ? tasksOf(answer) : answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
-    report(server, error);
+    report(server, error, { binding: 'http', headers: request.headers });
     return reply.sent ? undefined : sendRestError03(reply, error);
   }
 }
@@ -63,8 +63,9 @@ function tasksOf(answer: Exclude<OperationResult, 'streamed'>): unknown {
   return (answer as JsonObject).tasks;
 }
 
-function refuseMethod(reply: FastifyReply, allowed: string[]): FastifyReply {
+function refuseMethod(server: A2AServer, request: FastifyRequest, reply: FastifyReply, allowed: string[]): FastifyReply {
   const error = new A2AError('METHOD_NOT_FOUND', { detail: `this path supports ${allowed.join(' and ')}` });
+  report(server, error, { binding: 'http', headers: request.headers });
   return sendRestError03(reply.header('allow', allowed.join(', ')), error, 405);
 }
 

@@ -42,18 +42,18 @@ export async function answerRest(
     const routed = routeOf(REST_ROUTES, path, pathParams);
     if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'there is no such path or task verb' });
     const method = routed.route[request.method as HttpMethod];
-    if (method === undefined) return refuseMethod(request, reply, Object.keys(routed.route));
+    if (method === undefined) return refuseMethod(server, request, reply, Object.keys(routed.route));
     const operation = operationOf(dialect, method, [dialect]);
     const params = paramsOf(request, routed.params);
     const answer = await runOperation(
       server,
       operation,
-      operationRequest(server, request, reply, { dialect, params, framing: FRAMING }),
+      operationRequest(server, request, reply, { binding: 'http', dialect, params, framing: FRAMING }),
     );
     return answer === 'streamed' ? undefined : sendJson(request, reply, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
-    report(server, error);
+    report(server, error, { binding: 'http', headers: request.headers });
     return reply.sent ? undefined : sendRestError(request, reply, error);
   }
 }
@@ -64,8 +64,9 @@ function requireVersion(request: FastifyRequest): void {
   throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'this path requires A2A-Version: 1.0; paths of 0.3 start with /v1' });
 }
 
-function refuseMethod(request: FastifyRequest, reply: FastifyReply, allowed: string[]): FastifyReply {
+function refuseMethod(server: A2AServer, request: FastifyRequest, reply: FastifyReply, allowed: string[]): FastifyReply {
   const error = new A2AError('METHOD_NOT_FOUND', { detail: `this path supports ${allowed.join(' and ')}` });
+  report(server, error, { binding: 'http', headers: request.headers });
   return sendRestError(request, reply.header('allow', allowed.join(', ')), error, 405);
 }
 

@@ -15,7 +15,7 @@ export function openRoutes(scope: FastifyInstance, server: A2AServer, prefixes: 
     for (const path of paths) {
       const url = prefix + path;
       const handler = (request: FastifyRequest, reply: FastifyReply) => {
-        server.metrics?.bytesIn.add(Number(request.headers['content-length'] ?? 0));
+        server.metrics?.received.add(Number(request.headers['content-length'] ?? 0));
         return answer(path, request, reply);
       };
       // HEAD of a subscription would hold a stream open without a reader.

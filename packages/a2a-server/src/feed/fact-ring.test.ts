@@ -16,7 +16,7 @@ function entry(generation: number, text = ''): VisibleEntry {
     producer: 'p',
     attempt: 1,
   };
-  return new VisibleEntry(fact, generation * 10, true);
+  return new VisibleEntry(fact, generation * 10);
 }
 
 const held = (ring: FactRing, upTo: number) =>

@@ -1,5 +1,5 @@
 import { A2AError, isTerminal } from '@hopline/a2a';
-import { type Fact, isVisible, type TaskAggregate } from '@hopline/events';
+import { type Fact, isVisible, type TaskAggregate, type TraceCarrier } from '@hopline/events';
 import { fromStart, type Log, type StoredFacts, startSeqOf } from '@hopline/log';
 import { projectRecord, type TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
@@ -37,6 +37,8 @@ export class TaskFeed {
   view: TaskView | undefined;
   aggregate: TaskAggregate | undefined;
   fault: A2AError | undefined;
+  /** Trace of the newest record: of the relay that stored it, in the task's trace. */
+  trace: TraceCarrier | undefined;
   readonly #log: Log;
   readonly #limits: Limits;
   readonly #artifacts = new Map<string, number>();
@@ -120,10 +122,12 @@ export class TaskFeed {
     this.startSeq = Math.max(this.startSeq, startSeqOf(stored));
     this.lastSeq = stored.seq;
     this.aggregate = stored.record.aggregate;
+    this.trace = stored.trace ?? this.trace;
+    const live = this.#live ? { storedAt: stored.storedAt, readAt: Date.now() } : undefined;
     this.view = projectRecord(this.view, stored.record, (view, fact) => {
       this.view = view;
       if (fact.kind === 'artifact.updated') this.artifactIndex(fact.event.artifactUpdate.artifact.artifactId);
-      if (isVisible(fact)) this.ring.push(new VisibleEntry(fact, stored.seq, this.#live));
+      if (isVisible(fact)) this.ring.push(new VisibleEntry(fact, stored.seq, live));
       for (const listener of this.#listeners) listener.onFact?.(fact);
     });
     for (const listener of this.#listeners) listener.onRecord?.();

@@ -13,20 +13,25 @@ export type EventEncoder<T> = {
   encode(event: StreamResponse, artifactIndex: number | undefined, generation: number): T;
 };
 
+/** `storedAt` is absent when the log's server does not name it. */
+export type LiveTimes = { storedAt: number | undefined; readAt: number };
+
 /** A fact that clients see, encoded once per encoder for any number of viewers. */
 export class VisibleEntry {
   readonly fact: VisibleFact;
   readonly generation: number;
   /** The cursor after this event. */
   readonly cursor: string;
-  #isLive: boolean;
+  /** When a live fact was stored and read, epoch milliseconds; absent for a fact that was read from the log. */
+  readonly live: LiveTimes | undefined;
+  #isFirst: boolean;
   /** Created at the first encoding. */
   #encoded: Map<EventEncoder<unknown>, unknown> | undefined;
 
-  /** `isLive`: it arrived live, so the time to its first delivery is meaningful. */
-  constructor(fact: VisibleFact, seq: number, isLive: boolean) {
+  constructor(fact: VisibleFact, seq: number, live?: LiveTimes) {
     this.fact = fact;
-    this.#isLive = isLive;
+    this.live = live;
+    this.#isFirst = live !== undefined;
     this.generation = fact.generation;
     this.cursor = formatCursor({ generation: fact.generation, seq });
   }
@@ -44,8 +49,8 @@ export class VisibleEntry {
 
   /** True once, for a live fact: latency is measured at the first socket, not per viewer. */
   takeFirstDelivery(): boolean {
-    const first = this.#isLive;
-    this.#isLive = false;
+    const first = this.#isFirst;
+    this.#isFirst = false;
     return first;
   }
 

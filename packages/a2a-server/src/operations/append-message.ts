@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { joinContext } from '@hopline/context-history';
 import { type CancelInput, isSameOwner, type MessageInput } from '@hopline/events';
+import { SPAN } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
 import { addToIndex } from './open-tasks.ts';
@@ -80,6 +81,8 @@ async function append(
   const record = { v: 1, at: context.receivedAt, from: 'client', input } as const;
   try {
     await server.log.inputs.append(taskId, record, { id, trace: context.hop.carrier() });
+    // Everything that the input causes is below this span, so it is exported before the process can die.
+    context.hop.taken({ name: SPAN.deliverEvents, kind: 'internal' });
   } catch (thrown) {
     throw fromLog(thrown, taskId);
   }

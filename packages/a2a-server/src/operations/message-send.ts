@@ -4,7 +4,7 @@ import type { A2AServer, OperationContext, OperationResult } from '../a2a-server
 import { fromLog } from '../log-faults.ts';
 import type { ResolvedMessage } from './resolve-message.ts';
 import { resolveRequest } from './resolve-request.ts';
-import { withHistory } from './task-response.ts';
+import { nameState, withHistory } from './task-response.ts';
 import { acceptTurn, beginTurn, completeTurn, startTurn } from './turn.ts';
 
 /**
@@ -20,6 +20,7 @@ export async function messageSend(server: A2AServer, context: OperationContext):
     try {
       const run = await runFor(server, context, request, resolved);
       const view = await run(server, context, turn, resolved);
+      nameState(context, view.task);
       const message = directMessage(context, view);
       return context.dialect.encodeSendResult(message ? { message } : { task: withHistory(view.task, request.historyLength) });
     } finally {

@@ -3,7 +3,7 @@ import { isTaskId } from '@hopline/events';
 import type { PushConfigEntry } from '@hopline/log';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import { deletePushConfig, type PushTarget, pushConfigOf, pushConfigsOf, storePushConfig } from './push-store.ts';
-import type { ResolvedMessage } from './resolve-message.ts';
+import { nameTask, type ResolvedMessage } from './resolve-message.ts';
 
 /** CreateTaskPushNotificationConfig, tasks/pushNotificationConfig/set, tasks/pushNotification/set. */
 export async function pushCreate(server: A2AServer, context: OperationContext): Promise<OperationResult> {
@@ -66,9 +66,11 @@ export async function storeInline(
 
 /** The task of a configuration. A legacy client may set one before it starts the task (S3-23). Throws TASK_NOT_FOUND. */
 async function targetOf(server: A2AServer, context: OperationContext, taskId: string): Promise<PushTarget> {
+  nameTask(context, taskId);
   if (!isTaskId(taskId)) throw new A2AError('TASK_NOT_FOUND');
   const mayPrecedeTask = context.dialect.name === 'legacy';
   const aggregate = await server.feeds.aggregate(taskId, context.caller);
+  nameTask(context, taskId, aggregate?.contextId);
   if (aggregate === undefined && !mayPrecedeTask) throw new A2AError('TASK_NOT_FOUND');
   return { taskId, generation: aggregate?.generation };
 }

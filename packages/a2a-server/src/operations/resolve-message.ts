@@ -1,6 +1,7 @@
 import { A2AError, isTerminal, type Message, type Metadata } from '@hopline/a2a';
 import { isTaskId } from '@hopline/events';
 import { TURNS_MAX } from '@hopline/task';
+import { ATTR } from '@hopline/telemetry';
 import { uuidv7 } from 'uuidv7';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
@@ -85,7 +86,18 @@ export function hasMessage(feed: TaskFeed, message: Message): boolean {
 }
 
 /** A lease of the feed of a task that must exist. Throws TASK_NOT_FOUND, also for text that cannot be a task id. */
-export async function acquireTask(server: A2AServer, { caller }: OperationContext, taskId: string): Promise<FeedLease> {
+export async function acquireTask(server: A2AServer, context: OperationContext, taskId: string): Promise<FeedLease> {
+  nameTask(context, taskId);
   if (!isTaskId(taskId)) throw new A2AError('TASK_NOT_FOUND');
-  return server.feeds.acquire(taskId, 'existing', caller);
+  const lease = await server.feeds.acquire(taskId, 'existing', context.caller);
+  const { aggregate, trace } = lease.feed;
+  context.hop.set({ [ATTR.genAiConversation]: aggregate?.contextId });
+  if (trace !== undefined) context.hop.link(trace);
+  return lease;
+}
+
+/** Puts the task on the span of the request, so that a viewer is found by its task. Text that cannot be a task id stays out. */
+export function nameTask({ hop }: OperationContext, taskId: string, contextId?: string): void {
+  if (isTaskId(taskId))
+    hop.set({ [ATTR.a2aTask]: taskId, ...(contextId !== undefined && { [ATTR.genAiConversation]: contextId }) });
 }

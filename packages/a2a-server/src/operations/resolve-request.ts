@@ -10,6 +10,7 @@ import {
   textOf,
 } from '@hopline/a2a';
 import { isTaskId, TASK_ID_CHARS_MAX } from '@hopline/events';
+import { ATTR, correlationOf } from '@hopline/telemetry';
 import { uuidv7 } from 'uuidv7';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
@@ -18,7 +19,7 @@ import { claimTask, fingerprintOf } from './message-claim.ts';
 import { assertStorable, storeInline } from './push-configs.ts';
 import { dropStrayPushConfigs } from './push-store.ts';
 import { withoutReservedKeys, withoutReservedMetadata } from './reserved-metadata.ts';
-import { acquireTask, type ResolvedMessage, resolveContinuation, resolveFirst } from './resolve-message.ts';
+import { acquireTask, nameTask, type ResolvedMessage, resolveContinuation, resolveFirst } from './resolve-message.ts';
 
 /** Bytes of a record besides the message: ids, owner, earlier tasks of the context, the aggregate of a new task. */
 const ENVELOPE_BYTES = 16 * 1024;
@@ -42,6 +43,8 @@ export async function resolveRequest(
   assertFitsRecord(server, message, metadata);
   try {
     const resolved = await resolve(server, context, request.ownTaskId, message, metadata);
+    nameTask(context, resolved.taskId, resolved.contextId);
+    context.hop.set({ [ATTR.a2aMessage]: resolved.message.messageId, [ATTR.correlation]: correlationOf(metadata) });
     await storeInline(server, context, resolved, request.push).catch(thrown => {
       if ('lease' in resolved) resolved.lease.release();
       throw thrown;

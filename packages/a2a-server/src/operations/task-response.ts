@@ -1,4 +1,4 @@
-import { A2AError, DIALECTS, type Dialect, isLegacyTask, type Task } from '@hopline/a2a';
+import { A2AError, DIALECTS, type Dialect, isLegacyTask, stateWord, type Task } from '@hopline/a2a';
 import { isTaskId } from '@hopline/events';
 import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
@@ -26,7 +26,13 @@ export function withHistory(task: Task, length: number | undefined): Task {
  * and in the legacy form: a request without a version gets the dialect in which the task was created.
  */
 export function dialectFor(context: OperationContext, task: Task): Dialect {
+  nameState(context, task);
   if (context.ambiguous !== true || !isLegacyTask(task)) return context.dialect;
   context.hop.set({ [ATTR.a2aVersion]: DIALECTS.legacy.name });
   return DIALECTS.legacy;
+}
+
+/** Puts the state that the client reads on the span of its request. */
+export function nameState({ hop }: OperationContext, { contextId, status }: Task): void {
+  hop.set({ [ATTR.genAiConversation]: contextId, [ATTR.a2aState]: stateWord(status.state) });
 }

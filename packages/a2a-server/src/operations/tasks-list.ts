@@ -1,5 +1,6 @@
 import { A2AError, decodeListTasks, type ListTasksRequest, type Task } from '@hopline/a2a';
 import { isSameOwner, isTaskId } from '@hopline/events';
+import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import { comparePositions, type IndexedTask, type IndexPosition } from '../task-index.ts';
 import { hasFacts, READS_AT_ONCE_MAX, refreshOpenTasks } from './open-tasks.ts';
@@ -18,6 +19,7 @@ export async function tasksList(server: A2AServer, context: OperationContext): P
   const request = decodeListTasks(context.params);
   const after = request.pageToken === undefined ? undefined : positionOfToken(request.pageToken);
   await server.index.ready();
+  context.hop.set({ [ATTR.genAiConversation]: request.contextId });
   const { contextId, state, statusSinceMs = Number.NEGATIVE_INFINITY } = request;
   await refreshOpenTasks(server, context, contextId);
   const matching = server.index.newestFirst(

@@ -1,5 +1,6 @@
 import { A2AError, type Dialect } from '@hopline/a2a';
 import { type Cursor, parseCursor } from '@hopline/events';
+import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { openViewer } from '../stream/open-viewer.ts';
@@ -28,7 +29,11 @@ export async function tasksSubscribe(server: A2AServer, context: OperationContex
       releaseSlot();
     });
     if (after === undefined) viewer.followFromSnapshot(feed);
-    else if (after !== 'invalid') viewer.follow(feed, after);
+    else if (after !== 'invalid') {
+      server.metrics?.resumes.add(1);
+      context.hop.set({ [ATTR.cursor]: context.cursor });
+      viewer.follow(feed, after);
+    }
     return 'streamed';
   } catch (thrown) {
     releaseSlot();

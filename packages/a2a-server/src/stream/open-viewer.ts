@@ -1,11 +1,11 @@
-import { COUNT } from '@hopline/telemetry';
+import { ATTR, COUNT } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
-import type { VisibleEntry } from '../feed/visible-entry.ts';
-import { Viewer } from './viewer.ts';
+import { DeliveryMeter } from './delivery-meter.ts';
+import { type StreamEnd, Viewer } from './viewer.ts';
 
 /**
  * Turns the response into an event stream and sends its head; later errors are frames. `onClose` runs once, however the stream
- * ends.
+ * ends. `endsAtInputRequired`: of a message's turn; false for subscriptions.
  */
 export function openViewer(
   server: A2AServer,
@@ -14,17 +14,19 @@ export function openViewer(
   onClose: () => void,
 ): Viewer {
   const sink = context.openSink(context.dialect, context.extensions);
+  const meter = new DeliveryMeter(server, context, endsAtInputRequired);
   const viewer = new Viewer({
     sink,
     facts: server.log.facts,
     limits: server.limits,
     endsAtInputRequired,
-    onEntry: deliveryMeter(server, context),
-    onCut: reason => {
-      server.metrics?.viewersCut.add(1, { reason });
-      server.logger.info({ reason, bytes: sink.backlog }, 'stream cut');
-      context.hop.set({ 'hopline.outcome': reason });
+    onEntry: (entry, feed) => meter.add(entry, feed),
+    onWritten: () => meter.written(),
+    onGap: () => {
+      server.metrics?.gaps.add(1);
+      context.hop.count(COUNT.gaps);
     },
+    onCut: () => server.logger.info({ reason: 'slow_viewer', bytes: sink.backlog }, 'stream cut'),
   });
   const remove = server.streams.add({
     keepAlive: () => sink.keepAlive(),
@@ -33,29 +35,20 @@ export function openViewer(
   });
   sink.onClose(() => {
     remove();
-    server.metrics?.bytesOut.add(sink.written);
+    server.metrics?.sent.add(sink.written);
     context.hop.count(COUNT.bytesOut, sink.written);
+    endHop(server, context, viewer.outcome);
     onClose();
   });
   sink.open();
   return viewer;
 }
 
-/** Counts the frames of this stream, and measures each live fact once, at the first socket it reaches. */
-function deliveryMeter(server: A2AServer, context: OperationContext): (entry: VisibleEntry) => void {
-  let text = false;
-  return entry => {
-    context.hop.count(COUNT.events);
-    const { fact } = entry;
-    const now = Date.now();
-    const isText = fact.kind === 'artifact.updated' && fact.chunk !== undefined;
-    if (isText && !text) {
-      text = true;
-      context.hop.max(COUNT.firstTokenMs, now - context.receivedAt);
-      server.metrics?.timeToFirstToken.recordMs(now - context.receivedAt);
-    }
-    if (!entry.takeFirstDelivery()) return;
-    server.metrics?.logToSocket.recordMs(now - fact.at);
-    if (isText) server.metrics?.endToEnd.recordMs(now - fact.chunk!.firstAt);
-  };
+function endHop({ metrics }: A2AServer, { hop }: OperationContext, outcome: StreamEnd | undefined): void {
+  hop.set({ [ATTR.outcome]: outcome ?? 'client_gone' });
+  if (outcome === 'slow_viewer' || outcome === 'drain') metrics?.viewersCut.add(1, { reason: outcome });
+  if (outcome === 'UNAVAILABLE' || outcome === 'INTERNAL_ERROR') {
+    metrics?.viewersCut.add(1, { reason: 'log_fault' });
+    hop.fail(outcome);
+  } else hop.end();
 }

@@ -1,4 +1,4 @@
-import { A2AError, isTerminal } from '@hopline/a2a';
+import { A2AError, type A2AErrorCode, isTerminal } from '@hopline/a2a';
 import { formatCursor, isVisible } from '@hopline/events';
 import { type FactLog, fromStart } from '@hopline/log';
 import type { TaskFeed } from '../feed/task-feed.ts';
@@ -10,14 +10,20 @@ import type { EventSink } from './event-sink.ts';
 /** Delay before a drained client reconnects, plus a random share of the same; milliseconds. */
 const RECONNECT_MS = 500;
 
+/** `ended`: the turn or the task did. */
+export type StreamEnd = 'ended' | 'drain' | 'slow_viewer' | A2AErrorCode;
+
 export type ViewerOptions = {
   sink: EventSink;
   facts: FactLog;
   limits: Limits;
   /** The stream also ends at INPUT_REQUIRED: true for message streams, false for subscriptions ([A2A 1.0] 11.7). */
   endsAtInputRequired: boolean;
-  onEntry(entry: VisibleEntry): void;
-  onCut(reason: 'slow_viewer'): void;
+  onEntry(entry: VisibleEntry, feed: TaskFeed): void;
+  /** All entries so far are written to the socket. */
+  onWritten(): void;
+  onGap(): void;
+  onCut(): void;
 };
 
 /**
@@ -36,6 +42,8 @@ export class Viewer {
   #snapshotDue = false;
   /** A snapshot is being written, or the log is being read. */
   #busy = false;
+  /** How the server ended the stream; undefined while it is open, and when the client left. */
+  outcome: StreamEnd | undefined;
 
   constructor(options: ViewerOptions) {
     this.#options = options;
@@ -69,12 +77,14 @@ export class Viewer {
 
   fail(error: A2AError): void {
     this.#stop();
+    this.outcome ??= error.code;
     this.#sink.fail(error);
   }
 
   /** Ends with an error: a plain end would look like success. */
   drain(): void {
     this.#stop();
+    this.outcome ??= 'drain';
     const error = new A2AError('UNAVAILABLE', { detail: 'this server is shutting down; reconnect with Last-Event-ID' });
     this.#sink.drain(error, Math.round(RECONNECT_MS * (1 + Math.random())));
   }
@@ -110,7 +120,7 @@ export class Viewer {
     while (this.#next <= feed.view.generation) {
       const entry = feed.ring.at(this.#next);
       if (entry === undefined) {
-        this.#sink.flush();
+        this.#flush();
         this.#exclusively(this.#catchUp(feed));
         return;
       }
@@ -121,7 +131,7 @@ export class Viewer {
       }
     }
     if (feed.ended) this.#end();
-    else this.#sink.flush();
+    else this.#flush();
   }
 
   /** Runs `writing` while nothing else writes, then continues with what arrived in the meantime. */
@@ -180,6 +190,7 @@ export class Viewer {
 
   /** Retention has removed the next events: sends the gap, then a snapshot. */
   async #gap(feed: TaskFeed, to: number): Promise<void> {
+    this.#options.onGap();
     this.#sink.addGap({ from: this.#next, to });
     await this.#sendSnapshot(feed);
   }
@@ -197,7 +208,7 @@ export class Viewer {
 
   #emit(entry: VisibleEntry, feed: TaskFeed): void {
     this.#next = entry.generation + 1;
-    this.#options.onEntry(entry);
+    this.#options.onEntry(entry, feed);
     this.#sink.addEvent(entry, feed.artifactIndex);
   }
 
@@ -209,18 +220,27 @@ export class Viewer {
 
   async #flushAll(): Promise<boolean> {
     const sent = await this.#sink.flushAll(this.#options.limits.viewerStallMsMax);
+    this.#options.onWritten();
     if (!sent && !this.#sink.closed) this.#cut();
     return sent;
   }
 
+  #flush(): void {
+    this.#sink.flush();
+    this.#options.onWritten();
+  }
+
   #end(): void {
     this.#stop();
+    this.outcome ??= 'ended';
     this.#sink.end();
+    this.#options.onWritten();
   }
 
   #cut(): void {
     this.#stop();
-    this.#options.onCut('slow_viewer');
+    this.outcome ??= 'slow_viewer';
+    this.#options.onCut();
     this.#sink.cut();
   }
 }
@@ -231,6 +251,6 @@ export class Viewer {
  */
 async function* readVisible(facts: FactLog, taskId: string, from: number): AsyncGenerator<{ entry: VisibleEntry; seq: number }> {
   for await (const { seq, record } of fromStart(facts.read(taskId, from))) {
-    for (const fact of record.facts) if (isVisible(fact)) yield { entry: new VisibleEntry(fact, seq, false), seq };
+    for (const fact of record.facts) if (isVisible(fact)) yield { entry: new VisibleEntry(fact, seq), seq };
   }
 }

@@ -167,7 +167,7 @@ function toInput(stored: StoredText): StoredInput | RejectedInput {
 
 function toFacts(stored: StoredText): StoredFacts | undefined {
   const record = decode<FactRecord>(stored);
-  return record?.v === 1 ? { seq: stored.seq, record, ...traceOf(stored) } : undefined;
+  return record?.v === 1 ? { seq: stored.seq, record, storedAt: stored.at, ...traceOf(stored) } : undefined;
 }
 
 function traceOf(stored: StoredText): { trace?: TraceCarrier } {

@@ -13,6 +13,11 @@ export const HEARTBEAT_INTERVAL_MS = 300;
  */
 export const LEASE_MS = 1_500;
 
+/**
+ * Why a shard starts: it never had an owner, its owner released it, its owner died, or it failed in this process.
+ */
+type ShardStart = 'fresh' | 'released' | 'lost' | 'restarted';
+
 export type LeaseOptions = {
   store: KeyValue<LeaseValue>;
   keys: LeaseKeys;
@@ -24,7 +29,7 @@ export type LeaseOptions = {
   /** Monotonic milliseconds. */
   now: () => number;
   /** Called once the lease is held: process the shard from `checkpoint` on. */
-  startShard: (shard: number, checkpoint: number) => void;
+  startShard: (shard: number, checkpoint: number, cause: ShardStart) => void;
   /** Resolves with the shard's checkpoint when nothing of the shard runs in this process any more. */
   stopShard: (shard: number) => Promise<number>;
   checkpointOf: (shard: number) => number;
@@ -111,7 +116,7 @@ export class ShardLeases {
     const lease = await this.#leaseOf(shard, isCurrent);
     // The shard was released meanwhile, or released and taken again: then it runs already.
     if (!isCurrent()) return;
-    if (lease?.owner === instance) startShard(shard, Math.max(checkpoint, lease.checkpoint ?? 0));
+    if (lease?.owner === instance) startShard(shard, Math.max(checkpoint, lease.checkpoint ?? 0), 'restarted');
     else this.#held.delete(shard);
   }
 
@@ -209,7 +214,8 @@ export class ShardLeases {
     const revision = await unlessConflict(write);
     if (revision === undefined) return;
     this.#held.set(shard, { revision, checkpoint });
-    startShard(shard, checkpoint);
+    const before = lease?.value.owner;
+    startShard(shard, checkpoint, before === undefined ? 'fresh' : before === '' ? 'released' : 'lost');
   }
 
   async #renew(shard: number): Promise<void> {

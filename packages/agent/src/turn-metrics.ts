@@ -1,0 +1,112 @@
+import { codePoints } from '@hopline/a2a';
+import { ATTR, COUNT, executeToolSpan, type Hop, type HopMetrics, startHop, type TraceCarrier } from '@hopline/telemetry';
+import type { AgentEvent } from './agent.ts';
+
+/** Tool calls of one turn that have a span each; the span of the turn counts all. */
+const TOOL_SPANS_MAX = 64;
+
+export type TurnMetricsOptions = {
+  hop: Hop;
+  agent: string;
+  metrics: Pick<HopMetrics, 'hopDuration'> | undefined;
+  /** Epoch milliseconds at which this process took the work item. */
+  takenAt: number;
+  isFirstAttempt: boolean;
+};
+
+/**
+ * Numbers of a turn for its span and its hops: amounts and times of tokens, never their text. Each tool call has a span of its own.
+ */
+export class TurnMetrics {
+  readonly #options: TurnMetricsOptions;
+  readonly #startedMs = performance.now();
+  readonly #tools = new Map<string, { hop: Hop; startedAt: number }>();
+  #toolCalls = 0;
+  /** Time with at least one open tool call, before the first text. */
+  #toolMs = 0;
+  #toolsSince: number | undefined;
+  #hasText = false;
+  #lastMs: number | undefined;
+
+  constructor(options: TurnMetricsOptions) {
+    this.#options = options;
+  }
+
+  count(event: AgentEvent): void {
+    const { hop } = this.#options;
+    hop.count(COUNT.events);
+    if (event.type === 'tool') this.#tool(event);
+    if (event.type !== 'text') return;
+    const now = performance.now();
+    hop.count(COUNT.tokens);
+    hop.count(COUNT.characters, codePoints(event.text));
+    if (this.#lastMs === undefined) hop.max(COUNT.firstTokenMs, Math.round(now - this.#startedMs));
+    else hop.max(COUNT.gapMsMax, Math.round(now - this.#lastMs));
+    this.#lastMs = now;
+    if (!this.#hasText) this.#endAgentHop();
+  }
+
+  /** The trace context of an open tool call, for the request to its server. */
+  toolTrace(callId: string): TraceCarrier {
+    return (this.#tools.get(callId)?.hop ?? this.#options.hop).carrier();
+  }
+
+  /** The turn is over: ends what is open. */
+  end(): void {
+    if (!this.#hasText) this.#endAgentHop();
+    for (const { hop } of this.#tools.values()) {
+      hop.set({ [ATTR.outcome]: 'open' });
+      hop.end();
+    }
+    this.#tools.clear();
+  }
+
+  #tool({ phase, callId, tool, failed = false }: Extract<AgentEvent, { type: 'tool' }>): void {
+    if (phase === 'start') this.#startTool(callId, tool);
+    else this.#endTool(callId, failed);
+  }
+
+  #startTool(callId: string, tool: string): void {
+    const { hop: turn } = this.#options;
+    turn.count(COUNT.toolCalls);
+    this.#toolsSince ??= Date.now();
+    this.#toolCalls += 1;
+    if (this.#toolCalls > TOOL_SPANS_MAX || this.#tools.has(callId)) return;
+    const hop = startHop(executeToolSpan(tool), {
+      kind: 'client',
+      parent: turn.carrier(),
+      attributes: {
+        [ATTR.genAiOperation]: 'execute_tool',
+        [ATTR.genAiTool]: tool,
+        [ATTR.genAiToolCall]: callId,
+        [ATTR.genAiToolType]: 'function',
+      },
+    });
+    this.#tools.set(callId, { hop, startedAt: Date.now() });
+  }
+
+  #endTool(callId: string, failed: boolean): void {
+    const { agent, metrics } = this.#options;
+    const open = this.#tools.get(callId);
+    this.#tools.delete(callId);
+    if (open !== undefined) {
+      metrics?.hopDuration.recordMs(Date.now() - open.startedAt, { hop: 'tool', agent });
+      if (failed) open.hop.fail('tool_failed');
+      else open.hop.end();
+    }
+    if (this.#tools.size === 0) this.#pauseTools();
+  }
+
+  #pauseTools(): void {
+    if (this.#toolsSince !== undefined && !this.#hasText) this.#toolMs += Date.now() - this.#toolsSince;
+    this.#toolsSince = undefined;
+  }
+
+  /** From the work item to the first text, without the time in tools, which is a hop of its own. */
+  #endAgentHop(): void {
+    const { agent, metrics, takenAt, isFirstAttempt } = this.#options;
+    this.#pauseTools();
+    this.#hasText = true;
+    if (isFirstAttempt) metrics?.hopDuration.recordMs(Date.now() - takenAt - this.#toolMs, { hop: 'agent', agent });
+  }
+}

@@ -1,0 +1,71 @@
+import type { ReadableSpan, Span, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace';
+
+/** Ended spans that wait for the collector; further ones are lost. About 2 KB each. */
+export const SPAN_QUEUE_MAX = 2_048;
+/**
+ * Delay of an export, milliseconds, unless OTEL_BSP_SCHEDULE_DELAY is set: a process that is killed loses the spans of this time. The SDK's
+ * default of 5 s would lose every span that was exported early so that it survives.
+ */
+export const SPAN_DELAY_MS = 200;
+
+export type LostSpans = { reason: 'queue_full' | 'export_failed'; count: number; error?: unknown };
+
+type Result = Parameters<Parameters<SpanExporter['export']>[1]>[0];
+
+/** Counts the spans between the SDK's batch processor and its exporter, so that those that are lost are known. */
+export class BoundedSpans {
+  readonly #queueMax: number;
+  readonly #onLost: (lost: LostSpans) => void;
+  #waiting = 0;
+  #lost = 0;
+
+  constructor(onLost: (lost: LostSpans) => void, queueMax = SPAN_QUEUE_MAX) {
+    this.#onLost = onLost;
+    this.#queueMax = queueMax;
+  }
+
+  /** All spans lost so far. */
+  get lost(): number {
+    return this.#lost;
+  }
+
+  /** Spans that wait for an export. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  processor(batch: SpanProcessor): SpanProcessor {
+    return {
+      onStart: (span: Span, parent) => batch.onStart(span, parent),
+      onEnd: (span: ReadableSpan) => {
+        if ((span.spanContext().traceFlags & 1) === 0) return;
+        if (this.#waiting >= this.#queueMax) this.#lose({ reason: 'queue_full', count: 1 });
+        else {
+          this.#waiting += 1;
+          batch.onEnd(span);
+        }
+      },
+      forceFlush: () => batch.forceFlush(),
+      shutdown: () => batch.shutdown(),
+    };
+  }
+
+  /** Spans in a request to the collector still count as waiting: the queue and the requests are one bound. */
+  exporter(inner: SpanExporter): SpanExporter {
+    return {
+      export: (spans, done) =>
+        inner.export(spans, (result: Result) => {
+          this.#waiting -= spans.length;
+          if (result.code !== 0) this.#lose({ reason: 'export_failed', count: spans.length, error: result.error });
+          done(result);
+        }),
+      forceFlush: async () => inner.forceFlush?.(),
+      shutdown: () => inner.shutdown(),
+    };
+  }
+
+  #lose(lost: LostSpans): void {
+    this.#lost += lost.count;
+    this.#onLost(lost);
+  }
+}

@@ -1,0 +1,66 @@
+import type { Env } from './start-telemetry.ts';
+
+/** Where each signal goes, from the OTEL_* environment. */
+export type Exporters = {
+  /** Absent: no spans are created. */
+  readonly tracesUrl?: string;
+  /** Absent: metrics are not pushed. */
+  readonly metricsUrl?: string;
+  /** Milliseconds between two pushes; absent: the SDK's default of a minute. */
+  readonly metricsIntervalMs?: number;
+  /** False: `/metrics` is empty. */
+  readonly servesMetrics: boolean;
+  /** Absent: log lines go to standard output alone. */
+  readonly logsUrl?: string;
+};
+
+const PATHS = { TRACES: 'v1/traces', METRICS: 'v1/metrics', LOGS: 'v1/logs' } as const;
+type Signal = keyof typeof PATHS;
+const COLLECTOR = 'http://localhost:4318';
+
+/**
+ * Reads OTEL_SDK_DISABLED, OTEL_{TRACES,METRICS,LOGS}_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT and its variants per signal. Spans go to an
+ * endpoint as soon as one is set; metrics and log lines only where their exporter is `otlp`. Throws for an unknown exporter, an unsupported
+ * protocol, or an endpoint that is no URL; the error does not quote the endpoint.
+ */
+export function exportersFrom(env: Env): Exporters {
+  const isOff = env.OTEL_SDK_DISABLED?.toLowerCase() === 'true';
+  const traces = exporterNames(env, 'TRACES', ['otlp', 'none'], 'otlp');
+  const metrics = exporterNames(env, 'METRICS', ['prometheus', 'otlp', 'none'], 'prometheus');
+  const logs = exporterNames(env, 'LOGS', ['otlp', 'none'], 'none');
+  const tracesUrl = isOff || !traces.includes('otlp') ? undefined : endpointOf(env, 'TRACES');
+  const metricsUrl =
+    isOff || !metrics.includes('otlp') ? undefined : (endpointOf(env, 'METRICS') ?? `${COLLECTOR}/${PATHS.METRICS}`);
+  const logsUrl = isOff || !logs.includes('otlp') ? undefined : (endpointOf(env, 'LOGS') ?? `${COLLECTOR}/${PATHS.LOGS}`);
+  const intervalMs = Number(env.OTEL_METRIC_EXPORT_INTERVAL);
+  return {
+    servesMetrics: metrics.includes('prometheus'),
+    ...(tracesUrl !== undefined && { tracesUrl }),
+    ...(metricsUrl !== undefined && { metricsUrl }),
+    ...(intervalMs > 0 && { metricsIntervalMs: intervalMs }),
+    ...(logsUrl !== undefined && { logsUrl }),
+  };
+}
+
+function exporterNames(env: Env, signal: Signal, known: readonly string[], byDefault: string): string[] {
+  const variable = `OTEL_${signal}_EXPORTER`;
+  const names = (env[variable] || byDefault).split(',').map(name => name.trim());
+  if (names.some(name => !known.includes(name))) throw new Error(`${variable} must be one or more of ${known.join(', ')}`);
+  if (names.length > 1 && names.includes('none')) throw new Error(`${variable}: none stands alone`);
+  return names;
+}
+
+function endpointOf(env: Env, signal: Signal): string | undefined {
+  const own = env[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`];
+  const base = env.OTEL_EXPORTER_OTLP_ENDPOINT;
+  const endpoint = own || (base ? `${base.replace(/\/+$/, '')}/${PATHS[signal]}` : undefined);
+  if (endpoint === undefined) return undefined;
+  const protocol = env[`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`] || env.OTEL_EXPORTER_OTLP_PROTOCOL || 'http/protobuf';
+  if (protocol !== 'http/protobuf') {
+    throw new Error(`OTEL_EXPORTER_OTLP_PROTOCOL is "${protocol}": only http/protobuf is supported (port 4318 of a collector)`);
+  }
+  if (!URL.canParse(endpoint) || !/^https?:/.test(endpoint)) {
+    throw new Error('OTEL_EXPORTER_OTLP_ENDPOINT must be an http:// or https:// URL');
+  }
+  return endpoint;
+}

@@ -1,0 +1,124 @@
+/**
+ * The hops of a task: where its time goes. They are disjoint. For a text of an agent, the hops from `accept` to `socket` add up to the time
+ * from the client's request to the socket, because each hop begins at the instant at which the one before it ends.
+ */
+export type HopDefinition = {
+  /** Value of the label `hop`. */
+  readonly name: string;
+  readonly from: string;
+  readonly to: string;
+  /** The service that records it. */
+  readonly measured: string;
+  /** What it is counted by. */
+  readonly per: string;
+  readonly meaning: string;
+};
+
+export const HOPS = [
+  {
+    name: 'accept',
+    from: 'request received by the ingress',
+    to: 'work item queued by the relay',
+    measured: 'relay',
+    per: 'turn',
+    meaning: 'The message is checked, stored on `a2a.raw`, folded and stored as a fact.',
+  },
+  {
+    name: 'work_queue',
+    from: 'work item queued by the relay',
+    to: 'taken by the supervisor, or by an agent that is addressed directly',
+    measured: 'supervisor, sub-agent',
+    per: 'turn',
+    meaning: 'No supervisor had a free slot, or none was alive.',
+  },
+  {
+    name: 'plan',
+    from: 'taken by the supervisor',
+    to: "call's work item queued",
+    measured: 'supervisor',
+    per: 'call',
+    meaning: 'The supervisor reads the task, chooses agents, and stores the call before its work is queued.',
+  },
+  {
+    name: 'agent_queue',
+    from: "call's work item queued",
+    to: 'taken by the sub-agent',
+    measured: 'sub-agent',
+    per: 'call',
+    meaning: 'No process of the agent had a free slot, or none was alive.',
+  },
+  {
+    name: 'agent',
+    from: 'taken by the sub-agent',
+    to: 'first token created, or the end of a turn without text',
+    measured: 'sub-agent',
+    per: 'turn of an agent',
+    meaning: 'The agent, its model and its remote servers, without the time in tools.',
+  },
+  {
+    name: 'tool',
+    from: 'tool call began',
+    to: 'tool call ended',
+    measured: 'sub-agent',
+    per: 'tool call',
+    meaning: 'A tool of the agent.',
+  },
+  {
+    name: 'publish',
+    from: "chunk's oldest token created",
+    to: 'read by the relay',
+    measured: 'relay',
+    per: 'chunk',
+    meaning: 'The token waits for the record before it, is stored on `a2a.raw` and delivered to the relay.',
+  },
+  {
+    name: 'hold',
+    from: 'read by the relay',
+    to: 'released by the coalescer',
+    measured: 'relay',
+    per: 'chunk',
+    meaning: 'Text is held so that several tokens become one event.',
+  },
+  {
+    name: 'wait_for_append',
+    from: 'released by the coalescer',
+    to: 'its append begins',
+    measured: 'relay',
+    per: 'chunk',
+    meaning: 'The append before it is still in flight.',
+  },
+  {
+    name: 'append',
+    from: 'its append begins',
+    to: 'stored on `a2a.log`',
+    measured: 'ingress, sub-agent',
+    per: 'chunk delivered live',
+    meaning: 'The log stores the fact. `hopline.append.duration` has every append, whether a client follows or not.',
+  },
+  {
+    name: 'splice',
+    from: 'stored on `a2a.log`',
+    to: 'read by the feed of the server',
+    measured: 'ingress, sub-agent',
+    per: 'chunk delivered live',
+    meaning: 'The log republishes the fact, and the server of a viewer reads it in order.',
+  },
+  {
+    name: 'socket',
+    from: 'read by the feed of the server',
+    to: 'written to the first socket',
+    measured: 'ingress, sub-agent',
+    per: 'chunk delivered live',
+    meaning: 'The event is encoded and written.',
+  },
+  {
+    name: 'webhook',
+    from: 'its append begins',
+    to: 'accepted by the webhook',
+    measured: 'notifier',
+    per: 'notification',
+    meaning: 'The way of a fact to a webhook, in place of `append`, `splice` and `socket`.',
+  },
+] as const satisfies readonly HopDefinition[];
+
+export const HOP_NAMES = HOPS.map(({ name }) => name);

@@ -1,0 +1,538 @@
+import { HOP_NAMES } from './hops.ts';
+
+/**
+ * All metrics of Hopline as data: docs/reference/metrics.md is generated from it, and every counter is exported from the start of its
+ * process, with 0: an alert on `increase()` misses a series whose first value is 1.
+ */
+
+/** Labels: their only meanings. The view drops every other key, so that no id becomes a label. */
+export const LABELS = {
+  service: 'the service, as `relay`',
+  agent: 'name of a configured agent, or `supervisor`',
+  hop: 'name of a hop, as in hops.md',
+  binding: 'transport of a request',
+  operation: 'A2A operation of a request',
+  outcome: 'how something ended',
+  reason: 'why something happened',
+  state: 'state of a task',
+  kind: 'which of several kinds of things is counted',
+  stream: 'stream or bucket of the log',
+  shard: 'number of a shard',
+  mode: 'kind of CPU time',
+  model: 'name of a configured model',
+} as const;
+export type LabelName = keyof typeof LABELS;
+
+/** A closed list of values, or where the values come from. */
+type Values = readonly string[] | 'configured' | 'number';
+
+const ALL = ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier'] as const;
+const SERVERS = ['ingress', 'sub-agent'] as const;
+const WORKERS = ['supervisor', 'sub-agent'] as const;
+type ServiceName = (typeof ALL)[number];
+
+const ENDED = ['completed', 'failed', 'canceled', 'rejected'] as const;
+const BINDINGS = ['jsonrpc', 'http', 'grpc'] as const;
+export type Binding = (typeof BINDINGS)[number];
+const OPERATIONS = [
+  'send',
+  'stream',
+  'get',
+  'list',
+  'cancel',
+  'subscribe',
+  'createPush',
+  'getPush',
+  'listPush',
+  'deletePush',
+  'extendedCard',
+  'unknown',
+] as const;
+const INPUT_KINDS = [
+  'message',
+  'cancel',
+  'timeout',
+  'auth-timeout',
+  'copy-forward',
+  'work-gone',
+  'open',
+  'text',
+  'close',
+  'artifact',
+  'status',
+  'call',
+  'ended',
+  'step',
+  'unknown',
+] as const;
+
+type Definition = {
+  readonly name: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly unit: string;
+  readonly meaning: string;
+  readonly services: readonly ServiceName[];
+  /** A gauge that is computed when metrics are read. */
+  readonly observed?: true;
+  readonly labels?: { readonly [name in LabelName]?: Values };
+};
+
+export const METRICS = {
+  requests: {
+    name: 'hopline.requests',
+    type: 'counter',
+    unit: '{request}',
+    meaning: 'Requests of A2A clients. An unknown method is the operation `unknown`',
+    services: SERVERS,
+    labels: { binding: BINDINGS, operation: OPERATIONS, outcome: ['ok', 'client_error', 'server_error', 'client_gone'] },
+  },
+  requestErrors: {
+    name: 'hopline.request_errors',
+    type: 'counter',
+    unit: '{request}',
+    meaning: 'Requests that were answered with an error, by its code',
+    services: SERVERS,
+    labels: {
+      reason: [
+        'PARSE_ERROR',
+        'INVALID_REQUEST',
+        'METHOD_NOT_FOUND',
+        'INVALID_PARAMS',
+        'INTERNAL_ERROR',
+        'TASK_NOT_FOUND',
+        'TASK_NOT_CANCELABLE',
+        'PUSH_NOTIFICATION_NOT_SUPPORTED',
+        'UNSUPPORTED_OPERATION',
+        'CONTENT_TYPE_NOT_SUPPORTED',
+        'INVALID_AGENT_RESPONSE',
+        'EXTENDED_AGENT_CARD_NOT_CONFIGURED',
+        'EXTENSION_SUPPORT_REQUIRED',
+        'VERSION_NOT_SUPPORTED',
+        'UNAUTHENTICATED',
+        'PERMISSION_DENIED',
+        'REQUEST_TOO_LARGE',
+        'UNAVAILABLE',
+      ],
+    },
+  },
+  requestDuration: {
+    name: 'hopline.request.duration',
+    type: 'histogram',
+    unit: 's',
+    meaning: 'Request received to its response; of a stream, to its acceptance',
+    services: SERVERS,
+    labels: { binding: BINDINGS, operation: OPERATIONS },
+  },
+  received: {
+    name: 'hopline.received',
+    type: 'counter',
+    unit: 'By',
+    meaning: 'Bytes read: requests at a server, input records at a relay',
+    services: [...SERVERS, 'relay'],
+  },
+  sent: {
+    name: 'hopline.sent',
+    type: 'counter',
+    unit: 'By',
+    meaning: 'Bytes written: responses and events at a server, notifications at a notifier',
+    services: [...SERVERS, 'notifier'],
+  },
+  openStreams: {
+    name: 'hopline.open_streams',
+    type: 'gauge',
+    unit: '{stream}',
+    meaning: 'Open streams and waiting sends of a server',
+    services: SERVERS,
+  },
+  resumes: {
+    name: 'hopline.resumes',
+    type: 'counter',
+    unit: '{stream}',
+    meaning: 'Streams that clients resumed with a cursor',
+    services: SERVERS,
+  },
+  gaps: {
+    name: 'hopline.gaps',
+    type: 'counter',
+    unit: '{gap}',
+    meaning: 'Gaps sent to resumed clients: retention had removed the events',
+    services: SERVERS,
+  },
+  viewersCut: {
+    name: 'hopline.viewers_cut',
+    type: 'counter',
+    unit: '{stream}',
+    meaning: 'Streams that the server ended before the task did',
+    services: SERVERS,
+    labels: { reason: ['slow_viewer', 'drain', 'log_fault'] },
+  },
+  timeToFirstToken: {
+    name: 'hopline.time_to_first_token',
+    type: 'histogram',
+    unit: 's',
+    meaning: "Request received to an agent's first text on the client's socket",
+    services: SERVERS,
+    labels: { agent: 'configured' },
+  },
+  chunkDuration: {
+    name: 'hopline.chunk.duration',
+    type: 'histogram',
+    unit: 's',
+    meaning: "A chunk's oldest token created to the first socket: the sum of the hops `publish` to `socket`",
+    services: SERVERS,
+    labels: { agent: 'configured' },
+  },
+  hopDuration: {
+    name: 'hopline.hop.duration',
+    type: 'histogram',
+    unit: 's',
+    meaning: 'Time in one hop',
+    services: ALL,
+    labels: { hop: HOP_NAMES, agent: 'configured' },
+  },
+  tokens: {
+    name: 'hopline.tokens',
+    type: 'counter',
+    unit: '{token}',
+    meaning: 'Tokens in stored chunks',
+    services: ['relay'],
+    labels: { agent: 'configured' },
+  },
+  chunks: {
+    name: 'hopline.chunks',
+    type: 'counter',
+    unit: '{chunk}',
+    meaning: 'Stored chunks of text, by why the coalescer released them',
+    services: ['relay'],
+    labels: { agent: 'configured', reason: ['each', 'first', 'ready', 'quiet', 'delay', 'age', 'size', 'boundary', 'close'] },
+  },
+  events: {
+    name: 'hopline.events',
+    type: 'counter',
+    unit: '{event}',
+    meaning: 'Stored facts that clients see',
+    services: ['relay'],
+    labels: { kind: ['task', 'status', 'artifact'] },
+  },
+  inputs: {
+    name: 'hopline.inputs',
+    type: 'counter',
+    unit: '{input}',
+    meaning: 'Inputs of a relay; each token counts. `received` minus all others is what the relay holds now',
+    services: ['relay'],
+    labels: { kind: INPUT_KINDS, outcome: ['received', 'accepted', 'rejected', 'duplicate', 'abandoned'] },
+  },
+  inputsRejected: {
+    name: 'hopline.inputs_rejected',
+    type: 'counter',
+    unit: '{input}',
+    meaning: 'Inputs that made no fact',
+    services: ['relay'],
+    labels: {
+      reason: [
+        'unknown_task',
+        'terminal',
+        'duplicate_message',
+        'too_many_turns',
+        'unknown_lane',
+        'closed_lane',
+        'other_producer',
+        'other_agent',
+        'stale_turn',
+        'stale_attempt',
+        'other_item',
+        'not_root',
+        'unknown_call',
+        'ended_call',
+        'duplicate_call',
+        'no_change',
+        'illegal_transition',
+        'not_waiting',
+        'too_large',
+        'unknown_kind',
+        'unreadable',
+      ],
+    },
+  },
+  agentEventsSkipped: {
+    name: 'hopline.agent_events_skipped',
+    type: 'counter',
+    unit: '{event}',
+    meaning: 'Events of an agent that its adapter skipped',
+    services: ['sub-agent'],
+    labels: {
+      agent: 'configured',
+      reason: ['custom_payload', 'empty_marker', 'hidden_text', 'malformed_frame', 'repeated_message', 'unknown_event'],
+    },
+  },
+  recordsRejected: {
+    name: 'hopline.records_rejected',
+    type: 'counter',
+    unit: '{record}',
+    meaning: 'Stored input records that a relay could not read or apply',
+    services: ['relay'],
+    labels: { reason: ['not_a_record', 'unknown_version', 'too_deep', 'wrong_writer', 'not_applicable'] },
+  },
+  appendDuration: {
+    name: 'hopline.append.duration',
+    type: 'histogram',
+    unit: 's',
+    meaning: 'Append of facts begun to acknowledged',
+    services: ['relay'],
+  },
+  appendConflicts: {
+    name: 'hopline.append_conflicts',
+    type: 'counter',
+    unit: '{append}',
+    meaning: 'Writes that the log refused because another owner of the shard had written first',
+    services: ['relay', 'notifier'],
+  },
+  tasksCreated: {
+    name: 'hopline.tasks_created',
+    type: 'counter',
+    unit: '{task}',
+    meaning: 'Tasks created',
+    services: ['relay'],
+  },
+  tasksEnded: {
+    name: 'hopline.tasks_ended',
+    type: 'counter',
+    unit: '{task}',
+    meaning: 'Tasks that reached a terminal state',
+    services: ['relay'],
+    labels: { state: ENDED },
+  },
+  openTasks: {
+    name: 'hopline.open_tasks',
+    type: 'gauge',
+    unit: '{task}',
+    meaning: 'Open tasks of the shards that the relay owns',
+    observed: true,
+    services: ['relay'],
+    labels: { state: ['submitted', 'working', 'input-required', 'auth-required'] },
+  },
+  ownedShards: {
+    name: 'hopline.owned_shards',
+    type: 'gauge',
+    unit: '{shard}',
+    meaning: 'Shards that the process owns',
+    services: ['relay', 'notifier'],
+  },
+  takeovers: {
+    name: 'hopline.takeovers',
+    type: 'counter',
+    unit: '{shard}',
+    meaning:
+      'Shards started by this process: `fresh` had no owner yet, `released` was released in order, `lost` had an owner that died',
+    services: ['relay', 'notifier'],
+    labels: { reason: ['fresh', 'released', 'lost'] },
+  },
+  shardRestarts: {
+    name: 'hopline.shard_restarts',
+    type: 'counter',
+    unit: '{shard}',
+    meaning: 'Shards that failed in this process and started again',
+    services: ['relay'],
+    labels: { reason: ['conflict', 'log_fault'] },
+  },
+  shardLag: {
+    name: 'hopline.shard.lag',
+    type: 'gauge',
+    unit: '{record}',
+    meaning: 'Input records of a shard that its relay has not read yet',
+    observed: true,
+    services: ['relay'],
+    labels: { shard: 'number' },
+  },
+  activeTasks: {
+    name: 'hopline.active_tasks',
+    type: 'gauge',
+    unit: '{task}',
+    meaning: 'Turns that run now; at a notifier, webhooks that are being delivered',
+    services: [...WORKERS, 'notifier'],
+    labels: { agent: 'configured' },
+  },
+  turnsEnded: {
+    name: 'hopline.turns_ended',
+    type: 'counter',
+    unit: '{turn}',
+    meaning: 'Turns of an agent, by how they ended; `over`: the task needed the turn no more',
+    services: ['sub-agent'],
+    labels: { agent: 'configured', outcome: [...ENDED, 'input-required', 'auth-required', 'over'] },
+  },
+  turnDuration: {
+    name: 'hopline.turn.duration',
+    type: 'histogram',
+    unit: 's',
+    meaning: 'Work item taken to the end of its turn',
+    services: WORKERS,
+    labels: { agent: 'configured' },
+  },
+  redeliveries: {
+    name: 'hopline.redeliveries',
+    type: 'counter',
+    unit: '{message}',
+    meaning: 'Work items delivered again',
+    services: WORKERS,
+    labels: { agent: 'configured', reason: ['redelivery', 'requeue'] },
+  },
+  requeues: {
+    name: 'hopline.requeues',
+    type: 'counter',
+    unit: '{message}',
+    meaning: 'Work items that this process returned unfinished',
+    services: WORKERS,
+    labels: { agent: 'configured', reason: ['shutdown', 'retry', 'superseded', 'fault'] },
+  },
+  deadLetters: {
+    name: 'hopline.dead_letters',
+    type: 'counter',
+    unit: '{message}',
+    meaning: 'Work items without success: `attempts_exhausted` fails its task, `undeliverable` stays in the queue',
+    services: WORKERS,
+    labels: { agent: 'configured', reason: ['attempts_exhausted', 'undeliverable'] },
+  },
+  webhookDeliveries: {
+    name: 'hopline.webhook_deliveries',
+    type: 'counter',
+    unit: '{notification}',
+    meaning: 'Requests to webhooks, by outcome',
+    services: ['notifier'],
+    labels: {
+      outcome: [
+        'delivered',
+        'http_3xx',
+        'http_4xx',
+        'http_5xx',
+        'timeout',
+        'unreachable',
+        'certificate',
+        'forbidden_address',
+        'forbidden_url',
+        'unsendable',
+        'sealed',
+      ],
+    },
+  },
+  webhookRetries: {
+    name: 'hopline.webhook_retries',
+    type: 'counter',
+    unit: '{notification}',
+    meaning: 'Requests to webhooks that repeat a failed one',
+    services: ['notifier'],
+  },
+  webhooksAbandoned: {
+    name: 'hopline.webhooks_abandoned',
+    type: 'counter',
+    unit: '{webhook}',
+    meaning: 'Webhooks that receive no further notifications, by the last failure',
+    services: ['notifier'],
+    labels: {
+      reason: [
+        'http_3xx',
+        'http_4xx',
+        'http_5xx',
+        'timeout',
+        'unreachable',
+        'certificate',
+        'forbidden_address',
+        'forbidden_url',
+        'unsendable',
+        'sealed',
+        'other_owner',
+      ],
+    },
+  },
+  logShortages: {
+    name: 'hopline.log_shortages',
+    type: 'counter',
+    unit: '{event}',
+    meaning: 'Writes that a full stream refused, and checks that found one nearly full or removing by bytes',
+    services: ALL,
+    labels: { stream: 'configured', reason: ['full', 'nearly_full', 'removes_by_bytes', 'inputs_rebuilt', 'inputs_behind'] },
+  },
+  logEvents: {
+    name: 'hopline.log_events',
+    type: 'counter',
+    unit: '{event}',
+    meaning: 'Events of the connection to the log and of its readers',
+    services: ALL,
+    labels: {
+      kind: [
+        'disconnected',
+        'reconnected',
+        'lame_duck',
+        'server_error',
+        'undecodable',
+        'republished',
+        'reread',
+        'reader_restarted',
+        'dead_letter',
+        'denied',
+      ],
+    },
+  },
+  spansLost: {
+    name: 'hopline.spans_lost',
+    type: 'counter',
+    unit: '{span}',
+    meaning: 'Spans that were not exported: `queue_full` when they were made faster than the collector took them',
+    services: ALL,
+    labels: { reason: ['queue_full', 'export_failed'] },
+  },
+  modelTokens: {
+    name: 'gen_ai.client.token.usage',
+    type: 'histogram',
+    unit: '{token}',
+    meaning: 'Tokens of one model step, as the provider reports them',
+    services: WORKERS,
+    labels: { model: 'configured', kind: ['input', 'output'] },
+  },
+  modelDuration: {
+    name: 'gen_ai.client.operation.duration',
+    type: 'histogram',
+    unit: 's',
+    meaning: 'Duration of one model step',
+    services: WORKERS,
+    labels: { model: 'configured', outcome: ['ok', 'failed'] },
+  },
+} as const satisfies { readonly [key: string]: Definition };
+
+/** Observed when metrics are read; of every service. */
+export const PROCESS_METRICS = {
+  cpuTime: { name: 'process.cpu.time', type: 'counter', unit: 's', meaning: 'CPU time', labels: { mode: ['user', 'system'] } },
+  memory: { name: 'process.memory.usage', type: 'gauge', unit: 'By', meaning: 'Resident memory' },
+  heap: { name: 'v8js.memory.heap.used', type: 'gauge', unit: 'By', meaning: 'Heap in use' },
+  loopUtilization: {
+    name: 'nodejs.eventloop.utilization',
+    type: 'gauge',
+    unit: '1',
+    meaning: 'Busy share of the event loop since the last read',
+  },
+  loopDelayP50: {
+    name: 'nodejs.eventloop.delay.p50',
+    type: 'gauge',
+    unit: 's',
+    meaning: 'Median event-loop delay since the last read',
+  },
+  loopDelayP99: {
+    name: 'nodejs.eventloop.delay.p99',
+    type: 'gauge',
+    unit: 's',
+    meaning: 'p99 of the event-loop delay since the last read',
+  },
+  loopDelayMax: {
+    name: 'nodejs.eventloop.delay.max',
+    type: 'gauge',
+    unit: 's',
+    meaning: 'Longest event-loop delay since the last read',
+  },
+} as const;
+
+/** How the unit of an instrument ends its Prometheus name; a unit in braces has no suffix. */
+const UNIT_SUFFIXES: Readonly<Record<string, string>> = { s: 'seconds', By: 'bytes', '1': 'ratio' };
+
+/** The unit as a word of Prometheus names; undefined when the name has none. */
+export function unitSuffix(unit: string): string | undefined {
+  return UNIT_SUFFIXES[unit];
+}

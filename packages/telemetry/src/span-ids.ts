@@ -1,0 +1,35 @@
+import { createHash, randomBytes } from 'node:crypto';
+
+const SPAN_ID_BYTES = 8;
+const TRACE_ID_BYTES = 16;
+
+let next: string | undefined;
+
+/**
+ * Ids of spans: random, or chosen by `withSpanId`. A delivery of a work item has an id that its successor can compute, so that the
+ * span of a later attempt links to the one of a process that died, without anything stored in between.
+ */
+export const spanIds = {
+  generateTraceId: (): string => randomBytes(TRACE_ID_BYTES).toString('hex'),
+  generateSpanId: (): string => {
+    const id = next ?? randomBytes(SPAN_ID_BYTES).toString('hex');
+    next = undefined;
+    return id;
+  },
+};
+
+/** Runs `start`, which starts one span, so that the span has this id. */
+export function withSpanId<T>(id: string | undefined, start: () => T): T {
+  next = id;
+  try {
+    return start();
+  } finally {
+    next = undefined;
+  }
+}
+
+/** Id of the span of one delivery of a work item. */
+export function deliverySpanId(taskId: string, role: string, item: number, attempt: number): string {
+  const digest = createHash('sha256').update(`${taskId}/${role}/${item}/${attempt}`).digest('hex');
+  return digest.slice(0, 2 * SPAN_ID_BYTES);
+}

@@ -1,0 +1,20 @@
+import { isInterrupted, isTerminal, stateWord } from '@hopline/a2a';
+import { type Logger, taskLogger } from '@hopline/telemetry';
+import type { StoredStep } from './pipeline-context.ts';
+
+/** One line for each change of a task's life that a stored record holds; none for its texts. */
+export function logStored(logger: Logger, { facts, aggregate }: StoredStep, isTakeover: boolean): void {
+  const log = taskLogger(logger, aggregate.taskId);
+  const { contextId, turn, role, profile, generation } = aggregate;
+  if (isTakeover) log.info({ turn, generation }, 'task taken over');
+  for (const fact of facts) {
+    if (fact.kind === 'task.created') log.info({ context_id: contextId, role, profile }, 'task created');
+    if (fact.kind === 'message.received') log.info({ turn: fact.turn }, 'task continued');
+    if (fact.kind === 'call.ended') log.info({ call_id: fact.call, state: stateWord(fact.state) }, 'call ended');
+    if (fact.kind !== 'status.changed') continue;
+    const { state } = fact.event.statusUpdate.status;
+    const isEnd = isTerminal(state);
+    if (isEnd || isInterrupted(state))
+      log.info({ turn, state: stateWord(state), generation }, isEnd ? 'task ended' : 'task waits');
+  }
+}

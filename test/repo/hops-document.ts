@@ -1,0 +1,29 @@
+import { HOPS } from '../../packages/telemetry/src/hops.ts';
+import { METRICS } from '../../packages/telemetry/src/metric-registry.ts';
+import { markdownTable } from './markdown-table.ts';
+
+const INTRO = `# Hops
+
+Generated from \`packages/telemetry/src/hops.ts\` by \`node test/repo/write-reference.ts\`. Do not edit by hand.
+
+Where a task's time goes. Each hop begins where the one before it ends, so for an agent's first text the hops from \`accept\` to \`socket\` add up
+to \`hopline.time_to_first_token\`, and for every chunk those from \`publish\` to \`socket\` to \`hopline.chunk.duration\`. All are the metric
+\`hopline.hop.duration\`, in seconds, with the label \`hop\`, and \`agent\` where one is known.
+
+Times are taken from the clocks of the processes named and of NATS: on several machines a hop between two of them includes their difference,
+and a negative one counts as 0. A work item that is delivered again counts in none of \`work_queue\`, \`plan\`, \`agent_queue\` and \`agent\`.
+`;
+
+/** The text of docs/reference/hops.md. */
+export function hopsDocument(): string {
+  const rows = HOPS.map(({ name, from, to, measured, per, meaning }) => [
+    `\`${name}\``,
+    from,
+    to,
+    METRICS.hopDuration.unit,
+    per,
+    measured,
+    meaning,
+  ]);
+  return `${INTRO}\n${markdownTable([['Hop', 'From', 'To', 'Unit', 'Per', 'Measured by', 'Meaning'], ...rows])}`;
+}

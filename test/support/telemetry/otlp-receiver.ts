@@ -1,0 +1,162 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+import { fieldsOf } from './protobuf-fields.ts';
+
+type SpanKind = 'internal' | 'server' | 'client' | 'producer' | 'consumer';
+type AttributeValue = string | number | boolean;
+
+/** A span as it was exported. */
+export type ExportedSpan = {
+  service: string;
+  resource: Record<string, AttributeValue>;
+  traceId: string;
+  spanId: string;
+  parentId: string | undefined;
+  name: string;
+  kind: SpanKind;
+  /** Epoch milliseconds. */
+  startMs: number;
+  endMs: number;
+  attributes: Record<string, AttributeValue>;
+  events: { name: string; attributes: Record<string, AttributeValue> }[];
+  links: { traceId: string; spanId: string }[];
+  isError: boolean;
+};
+
+/** What the collector does with a request. */
+type Behaviour = 'accept' | 'refuse' | 'unavailable' | 'hang';
+
+const KINDS: readonly SpanKind[] = ['internal', 'internal', 'server', 'client', 'producer', 'consumer'];
+const ERROR = 2n;
+const POLL_MS = 25;
+
+/** A collector in this process: takes OTLP over HTTP as protobuf, and keeps every span and the bytes of every signal. */
+export class OtlpReceiver {
+  readonly spans: ExportedSpan[] = [];
+  /** All that was received, for searches for planted secrets. */
+  readonly bodies: Buffer[] = [];
+  readonly paths = new Set<string>();
+  behaviour: Behaviour = 'accept';
+  readonly #server = createServer((request, response) => void this.#receive(request, response));
+
+  /** Resolves with the endpoint. */
+  async start(): Promise<string> {
+    this.#server.listen(0, '127.0.0.1');
+    await once(this.#server, 'listening');
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  /** The spans of a task, in the order of their start. */
+  ofTask(taskId: string): ExportedSpan[] {
+    const traces = new Set(this.spans.filter(span => span.attributes['a2a.task.id'] === taskId).map(({ traceId }) => traceId));
+    return this.spans.filter(({ traceId }) => traces.has(traceId)).sort((a, b) => a.startMs - b.startMs);
+  }
+
+  ofTrace(traceId: string): ExportedSpan[] {
+    return this.spans.filter(span => span.traceId === traceId).sort((a, b) => a.startMs - b.startMs);
+  }
+
+  /** Waits until `find` returns something. */
+  async until<T>(what: string, find: (spans: ExportedSpan[]) => T | undefined, msMax = 60_000): Promise<T> {
+    const until = performance.now() + msMax;
+    for (;;) {
+      const found = find(this.spans);
+      if (found !== undefined) return found;
+      if (performance.now() > until) throw new Error(`${what} was not exported:\n${drawTree(this.spans)}`);
+      await new Promise(resolve => setTimeout(resolve, POLL_MS));
+    }
+  }
+
+  async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const sent = Buffer.concat(await request.toArray().catch(() => []));
+    const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
+    const path = request.url ?? '';
+    this.paths.add(path);
+    if (this.behaviour === 'hang') return;
+    if (this.behaviour !== 'accept') {
+      response.writeHead(this.behaviour === 'refuse' ? 400 : 503).end();
+      return;
+    }
+    this.bodies.push(body);
+    if (path.endsWith('/v1/traces')) this.spans.push(...spansOf(body));
+    response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
+  }
+}
+
+const byName = (a: ExportedSpan, b: ExportedSpan) => a.name.localeCompare(b.name) || a.startMs - b.startMs;
+
+/** The spans of one trace as an indented text, each below its parent, by name; a span whose parent is missing has a mark. */
+export function drawTree(spans: readonly ExportedSpan[]): string {
+  const ids = new Set(spans.map(({ spanId }) => spanId));
+  const roots = spans.filter(({ parentId }) => parentId === undefined || !ids.has(parentId));
+  const draw = (span: ExportedSpan, depth: number): string[] => {
+    const mark = depth === 0 && span.parentId !== undefined ? '(parent missing) ' : '';
+    const children = spans.filter(({ parentId }) => parentId === span.spanId).sort(byName);
+    return [`${'  '.repeat(depth)}${mark}${span.name} [${span.kind}]`, ...children.flatMap(child => draw(child, depth + 1))];
+  };
+  return roots
+    .sort((a, b) => a.startMs - b.startMs)
+    .flatMap(root => draw(root, 0))
+    .join('\n');
+}
+
+function spansOf(body: Uint8Array): ExportedSpan[] {
+  return children(body, 1).flatMap(resourceSpans => {
+    const resource = attributesOf(children(children(resourceSpans, 1)[0] ?? new Uint8Array(), 1));
+    return children(resourceSpans, 2).flatMap(scopeSpans => children(scopeSpans, 2).map(span => spanOf(span, resource)));
+  });
+}
+
+function spanOf(bytes: Uint8Array, resource: Record<string, AttributeValue>): ExportedSpan {
+  const numbers = new Map<number, bigint>();
+  for (const { number, value } of fieldsOf(bytes)) if (typeof value === 'bigint') numbers.set(number, value);
+  const parentId = hexOf(children(bytes, 4)[0]);
+  return {
+    service: String(resource['service.name']),
+    resource,
+    traceId: hexOf(children(bytes, 1)[0]),
+    spanId: hexOf(children(bytes, 2)[0]),
+    parentId: parentId === '' ? undefined : parentId,
+    name: utf8(children(bytes, 5)[0]),
+    kind: KINDS[Number(numbers.get(6) ?? 0n)]!,
+    startMs: Number(numbers.get(7) ?? 0n) / 1e6,
+    endMs: Number(numbers.get(8) ?? 0n) / 1e6,
+    attributes: attributesOf(children(bytes, 9)),
+    events: children(bytes, 11).map(event => ({
+      name: utf8(children(event, 2)[0]),
+      attributes: attributesOf(children(event, 3)),
+    })),
+    links: children(bytes, 13).map(link => ({ traceId: hexOf(children(link, 1)[0]), spanId: hexOf(children(link, 2)[0]) })),
+    isError: children(bytes, 15).some(status =>
+      [...fieldsOf(status)].some(({ number, value }) => number === 3 && value === ERROR),
+    ),
+  };
+}
+
+function attributesOf(entries: readonly Uint8Array[]): Record<string, AttributeValue> {
+  return Object.fromEntries(entries.map(entry => [utf8(children(entry, 1)[0]), attributeValue(children(entry, 2)[0])]));
+}
+
+function attributeValue(bytes: Uint8Array | undefined): AttributeValue {
+  for (const { number, value } of fieldsOf(bytes ?? new Uint8Array())) {
+    if (typeof value !== 'bigint') return utf8(value);
+    if (number === 2) return value === 1n;
+    if (number === 4) return new Float64Array(BigUint64Array.of(value).buffer)[0]!;
+    return Number(BigInt.asIntN(64, value));
+  }
+  return '';
+}
+
+function children(bytes: Uint8Array, wanted: number): Uint8Array[] {
+  return [...fieldsOf(bytes)].flatMap(({ number, value }) => (number === wanted && typeof value !== 'bigint' ? [value] : []));
+}
+
+const utf8 = (bytes: Uint8Array = new Uint8Array()): string => Buffer.from(bytes).toString('utf8');
+const hexOf = (bytes: Uint8Array = new Uint8Array()): string => Buffer.from(bytes).toString('hex');
