@@ -5,7 +5,7 @@ import { NATS_USERS_FILE } from '@hopline/cli';
 import { LaunchError } from './launch-error.ts';
 
 /** Incremented when a version cannot read the data of the previous one. */
-export const HOME_FORMAT = 1;
+export const HOME_FORMAT = 2;
 
 export type Home = {
   folder: string;
