@@ -1,9 +1,10 @@
 import { A2AError, DIALECTS, isTerminal, type Message, type Operation, type StreamResponse, type TaskState } from '@hopline/a2a';
 import { runOperation } from '@hopline/a2a-server';
+import type { AgentScript } from '../support/agents/scripted-agent.ts';
+import type { Frame } from '../support/task-promises.ts';
 import type { Cluster, Incarnation, ProfileUsed } from './cluster.ts';
-import { Connection, type Frame } from './connection.ts';
+import { Connection } from './connection.ts';
 import type { Random } from './random.ts';
-import type { AgentScript } from './scripted-agent.ts';
 import type { Trace } from './trace.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
