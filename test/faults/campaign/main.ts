@@ -20,6 +20,9 @@ CLASSES
 The exit code is 1 when a promise was broken; a folder with the evidence is kept then.
 `;
 
+/** Violations of one rule that are printed; the evidence has all. */
+const SHOWN_MAX = 5;
+
 try {
   process.exitCode = await main(process.argv.slice(2).filter(arg => arg !== '--'));
 } catch (error) {
@@ -70,8 +73,12 @@ async function main(args: string[]): Promise<number> {
     classes: results,
   } as const;
   print(`\n${markdownOf(report)}`);
-  for (const { name, violations } of results)
-    for (const { rule, detail, task } of violations) print(`${name}: ${rule}: ${detail.slice(0, 500)} (task ${task})`);
+  for (const { name, violations } of results) {
+    for (const [rule, list] of Map.groupBy(violations, violation => violation.rule)) {
+      print(`${name}: ${rule}: ${list.length} times`);
+      for (const { detail, task } of list.slice(0, SHOWN_MAX)) print(`  ${detail.slice(0, 500)} (task ${task})`);
+    }
+  }
   if (values.report !== undefined) {
     writeFileSync(`${values.report}.md`, markdownOf(report));
     writeFileSync(`${values.report}.json`, `${JSON.stringify(report, undefined, 2)}\n`);
