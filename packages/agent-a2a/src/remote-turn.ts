@@ -63,6 +63,8 @@ export function resumeOf({ resume }: Turn): Resume {
  * | poll      | tasks/get, after a pause or a webhook call | poll while the task works; subscribe, once, where the agent streams        |
  * | subscribe | tasks/resubscribe                         | poll: events may be missing, so the end is read from the task              |
  *
+ * A later attempt whose message an earlier one has sent begins with poll.
+ *
  * An agent that rejects stream or send before its first event may have changed: its card is read again, and the message is sent once more.
  */
 type State = 'stream' | 'send' | 'poll' | 'subscribe';
@@ -113,6 +115,7 @@ export class RemoteTurn {
   async *#runStates(): AsyncGenerator<AgentEvent> {
     let agent = await this.#client.agent();
     let state: State = agent.streaming ? 'stream' : 'send';
+    if (await this.#isSent()) state = 'poll';
     let isCardFresh = false;
     while (!this.#reader.ended) {
       try {
@@ -128,6 +131,22 @@ export class RemoteTurn {
         isCardFresh = true;
       }
     }
+  }
+
+  /**
+   * Whether an earlier attempt has sent this message to the task that waited for it. Sent again, it would start a second run in the
+   * same task, and their texts would mix.
+   */
+  async #isSent(): Promise<boolean> {
+    const { taskId } = resumeOf(this.#turn);
+    if (this.#turn.attempt === 1 || taskId === undefined) return false;
+    const response = await this.#client.call('get', { id: taskId }, this.#context(CALL_MS_MAX));
+    if (!('event' in response) || !('task' in response.event)) return false;
+    const { task } = response.event;
+    const isKnown = task.history?.some(({ messageId }) => messageId === this.#turn.message.messageId) ?? false;
+    if (isInterrupted(task.status.state) && !isKnown) return false;
+    this.#reader.remember(task.id, task.contextId);
+    return true;
   }
 
   #events(state: State, agent: RemoteAgent): AsyncIterable<AgentEvent> {

@@ -35,6 +35,8 @@ export type ClassResult = Verdict & {
   /** Load average of the machine at the end. */
   load: number;
   flow: FlowTimes;
+  /** The longest time for which the machine itself stood still, seconds. */
+  stillSeconds: number;
   untested?: string;
 };
 
@@ -45,6 +47,9 @@ const LIVENESS_MS_MAX = 120_000;
 /** Between two faults, milliseconds. */
 const QUIET_MS = { min: 2_000, max: 5_000 };
 const STATUS_EVERY_MS = 30_000;
+const STILLNESS_CHECK_MS = 500;
+/** Shorter delays are those of a busy machine. */
+const STILL_SECONDS_MIN = 5;
 
 /** Runs each class of faults on a cluster of real processes. */
 export async function runCampaign(options: CampaignOptions): Promise<ClassResult[]> {
@@ -84,14 +89,15 @@ async function runOnOneCluster(remaining: FaultClass[], tasks: number, options: 
 function untested({ name, what }: FaultClass, reason: string): ClassResult {
   const flow = { streams: undefined, slowest: undefined, lasted: undefined };
   const verdict = { violations: [], states: {}, failures: {}, audited: 0, auditsIncomplete: 0, events: 0, reconnects: 0 };
-  return { ...verdict, name, what, tasks: 0, faults: 0, seconds: 0, load: 0, flow, untested: reason };
+  return { ...verdict, name, what, tasks: 0, faults: 0, seconds: 0, load: 0, flow, stillSeconds: 0, untested: reason };
 }
 
-function lineOf({ name, tasks, faults, violations, flow, seconds, failures }: ClassResult): string {
+function lineOf({ name, tasks, faults, violations, flow, seconds, failures, stillSeconds }: ClassResult): string {
+  const still = stillSeconds > STILL_SECONDS_MIN ? `, the machine stood still for ${stillSeconds} s` : '';
   const ms = (value: number | undefined) => (value === undefined ? '-' : `${Math.round(value)}`);
   const pauses = `text paused p50 ${ms(flow.streams?.p50)} p99 ${ms(flow.streams?.p99)} max ${ms(flow.streams?.max)} ms`;
   const failed = Object.values(failures).reduce((sum, count) => sum + count, 0);
-  return `${name}: ${tasks} tasks, ${faults} faults, ${violations.length} violations, ${failed} failures, ${pauses}, ${seconds} s`;
+  return `${name}: ${tasks} tasks, ${faults} faults, ${violations.length} violations, ${failed} failures, ${pauses}, ${seconds} s${still}`;
 }
 
 /** One class on one cluster. */
@@ -122,6 +128,7 @@ class ClassRun {
     const { name, what } = this.#class;
     await using webhook = await startWebhook();
     const status = setInterval(() => this.#printStatus(), STATUS_EVERY_MS);
+    const stillness = new Stillness();
     const deps = {
       ingresses: this.#cluster.of('ingress').map(({ process }) => process.url),
       webhooksUrl: webhook.url,
@@ -133,6 +140,7 @@ class ClassRun {
     await workload;
     clearTimeout(late);
     clearInterval(status);
+    stillness.end();
     const flow = flowTimesOf(
       this.#faults,
       this.#clients.flatMap(({ viewers }) => viewers),
@@ -150,7 +158,17 @@ class ClassRun {
       verdict.violations.push({ rule: 'the cluster starts again', detail: String(this.#failure), task: '' });
     const seconds = Math.round((performance.now() - startedAt) / 1_000);
     const load = Math.round(loadavg()[0]! * 10) / 10;
-    return { ...verdict, name, what, tasks: this.#clients.length, faults: this.#faults.length, seconds, load, flow };
+    return {
+      ...verdict,
+      name,
+      what,
+      tasks: this.#clients.length,
+      faults: this.#faults.length,
+      seconds,
+      load,
+      flow,
+      stillSeconds: stillness.seconds,
+    };
   }
 
   #runs() {
@@ -223,5 +241,24 @@ class ClassRun {
       writeFileSync(join(folder, `${plan.name}.json`), JSON.stringify(known, undefined, 2));
     }
     return folder;
+  }
+}
+
+/** Notices when the machine itself stands still: a suspended virtual machine is a fault that no class has asked for. */
+class Stillness {
+  #longestMs = 0;
+  #at = performance.now();
+  readonly #timer = setInterval(() => {
+    const now = performance.now();
+    this.#longestMs = Math.max(this.#longestMs, now - this.#at);
+    this.#at = now;
+  }, STILLNESS_CHECK_MS);
+
+  get seconds(): number {
+    return Math.round(this.#longestMs / 1_000);
+  }
+
+  end(): void {
+    clearInterval(this.#timer);
   }
 }

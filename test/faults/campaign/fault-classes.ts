@@ -155,7 +155,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     name: 'rolling restart',
     what: 'SIGTERM of every process, one after the other, each started again before the next',
     replicas: BOTH,
-    faultsMin: 2,
+    faultsMin: 1,
     explains: [],
     strike: async ({ cluster }) => {
       for (const { process } of cluster.replicas) await restart(cluster, process, 'SIGTERM');

@@ -62,6 +62,7 @@ async function main(args: string[]): Promise<number> {
     count('--concurrency', values.concurrency),
   ];
   const startedAt = performance.now();
+  const found = machine();
   const results = await runCampaign({ tasks, classes, replicas, seed, concurrency, print });
   const report = {
     date: new Date().toISOString().slice(0, 10),
@@ -69,7 +70,7 @@ async function main(args: string[]): Promise<number> {
     replicas,
     concurrency,
     seconds: Math.round((performance.now() - startedAt) / 1_000),
-    machine: machine(),
+    machine: found,
     classes: results,
   } as const;
   print(`\n${markdownOf(report)}`);

@@ -11,7 +11,7 @@ import {
   type Step,
   startRemoteAgent,
 } from '../../support/agents/remote-agent.ts';
-import { eventsOf, lastOf, textOf } from '../../support/agents/turn.ts';
+import { eventsOf, lastOf, textOf, turnOf } from '../../support/agents/turn.ts';
 
 async function pair(t: TestContext, remoteOptions: Partial<RemoteAgentOptions>, options: Partial<A2AOptions> = {}) {
   const remote: RemoteAgent = await startRemoteAgent({ dialect: '0.3', script: [], ...remoteOptions });
@@ -433,3 +433,29 @@ test('redirects are followed within the origin only', async t => {
   assert.equal(elsewhere.requests.length, 0);
   assert.equal(textOf(await eventsOf(within, 'x')), 'there');
 });
+
+for (const dialect of ['0.3', '1.0'] as const) {
+  for (const [when, script] of [
+    ['while it works', [...answer(['a', 'b', 'c']).flatMap(step => [{ pause: 60 }, step])]],
+    ['after it has ended', answer(['a', 'b', 'c'])],
+  ] as const) {
+    test(`a later attempt does not send the answer to a question again: ${dialect}, ${when}`, async t => {
+      const { remote, agent } = await pair(t, {
+        dialect,
+        script: ({ turn }) => (turn === 1 ? [{ inputRequired: 'where?' }] : script),
+      });
+      const { resume } = lastOf(await eventsOf(agent, 'deploy'), 'interrupted');
+      const message = { messageId: 'answer', role: 'ROLE_USER' as const, parts: [{ text: 'prod' }] };
+      const running = agent.run(turnOf('prod', { message, resume }))[Symbol.asyncIterator]();
+      await running.next();
+      // The process of the first attempt is gone; the remote agent works on.
+      if (when === 'after it has ended') while ((await running.next()).done !== true);
+      const events = await eventsOf(agent, 'prod', { message, resume, attempt: 2 });
+      assert.equal(textOf(events), 'abc');
+      lastOf(events, 'done');
+      await running.return?.();
+      const sent = remote.requests.filter(({ method, text }) => (method === 'send' || method === 'stream') && text === 'prod');
+      assert.equal(sent.length, 1);
+    });
+  }
+}
