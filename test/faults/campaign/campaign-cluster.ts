@@ -11,8 +11,8 @@ import { type NatsProxy, startNatsProxy } from '../../support/nats/nats-proxy.ts
 import { freePort, type NatsServer, startNats, startNatsCluster } from '../../support/nats/nats-server.ts';
 import { RUNS_FOLDER } from './agents/run-file.ts';
 
-/** Processes of each service; every one has a sibling that can take over. */
-const REPLICAS = 2;
+/** Processes of each service and agent; every one has a sibling that can take over. They stand next to each other in `replicas`. */
+export const REPLICAS = 2;
 const NODES = ['nats-1', 'nats-2', 'nats-3'];
 
 const SERVICES = ['relay', 'supervisor', 'notifier', 'sub-agent', 'ingress'] as const;

@@ -7,7 +7,7 @@ import { FACTS_STREAM, INPUTS_STREAM } from '@hopline/log-jetstream';
 import type { Random } from '../../simulator/random.ts';
 import type { ServiceProcess } from '../../support/cluster/service-process.ts';
 import type { NatsServer } from '../../support/nats/nats-server.ts';
-import type { CampaignCluster, ClusterNeeds, Replica, ServiceName } from './campaign-cluster.ts';
+import { type CampaignCluster, type ClusterNeeds, REPLICAS, type Replica, type ServiceName } from './campaign-cluster.ts';
 
 export type Target = { cluster: CampaignCluster; random: Random };
 
@@ -26,6 +26,8 @@ export type FaultClass = {
   explains: readonly RegExp[];
   /** Inputs leave the log by bytes: an audit may be incomplete. */
   removesInputs?: true;
+  /** A server that is killed forgets deliveries: two runs of an attempt may overlap until the second one writes. */
+  overlapsRuns?: true;
   /** Share of tasks with a large first message. */
   ballastShare?: number;
   /** Begins and ends one fault. */
@@ -70,8 +72,8 @@ function freezes(service: ServiceName): FaultClass {
   };
 }
 
-async function restart(cluster: CampaignCluster, process: ServiceProcess, signal: NodeJS.Signals): Promise<void> {
-  await cluster.kill(process, signal);
+async function restart(cluster: CampaignCluster, process: ServiceProcess): Promise<void> {
+  await cluster.kill(process, 'SIGTERM');
   await process.start();
 }
 
@@ -153,12 +155,15 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
   freezes('notifier'),
   {
     name: 'rolling restart',
-    what: 'SIGTERM of every process, one after the other, each started again before the next',
+    what: 'SIGTERM of one process of each pair, all at once, and a new start; then the same of its sibling',
     replicas: BOTH,
-    faultsMin: 1,
+    faultsMin: 3,
     explains: [],
     strike: async ({ cluster }) => {
-      for (const { process } of cluster.replicas) await restart(cluster, process, 'SIGTERM');
+      for (const number of [0, 1]) {
+        const half = cluster.replicas.filter((_, index) => index % REPLICAS === number);
+        await Promise.all(half.map(({ process }) => restart(cluster, process)));
+      }
     },
   },
   {
@@ -167,6 +172,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     replicas: [1],
     faultsMin: 5,
     explains: [EXHAUSTED, NO_AGENT],
+    overlapsRuns: true,
     strike: async ({ cluster, random }) => {
       const server = serverNamed(cluster, 'nats-1');
       if (random.chance(0.5)) await server.restart();
