@@ -42,8 +42,10 @@ export type ClassResult = Verdict & {
 
 /** After the last fault so many tasks begin, a few of each shard: whatever happened, all of them must work. */
 const PROBES = 24;
-/** Everything has ended so long after the last fault. Milliseconds. */
+/** Everything has ended so long after the last fault and the begin of the last task. Milliseconds. */
 const LIVENESS_MS_MAX = 120_000;
+/** Of the least number of faults; the tasks that are missing then run without. */
+const FAULTS_FACTOR_MAX = 3;
 /** Between two faults, milliseconds. */
 const QUIET_MS = { min: 2_000, max: 5_000 };
 const STATUS_EVERY_MS = 30_000;
@@ -110,6 +112,8 @@ class ClassRun {
   readonly #givenUp = new AbortController();
   #running = 0;
   #isStriking = true;
+  /** Gives up the clients that are left. */
+  #late: NodeJS.Timeout | undefined;
   #failure: unknown;
 
   constructor(faultClass: FaultClass, cluster: CampaignCluster, options: CampaignOptions) {
@@ -136,9 +140,9 @@ class ClassRun {
     };
     const workload = this.#work(tasksMin, deps);
     await this.#strike(tasksMin);
-    const late = setTimeout(() => this.#givenUp.abort(), LIVENESS_MS_MAX);
+    this.#late = setTimeout(() => this.#givenUp.abort(), LIVENESS_MS_MAX);
     await workload;
-    clearTimeout(late);
+    clearTimeout(this.#late);
     clearInterval(status);
     stillness.end();
     const flow = flowTimesOf(
@@ -186,6 +190,7 @@ class ClassRun {
         const name = `${this.#class.name.replaceAll(/\W+/g, '-')}-${this.#clients.length + 1}`;
         const client = new CampaignClient(taskPlan(random, name, this.#class.ballastShare), deps, this.#clients.length);
         this.#clients.push(client);
+        this.#late?.refresh();
         this.#running += 1;
         await client.run();
         this.#running -= 1;
@@ -199,9 +204,13 @@ class ClassRun {
   async #strike(tasksMin: number): Promise<void> {
     const random = new Random(this.#options.seed, `${this.#class.name} faults`);
     const faultsMin = this.#options.faultsMin ?? this.#class.faultsMin;
+    const { min, max } = this.#class.quietMs ?? QUIET_MS;
     try {
-      while (this.#faults.length < faultsMin || this.#clients.length < tasksMin) {
-        await sleep(random.between(QUIET_MS.min, QUIET_MS.max));
+      while (
+        this.#faults.length < faultsMin ||
+        (this.#clients.length < tasksMin && this.#faults.length < faultsMin * FAULTS_FACTOR_MAX)
+      ) {
+        await sleep(random.between(min, max));
         const fault = { startedAt: performance.now(), endedAt: Number.POSITIVE_INFINITY };
         this.#faults.push(fault);
         await this.#class.strike({ cluster: this.#cluster, random });

@@ -22,6 +22,8 @@ export type FaultClass = {
   needs?: { proxied?: true; env?: Record<string, string>; diskBytes?: number };
   /** At least so many faults, however soon the tasks are done. */
   faultsMin: number;
+  /** Between two faults, milliseconds; QUIET_MS by default. */
+  quietMs?: { min: number; max: number };
   /** Reasons of failures that the faults explain; the agents' own are always explained. */
   explains: readonly RegExp[];
   /** Inputs leave the log by bytes: an audit may be incomplete. */
@@ -35,6 +37,8 @@ export type FaultClass = {
 };
 
 const BOTH = [1, 3] as const;
+/** While NATS is away nothing flows: tasks need time to run between two such faults. */
+const NATS_QUIET_MS = { min: 8_000, max: 15_000 };
 /** The third attempt of a turn was lost as well. */
 const EXHAUSTED = /attempts exhausted|failed several times/;
 /** The registry is a bucket: who cannot read it sees no agent. */
@@ -142,7 +146,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     replicas: [1],
     faultsMin: 4,
     // The remote agent is no part of Hopline: its tasks may fail as it does.
-    explains: [EXHAUSTED, /remote agent|connection|unreachable|fetch|task (was )?not found|ECONN|response/i],
+    explains: [EXHAUSTED, /the agent cannot be reached|the stream ended without a terminal state|the agent answered with error/],
     strike: async ({ cluster }) => {
       await cluster.kill(cluster.remoteAgent);
       await cluster.remoteAgent.start();
@@ -171,6 +175,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     what: 'the only nats-server is stopped (SIGTERM) or killed (SIGKILL), back after 0.5 to 8 s',
     replicas: [1],
     faultsMin: 5,
+    quietMs: NATS_QUIET_MS,
     explains: [EXHAUSTED, NO_AGENT],
     overlapsRuns: true,
     strike: async ({ cluster, random }) => {
@@ -184,6 +189,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     what: 'SIGKILL of one of three nodes, back after 2 to 10 s',
     replicas: [3],
     faultsMin: 5,
+    quietMs: NATS_QUIET_MS,
     explains: [EXHAUSTED, NO_AGENT],
     strike: async ({ cluster, random }) => away([random.pick([...cluster.nats.values()])], random.between(2_000, 10_000)),
   },
@@ -192,6 +198,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     what: 'SIGKILL of the node that leads the inputs or the facts, back after 2 to 10 s',
     replicas: [3],
     faultsMin: 5,
+    quietMs: NATS_QUIET_MS,
     explains: [EXHAUSTED, NO_AGENT],
     strike: async ({ cluster, random }) => {
       const leader = await cluster.leaderOf(random.pick([INPUTS_STREAM, FACTS_STREAM]));
@@ -203,6 +210,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     what: 'SIGSTOP of one of three nodes, SIGCONT 5 to 15 s later',
     replicas: [3],
     faultsMin: 4,
+    quietMs: NATS_QUIET_MS,
     explains: [EXHAUSTED, NO_AGENT],
     strike: async ({ cluster, random }) => {
       const server = random.pick([...cluster.nats.values()]);
@@ -216,6 +224,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     what: 'SIGKILL of two of three nodes, back after 3 to 10 s: nothing can be stored meanwhile',
     replicas: [3],
     faultsMin: 4,
+    quietMs: NATS_QUIET_MS,
     explains: [EXHAUSTED, NO_AGENT],
     strike: async ({ cluster, random }) => {
       const spared = random.pick([...cluster.nats.keys()]);
@@ -275,6 +284,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     replicas: [1],
     needs: { diskBytes: 256 * 1024 ** 2 },
     faultsMin: 2,
+    quietMs: NATS_QUIET_MS,
     explains: [EXHAUSTED, NO_AGENT],
     strike: async ({ cluster }) => {
       const ballast = join(cluster.store!, 'ballast');
