@@ -6,6 +6,8 @@ export class ViewerLog {
   readonly name: string;
   readonly frames: Frame[] = [];
   state: TaskState | undefined;
+  /** Generation of the frame that had the newest state. */
+  stateGeneration = 0;
   /** It saw the end, or the server has nothing for it. */
   isDone = false;
   onFrame: (frame: Frame) => void = () => {};
@@ -22,7 +24,10 @@ export class ViewerLog {
     this.frames.push(frame);
     this.onFrame(frame);
     const state = stateOf(frame);
-    if (state !== undefined) this.state = state;
+    if (state !== undefined && frame.kind !== 'gap') {
+      this.state = state;
+      this.stateGeneration = frame.generation;
+    }
     if (this.state !== undefined && isTerminal(this.state)) this.isDone = true;
   }
 }

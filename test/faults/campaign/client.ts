@@ -128,15 +128,17 @@ export class CampaignClient implements VerifiedTask {
   }
 
   async #answer(viewer: TimedViewer): Promise<void> {
+    let answered = 0;
     for (let turn = 1; turn < this.plan.turns.length; turn += 1) {
-      while (viewer.state !== 'TASK_STATE_INPUT_REQUIRED') {
+      // The next question may come before the acknowledgement of the last answer.
+      while (viewer.state !== 'TASK_STATE_INPUT_REQUIRED' || viewer.stateGeneration <= answered) {
         if (viewer.isDone || this.#isGivenUp) return;
         await sleep(POLL_MS);
       }
+      answered = viewer.stateGeneration;
       if (!(await this.#until('SendMessage', { message: this.#message(turn), configuration: { returnImmediately: true } })))
         return;
       this.acknowledged.push(this.#messageId(turn));
-      while (viewer.state === 'TASK_STATE_INPUT_REQUIRED' && !this.#isGivenUp) await sleep(POLL_MS);
     }
   }
 
@@ -203,7 +205,7 @@ export class CampaignClient implements VerifiedTask {
   ): Promise<string> {
     const cut = new AbortController();
     const signal = AbortSignal.any([cut.signal, this.#deps.signal]);
-    const silence = setTimeout(() => cut.abort(), RESPONSE_MS_MAX);
+    const silence = setTimeout(() => cut.abort(), method === 'SubscribeToTask' ? SILENCE_MS_MAX : RESPONSE_MS_MAX);
     const lastEventId = method === 'SubscribeToTask' ? viewer.cursor : undefined;
     try {
       const response = await rpc(this.#ingress(), {
