@@ -24,6 +24,8 @@ export type CampaignOptions = {
   /** Replaces the least number of faults of each class. */
   faultsMin?: number;
   print: (line: string) => void;
+  /** Called after each class with the results so far. */
+  onResults?: (results: readonly ClassResult[]) => void;
 };
 
 export type ClassResult = Verdict & {
@@ -60,32 +62,37 @@ export async function runCampaign(options: CampaignOptions): Promise<ClassResult
   for (const group of Map.groupBy(options.classes, clusterKeyOf).values()) {
     const remaining = [...group];
     // A cluster that a class has left unusable is replaced.
-    while (remaining.length > 0) results.push(...(await runOnOneCluster(remaining, tasks, options)));
+    while (remaining.length > 0) {
+      for await (const result of onOneCluster(remaining, tasks, options)) {
+        results.push(result);
+        options.print(lineOf(result));
+        options.onResults?.(results);
+      }
+    }
   }
   return results;
 }
 
 /** Runs classes until none is left or the cluster fails. Removes those that have run from `remaining`. */
-async function runOnOneCluster(remaining: FaultClass[], tasks: number, options: CampaignOptions): Promise<ClassResult[]> {
+async function* onOneCluster(remaining: FaultClass[], tasks: number, options: CampaignOptions): AsyncGenerator<ClassResult> {
   const { diskBytes } = remaining[0]!.needs ?? {};
-  if (diskBytes !== undefined && !canMountDisk)
-    return remaining.splice(0).map(faultClass => untested(faultClass, 'only root can mount a small disk'));
+  if (diskBytes !== undefined && !canMountDisk) {
+    for (const faultClass of remaining.splice(0)) yield untested(faultClass, 'only root can mount a small disk');
+    return;
+  }
   const disk = diskBytes === undefined ? undefined : mountDisk(diskBytes);
-  const results: ClassResult[] = [];
   try {
     await using cluster = await CampaignCluster.start(needsOf(remaining[0]!, options.replicas, disk?.path));
     for (let faultClass = remaining.shift(); faultClass !== undefined; faultClass = remaining.shift()) {
       const run = new ClassRun(faultClass, cluster, options);
       const result = await run.run(tasks);
-      results.push(result);
-      options.print(lineOf(result));
       if (result.violations.length > 0) options.print(`  evidence in ${await run.keepEvidence(result)}`);
+      yield result;
       if (run.hasFailed) break;
     }
   } finally {
     disk?.unmount();
   }
-  return results;
 }
 
 function untested({ name, what }: FaultClass, reason: string): ClassResult {

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { machine } from '../../bench/measure/machine.ts';
-import { runCampaign } from './campaign.ts';
+import { type ClassResult, runCampaign } from './campaign.ts';
 import { FAULT_CLASSES } from './fault-classes.ts';
-import { markdownOf } from './report.ts';
+import { type CampaignReport, markdownOf } from './report.ts';
 
 const USAGE = `Runs tasks on real processes and a real NATS while faults happen, and verifies every promise for every task.
 
@@ -63,26 +63,27 @@ async function main(args: string[]): Promise<number> {
   ];
   const startedAt = performance.now();
   const found = machine();
-  const results = await runCampaign({ tasks, classes, replicas, seed, concurrency, print });
-  const report = {
+  const reportOf = (classes: readonly ClassResult[]): CampaignReport => ({
     date: new Date().toISOString().slice(0, 10),
     seed,
     replicas,
     concurrency,
     seconds: Math.round((performance.now() - startedAt) / 1_000),
     machine: found,
-    classes: results,
-  } as const;
-  print(`\n${markdownOf(report)}`);
+    classes,
+  });
+  const onResults = (results: readonly ClassResult[]) => {
+    if (values.report === undefined) return;
+    writeFileSync(`${values.report}.md`, markdownOf(reportOf(results)));
+    writeFileSync(`${values.report}.json`, `${JSON.stringify(reportOf(results), undefined, 2)}\n`);
+  };
+  const results = await runCampaign({ tasks, classes, replicas, seed, concurrency, print, onResults });
+  print(`\n${markdownOf(reportOf(results))}`);
   for (const { name, violations } of results) {
     for (const [rule, list] of Map.groupBy(violations, violation => violation.rule)) {
       print(`${name}: ${rule}: ${list.length} times`);
       for (const { detail, task } of list.slice(0, SHOWN_MAX)) print(`  ${detail.slice(0, 500)} (task ${task})`);
     }
-  }
-  if (values.report !== undefined) {
-    writeFileSync(`${values.report}.md`, markdownOf(report));
-    writeFileSync(`${values.report}.json`, `${JSON.stringify(report, undefined, 2)}\n`);
   }
   return results.some(({ violations }) => violations.length > 0) ? 1 : 0;
 }

@@ -8,7 +8,7 @@ export type CampaignReport = {
   concurrency: number;
   seconds: number;
   machine: Machine;
-  classes: ClassResult[];
+  classes: readonly ClassResult[];
 };
 
 const HEAD = `| fault | faults | tasks | failed tasks and calls | lost, doubled, reordered | text pauses: p50 / p99 / max | slowest stream of a fault: p50 / p99 / max | a fault lasts: p50 |
