@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal, type Message, type Metadata } from '@hopline/a2a';
-import type { TaskAggregate, TraceCarrier, Work } from '@hopline/events';
-import { type Log, LogConflict, LogFull, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
+import type { TraceCarrier, Work } from '@hopline/events';
+import { type Log, LogConflict, LogFull, LogUnavailable, newestForWork, type TaskIndexEntry } from '@hopline/log';
 import { rootProducer } from '@hopline/task';
 import type { StoredStep } from './pipeline-context.ts';
 
 /** Tries of one index write. Each conflict is a write of another relay, and a task has two for the time of a takeover. */
 export const INDEX_TRIES_MAX = 8;
+/** Tasks whose own last index write is remembered, which saves the next write a read. */
+const WRITTEN_MAX = 4_096;
 /** Wait between two requests for work while the queue is full, milliseconds. */
 const FULL_RETRY_MS = 1_000;
 
@@ -18,6 +20,8 @@ const FULL_RETRY_MS = 1_000;
 export class IndexWrites {
   readonly #tasks: Log['tasks'];
   readonly #newest = new Map<string, Promise<unknown>>();
+  /** Revision and entry of this relay's last write of a task, oldest first. */
+  readonly #written = new Map<string, Written>();
 
   constructor(tasks: Log['tasks']) {
     this.#tasks = tasks;
@@ -36,12 +40,15 @@ export class IndexWrites {
   }
 
   async #put(taskId: string, entry: TaskIndexEntry): Promise<void> {
+    let known: Written | undefined = this.#written.get(taskId);
     for (let tries = 0; tries < INDEX_TRIES_MAX; tries++) {
-      const found = await this.#tasks.get(taskId);
+      const found = known ?? (await this.#tasks.get(taskId));
+      known = undefined;
       if (found !== undefined && !replaces(entry, found.value)) return;
       try {
-        if (found === undefined) await this.#tasks.create(taskId, entry);
-        else await this.#tasks.update(taskId, entry, found.revision);
+        const written =
+          found === undefined ? this.#tasks.create(taskId, entry) : this.#tasks.update(taskId, entry, found.revision);
+        this.#remember(taskId, { value: entry, revision: await written });
         return;
       } catch (error) {
         if (!(error instanceof LogConflict)) throw error;
@@ -49,7 +56,18 @@ export class IndexWrites {
     }
     throw new LogUnavailable(`the index entry of a task changed during each of ${INDEX_TRIES_MAX} tries to write it`);
   }
+
+  #remember(taskId: string, written: Written): void {
+    this.#written.delete(taskId);
+    if (!isTerminal(written.value.state)) this.#written.set(taskId, written);
+    for (const oldest of this.#written.keys()) {
+      if (this.#written.size <= WRITTEN_MAX) break;
+      this.#written.delete(oldest);
+    }
+  }
 }
+
+type Written = { value: TaskIndexEntry; revision: number };
 
 /** Whether an entry comes from a later record than the stored one; a copy-forward keeps the generation. */
 function replaces(entry: TaskIndexEntry, stored: TaskIndexEntry): boolean {
@@ -69,17 +87,17 @@ export function applySideEffects(
 ): Promise<void> | undefined {
   const effects: Promise<unknown>[] = [];
   const { facts, aggregate, replay } = step;
+  const request = (turn: number, message: Message, metadata: Metadata | undefined) =>
+    effects.push(requestWork(log, step, { turn, message, ...(metadata && { metadata }) }, trace));
   for (const fact of facts) {
-    if (fact.kind === 'task.created')
-      effects.push(requestWork(log, aggregate, 1, fact.event.task.history!.at(-1)!, fact.request, trace));
-    if (fact.kind === 'message.received') effects.push(requestWork(log, aggregate, fact.turn, fact.message, fact.request, trace));
+    if (fact.kind === 'task.created') request(1, fact.event.task.history!.at(-1)!, fact.request);
+    if (fact.kind === 'message.received') request(fact.turn, fact.message, fact.request);
   }
   const message = replay?.message;
   const isNewest = message !== undefined && aggregate.messageIds.at(-1) === message.message.messageId;
   // Queued once only within the duplicate window: once a worker has written, its item was delivered and needs no other.
   const isTaken = aggregate.producers[rootProducer(aggregate)] !== undefined;
-  if (isNewest && !isTaken && !isTerminal(aggregate.state))
-    effects.push(requestWork(log, aggregate, aggregate.turn, message.message, message.metadata, trace));
+  if (isNewest && !isTaken && !isTerminal(aggregate.state)) request(aggregate.turn, message.message, message.metadata);
   const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
   if (replay !== undefined || status !== undefined) {
     effects.push(index.put(aggregate.taskId, indexEntry(step, status?.at ?? aggregate.at)));
@@ -106,14 +124,15 @@ function indexEntry({ aggregate, startSeq, startStoredAt }: StoredStep, at: numb
 
 async function requestWork(
   log: Pick<Log, 'work'>,
-  aggregate: TaskAggregate,
-  turn: number,
-  message: Message,
-  metadata: Metadata | undefined,
+  { facts, aggregate, seq, startSeq, startStoredAt }: StoredStep,
+  request: Pick<Work, 'turn' | 'message' | 'metadata'>,
   trace: TraceCarrier,
 ): Promise<void> {
   const { taskId, contextId, profile, role, owner } = aggregate;
-  const work: Work = { v: 1, taskId, contextId, turn, profile, message, ...(owner && { owner }), ...(metadata && { metadata }) };
+  const { turn } = request;
+  const record = { v: 1 as const, facts: [...facts], aggregate, startSeq, startStoredAt };
+  const newest = facts.length === 0 ? {} : newestForWork({ seq, record });
+  const work: Work = { v: 1, taskId, contextId, profile, ...request, ...(owner && { owner }), ...newest };
   // A full queue must not fail the shard. The checkpoint waits, so a later owner of the shard requests the work too.
   for (;;) {
     try {

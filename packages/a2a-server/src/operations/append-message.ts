@@ -55,7 +55,7 @@ export async function appendMessage(
 }
 
 /** Refuses a message before anything of it is stored when its work would not fit the queue. */
-async function requireRoom({ log, role }: A2AServer, taskId: string): Promise<void> {
+export async function requireRoom({ log, role }: A2AServer, taskId: string): Promise<void> {
   await log.work.requireRoom(role).catch(thrown => {
     throw fromLog(thrown, taskId);
   });
