@@ -9,7 +9,7 @@ import type { ServiceProcess } from '../../support/cluster/service-process.ts';
 import type { NatsServer } from '../../support/nats/nats-server.ts';
 import { type CampaignCluster, type ClusterNeeds, REPLICAS, type Replica, type ServiceName } from './campaign-cluster.ts';
 
-export type Target = { cluster: CampaignCluster; random: Random };
+type Target = { cluster: CampaignCluster; random: Random };
 
 /** Faults of one kind, repeated while tasks run. */
 export type FaultClass = {
