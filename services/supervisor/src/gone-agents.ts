@@ -4,7 +4,7 @@ import type { TurnContext } from './turn-runner.ts';
 
 /** Interval at which the agents of open calls are looked up, milliseconds. */
 const LIVENESS_CHECK_MS = 1_000;
-/** After a longer interval this process was suspended and has heard no agent meanwhile. Milliseconds. */
+/** After a longer interval this process was suspended and has seen no heartbeat meanwhile. Milliseconds. */
 const SUSPENDED_MS = 5_000;
 
 export type GoneAgentsOptions = Pick<TurnContext, 'view' | 'writer' | 'isLive' | 'signal'> & {

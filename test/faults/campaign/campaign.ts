@@ -116,10 +116,10 @@ class ClassRun {
   readonly #options: CampaignOptions;
   readonly #clients: CampaignClient[] = [];
   readonly #faults: FaultTimes[] = [];
-  readonly #givenUp = new AbortController();
+  readonly #abandoned = new AbortController();
   #running = 0;
   #isStriking = true;
-  /** Gives up the clients that are left. */
+  /** Abandons the clients that are left. */
   #late: NodeJS.Timeout | undefined;
   #failure: unknown;
 
@@ -143,11 +143,11 @@ class ClassRun {
     const deps = {
       ingresses: this.#cluster.of('ingress').map(({ process }) => process.url),
       webhooksUrl: webhook.url,
-      signal: this.#givenUp.signal,
+      signal: this.#abandoned.signal,
     };
     const workload = this.#work(tasksMin, deps);
     await this.#strike(tasksMin);
-    this.#late = setTimeout(() => this.#givenUp.abort(), LIVENESS_MS_MAX);
+    this.#late = setTimeout(() => this.#abandoned.abort(), LIVENESS_MS_MAX);
     await workload;
     clearTimeout(this.#late);
     clearInterval(status);

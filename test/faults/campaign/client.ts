@@ -37,7 +37,7 @@ export type ClientDeps = {
   /** Base URLs of the ingress replicas. */
   ingresses: readonly string[];
   webhooksUrl: string;
-  /** Aborts when the client is given up. */
+  /** Aborts when the client is abandoned. */
   signal: AbortSignal;
 };
 
@@ -84,7 +84,7 @@ export class CampaignClient implements VerifiedTask {
     this.isDone = viewers.every(viewer => viewer.isDone);
   }
 
-  get #isGivenUp(): boolean {
+  get #isAbandoned(): boolean {
     return this.#deps.signal.aborted;
   }
 
@@ -99,7 +99,7 @@ export class CampaignClient implements VerifiedTask {
       this.isWebhookAcknowledged = this.plan.webhook !== undefined;
       onBegun();
     };
-    while (this.taskId === undefined && !this.#isGivenUp) {
+    while (this.taskId === undefined && !this.#isAbandoned) {
       this.activity = 'sends the first message';
       const end = await this.#stream(
         'SendStreamingMessage',
@@ -115,7 +115,7 @@ export class CampaignClient implements VerifiedTask {
   }
 
   async #watch(viewer: TimedViewer, leavesAfter: readonly number[]): Promise<void> {
-    for (let connections = 0; !viewer.isDone && !this.#isGivenUp; connections += 1) {
+    for (let connections = 0; !viewer.isDone && !this.#isAbandoned; connections += 1) {
       viewer.reconnects += 1;
       this.activity = `${viewer.name} reads`;
       const end = await this.#stream('SubscribeToTask', { id: this.taskId }, viewer, leavesAfter[connections]);
@@ -132,7 +132,7 @@ export class CampaignClient implements VerifiedTask {
     for (let turn = 1; turn < this.plan.turns.length; turn += 1) {
       // The next question may come before the acknowledgement of the last answer.
       while (viewer.state !== 'TASK_STATE_INPUT_REQUIRED' || viewer.stateGeneration <= answered) {
-        if (viewer.isDone || this.#isGivenUp) return;
+        if (viewer.isDone || this.#isAbandoned) return;
         await sleep(POLL_MS);
       }
       answered = viewer.stateGeneration;
@@ -151,7 +151,7 @@ export class CampaignClient implements VerifiedTask {
 
   /** Repeats a request until it is acknowledged. Resolves with false when it is refused because the task is over. */
   async #until(method: string, params: Record<string, unknown>): Promise<boolean> {
-    while (!this.#isGivenUp) {
+    while (!this.#isAbandoned) {
       this.activity = `sends ${method}`;
       const signal = AbortSignal.any([this.#deps.signal, AbortSignal.timeout(RESPONSE_MS_MAX)]);
       const result = await rpc(this.#ingress(), { dialect: '1.0', method, params, signal }).then(
