@@ -1,5 +1,6 @@
 import { isTerminal } from '@hopline/a2a';
 import type { TaskAggregate } from '@hopline/events';
+import { LANES_BYTES_MAX } from '@hopline/task';
 import {
   historyOf,
   type Report,
@@ -24,7 +25,14 @@ export type RunEvidence = {
   receiver: WebhookReceiver;
   /** Every client, task, work item and webhook came to its end in time. */
   hasEnded: boolean;
+  /** Timers of all processes at the end. */
+  pendingTimers?: number;
 };
+
+/** Of a task's aggregate in a record: its lanes, and what it holds beside them. */
+const AGGREGATE_BYTES_MAX = LANES_BYTES_MAX + 64 * 1024;
+/** Timers of all processes at rest: at most 102 in 60 runs. What tasks and connections leave behind comes on top. */
+const TIMERS_AT_REST_MAX = 160;
 
 /** The promises of the README, verified on what a run left: the log, what agents did, what clients and webhooks received. */
 export async function verify(evidence: RunEvidence): Promise<Violation[]> {
@@ -45,7 +53,7 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
     verifyTask(client, history, { runs: evidence.runs.all, received: evidence.receiver.received }, report);
     verifyFailures(client, history, evidence, report);
   }
-  if (evidence.hasEnded) verifyBounds(evidence.cluster, report);
+  verifyBounds(evidence, histories, report);
   return violations;
 }
 
@@ -101,6 +109,11 @@ const DISRUPTIONS: ReadonlySet<Fault['kind']> = new Set([
   'break reads',
   'refuse writes',
   'hold writes',
+  'reorder',
+  'lag',
+  'upgrade',
+  'downgrade',
+  'rebuild inputs',
 ]);
 /** An agent that was up for this long is registered, milliseconds. */
 const REGISTERED_MS = 4_000;
@@ -121,7 +134,7 @@ function verifyFailures({ plan }: Client, { facts, aggregate }: TaskHistory, evi
       /larger than the log accepts|too large|does not fit|have more than \d+ bytes/,
       () => scripts.some(({ openArtifacts }) => openArtifacts !== undefined),
     ],
-    [/lost|missing|gap|removed/i, () => faults.some(({ kind }) => kind === 'outlast retention')],
+    [/lost|missing|gap|removed/i, () => faults.some(({ kind }) => kind === 'outlast retention' || kind === 'rebuild inputs')],
   ];
   for (const fact of facts) {
     if (fact.kind !== 'status.changed' && fact.kind !== 'call.ended') continue;
@@ -143,6 +156,8 @@ function wasAgentAway(plan: Client['plan'], { scenario, cluster }: RunEvidence, 
       DISRUPTIONS.has(fault.kind) &&
       fault.kind !== 'kill' &&
       fault.kind !== 'stop' &&
+      fault.kind !== 'upgrade' &&
+      fault.kind !== 'downgrade' &&
       (!('slot' in fault) || /^[*]|^agent|^supervisor/.test(fault.slot)),
   );
   const isUp = (agent: string) =>
@@ -153,7 +168,17 @@ function wasAgentAway(plan: Client['plan'], { scenario, cluster }: RunEvidence, 
   return isHardToReach || plan.turns.some(({ agents }) => !agents.every(isUp));
 }
 
-function verifyBounds(cluster: Cluster, report: Report): void {
+function verifyBounds(
+  { cluster, hasEnded, pendingTimers = 0 }: RunEvidence,
+  histories: ReadonlyMap<Client, TaskHistory>,
+  report: Report,
+): void {
+  for (const [{ plan }, { aggregateBytesMax }] of histories)
+    if (aggregateBytesMax > AGGREGATE_BYTES_MAX)
+      report('the aggregate of a task is bounded', `${plan.name}: ${aggregateBytesMax} bytes`);
+  if (!hasEnded) return;
+  if (pendingTimers > TIMERS_AT_REST_MAX)
+    report('what a task needs in memory ends with it', `${pendingTimers} timers are pending`);
   for (const { servers, process } of cluster.ingresses())
     for (const { streams } of Object.values(servers ?? {}))
       if (streams.count > 0) report('what a client opened is closed at the end', `${process.name}: ${streams.count} streams`);

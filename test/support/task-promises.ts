@@ -28,7 +28,7 @@ export type VerifiedTask = {
   viewers: readonly { name: string; frames: readonly Frame[] }[];
 };
 
-export type TaskHistory = { aggregate: TaskAggregate; facts: Fact[]; view: TaskView | undefined };
+export type TaskHistory = { aggregate: TaskAggregate; facts: Fact[]; view: TaskView | undefined; aggregateBytesMax: number };
 
 export type Report = (rule: string, detail: string) => void;
 
@@ -38,13 +38,15 @@ export async function historyOf(log: FactLog, taskId: string): Promise<TaskHisto
   if (newest === undefined) return undefined;
   const facts: Fact[] = [];
   let view: TaskView | undefined;
+  let aggregateBytesMax = 0;
   for await (const { record } of readTask(log, newest)) {
+    aggregateBytesMax = Math.max(aggregateBytesMax, Buffer.byteLength(JSON.stringify(record.aggregate)));
     for (const fact of record.facts) {
       facts.push(fact);
       view = project(view, fact);
     }
   }
-  return { aggregate: newest.record.aggregate, facts, view };
+  return { aggregate: newest.record.aggregate, facts, view, aggregateBytesMax };
 }
 
 /** Verifies one task against what its agents did (`runs`), and what its viewers and its webhook received. */
@@ -76,6 +78,8 @@ function verifyGenerations({ plan }: VerifiedTask, { facts, aggregate }: TaskHis
   const visible = facts.filter(isVisible);
   const wrong = visible.findIndex((fact, index) => fact.generation !== index + 1);
   if (wrong >= 0) report('generations are 1..n', `${plan.name}: generation ${visible[wrong]!.generation} at place ${wrong + 1}`);
+  const earlier = facts.findIndex((fact, index) => index > 0 && fact.at < facts[index - 1]!.at);
+  if (earlier >= 0) report('the times of facts never decrease', `${plan.name}: fact ${earlier + 1}, ${facts[earlier]!.kind}`);
   const ends = visible.filter(isEnd);
   if (isTerminal(aggregate.state) && (ends.length !== 1 || visible.at(-1) !== ends[0]))
     report('one terminal event, last', `${plan.name}: ${ends.length} terminal events, last is ${visible.at(-1)?.kind}`);

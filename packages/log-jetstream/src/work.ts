@@ -77,6 +77,16 @@ export class JetStreamWork implements WorkQueue {
     if (problem !== undefined) throw new LogFull(problem);
   }
 
+  async hasItem(role: Role, taskId: string): Promise<boolean> {
+    requireRole(role);
+    requireTaskId(taskId);
+    const { jsm, names } = this.#connection;
+    const subject = names.subject(workSubject(role, taskId));
+    const read = () => jsm.streams.info(names.workStream, { subjects_filter: subject });
+    const { state } = await retry(this.#connection, 'the work of a task', read);
+    return Object.keys(state.subjects ?? {}).length > 0;
+  }
+
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
     requireRole(role);
     const ended = AbortSignal.any([options.signal, this.#connection.closed]);
