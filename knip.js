@@ -73,11 +73,12 @@ const config = ({ production = false }) => ({
         '**/main.ts',
         'repo/write-*.ts',
         'conformance/tck.ts',
+        'faults/campaign/agents/*.ts',
         'support/agents/graphs/*.ts',
         'support/profiles/*.ts',
       ],
       project: ['**/*.ts'],
-      ignoreBinaries: ['helm', 'kubectl'],
+      ignoreBinaries: ['helm', 'kubectl', 'mount', 'umount'],
       ignoreDependencies: ['@modelcontextprotocol/server-everything'],
     },
     'infra/examples': {

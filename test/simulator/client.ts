@@ -1,9 +1,10 @@
-import { A2AError, DIALECTS, isTerminal, type Message, type Operation, type StreamResponse, type TaskState } from '@hopline/a2a';
+import { A2AError, DIALECTS, type Message, type Operation } from '@hopline/a2a';
 import { runOperation } from '@hopline/a2a-server';
+import type { AgentScript } from '../support/agents/scripted-agent.ts';
+import { taskIdOf, ViewerLog } from '../support/viewer-log.ts';
 import type { Cluster, Incarnation, ProfileUsed } from './cluster.ts';
-import { Connection, type Frame } from './connection.ts';
+import { Connection } from './connection.ts';
 import type { Random } from './random.ts';
-import type { AgentScript } from './scripted-agent.ts';
 import type { Trace } from './trace.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
@@ -24,40 +25,6 @@ export type TaskPlan = {
 /** A response that takes longer is abandoned by the client, milliseconds. */
 const RESPONSE_MS_MAX = 15_000;
 const RETRY_MS = 300;
-
-/** One client's view of a task over all its connections. */
-export class ViewerLog {
-  readonly name: string;
-  readonly frames: Frame[] = [];
-  state: TaskState | undefined;
-  /** It saw the end, or the server has nothing for it. */
-  isDone = false;
-  onFrame: (frame: Frame) => void = () => {};
-
-  constructor(name: string) {
-    this.name = name;
-  }
-
-  get cursor(): string | undefined {
-    return this.frames.findLast(frame => frame.kind !== 'gap')?.cursor;
-  }
-
-  add(frame: Frame): void {
-    this.frames.push(frame);
-    this.onFrame(frame);
-    const state = stateOf(frame);
-    if (state !== undefined) this.state = state;
-    if (this.state !== undefined && isTerminal(this.state)) this.isDone = true;
-  }
-}
-
-function stateOf(frame: Frame): TaskState | undefined {
-  if (frame.kind === 'gap') return undefined;
-  if (frame.kind === 'snapshot') return frame.task.status.state;
-  const event = JSON.parse(frame.json) as StreamResponse;
-  if ('statusUpdate' in event) return event.statusUpdate.status.state;
-  return 'task' in event ? event.task.status.state : undefined;
-}
 
 export type ClientDeps = { clock: VirtualClock; random: Random; trace: Trace; cluster: Cluster };
 
@@ -255,13 +222,6 @@ export class Client {
       );
     });
   }
-}
-
-function taskIdOf(frame: Exclude<Frame, { kind: 'gap' }>): string {
-  if (frame.kind === 'snapshot') return frame.task.id;
-  const event = JSON.parse(frame.json) as StreamResponse;
-  if ('task' in event) return event.task.id;
-  return 'statusUpdate' in event ? event.statusUpdate.taskId : 'artifactUpdate' in event ? event.artifactUpdate.taskId : '';
 }
 
 function codeOf(error: unknown): string {

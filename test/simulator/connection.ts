@@ -1,13 +1,8 @@
 import type { A2AError, Task } from '@hopline/a2a';
 import type { EventSink, Gap, VisibleEntry } from '@hopline/a2a-server';
+import type { Frame } from '../support/task-promises.ts';
 import type { Incarnation } from './cluster.ts';
 import type { VirtualClock } from './virtual-clock.ts';
-
-/** What a client reads of a stream. */
-export type Frame =
-  | { kind: 'event'; generation: number; cursor: string; json: string }
-  | { kind: 'snapshot'; generation: number; cursor: string; task: Task }
-  | ({ kind: 'gap' } & Gap);
 
 export type ConnectionEnd = 'ended' | 'failed' | 'drained' | 'cut' | 'left' | 'lost';
 

@@ -221,6 +221,10 @@ class FaultyInputs implements InputLog {
     return this.#wire.read('inputs', 'extent', () => this.#inner.extent());
   }
 
+  recordAt(taskId: string, seq: number): ReturnType<InputLog['recordAt']> {
+    return this.#wire.read('input', `${taskId} ${seq}`, () => this.#inner.recordAt(taskId, seq));
+  }
+
   read(taskId: string): ReturnType<InputLog['read']> {
     return this.#wire.receive('read inputs', this.#inner.read(taskId));
   }

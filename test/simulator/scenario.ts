@@ -1,8 +1,8 @@
+import type { AgentScript } from '../support/agents/scripted-agent.ts';
 import type { TaskPlan } from './client.ts';
 import type { ClusterSettings } from './cluster.ts';
 import { endOfFaults, type Fault, type LogPart } from './faults.ts';
 import { Random } from './random.ts';
-import type { AgentScript } from './scripted-agent.ts';
 
 /** Everything that a run depends on, besides the code. */
 export type Scenario = {

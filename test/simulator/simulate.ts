@@ -1,13 +1,15 @@
 import { isTerminal } from '@hopline/a2a';
 import type { TaskIndexEntry } from '@hopline/log';
+import type { AgentScript } from '../support/agents/scripted-agent.ts';
+import type { Violation } from '../support/task-promises.ts';
+import { AgentRuns } from './agent-runs.ts';
 import { Client, type TaskPlan } from './client.ts';
 import { Cluster } from './cluster.ts';
 import { endOfFaults, schedule } from './faults.ts';
 import { Random } from './random.ts';
 import type { Scenario } from './scenario.ts';
-import { AgentRuns, type AgentScript } from './scripted-agent.ts';
 import { Trace } from './trace.ts';
-import { undeliveredOf, type Violation, verify } from './verify.ts';
+import { undeliveredOf, verify } from './verify.ts';
 import { VirtualClock } from './virtual-clock.ts';
 import { WebhookReceiver } from './webhook-receiver.ts';
 

@@ -1,17 +1,21 @@
-import { type Artifact, isTerminal, type StreamResponse, textOf } from '@hopline/a2a';
-import { type Fact, isVisible, type TaskAggregate, type VisibleFact } from '@hopline/events';
-import { readTask } from '@hopline/log';
-import { LANES_BYTES_MAX, project, type TaskView } from '@hopline/task';
-import type { Client, ViewerLog } from './client.ts';
+import { isTerminal } from '@hopline/a2a';
+import type { TaskAggregate } from '@hopline/events';
+import { LANES_BYTES_MAX } from '@hopline/task';
+import {
+  historyOf,
+  type Report,
+  type TaskHistory,
+  type Violation,
+  verifyAttempts,
+  verifyTask,
+} from '../support/task-promises.ts';
+import type { AgentRuns } from './agent-runs.ts';
+import type { Client } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import type { Fault } from './faults.ts';
 import type { Scenario } from './scenario.ts';
-import { type AgentRun, type AgentRuns, OPEN_ARTIFACT } from './scripted-agent.ts';
 import { EPOCH_MS } from './virtual-clock.ts';
 import type { WebhookReceiver } from './webhook-receiver.ts';
-
-/** A promise that a run broke. `rule` is a sentence of this file, the same for all runs. */
-export type Violation = { rule: string; detail: string };
 
 export type RunEvidence = {
   scenario: Scenario;
@@ -25,8 +29,6 @@ export type RunEvidence = {
   pendingTimers?: number;
 };
 
-type TaskHistory = { aggregate: TaskAggregate; facts: Fact[]; view: TaskView | undefined; aggregateBytesMax: number };
-
 /** Of a task's aggregate in a record: its lanes, and what it holds beside them. */
 const AGGREGATE_BYTES_MAX = LANES_BYTES_MAX + 64 * 1024;
 /** Timers of all processes at rest: at most 102 in 60 runs. What tasks and connections leave behind comes on top. */
@@ -39,42 +41,20 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
   const report = (rule: string, detail: string) => violations.push({ rule, detail });
   for (const client of evidence.clients) {
     try {
-      const history = client.taskId === undefined ? undefined : await historyOf(evidence.cluster, client.taskId);
+      const history = client.taskId === undefined ? undefined : await historyOf(evidence.cluster.store.facts, client.taskId);
       if (history !== undefined) histories.set(client, history);
     } catch (error) {
       report('the log of a task can be read from its start', `${client.plan.name}: ${String(error)}`);
     }
   }
   if (!evidence.hasEnded) await verifyLiveness(evidence, histories, report);
-  verifyAttempts(evidence.runs, report);
+  verifyAttempts(evidence.runs.all, report);
   for (const [client, history] of histories) {
-    verifyGenerations(client, history, report);
-    verifyMessages(client, history, report);
-    verifyTexts(client, history, evidence.runs, report);
+    verifyTask(client, history, { runs: evidence.runs.all, received: evidence.receiver.received }, report);
     verifyFailures(client, history, evidence, report);
-    for (const viewer of client.viewers) verifyViewer(viewer, history, report);
-    verifyWebhook(client, history, evidence.receiver, report);
   }
   verifyBounds(evidence, histories, report);
   return violations;
-}
-
-type Report = (rule: string, detail: string) => void;
-
-async function historyOf({ store }: Cluster, taskId: string): Promise<TaskHistory | undefined> {
-  const newest = await store.facts.last(taskId);
-  if (newest === undefined) return undefined;
-  const facts: Fact[] = [];
-  let view: TaskView | undefined;
-  let aggregateBytesMax = 0;
-  for await (const { record } of readTask(store.facts, newest)) {
-    aggregateBytesMax = Math.max(aggregateBytesMax, Buffer.byteLength(JSON.stringify(record.aggregate)));
-    for (const fact of record.facts) {
-      facts.push(fact);
-      view = project(view, fact);
-    }
-  }
-  return { aggregate: newest.record.aggregate, facts, view, aggregateBytesMax };
 }
 
 /** Everything ends once faults have stopped. */
@@ -115,88 +95,6 @@ export async function undeliveredOf(
     ...received.filter(({ url }) => url === webhookUrl).map(one => one.generation),
   );
   return delivered >= generation ? undefined : `events up to ${delivered} of ${generation}`;
-}
-
-function verifyAttempts({ all }: AgentRuns, report: Report): void {
-  const byAttempt = Map.groupBy(all, ({ agent, messageId, attempt }) => `${agent} ${messageId} attempt ${attempt}`);
-  for (const [attempt, runs] of byAttempt) {
-    for (const [index, run] of runs.entries())
-      for (const other of runs.slice(index + 1))
-        if (other.startedAt < (run.endedAt ?? Number.POSITIVE_INFINITY))
-          report('one attempt of an agent never runs twice at once', `${attempt}: runs ${run.id} and ${other.id}`);
-  }
-}
-
-function verifyGenerations({ plan }: Client, { facts, aggregate }: TaskHistory, report: Report): void {
-  const visible = facts.filter(isVisible);
-  const wrong = visible.findIndex((fact, index) => fact.generation !== index + 1);
-  if (wrong >= 0) report('generations are 1..n', `${plan.name}: generation ${visible[wrong]!.generation} at place ${wrong + 1}`);
-  const earlier = facts.findIndex((fact, index) => index > 0 && fact.at < facts[index - 1]!.at);
-  if (earlier >= 0) report('the times of facts never decrease', `${plan.name}: fact ${earlier + 1}, ${facts[earlier]!.kind}`);
-  const ends = visible.filter(isEnd);
-  if (isTerminal(aggregate.state) && (ends.length !== 1 || visible.at(-1) !== ends[0]))
-    report('one terminal event, last', `${plan.name}: ${ends.length} terminal events, last is ${visible.at(-1)?.kind}`);
-}
-
-function isEnd(fact: VisibleFact): boolean {
-  return fact.kind === 'status.changed' && isTerminal(fact.event.statusUpdate.status.state);
-}
-
-function verifyMessages({ plan, acknowledged }: Client, { aggregate, view }: TaskHistory, report: Report): void {
-  for (const messageId of acknowledged) {
-    const count = view?.task.history?.filter(message => message.messageId === messageId).length ?? 0;
-    if (count !== 1) report('an acknowledged message is in its task once', `${plan.name}: ${messageId} is in ${count} times`);
-  }
-  const cancels = plan.cancelAfterMs !== undefined;
-  if (aggregate.state === 'TASK_STATE_CANCELED' && !cancels) report('only its client cancels a task', plan.name);
-}
-
-/** The text of each call is that of one run of its agent: whole if the call completed, else the beginning of it. */
-function verifyTexts({ plan }: Client, { facts, aggregate, view }: TaskHistory, runs: AgentRuns, report: Report): void {
-  const agentOf = new Map<string, string>();
-  const completed = new Set<string>();
-  for (const fact of facts) {
-    if (fact.kind === 'call.started') agentOf.set(fact.call, fact.agent);
-    if (fact.kind === 'call.ended' && fact.state === 'TASK_STATE_COMPLETED') completed.add(fact.call);
-  }
-  const texts = textsByCall(facts);
-  for (const [call, agent] of agentOf) {
-    const text = texts.get(call) ?? '';
-    const turn = Number(call.split('-')[1]);
-    const own = runs.all.filter(run => run.agent === agent && run.messageId === `${plan.name}-m${turn}`);
-    const fits = (run: AgentRun) => (completed.has(call) ? text === run.fullText : run.tokens.join('').startsWith(text));
-    if ((text !== '' || completed.has(call)) && !own.some(fits))
-      report(
-        completed.has(call) ? 'the text of a call is that of one run, whole' : 'the text of a call is the beginning of one run',
-        `${plan.name} ${call} of ${agent} (task ${aggregate.state}): ${JSON.stringify(text)}`,
-      );
-  }
-  if (plan.profile !== 'caipe' || aggregate.state !== 'TASK_STATE_COMPLETED') return;
-  const ofTurn = [...texts].filter(([call]) => call.startsWith(`call-${aggregate.turn}-`)).map(([, text]) => text);
-  const result = (view?.task.artifacts ?? []).findLast(({ name }) => name === 'partial_result');
-  if (ofTurn.join('') !== textOfArtifact(result))
-    report('the result is the text of the calls', `${plan.name}: ${JSON.stringify(textOfArtifact(result))}`);
-}
-
-function textOfArtifact(artifact: Artifact | undefined): string {
-  return textOf(artifact?.parts ?? []);
-}
-
-/** Streamed text by call, in the order of the first chunk. */
-function textsByCall(facts: readonly Fact[]): Map<string, string> {
-  const lanes = new Map<string, { call: string; text: string; isStreamed: boolean }>();
-  for (const fact of facts) {
-    if (fact.kind !== 'artifact.updated') continue;
-    const { artifact, append = false } = fact.event.artifactUpdate;
-    if (artifact.name?.startsWith(OPEN_ARTIFACT)) continue;
-    const lane = lanes.get(fact.lane) ?? { call: fact.producer, text: '', isStreamed: false };
-    lane.text = (append ? lane.text : '') + textOf(artifact.parts);
-    lane.isStreamed ||= fact.chunk !== undefined;
-    lanes.set(fact.lane, lane);
-  }
-  const texts = new Map<string, string>();
-  for (const { call, text, isStreamed } of lanes.values()) if (isStreamed) texts.set(call, (texts.get(call) ?? '') + text);
-  return texts;
 }
 
 /** Faults that may cost an attempt of a supervisor or an agent. */
@@ -268,65 +166,6 @@ function wasAgentAway(plan: Client['plan'], { scenario, cluster }: RunEvidence, 
         slot.startsWith(`agent.${agent}`) && startedAt <= at - REGISTERED_MS && endedAt >= at,
     );
   return isHardToReach || plan.turns.some(({ agents }) => !agents.every(isUp));
-}
-
-/** Each cursor once, in order, without a gap that was not reported, and each event as the log has it. */
-function verifyViewer({ name, frames }: ViewerLog, { facts }: TaskHistory, report: Report): void {
-  const stored = new Map(facts.filter(isVisible).map(fact => [fact.generation, JSON.stringify(fact.event)]));
-  let next: number | undefined;
-  let gapTo: number | undefined;
-  for (const frame of frames) {
-    if (frame.kind === 'gap') {
-      gapTo = frame.to;
-      continue;
-    }
-    if (frame.kind === 'snapshot') {
-      if (next !== undefined && frame.generation < next - 1) report('a viewer never goes back', `${name}: ${frame.generation}`);
-      next = frame.generation + 1;
-      gapTo = undefined;
-      continue;
-    }
-    const expected = gapTo === undefined ? (next ?? 1) : gapTo + 1;
-    if (frame.generation !== expected)
-      report('a viewer sees each cursor once and in order', `${name}: generation ${frame.generation}, expected ${expected}`);
-    if (stored.get(frame.generation) !== frame.json)
-      report('a viewer sees what the log has', `${name}: generation ${frame.generation}: ${frame.json}`);
-    next = frame.generation + 1;
-    gapTo = undefined;
-  }
-}
-
-/** Every event in order; a repetition has the same cursor and content. */
-function verifyWebhook(client: Client, { facts, aggregate }: TaskHistory, { received }: WebhookReceiver, report: Report): void {
-  const own = received.filter(({ url }) => url === client.webhookUrl);
-  const bodies = new Map<number, string>();
-  let last = 0;
-  for (const { generation, body } of own) {
-    const before = bodies.get(generation);
-    if (before !== undefined && before !== body)
-      report('a repeated notification has the same content', `${client.plan.name}: generation ${generation}`);
-    else if (before === undefined && generation < last)
-      report('notifications are in order', `${client.plan.name}: ${generation} after ${last}`);
-    bodies.set(generation, body);
-    last = Math.max(last, generation);
-  }
-  if (!client.isWebhookAcknowledged || client.plan.webhook !== 'with the message' || last < aggregate.generation) return;
-  const events = [...bodies].sort(([a], [b]) => a - b).map(([, body]) => JSON.parse(body) as StreamResponse);
-  const delivered = textOfEvents(events);
-  const stored = textOfEvents(facts.filter(isVisible).map(({ event }) => event));
-  if (delivered !== stored)
-    report('an acknowledged webhook gets every event', `${client.plan.name}: ${JSON.stringify(delivered)}`);
-}
-
-/** Text of all artifacts, in order of the events. */
-function textOfEvents(events: readonly StreamResponse[]): string {
-  const texts = new Map<string, string>();
-  for (const event of events) {
-    if (!('artifactUpdate' in event)) continue;
-    const { artifact, append } = event.artifactUpdate;
-    texts.set(artifact.artifactId, (append ? (texts.get(artifact.artifactId) ?? '') : '') + textOf(artifact.parts));
-  }
-  return JSON.stringify([...texts]);
 }
 
 function verifyBounds(

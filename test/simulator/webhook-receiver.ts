@@ -1,11 +1,12 @@
 import { parseCursor } from '@hopline/events';
 import type { NotifierDeps } from '../../services/notifier/src/notifier.ts';
+import type { Notification } from '../support/task-promises.ts';
 import type { Random } from './random.ts';
 import type { Trace } from './trace.ts';
 import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
 
 /** A notification that the receiver took. */
-export type Notification = { url: string; generation: number; body: string; process: string };
+type Received = Notification & { process: string };
 
 const DELAY_MS_MAX = 20;
 
@@ -14,7 +15,7 @@ export class WebhookReceiver {
   readonly #clock: VirtualClock;
   readonly #random: Random;
   readonly #trace: Trace;
-  readonly received: Notification[] = [];
+  readonly received: Received[] = [];
   /** Requests are refused with 503 until then. */
   downUntil = 0;
   /** Notifications are taken, and the answers are lost, until then. */

@@ -18,6 +18,7 @@ const ENTRY_POINTS = {
   test: 'infra/local/checks/main.ts',
   bench: 'test/bench/main.ts',
   simulate: 'test/simulator/main.ts',
+  faults: 'test/faults/campaign/main.ts',
   tck: 'test/conformance/tck.ts',
   hopline: 'packages/cli/src/main.ts',
   image: 'infra/image/main.ts',
@@ -30,7 +31,7 @@ const HELP = {
 };
 
 /**
- * `<start|test|bench|simulate|tck|hopline> [args]`: installs the tools that this checkout needs, then runs the command.
+ * `<start|test|bench|simulate|faults|tck|hopline> [args]`: installs the tools that this checkout needs, then runs the command.
  * @param {string[]} argv
  */
 export async function main([verb, ...args]) {
@@ -49,7 +50,7 @@ async function runVerb(verb, args) {
   const entryPoint = Object.hasOwn(ENTRY_POINTS, verb) ? ENTRY_POINTS[verb] : undefined;
   if (!entryPoint)
     throw new SetupError(
-      'Unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run simulate`, `npm run tck -- PATH`, `npm run -s hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR` or `npm run release -- VERSION`.',
+      'Unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run simulate`, `npm run faults`, `npm run tck -- PATH`, `npm run -s hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR` or `npm run release -- VERSION`.',
     );
   if (HELP[verb] && (args.includes('--help') || args.includes('-h'))) {
     process.stdout.write(readFileSync(HELP[verb], 'utf8'));

@@ -63,6 +63,8 @@ export function resumeOf({ resume }: Turn): Resume {
  * | poll      | tasks/get, after a pause or a webhook call | poll while the task works; subscribe, once, where the agent streams        |
  * | subscribe | tasks/resubscribe                         | poll: events may be missing, so the end is read from the task              |
  *
+ * A turn whose message another run of it has sent begins with poll.
+ *
  * An agent that rejects stream or send before its first event may have changed: its card is read again, and the message is sent once more.
  */
 type State = 'stream' | 'send' | 'poll' | 'subscribe';
@@ -77,6 +79,8 @@ export class RemoteTurn {
   #webhookCalls: WebhookCalls | undefined;
   #isStreamRefused = false;
   #hasSubscribed = false;
+  /** It has failed, and no other attempt follows. */
+  #hasFailed = false;
   /** The last state was a poll, so the next poll pauses. */
   #isPolling = false;
   #pollMs = POLL_MS;
@@ -103,7 +107,10 @@ export class RemoteTurn {
       // Credentials may take longer than a turn: the next turn continues the agent's task.
       if (waiting !== undefined && performance.now() >= this.#endsAtMs - CLOCK_MS)
         yield { type: 'interrupted', state: 'TASK_STATE_AUTH_REQUIRED', ...waiting };
-      else yield { type: 'failed', reason: error.message, retryable: error.retryable, cause: error.word };
+      else {
+        this.#hasFailed = !error.retryable;
+        yield { type: 'failed', reason: error.message, retryable: error.retryable, cause: error.word };
+      }
     } finally {
       this.#webhookCalls?.close();
       await this.#cancel();
@@ -113,6 +120,7 @@ export class RemoteTurn {
   async *#runStates(): AsyncGenerator<AgentEvent> {
     let agent = await this.#client.agent();
     let state: State = agent.streaming ? 'stream' : 'send';
+    if (await this.#isSent()) state = 'poll';
     let isCardFresh = false;
     while (!this.#reader.ended) {
       try {
@@ -128,6 +136,22 @@ export class RemoteTurn {
         isCardFresh = true;
       }
     }
+  }
+
+  /**
+   * Whether another run of this turn has sent the message to the task that waited for it: an earlier attempt, or the same one, which a
+   * killed nats-server delivers again. Sent twice, it would start two runs in one task, and their texts would mix.
+   */
+  async #isSent(): Promise<boolean> {
+    const { taskId } = resumeOf(this.#turn);
+    if (taskId === undefined) return false;
+    const response = await this.#client.call('get', { id: taskId }, this.#context(CALL_MS_MAX));
+    if (!('event' in response) || !('task' in response.event)) return false;
+    const { task } = response.event;
+    const isKnown = task.history?.some(({ messageId }) => messageId === this.#turn.message.messageId) ?? false;
+    if (isInterrupted(task.status.state) && !isKnown) return false;
+    this.#reader.remember(task.id, task.contextId);
+    return true;
   }
 
   #events(state: State, agent: RemoteAgent): AsyncIterable<AgentEvent> {
@@ -286,8 +310,9 @@ export class RemoteTurn {
   async #cancel(): Promise<void> {
     const { taskId } = this.#reader.ids;
     if (this.#reader.ended || taskId === undefined) return;
-    // The next turn continues the task that waits for credentials.
-    if (this.#reader.waiting !== undefined && this.#turn.signal.reason !== TASK_ENDED) return;
+    // The next turn continues the task that waits for credentials, the next attempt the one whose question is being answered.
+    const isContinued = this.#reader.waiting !== undefined || (resumeOf(this.#turn).taskId !== undefined && !this.#hasFailed);
+    if (isContinued && this.#turn.signal.reason !== TASK_ENDED) return;
     const signal = AbortSignal.timeout(CANCEL_MS_MAX);
     await this.#client
       .call('cancel', { id: taskId }, { signal, trace: this.#turn.trace, totalMsMax: CANCEL_MS_MAX })

@@ -68,6 +68,17 @@ export class JetStreamInputs implements InputLog {
     }
   }
 
+  async recordAt(taskId: string, seq: number): Promise<InputRecord | undefined> {
+    requireTaskId(taskId);
+    const { jsm, names } = this.#connection;
+    const get = () => jsm.streams.getMessage(names.inputsStream, { seq });
+    const found = await retry(this.#connection, 'an input of a task', get);
+    if (found === null || !found.subject.startsWith(names.subject(rawTaskFilter(taskId, this.#shards)).slice(0, -1)))
+      return undefined;
+    const record = decodeInput(found.data);
+    return typeof record === 'string' ? undefined : record;
+  }
+
   extent(): Promise<StreamExtent> {
     return readExtent(this.#connection, this.#connection.names.inputsStream);
   }

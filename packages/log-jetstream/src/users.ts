@@ -69,6 +69,7 @@ function ingress(rights: Rights): void {
 
 function supervisor(rights: Rights): void {
   rights.publish(`${RAW_PREFIX}.*.*.supervisor`, `${WORK_PREFIX}.agent.*.*`);
+  rights.compareInput();
   rights.followFacts();
   rights.takeWork('supervisor');
   rights.watch('agents');
@@ -93,6 +94,7 @@ function operator(rights: Rights): void {
 function agent(rights: Rights, user: Exclude<LogUser, (typeof SERVICE_USERS)[number]>): void {
   const name = user.slice('agent.'.length);
   rights.publish(`${RAW_PREFIX}.*.*.${user}`, wakeSubject(name));
+  rights.compareInput();
   rights.subscribe(wakeSubject(name));
   rights.followFacts();
   rights.takeWork(user);
@@ -135,6 +137,11 @@ class Rights {
 
   readInputs(): void {
     this.#read(this.#names.inputsStream, this.#names.subject(`${RAW_PREFIX}.>`));
+  }
+
+  /** One input by its sequence, for a writer that finds its id stored already. NATS wraps it in JSON, so it cannot pass for a record. */
+  compareInput(): void {
+    this.#api(`STREAM.MSG.GET.${this.#names.inputsStream}`);
   }
 
   readFacts(): void {

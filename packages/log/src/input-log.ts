@@ -28,6 +28,9 @@ export interface InputLog {
   /** All stored inputs of a task at the time of the call, in order. For audits; relays read shards. */
   read(taskId: string): AsyncIterable<StoredInput>;
 
+  /** The record at a raw sequence; undefined when retention has removed it, or it is no input record of the task. */
+  recordAt(taskId: string, seq: number): Promise<InputRecord | undefined>;
+
   /** What retention has left of the inputs of all tasks, read from the leader. */
   extent(): Promise<StreamExtent>;
 }

@@ -2,15 +2,17 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { AgentInput, AgentRecord, InputRecord } from '@hopline/events';
 import fc from 'fast-check';
-import { LogUnavailable } from './errors.ts';
+import { LogUnavailable, Superseded } from './errors.ts';
 import type { InputAppendOptions, InputLog } from './input-log.ts';
 import {
   APPEND_TIMEOUT_MS,
   createInputWriter,
+  type InputWriter,
   RECORD_INPUT_BYTES_MAX,
   RECORD_TOKENS_MAX,
   WAITING_OVERRUN_FACTOR,
 } from './input-writer.ts';
+import { createMemoryLog } from './memory/memory-log.ts';
 
 const PRODUCER = { id: 'call-1', agent: 'argocd', turn: 2, attempt: 3 };
 const OPTIONS = { taskId: 'task-1', producer: PRODUCER };
@@ -44,6 +46,7 @@ function pendingLog() {
     },
     extent: () => assert.fail('an input writer does not read'),
     read: () => assert.fail('an input writer does not read'),
+    recordAt: () => assert.fail('an input writer reads only duplicates'),
     readShard: () => assert.fail('an input writer does not read'),
   };
   const settled = () => new Promise<void>(resolve => setImmediate(resolve));
@@ -298,4 +301,40 @@ test('an append is retried for APPEND_TIMEOUT_MS by default, within the time in 
   await writer.flush();
   assert.deepEqual(timeouts, [APPEND_TIMEOUT_MS]);
   assert.ok(APPEND_TIMEOUT_MS < 10 * 60_000);
+});
+
+test('of two runs with one attempt number, as after a kill of nats-server, only the first to write goes on', async () => {
+  const log = createMemoryLog();
+  const token = async (writer: InputWriter, text: string) => {
+    writer.token('answer', text);
+    await writer.flush();
+  };
+  const [first, second] = [createInputWriter(log.inputs, OPTIONS), createInputWriter(log.inputs, OPTIONS)];
+  await token(first, 'first ');
+  await assert.rejects(token(second, 'second '), Superseded);
+  await token(first, 'goes on');
+  const texts: string[] = [];
+  for await (const { record } of log.inputs.read(OPTIONS.taskId))
+    if ('inputs' in record) for (const input of record.inputs) if (input.kind === 'text') texts.push(...input.tokens);
+  assert.deepEqual(texts, ['first ', 'goes on']);
+});
+
+test('a record whose first acknowledgement was lost is stored once, and its writer goes on', async () => {
+  const log = createMemoryLog();
+  const append: InputLog['append'] = async (...args) => {
+    await log.inputs.append(...args);
+    return log.inputs.append(...args);
+  };
+  const writer = createInputWriter(
+    { ...log.inputs, append, recordAt: (taskId, seq) => log.inputs.recordAt(taskId, seq) },
+    OPTIONS,
+  );
+  writer.add({ kind: 'open', lane: 'answer', artifact: { name: 'a' } });
+  writer.token('answer', 'half \ud83d');
+  await writer.flush();
+  writer.token('answer', '\ude00');
+  await writer.flush();
+  let records = 0;
+  for await (const _stored of log.inputs.read(OPTIONS.taskId)) records += 1;
+  assert.equal(records, 2);
 });

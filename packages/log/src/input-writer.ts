@@ -1,5 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import { cutIndex } from '@hopline/a2a';
 import { type AgentInput, type AgentRecord, ordinalsOf, type Producer, type TextInput, type TraceCarrier } from '@hopline/events';
+import { Superseded } from './errors.ts';
 import type { InputLog } from './input-log.ts';
 import { requireTaskId } from './names.ts';
 
@@ -201,8 +203,20 @@ class Writer implements InputWriter {
     // n 1, within the duplicate window.
     const { turn, item = 0, attempt } = producer;
     const id = `${taskId}:${producer.id}:${turn}:${item}:${attempt}:${draft.n}`;
-    const { seq } = await this.#inputs.append(taskId, record, { id, timeoutMs, ...(trace && { trace }) });
+    const { seq, duplicate } = await this.#inputs.append(taskId, record, { id, timeoutMs, ...(trace && { trace }) });
+    if (duplicate && !(await this.#isStoredAt(seq, record))) throw new Superseded();
     return seq;
+  }
+
+  /**
+   * Whether the stored record of an id is ours, from a try whose acknowledgement was lost. A nats-server that is killed may forget
+   * that it has delivered an item, and deliver it again with the same count: two runs of one attempt then write with the same ids,
+   * and the first to write goes on.
+   */
+  async #isStoredAt(seq: number, record: AgentRecord): Promise<boolean> {
+    const stored = await this.#inputs.recordAt(this.#options.taskId, seq);
+    // Without it, retention has removed it.
+    return stored === undefined || isDeepStrictEqual(stored, JSON.parse(JSON.stringify(record)));
   }
 
   #stored(draft: Draft, seq: number): void {

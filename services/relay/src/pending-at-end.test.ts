@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { textOf } from '@hopline/a2a';
 import { createInputWriter, type InputWriter } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { LANES_MAX } from '@hopline/task';
@@ -70,3 +71,32 @@ for (const when of ['before', 'after'] as const) {
     assert.equal(reached, true);
   });
 }
+
+test('half a surrogate pair that ends an attempt is stored before the next attempt replaces the text', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const relay = await createRelay({
+    log: log.another(),
+    instance: 'relay',
+    coalesce,
+    metrics,
+    logger,
+    leaseMs: 120,
+    heartbeatMs: 30,
+  });
+  const first = await startTask(log);
+  first.token('a', `x${HALF}`);
+  await first.flush();
+  const second = createInputWriter(log.inputs, { taskId: 't', producer: { id: 'agent', agent: 'echo', turn: 1, attempt: 2 } });
+  second.add({ kind: 'open', lane: 'a', artifact: { name: 'a' } });
+  second.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  await second.flush();
+  await reachedState(log, 'TASK_STATE_COMPLETED');
+  await relay.stop();
+  const texts: string[] = [];
+  for await (const { record } of log.facts.read('t', 1))
+    for (const fact of record.facts)
+      if (fact.kind === 'artifact.updated' && fact.attempt === 1) texts.push(textOf(fact.event.artifactUpdate.artifact.parts));
+  assert.equal(texts.join(''), `x${HALF}`);
+});

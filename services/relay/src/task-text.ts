@@ -71,6 +71,11 @@ export class TaskText {
 
   /** Releases held text before an input that is not text: order is kept, and a notice never waits for the end of a hold. */
   flushFor(from: Producer, input: Exclude<AgentInput, TextInput>, now: number): void {
+    for (const pending of [...this.#pending.values()]) {
+      // The other half of a surrogate pair does not come from the next attempt.
+      if (isEarlierAttempt(pending.from, from))
+        this.#emitRuns(close(this.#coalescer, attemptLaneKey(pending.from, pending.lane), now));
+    }
     if (input.kind === 'close') this.#emitRuns(close(this.#coalescer, attemptLaneKey(from, input.lane), now));
     const isEnd = input.kind === 'status' && isTerminal(input.state);
     this.#emitRuns(isEnd ? closeAll(this.#coalescer, now) : flush(this.#coalescer, now));
@@ -97,6 +102,10 @@ export class TaskText {
       this.#emit(runOf(chunk, pending, taken));
     }
   }
+}
+
+function isEarlierAttempt({ id, turn, attempt }: Producer, from: Producer): boolean {
+  return id === from.id && (turn < from.turn || (turn === from.turn && attempt < from.attempt));
 }
 
 function runOf(chunk: Chunk, { from, lane }: PendingTokens, taken: TakenTokens): TextRun {

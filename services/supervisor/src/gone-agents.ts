@@ -4,6 +4,8 @@ import type { TurnContext } from './turn-runner.ts';
 
 /** Interval at which the agents of open calls are looked up, milliseconds. */
 const LIVENESS_CHECK_MS = 1_000;
+/** After a longer interval this process was suspended and has seen no heartbeat meanwhile. Milliseconds. */
+const SUSPENDED_MS = 5_000;
 
 export type GoneAgentsOptions = Pick<TurnContext, 'view' | 'writer' | 'isLive' | 'signal'> & {
   log: Pick<Log, 'check'>;
@@ -19,6 +21,7 @@ export type GoneAgentsOptions = Pick<TurnContext, 'view' | 'writer' | 'isLive' |
 export async function abandonGoneAgents({ view, writer, isLive, signal, log, agentGoneMs }: GoneAgentsOptions): Promise<void> {
   const lastLiveAt = new Map<string, number>();
   const abandoned = new Set<string>();
+  let checkedAt = performance.now();
   while (!signal.aborted) {
     await sleep(LIVENESS_CHECK_MS, undefined, { signal }).catch(() => {});
     const open = view.calls.filter(call => view.ended(call) === undefined && !abandoned.has(call));
@@ -27,8 +30,10 @@ export async function abandonGoneAgents({ view, writer, isLive, signal, log, age
     const isAway = missing.size > 0 && (await log.check().then(isFalse, isTrue));
     if (signal.aborted) return;
     const now = performance.now();
+    const wasSuspended = now - checkedAt > SUSPENDED_MS;
+    checkedAt = now;
     for (const call of open) {
-      if (!missing.has(call) || isAway || !lastLiveAt.has(call)) lastLiveAt.set(call, now);
+      if (!missing.has(call) || isAway || wasSuspended || !lastLiveAt.has(call)) lastLiveAt.set(call, now);
       else if (now - lastLiveAt.get(call)! >= agentGoneMs) {
         abandoned.add(call);
         // Its wait for credentials ends, too.

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import type { Agent } from '@hopline/agent';
+import { type Agent, TASK_ENDED } from '@hopline/agent';
 import { type A2AOptions, createA2AAgent } from '@hopline/agent-a2a';
 import {
   answer,
@@ -11,7 +11,7 @@ import {
   type Step,
   startRemoteAgent,
 } from '../../support/agents/remote-agent.ts';
-import { eventsOf, lastOf, textOf } from '../../support/agents/turn.ts';
+import { eventsOf, lastOf, textOf, turnOf } from '../../support/agents/turn.ts';
 
 async function pair(t: TestContext, remoteOptions: Partial<RemoteAgentOptions>, options: Partial<A2AOptions> = {}) {
   const remote: RemoteAgent = await startRemoteAgent({ dialect: '0.3', script: [], ...remoteOptions });
@@ -432,4 +432,54 @@ test('redirects are followed within the origin only', async t => {
   assert.deepEqual(await failure(away), { type: 'failed', reason: 'the agent answered with HTTP 307', retryable: false });
   assert.equal(elsewhere.requests.length, 0);
   assert.equal(textOf(await eventsOf(within, 'x')), 'there');
+});
+
+for (const dialect of ['0.3', '1.0'] as const) {
+  for (const [when, script] of [
+    ['while it works', [...answer(['a', 'b', 'c']).flatMap(step => [{ pause: 60 }, step])]],
+    ['after it has ended', answer(['a', 'b', 'c'])],
+  ] as const) {
+    test(`another run of a turn does not send the answer to a question again: ${dialect}, ${when}`, async t => {
+      const { remote, agent } = await pair(t, {
+        dialect,
+        script: ({ turn }) => (turn === 1 ? [{ inputRequired: 'where?' }] : script),
+      });
+      const { resume } = lastOf(await eventsOf(agent, 'deploy'), 'interrupted');
+      const message = { messageId: 'answer', role: 'ROLE_USER' as const, parts: [{ text: 'prod' }] };
+      const running = agent.run(turnOf('prod', { message, resume }))[Symbol.asyncIterator]();
+      await running.next();
+      // The process of the first attempt is gone; the remote agent works on.
+      if (when === 'after it has ended') while ((await running.next()).done !== true);
+      // A killed nats-server may deliver the item again as attempt 1.
+      const events = await eventsOf(agent, 'prod', { message, resume });
+      assert.equal(textOf(events), 'abc');
+      lastOf(events, 'done');
+      await running.return?.();
+      const sent = remote.requests.filter(({ method, text }) => (method === 'send' || method === 'stream') && text === 'prod');
+      assert.equal(sent.length, 1);
+    });
+  }
+}
+
+test('an attempt that is stopped does not cancel the remote task whose question it answered; the end of our task does', async t => {
+  const working = answer(['a', 'b', 'c']).flatMap(step => [{ pause: 60 }, step]);
+  const { remote, agent } = await pair(t, { script: ({ turn }) => (turn === 1 ? [{ inputRequired: 'where?' }] : working) });
+  const { resume } = lastOf(await eventsOf(agent, 'deploy'), 'interrupted');
+  const answerOf = (messageId: string) => ({ message: { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'prod' }] } });
+  const stopped = new AbortController();
+  const running = agent.run(turnOf('prod', { ...answerOf('answer-1'), resume, signal: stopped.signal }))[Symbol.asyncIterator]();
+  await running.next();
+  stopped.abort();
+  while ((await running.next()).done !== true);
+  assert.equal(textOf(await eventsOf(agent, 'prod', { ...answerOf('answer-1'), resume, attempt: 2 })), 'abc');
+  assert.ok(!remote.requests.some(({ method }) => method === 'cancel'));
+  const again = lastOf(await eventsOf(agent, 'deploy'), 'interrupted');
+  const ended = new AbortController();
+  const last = agent
+    .run(turnOf('prod', { ...answerOf('answer-2'), resume: again.resume, signal: ended.signal }))
+    [Symbol.asyncIterator]();
+  await last.next();
+  ended.abort(TASK_ENDED);
+  while ((await last.next()).done !== true);
+  assert.equal(remote.requests.at(-1)?.method, 'cancel');
 });

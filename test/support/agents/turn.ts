@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Part } from '@hopline/a2a';
 import type { Agent, AgentEvent, Turn } from '@hopline/agent';
 
@@ -7,7 +8,7 @@ export function turnOf(parts: string | Part[], options: Partial<Turn> = {}): Tur
     taskId: 'task-1',
     contextId: 'context-1',
     history: [],
-    message: { messageId: 'message-1', role: 'ROLE_USER', parts: typeof parts === 'string' ? [{ text: parts }] : parts },
+    message: { messageId: randomUUID(), role: 'ROLE_USER', parts: typeof parts === 'string' ? [{ text: parts }] : parts },
     metadata: {},
     attempt: 1,
     trace: {},

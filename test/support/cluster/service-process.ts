@@ -3,11 +3,17 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const READY_MS_MAX = 90_000;
+const READY_MS_MAX = 180_000;
 const POLL_MS = 25;
 const OUTPUT_CHARS_MAX = 1_000_000;
 
-export type ServiceSpec = { service: string; instance: string; env: Record<string, string> };
+export type ServiceSpec = {
+  service: string;
+  instance: string;
+  env: Record<string, string>;
+  /** A program of the test instead of a service: its path in the repository, and the path that answers 200 when it is ready. */
+  program?: { path: string; readyPath: string };
+};
 
 /** One service as a process, killed, stopped and continued by signals. */
 export class ServiceProcess {
@@ -46,14 +52,14 @@ export class ServiceProcess {
   }
 
   async start(): Promise<void> {
-    const { service, instance, env } = this.spec;
+    const { service, instance, env, program } = this.spec;
     const settings = {
       HOPLINE_HOST: '127.0.0.1',
       HOPLINE_PORT: String(this.port),
       HOPLINE_INSTANCE: instance,
       HOPLINE_STDIN_LIFELINE: '1',
     };
-    const path = `${ROOT}services/${service}/src/main.ts`;
+    const path = `${ROOT}${program?.path ?? `services/${service}/src/main.ts`}`;
     const child = spawn(process.execPath, [path], {
       cwd: ROOT,
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...settings, ...env },
@@ -99,7 +105,7 @@ export class ServiceProcess {
   async #answers(): Promise<boolean> {
     // Tests choose their own certificates and client authentication, so readiness checks neither.
     if (this.#secure) return this.#output.includes('"msg":"ready"');
-    return fetch(`${this.url}/readyz`)
+    return fetch(`${this.url}${this.spec.program?.readyPath ?? '/readyz'}`)
       .then(response => response.ok)
       .catch(() => false);
   }

@@ -17,6 +17,8 @@ export type NatsProxy = {
   freeze(): void;
   /** Freezes the connections that are open now; new ones pass. */
   strand(): void;
+  /** Delays everything by this from now on, in both directions; milliseconds. */
+  delay(ms: number): void;
   /** Passes what was held back. */
   thaw(): void;
   close(): Promise<void>;
@@ -28,6 +30,7 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
   const sockets = new Set<Socket>();
   let broken = false;
   let frozen = false;
+  let delayMs = 0;
   const server = createServer(client => {
     if (broken) return client.destroy();
     const upstream = connect(port, '127.0.0.1');
@@ -43,13 +46,15 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
         other.destroy();
       });
     }
-    client.on('data', chunk => upstream.write(chunk));
+    const toServer = new DelayedWriter(upstream, () => delayMs);
+    const toClient = new DelayedWriter(client, () => delayMs);
+    client.on('data', (chunk: Buffer) => toServer.write(chunk));
     // A connection that begins meanwhile is accepted and gets no answer.
     if (frozen) for (const socket of [client, upstream]) socket.pause();
     const frames = new FrameReader();
     upstream.on('data', (chunk: Buffer) => {
       for (const { bytes, frame } of frames.read(chunk))
-        if (!frame || !proxy.lose?.(frame)) client.write(frame && proxy.rewrite ? rewritten(bytes, proxy.rewrite) : bytes);
+        if (!frame || !proxy.lose?.(frame)) toClient.write(frame && proxy.rewrite ? rewritten(bytes, proxy.rewrite) : bytes);
     });
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
@@ -72,6 +77,9 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
     strand() {
       for (const socket of sockets) socket.pause();
     },
+    delay(ms) {
+      delayMs = ms;
+    },
     thaw() {
       frozen = false;
       for (const socket of sockets) socket.resume();
@@ -82,6 +90,37 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
     },
   };
   return proxy;
+}
+
+/** Writes in the order of the calls, each one after the delay of its time. */
+class DelayedWriter {
+  readonly #socket: Socket;
+  readonly #delayMs: () => number;
+  readonly #queue: { at: number; bytes: Buffer }[] = [];
+
+  constructor(socket: Socket, delayMs: () => number) {
+    this.#socket = socket;
+    this.#delayMs = delayMs;
+  }
+
+  write(bytes: Buffer): void {
+    const delayMs = this.#delayMs();
+    if (this.#queue.length === 0 && delayMs === 0) return void this.#socket.write(bytes);
+    this.#queue.push({ at: performance.now() + delayMs, bytes });
+    if (this.#queue.length === 1) this.#later();
+  }
+
+  #later(): void {
+    setTimeout(
+      () => {
+        this.#socket.write(this.#queue.shift()!.bytes);
+        while ((this.#queue[0]?.at ?? Number.POSITIVE_INFINITY) <= performance.now())
+          this.#socket.write(this.#queue.shift()!.bytes);
+        if (this.#queue.length > 0) this.#later();
+      },
+      Math.max(0, this.#queue[0]!.at - performance.now()),
+    );
+  }
 }
 
 const CRLF = Buffer.from('\r\n');

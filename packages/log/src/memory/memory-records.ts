@@ -34,6 +34,11 @@ export class MemoryInputs implements InputLog {
     return this.#stream.extent;
   }
 
+  async recordAt(taskId: string, seq: number): Promise<InputRecord | undefined> {
+    for await (const stored of this.read(taskId)) if (stored.seq === seq) return stored.record;
+    return undefined;
+  }
+
   async *readShard(
     shard: number,
     from: number,

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AgentTurn, artifact, type DefinedAgent, defineAgent, failed, needsInput } from '@hopline/agent';
-import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
 
 /** What an agent does with a message; the metadata of the message holds one for each agent. */
 export type AgentScript = {
@@ -32,52 +31,23 @@ export type AgentRun = {
   endedAt: number | undefined;
 };
 
-/** Runs of all agents: what verifiers compare the text of the tasks with. */
-export class AgentRuns {
-  readonly #clock: VirtualClock;
-  readonly all: AgentRun[] = [];
-
-  constructor(clock: VirtualClock) {
-    this.#clock = clock;
-  }
-
-  begin(agent: string, { message, attempt }: AgentTurn, script: AgentScript): AgentRun {
-    const id = this.all.length + 1;
-    const run: AgentRun = {
-      id,
-      agent,
-      taskId: message.taskId ?? '',
-      messageId: message.messageId,
-      attempt,
-      process: this.#clock.process?.name ?? '',
-      tokens: [],
-      fullText: Array.from({ length: script.tokens }, (_, index) => tokenOf(id, index, script)).join(''),
-      startedAt: this.#clock.nowMs,
-      endedAt: undefined,
-    };
-    this.all.push(run);
-    return run;
-  }
-
-  end(run: AgentRun): void {
-    run.endedAt ??= this.#clock.nowMs;
-  }
-
-  /** The process of these runs was killed. */
-  killed({ name }: VirtualProcess): void {
-    for (const run of this.all) if (run.process === name) this.end(run);
-  }
-}
+/** Records what each run of an agent emits. */
+export type RunRecorder = {
+  begin(agent: string, turn: AgentTurn, script: AgentScript): AgentRun;
+  end(run: AgentRun): void;
+};
 
 /** Tokens name their run, so a text of two runs is recognized. */
-function tokenOf(run: number, index: number, { splitsPairs }: AgentScript): string {
-  if (splitsPairs !== true) return `r${run}.${index} `;
-  const emoji = String.fromCodePoint(0x1f300 + ((run * 7 + (index >> 1)) % 256));
-  return emoji[index % 2]!;
+export function tokensOf(run: number, { tokens, splitsPairs = false }: AgentScript): string[] {
+  return Array.from({ length: tokens }, (_, index) => {
+    if (!splitsPairs) return `r${run}.${index} `;
+    const emoji = String.fromCodePoint(0x1f300 + ((run * 7 + (index >> 1)) % 256));
+    return emoji[index % 2]!;
+  });
 }
 
 /** An agent that follows the script of the message. */
-export function scriptedAgent(name: string, runs: AgentRuns): DefinedAgent {
+export function scriptedAgent(name: string, runs: RunRecorder): DefinedAgent {
   return defineAgent({
     name,
     description: `Agent ${name}`,
@@ -92,9 +62,8 @@ export function scriptedAgent(name: string, runs: AgentRuns): DefinedAgent {
           await sleep(script.everyMs, undefined, { signal: turn.signal });
           yield artifact({ name: `${OPEN_ARTIFACT}${index}`, description: 'd'.repeat(descriptionChars), text: 'x', last: false });
         }
-        for (let index = 0; index < script.tokens; index++) {
+        for (const token of tokensOf(run.id, script)) {
           await sleep(script.everyMs, undefined, { signal: turn.signal });
-          const token = tokenOf(run.id, index, script);
           run.tokens.push(token);
           yield token;
         }

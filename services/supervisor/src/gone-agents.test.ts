@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import type { AgentInput } from '@hopline/events';
+import type { InputWriter } from '@hopline/log';
+import { AGENT_GONE, abandonGoneAgents } from './gone-agents.ts';
+import type { TurnView } from './turn-view.ts';
+
+const CHECK_MS = 1_000;
+const GONE_MS = 2 * CHECK_MS;
+const SUSPENDED_MS = 60_000;
+
+/** One open call of the agent `writer`, and a clock in the hands of the test; the interval of the checks is real. */
+function watched(t: TestContext) {
+  let nowMs = 0;
+  t.mock.method(performance, 'now', () => nowMs);
+  const inputs: AgentInput[] = [];
+  const stop = new AbortController();
+  const state = { isLive: true };
+  let checks = 0;
+  const view = { calls: ['call-1-1'], ended: () => undefined, agentOf: () => 'writer', needsCredentials: () => false };
+  const watching = abandonGoneAgents({
+    view: view as unknown as TurnView,
+    writer: { add: (input: AgentInput) => void inputs.push(input) } as unknown as InputWriter,
+    isLive: () => {
+      checks += 1;
+      return state.isLive;
+    },
+    signal: stop.signal,
+    log: { check: async () => {} },
+    agentGoneMs: GONE_MS,
+  });
+  t.after(async () => {
+    stop.abort();
+    await watching;
+  });
+  /** The next check, after a time that is longer than its interval when the process was suspended. */
+  const check = async (afterMs = CHECK_MS) => {
+    const before = checks;
+    nowMs += afterMs;
+    while (checks === before && inputs.length === 0) await setImmediate();
+    await setImmediate();
+  };
+  return { inputs, state, check };
+}
+
+test('an agent that has been out of the registry for the whole time is abandoned', async t => {
+  const { inputs, state, check } = watched(t);
+  await check();
+  state.isLive = false;
+  await check();
+  assert.deepEqual(inputs, []);
+  await check();
+  assert.deepEqual(inputs, [
+    { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_FAILED', reason: AGENT_GONE, retryable: true },
+  ]);
+});
+
+test('after a suspension of its process, a supervisor gives agents the whole time to show that they live', async t => {
+  const { inputs, state, check } = watched(t);
+  await check();
+  state.isLive = false;
+  await check(SUSPENDED_MS);
+  await check();
+  state.isLive = true;
+  await check();
+  assert.deepEqual(inputs, []);
+});

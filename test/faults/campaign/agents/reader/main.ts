@@ -1,0 +1,37 @@
+import { type Step, startRemoteAgent } from '../../../../support/agents/remote-agent.ts';
+import { type AgentScript, tokensOf } from '../../../../support/agents/scripted-agent.ts';
+import { RUNS_FOLDER, RunFile } from '../run-file.ts';
+
+/** The remote A2A agent: an HTTP server in a process of its own. It reads its script in the text of the message. */
+const runs = new RunFile(process.env[RUNS_FOLDER] ?? '.');
+/** A remote agent does not know the attempts of its caller: each run counts as one. */
+let attempts = 0;
+
+await startRemoteAgent({
+  dialect: '0.3',
+  port: Number(process.env.HOPLINE_PORT ?? 0),
+  script: async function* ({ text, taskId }): AsyncGenerator<Step> {
+    const { messageId, scripts } = JSON.parse(text.slice(text.indexOf('{'))) as {
+      messageId: string;
+      scripts: Record<string, AgentScript>;
+    };
+    const script = scripts.reader!;
+    attempts += 1;
+    const message = { messageId, taskId, role: 'ROLE_USER' as const, parts: [] };
+    const run = runs.begin('reader', { message, attempt: process.pid * 1e6 + attempts }, script);
+    try {
+      for (const token of tokensOf(run.id, script)) {
+        yield { pause: script.everyMs };
+        yield { token };
+      }
+      if (script.end === 'asks') yield { inputRequired: 'Which one?' };
+      else if (script.end === 'fails') yield { fail: true, text: 'the script wants it' };
+      else yield { complete: true };
+    } finally {
+      runs.end(run);
+    }
+  },
+});
+
+// It ends with the process that started it.
+process.stdin.resume().once('end', () => process.exit());

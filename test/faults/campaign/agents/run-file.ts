@@ -1,0 +1,66 @@
+import { appendFileSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { AgentTurn } from '@hopline/agent';
+import { type AgentRun, type AgentScript, type RunRecorder, tokensOf } from '../../../support/agents/scripted-agent.ts';
+
+/** Variable with the folder of the run files. */
+export const RUNS_FOLDER = 'CAMPAIGN_RUNS';
+
+type Line = { begin: Omit<AgentRun, 'tokens' | 'fullText'>; script: AgentScript } | { end: number; at: number };
+
+/** Run ids of one process: more than a process starts in a campaign. */
+const RUNS_OF_PROCESS_MAX = 100_000;
+
+/** Writes the runs of this process to a file of its own, at once: the process may be killed at any moment. */
+export class RunFile implements RunRecorder {
+  readonly #path: string;
+  #count = 0;
+
+  constructor(folder: string) {
+    this.#path = join(folder, `${process.pid}.jsonl`);
+  }
+
+  begin(agent: string, { message, attempt }: Pick<AgentTurn, 'message' | 'attempt'>, script: AgentScript): AgentRun {
+    const id = process.pid * RUNS_OF_PROCESS_MAX + this.#count++;
+    const { messageId, taskId = '' } = message;
+    const begin = { id, agent, taskId, messageId, attempt, process: `${process.pid}`, startedAt: Date.now(), endedAt: undefined };
+    this.#write({ begin, script });
+    return { ...begin, tokens: [], fullText: '' };
+  }
+
+  end({ id }: AgentRun): void {
+    this.#write({ end: id, at: Date.now() });
+  }
+
+  #write(line: Line): void {
+    appendFileSync(this.#path, `${JSON.stringify(line)}\n`);
+  }
+}
+
+/**
+ * The runs of all processes. Which tokens a killed process had emitted is unknown, so `tokens` are all that it would emit. `deaths`:
+ * when the process with an id was killed.
+ */
+export function readRuns(folder: string, deaths: ReadonlyMap<number, number>): AgentRun[] {
+  const runs = new Map<number, AgentRun>();
+  const paths = readdirSync(folder).filter(name => name.endsWith('.jsonl'));
+  const texts = paths.map(name => readFileSync(join(folder, name), 'utf8'));
+  // The last line of a killed process may be cut off.
+  const lines = texts.flatMap(text => text.slice(0, text.lastIndexOf('\n')).split('\n'));
+  for (const line of lines.filter(text => text !== '')) {
+    const read = JSON.parse(line) as Line;
+    if ('end' in read) {
+      const run = runs.get(read.end);
+      if (run !== undefined) run.endedAt = read.at;
+      continue;
+    }
+    const tokens = tokensOf(read.begin.id, read.script);
+    runs.set(read.begin.id, {
+      ...read.begin,
+      tokens,
+      fullText: tokens.join(''),
+      endedAt: deaths.get(Number(read.begin.process)),
+    });
+  }
+  return [...runs.values()];
+}

@@ -1,0 +1,166 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '@hopline/log';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
+import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { ServiceProcess, type ServiceSpec } from '../../support/cluster/service-process.ts';
+import { type NatsProxy, startNatsProxy } from '../../support/nats/nats-proxy.ts';
+import { freePort, type NatsServer, startNats, startNatsCluster } from '../../support/nats/nats-server.ts';
+import { RUNS_FOLDER } from './agents/run-file.ts';
+
+/** Processes of each service and agent; every one has a sibling that can take over. They stand next to each other in `replicas`. */
+export const REPLICAS = 2;
+const NODES = ['nats-1', 'nats-2', 'nats-3'];
+
+const SERVICES = ['relay', 'supervisor', 'notifier', 'sub-agent', 'ingress'] as const;
+export type ServiceName = (typeof SERVICES)[number];
+
+const ENV = {
+  HOPLINE_PUSH: 'true',
+  HOPLINE_WEBHOOK_ALLOW: '127.0.0.1',
+  HOPLINE_WEBHOOK_HTTP: 'true',
+  HOPLINE_WEBHOOK_RETRY_MS_BASE: '100',
+  HOPLINE_WEBHOOK_RETRY_MS_MAX: '2000',
+  // A client notices a frozen ingress by its silence.
+  HOPLINE_SSE_HEARTBEAT_MS: '1000',
+};
+
+export type ClusterNeeds = {
+  /** Of each stream; with 3, NATS is a cluster of three servers. */
+  replicas: 1 | 3;
+  /** Every service reaches NATS through proxies of its own. */
+  proxied?: boolean;
+  /** Settings of every service. */
+  env?: Record<string, string>;
+  /** Directory of the store of NATS. */
+  store?: string;
+};
+
+/** One service process with its way to NATS. */
+export type Replica = { service: ServiceName; process: ServiceProcess; proxies: NatsProxy[] };
+
+/** Every service as two processes, a remote agent as a process, and NATS as one server or three. */
+export class CampaignCluster implements AsyncDisposable {
+  readonly replicas: Replica[] = [];
+  readonly remoteAgent: ServiceProcess;
+  readonly nats: ReadonlyMap<string, NatsServer>;
+  /** Of the test itself: no fault is between it and NATS. */
+  readonly log: Log;
+  readonly runsFolder: string;
+  /** Directory of the store of NATS, when a class chose it. */
+  readonly store: string | undefined;
+  /** When the process with an id was killed, milliseconds since 1970. */
+  readonly deaths = new Map<number, number>();
+  readonly #jsm: JetStreamManager;
+  readonly #nc: NatsConnection;
+
+  private constructor(
+    parts: Pick<CampaignCluster, 'remoteAgent' | 'nats' | 'log' | 'runsFolder' | 'store'>,
+    jsm: JetStreamManager,
+    nc: NatsConnection,
+  ) {
+    this.remoteAgent = parts.remoteAgent;
+    this.nats = parts.nats;
+    this.log = parts.log;
+    this.runsFolder = parts.runsFolder;
+    this.store = parts.store;
+    this.#jsm = jsm;
+    this.#nc = nc;
+  }
+
+  static async start({ replicas, proxied = false, env = {}, store }: ClusterNeeds): Promise<CampaignCluster> {
+    const nats =
+      replicas === 1
+        ? new Map([['nats-1', await startNats(store === undefined ? {} : { dir: store })]])
+        : (await startNatsCluster(NODES)).servers;
+    const servers = [...nats.values()].map(({ url }) => url);
+    const maxBytes = maxBytesOf(env);
+    // Creates the streams, so that twelve processes need not agree who does.
+    const log = await openJetStreamLog({
+      servers: servers.join(','),
+      name: 'campaign',
+      replicas,
+      maxBytes,
+      openTimeoutMs: 60_000,
+    });
+    const nc = await connect({ servers, maxReconnectAttempts: -1 });
+    const jsm = await jetstreamManager(nc, { checkAPI: false });
+    const runsFolder = mkdtempSync(join(tmpdir(), 'hopline-campaign-'));
+    const remoteAgent = new ServiceProcess(remoteSpec(runsFolder), await freePort());
+    const cluster = new CampaignCluster({ remoteAgent, nats, log, runsFolder, store }, jsm, nc);
+    try {
+      await remoteAgent.start();
+      const settings = { ...ENV, HOPLINE_REPLICAS: String(replicas), [RUNS_FOLDER]: runsFolder, ...env };
+      for (const service of SERVICES) await cluster.#add(service, settings, proxied);
+      await Promise.all(cluster.replicas.map(({ process }) => process.start()));
+      return cluster;
+    } catch (error) {
+      await cluster[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  of(service: ServiceName): Replica[] {
+    return this.replicas.filter(replica => replica.service === service);
+  }
+
+  /** SIGKILL by default; resolves when the process is gone. */
+  async kill(process: ServiceProcess, signal?: NodeJS.Signals): Promise<void> {
+    const { pid } = process;
+    await process.kill(signal);
+    this.deaths.set(pid, Date.now());
+  }
+
+  async leaderOf(stream: string): Promise<string> {
+    for (;;) {
+      const leader = (await this.#jsm.streams.info(stream).catch(() => undefined))?.cluster?.leader;
+      if (leader !== undefined && leader !== '') return leader;
+      await sleep(100);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.replicas.map(({ process }) => process), this.remoteAgent].map(process => process.kill()));
+    await Promise.all(this.replicas.flatMap(({ proxies }) => proxies.map(proxy => proxy.close())));
+    await this.log.close();
+    await this.#nc.close();
+    await Promise.all([...this.nats.values()].map(server => server.kill()));
+    await Promise.all([...this.nats.values()].map(server => server.stop()));
+    rmSync(this.runsFolder, { recursive: true, force: true });
+  }
+
+  async #add(service: ServiceName, settings: Record<string, string>, proxied: boolean): Promise<void> {
+    for (const agent of service === 'sub-agent' ? this.#agents() : [undefined]) {
+      for (let number = 1; number <= REPLICAS; number += 1) {
+        const proxies = proxied ? await Promise.all([...this.nats.values()].map(({ port }) => startNatsProxy(port))) : [];
+        const urls = proxied ? proxies : [...this.nats.values()];
+        const env = {
+          ...settings,
+          NATS_URL: urls.map(({ url }) => url).join(','),
+          ...(agent && { HOPLINE_AGENT: JSON.stringify(agent) }),
+        };
+        const instance = [service, ...(agent ? [agent.name] : []), number].join('-');
+        this.replicas.push({ service, process: new ServiceProcess({ service, instance, env }, await freePort()), proxies });
+      }
+    }
+  }
+
+  #agents(): { name: string }[] {
+    const skills = [{ id: 'reader', name: 'reader', description: 'reader', tags: ['reader'] }];
+    const reader = { name: 'reader', adapter: 'a2a', url: this.remoteAgent.url, skills };
+    return [{ name: 'writer', adapter: 'module', path: 'test/faults/campaign/agents/writer.ts' } as { name: string }, reader];
+  }
+}
+
+function remoteSpec(runsFolder: string): ServiceSpec {
+  const program = { path: 'test/faults/campaign/agents/reader/main.ts', readyPath: '/.well-known/agent-card.json' };
+  return { service: 'remote-agent', instance: 'remote-agent', env: { [RUNS_FOLDER]: runsFolder }, program };
+}
+
+function maxBytesOf(env: Record<string, string>) {
+  const { HOPLINE_INPUTS_BYTES_MAX: inputs, HOPLINE_WORK_BYTES_MAX: work } = env;
+  return { ...(inputs && { inputs: Number(inputs) }), ...(work && { work: Number(work) }) };
+}

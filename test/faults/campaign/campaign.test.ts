@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { runCampaign } from './campaign.ts';
+import { FAULT_CLASSES } from './fault-classes.ts';
+
+/** A few faults of each. `npm run faults` runs every class for longer. */
+const CLASSES = ['relay SIGKILL', 'rolling restart', 'NATS restart'];
+const TASKS = 60;
+const CONCURRENCY = 8;
+
+test('every promise holds for all tasks of a short campaign: relay killed, rolling restart, nats-server restarted [S2-32 S3-31]', {
+  timeout: 300_000,
+}, async t => {
+  const results = await runCampaign({
+    classes: FAULT_CLASSES.filter(({ name }) => CLASSES.includes(name)),
+    replicas: 1,
+    tasks: TASKS,
+    seed: 1,
+    concurrency: CONCURRENCY,
+    faultsMin: 1,
+    print: line => t.diagnostic(line),
+  });
+  assert.deepEqual(
+    results.map(({ name, violations }) => [name, violations]),
+    CLASSES.map(name => [name, []]),
+  );
+  for (const { name, faults, tasks } of results) assert.ok(faults > 0 && tasks >= TASKS / CLASSES.length, name);
+});

@@ -1,0 +1,334 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { FACTS_STREAM, INPUTS_STREAM } from '@hopline/log-jetstream';
+import type { Random } from '../../simulator/random.ts';
+import type { ServiceProcess } from '../../support/cluster/service-process.ts';
+import type { NatsServer } from '../../support/nats/nats-server.ts';
+import { type CampaignCluster, type ClusterNeeds, REPLICAS, type Replica, type ServiceName } from './campaign-cluster.ts';
+
+type Target = { cluster: CampaignCluster; random: Random };
+
+/** Faults of one kind, repeated while tasks run. */
+export type FaultClass = {
+  name: string;
+  /** One line for the report: what happens, and for how long. */
+  what: string;
+  /** Replicas of the streams with which the class makes sense. */
+  replicas: readonly (1 | 3)[];
+  /** The cluster that it needs, besides the replicas. Classes with the same needs run one after the other on one cluster. */
+  needs?: { proxied?: true; env?: Record<string, string>; diskBytes?: number };
+  /** At least so many faults, however soon the tasks are done. */
+  faultsMin: number;
+  /** Between two faults, milliseconds; QUIET_MS by default. */
+  quietMs?: { min: number; max: number };
+  /** Reasons of failures that the faults explain; the agents' own are always explained. */
+  explains: readonly RegExp[];
+  /** Inputs leave the log by bytes: an audit may be incomplete. */
+  removesInputs?: true;
+  /** A server that is killed forgets deliveries: two runs of an attempt may overlap until the second one writes. */
+  overlapsRuns?: true;
+  /** Share of tasks with a large first message. */
+  ballastShare?: number;
+  /** Begins and ends one fault. */
+  strike(target: Target): Promise<void>;
+};
+
+const BOTH = [1, 3] as const;
+/** While NATS is away nothing flows: tasks need time to run between two such faults. */
+const NATS_QUIET_MS = { min: 8_000, max: 15_000 };
+/** The third attempt of a turn was lost as well. */
+const EXHAUSTED = /attempts exhausted|failed several times/;
+/** The registry is a bucket: who cannot read it sees no agent. */
+const NO_AGENT = /not available|no agent is available/;
+
+function kills(service: ServiceName, faultsMin: number): FaultClass {
+  return {
+    name: `${service} SIGKILL`,
+    what: 'SIGKILL of one of the processes; it starts again 0.2 to 2 s later',
+    replicas: BOTH,
+    faultsMin,
+    explains: [EXHAUSTED],
+    strike: async ({ cluster, random }) => {
+      const { process } = random.pick(cluster.of(service));
+      await cluster.kill(process);
+      await sleep(random.between(200, 2_000));
+      await process.start();
+    },
+  };
+}
+
+function freezes(service: ServiceName): FaultClass {
+  return {
+    name: `${service} SIGSTOP`,
+    what: 'SIGSTOP of one of the processes, SIGCONT 5 to 30 s later',
+    replicas: [1],
+    faultsMin: 3,
+    explains: [EXHAUSTED],
+    strike: async ({ cluster, random }) => {
+      const { process } = random.pick(cluster.of(service));
+      process.pause();
+      await sleep(random.between(5_000, 30_000));
+      process.resume();
+    },
+  };
+}
+
+async function restart(cluster: CampaignCluster, process: ServiceProcess): Promise<void> {
+  await cluster.kill(process, 'SIGTERM');
+  await process.start();
+}
+
+async function away(servers: readonly NatsServer[], ms: number): Promise<void> {
+  await Promise.all(servers.map(server => server.kill()));
+  await sleep(ms);
+  await Promise.all(servers.map(server => server.restart()));
+}
+
+const serverNamed = ({ nats }: CampaignCluster, name: string): NatsServer => nats.get(name)!;
+
+function proxyFault(
+  name: string,
+  what: string,
+  begin: (replica: Replica, random: Random) => void,
+  end: (replica: Replica) => void,
+): FaultClass {
+  return {
+    name,
+    what,
+    replicas: BOTH,
+    needs: { proxied: true },
+    faultsMin: 6,
+    explains: [EXHAUSTED, NO_AGENT],
+    strike: async ({ cluster, random }) => {
+      const replica = random.pick(cluster.replicas);
+      begin(replica, random);
+      await sleep(random.between(2_000, 12_000));
+      end(replica);
+    },
+  };
+}
+
+const LOST_SHARE = 0.2;
+
+export const FAULT_CLASSES: readonly FaultClass[] = [
+  {
+    name: 'none',
+    what: 'no fault: the pauses of text on this machine',
+    replicas: BOTH,
+    faultsMin: 5,
+    explains: [],
+    strike: async () => {},
+  },
+  kills('relay', 50),
+  kills('ingress', 6),
+  kills('supervisor', 6),
+  kills('sub-agent', 6),
+  kills('notifier', 4),
+  {
+    name: 'workers SIGKILL at once',
+    what: 'SIGKILL of both supervisors, or both processes of an agent: every item in work is delivered again',
+    replicas: BOTH,
+    faultsMin: 5,
+    explains: [EXHAUSTED, NO_AGENT],
+    strike: async ({ cluster, random }) => {
+      const [writers, readers] = [cluster.of('sub-agent').slice(0, 2), cluster.of('sub-agent').slice(2)];
+      const victims = random.pick([cluster.of('supervisor'), writers, readers]);
+      await Promise.all(victims.map(({ process }) => cluster.kill(process)));
+      await Promise.all(victims.map(({ process }) => process.start()));
+    },
+  },
+  {
+    name: 'remote agent SIGKILL',
+    what: 'SIGKILL of the remote A2A agent, which forgets its tasks; it starts again at once',
+    replicas: [1],
+    faultsMin: 4,
+    // The remote agent is no part of Hopline: its tasks may fail as it does.
+    explains: [EXHAUSTED, /the agent cannot be reached|the stream ended without a terminal state|the agent answered with error/],
+    strike: async ({ cluster }) => {
+      await cluster.kill(cluster.remoteAgent);
+      await cluster.remoteAgent.start();
+    },
+  },
+  freezes('relay'),
+  freezes('ingress'),
+  freezes('supervisor'),
+  freezes('sub-agent'),
+  freezes('notifier'),
+  {
+    name: 'rolling restart',
+    what: 'SIGTERM of one process of each pair, all at once, and a new start; then the same of its sibling',
+    replicas: BOTH,
+    faultsMin: 3,
+    explains: [],
+    strike: async ({ cluster }) => {
+      for (const number of [0, 1]) {
+        const half = cluster.replicas.filter((_, index) => index % REPLICAS === number);
+        await Promise.all(half.map(({ process }) => restart(cluster, process)));
+      }
+    },
+  },
+  {
+    name: 'NATS restart',
+    what: 'the only nats-server is stopped (SIGTERM) or killed (SIGKILL), back after 0.5 to 8 s',
+    replicas: [1],
+    faultsMin: 5,
+    quietMs: NATS_QUIET_MS,
+    explains: [EXHAUSTED, NO_AGENT],
+    overlapsRuns: true,
+    strike: async ({ cluster, random }) => {
+      const server = serverNamed(cluster, 'nats-1');
+      if (random.chance(0.5)) await server.restart();
+      else await away([server], random.between(500, 8_000));
+    },
+  },
+  {
+    name: 'NATS node SIGKILL',
+    what: 'SIGKILL of one of three nodes, back after 2 to 10 s',
+    replicas: [3],
+    faultsMin: 5,
+    quietMs: NATS_QUIET_MS,
+    explains: [EXHAUSTED, NO_AGENT],
+    strike: async ({ cluster, random }) => away([random.pick([...cluster.nats.values()])], random.between(2_000, 10_000)),
+  },
+  {
+    name: 'NATS leader SIGKILL',
+    what: 'SIGKILL of the node that leads the inputs or the facts, back after 2 to 10 s',
+    replicas: [3],
+    faultsMin: 5,
+    quietMs: NATS_QUIET_MS,
+    explains: [EXHAUSTED, NO_AGENT],
+    strike: async ({ cluster, random }) => {
+      const leader = await cluster.leaderOf(random.pick([INPUTS_STREAM, FACTS_STREAM]));
+      await away([serverNamed(cluster, leader)], random.between(2_000, 10_000));
+    },
+  },
+  {
+    name: 'NATS node SIGSTOP',
+    what: 'SIGSTOP of one of three nodes, SIGCONT 5 to 15 s later',
+    replicas: [3],
+    faultsMin: 4,
+    quietMs: NATS_QUIET_MS,
+    explains: [EXHAUSTED, NO_AGENT],
+    strike: async ({ cluster, random }) => {
+      const server = random.pick([...cluster.nats.values()]);
+      server.pause();
+      await sleep(random.between(5_000, 15_000));
+      server.resume();
+    },
+  },
+  {
+    name: 'NATS majority SIGKILL',
+    what: 'SIGKILL of two of three nodes, back after 3 to 10 s: nothing can be stored meanwhile',
+    replicas: [3],
+    faultsMin: 4,
+    quietMs: NATS_QUIET_MS,
+    explains: [EXHAUSTED, NO_AGENT],
+    strike: async ({ cluster, random }) => {
+      const spared = random.pick([...cluster.nats.keys()]);
+      const others = [...cluster.nats].filter(([name]) => name !== spared).map(([, server]) => server);
+      await away(others, random.between(3_000, 10_000));
+    },
+  },
+  proxyFault(
+    'partition',
+    'one process cannot reach NATS for 2 to 12 s: its connections are cut, or pass nothing',
+    ({ proxies }, random) => {
+      const isCut = random.chance(0.5);
+      for (const proxy of proxies) isCut ? proxy.cut() : proxy.freeze();
+    },
+    ({ proxies }) => {
+      for (const proxy of proxies) {
+        proxy.mend();
+        proxy.thaw();
+      }
+    },
+  ),
+  proxyFault(
+    'slow link',
+    'all that one process exchanges with NATS takes 50 to 500 ms longer in each direction, for 2 to 12 s',
+    ({ proxies }, random) => {
+      const delayMs = random.between(50, 500);
+      for (const proxy of proxies) proxy.delay(delayMs);
+    },
+    ({ proxies }) => {
+      for (const proxy of proxies) proxy.delay(0);
+    },
+  ),
+  proxyFault(
+    'lost answers',
+    'a fifth of the messages from NATS to one process is lost, acknowledgements among them, for 2 to 12 s',
+    ({ proxies }, random) => {
+      for (const proxy of proxies) proxy.lose = () => random.chance(LOST_SHARE);
+    },
+    ({ proxies }) => {
+      for (const proxy of proxies) proxy.lose = undefined;
+    },
+  ),
+  {
+    name: 'streams at their byte limit',
+    what: 'the streams of inputs and of work hold 16 MiB; every third message has 256 KiB',
+    replicas: [1],
+    needs: { env: { HOPLINE_INPUTS_BYTES_MAX: `${16 * 1024 ** 2}`, HOPLINE_WORK_BYTES_MAX: `${16 * 1024 ** 2}` } },
+    faultsMin: 5,
+    explains: [],
+    removesInputs: true,
+    ballastShare: 0.33,
+    strike: async () => {},
+  },
+  {
+    name: 'disk full',
+    what: 'the disk of NATS has no byte left for 5 s, then room again; nats-server is restarted',
+    replicas: [1],
+    needs: { diskBytes: 256 * 1024 ** 2 },
+    faultsMin: 2,
+    quietMs: NATS_QUIET_MS,
+    explains: [EXHAUSTED, NO_AGENT],
+    strike: async ({ cluster }) => {
+      const ballast = join(cluster.store!, 'ballast');
+      fill(ballast);
+      await sleep(5_000);
+      rmSync(ballast);
+      await serverNamed(cluster, 'nats-1').restart();
+    },
+  },
+];
+
+/** Writes a file until its disk is full. */
+function fill(path: string): void {
+  for (const bytes of [1024 ** 2, 4_096]) {
+    try {
+      for (;;) writeFileSync(path, Buffer.alloc(bytes), { flag: 'a' });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+    }
+  }
+}
+
+/** A small disk in memory. Only root may mount one. */
+export function mountDisk(bytes: number): { path: string; unmount(): void } {
+  const path = mkdtempSync(join(tmpdir(), 'hopline-disk-'));
+  mkdirSync(path, { recursive: true });
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'hopline-campaign', path]);
+  return {
+    path,
+    unmount: () => {
+      execFileSync('umount', ['-l', path]);
+      rmSync(path, { recursive: true, force: true });
+    },
+  };
+}
+
+export const canMountDisk = process.platform === 'linux' && process.getuid?.() === 0;
+
+/** What the cluster of a class looks like, as text: equal for classes that can share one. */
+export function clusterKeyOf({ needs = {} }: FaultClass): string {
+  return JSON.stringify([needs.proxied ?? false, needs.env ?? {}, needs.diskBytes ?? 0]);
+}
+
+export function needsOf({ needs = {} }: FaultClass, replicas: 1 | 3, store: string | undefined): ClusterNeeds {
+  const { proxied = false, env = {} } = needs;
+  return { replicas, proxied, env, ...(store !== undefined && { store }) };
+}

@@ -1,0 +1,170 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isTerminal } from '@hopline/a2a';
+import { isVisible } from '@hopline/events';
+import { auditTask, isBalanced } from '@hopline/task-audit';
+import type { AgentRun } from '../../support/agents/scripted-agent.ts';
+import {
+  historyOf,
+  type Notification,
+  type Report,
+  type TaskHistory,
+  type Violation,
+  verifyAttempts,
+  verifyTask,
+} from '../../support/task-promises.ts';
+import type { CampaignCluster } from './campaign-cluster.ts';
+import type { CampaignClient } from './client.ts';
+import type { FaultClass } from './fault-classes.ts';
+
+export type ClassEvidence = {
+  cluster: CampaignCluster;
+  faultClass: FaultClass;
+  clients: readonly CampaignClient[];
+  runs: readonly AgentRun[];
+  /** What the webhooks have taken so far. */
+  received: () => readonly Notification[];
+};
+
+export type Verdict = {
+  violations: (Violation & { task: string })[];
+  /** Tasks by their last state. */
+  states: Record<string, number>;
+  /** Failures of tasks and calls by reason, besides those that the script of an agent wants. */
+  failures: Record<string, number>;
+  /** Inputs and facts of the task were compared. */
+  audited: number;
+  /** Inputs had left the log. */
+  auditsIncomplete: number;
+  /** Events that viewers received. */
+  events: number;
+  /** Streams that viewers opened again. */
+  reconnects: number;
+};
+
+const TASKS_AT_ONCE = 8;
+/** Webhooks, the index and inputs of ended agents follow the end of a task; milliseconds. */
+const SETTLE_MS_MAX = 60_000;
+const POLL_MS = 200;
+/** The text of a remote agent's failure is not passed on. */
+const BY_SCRIPT = /the script wants it|the agent failed$/;
+
+/** Verifies every promise for all tasks of a class. */
+export async function verifyClass(evidence: ClassEvidence): Promise<Verdict> {
+  const verdict: Verdict = {
+    violations: [],
+    states: {},
+    failures: {},
+    audited: 0,
+    auditsIncomplete: 0,
+    events: 0,
+    reconnects: 0,
+  };
+  const byTask = Map.groupBy(evidence.runs, ({ messageId }) => messageId.replace(/-m\d+$/, ''));
+  const queue = evidence.clients.values();
+  const worker = async () => {
+    for (const client of queue) await verifyClient(client, byTask.get(client.plan.name) ?? [], evidence, verdict);
+  };
+  await Promise.all(Array.from({ length: TASKS_AT_ONCE }, worker));
+  return verdict;
+}
+
+async function verifyClient(
+  client: CampaignClient,
+  runs: readonly AgentRun[],
+  evidence: ClassEvidence,
+  verdict: Verdict,
+): Promise<void> {
+  const { name } = client.plan;
+  const report: Report = (rule, detail) => verdict.violations.push({ rule, detail, task: client.taskId ?? '' });
+  for (const viewer of client.viewers) {
+    verdict.events += viewer.frames.length;
+    verdict.reconnects += viewer.reconnects;
+  }
+  try {
+    const history = client.taskId === undefined ? undefined : await settled(client, client.taskId, evidence, report);
+    const state = history?.aggregate.state ?? 'none';
+    verdict.states[state] = (verdict.states[state] ?? 0) + 1;
+    if (!client.isDone) report('everything ends once faults have stopped', `${name} ${client.activity}; its task is ${state}`);
+    if (history === undefined) return;
+    if (evidence.faultClass.overlapsRuns !== true) verifyAttempts(runs, report);
+    verifyTask(client, history, { runs, received: evidence.received() }, report);
+    verifyFailures(client, history, evidence.faultClass, verdict, report);
+    await verifyAudit(client, evidence, verdict, report);
+  } catch (error) {
+    report('the log of a task can be read from its start', `${name}: ${String(error)}`);
+  }
+}
+
+/** The history of a task when its webhook and the index have caught up. */
+async function settled(
+  client: CampaignClient,
+  taskId: string,
+  { cluster, received }: ClassEvidence,
+  report: Report,
+): Promise<TaskHistory | undefined> {
+  const { log } = cluster;
+  const { name } = client.plan;
+  for (const until = performance.now() + SETTLE_MS_MAX; ; await sleep(POLL_MS)) {
+    const history = await historyOf(log.facts, taskId);
+    if (history === undefined || !isTerminal(history.aggregate.state)) return history;
+    const { generation } = history.aggregate;
+    const delivered = Math.max(
+      0,
+      ...received()
+        .filter(({ url }) => url === client.webhookUrl)
+        .map(one => one.generation),
+    );
+    const missesEvents = client.isWebhookAcknowledged && delivered < generation;
+    const indexed = (await log.tasks.get(taskId))?.value.generation;
+    if (!missesEvents && indexed === generation) return history;
+    if (performance.now() < until) continue;
+    if (missesEvents) report('an acknowledged webhook gets every event', `${name}: events up to ${delivered} of ${generation}`);
+    if (indexed !== generation) report('the index shows the newest state', `${name}: ${indexed}, not ${generation}`);
+    return history;
+  }
+}
+
+/** A failure names its reason, and the reason is one that the script or the faults explain. */
+function verifyFailures(
+  { plan }: CampaignClient,
+  { facts }: TaskHistory,
+  { explains }: FaultClass,
+  { failures }: Verdict,
+  report: Report,
+): void {
+  const wantsFailure = plan.turns.some(({ scripts }) => Object.values(scripts).some(({ end }) => end.startsWith('fails')));
+  for (const fact of facts) {
+    if (fact.kind !== 'call.ended' && !(isVisible(fact) && fact.kind === 'status.changed')) continue;
+    const { state, reason } =
+      fact.kind === 'call.ended'
+        ? fact
+        : { state: fact.event.statusUpdate.status.state, reason: fact.event.statusUpdate.metadata?.reason };
+    if (state !== 'TASK_STATE_FAILED') continue;
+    if (typeof reason !== 'string') {
+      report('a failure names its reason', `${plan.name}: ${JSON.stringify(fact)}`);
+      continue;
+    }
+    if (wantsFailure && BY_SCRIPT.test(reason)) continue;
+    failures[reason] = (failures[reason] ?? 0) + 1;
+    if (!explains.some(pattern => pattern.test(reason))) report('a failure has a cause in the run', `${plan.name}: ${reason}`);
+  }
+}
+
+/** Every input of the task was stored, merged or rejected with a reason. */
+async function verifyAudit(
+  client: CampaignClient,
+  { cluster, faultClass }: ClassEvidence,
+  verdict: Verdict,
+  report: Report,
+): Promise<void> {
+  const audit = await auditTask(cluster.log, client.taskId!);
+  verdict.audited += 1;
+  if (audit === undefined) return report('the audit of a task agrees', `${client.plan.name}: the audit found no task`);
+  if (audit.incomplete) {
+    verdict.auditsIncomplete += 1;
+    if (faultClass.removesInputs !== true) report('the audit of a task agrees', `${client.plan.name}: inputs are missing`);
+    return;
+  }
+  if (!isBalanced(audit))
+    report('the audit of a task agrees', `${client.plan.name}: ${JSON.stringify([audit.unaccounted, audit.differing])}`);
+}

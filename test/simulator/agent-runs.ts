@@ -1,0 +1,40 @@
+import type { AgentTurn } from '@hopline/agent';
+import { type AgentRun, type AgentScript, type RunRecorder, tokensOf } from '../support/agents/scripted-agent.ts';
+import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
+
+/** Runs of all agents: what verifiers compare the text of the tasks with. */
+export class AgentRuns implements RunRecorder {
+  readonly #clock: VirtualClock;
+  readonly all: AgentRun[] = [];
+
+  constructor(clock: VirtualClock) {
+    this.#clock = clock;
+  }
+
+  begin(agent: string, { message, attempt }: AgentTurn, script: AgentScript): AgentRun {
+    const id = this.all.length + 1;
+    const run: AgentRun = {
+      id,
+      agent,
+      taskId: message.taskId ?? '',
+      messageId: message.messageId,
+      attempt,
+      process: this.#clock.process?.name ?? '',
+      tokens: [],
+      fullText: tokensOf(id, script).join(''),
+      startedAt: this.#clock.nowMs,
+      endedAt: undefined,
+    };
+    this.all.push(run);
+    return run;
+  }
+
+  end(run: AgentRun): void {
+    run.endedAt ??= this.#clock.nowMs;
+  }
+
+  /** The process of these runs was killed. */
+  killed({ name }: VirtualProcess): void {
+    for (const run of this.all) if (run.process === name) this.end(run);
+  }
+}
