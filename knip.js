@@ -4,6 +4,8 @@ const TESTS = '!src/**/*.test*.ts!';
 /** Test kits, examples, and APIs for users outside this repository. Re-exports in an index are checked where the name is defined. */
 const FOR_OTHERS = [
   'infra/examples/**',
+  // Documents that test/repo/write-reference.ts writes.
+  'infra/nats/configuration.ts',
   'infra/local/demo/*.ts',
   'packages/*/src/**/{index,signing,*test-kit,contract,memory-log}.ts',
   // Constructors for the authors of agents.
@@ -39,6 +41,10 @@ const config = ({ production = false }) => ({
       ],
       project: ['**/*.{ts,mjs}!', '!**/*.test.{ts,mjs}!'],
       ignoreDependencies: ['@modelcontextprotocol/server-filesystem'],
+    },
+    'infra/nats': {
+      entry: ['main.ts!'],
+      project: ['*.ts!'],
     },
     'infra/image': {
       entry: ['main.ts!', '*.test.ts'],

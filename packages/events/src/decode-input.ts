@@ -15,8 +15,8 @@ import { isRole } from './subjects.ts';
 /** Levels of nesting of one input, in JSON: deeper ones could exhaust the stack of code that walks or encodes them. */
 export const INPUT_DEPTH_MAX = JSON_DEPTH_MAX;
 
-/** Why a stored payload is not an input record. */
-export type RecordFault = 'not a record' | 'unknown version' | 'too deep';
+/** Why a stored payload is not an input record. `wrong writer`: its subject permits another service than the one it claims. */
+export type RecordFault = 'not a record' | 'unknown version' | 'too deep' | 'wrong writer';
 
 /**
  * Decodes a payload that was parsed as JSON. Checks every member that relays rely on, because any client of the log may append:

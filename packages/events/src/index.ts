@@ -51,14 +51,15 @@ export type {
   UnknownInput,
   WorkGoneInput,
 } from './inputs.ts';
-export { isSameItem, isSameOwner, ordinalsOf } from './inputs.ts';
+export { isSameItem, isSameOwner, mayAppend, ordinalsOf, writerOf } from './inputs.ts';
 export type { AgentPresentation, ArtifactKind, NoticeTemplate, NoticeTemplates } from './presentation.ts';
-export type { Role, TraceCarrier } from './subjects.ts';
+export type { Role, TraceCarrier, Writer } from './subjects.ts';
 export {
   fnv1a32,
   isAgentName,
   isRole,
   isTaskId,
+  isWriter,
   LIVE_PREFIX,
   LOG_PREFIX,
   liveSubject,
@@ -66,6 +67,7 @@ export {
   RAW_PREFIX,
   rawShardFilter,
   rawSubject,
+  rawTaskFilter,
   SHARDS_DEFAULT,
   SHARDS_MAX,
   shardOf,

@@ -1,8 +1,8 @@
 import type { InterruptedState, Message, Metadata, Part, TaskState, TerminalState } from '@hopline/a2a';
-import type { Role } from './subjects.ts';
+import type { Role, Writer } from './subjects.ts';
 
 /**
- * Inputs: requests of clients and output of agents, as stored on `a2a.raw.<shard>.<taskId>`. The relay decides on them and stores
+ * Inputs: requests of clients and output of agents, as stored on `a2a.raw.<shard>.<taskId>.<writer>`. The relay decides on them and stores
  * facts; clients only ever see facts. PROTOCOL.md section 3.
  */
 
@@ -254,6 +254,21 @@ export type AgentRecord = {
 export type RelayRecord = { v: 1; at: number; from: 'relay'; input: RelayInput };
 
 export type InputRecord = ClientRecord | AgentRecord | RelayRecord;
+
+/** The writer whose output a record is. Of a client's input it is ingress, although the server of an agent appends some too. */
+export function writerOf({ from }: InputRecord): Writer {
+  if (from === 'client' || from === 'relay') return from;
+  return from.id === 'supervisor' ? 'supervisor' : `agent.${from.agent}`;
+}
+
+/**
+ * Whether the record may be one of the writer that its subject names. NATS limits who publishes on a subject, and this what a record
+ * there may claim: the server of an agent begins only tasks of that agent, and nothing speaks for another producer.
+ */
+export function mayAppend(writer: Writer, record: InputRecord): boolean {
+  if (record.from !== 'client' || writer === 'client') return writer === writerOf(record);
+  return writer.startsWith('agent.') && (record.input.kind !== 'message' || record.input.role === writer);
+}
 
 /** Number of ordinals the input takes. */
 export function ordinalsOf(input: AgentInput): number {

@@ -127,7 +127,10 @@ export class JetStreamFacts implements FactLog {
         return tail ? { seq: tail.seq, startSeq: decodeFacts(tail.data, taskId)?.startSeq ?? 0 } : undefined;
       },
       subscribe: async (onLive, onReconnect) => {
-        const subscription = this.#connection.subscribe(names.subject(liveSubject(taskId, this.#shards)), msg => {
+        const subject = names.subject(liveSubject(taskId, this.#shards));
+        let isDenied = false;
+        const subscription = this.#connection.subscribe(subject, msg => {
+          if (msg === undefined) isDenied = true;
           const live = msg && this.#toLive(msg, taskId);
           if (live) onLive(live);
         });
@@ -138,6 +141,7 @@ export class JetStreamFacts implements FactLog {
         };
         try {
           await retry(this.#connection, 'following a task', () => nc.flush(), { signal });
+          if (isDenied) throw this.#connection.denied({ operation: 'subscription', subject });
         } catch (error) {
           unsubscribe();
           if (!signal.aborted) throw error;

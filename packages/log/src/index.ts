@@ -3,6 +3,7 @@ export { DEFAULT_AGENT_SETTINGS, defaultAgentOf } from './default-agent.ts';
 export {
   LaterVersion,
   LogConflict,
+  LogDenied,
   LogFull,
   LogMismatch,
   LogUnavailable,

@@ -1,4 +1,4 @@
-import type { InputRecord, RecordFault, TraceCarrier } from '@hopline/events';
+import type { InputRecord, RecordFault, TraceCarrier, Writer } from '@hopline/events';
 import type { StreamExtent } from './fact-log.ts';
 
 /**
@@ -43,6 +43,8 @@ export type StoredInput = {
   seq: number;
   taskId: string;
   record: InputRecord;
+  /** The service that appended it, as far as the permissions of the log's users distinguish them. */
+  writer: Writer;
   /** Size of the payload, bytes. */
   bytes: number;
   /** Epoch milliseconds at which the log stored it. */

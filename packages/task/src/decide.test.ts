@@ -36,6 +36,32 @@ test('a later message has the ids of the task in the history, whatever its sende
   );
 });
 
+test('inputs under the id of another producer than the agent that sends them are rejected', () => {
+  const story = started();
+  const forged = { ...agent(), agent: 'files' };
+  story.open(forged, 'a').input(forged, { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' });
+  story.open(agent('call-9'), 'b').open({ ...agent('agent'), agent: 'files' }, 'c');
+  assert.deepEqual(story.rejected, ['other agent', 'other agent', 'unknown call', 'unknown call']);
+  const direct = new Scenario('t2').message('hello', 'm1', 'agent.argocd', 'transparent');
+  direct
+    .open(forged, 'a')
+    .open({ ...agent('agent'), agent: 'files' }, 'b')
+    .open(agent('agent'), 'c');
+  assert.deepEqual([direct.rejected, direct.facts.at(-1)?.kind], [['unknown call', 'other agent'], 'lane.opened']);
+});
+
+test('the server of an agent continues and cancels only tasks of that agent', () => {
+  const story = started();
+  const message = { messageId: 'm2', role: 'ROLE_USER' as const, parts: [{ text: 'x' }] };
+  const again = { kind: 'message', message, contextId: 'c1', role: 'agent.files', profile: 'transparent' } as const;
+  for (const input of [again, { kind: 'cancel' } as const])
+    story.when({ kind: 'client', taskId: story.taskId, input, server: 'agent.files' });
+  assert.deepEqual(story.rejected, ['other agent', 'other agent']);
+  const own = new Scenario().message('hello', 'm1', 'agent.files', 'transparent');
+  own.when({ kind: 'client', taskId: own.taskId, input: { kind: 'cancel' }, server: 'agent.files' });
+  assert.equal(own.view?.task.status.state, 'TASK_STATE_CANCELED');
+});
+
 test('a repeated message id makes no fact [S1-9]', () => {
   const story = new Scenario().message('hello').message('hello');
   assert.deepEqual(story.events(), ['task']);
@@ -270,7 +296,7 @@ test('lanes whose names and metadata have LANES_BYTES_MAX bytes leave room for t
       story.message('x', messageId, 'supervisor', 'caipe', { contextId, owner });
     }
     const root = supervisor(1, TURNS_MAX);
-    for (let call = 0; call < CALLS_MAX; call++) story.input(root, { kind: 'call', call: `call-${call}`, agent: 'a'.repeat(32) });
+    for (let call = 0; call < CALLS_MAX; call++) story.input(root, { kind: 'call', call: `call-${call}`, agent: 'argocd' });
     return story;
   };
   const from = agent('call-0', 1, TURNS_MAX);

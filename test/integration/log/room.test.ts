@@ -127,7 +127,7 @@ test('the bytes of streams and buckets are settings', { timeout: 60_000 }, async
   );
   const settings = { ...defaults, NATS_URL: nats.url, ...bytes } as LogSettings;
   const logger = createLogger({ service: 'test', instance: 'test', level: 'silent' });
-  await (await openFromSettings(settings, { name: 'room', logger })).close();
+  await (await openFromSettings(settings, { user: 'relay', name: 'room', logger })).close();
   const nc = await connect({ servers: nats.url });
   t.after(() => nc.close());
   const jsm = await jetstreamManager(nc);

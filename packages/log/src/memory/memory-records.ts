@@ -1,4 +1,4 @@
-import { decodeInputRecord, type FactRecord, type InputRecord, type TraceCarrier } from '@hopline/events';
+import { decodeInputRecord, type FactRecord, type InputRecord, type TraceCarrier, writerOf } from '@hopline/events';
 import { LaterVersion, LogUnavailable } from '../errors.ts';
 import type { AppendOptions, FactLog, StoredFacts, StreamExtent } from '../fact-log.ts';
 import { type FollowOptions, type FollowSource, follow } from '../follow.ts';
@@ -161,7 +161,8 @@ export function requireOpen(closed: AbortSignal): void {
 function toInput(stored: StoredText): StoredInput | RejectedInput {
   const record = decodeInputRecord(decode(stored));
   if (typeof record === 'string') return { seq: stored.seq, taskId: stored.taskId, fault: record };
-  return { seq: stored.seq, taskId: stored.taskId, record, bytes: stored.bytes, storedAt: stored.at, ...traceOf(stored) };
+  const { seq, taskId, bytes, at: storedAt } = stored;
+  return { seq, taskId, record, writer: writerOf(record), bytes, storedAt, ...traceOf(stored) };
 }
 
 function toFacts(stored: StoredText): StoredFacts | undefined {
