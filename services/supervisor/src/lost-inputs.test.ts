@@ -34,10 +34,12 @@ for (const [fate, isShown] of [
     writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
     await writer.flush();
     const lastSeq = writer.lastSeq!;
-    const foldedSeq = fate.startsWith('was folded') ? lastSeq : lastSeq - 1;
+    // Of another producer, later inputs are folded already.
+    const lastN = fate.startsWith('was folded') ? 1 : 0;
+    const producers = { supervisor: { item: 1, attempt: 1, n: 0, lastN } };
     if (fate !== 'is stored') log.expireAll('inputs', lastSeq + 1);
-    const view = { aggregate: { foldedSeq } as TaskAggregate };
-    const showing = showLostInputs({ log, view, writer, signal: stop.signal, checkMs: CHECK_MS }).catch(() => {});
+    const view = { aggregate: { foldedSeq: lastSeq + 1, producers } as unknown as TaskAggregate };
+    const showing = showLostInputs({ log, view, writer, producer, signal: stop.signal, checkMs: CHECK_MS }).catch(() => {});
     if (isShown) while ((await inputsOf(log)).length === 0) await new Promise(resolve => setTimeout(resolve, 5));
     else await new Promise(resolve => setTimeout(resolve, CHECK_MS * 5));
     stop.abort();

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isSameItem, type Producer, type TaskAggregate } from '@hopline/events';
 import type { InputWriter, Log } from '@hopline/log';
 import type { TurnView } from './turn-view.ts';
 
@@ -9,6 +10,7 @@ export type LostInputsContext = {
   log: Pick<Log, 'inputs'>;
   view: Pick<TurnView, 'aggregate'>;
   writer: InputWriter;
+  producer: Pick<Producer, 'id' | 'item' | 'attempt'>;
   signal: AbortSignal;
   checkMs: number;
 };
@@ -18,13 +20,21 @@ export type LostInputsContext = {
  * record shows the gap. So it writes one more: an input that changes nothing (no lane has the name), and takes an ordinal. Without
  * a gap it is rejected and does no harm.
  */
-export async function showLostInputs({ log, view, writer, signal, checkMs }: LostInputsContext): Promise<void> {
+export async function showLostInputs({ log, view, writer, producer, signal, checkMs }: LostInputsContext): Promise<void> {
   for (;;) {
     await sleep(checkMs, undefined, { signal });
-    const { lastSeq } = writer;
-    if (lastSeq === undefined || lastSeq <= (view.aggregate?.foldedSeq ?? 0)) continue;
+    const { lastSeq, nextN } = writer;
+    // Not `foldedSeq`: it passes a removed record when another producer writes on.
+    if (lastSeq === undefined || foldedN(view.aggregate, producer) >= nextN - 1) continue;
     // While the log is away, the next check decides.
     const extent = await log.inputs.extent().catch(() => undefined);
     if (extent !== undefined && extent.firstSeq > lastSeq) writer.add({ kind: 'close', lane: 'lost inputs' });
   }
+}
+
+/** Last ordinal of the run that relays have folded. */
+function foldedN(aggregate: TaskAggregate | undefined, { id, item, attempt }: LostInputsContext['producer']): number {
+  const folded = aggregate?.producers[id];
+  if (folded === undefined || folded.attempt !== attempt || !isSameItem(folded, { item })) return 0;
+  return Math.max(folded.n, folded.lastN ?? 0);
 }
