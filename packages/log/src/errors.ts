@@ -13,7 +13,12 @@ export class LogUnavailable extends Error {
 
 /** A stream or bucket has no room. Nothing of this write was stored; a retry may succeed when others have made room. */
 export class LogFull extends LogUnavailable {
-  override readonly name = 'LogFull';
+  override readonly name: string = 'LogFull';
+}
+
+/** The queue has room, but not for more work of this tenant. */
+export class TenantFull extends LogFull {
+  override readonly name = 'TenantFull';
 }
 
 /** Thrown by a handler when a later delivery of its item is being processed. The item is neither acknowledged nor requeued. */

@@ -1,4 +1,4 @@
-import type { Role, TraceCarrier, Work } from '@hopline/events';
+import type { Owner, Role, TraceCarrier, Work } from '@hopline/events';
 
 /** Work for supervisors and agents: each item goes to one worker at a time and stays until it is done. PROTOCOL.md section 6. */
 export interface WorkQueue {
@@ -10,9 +10,10 @@ export interface WorkQueue {
 
   /**
    * Rejects with LogFull when a server should refuse new messages for the role: too many of its items wait, or the queue is so full
-   * that the rest is kept for calls of tasks that run. Resolves when that is unknown. May lag behind by ROOM_READ_MS.
+   * that the rest is kept for calls of tasks that run. Rejects with TenantFull when too many of its items are of the owner's tenant.
+   * Resolves when that is unknown. May lag behind by ROOM_READ_MS.
    */
-  requireRoom(role: Role): Promise<void>;
+  requireRoom(role: Role, owner?: Owner): Promise<void>;
 
   /**
    * Takes items of a role, at most `slots` at a time, until `signal` aborts and the running handlers have settled. How a handler
@@ -22,6 +23,9 @@ export interface WorkQueue {
    * - it rejects with Requeued: the item is delivered again at once, and this delivery does not count as an attempt, up to
    *   `requeuesMax` times;
    * - it rejects with Superseded: the item is neither acknowledged nor requeued.
+   *
+   * The items of one tenant take at most a share of the slots, and tenants whose items wait take turns. Items without an owner may take
+   * all slots. A tenant here is one of TENANT_QUEUES queues, so that few tenants share one.
    *
    * The item is kept alive while its handler runs. If it is delivered to the same process again (its keep-alives were lost), the
    * running handler continues and no second one starts. The item of a dead process is delivered again after ackWaitMs.
@@ -48,6 +52,10 @@ export type Job = {
 
 /** Items of one role that may wait or run before servers refuse new messages for it. */
 export const ROLE_ITEMS_MAX_DEFAULT = 20_000;
+/** Items of one tenant of one role that may wait or run before servers refuse its new messages for that role. */
+export const TENANT_ITEMS_MAX_DEFAULT = 10_000;
+/** Share of a worker's slots that the items of one tenant may take. */
+export const TENANT_SLOTS_SHARE_DEFAULT = 0.75;
 /** How old the answer of `requireRoom` may be, milliseconds. */
 export const ROOM_READ_MS = 1_000;
 /** Attempts at an item before it is settled as failed. */
