@@ -239,6 +239,7 @@ export class Client {
     const request = {
       dialect: DIALECTS['1.0'],
       params,
+      bytes: 0,
       headers: {},
       cursor,
       closed: connection.signal,

@@ -3,7 +3,6 @@ import { A2AError, type Dialect, type DialectName, namedDialect, operationOf, VE
 import {
   type A2AServer,
   type OperationResult,
-  RETRY_AFTER_S,
   type RequestHeaders,
   report,
   runOperation,
@@ -74,6 +73,7 @@ async function runProcedure(
   return runOperation(server, operationOf(dialect, method, [dialect]), {
     dialect,
     params,
+    bytes: call.request.length,
     headers,
     closed: closed.signal,
     ...hooks,
@@ -96,7 +96,7 @@ function requireVersion(headers: RequestHeaders): void {
 function refusal(server: A2AServer, procedure: Procedure, thrown: unknown): ReturnType<typeof failure> {
   const error = A2AError.from(thrown);
   report(server, error);
-  return failure(procedure, error, RETRY_AFTER_S * 1_000);
+  return failure(procedure, error);
 }
 
 function noStream(): never {

@@ -18,11 +18,11 @@ export type GrpcStatus = {
   details: Uint8Array;
 };
 
-/** `retryAfterMs`: delay after which the client may retry. */
-export function grpcStatus(error: A2AError, retryAfterMs: number): GrpcStatus {
+/** `retryAfterMs`: delay after which the client may retry; undefined: it should not. */
+export function grpcStatus(error: A2AError, retryAfterMs: number | undefined): GrpcStatus {
   const { message } = error;
   const code = status[error.row.grpc as keyof typeof status];
-  const retry = error.code === 'UNAVAILABLE' ? [{ '@type': RETRY_INFO, retryDelay: `${retryAfterMs / 1000}s` }] : [];
+  const retry = retryAfterMs === undefined ? [] : [{ '@type': RETRY_INFO, retryDelay: `${retryAfterMs / 1000}s` }];
   const details = [...errorInfos(error), ...retry];
   return { code, message, details: toBinary(STATUS, fromJson(STATUS, { code, message, details }, { registry })) };
 }

@@ -59,6 +59,8 @@ export interface HopMetrics {
   readonly deadLetters: CounterOf<Agent & Reason>;
   /** Streams closed by the server: slow viewer, too many streams, drain. */
   readonly viewersCut: CounterOf<Reason>;
+  /** Requests refused by a limit of their caller or its tenant; `reason` is the limit. */
+  readonly requestsRefused: CounterOf<Reason>;
   /** Tasks that reached a terminal state; `reason` is the state. */
   readonly tasksEnded: CounterOf<Agent & Reason>;
   /** Push notifications; `reason` is the outcome. */
@@ -130,6 +132,7 @@ export function createHopMetrics(service: string, meter: Meter = metrics.getMete
     appendConflicts: counter(METRIC.appendConflicts, '{append}', 'Appends rejected by the expected sequence'),
     deadLetters: counter(METRIC.deadLetters, '{message}', 'Work items without success after the last delivery'),
     viewersCut: counter(METRIC.viewersCut, '{stream}', 'Streams closed by the server'),
+    requestsRefused: counter(METRIC.requestsRefused, '{request}', 'Requests refused by a limit of their caller or tenant'),
     tasksEnded: counter(METRIC.tasksEnded, '{task}', 'Tasks by terminal state'),
     webhookDeliveries: counter(METRIC.webhookDeliveries, '{notification}', 'Push notifications by outcome'),
     webhookRetries: counter(METRIC.webhookRetries, '{notification}', 'Push notifications sent again'),

@@ -148,6 +148,7 @@ export const METRIC = {
   appendConflicts: 'hopline.append_conflicts',
   deadLetters: 'hopline.dead_letters',
   viewersCut: 'hopline.viewers_cut',
+  requestsRefused: 'hopline.requests_refused',
   tasksEnded: 'hopline.tasks_ended',
   webhookDeliveries: 'hopline.webhook_deliveries',
   webhookRetries: 'hopline.webhook_retries',

@@ -83,7 +83,10 @@ export async function storePushConfig(
     after: continues ? Math.max(after, progress?.generation ?? 0) : (generation ?? 0),
     ...(generation === undefined && { waitsUntil: Date.now() + server.limits.pushWaitMsMax }),
   };
-  if (known === undefined) await assertRoom(server, taskId, 1);
+  if (known === undefined) {
+    await assertRoom(server, taskId, 1);
+    await server.quotas.addWebhook(context.caller, key);
+  }
   await orFault(server.log.pushConfigs.put(key, entry), taskId);
   if (known === undefined) await assertRoom(server, taskId, 0, key);
   return entry;

@@ -14,6 +14,7 @@ import { uuidv7 } from 'uuidv7';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { fromLog } from '../log-faults.ts';
+import { requireRoom } from './append-message.ts';
 import { claimTask, fingerprintOf } from './message-claim.ts';
 import { assertStorable, storeInline } from './push-configs.ts';
 import { dropStrayPushConfigs } from './push-store.ts';
@@ -42,7 +43,7 @@ export async function resolveRequest(
   assertFitsRecord(server, message, metadata);
   try {
     const resolved = await resolve(server, context, request.ownTaskId, message, metadata);
-    await storeInline(server, context, resolved, request.push).catch(thrown => {
+    await admit(server, context, resolved, request.push).catch(thrown => {
       if ('lease' in resolved) resolved.lease.release();
       throw thrown;
     });
@@ -50,6 +51,21 @@ export async function resolveRequest(
   } catch (thrown) {
     throw fromLog(thrown);
   }
+}
+
+/**
+ * Refuses a message that has no place before the response begins, so that its client gets a status, and stores its push configuration.
+ * A message that its task may have already is only refused when it is appended.
+ */
+async function admit(
+  server: A2AServer,
+  context: OperationContext,
+  resolved: ResolvedMessage,
+  push: SendRequest['push'],
+): Promise<void> {
+  if (resolved.kind === 'first') server.quotas.requireTaskRoom(context.caller);
+  if (resolved.kind === 'first' || resolved.kind === 'continuation') await requireRoom(server, context, resolved.taskId);
+  await storeInline(server, context, resolved, push);
 }
 
 /**
