@@ -32,9 +32,9 @@ export class WorkRoom {
   /** Undefined when there is room, or while NATS does not answer: then the append of the message fails. */
   async problem(role: Role, owner: Owner | undefined): Promise<Problem> {
     const tenant = tenantTokenOf(owner);
-    const ofRole = await this.#recent(role, () => this.#ofRole(role));
-    if (ofRole !== undefined || tenant === undefined) return ofRole;
-    return this.#recent(`${role} ${tenant}`, () => this.#ofTenant(role, tenant));
+    const ofRole = this.#recent(role, () => this.#ofRole(role));
+    const ofTenant = tenant === undefined ? undefined : this.#recent(`${role} ${tenant}`, () => this.#ofTenant(role, tenant));
+    return (await ofRole) ?? (await ofTenant);
   }
 
   #recent(key: string, read: () => Promise<Problem>): Promise<Problem> {

@@ -133,6 +133,19 @@ test('inputs of one synchronous step are one record; lanes and kinds keep their 
   assert.equal(writer.nextN, 17);
 });
 
+test('inputs that follow the first one without waiting for anything outside share its record', async () => {
+  const { log, appended, settled } = pendingLog();
+  const writer = createInputWriter(log, OPTIONS);
+  writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+  for (let step = 0; step < 20; step++) await writer.ready();
+  writer.add({ kind: 'call', call: 'call-1', agent: 'files' });
+  await settled();
+  assert.deepEqual(
+    appended.map(({ record }) => record.inputs.map(({ kind }) => kind)),
+    [['status', 'call']],
+  );
+});
+
 test('a record holds at most RECORD_TOKENS_MAX tokens and RECORD_INPUT_BYTES_MAX bytes', async () => {
   const pending = pendingLog();
   const writer = createInputWriter(pending.log, OPTIONS);

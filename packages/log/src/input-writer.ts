@@ -164,12 +164,15 @@ class Writer implements InputWriter {
     this.#nextN += ordinals;
     this.#waitingBytes += bytes;
     if (this.#inFlight || this.#pumpQueued) return;
-    // A microtask, not a timer: inputs of one synchronous step (open a lane, its first token) share a record.
     this.#pumpQueued = true;
-    queueMicrotask(() => {
+    const pump = () => {
       this.#pumpQueued = false;
       this.#pump();
-    });
+    };
+    // Not a timer: inputs of one step (open a lane, its first token) share a record. The first record waits for one turn of the event
+    // loop, so that the state of a turn and the plan that is known at once need one append instead of two (0.9 ms of 18 to the first text).
+    if (this.#storedN === (this.#options.startN ?? 1) - 1) setImmediate(pump);
+    else queueMicrotask(pump);
   }
 
   #pump(): void {

@@ -98,3 +98,25 @@ test('an index write that conflicts is tried again a bounded number of times', a
     else await assert.rejects(write, LogUnavailable);
   }
 });
+
+test('the second write of a task needs no read, and one after a write of another relay reads again', async () => {
+  const { tasks } = createMemoryLog();
+  let reads = 0;
+  const counted = new Proxy(tasks, {
+    get: (target, name: keyof typeof tasks) => {
+      if (name === 'get') reads += 1;
+      return target[name].bind(target);
+    },
+  });
+  const [ours, theirs] = [new IndexWrites(counted), new IndexWrites(tasks)];
+  await ours.put('a', entry(1));
+  await ours.put('a', entry(2));
+  assert.equal(reads, 1);
+  await theirs.put('a', entry(3));
+  await ours.put('a', entry(4));
+  assert.equal(reads, 2);
+  assert.equal((await tasks.get('a'))?.value.generation, 4);
+  await theirs.put('a', entry(6));
+  await ours.put('a', entry(5));
+  assert.equal((await tasks.get('a'))?.value.generation, 6);
+});

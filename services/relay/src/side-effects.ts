@@ -7,6 +7,8 @@ import type { StoredStep } from './pipeline-context.ts';
 
 /** Tries of one index write. Each conflict is a write of another relay, and a task has two for the time of a takeover. */
 export const INDEX_TRIES_MAX = 8;
+/** Tasks whose own last index write is remembered, which saves the next write a read. */
+const WRITTEN_MAX = 4_096;
 /** Wait between two requests for work while the queue is full, milliseconds. */
 const FULL_RETRY_MS = 1_000;
 
@@ -18,6 +20,8 @@ const FULL_RETRY_MS = 1_000;
 export class IndexWrites {
   readonly #tasks: Log['tasks'];
   readonly #newest = new Map<string, Promise<unknown>>();
+  /** Revision and entry of this relay's last write of a task, oldest first. */
+  readonly #written = new Map<string, Written>();
 
   constructor(tasks: Log['tasks']) {
     this.#tasks = tasks;
@@ -36,12 +40,15 @@ export class IndexWrites {
   }
 
   async #put(taskId: string, entry: TaskIndexEntry): Promise<void> {
+    let known: Written | undefined = this.#written.get(taskId);
     for (let tries = 0; tries < INDEX_TRIES_MAX; tries++) {
-      const found = await this.#tasks.get(taskId);
+      const found = known ?? (await this.#tasks.get(taskId));
+      known = undefined;
       if (found !== undefined && !replaces(entry, found.value)) return;
       try {
-        if (found === undefined) await this.#tasks.create(taskId, entry);
-        else await this.#tasks.update(taskId, entry, found.revision);
+        const written =
+          found === undefined ? this.#tasks.create(taskId, entry) : this.#tasks.update(taskId, entry, found.revision);
+        this.#remember(taskId, { value: entry, revision: await written });
         return;
       } catch (error) {
         if (!(error instanceof LogConflict)) throw error;
@@ -49,7 +56,18 @@ export class IndexWrites {
     }
     throw new LogUnavailable(`the index entry of a task changed during each of ${INDEX_TRIES_MAX} tries to write it`);
   }
+
+  #remember(taskId: string, written: Written): void {
+    this.#written.delete(taskId);
+    if (!isTerminal(written.value.state)) this.#written.set(taskId, written);
+    for (const oldest of this.#written.keys()) {
+      if (this.#written.size <= WRITTEN_MAX) break;
+      this.#written.delete(oldest);
+    }
+  }
 }
+
+type Written = { value: TaskIndexEntry; revision: number };
 
 /** Whether an entry comes from a later record than the stored one; a copy-forward keeps the generation. */
 function replaces(entry: TaskIndexEntry, stored: TaskIndexEntry): boolean {

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import {
   A2AError,
   fitsModes,
@@ -64,7 +65,12 @@ async function admit(
   push: SendRequest['push'],
 ): Promise<void> {
   if (resolved.kind === 'first') server.quotas.requireTaskRoom(context.caller);
-  if (resolved.kind === 'first' || resolved.kind === 'continuation') await requireRoom(server, context, resolved.taskId);
+  if (resolved.kind === 'first' || resolved.kind === 'continuation') {
+    // The answer is kept for a moment. A known one refuses the message here; a new one is read while the feed opens.
+    const room = requireRoom(server, context, resolved.taskId);
+    room.catch(() => {});
+    await Promise.race([room, setImmediate()]);
+  }
   await storeInline(server, context, resolved, push);
 }
 
