@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { adapters } from './adapters.ts';
 import { helpText, readOptions } from './bench-options.ts';
 import { coalescerTable } from './coalescer-table.ts';
+import { fairness } from './fairness.ts';
 import { fanOut } from './fan-out.ts';
 import { firstText } from './first-text.ts';
 import { frameEncoding } from './frame-encoding.ts';
@@ -21,6 +22,7 @@ const QUESTIONS: Question[] = [
   taskLength,
   idleMemory,
   load,
+  fairness,
   coalescerTable,
   frameEncoding,
   adapters,
