@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { adapters } from './adapters.ts';
+import { fairness } from './fairness.ts';
 import { firstText } from './first-text.ts';
 import { frameEncoding } from './frame-encoding.ts';
 import { load } from './load.ts';
@@ -11,7 +12,7 @@ import { throughput } from './throughput.ts';
 /** Figures of so small a run mean nothing; a question whose text did not arrive complete fails. */
 test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, async () => {
   const lines: string[] = [];
-  const report = await runBench([throughput, sdkPeer, firstText, load, frameEncoding, adapters], 'tiny', line =>
+  const report = await runBench([throughput, sdkPeer, firstText, load, fairness, frameEncoding, adapters], 'tiny', line =>
     lines.push(line),
   );
   assert.deepEqual(

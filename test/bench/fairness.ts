@@ -10,7 +10,7 @@ import { ANSWER } from './tokens.ts';
 const EVERY_MS = 20;
 const TOKEN_CHARS = 24;
 /** Longest acceptable age of the quiet caller's tokens beside a neighbor; milliseconds. */
-const P99_MS_MAX = 500;
+const P99_MS_MAX = 1_000;
 /** How long the quiet caller's last tokens may take; milliseconds. */
 const RECEIPT_MS_MAX = 60_000;
 
@@ -23,9 +23,9 @@ const PLANS: Record<Size, Plan> = {
     rounds: 3,
     stamps: 500,
     long: { tasks: 1, tokens: 1_000_000 },
-    many: { tasks: 1_000, tokens: 200, perSecond: 20 },
+    many: { tasks: 1_000, tokens: 150, perSecond: 10 },
   },
-  quick: { rounds: 3, stamps: 200, long: { tasks: 1, tokens: 300_000 }, many: { tasks: 1_000, tokens: 80, perSecond: 20 } },
+  quick: { rounds: 3, stamps: 200, long: { tasks: 1, tokens: 300_000 }, many: { tasks: 1_000, tokens: 50, perSecond: 10 } },
   tiny: { rounds: 1, stamps: 10, long: { tasks: 1, tokens: 1_000 }, many: { tasks: 5, tokens: 20, perSecond: 50 } },
 };
 

@@ -38,7 +38,7 @@ export type TurnOutcome = TurnEnd | undefined;
 export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome> {
   const { log, name } = deps;
   const { work, attempt } = job;
-  const newest = await newestOfTurn(log, work, deps.signal);
+  const newest = await newestOfTurn(log, job, deps.signal);
   const over = overBecause(newest.record.aggregate, job);
   if (over === 'superseded') throw new Superseded();
   if (over !== undefined) return undefined;

@@ -137,8 +137,11 @@ export class WorkConsumer {
     const { slots, queue, ended } = this.#options;
     const slot = slots.reserve(queue);
     const inSlot = async (job: Job) => {
+      const waits = !slot.isReady;
       await untilReady(slot, ended);
-      await this.#handler(job);
+      // While it waited, another worker may have written.
+      const { newest: _newest, ...rest } = job;
+      await this.#handler(waits ? rest : job);
     };
     const job = runItem(this.#connection, msg, this.#options, inSlot).finally(() => {
       slot.release();

@@ -3,6 +3,7 @@ type Waiting<Q> = { queue: Q; grant: () => void };
 export type Slot = {
   /** Resolves when the item may begin. */
   ready: Promise<void>;
+  readonly isReady: boolean;
   release(): void;
 };
 
@@ -46,6 +47,7 @@ export class FairSlots<Q> {
     this.#waiting.push(waiting);
     this.#grant();
     this.#changed();
+    const isWaiting = () => this.#waiting.includes(waiting);
     let released = false;
     const release = () => {
       if (released) return;
@@ -61,7 +63,13 @@ export class FairSlots<Q> {
       this.#grant();
       this.#changed();
     };
-    return { ready: promise, release };
+    return {
+      ready: promise,
+      get isReady() {
+        return !isWaiting();
+      },
+      release,
+    };
   }
 
   /** Whether `queue` should be served before `other`. */

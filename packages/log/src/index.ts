@@ -40,6 +40,8 @@ export type { DeliveryBounds, Job, WorkQueue } from './work-queue.ts';
 export {
   ATTEMPTS_MAX_DEFAULT,
   deliveriesMax,
+  newestForJob,
+  newestForWork,
   purposeOf,
   REDELIVERY_MS_BASE,
   REDELIVERY_MS_MAX,
@@ -50,4 +52,6 @@ export {
   SETTLE_DELIVERIES_MAX,
   TENANT_ITEMS_MAX_DEFAULT,
   TENANT_SLOTS_SHARE_DEFAULT,
+  WORK_NEWEST_BYTES_MAX,
+  WORK_NEWEST_MS_MAX,
 } from './work-queue.ts';

@@ -8,6 +8,7 @@ import {
   type Job,
   type LiveAgents,
   type Log,
+  newestForWork,
   Requeued,
   type StoredFacts,
 } from '@hopline/log';
@@ -65,7 +66,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     stop.abort();
   };
   try {
-    const newest = await log.facts.last(work.taskId);
+    const newest = job.newest ?? (await log.facts.last(work.taskId));
     if (newest === undefined) throw new Error('work for a task that is not in the log');
     const records = await followTask(log.facts, newest, signal);
     const profile = deps.profiles.get(work.profile);
@@ -168,6 +169,7 @@ function turnContext(deps: SuperviseDeps, job: Job, { profile, view, writer, new
         call,
         ...request,
         ...(message && { message }),
+        ...(view.newest && newestForWork(view.newest)),
       };
       await log.work.request(`agent.${agent}`, item, { id: `${taskId}:${call.id}`, trace: hop.carrier() });
     },
