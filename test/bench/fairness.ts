@@ -1,67 +1,67 @@
-import { type DirectCluster, startClient, startDirectCluster, startProducer } from './bench-cluster.ts';
+import { type DirectCluster, startClient, startCluster, startDirectCluster, startProducer } from './bench-cluster.ts';
+import { agesMs, STREAMED } from './load.ts';
 import { monotonicMs } from './measure/clock.ts';
 import { interleave } from './measure/rounds.ts';
 import { type Latency, latencyOf, spreadOf } from './measure/spread.ts';
 import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
-import type { Target } from './measure/targets.ts';
 import type { Finding, Question, Size } from './question.ts';
+import { RecordingFolder } from './recording-file.ts';
+import { publishedAtMs } from './stored-records.ts';
 import { ANSWER } from './tokens.ts';
 
 const EVERY_MS = 20;
 const TOKEN_CHARS = 24;
-/** Longest acceptable age of the quiet caller's tokens beside a neighbor; milliseconds. */
-const P99_MS_MAX = 1_000;
 /** How long the quiet caller's last tokens may take; milliseconds. */
 const RECEIPT_MS_MAX = 60_000;
+const AGENT = 'reader';
+const TENANTS = { quiet: 'quiet', noisy: 'noisy' };
+/** Longest acceptable age of the quiet caller's tokens beside a neighbor; milliseconds. */
+const P99_MS_MAX = 1_000;
 
-type Noise = { tasks: number; tokens: number; perSecond?: number };
-type Case = 'alone' | 'long task' | 'many tasks';
-/** `stamps`: tokens of the quiet caller in a round. */
-type Plan = { rounds: number; stamps: number; long: Noise; many: Noise };
+/** `stamps`: tokens of the quiet caller beside the long task. `tasks` of `tokens` at `perSecond`: of the caller with many. */
+type Plan = { rounds: number; stamps: number; longTokens: number; tasks: number; tokens: number; perSecond: number };
 const PLANS: Record<Size, Plan> = {
-  full: {
-    rounds: 3,
-    stamps: 500,
-    long: { tasks: 1, tokens: 1_000_000 },
-    many: { tasks: 1_000, tokens: 150, perSecond: 10 },
-  },
-  quick: { rounds: 3, stamps: 200, long: { tasks: 1, tokens: 300_000 }, many: { tasks: 1_000, tokens: 50, perSecond: 10 } },
-  tiny: { rounds: 1, stamps: 10, long: { tasks: 1, tokens: 1_000 }, many: { tasks: 5, tokens: 20, perSecond: 50 } },
+  full: { rounds: 3, stamps: 250, longTokens: 1_000_000, tasks: 1_000, tokens: 100, perSecond: 20 },
+  quick: { rounds: 2, stamps: 100, longTokens: 300_000, tasks: 300, tokens: 40, perSecond: 20 },
+  tiny: { rounds: 1, stamps: 10, longTokens: 1_000, tasks: 5, tokens: 10, perSecond: 50 },
 };
 
-type Round = { age: Latency; noiseMs: number; lastMs: number };
-type Load = { asker: ReturnType<typeof startClient>; agent: Awaited<ReturnType<typeof startProducer>> };
+type Round = { age: Latency; firstMs?: number };
 
-/** How old are the tokens of a quiet caller beside a task of a million tokens, and beside a caller with a thousand tasks? */
+/** How old are the tokens of a quiet caller beside a task of a million tokens, and beside a tenant with a thousand tasks? */
 export const fairness: Question = {
   name: 'fairness',
-  async ask(size) {
-    const plan = PLANS[size];
-    await using stack = new AsyncDisposableStack();
-    const bench = stack.use(await startDirectCluster());
-    const load = { asker: stack.use(startClient()), agent: stack.use(await startProducer(bench.cluster.nats.url)) };
-    const peers = (of: Plan) => ({
-      alone: () => round(bench, load, of.stamps),
-      'long task': () => round(bench, load, of.stamps, of.long),
-      'many tasks': () => round(bench, load, of.stamps, of.many),
-    });
-    await round(bench, load, plan.stamps, PLANS.tiny.many);
-    return [found(plan, await interleave<Case, Round>(plan.rounds, peers(plan)))];
-  },
+  ask: async size => [await besideLongTask(PLANS[size]), await besideManyTasks(PLANS[size])],
 };
 
-/** The quiet caller's tokens, from their publication to the receipt of their frames, while the neighbor's are published. */
-async function round(bench: DirectCluster, { asker, agent }: Load, stamps: number, noise?: Noise): Promise<Round> {
+/** The path of a token alone: the bench is the agent of both tasks. */
+async function besideLongTask(plan: Plan): Promise<Finding> {
+  const { rounds, stamps, longTokens } = plan;
+  await using stack = new AsyncDisposableStack();
+  const bench = stack.use(await startDirectCluster());
+  const neighbor = { asker: stack.use(startClient()), agent: stack.use(await startProducer(bench.cluster.nats.url)) };
+  await longTaskRound(bench, neighbor, plan, 0);
+  const results = await interleave(rounds, {
+    alone: () => longTaskRound(bench, neighbor, plan, 0),
+    beside: () => longTaskRound(bench, neighbor, plan, longTokens),
+  });
+  return finding(`fairness: one task of ${longTokens.toLocaleString('en-US')} tokens, as fast as the log takes them`, results, [
+    `the quiet caller has a token every ${EVERY_MS} ms, ${stamps} a round, ${rounds} rounds`,
+  ]);
+}
+
+type Neighbor = { asker: ReturnType<typeof startClient>; agent: Awaited<ReturnType<typeof startProducer>> };
+
+async function longTaskRound(bench: DirectCluster, { asker, agent }: Neighbor, plan: Plan, tokens: number): Promise<Round> {
   const { client, producer, cluster } = bench;
+  const { stamps } = plan;
   const { url } = cluster;
-  const [taskId] = await client.call('ask', { url, text: 'begin', artifact: ANSWER, count: 1 });
+  const begin = { url, text: 'begin', artifact: ANSWER, count: 1 };
+  const [taskId] = await client.call('ask', begin);
   await client.call('leave');
   await client.call('watch', { url, count: 1, taskId: taskId! });
-  const startMs = monotonicMs();
-  const neighbor = noise && (await begin(asker, url, noise));
-  const loud = neighbor && agent.call('answer', { ...noise!, taskIds: neighbor });
+  const loud = tokens > 0 ? agent.call('answer', { taskIds: await asker.call('ask', begin), tokens }) : undefined;
   await producer.call('stamp', { taskId: taskId!, count: stamps, everyMs: EVERY_MS, chars: TOKEN_CHARS });
-  const lastMs = monotonicMs() - startMs;
   const ages: number[] = [];
   const untilMs = monotonicMs() + RECEIPT_MS_MAX;
   while (ages.length < stamps && monotonicMs() < untilMs)
@@ -69,38 +69,62 @@ async function round(bench: DirectCluster, { asker, agent }: Load, stamps: numbe
   await client.call('leave');
   if (ages.length !== stamps) throw new Error(`${ages.length} of ${stamps} tokens were received`);
   await loud;
-  const reports = noise === undefined ? [] : await asker.call('answers', { tokens: noise.tokens });
-  if (reports.some(({ intact }) => !intact)) throw new Error("a neighbor's text did not arrive complete");
-  return { age: latencyOf(Float64Array.from(ages)), noiseMs: monotonicMs() - startMs, lastMs };
+  const [report] = tokens > 0 ? await asker.call('answers', { tokens }) : [];
+  if (report?.intact === false) throw new Error("the neighbor's text did not arrive complete");
+  return { age: latencyOf(Float64Array.from(ages)) };
 }
 
-function begin(asker: Load['asker'], url: string, { tasks }: Noise): Promise<string[]> {
-  return asker.call('ask', { url, text: 'begin', artifact: ANSWER, count: tasks });
-}
-
-function found({ rounds, stamps, long, many }: Plan, results: Record<Case, Round[]>): Finding {
-  const names: Record<Case, string> = {
-    alone: 'alone',
-    'long task': `beside one task of ${long.tokens.toLocaleString('en-US')} tokens, as fast as the log takes them`,
-    'many tasks': `beside ${many.tasks.toLocaleString('en-US')} tasks of ${many.perSecond} tokens/s`,
+/** Through all services with their default slots: a tenant with many tasks, and another tenant with one task of the same agent. */
+async function besideManyTasks({ rounds, tasks, tokens, perSecond }: Plan): Promise<Finding> {
+  await using stack = new AsyncDisposableStack();
+  const folder = stack.use(new RecordingFolder());
+  const agents = [{ name: AGENT, adapter: 'recording', path: folder.write(tokens), pace: perSecond }];
+  const env = { HOPLINE_TENANTS: Object.values(TENANTS).join() };
+  const { cluster, client } = stack.use(await startCluster({ agents, env }));
+  const asker = stack.use(startClient());
+  const ask = { url: cluster.url, text: 'begin', artifact: STREAMED };
+  const round = async (): Promise<Round> => {
+    const taskIds = await client.call('ask', { ...ask, count: 1, tenant: TENANTS.quiet });
+    const reports = await client.call('answers', { tokens });
+    if (reports.some(({ intact }) => !intact)) throw new Error('a text did not arrive complete');
+    const published = await publishedAtMs(cluster.nats.url, { agent: AGENT, taskIds, tokens });
+    return { age: latencyOf(agesMs(reports, published)), firstMs: reports[0]!.firstTextAtMs - reports[0]!.askedAtMs };
   };
-  const cases = Object.keys(names) as Case[];
-  const rows = cases.flatMap(name =>
-    (['p50', 'p99', 'max'] as const).map(figure => [
-      `${names[name]}: ${figure}`,
-      ...spreadCells(spreadOf(results[name].map(({ age }) => age[figure]))),
-    ]),
-  );
-  const seconds = (name: Case) => spreadOf(results[name].map(({ noiseMs }) => noiseMs / 1_000)).median.toFixed(1);
-  const targets: Target[] = cases.slice(1).map(name => ({
-    name: `age of a quiet caller's token, p99 ms, ${names[name]}`,
-    wanted: { atMost: P99_MS_MAX },
-    found: spreadOf(results[name].map(({ age }) => age.p99)),
-  }));
+  await round();
+  const alone = [];
+  for (let index = 0; index < rounds; index++) alone.push(await round());
+  // They still run and wait when the cluster ends.
+  await asker.call('ask', { ...ask, count: tasks, tenant: TENANTS.noisy });
+  const beside = [];
+  for (let index = 0; index < rounds; index++) beside.push(await round());
+  await asker.call('leave');
+  return finding(`fairness: another tenant with ${tasks.toLocaleString('en-US')} tasks of the same agent`, { alone, beside }, [
+    `each task has ${tokens} tokens, ${perSecond} a second; default slots: 64 of the agent, 512 of the supervisor; ${rounds} rounds`,
+  ]);
+}
+
+function finding(title: string, results: { alone: Round[]; beside: Round[] }, notes: string[]): Finding {
+  const row = (name: string, values: number[]) => [name, ...spreadCells(spreadOf(values))];
+  const rows = (['alone', 'beside'] as const).flatMap(name => {
+    const firsts = results[name].flatMap(({ firstMs }) => (firstMs === undefined ? [] : [firstMs]));
+    const ages = (['p50', 'p99', 'max'] as const).map(figure =>
+      row(
+        `${name}: age of a token, ${figure}`,
+        results[name].map(({ age }) => age[figure]),
+      ),
+    );
+    return firsts.length === 0 ? ages : [row(`${name}: question to first text`, firsts), ...ages];
+  });
   return {
-    title: `fairness: a token every ${EVERY_MS} ms of a quiet caller, ${stamps} tokens, ${rounds} rounds`,
-    table: { columns: ['age at the client, ms', ...SPREAD_COLUMNS], rows },
-    notes: [`the neighbor is served after ${seconds('long task')} s (one task) and ${seconds('many tasks')} s (many), whole`],
-    targets,
+    title,
+    table: { columns: ['the quiet caller, ms', ...SPREAD_COLUMNS], rows },
+    notes,
+    targets: [
+      {
+        name: `${title}: p99 age of the quiet caller's tokens, ms`,
+        wanted: { atMost: P99_MS_MAX },
+        found: spreadOf(results.beside.map(({ age }) => age.p99)),
+      },
+    ],
   };
 }

@@ -67,14 +67,10 @@ export class WorkConsumer {
     this.#name = consumerName(options.role, options.queue);
   }
 
-  /** Creates the consumer, or updates it to the settings of this worker. */
-  setUp(): Promise<void> {
-    return this.#untilAvailable(() => this.#ensure());
-  }
-
   /** Takes items until the worker ends and the running handlers have settled. */
   async run(): Promise<void> {
     const { ended } = this.#options;
+    await this.#untilAvailable(() => this.#ensure());
     while (!ended.aborted) {
       if ((await this.#pull()) !== 'lost' || ended.aborted) continue;
       this.#failures += 1;
@@ -176,6 +172,7 @@ export class WorkConsumer {
     if (!(await exists())) await this.#ensure();
   }
 
+  /** Creates the consumer, or updates it to the settings of this worker. */
   async #ensure(): Promise<void> {
     const { names, jsm } = this.#connection;
     const { role, queue, ended, ackWaitMs } = this.#options;

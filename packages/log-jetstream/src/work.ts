@@ -65,7 +65,6 @@ export class JetStreamWork implements WorkQueue {
     const slots = new FairSlots<Queue>(options.slots, queue => (queue === undefined ? options.slots : tenantSlotsMax));
     const worker = { ...this.#options, role, slots, running: new Map(), ended };
     const consumers = QUEUES.map(queue => new WorkConsumer(this.#connection, { ...worker, queue }, handler));
-    await Promise.all(consumers.map(consumer => consumer.setUp()));
     await Promise.all(consumers.map(consumer => consumer.run()));
   }
 }
