@@ -50,7 +50,7 @@ test('a free slot goes to the queue that runs fewest, then to the one served the
   assert.equal(slots.room('a'), 2);
 });
 
-test('an item that leaves while it waits takes no slot, and listeners hear of each change', async () => {
+test('an item that leaves while it waits takes no slot, and listeners are called after each change', async () => {
   const slots = new FairSlots<string>(1, () => 1);
   let changes = 0;
   const unlisten = slots.listen(() => {

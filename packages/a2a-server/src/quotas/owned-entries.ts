@@ -14,6 +14,8 @@ export type OwnedEntriesOptions<V> = {
   /** The owner for whom an entry counts; undefined when it does not count. */
   ownerOf(value: V): Owner | undefined;
   onLost(error: unknown): void;
+  /** Monotonic milliseconds. */
+  now?: () => number;
 };
 
 type Counted = PartyKeys & { reading: number };
@@ -31,9 +33,11 @@ export class OwnedEntries<V> {
   /** Number of the newest reading of the whole bucket. */
   #reading = 0;
   #closed = false;
+  readonly #now: () => number;
 
   constructor(options: OwnedEntriesOptions<V>) {
     this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
   }
 
   /** Resolves when the bucket has been read once, or after `msMax`. */
@@ -65,7 +69,7 @@ export class OwnedEntries<V> {
 
   /** Reads the whole bucket again, unless it was read a short time ago: retention removes entries without an event. */
   reread(): void {
-    if (this.#following === undefined || performance.now() - this.#following.startedMs < REREAD_MS_MIN) return;
+    if (this.#following === undefined || this.#now() - this.#following.startedMs < REREAD_MS_MIN) return;
     this.#following.stop.abort();
     this.#following = undefined;
     this.#follow();
@@ -94,7 +98,7 @@ export class OwnedEntries<V> {
       lost: error => this.#options.onLost(error),
     });
     // Following resumes by itself after a loss.
-    this.#following = { stop, startedMs: performance.now(), complete: following.catch(() => {}) };
+    this.#following = { stop, startedMs: this.#now(), complete: following.catch(() => {}) };
   }
 
   #remove(key: string): void {
