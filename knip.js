@@ -28,7 +28,14 @@ const config = ({ production = false }) => ({
       ignoreDependencies: ['@biomejs/biome'],
     },
     'infra/local': {
-      entry: ['launcher/main.ts!', 'checks/main.ts!', 'demo/guide.ts!', 'bootstrap/main.mjs!', '**/*.test.{ts,mjs}'],
+      entry: [
+        'launcher/main.ts!',
+        'checks/main.ts!',
+        'checks/audit.ts!',
+        'demo/guide.ts!',
+        'bootstrap/main.mjs!',
+        '**/*.test.{ts,mjs}',
+      ],
       project: ['**/*.{ts,mjs}!', '!**/*.test.{ts,mjs}!'],
       ignoreDependencies: ['@modelcontextprotocol/server-filesystem'],
     },

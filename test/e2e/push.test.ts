@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { DIALECTS, Fold } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
 import { OtlpReceiver } from '../integration/telemetry/otlp-receiver.ts';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
 import type { RemoteAgent } from '../support/agents/remote-agent.ts';
@@ -30,6 +32,7 @@ before(async () => {
     notifiers: 1,
     env: {
       HOPLINE_PUSH: 'true',
+      HOPLINE_SECRETS_KEY: randomBytes(32).toString('base64'),
       HOPLINE_WEBHOOK_ALLOW: '127.0.0.1',
       HOPLINE_WEBHOOK_HTTP: 'true',
       HOPLINE_WEBHOOK_ATTEMPTS_MAX: String(ATTEMPTS_MAX),
@@ -100,6 +103,31 @@ test('parallel tasks: each status and artifact is posted once, in order per task
       assert.equal(headers['content-type'], 'application/json');
       assert.match(String(headers.traceparent), /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
     }
+  }
+});
+
+test('a webhook gets its token and credentials, which the bucket holds encrypted', { timeout: 60_000 }, async () => {
+  await using webhook = await startWebhook();
+  const taskId = randomUUID();
+  const secrets = { token: 'PLANTED-token', authentication: { schemes: ['Bearer'], credentials: 'PLANTED-credentials' } };
+  const config = { id: taskId, pushNotificationConfig: { url: webhook.url, ...secrets } };
+  assert.equal((await rpc(cluster.url, 'tasks/pushNotification/set', config)).error, undefined);
+  const [stored] = await log.pushConfigs.under(taskId);
+  await startTask(cluster.url, taskId);
+  assert.equal(await deliveryOutcomeOf(log, { taskId, key: stored!.key }), 'delivered');
+  const { headers } = webhook.accepted()[0]!;
+  assert.deepEqual([headers['x-a2a-notification-token'], headers.authorization], ['PLANTED-token', 'Bearer PLANTED-credentials']);
+  assert.match(stored!.value.sealed ?? '', /^1\./);
+  const nc = await connect({ servers: cluster.nats.url });
+  try {
+    const streams = (await jetstreamManager(nc)).streams;
+    const { state } = await streams.info('KV_hopline_push_configs');
+    for (let seq = state.first_seq; seq <= state.last_seq; seq += 1) {
+      const message = await streams.getMessage('KV_hopline_push_configs', { seq });
+      assert.doesNotMatch(message?.string() ?? '', /PLANTED/);
+    }
+  } finally {
+    await nc.close();
   }
 });
 

@@ -12,7 +12,7 @@ import { hostileFields } from './header-fields.ts';
 import { assertHarmless, restOutcome, rpcOutcome } from './invariants.ts';
 import { HOSTILE } from './json-tree.ts';
 import { type MemoryServers, openMemoryServers, PAGE_ORIGIN } from './memory-servers.ts';
-import { filled, PLANTED, WAITING } from './placeholders.ts';
+import { filled, WAITING } from './placeholders.ts';
 import { sendRaw } from './raw-connection.ts';
 
 const RUNS_OF_HEADERS = 300;
@@ -66,44 +66,6 @@ test('any headers get a response, equal from both replicas [S4-33]', async t => 
 const HEAD = 'POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n';
 const BODY = '{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"id":"x"}}';
 
-/** Requests that no client library would send. */
-const RAW: (string | Uint8Array)[] = [
-  '\r\n\r\n',
-  'GET\r\n\r\n',
-  'GET / HTTP/0.9\r\n\r\n',
-  'GET / HTTP/9.9\r\nhost: a\r\n\r\n',
-  'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-  '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
-  'GET http://other.example.org/tasks HTTP/1.1\r\nhost: a\r\na2a-version: 1.0\r\n\r\n',
-  'OPTIONS * HTTP/1.1\r\nhost: a\r\n\r\n',
-  'CONNECT example.org:443 HTTP/1.1\r\nhost: example.org:443\r\n\r\n',
-  'GET /tasks/\u00ff\u00fe HTTP/1.1\r\nhost: a\r\na2a-version: 1.0\r\n\r\n',
-  'GET /tasks/a b HTTP/1.1\r\nhost: a\r\n\r\n',
-  'GET / HTTP/1.1\r\n\r\n',
-  'GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n',
-  'GET / HTTP/1.1\r\nhost: a\r\nno colon\r\n\r\n',
-  'GET / HTTP/1.1\r\nhost: a\r\nx: a\u0000b\r\n\r\n',
-  'GET / HTTP/1.1\r\nhost: a\r\nx : 1\r\n folded\r\n\r\n',
-  `GET / HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`,
-  `GET /tasks/${'x'.repeat(20_000)} HTTP/1.1\r\nhost: a\r\n\r\n`,
-  `GET / HTTP/1.1\r\nhost: a\r\n${'x: 1\r\n'.repeat(3_000)}\r\n`,
-  'GET /openapi.json HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n',
-  'GET /openapi.json HTTP/1.1\r\nhost: a\r\nconnection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n\r\n',
-  `${HEAD}content-length: ${BODY.length}\r\ntransfer-encoding: chunked\r\n\r\n${BODY}`,
-  `${HEAD}content-length: ${BODY.length}\r\ncontent-length: 1\r\n\r\n${BODY}`,
-  `${HEAD}content-length: -1\r\n\r\n${BODY}`,
-  `${HEAD}content-length: 99999999999999999999\r\n\r\n${BODY}`,
-  `${HEAD}content-length: 5\r\n\r\n${BODY}`,
-  `${HEAD}content-length: ${BODY.length + 9}\r\n\r\n${BODY}`,
-  `${HEAD}transfer-encoding: chunked\r\n\r\nzz\r\n`,
-  `${HEAD}transfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\nx`,
-  `${HEAD}transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
-  `${HEAD}transfer-encoding: chunked\r\n\r\n41\r\n${BODY}\r\n0\r\ntrailer: ${PLANTED}\r\n\r\n`,
-  `${HEAD}expect: 100-continue\r\ncontent-length: ${BODY.length}\r\n\r\n${BODY}`,
-  `${HEAD}expect: something\r\ncontent-length: ${BODY.length}\r\n\r\n${BODY}`,
-  `${HEAD}content-length: ${BODY.length}\r\n\r\n${BODY}`.repeat(20),
-];
-
 /** All HTTP/1.x statuses received on a connection. */
 function statusesOf(text: string): number[] {
   return [...text.matchAll(/^HTTP\/1\.\d (\d{3})/gm)].map(([, status]) => Number(status));
@@ -123,7 +85,6 @@ test('malformed and ambiguous request bytes are rejected or dropped in time, and
     for (const status of statusesOf(text)) assert(status < 500, `${about}: ${text.slice(0, 500)}`);
     assert.doesNotMatch(text, /node_modules|\.ts:\d|at async|PLANTED/, about);
   };
-  for (const bytes of RAW) await judge(bytes);
   await fc.assert(
     fc.asyncProperty(
       fc.oneof({ weight: 3, arbitrary: damaged }, { weight: 1, arbitrary: fc.uint8Array({ maxLength: 200 }) }),

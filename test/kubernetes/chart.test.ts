@@ -147,6 +147,32 @@ test('wrong and unknown values are rejected by name', { skip }, () => {
   assert.match(rejection('httpIngress.enabled=true', 'gateway.enabled=true'), /choose one/);
 });
 
+test('ingress answers under the names of its Service and routes', { skip }, () => {
+  const values = ['httpIngress.enabled=true', 'httpIngress.host=a2a.example.com'];
+  const ingress = render(values).find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-ingress');
+  const variables = ingress!.spec.template!.spec.containers[0]!.env!;
+  const name = 'hopline-ingress';
+  const names = [name, `${name}.default`, `${name}.default.svc`, `${name}.default.svc.cluster.local`, 'a2a.example.com'];
+  assert.equal(variables.find(variable => variable.name === 'HOPLINE_ALLOWED_HOSTS')?.value, names.join());
+});
+
+test('ingress and notifier alone get the key of secrets, which the chart generates or an existing Secret has', { skip }, () => {
+  type Variable = { name: string; valueFrom?: { secretKeyRef?: { name: string; key: string } } };
+  const holders = (values: readonly string[]) =>
+    render(values).flatMap(({ kind, metadata, spec }) => {
+      const variables = (kind === 'Deployment' ? spec.template!.spec.containers[0]!.env! : []) as Variable[];
+      const reference = variables.find(({ name }) => name === 'HOPLINE_SECRETS_KEY')?.valueFrom?.secretKeyRef;
+      return reference === undefined ? [] : [`${metadata.name}: ${reference.name}/${reference.key}`];
+    });
+  assert.deepEqual(holders([]).sort(), ['hopline-ingress: hopline-secrets/key', 'hopline-notifier: hopline-secrets/key']);
+  const key = (render([]).find(({ metadata }) => metadata.name === 'hopline-secrets') as unknown as { data: { key: string } })
+    .data.key;
+  assert.equal(Buffer.from(Buffer.from(key, 'base64').toString(), 'base64').length, 32);
+  const own = ['secretsKey.existingSecret=mine'];
+  assert.deepEqual(holders(own).sort(), ['hopline-ingress: mine/key', 'hopline-notifier: mine/key']);
+  assert.ok(!render(own).some(({ metadata }) => metadata.name === 'hopline-secrets'));
+});
+
 test('the service for clients has the fixed name and port', { skip }, () => {
   const service = render([]).find(({ kind, metadata }) => kind === 'Service' && metadata.name === 'hopline-ingress');
   assert.equal(service?.spec.ports?.[0]?.port, 8000);

@@ -35,7 +35,7 @@ test('every link to a section leads to a heading', () => {
 
 test('documents name only tests that exist', () => {
   for (const path of documents) {
-    for (const [, file] of read(path).matchAll(/`((?:test|packages|services)\/[\w./-]+\.test\.ts)`/g)) {
+    for (const [, file] of read(path).matchAll(/`((?:test|packages|services|infra)\/[\w./-]+\.test\.(?:ts|mjs))`/g)) {
       assert.ok(existsSync(join(ROOT, file!)), `${path} names ${file}`);
     }
   }
@@ -48,6 +48,14 @@ test('every guarantee and every failure names its test', () => {
       .filter(line => /^\|.*\.test\.ts/.test(line));
     assert.ok(rows.length > 5, `${path} has ${rows.length} rows with a test`);
   }
+});
+
+test('every attack in THREATS.md names what stops it and a test', () => {
+  const rows = read('THREATS.md')
+    .split('\n')
+    .filter(line => line.startsWith('|') && !/^\|(?: attack |---)/.test(line));
+  assert.ok(rows.length > 40);
+  for (const row of rows) assert.match(row, /^\|[^|]+\|[^|]+\|(?: `[\w./-]+\.test\.(?:ts|mjs)`,?)+ \|$/, row);
 });
 
 /** Code blocks in JSON that are agents files. The pages on the wire show responses with a member of that name. */

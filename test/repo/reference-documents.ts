@@ -1,7 +1,7 @@
 import { agentsSchemaDocument } from './agents-schema-document.ts';
 import { cliDocument } from './cli-document.ts';
 import { metricsDocument } from './metrics-document.ts';
-import { settingsDocument } from './settings-document.ts';
+import { serviceVariablesDocument, settingsDocument } from './settings-document.ts';
 
 /** Reference documents that are generated from the sources; `node test/repo/write-reference.ts` writes them. */
 export const REFERENCE: Record<string, () => string | Promise<string>> = {
@@ -9,4 +9,5 @@ export const REFERENCE: Record<string, () => string | Promise<string>> = {
   'docs/reference/metrics.md': metricsDocument,
   'docs/reference/cli.md': cliDocument,
   'docs/reference/agents.schema.json': agentsSchemaDocument,
+  'infra/local/launcher/service-variables.json': serviceVariablesDocument,
 };

@@ -42,6 +42,12 @@ function joined(services: string[]): string {
   return services.length < 2 ? services.join('') : `${services.slice(0, -1).join(', ')} and ${services.at(-1)}`;
 }
 
+/** The text of infra/local/launcher/service-variables.json: the settings of each service, which the launcher passes on. */
+export function serviceVariablesDocument(): string {
+  const names = Object.entries(SERVICES).map(([service, settings]) => [service, Object.keys(settings).sort()]);
+  return `${JSON.stringify(Object.fromEntries(names), null, 2)}\n`;
+}
+
 /** The text of docs/reference/settings.md. */
 export function settingsDocument(): string {
   const sections = new Map<string, Record<string, Setting>>([[EVERY_SERVICE, {}]]);

@@ -54,7 +54,12 @@ function folderName(source, platform) {
 async function fetchServer({ platform, cache, pins, progress }, sources, versionOf) {
   for (const source of sources) {
     try {
-      return await fetchFrom(source, { platform, cache, pins, progress, versionOf });
+      const path = await fetchFrom(source, { platform, cache, pins, progress, versionOf });
+      if (source.isUnverified)
+        progress.note(
+          `nats-server: no checksum is pinned for the ${source.name}; set HOPLINE_NATS_SERVER to a server that you trust`,
+        );
+      return path;
     } catch (error) {
       progress.note(`nats-server: ${source.name} failed (${error.message})`);
     }

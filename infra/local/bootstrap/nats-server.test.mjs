@@ -76,6 +76,15 @@ test('a source with an outdated or broken server counts as failed', async t => {
   ]);
 });
 
+test('a source without a pinned checksum is named', async t => {
+  const { context, notes } = setting(t);
+  const image = { ...source('container image', '2.15.0', '2.15.0'), isUnverified: true };
+  await ensureNatsServer(context, [image], versionOf);
+  assert.deepEqual(notes, [
+    'nats-server: no checksum is pinned for the container image; set HOPLINE_NATS_SERVER to a server that you trust',
+  ]);
+});
+
 test('a cached server is found again, the newest first', async t => {
   const { context } = setting(t);
   const old = source('Debian package', null, '2.9.10');

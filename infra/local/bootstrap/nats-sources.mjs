@@ -9,7 +9,7 @@ import { findOnPath } from './machine.mjs';
  * source
  * may be blocked or hang, so every step has its own short limit.
  * @typedef {{ platform: string, env: NodeJS.ProcessEnv, pins: typeof import('./pins.json')['natsServer'] }} Context
- * @typedef {{ name: string, version: string | null, fetch(folder: string): Promise<void> }} Source
+ * @typedef {{ name: string, version: string | null, isUnverified?: true, fetch(folder: string): Promise<void> }} Source `isUnverified`: no sum and no signature is checked
  */
 
 const PROBE_MS_MAX = 20_000;
@@ -105,6 +105,7 @@ function containerImage({ platform, env, pins }) {
   return {
     name: 'container image',
     version: pins.image.split(':')[1] ?? null,
+    isUnverified: true,
     fetch: async folder => {
       if (!platform.startsWith('linux')) throw new Error('images contain a Linux program');
       const engine = findOnPath('docker', env) ?? findOnPath('podman', env);

@@ -46,6 +46,15 @@ test('a home is for its owner alone, and may be several folders deep', t => {
   for (const home of [folder, deep.folder]) assert.equal(statSync(home).mode & 0o777, 0o700);
 });
 
+test('a home has a key for secrets of webhooks, which only its owner reads and which stays', t => {
+  const home = newHome(t);
+  const key = readFileSync(home.secretsKey, 'utf8');
+  assert.equal(Buffer.from(key, 'base64').length, 32);
+  assert.equal(statSync(home.secretsKey).mode & 0o777, 0o600);
+  createHome(home);
+  assert.equal(readFileSync(home.secretsKey, 'utf8'), key);
+});
+
 test('a home below /proc is refused with a sentence', { skip: process.platform !== 'linux' }, () => {
   assert.throws(() => createHome(homePaths('/proc/x')), {
     name: 'LaunchError',

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { LaunchError } from './launch-error.ts';
@@ -5,7 +6,16 @@ import { LaunchError } from './launch-error.ts';
 /** Incremented when a version cannot read the data of the previous one. */
 export const HOME_FORMAT = 1;
 
-export type Home = { folder: string; store: string; logs: string; runFile: string; lockFile: string; natsConfig: string };
+export type Home = {
+  folder: string;
+  store: string;
+  logs: string;
+  runFile: string;
+  lockFile: string;
+  natsConfig: string;
+  /** HOPLINE_SECRETS_KEY_FILE of ingress and notifier. */
+  secretsKey: string;
+};
 
 /** Full paths of the files in a home. */
 export function homePaths(folder: string): Home {
@@ -16,6 +26,7 @@ export function homePaths(folder: string): Home {
     runFile: join(folder, 'run.json'),
     lockFile: join(folder, 'lock'),
     natsConfig: join(folder, 'nats.conf'),
+    secretsKey: join(folder, 'secrets.key'),
   };
 }
 
@@ -25,6 +36,7 @@ export function createHome(home: Home): void {
     for (const folder of [home.folder, home.store, home.logs]) makeFolder(folder);
     // The log store and the logs of a home hold what users asked.
     chmodSync(home.folder, 0o700);
+    if (!existsSync(home.secretsKey)) writeFileSync(home.secretsKey, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
   } catch (error) {
     throw new LaunchError(
       `The home ${home.folder} cannot be written (${(error as NodeJS.ErrnoException).code}); choose another with HOPLINE_HOME.`,

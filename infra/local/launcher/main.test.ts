@@ -24,9 +24,10 @@ import { type RunningProcess, readRunFile } from './run-file.ts';
 /** A fake of every service: /readyz, one streamed answer at POST /, and both ways to stop a service. */
 const FAKE_SERVICE = `
 import { createServer } from 'node:http';
-import { appendFileSync, existsSync } from 'node:fs';
-const { HOPLINE_PORT, HOPLINE_HOST, HOPLINE_INSTANCE, HOPLINE_STDIN_LIFELINE, HOPLINE_AGENT, FAKE_NOTES } = process.env;
-const { FAKE_BROKEN, FAKE_WRONG, FAKE_UNREACHABLE } = process.env;
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+const { HOPLINE_PORT, HOPLINE_HOST, HOPLINE_INSTANCE, HOPLINE_STDIN_LIFELINE, HOPLINE_AGENT } = process.env;
+// The launcher passes on no variable that it does not know.
+const { FAKE_NOTES, FAKE_BROKEN, FAKE_WRONG, FAKE_UNREACHABLE } = JSON.parse(readFileSync(new URL('../../../fake.json', import.meta.url)));
 const end = cause => { appendFileSync(FAKE_NOTES, HOPLINE_INSTANCE + ' ' + cause + '\\n'); process.exit(0); };
 if (HOPLINE_INSTANCE === FAKE_BROKEN) { console.error('no such stream'); process.exit(1); }
 if (FAKE_WRONG?.split(',').includes(HOPLINE_INSTANCE)) { console.error(HOPLINE_INSTANCE.replace(/-\\w+$/, '') + ': HOPLINE_X must be y'); process.exit(78); }
@@ -80,9 +81,10 @@ type Launcher = {
 function start(t: TestContext, root: string, args: string[] = [], env: NodeJS.ProcessEnv = {}): Launcher {
   // The environment of the test run must not change the settings under test.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('HOPLINE_') && name !== 'INIT_CWD');
+  writeFileSync(join(root, 'fake.json'), JSON.stringify({ FAKE_NOTES: join(root, 'notes'), ...env }));
   const child = spawn(process.execPath, [join(root, 'infra/local/launcher/main.ts'), '--port', '0', ...args], {
     cwd: root,
-    env: { ...Object.fromEntries(inherited), HOPLINE_NATS_SERVER: NATS_SERVER, FAKE_NOTES: join(root, 'notes'), ...env },
+    env: { ...Object.fromEntries(inherited), HOPLINE_NATS_SERVER: NATS_SERVER, ...env },
     // The IPC channel of the bootstrap: the launcher drains when its parent is killed.
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
@@ -283,6 +285,38 @@ test('HOPLINE_HOST is the address of the public endpoint alone', { skip: process
   const nowhere = start(t, root, [], { HOPLINE_HOST: '192.0.2.1', HOPLINE_HOME: 'other' });
   assert.equal(await nowhere.exit(), 1);
   assert.match(nowhere.output(), /HOPLINE_HOST is 192\.0\.2\.1, which is no address of this machine \(EADDRNOTAVAIL\)/);
+});
+
+/** The variables of running processes whose value contains `text`, by instance. */
+function holders(root: string, text: string): Record<string, string[]> {
+  const found = readRunFile(join(root, '.hopline/run.json')).map(({ instance, pid }) => {
+    const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+    return [instance, variables.filter(one => one.includes(text)).map(one => one.split('=')[0])];
+  });
+  return Object.fromEntries(found);
+}
+
+test('a process gets the secrets that it needs and no others', { skip: process.platform !== 'linux' }, async t => {
+  const root = checkout(t);
+  const agents = [
+    { name: 'argo', adapter: 'a2a', url: 'http://127.0.0.1:1', auth: { bearerEnv: 'ARGO_TOKEN' } },
+    { name: 'own', adapter: 'module', path: './own.ts', env: ['OWN_KEY'] },
+    { name: 'model', adapter: 'model', model: 'm' },
+  ];
+  writeFileSync(join(root, 'mine.json'), JSON.stringify({ agents }));
+  const secrets = { ARGO_TOKEN: 'canary', OWN_KEY: 'canary', OPENAI_API_KEY: 'canary', GITHUB_TOKEN: 'canary' };
+  const launcher = start(t, root, ['--agents', 'mine.json'], secrets);
+  await launcher.prints(/Ctrl-C drains and stops everything/);
+  assert.deepEqual(holders(root, 'canary'), {
+    'nats-1': [],
+    'ingress-1': [],
+    'supervisor-1': ['OPENAI_API_KEY'],
+    'sub-agent-argo': ['ARGO_TOKEN'],
+    'sub-agent-own': ['OWN_KEY'],
+    'sub-agent-model': ['OPENAI_API_KEY'],
+    'relay-1': [],
+    'notifier-1': [],
+  });
 });
 
 test('own agents run instead of the demo and receive no question', async t => {

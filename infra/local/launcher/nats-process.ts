@@ -2,6 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Home } from './home.ts';
 import { HOST } from './ports.ts';
+import { natsEnvironment } from './process-environment.ts';
 import type { ProcessSpec } from './supervised-process.ts';
 
 /** The nats-server of this cluster: JetStream on disk in the home, and a fixed port so that clients reconnect after a restart. */
@@ -13,7 +14,11 @@ export function natsProcess(home: Home, server: string, port: number, root: stri
     logPath: join(home.logs, 'nats-1.log'),
     prepare: async () => {
       writeFileSync(home.natsConfig, natsConfig(home, port));
-      return { command: [...endsWithParent(), server, '-c', home.natsConfig], env: process.env, url: `nats://${HOST}:${port}` };
+      return {
+        command: [...endsWithParent(), server, '-c', home.natsConfig],
+        env: natsEnvironment(process.env),
+        url: `nats://${HOST}:${port}`,
+      };
     },
   };
 }

@@ -20,25 +20,30 @@ export class Screen implements Display {
   }
 
   line(text = ''): void {
-    this.#output.write(`${this.#atLineStart ? '' : '\n'}${text}\n`);
-    this.#atLineStart = true;
+    this.#write(withoutControls(text));
   }
 
   /** A line above streamed text, colored on a terminal. */
   heading(text: string): void {
-    this.line(this.#style('1;36', withoutControls(text)));
+    this.#write(this.#style('1;36', text));
   }
 
   /** A dimmed line. */
   note(text: string): void {
-    this.line(this.#style('2', withoutControls(text)));
+    this.#write(this.#style('2', text));
   }
 
   warn(text: string): void {
-    this.line(this.#style('31', withoutControls(text)));
+    this.#write(this.#style('31', text));
+  }
+
+  #write(line: string): void {
+    this.#output.write(`${this.#atLineStart ? '' : '\n'}${line}\n`);
+    this.#atLineStart = true;
   }
 
   #style(code: string, text: string): string {
-    return this.#colors ? `\x1b[${code}m${text}\x1b[0m` : text;
+    const clean = withoutControls(text);
+    return this.#colors ? `\x1b[${code}m${clean}\x1b[0m` : clean;
   }
 }

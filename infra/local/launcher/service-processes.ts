@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { AgentEntry, AgentsFile } from './agents-file.ts';
 import type { Home } from './home.ts';
 import { freePorts, HOST, isPortFree, urlHost } from './ports.ts';
+import { serviceEnvironment } from './process-environment.ts';
 import { AUTHOR_FD, type ProcessSpec } from './supervised-process.ts';
 
 export type ServicesPlan = {
@@ -29,6 +30,7 @@ type Service = {
   port: number | null;
   host: string;
   agent?: { name: string; target: string };
+  entry?: AgentEntry;
   /** The agent's code is its operator's own. */
   isLocalCode?: boolean;
 };
@@ -51,12 +53,16 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
     instance: `sub-agent-${entry.name}`,
     cwd: plan.agents.folder,
     agent: { name: entry.name, target: targetOf(entry) },
+    entry,
     isLocalCode: entry.adapter === 'module' || (entry.adapter === 'langgraph' && entry.module !== undefined),
     env: { HOPLINE_AGENT: JSON.stringify(entry), HOPLINE_AGENTS_DIR: plan.agents.folder },
   }));
-  const offers = { HOPLINE_GRPC_PORT: String(plan.grpcPort), HOPLINE_PUSH: 'true' };
+  // A key of the operator takes precedence.
+  const hasKey = process.env.HOPLINE_SECRETS_KEY || process.env.HOPLINE_SECRETS_KEY_FILE;
+  const secrets = hasKey ? {} : { HOPLINE_SECRETS_KEY_FILE: plan.home.secretsKey };
+  const offers = { HOPLINE_GRPC_PORT: String(plan.grpcPort), HOPLINE_PUSH: 'true', ...secrets };
   const ingress = { ...one('ingress', plan.ingressPort), env: offers, host: plan.host };
-  const services = [ingress, one('supervisor'), ...agents, ...relays, one('notifier')];
+  const services = [ingress, one('supervisor'), ...agents, ...relays, { ...one('notifier'), env: secrets }];
   return services.map(service => serviceProcess(service, plan));
 }
 
@@ -67,7 +73,7 @@ function targetOf({ url, command, path, module }: AgentEntry): string {
 }
 
 function serviceProcess(
-  { service, instance, cwd, env, port: fixedPort, host, agent, isLocalCode = false }: Service,
+  { service, instance, cwd, env, port: fixedPort, host, agent, entry, isLocalCode = false }: Service,
   plan: ServicesPlan,
 ): ProcessSpec {
   let port = fixedPort;
@@ -95,7 +101,7 @@ function serviceProcess(
       };
       return {
         command: [process.execPath, join(plan.servicesFolder, service, 'src', 'main.ts')],
-        env: { ...process.env, ...settings, ...env },
+        env: { ...serviceEnvironment(service, process.env, entry), ...settings, ...env },
         url: `http://${urlHost(host)}:${port}`,
       };
     },

@@ -13,16 +13,21 @@ import { GrpcSink } from './grpc-sink.ts';
 import { extensionHeaders, failure, headersOf, metadataOf } from './metadata.ts';
 import type { Procedure } from './services.ts';
 
+/** Whether `:authority` names this server. */
+export type GrpcHosts = { readonly refusal: string; allows(authority: string): boolean };
+type AnswerOptions = { card: () => object | Promise<object>; hosts?: GrpcHosts | undefined };
+
 type ResponseHooks = Pick<ServerRequest, 'openSink' | 'nameExtensions'>;
 
 /**
  * Answers a unary call with one message or a status. Never throws. It is registered as a stream of one message: only for
  * streams can the server see that the client reads nothing.
  */
-export function answerUnary(server: A2AServer, procedure: Procedure, card: () => object | Promise<object>) {
+export function answerUnary(server: A2AServer, procedure: Procedure, { card, hosts }: AnswerOptions) {
   return async (call: StreamingCall): Promise<void> => {
     const stream = new CallStream(call);
     try {
+      requireHost(call, hosts);
       const nameExtensions = (uris: readonly string[]) => stream.begin(metadataOf(extensionHeaders(procedure, uris)));
       const isPublic = procedure.isCard && server.extendedCard === undefined;
       const hooks = { openSink: noStream, nameExtensions };
@@ -39,10 +44,11 @@ export function answerUnary(server: A2AServer, procedure: Procedure, card: () =>
 }
 
 /** Answers a call with a stream of messages, or a status. Never throws. */
-export function answerStreaming(server: A2AServer, procedure: Procedure) {
+export function answerStreaming(server: A2AServer, procedure: Procedure, { hosts }: Pick<AnswerOptions, 'hosts'>) {
   return async (call: StreamingCall): Promise<void> => {
     let sink: GrpcSink | undefined;
     try {
+      requireHost(call, hosts);
       const openSink = (_dialect: Dialect, extensions: readonly string[]) => {
         sink = new GrpcSink(new CallStream(call), procedure, extensions);
         return sink;
@@ -54,6 +60,11 @@ export function answerStreaming(server: A2AServer, procedure: Procedure) {
       if (sink === undefined) call.emit('error', status);
     }
   };
+}
+
+/** As for HTTP: a name that is not this server's may be one that a web page has pointed here. */
+function requireHost(call: StreamingCall, hosts: GrpcHosts | undefined): void {
+  if (hosts !== undefined && !hosts.allows(call.getHost())) throw new A2AError('PERMISSION_DENIED', { detail: hosts.refusal });
 }
 
 async function runProcedure(

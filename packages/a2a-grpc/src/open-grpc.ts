@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer as createTlsServer, type TlsOptions, type Server as TlsServer } from 'node:tls';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import type { A2AServer } from '@hopline/a2a-server';
-import { answerStreaming, answerUnary } from './answer-call.ts';
+import { answerStreaming, answerUnary, type GrpcHosts } from './answer-call.ts';
 import { callBounds } from './call-bounds.ts';
 import { GRPC_LIMITS, type GrpcLimits } from './limits.ts';
 import { PROCEDURES } from './services.ts';
@@ -18,6 +18,8 @@ export type A2AGrpcOptions = {
   limits?: Partial<GrpcLimits>;
   /** Absent: no TLS, for loopback or behind a proxy that terminates it. */
   tls?: GrpcTls | undefined;
+  /** Names of the server, for a server without authentication. Absent: callers authenticate. */
+  hosts?: GrpcHosts | undefined;
 };
 
 export type GrpcServer = {
@@ -53,7 +55,7 @@ export function openGrpc(server: A2AServer, options: A2AGrpcOptions): GrpcServer
   });
   for (const procedure of PROCEDURES) {
     const { path, streams } = procedure;
-    const answer = streams ? answerStreaming(server, procedure) : answerUnary(server, procedure, options.card);
+    const answer = streams ? answerStreaming(server, procedure, options) : answerUnary(server, procedure, options);
     grpc.register(path, answer, unchanged, unchanged, 'serverStream');
   }
   const listener = createListener(grpc, options.tls, limits.closeMsMax);

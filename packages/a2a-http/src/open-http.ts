@@ -3,18 +3,21 @@ import type { A2AServer } from '@hopline/a2a-server';
 import fastify, { type FastifyInstance } from 'fastify';
 import { Cors, type CorsOptions } from './cors.ts';
 import { type A2AHttpOptions, registerA2A } from './register-a2a.ts';
+import type { RequestGuardOptions } from './request-guard.ts';
 import { serverOptions } from './server-options.ts';
 
 /** Certificate and key, reloaded when they change. */
 export type HttpTls = { readonly options: ServerOptions; keepFresh(server: HttpsServer): void };
 
-export type OpenHttpOptions = Omit<A2AHttpOptions, 'cors'> & {
+export type OpenHttpOptions = Omit<A2AHttpOptions, 'cors' | 'guard'> & {
   /** Public address; absent: the address it listens on. */
   publicUrl?: string | undefined;
   /** Absent: plain HTTP. */
   tls?: HttpTls | undefined;
   /** Absent: pages of other origins have no access. */
   cors?: CorsOptions | undefined;
+  /** Names of the server, for a server without authentication. Absent: callers authenticate. */
+  hosts?: RequestGuardOptions['hosts'] | undefined;
 };
 
 export type A2AHttpServer = {
@@ -29,11 +32,12 @@ export type A2AHttpServer = {
 };
 
 /** Serves the HTTP bindings of an A2A server on a port of their own. */
-export function openHttp(server: A2AServer, { publicUrl, tls, ...options }: OpenHttpOptions): A2AHttpServer {
+export function openHttp(server: A2AServer, { publicUrl, tls, hosts, ...options }: OpenHttpOptions): A2AHttpServer {
   const cors = options.cors && new Cors(options.cors);
   const app = fastify(serverOptions(server.limits, tls?.options, cors));
   tls?.keepFresh(app.server);
-  registerA2A(app, server, { ...options, cors });
+  const guard = hosts && { hosts, origins: options.cors?.origins ?? [], publicUrl };
+  registerA2A(app, server, { ...options, cors, guard });
   let url = publicUrl ?? '';
   return {
     app,

@@ -7,6 +7,7 @@ import { type ListedAgent, registerAgents } from './agents-route.ts';
 import type { Cors } from './cors.ts';
 import { answerJsonRpc, dialectOfErrors, sendError } from './json-rpc-binding.ts';
 import { discardRefusedBodies } from './refused-body.ts';
+import { guardHosts, guardPages, RefusedRequest, type RequestGuardOptions } from './request-guard.ts';
 import { registerOpenApi } from './rest/openapi.ts';
 import { registerRest, sendRestError } from './rest/rest-binding.ts';
 import { registerRest03, sendRestFault03 } from './rest/rest-binding-03.ts';
@@ -16,6 +17,8 @@ export type A2AHttpOptions = {
   card: PublishedCard;
   /** Absent: pages of other origins have no access. */
   cors?: Cors | undefined;
+  /** Absent: callers authenticate. */
+  guard?: RequestGuardOptions | undefined;
   /** The agents behind the server; absent: it has no list of them. */
   agents?: () => readonly ListedAgent[];
   /** Audits a task; absent: the server audits none. */
@@ -36,10 +39,18 @@ const PATHS = ['/', '/a2a'];
  * (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, the list of agents, the audit of a task, and JSON 404s elsewhere. The app needs only
  * `serverOptions`. Closing the app drains and closes the server: streams ask their clients to reconnect, and end.
  */
-export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cors, agents, auditTask }: A2AHttpOptions): void {
+export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2AHttpOptions): void {
+  const { card, cors, guard, agents, auditTask } = options;
   const { limits, metrics } = server;
   app.server.maxConnections = limits.connectionsMax;
   discardRefusedBodies(app);
+  if (guard !== undefined) guardHosts(app, guard);
+  app.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => sendOwnFault(server, error, reply));
+  const openScope = (scope: FastifyInstance) => {
+    takeJsonBytes(scope, limits);
+    allowPages(scope, cors);
+    if (guard !== undefined) guardPages(scope, guard);
+  };
   // A response of which the client reads nothing for this long is dropped with its connection: Node would keep both
   // indefinitely. Progress restarts the time.
   app.addHook('onSend', (_request, reply, _payload, done) => {
@@ -47,8 +58,7 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cor
     done();
   });
   app.register(async scope => {
-    takeJsonBytes(scope, limits);
-    allowPages(scope, cors);
+    openScope(scope);
     scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) => sendFault(server, error, request, reply));
     registerAgentCard(scope, card);
     for (const path of PATHS) {
@@ -59,10 +69,9 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cor
     }
   });
   app.register(async scope => {
-    takeJsonBytes(scope, limits);
-    allowPages(scope, cors);
+    openScope(scope);
     scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) =>
-      sendRestError(request, reply, faultOf(server, error)),
+      sendRestError(request, reply, faultOf(server, error), refusedStatus(error)),
     );
     registerRest(scope, server);
     if (agents !== undefined) registerAgents(scope, server, agents);
@@ -70,10 +79,9 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, { card, cor
     registerOpenApi(scope, card, { listsAgents: agents !== undefined, auditsTasks: auditTask !== undefined });
   });
   app.register(async scope => {
-    takeJsonBytes(scope, limits);
-    allowPages(scope, cors);
+    openScope(scope);
     scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) =>
-      sendRestFault03(request, reply, faultOf(server, error)),
+      sendRestFault03(request, reply, faultOf(server, error), refusedStatus(error)),
     );
     registerRest03(scope, server);
   });
@@ -119,12 +127,13 @@ function sendFault(
   reply: FastifyReply,
 ): FastifyReply {
   const error = faultOf(server, thrown);
-  const status = error.code === 'CONTENT_TYPE_NOT_SUPPORTED' ? 415 : error.row.http;
+  const status = refusedStatus(thrown) ?? (error.code === 'CONTENT_TYPE_NOT_SUPPORTED' ? 415 : error.row.http);
   return sendError(reply, null, error, dialectOfErrors(request), { status });
 }
 
 /** Maps faults of the framework: too large, wrong content type, truncated. Never exposes an error's own text. */
 function faultOf(server: A2AServer, thrown: { statusCode?: number }): A2AError {
+  if (thrown instanceof RefusedRequest) return thrown.error;
   const status = thrown.statusCode ?? 500;
   if (status === 413) {
     return new A2AError('REQUEST_TOO_LARGE', { detail: `the body exceeds ${server.limits.bodyBytesMax} bytes` });
@@ -133,4 +142,15 @@ function faultOf(server: A2AServer, thrown: { statusCode?: number }): A2AError {
   if (status < 500) return new A2AError('PARSE_ERROR', { detail: 'the body does not match its headers' });
   server.logger.error({ err: thrown }, 'request failed');
   return new A2AError('INTERNAL_ERROR');
+}
+
+/** HTTP status of a request that the guard refused. */
+function refusedStatus(thrown: unknown): number | undefined {
+  return thrown instanceof RefusedRequest ? thrown.statusCode : undefined;
+}
+
+/** A fault at a path that is no part of A2A, such as a probe. */
+function sendOwnFault(server: A2AServer, thrown: { statusCode?: number }, reply: FastifyReply): FastifyReply {
+  const error = faultOf(server, thrown);
+  return reply.code(refusedStatus(thrown) ?? error.row.http).send({ error: error.message });
 }

@@ -15,9 +15,12 @@ export type Display = {
 };
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove
-const CONTROLS = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
+const CONTROLS = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Removes C0 and C1 controls except tab and line feed: the text of an agent must not command a terminal. */
+/**
+ * Removes C0 and C1 controls except tab and line feed: the text of an agent must not command a terminal. Also those that reorder
+ * what is shown (Unicode TR 9), so that `exe.txt` is never `txt.exe`; text from right to left needs none of them.
+ */
 export function withoutControls(text: string): string {
   return text.replace(CONTROLS, '');
 }

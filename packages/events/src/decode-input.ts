@@ -73,8 +73,8 @@ const isPart = objectOf({
   mediaType: optional(isText),
   metadata: optional(isObject),
 });
-/** An id that a client chose stands in every record of its task. */
-const isId = (value: unknown) => isText(value) && value.length <= ID_CHARS_MAX;
+/** An id that a client chose stands in every record of its task. Code points, as JSON Schema counts where a client sends it. */
+const isId = (value: unknown) => isText(value) && value.length <= 2 * ID_CHARS_MAX && [...value].length <= ID_CHARS_MAX;
 const isMessage = objectOf({
   messageId: isText,
   role: isText,

@@ -1,3 +1,4 @@
+export { AllowedHosts } from './allowed-hosts.ts';
 export { EXIT_CONFIG } from './boot-service.ts';
 export type { Config, Env, Settings } from './config.ts';
 export { ConfigError, defineConfig, fromSettings, MASK } from './config.ts';

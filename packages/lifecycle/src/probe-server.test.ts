@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type AddressInfo, connect } from 'node:net';
 import test, { type TestContext } from 'node:test';
 import fastify from 'fastify';
+import { AllowedHosts } from './allowed-hosts.ts';
 import { createHealth } from './health.ts';
 import { PROBE_CONNECTIONS_MAX, PROBE_IDLE_MS_MAX, startProbeServer } from './probe-server.ts';
 import { registerProbes } from './probes.ts';
@@ -10,7 +11,15 @@ const LAG_MS_MAX = 60_000;
 
 async function probes(t: TestContext, given: { loopLagMsMax?: number; metricsText?: () => Promise<string> } = {}) {
   const health = createHealth();
-  const options = { health, metricsText: async () => '# none\n', loopLagMsMax: LAG_MS_MAX, host: '127.0.0.1', port: 0, ...given };
+  const options = {
+    health,
+    metricsText: async () => '# none\n',
+    loopLagMsMax: LAG_MS_MAX,
+    hosts: new AllowedHosts(),
+    host: '127.0.0.1',
+    port: 0,
+    ...given,
+  };
   const server = await startProbeServer(options);
   t.after(() => server.close());
   const get = async (path: string, init?: RequestInit) => {
@@ -109,7 +118,7 @@ test('the routes can be mounted on an existing server and stop measuring with it
   t.after(() => app.close());
   const health = createHealth();
   health.started([]);
-  registerProbes(app, { health, metricsText: async () => 'm 1\n', loopLagMsMax: LAG_MS_MAX });
+  registerProbes(app, { health, metricsText: async () => 'm 1\n', loopLagMsMax: LAG_MS_MAX, hosts: new AllowedHosts() });
   await app.listen({ host: '127.0.0.1', port: 0 });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
   for (const path of ['/livez', '/readyz', '/metrics']) assert.equal((await fetch(`${url}${path}`)).status, 200);

@@ -8,6 +8,7 @@ import { defineServiceConfig } from './service-settings.ts';
 const [, , env = '{}', mode = 'well'] = process.argv;
 
 const config = defineServiceConfig({
+  TEST_PUBLIC_URL: { type: 'url', optional: true, doc: 'A public address.' },
   TEST_KEY: { type: 'string', optional: true, secret: true, min: 8, doc: 'A secret.' },
 });
 
@@ -16,6 +17,7 @@ await runService({
   env: JSON.parse(env),
   config,
   probes: 'own',
+  publicAddresses: settings => [settings.TEST_PUBLIC_URL],
   start: async ({ log, signal, telemetry }) => {
     telemetry.metrics.tokensIn.add(7);
     signal.addEventListener('abort', () => log.info('signal aborted'));

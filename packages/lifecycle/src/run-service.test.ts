@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
+import { get } from 'node:http';
 import { createInterface } from 'node:readline';
 import { suite, test } from 'node:test';
 import { EXIT_CONFIG } from './boot-service.ts';
@@ -75,6 +76,21 @@ suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
     assert.deepEqual(messages(service), ['starting', 'probes listening', 'ready', ...DRAIN]);
     assert.equal(service.lines[0]?.settings?.TEST_KEY, '***');
     assert.doesNotMatch(JSON.stringify(service.lines), /PLANTED/);
+  });
+
+  test('probes answer under addresses, localhost and the names of the settings, and to no other Host', async () => {
+    const service = run('well', { HOPLINE_ALLOWED_HOSTS: 'relay.internal', TEST_PUBLIC_URL: 'https://public.example/x' });
+    const { url } = await service.line('probes listening');
+    await service.line('ready');
+    const statusFor = async (host: string) => {
+      const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
+      get(`${url}/livez`, { headers: { host } }, response => resolve(response.resume().statusCode)).on('error', reject);
+      return promise;
+    };
+    const hosts = ['10.0.0.7:8000', 'localhost', 'relay.internal:8000', 'public.example', 'evil.example', 'x.relay.internal'];
+    assert.deepEqual(await Promise.all(hosts.map(statusFor)), [200, 200, 200, 200, 421, 421]);
+    service.child.kill('SIGTERM');
+    assert.equal((await service.ended).code, 0);
   });
 
   test('SIGINT drains too', async () => {

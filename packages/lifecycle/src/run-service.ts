@@ -1,5 +1,6 @@
 import { type Logger, TELEMETRY_SHUTDOWN_MS_MAX, type Telemetry } from '@hopline/telemetry';
 import closeWithGrace from 'close-with-grace';
+import { AllowedHosts } from './allowed-hosts.ts';
 import { type Boot, type BootOptions, bootService, exitForConfig, type SettingsShape } from './boot-service.ts';
 import { ConfigError, type Settings } from './config.ts';
 import type { ReadyCheck } from './health.ts';
@@ -36,6 +37,8 @@ export interface ServiceOptions<T extends SettingsShape> extends BootOptions<T> 
    * `registerProbes`.
    */
   readonly probes: 'own' | 'mounted';
+  /** Addresses under which clients find the service, for the Host check: URLs or `host:port`. */
+  publicAddresses?(settings: Settings<T>): readonly (string | undefined)[];
   start(context: ServiceContext<T>): Promise<RunningService>;
 }
 
@@ -89,7 +92,9 @@ export async function runService<T extends SettingsShape>(options: ServiceOption
 async function start<T extends SettingsShape>(state: ProcessState<T>, options: ServiceOptions<T>): Promise<void> {
   const { settings, base, instance, version, log, telemetry, health } = state.boot;
   const startedMs = performance.now();
-  const probes = { health, metricsText: telemetry.metricsText, loopLagMsMax: base.HOPLINE_LOOP_LAG_MS_MAX };
+  const own = options.publicAddresses?.(settings) ?? [];
+  const hosts = new AllowedHosts(base.HOPLINE_ALLOWED_HOSTS, [base.HOPLINE_HOST, ...own]);
+  const probes = { health, metricsText: telemetry.metricsText, loopLagMsMax: base.HOPLINE_LOOP_LAG_MS_MAX, hosts };
   if (options.probes === 'own') {
     state.probeServer = await startProbeServer({ ...probes, host: base.HOPLINE_HOST, port: base.HOPLINE_PORT });
     log.info({ url: state.probeServer.url }, 'probes listening');

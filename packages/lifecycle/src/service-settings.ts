@@ -1,4 +1,5 @@
 import { LOG_LEVELS } from '@hopline/telemetry';
+import { ALLOWED_HOSTS_FORM } from './allowed-hosts.ts';
 import { type Config, defineConfig } from './config.ts';
 import type { Setting } from './setting.ts';
 
@@ -17,6 +18,12 @@ export const SERVICE_SETTINGS = {
     min: 0,
     max: 65_535,
     doc: 'Port to listen on: the public port of ingress and sub-agents, the probes of other services. 0 chooses a free port.',
+  },
+  HOPLINE_ALLOWED_HOSTS: {
+    type: 'string',
+    optional: true,
+    form: ALLOWED_HOSTS_FORM,
+    doc: 'Host names that requests without credentials may name besides localhost, IP addresses and the host of HOPLINE_PUBLIC_URL, for example that of a Kubernetes Service; `*`: any. Others get 421, because a web page can point a name of its own at this server (DNS rebinding).',
   },
   HOPLINE_INSTANCE: {
     type: 'string',

@@ -26,6 +26,17 @@ test('records are decoded as they were encoded', () => {
   assert.deepEqual(decodeValue(encodePayload({ a: 1 })), { a: 1 });
 });
 
+test('ids are counted in code points, as where clients send them', () => {
+  const recordOf = (id: string) => {
+    const message = { messageId: id, role: 'ROLE_USER', parts: [] };
+    return { v: 1, at: 1, from: 'client', input: { kind: 'message', message, contextId: id, role: 'supervisor', profile: 'p' } };
+  };
+  for (const longest of ['x'.repeat(256), '\u{1f600}'.repeat(256)])
+    assert.deepEqual(decodeInput(encodePayload(recordOf(longest))), recordOf(longest));
+  for (const tooLong of ['x'.repeat(257), '\u{1f600}'.repeat(257)])
+    assert.equal(decodeInput(encodePayload(recordOf(tooLong))), 'not a record');
+});
+
 test('a payload without a member that readers rely on is not a record', () => {
   const broken = (record: object, patch: object) => encodePayload({ ...record, ...patch });
   const patches = [{ v: '1' }, { at: 'now' }, { from: 'x' }, { from: null }, { from: { id: 'c' } }, { n: 1.5 }, { inputs: {} }];

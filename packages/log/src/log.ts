@@ -101,6 +101,8 @@ export type PushConfigEntry = {
   token?: string;
   /** `credentials` are secret. */
   authentication?: { scheme: string; credentials?: string };
+  /** In the bucket in place of the secrets, encrypted with HOPLINE_SECRETS_KEY; elsewhere only if no key opened it. */
+  sealed?: string;
   /** Dialect of the bodies: that of the client that created the configuration. */
   dialect: DialectName;
   /** Only events of a task of the same owner are delivered: the entry may be older than the task. */

@@ -2,6 +2,7 @@ import { LIMITS, QUOTA_SETTINGS } from '@hopline/a2a-server';
 import { ENDPOINT_SETTINGS, withEndpointChecked } from '@hopline/endpoint';
 import { type Config, defineServiceConfig, type Setting } from '@hopline/lifecycle';
 import { DEFAULT_AGENT_SETTINGS } from '@hopline/log';
+import { SECRETS_SETTINGS } from '@hopline/log/webhook-secrets';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { PROFILE_SETTINGS } from '@hopline/profiles';
 import { WEBHOOK_SETTINGS } from '@hopline/webhook-guard';
@@ -40,6 +41,7 @@ const INGRESS_SETTINGS = {
   },
   ...CARD_SETTINGS,
   ...WEBHOOK_SETTINGS,
+  ...SECRETS_SETTINGS,
   HOPLINE_BODY_BYTES_MAX: {
     type: 'integer',
     default: LIMITS.bodyBytesMax,

@@ -5,7 +5,7 @@ import { A2AError } from '@hopline/a2a';
 import { CardSigner } from '@hopline/agent-card/signing';
 import { verifyAgentCard } from '@hopline/agent-card/verify';
 import type { AgentInput } from '@hopline/events';
-import { createHealth } from '@hopline/lifecycle';
+import { AllowedHosts, createHealth } from '@hopline/lifecycle';
 import { LogUnavailable } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
@@ -51,7 +51,7 @@ async function openIngress(t: TestContext, deps: Partial<IngressDeps> = {}) {
     grpc,
     webhooks: webhookRules({ HOPLINE_WEBHOOK_ALLOW: undefined, HOPLINE_WEBHOOK_HTTP: false }),
     limits: {},
-    probes: { health, metricsText: async () => '# none\n', loopLagMsMax: 60_000 },
+    probes: { health, metricsText: async () => '# none\n', loopLagMsMax: 60_000, hosts: new AllowedHosts() },
     metrics,
     logger: createLogger({ service: 'ingress', instance: 'test', level: 'silent' }),
   });

@@ -62,18 +62,21 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const webhookProblem = (webhook: string) => webhookUrlProblem(webhook, deps.webhooks);
   const own = { log, role: 'supervisor', profile, logger, metrics, limits, authenticate: auth?.authenticate } as const;
   const server = createA2AServer({ ...own, ...declared, webhookProblem });
+  // Credentials are in headers that no page of another origin has.
+  const hosts = auth?.card === undefined ? deps.probes.hosts : undefined;
   const http = openHttp(server, {
     card,
     publicUrl: deps.publicUrl,
     tls: deps.tls,
     cors: deps.cors,
+    hosts,
     agents: () => listAgents(agents, deps.defaultAgent),
     auditTask: taskAudit(log),
   });
   registerProbes(http.app, deps.probes);
   const publicCard = async () => (await card.current()).card;
   // Loaded only when used: its library takes 20 MB and 60 ms.
-  const grpc = deps.grpc && (await import('@hopline/a2a-grpc')).openGrpc(server, { card: publicCard, tls: deps.tls });
+  const grpc = deps.grpc && (await import('@hopline/a2a-grpc')).openGrpc(server, { card: publicCard, tls: deps.tls, hosts });
   return {
     listen: async (host, port) => {
       if (grpc !== undefined && deps.grpc !== undefined) {

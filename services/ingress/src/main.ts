@@ -1,6 +1,7 @@
 import { quotaLimits } from '@hopline/a2a-server';
 import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/endpoint';
 import { fromSettings, runService } from '@hopline/lifecycle';
+import { secretsKeysFrom, withSealedWebhooks } from '@hopline/log/webhook-secrets';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { loadProfiles, ProfileError } from '@hopline/profiles';
 import { webhookRules } from '@hopline/webhook-guard';
@@ -13,18 +14,23 @@ await runService({
   env: process.env,
   config: ingressConfig,
   probes: 'mounted',
+  publicAddresses: settings => [settings.HOPLINE_PUBLIC_URL, settings.HOPLINE_GRPC_PUBLIC_URL],
   start: async ({ settings, instance, version, log: logger, telemetry, probes }) => {
     const { HOPLINE_PROFILE: profile, HOPLINE_PROFILE_MODULE: profileModule } = settings;
-    const { auth, tls, card } = await fromSettings(async () => {
+    const { auth, tls, card, secretsKeys } = await fromSettings(async () => {
       const profiles = await loadProfiles(profileModule);
       if (!profiles.has(profile)) throw new ProfileError(`HOPLINE_PROFILE must be one of ${[...profiles.keys()].join(', ')}`);
       return {
         auth: await authFromSettings(settings, { logger }),
         tls: await tlsFromSettings(settings, { logger }),
         card: await cardFromSettings(settings, version),
+        secretsKeys: await secretsKeysFrom(settings),
       };
     });
-    const log = await openFromSettings(settings, { name: instance, logger, metrics: telemetry.metrics });
+    if (settings.HOPLINE_PUSH && secretsKeys === undefined)
+      logger.warn('HOPLINE_SECRETS_KEY is not set: tokens and credentials of webhooks are stored in NATS in plain text');
+    const opened = await openFromSettings(settings, { name: instance, logger, metrics: telemetry.metrics });
+    const log = withSealedWebhooks(opened, secretsKeys);
     const { HOPLINE_GRPC_PORT: port, HOPLINE_GRPC_PUBLIC_URL: publicUrl } = settings;
     const ingress = await createIngress({
       log,

@@ -1,5 +1,6 @@
 import { defineServiceConfig } from '@hopline/lifecycle';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS } from '@hopline/log/shard-leases';
+import { SECRETS_SETTINGS } from '@hopline/log/webhook-secrets';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { WEBHOOK_SETTINGS } from '@hopline/webhook-guard';
 
@@ -7,6 +8,7 @@ import { WEBHOOK_SETTINGS } from '@hopline/webhook-guard';
 export const notifierConfig = defineServiceConfig({
   ...LOG_SETTINGS,
   ...WEBHOOK_SETTINGS,
+  ...SECRETS_SETTINGS,
   HOPLINE_WEBHOOK_CA_FILE: {
     type: 'string',
     optional: true,
@@ -59,6 +61,14 @@ export const notifierConfig = defineServiceConfig({
     min: 1,
     max: 100_000,
     doc: 'Delivery workers that run at one time. Others wait until a worker is idle.',
+  },
+  HOPLINE_WEBHOOK_INTERVAL_MS: {
+    type: 'integer',
+    default: 200,
+    min: 0,
+    max: 60_000,
+    unit: 'ms',
+    doc: 'Least time between two notifications of one configuration, so that a short request cannot cause a flood of them; pieces of text that wait meanwhile are sent as one.',
   },
   HOPLINE_WEBHOOK_REQUESTS_MAX: {
     type: 'integer',

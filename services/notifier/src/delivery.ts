@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { formatCursor } from '@hopline/events';
 import type { FactLog, KeyValue, PushConfigEntry, PushProgressEntry } from '@hopline/log';
 import { ATTR, COUNT, type Hop, type HopMetrics, type Logger, SPAN, startHop } from '@hopline/telemetry';
@@ -18,6 +19,8 @@ export type DeliveryContext = {
   client: Pick<WebhookClient, 'post'>;
   rules: WebhookRules;
   retry: RetryLimits;
+  /** Least time between two notifications of one configuration, milliseconds. */
+  intervalMs: number;
   metrics: HopMetrics;
   logger: Logger;
   /** Epoch milliseconds. */
@@ -63,6 +66,8 @@ class Delivery {
   readonly #webhook: Webhook;
   readonly #context: DeliveryContext;
   readonly #signals: WorkerSignals;
+  /** The next notification is sent no earlier, epoch milliseconds. */
+  #notBefore = 0;
 
   constructor(webhook: Webhook, context: DeliveryContext, signals: WorkerSignals) {
     this.#webhook = webhook;
@@ -75,6 +80,8 @@ class Delivery {
     if (webhookUrlProblem(config.url, this.#context.rules) !== undefined) {
       return this.#recordFailure({ kind: 'failed', reason: 'forbidden_url', retry: 'never' });
     }
+    // Without its secrets the receiver would refuse it; an operator may still add the key.
+    if (config.sealed !== undefined) return this.#recordFailure({ kind: 'failed', reason: 'sealed', retry: 'normal' });
     const { generation, seq, sending } = progress.value;
     const reading = new AbortController();
     const signal = AbortSignal.any([reading.signal, this.#signals.draining]);
@@ -97,6 +104,13 @@ class Delivery {
     const status = await backlog.ready(upTo, IDLE_MS_MAX);
     switch (status) {
       case 'ready': {
+        const waitMs = this.#notBefore - this.#context.now();
+        if (waitMs > 0) {
+          if (this.#signals.mustYield()) return end({ retryAt: this.#notBefore });
+          // What is stored meanwhile is merged where the dialect allows it.
+          await sleep(waitMs, undefined, { signal: this.#signals.draining }).catch(() => {});
+          return this.#signals.draining.aborted ? end('stopped') : { step: 'next', upTo };
+        }
         const delivery = backlog.take(upTo);
         return delivery === undefined ? { step: 'next' } : { step: 'attempt', delivery };
       }
@@ -161,7 +175,8 @@ class Delivery {
     metrics.webhookDeliveries.add(1, { reason: 'delivered' });
     metrics.logToWebhook.recordMs(now() - delivery.at);
     if (failures > 0) logger.info({ task_id: config.taskId, host, attempt: failures + 1 }, 'webhook recovered');
-    const next = backlog.take();
+    this.#notBefore = now() + this.#context.intervalMs;
+    const next = this.#context.intervalMs > 0 ? undefined : backlog.take();
     await progress.delivered(delivery, next);
     if (delivery.terminal) return end('finished');
     return next === undefined ? { step: 'next' } : { step: 'attempt', delivery: next };

@@ -1,4 +1,5 @@
 import { fromSettings, runService } from '@hopline/lifecycle';
+import { secretsKeysFrom, withSealedWebhooks } from '@hopline/log/webhook-secrets';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { webhookRules } from '@hopline/webhook-guard';
 import { notifierConfig } from './config.ts';
@@ -14,7 +15,9 @@ await runService({
     const rules = webhookRules(settings);
     const caFile = settings.HOPLINE_WEBHOOK_CA_FILE;
     const trust = caFile === undefined ? undefined : await fromSettings(() => openTrust({ path: caFile, logger }));
-    const log = await openFromSettings(settings, { name: instance, logger, metrics: telemetry.metrics });
+    const secretsKeys = await fromSettings(() => secretsKeysFrom(settings));
+    const opened = await openFromSettings(settings, { name: instance, logger, metrics: telemetry.metrics });
+    const log = withSealedWebhooks(opened, secretsKeys);
     const notifier = await createNotifier({
       log,
       instance,
@@ -25,6 +28,7 @@ await runService({
         requestsMax: settings.HOPLINE_WEBHOOK_REQUESTS_MAX,
         hostRequestsMax: settings.HOPLINE_WEBHOOK_HOST_REQUESTS_MAX,
         workersMax: settings.HOPLINE_WEBHOOK_WORKERS_MAX,
+        intervalMs: settings.HOPLINE_WEBHOOK_INTERVAL_MS,
       },
       retry: {
         attemptsMax: settings.HOPLINE_WEBHOOK_ATTEMPTS_MAX,

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import type { Owner } from '@hopline/events';
-import type { PushConfigEntry, PushProgressEntry } from '@hopline/log';
+import type { Log, PushConfigEntry, PushProgressEntry } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { parseSecretsKeys, withSealedWebhooks } from '@hopline/log/webhook-secrets';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { AllowList } from '@hopline/webhook-guard';
 import { createNotifier, type Notifier, type NotifierDeps } from './notifier.ts';
@@ -15,14 +17,17 @@ const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as H
 const logger = createLogger({ service: 'notifier', instance: 'test', level: 'fatal' });
 const KEY = `t1.${Buffer.from('cfg').toString('base64url')}`;
 
-type Options = { allow?: string; workersMax?: number; retry?: Partial<NotifierDeps['retry']> };
+type Options = { allow?: string; workersMax?: number; intervalMs?: number; retry?: Partial<NotifierDeps['retry']> };
 
-const notifierOn = (log: MemoryLog, { allow = '127.0.0.1', workersMax = 100, retry = {} }: Options = {}): Promise<Notifier> =>
+const notifierOn = (
+  log: Log,
+  { allow = '127.0.0.1', workersMax = 100, intervalMs = 0, retry = {} }: Options = {},
+): Promise<Notifier> =>
   createNotifier({
     log,
     instance: 'n',
     rules: { http: true, allow: new AllowList(allow) },
-    limits: { timeoutMs: 5_000, requestsMax: 16, hostRequestsMax: 8, workersMax },
+    limits: { timeoutMs: 5_000, requestsMax: 16, hostRequestsMax: 8, workersMax, intervalMs },
     retry: { attemptsMax: 3, retryMsBase: 5, retryMsMax: 20, abandonAfterMs: 60_000, ...retry },
     metrics,
     logger,
@@ -122,6 +127,55 @@ test('by default a webhook on this machine gets nothing and is abandoned at once
   assert.deepEqual([over, failures, generation], ['abandoned', 1, 0]);
   assert.equal(hook.received.length, 0);
   await notifier.stop();
+});
+
+test('a configuration whose secrets no key opens waits for the key', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  await using hook = await webhook();
+  await finished(log);
+  const keys = parseSecretsKeys(randomBytes(32).toString('base64'), 'KEY');
+  await withSealedWebhooks(log, keys).pushConfigs.put(KEY, config(hook.url, { token: 'secret' }));
+  const retry = { attemptsMax: 1_000 };
+  const without = await notifierOn(log, { retry });
+  await until(async () => ((await log.pushProgress.get(KEY))?.value.failures ?? 0) > 0);
+  assert.equal(hook.received.length, 0);
+  await without.stop();
+  const notifier = await notifierOn(withSealedWebhooks(log, keys), { retry });
+  assert.equal((await overOf(log)).over, 'delivered');
+  await notifier.stop();
+});
+
+test('notifications of a configuration keep their interval, and text that waits is merged, not lost', {
+  timeout: 30_000,
+}, async () => {
+  for (const dialect of ['1.0', '0.3'] as const) {
+    const log = createMemoryLog();
+    const at: number[] = [];
+    await using hook = await webhook(() => {
+      at.push(performance.now());
+      return 200;
+    });
+    const facts = new TaskFacts(log, 't1');
+    await facts.create();
+    await log.pushConfigs.put(KEY, config(hook.url, { dialect }));
+    const notifier = await notifierOn(log, { intervalMs: 100 });
+    await facts.status('TASK_STATE_WORKING');
+    const pieces = Array.from({ length: 60 }, (_, index) => `${index} `);
+    for (const piece of pieces) await facts.text(piece);
+    await facts.status('TASK_STATE_COMPLETED');
+    await overOf(log);
+    await notifier.stop();
+    // A timer may end a millisecond early.
+    for (const [index, time] of at.entries()) assert.ok(index === 0 || time - at[index - 1]! >= 95, `${time - at[index - 1]!}`);
+    assert.ok(hook.received.length < pieces.length, `${hook.received.length}`);
+    const bodies = hook.received.map(({ body }) => JSON.parse(body));
+    const textOf = (artifact: { parts: { text: string }[] }) => artifact.parts.map(part => part.text).join('');
+    const text =
+      dialect === '1.0'
+        ? bodies.map(body => (body.artifactUpdate ? textOf(body.artifactUpdate.artifact) : '')).join('')
+        : textOf(bodies.at(-1).artifacts[0]);
+    assert.equal(text, pieces.join(''));
+  }
 });
 
 test('failures outlive the notifier: the next one continues their count [S3-25]', { timeout: 20_000 }, async () => {

@@ -15,7 +15,7 @@ export type NotifierDeps = {
   /** Name for people. Each process start adds a random suffix, because leases need a unique identity. */
   instance: string;
   rules: WebhookRules;
-  limits: WebhookLimits & { workersMax: number };
+  limits: WebhookLimits & { workersMax: number; intervalMs: number };
   retry: RetryLimits;
   metrics: HopMetrics;
   logger: Logger;
@@ -57,7 +57,8 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
   const client =
     deps.client ?? new WebhookClient(deps.rules, deps.limits, { ...(trust && { trust }), ...(resolve && { resolve }) });
   const now = () => Date.now();
-  const context: DeliveryContext = { log, client, rules: deps.rules, retry: deps.retry, metrics, logger, now };
+  const { intervalMs } = deps.limits;
+  const context: DeliveryContext = { log, client, rules: deps.rules, retry: deps.retry, intervalMs, metrics, logger, now };
   const workers = new DeliveryWorkers({
     workersMax: deps.limits.workersMax,
     run: (key, signals) => deliver(key, context, signals),

@@ -46,7 +46,9 @@ type FailureReason =
   | 'certificate'
   | 'forbidden_address'
   | 'forbidden_url'
-  | 'unsendable';
+  | 'unsendable'
+  /** No key of HOPLINE_SECRETS_KEY opens the secrets of the configuration. */
+  | 'sealed';
 
 /**
  * `normal`: the fault may be temporary. `limited`: the webhook refuses, or its address is forbidden. `never`: a retry cannot

@@ -101,7 +101,8 @@ test('each error is one sentence with agent and field, without values', () => {
   rejects({ ...graph, module: 'g.ts', url: 'http://x/' }, 'agent "g": give either a module or the url of a server');
   rejects({ ...graph, url: 'http://x/' }, 'agent "g": assistant is missing: name a graph of the server');
   rejects({ ...graph, module: 'g.ts', assistant: 'a' }, 'agent "g": assistant and headers require a url, not a module');
-  rejects({ ...graph, url: 'http://x/', assistant: 'a', checkpointer: 'c' }, /export and checkpointer require a module/);
+  rejects({ ...graph, url: 'http://x/', assistant: 'a', checkpointer: 'c' }, /export, checkpointer and env require a module/);
+  rejects({ ...graph, url: 'http://x/', assistant: 'a', env: ['A'] }, /export, checkpointer and env require a module/);
   rejects({ ...MCP, headers: {} }, 'agent "files": headers require a url, not a command');
 });
 

@@ -6,7 +6,7 @@ import { suggestion } from '@hopline/lifecycle';
 import { Ajv, type ErrorObject } from 'ajv';
 import Type, { type Static, type TProperties } from 'typebox';
 import { a2aFields, checkA2A } from './a2a-entry.ts';
-import { httpUrl, ms, strings, text, variable } from './entry-fields.ts';
+import { httpUrl, ms, strings, text, variable, variables } from './entry-fields.ts';
 
 /** The schema of one entry of the agents file: common fields and those of each adapter. */
 
@@ -66,6 +66,7 @@ const recording = entry('recording', {
 const langgraph = entry('langgraph', {
   module: Type.Optional(text(4_096)),
   export: Type.Optional(text(128)),
+  env: variables,
   checkpointer: Type.Optional(text(128)),
   url: Type.Optional(httpUrl),
   assistant: Type.Optional(text(128)),
@@ -79,6 +80,7 @@ const module = entry('module', {
   name: Type.Optional(Type.String()),
   path: text(4_096),
   export: Type.Optional(text(128)),
+  env: variables,
 });
 
 const modelMs = Type.Optional(Type.Integer({ minimum: 1, maximum: MODEL_MS_MAX }));
@@ -146,15 +148,15 @@ function checkMcp(label: string, { command, url, args, env, headers }: McpServer
 
 function checkLangGraph(
   label: string,
-  { module, export: exported, checkpointer, url, assistant, headers }: LangGraphEntry,
+  { module, export: exported, checkpointer, url, assistant, headers, env }: LangGraphEntry,
 ): void {
   if ((module === undefined) === (url === undefined)) throw new Error(`${label}: give either a module or the url of a server`);
   if (module !== undefined && (assistant !== undefined || headers !== undefined))
     throw new Error(`${label}: assistant and headers require a url, not a module`);
   if (url === undefined) return;
   if (assistant === undefined) throw new Error(`${label}: assistant is missing: name a graph of the server`);
-  if (exported !== undefined || checkpointer !== undefined)
-    throw new Error(`${label}: export and checkpointer require a module, not a url`);
+  if (exported !== undefined || checkpointer !== undefined || env !== undefined)
+    throw new Error(`${label}: export, checkpointer and env require a module, not a url`);
 }
 
 function parseObject(json: string): Record<string, unknown> {

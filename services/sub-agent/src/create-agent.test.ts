@@ -84,3 +84,15 @@ test("a model's key comes from the named variable; the default key is sent to th
   const missing = { name: 'm', adapter: 'model', model: 'x', baseUrl, apiKeyEnv: 'NOT_SET' };
   await assert.rejects(make(missing), { message: 'the variable that apiKeyEnv names is not set' });
 });
+
+test('a variable that the code of an agent needs and that is not set is found at start', async t => {
+  const folder = await mkdtemp(join(tmpdir(), 'sub-agent-'));
+  t.after(() => rm(folder, { recursive: true }));
+  await writeFile(join(folder, 'a.mjs'), 'export default { name: "a", description: "a", async *run() {} };');
+  const entry = { name: 'a', adapter: 'module', path: './a.mjs' };
+  await make({ ...entry, env: ['MODEL_KEY'] }, folder);
+  await assert.rejects(make({ ...entry, env: ['MODEL_KEY', 'NOT_SET'] }, folder), {
+    message: 'the variable that env.1 names is not set',
+  });
+  assert.throws(() => make({ ...entry, env: { A: 'b' } }, folder), /env must be a list of names of environment variables/);
+});

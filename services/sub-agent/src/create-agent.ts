@@ -40,6 +40,7 @@ export async function createAgent(entry: AgentEntry, context: CreateAgentOptions
     }
     case 'langgraph': {
       const { createLangGraphAgent } = await import('@hopline/agent-langgraph');
+      requireVariables(options.env, context);
       return await createLangGraphAgent({ ...(await langGraphOptions(options, folder)), onSkipped });
     }
     case 'mcp': {
@@ -51,7 +52,8 @@ export async function createAgent(entry: AgentEntry, context: CreateAgentOptions
       return createModelAgent(modelOptions(options, context));
     }
     case 'module': {
-      const { adapter: _adapter, description, ...rest } = options;
+      const { adapter: _adapter, description, env, ...rest } = options;
+      requireVariables(env, context);
       const agent = await loadModuleAgent({ ...rest, folder });
       return description === undefined ? agent : { ...agent, description };
     }
@@ -61,6 +63,12 @@ export async function createAgent(entry: AgentEntry, context: CreateAgentOptions
       return await createRecordingAgent({ ...rest, path: isAbsolute(path) ? path : join(folder, path) });
     }
   }
+}
+
+/** The code of the agent would find out late, and in words of its own. */
+function requireVariables(env: readonly string[] = [], { secret }: CreateAgentOptions): void {
+  const missing = env.findIndex(variable => secret(variable) === undefined);
+  if (missing >= 0) throw new Error(`the variable that env.${missing} names is not set`);
 }
 
 /** The fields that configure the agent itself. */

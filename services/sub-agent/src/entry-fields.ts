@@ -17,4 +17,8 @@ export const variable = Type.String({
   pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$',
   reason: 'must be the name of an environment variable',
 });
+/** Variables that code of the agent reads: a launcher passes on these alone. */
+export const variables = Type.Optional(
+  Type.Array(variable, { maxItems: 64, reason: 'must be a list of names of environment variables' }),
+);
 export const oneOf = (values: readonly string[]) => ({ reason: `must be one of ${values.join(', ')}` });

@@ -15,6 +15,7 @@ await runService({
   env: process.env,
   config: subAgentConfig,
   probes: 'mounted',
+  publicAddresses: settings => [settings.HOPLINE_PUBLIC_URL],
   start: async ({ settings, instance, version, log: logger, telemetry, probes }) => {
     const { metrics } = telemetry;
     const entry = parseAgentEntry(settings.HOPLINE_AGENT);

@@ -74,7 +74,9 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
     ...(deps.limits && { limits: deps.limits }),
     authenticate: auth?.authenticate,
   });
-  const http = openHttp(server, { card, publicUrl: deps.publicUrl, tls: deps.tls, cors: deps.cors });
+  // Credentials are in headers that no page of another origin has.
+  const hosts = auth?.card === undefined ? deps.probes.hosts : undefined;
+  const http = openHttp(server, { card, publicUrl: deps.publicUrl, tls: deps.tls, cors: deps.cors, hosts });
   registerProbes(http.app, deps.probes);
   deps.webhooks?.register(http.app);
   return {

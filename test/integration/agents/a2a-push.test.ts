@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { type A2AOptions, createA2AAgent } from '@hopline/agent-a2a';
-import { createHealth } from '@hopline/lifecycle';
+import { AllowedHosts, createHealth } from '@hopline/lifecycle';
 import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { createSubAgent } from '../../../services/sub-agent/src/sub-agent.ts';
@@ -30,7 +30,7 @@ async function trio(t: TestContext, remoteOptions: Partial<RemoteAgentOptions>, 
   const log = createMemoryLog();
   const health = createHealth();
   health.started([]);
-  const probes = { health, metricsText: async () => '', loopLagMsMax: 60_000 };
+  const probes = { health, metricsText: async () => '', loopLagMsMax: 60_000, hosts: new AllowedHosts() };
   const deps = {
     log,
     name: 'argocd',

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { decodeRemoteResponse, decodeSse, Fold } from '@hopline/a2a';
 import type { Agent } from '@hopline/agent';
 import { createA2AAgent } from '@hopline/agent-a2a';
-import { createHealth } from '@hopline/lifecycle';
+import { AllowedHosts, createHealth } from '@hopline/lifecycle';
 import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { createRelay } from '../../../services/relay/src/relay.ts';
@@ -24,7 +24,7 @@ async function serve(
   const relay = await createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 200, heartbeatMs: 50 });
   const health = createHealth();
   health.started([]);
-  const probes = { health, metricsText: async () => '', loopLagMsMax: 60_000 };
+  const probes = { health, metricsText: async () => '', loopLagMsMax: 60_000, hosts: new AllowedHosts() };
   const deps = { log, name: 'argocd', agent, skills, slots: 4, drainMs: 1_000, version: '0.1.0', publicUrl: undefined };
   const subAgent = createSubAgent({ retries: undefined, forwardText: undefined, ...deps, probes, metrics, logger });
   const url = await subAgent.start('127.0.0.1', 0);

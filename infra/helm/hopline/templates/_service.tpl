@@ -71,6 +71,10 @@ spec:
             - name: NATS_URL
               value: {{ include "hopline.natsUrl" $root | quote }}
             {{- include "hopline.natsCredentials" $root | nindent 12 }}
+            {{- if has .role (list "ingress" "notifier") }}
+            - name: HOPLINE_SECRETS_KEY
+              valueFrom: { secretKeyRef: { name: {{ default (printf "%s-secrets" (include "hopline.fullname" $root)) $root.Values.secretsKey.existingSecret }}, key: key } }
+            {{- end }}
             - name: HOPLINE_SHARDS
               value: {{ $root.Values.shards | quote }}
             - name: HOPLINE_DRAIN_MS_MAX

@@ -87,8 +87,13 @@ function failureOf(error: A2AError): object {
 }
 
 /** A fault before the request was parsed, in the version that the request names. */
-export function sendRestFault03(request: FastifyRequest, reply: FastifyReply, error: A2AError): FastifyReply {
-  return namedVersion(request) === '1.0' ? sendRestError(request, reply, error) : sendRestError03(reply, error);
+export function sendRestFault03(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  error: A2AError,
+  status: number | undefined,
+): FastifyReply {
+  return namedVersion(request) === '1.0' ? sendRestError(request, reply, error, status) : sendRestError03(reply, error, status);
 }
 
 function sendRestError03(reply: FastifyReply, error: A2AError, status = error.row.http): FastifyReply {

@@ -47,6 +47,8 @@ export async function pushConfigOf(
   const entries = await pushConfigsOf(server, context, target);
   const found = entries.find(entry => entry.id === (id ?? target.taskId)) ?? (id === undefined ? entries[0] : undefined);
   if (found !== undefined) return found;
+  // An unknown task and one of another owner must not differ.
+  if (target.generation === undefined) throw new A2AError('TASK_NOT_FOUND', { taskId: target.taskId });
   throw new A2AError('TASK_NOT_FOUND', { detail: 'the task has no push configuration with this id', taskId: target.taskId });
 }
 

@@ -3,8 +3,8 @@ import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { ANSWERED_REQUEST_MS_MAX } from './call-bounds.ts';
-import { CallFailed } from './grpc-client.test-kit.ts';
+import { ANSWERED_REQUEST_MS_MAX } from '../../packages/a2a-grpc/src/call-bounds.ts';
+import { CallFailed } from '../../packages/a2a-grpc/src/grpc-client.test-kit.ts';
 import {
   callFields,
   END_HEADERS,
@@ -14,8 +14,8 @@ import {
   getTaskBytes,
   headerBlock,
   RawConnection,
-} from './raw-http2.test-kit.ts';
-import { openRig, type Rig, until } from './rig.test-kit.ts';
+} from '../../packages/a2a-grpc/src/raw-http2.test-kit.ts';
+import { openRig, type Rig, until } from '../../packages/a2a-grpc/src/rig.test-kit.ts';
 
 /** Tolerated delay of a bound on a busy machine; milliseconds. */
 const PATIENCE_MS = 10_000;

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { natsEnvironment, serviceEnvironment } from './process-environment.ts';
+
+const SECRETS = {
+  OPENAI_API_KEY: 'canary-openai',
+  ARGO_TOKEN: 'canary-argo',
+  ORG: 'canary-org',
+  MODEL_KEY: 'canary-model-key',
+  MINE: 'canary-mine',
+  AWS_SECRET_ACCESS_KEY: 'canary-aws',
+  GITHUB_TOKEN: 'canary-github',
+  HTTPS_PROXY: 'http://user:canary-proxy@proxy',
+  NATS_TOKEN: 'canary-nats',
+  HOPLINE_SECRETS_KEY: 'canary-key',
+};
+const ENVIRONMENT = {
+  PATH: '/bin',
+  HOME: '/home',
+  LC_ALL: 'C',
+  TZ: 'UTC',
+  OTEL_SERVICE_NAME: 'x',
+  HOPLINE_LOG_LEVEL: 'warn',
+  ...SECRETS,
+};
+
+/** The names of the secrets that a process gets. */
+const secretsOf = (environment: NodeJS.ProcessEnv) =>
+  Object.keys(environment)
+    .filter(name => name in SECRETS)
+    .sort();
+const agent = (entry: object) =>
+  secretsOf(serviceEnvironment('sub-agent', ENVIRONMENT, { name: 'a', adapter: 'module', ...entry }));
+
+test('every service gets the variables of the system, its settings and those of OpenTelemetry', () => {
+  for (const service of ['ingress', 'supervisor', 'sub-agent', 'relay', 'notifier']) {
+    const { PATH, HOME, LC_ALL, TZ, OTEL_SERVICE_NAME, HOPLINE_LOG_LEVEL } = serviceEnvironment(service, ENVIRONMENT);
+    assert.deepEqual([PATH, HOME, LC_ALL, TZ, OTEL_SERVICE_NAME, HOPLINE_LOG_LEVEL], ['/bin', '/home', 'C', 'UTC', 'x', 'warn']);
+  }
+});
+
+test('a service gets the secrets of its settings and no others', () => {
+  const of = (service: string) => secretsOf(serviceEnvironment(service, ENVIRONMENT));
+  assert.deepEqual(of('relay'), ['NATS_TOKEN']);
+  assert.deepEqual(of('supervisor'), ['HTTPS_PROXY', 'NATS_TOKEN', 'OPENAI_API_KEY']);
+  for (const service of ['ingress', 'notifier'])
+    assert.deepEqual(of(service), ['HOPLINE_SECRETS_KEY', 'HTTPS_PROXY', 'NATS_TOKEN'], service);
+  assert.deepEqual(secretsOf(natsEnvironment(ENVIRONMENT)), []);
+});
+
+test('an agent gets the variables that its own entry names', () => {
+  const always = ['HTTPS_PROXY', 'NATS_TOKEN'];
+  const gets = (entry: object, ...names: string[]) =>
+    assert.deepEqual(agent(entry), [...always, ...names].sort(), JSON.stringify(entry));
+  gets({});
+  gets({ env: ['MINE'] }, 'MINE');
+  gets({ env: ['MINE', 'not a name', 7] }, 'MINE');
+  gets({ adapter: 'a2a', auth: { bearerEnv: 'ARGO_TOKEN' }, headersEnv: { 'x-org': 'ORG' } }, 'ARGO_TOKEN', 'ORG');
+  gets({ adapter: 'a2a', auth: { apiKeyEnv: 'ARGO_TOKEN', header: 'x-key' } }, 'ARGO_TOKEN');
+  gets({ adapter: 'model', apiKeyEnv: 'MODEL_KEY' }, 'MODEL_KEY', 'OPENAI_API_KEY');
+  gets({ adapter: 'model', mcp: [{ command: 'x', env: { A: 'MINE' } }] }, 'OPENAI_API_KEY');
+  gets({ adapter: 'mcp', command: 'x', env: { MINE: 'GITHUB_TOKEN' } });
+  gets({ description: 'MINE', skills: [{ tags: ['GITHUB_TOKEN'], env: 'x' }] });
+});

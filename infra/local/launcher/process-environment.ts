@@ -1,0 +1,60 @@
+import type { AgentEntry } from './agents-file.ts';
+import SETTINGS from './service-variables.json' with { type: 'json' };
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What every program may need: where things are, language and time zone. The names below HOME are those that MCP servers inherit. */
+const SYSTEM = ['PATH', 'TMPDIR', 'LANG', 'LANGUAGE', 'TZ', 'HOME', 'LOGNAME', 'SHELL', 'TERM', 'USER'];
+/** Not NODE_DEBUG, which writes requests with their headers to the log, and not NODE_TLS_REJECT_UNAUTHORIZED. */
+const NODE = [
+  'NODE_ENV',
+  'NODE_OPTIONS',
+  'NODE_EXTRA_CA_CERTS',
+  'NODE_USE_SYSTEM_CA',
+  'NODE_USE_ENV_PROXY',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+];
+/** Their values may contain credentials, so only services that call servers outside the cluster get them. */
+const PROXY = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap(name => [name, name.toLowerCase()]);
+const WITH_OUTBOUND_CALLS = ['ingress', 'supervisor', 'sub-agent', 'notifier'];
+/** Of the Go runtime. */
+const GO = ['GOMAXPROCS', 'GOMEMLIMIT', 'GOGC'];
+const PREFIXES = ['LC_'];
+const NODE_PREFIXES = [...PREFIXES, 'OTEL_'];
+
+/** Settings of the sub-agent for one adapter alone. */
+const OPENAI = 'OPENAI_';
+/** The name of an environment variable. */
+const VARIABLE = /^[A-Za-z_]\w{0,127}$/;
+
+/** Of the launcher's environment, what the NATS server needs. */
+export function natsEnvironment(inherited: Environment): NodeJS.ProcessEnv {
+  return pick(inherited, [...SYSTEM, ...GO], PREFIXES);
+}
+
+/**
+ * Of the launcher's environment, what a service needs: its own settings and those of Node and OpenTelemetry. An agent gets the
+ * variables that its entry names, and none of another agent.
+ */
+export function serviceEnvironment(service: string, inherited: Environment, agent?: AgentEntry): NodeJS.ProcessEnv {
+  const settings: readonly string[] = SETTINGS[service as keyof typeof SETTINGS] ?? [];
+  const own = agent === undefined || agent.adapter === 'model' ? settings : settings.filter(name => !name.startsWith(OPENAI));
+  const proxy = WITH_OUTBOUND_CALLS.includes(service) ? PROXY : [];
+  return pick(inherited, [...SYSTEM, ...NODE, ...proxy, ...own, ...variablesOf(agent)], NODE_PREFIXES);
+}
+
+function pick(inherited: Environment, names: readonly string[], prefixes: readonly string[]): NodeJS.ProcessEnv {
+  const allowed = new Set(names);
+  const isAllowed = (name: string) => allowed.has(name) || prefixes.some(prefix => name.startsWith(prefix));
+  return Object.fromEntries(Object.entries(inherited).filter(([name]) => isAllowed(name)));
+}
+
+/** The variables that an entry names: the list `env`, and members whose names end with `Env`, at any depth. */
+function variablesOf(value: unknown, member = ''): string[] {
+  if (typeof value === 'string') return /^env$|Env$/.test(member) && VARIABLE.test(value) ? [value] : [];
+  if (typeof value !== 'object' || value === null) return [];
+  // `env` of an MCP server is an object of values, not of names.
+  const inherited = Array.isArray(value) || member.endsWith('Env') ? member : '';
+  return Object.entries(value).flatMap(([name, one]) => variablesOf(one, inherited || name));
+}

@@ -1,0 +1,77 @@
+import type { IncomingMessage } from 'node:http';
+import { A2AError, VERSION_HEADER } from '@hopline/a2a';
+import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+
+/**
+ * What keeps web pages away from a server without authentication, which every browser on its network can reach. With
+ * authentication the credentials do: they are in headers that a browser does not add by itself.
+ */
+export type RequestGuardOptions = {
+  /** The names of this server; those of other servers lead here by DNS rebinding. */
+  hosts: { readonly refusal: string; allowsRequest(request: IncomingMessage): boolean };
+  /** Origins of pages that may send requests. */
+  origins: readonly string[] | '*';
+  publicUrl: string | undefined;
+};
+
+/** Refused before a binding parses it; the bindings answer in their own form. */
+export class RefusedRequest extends Error {
+  override readonly name = 'RefusedRequest';
+  readonly statusCode: number;
+  readonly error: A2AError;
+
+  constructor(statusCode: number, error: A2AError) {
+    super(error.message);
+    this.statusCode = statusCode;
+    this.error = error;
+  }
+}
+
+/** RFC 9110 15.5.20. */
+const MISDIRECTED_STATUS = 421;
+
+/** Methods without effect: a page of another origin could not read the response either. */
+const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
+
+/** A page of another origin can send none of these without a preflight. */
+const PREFLIGHTED_HEADERS = [
+  'content-type',
+  'authorization',
+  'x-requested-with',
+  VERSION_HEADER,
+  EXTENSIONS_HEADER,
+  LEGACY_EXTENSIONS_HEADER,
+];
+
+/** Checks the Host of every request of an app, its probes included. Called before any route is registered. */
+export function guardHosts(app: FastifyInstance, { hosts }: RequestGuardOptions): void {
+  app.addHook('onRequest', async request => {
+    if (hosts.allowsRequest(request.raw)) return;
+    throw new RefusedRequest(MISDIRECTED_STATUS, new A2AError('PERMISSION_DENIED', { detail: hosts.refusal }));
+  });
+}
+
+/** Refuses requests that a page of another origin could send without being asked (cross-site request forgery). */
+export function guardPages(scope: FastifyInstance, options: RequestGuardOptions): void {
+  scope.addHook('onRequest', async request => {
+    if (SAFE_METHODS.includes(request.method)) return;
+    if (!isOriginAllowed(request, options)) {
+      const detail = 'HOPLINE_CORS_ORIGINS does not list the origin of this page';
+      throw new RefusedRequest(403, new A2AError('PERMISSION_DENIED', { detail }));
+    }
+    // Other methods than POST, and JSON, are preflighted; Fastify refuses the types of forms.
+    if (request.method !== 'POST' || PREFLIGHTED_HEADERS.some(name => request.headers[name] !== undefined)) return;
+    const detail = 'a POST needs the header content-type: application/json, or A2A-Version';
+    throw new RefusedRequest(415, new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail }));
+  });
+}
+
+function isOriginAllowed({ raw, headers }: FastifyRequest, { origins, publicUrl }: RequestGuardOptions): boolean {
+  if (origins === '*') return true;
+  const own = publicUrl === undefined ? undefined : URL.parse(publicUrl)?.origin;
+  const host = headers.host?.toLowerCase();
+  const isOwn = (origin: string) => origin === own || (host !== undefined && URL.parse(origin)?.host === host);
+  const isAllowed = (origin: string) => origins.includes(origin) || isOwn(origin);
+  return (raw.headersDistinct.origin ?? []).every(isAllowed);
+}
