@@ -38,7 +38,7 @@ test('entries count for their owner and its tenant, at once where this process a
   await bucket.put('task.a', { owner: ANNA });
   const { entries, countsOf } = counted(bucket, () => 0);
   t.after(() => entries.close());
-  await entries.ready(15_000);
+  await entries.follow(15_000);
   assert.deepEqual(
     [countsOf(ANNA), countsOf(BERT), countsOf({})],
     [
@@ -74,7 +74,7 @@ test('an entry that retention removed, or that was never stored, is no longer co
   await bucket.put('task.b', { owner: ANNA });
   const { entries, countsOf } = counted(bucket, () => nowMs);
   t.after(() => entries.close());
-  await entries.ready(15_000);
+  await entries.follow(15_000);
   entries.add('task.never', partyKeysOf(ANNA));
   await bucket.delete('task.a');
   entries.reread();

@@ -23,7 +23,7 @@ type Counted = PartyKeys & { reading: number };
 /** Time between two readings of the whole bucket, which find what retention has removed; milliseconds. */
 const REREAD_MS_MIN = 60_000;
 
-/** Counts the entries of a bucket by owner and by tenant, over all processes. It is followed from the first use on. */
+/** Counts the entries of a bucket by owner and by tenant: those that this process adds, and once it follows the bucket those of all. */
 export class OwnedEntries<V> {
   readonly #options: OwnedEntriesOptions<V>;
   readonly #entries = new Map<string, Counted>();
@@ -40,8 +40,13 @@ export class OwnedEntries<V> {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** Resolves when the bucket has been read once, or after `msMax`. */
-  async ready(msMax: number): Promise<void> {
+  /** Entries counted. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Follows the bucket from now on. Resolves when it has been read once, or after `msMax`. */
+  async follow(msMax: number): Promise<void> {
     this.#follow();
     const over = new AbortController();
     const late = sleep(msMax, undefined, { signal: over.signal, ref: false }).catch(() => {});
@@ -54,7 +59,6 @@ export class OwnedEntries<V> {
   }
 
   counts(keys: PartyKeys): { owner: number; tenant: number } {
-    this.#follow();
     const tenant = keys.tenant === undefined ? 0 : (this.#tenants.get(keys.tenant) ?? 0);
     return { owner: this.#owners.get(keys.owner) ?? 0, tenant };
   }

@@ -28,6 +28,11 @@ const PARTIES_MAX = 10_000;
 /** When a client should retry that met a bound which falls only as its own tasks or webhooks end; milliseconds. */
 const COUNT_RETRY_MS = 10_000;
 const SLOT_RETRY_MS = 1_000;
+/**
+ * A server follows the bucket of a count when it has begun this part of the limit itself: before that, up to 16 servers together are
+ * below it, and most servers never read what others have begun.
+ */
+const UNSEEN_SHARE = 1 / 16;
 
 /**
  * The limits of each caller, and of all callers of a tenant together, so that none of them takes everything. Streams, messages and bytes
@@ -78,7 +83,10 @@ export class Quotas {
 
   /** Throws QUOTA_EXCEEDED when the caller has too many open tasks for another one. */
   requireTaskRoom(caller: Owner): void {
-    if (this.#isFull(this.#tasks, partyKeysOf(caller), this.#limits.ownerOpenTasksMax))
+    const { ownerOpenTasksMax: max, freshMsMax } = this.#limits;
+    // Not awaited: a server that has just started counts what it has read.
+    if (this.#tasks.size >= max * UNSEEN_SHARE) void this.#tasks.follow(freshMsMax);
+    if (this.#isFull(this.#tasks, partyKeysOf(caller), max))
       throw this.#refusal('tasks', 'too many tasks of this caller or its tenant have not ended', COUNT_RETRY_MS);
   }
 
@@ -92,7 +100,7 @@ export class Quotas {
   /** Counts a webhook that is about to be stored. Throws QUOTA_EXCEEDED. */
   async addWebhook(caller: Owner, key: string): Promise<void> {
     const { ownerPushConfigsMax, freshMsMax } = this.#limits;
-    await this.#webhooks.ready(freshMsMax);
+    if (this.#webhooks.size >= ownerPushConfigsMax * UNSEEN_SHARE) await this.#webhooks.follow(freshMsMax);
     if (this.#webhooks.has(key)) return;
     const keys = partyKeysOf(caller);
     if (this.#isFull(this.#webhooks, keys, ownerPushConfigsMax))
